@@ -1,0 +1,180 @@
+//! Hybrid logical time, and the clock and randomness that are passed in.
+
+use std::fmt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Milliseconds of wall time in the upper 48 bits, a counter in the lower 16.
+///
+/// Ordering is plain number order. A later event always has a greater one than every event its
+/// author had seen, even when wall clocks disagree or stand still.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Hlc(pub u64);
+
+impl Hlc {
+    /// After everything: the end of what is still valid.
+    pub const MAX: Self = Self(i64::MAX as u64);
+
+    /// The first moment of a millisecond.
+    pub const fn from_ms(ms: u64) -> Self {
+        Self(ms << 16)
+    }
+
+    /// The wall-clock part, in milliseconds since 1970.
+    pub const fn ms(self) -> u64 {
+        self.0 >> 16
+    }
+
+    /// The counter within the millisecond.
+    pub const fn counter(self) -> u16 {
+        (self.0 & 0xffff) as u16
+    }
+
+    /// The moment after this one. A full counter runs over into the next millisecond.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Hlc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.ms(), self.counter())
+    }
+}
+
+/// Where wall time comes from.
+pub trait Clock: Send + Sync {
+    /// Milliseconds since 1970.
+    fn now_ms(&self) -> u64;
+}
+
+/// Where randomness comes from.
+pub trait Random: Send + Sync {
+    /// Fills the bytes with unpredictable ones.
+    fn fill(&self, bytes: &mut [u8]);
+}
+
+/// Makes times that only ever go up.
+pub struct HlcClock<C> {
+    wall: C,
+    last: Mutex<Hlc>,
+}
+
+impl<C: Clock> HlcClock<C> {
+    /// How far a peer's clock may be ahead of ours before we stop believing it.
+    pub const DRIFT_MAX_MS: u64 = 24 * 60 * 60 * 1000;
+
+    /// Starts at zero; the first tick takes the wall's time.
+    pub fn new(wall: C) -> Self {
+        Self {
+            wall,
+            last: Mutex::new(Hlc::default()),
+        }
+    }
+
+    /// A time later than `seen`, than every earlier answer, and not before the wall's.
+    pub fn tick(&self, seen: Hlc) -> Hlc {
+        let wall = Hlc::from_ms(self.wall.now_ms());
+        let mut last = self
+            .last
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        *last = wall.max(last.next()).max(seen.next());
+        *last
+    }
+
+    /// The wall's time, in milliseconds.
+    pub fn now_ms(&self) -> u64 {
+        self.wall.now_ms()
+    }
+}
+
+impl<C: Clock + ?Sized> Clock for std::sync::Arc<C> {
+    fn now_ms(&self) -> u64 {
+        (**self).now_ms()
+    }
+}
+
+/// A clock that stands where it is put. For tests and the simulator.
+#[derive(Debug, Default)]
+pub struct FixedClock(AtomicU64);
+
+impl FixedClock {
+    /// Stands at this moment.
+    pub fn at(ms: u64) -> Self {
+        Self(AtomicU64::new(ms))
+    }
+
+    /// Moves forward.
+    pub fn advance(&self, ms: u64) {
+        self.0.fetch_add(ms, Ordering::SeqCst);
+    }
+}
+
+impl Clock for FixedClock {
+    fn now_ms(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// A small repeatable generator. For tests and the simulator, never for keys.
+#[derive(Debug)]
+pub struct SeededRandom(AtomicU64);
+
+impl SeededRandom {
+    /// The same seed gives the same bytes.
+    pub fn new(seed: u64) -> Self {
+        Self(AtomicU64::new(seed))
+    }
+
+    /// The next number (splitmix64).
+    pub fn next(&self) -> u64 {
+        let mut z = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `n`.
+    pub fn below(&self, n: u64) -> u64 {
+        self.next() % n.max(1)
+    }
+}
+
+impl Random for SeededRandom {
+    fn fill(&self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            chunk.copy_from_slice(&self.next().to_le_bytes()[..chunk.len()]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_goes_up_while_the_wall_stands_still_or_falls_back() {
+        let clock = HlcClock::new(FixedClock::at(1_000));
+        let mut last = Hlc::default();
+        for _ in 0..100_000 {
+            let now = clock.tick(Hlc::default());
+            assert!(now > last);
+            last = now;
+        }
+        assert!(
+            last.ms() <= 1_002,
+            "the counter borrows from the next millisecond"
+        );
+    }
+
+    #[test]
+    fn time_is_later_than_what_was_seen() {
+        let clock = HlcClock::new(FixedClock::at(1_000));
+        let seen = Hlc::from_ms(5_000);
+        assert!(clock.tick(seen) > seen);
+        assert!(clock.tick(Hlc::default()) > seen);
+    }
+}

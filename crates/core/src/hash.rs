@@ -1,0 +1,63 @@
+//! A BLAKE3 hash.
+
+use std::fmt;
+
+/// 32 bytes of BLAKE3.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Hash(pub [u8; 32]);
+
+impl Hash {
+    /// The hash of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(*blake3::hash(bytes).as_bytes())
+    }
+
+    /// Reads 64 hexadecimal digits.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let mut out = [0; 32];
+        if text.len() != 64 || !text.is_ascii() {
+            return None;
+        }
+        for (byte, pair) in out.iter_mut().zip(text.as_bytes().chunks(2)) {
+            *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+        }
+        // `from_str_radix` takes a leading `+`; a hash does not.
+        (!text.contains('+')).then_some(Self(out))
+    }
+}
+
+impl TryFrom<&[u8]> for Hash {
+    type Error = std::array::TryFromSliceError;
+
+    fn try_from(bytes: &[u8]) -> Result<Self, Self::Error> {
+        bytes.try_into().map(Self)
+    }
+}
+
+impl fmt::Display for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hex_reads_back_what_it_printed_and_nothing_else() {
+        let hash = Hash::of(b"kenning");
+        assert_eq!(Hash::from_hex(&hash.to_string()), Some(hash));
+        let long = format!("{hash}0");
+        let plus = format!("+{}", &hash.to_string()[1..]);
+        for bad in ["", "zz", long.as_str(), plus.as_str(), &"é".repeat(32)] {
+            assert_eq!(Hash::from_hex(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Ids as types of their own, so that one cannot stand in for another.
+
+use crate::{Hash, Hlc, Random};
+use std::fmt;
+use std::str::FromStr;
+
+/// Names a node for ever. Printed and read as a UUID (version 7: sorted by time of creation).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub [u8; 16]);
+
+impl NodeId {
+    /// A new id, made at this moment.
+    pub fn new(at: Hlc, random: &dyn Random) -> Self {
+        let mut bytes = [0; 16];
+        random.fill(&mut bytes[6..]);
+        bytes[..6].copy_from_slice(&at.ms().to_be_bytes()[2..]);
+        bytes[6] = (bytes[6] & 0x0f) | 0x70;
+        bytes[8] = (bytes[8] & 0x3f) | 0x80;
+        Self(bytes)
+    }
+}
+
+impl TryFrom<&[u8]> for NodeId {
+    type Error = std::array::TryFromSliceError;
+
+    fn try_from(bytes: &[u8]) -> Result<Self, Self::Error> {
+        bytes.try_into().map(Self)
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, byte) in self.0.iter().enumerate() {
+            if matches!(i, 4 | 6 | 8 | 10) {
+                f.write_str("-")?;
+            }
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl FromStr for NodeId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || format!("`{text}` is not a node id (a UUID)");
+        let dashes =
+            text.len() == 36 && [8, 13, 18, 23].iter().all(|&i| text.as_bytes()[i] == b'-');
+        let digits: String = text.chars().filter(|&c| c != '-').collect();
+        if !dashes || digits.len() != 32 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(bad());
+        }
+        let mut bytes = [0; 16];
+        for (i, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).map_err(|_| bad())?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+/// Names an event by the BLAKE3 hash of its canonical bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventId(pub Hash);
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Who wrote an event: an Ed25519 public key as a decentralized identifier.
+///
+/// The method is a setting (`did:key`, or the `did:exo` of the graph contract); the key is the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Did(String);
+
+/// The multicodec prefix of an Ed25519 public key.
+const ED25519_PUB: [u8; 2] = [0xed, 0x01];
+
+impl Did {
+    /// `did:key:z6Mk…` of a public key.
+    pub fn of_key(public_key: &[u8; 32]) -> Self {
+        Self::of_key_with_method("key", public_key)
+    }
+
+    /// The same with another method name.
+    pub fn of_key_with_method(method: &str, public_key: &[u8; 32]) -> Self {
+        let mut bytes = ED25519_PUB.to_vec();
+        bytes.extend_from_slice(public_key);
+        Self(format!(
+            "did:{method}:z{}",
+            bs58::encode(bytes).into_string()
+        ))
+    }
+
+    /// The public key that this identifier names.
+    pub fn public_key(&self) -> Option<[u8; 32]> {
+        let (_, encoded) = self.0.strip_prefix("did:")?.split_once(":z")?;
+        let bytes = bs58::decode(encoded).into_vec().ok()?;
+        bytes.strip_prefix(&ED25519_PUB)?.try_into().ok()
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Did {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let did = Self(text.to_owned());
+        match did.public_key() {
+            Some(_) => Ok(did),
+            None => Err(format!("`{text}` is not the identifier of an Ed25519 key")),
+        }
+    }
+}
+
+impl fmt::Display for Did {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SeededRandom;
+
+    #[test]
+    fn a_node_id_reads_back_what_it_printed() {
+        let id = NodeId::new(Hlc::from_ms(1_700_000_000_000), &SeededRandom::new(1));
+        assert_eq!(id.to_string().parse(), Ok(id));
+        assert_eq!(&id.to_string()[14..15], "7", "version 7");
+        for bad in [
+            "",
+            "x",
+            "018bcfe5-6800-7a4f-b1d9",
+            "018bcfe5-6800-7a4f-b1d9-zzzzzzzzzzzz",
+        ] {
+            assert!(bad.parse::<NodeId>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn ids_sort_by_the_time_they_were_made() {
+        let random = SeededRandom::new(7);
+        let early = NodeId::new(Hlc::from_ms(1), &random);
+        assert!(early < NodeId::new(Hlc::from_ms(2), &random));
+    }
+
+    #[test]
+    fn a_did_carries_its_key_whatever_its_method() {
+        let key = [7; 32];
+        let did = Did::of_key(&key);
+        assert!(did.as_str().starts_with("did:key:z6Mk"), "{did}");
+        assert_eq!(did.public_key(), Some(key));
+        assert_eq!(Did::of_key_with_method("exo", &key).public_key(), Some(key));
+        for bad in ["", "did:key:", "did:key:zzzz", "did:web:example.com"] {
+            assert!(bad.parse::<Did>().is_err(), "{bad}");
+        }
+    }
+}
