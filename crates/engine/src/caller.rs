@@ -1,0 +1,57 @@
+//! One call: who makes it, until when, and how to say how far it is.
+
+use crate::Principal;
+use kenning_core::{Error, Result};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a call may take when its door says nothing else.
+pub const DEADLINE_DEFAULT: Duration = Duration::from_secs(60);
+
+/// Told how far a long call is: done so far, of how many, and a word about it.
+pub type Progress = dyn Fn(f64, Option<f64>, &str) + Send + Sync;
+
+/// One call.
+#[derive(Clone)]
+pub struct Caller {
+    /// Who.
+    pub principal: Principal,
+    /// Until when.
+    pub deadline: Instant,
+    /// Set by the door when the client went away or asked to stop.
+    pub cancelled: Arc<AtomicBool>,
+    /// Where progress goes, if anybody listens.
+    pub progress: Option<Arc<Progress>>,
+}
+
+impl Caller {
+    /// A call with the default deadline.
+    pub fn new(principal: Principal) -> Self {
+        Self {
+            principal,
+            deadline: Instant::now() + DEADLINE_DEFAULT,
+            cancelled: Arc::default(),
+            progress: None,
+        }
+    }
+
+    /// Long work asks this between steps: an error when the client went away or time is up.
+    pub fn check(&self) -> Result<()> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(Error::timeout("the call was cancelled"));
+        }
+        if Instant::now() >= self.deadline {
+            return Err(Error::timeout("the deadline of the call passed")
+                .hint("ask for less, or call again"));
+        }
+        Ok(())
+    }
+
+    /// Says how far the call is.
+    pub fn progress(&self, done: f64, total: Option<f64>, message: &str) {
+        if let Some(progress) = &self.progress {
+            progress(done, total, message);
+        }
+    }
+}

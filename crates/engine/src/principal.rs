@@ -1,0 +1,98 @@
+//! Who is calling, and what they may do.
+
+use kenning_core::{Error, Result, Space};
+use std::fmt;
+use std::str::FromStr;
+
+/// A permission. A tool's effect decides which one a call needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// Look at things.
+    Read,
+    /// Add and change things.
+    Write,
+    /// Start scripts and WASM tools.
+    Run,
+    /// Reach the network.
+    Fetch,
+    /// Remove things.
+    Destroy,
+    /// Make tokens, back up, restore.
+    Admin,
+}
+
+impl Scope {
+    /// Every scope, in the order of the manual.
+    pub const ALL: [Self; 6] = [
+        Self::Read,
+        Self::Write,
+        Self::Run,
+        Self::Fetch,
+        Self::Destroy,
+        Self::Admin,
+    ];
+
+    /// The name on the command line and in tokens.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Run => "run",
+            Self::Fetch => "fetch",
+            Self::Destroy => "destroy",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Scope {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|scope| scope.as_str() == text)
+            .ok_or_else(|| {
+                format!("`{text}` is not a scope: read, write, run, fetch, destroy or admin")
+            })
+    }
+}
+
+/// Who is calling: a token over HTTP, or the owner of the process on stdio and on the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Principal {
+    /// A name for the log.
+    pub name: String,
+    /// The one space this caller sees.
+    pub space: Space,
+    /// What the caller may do.
+    pub scopes: Vec<Scope>,
+}
+
+impl Principal {
+    /// Whoever started the process: every scope.
+    pub fn owner(space: Space) -> Self {
+        Self {
+            name: "owner".to_owned(),
+            space,
+            scopes: Scope::ALL.to_vec(),
+        }
+    }
+
+    /// Refuses a caller without this scope.
+    pub fn require(&self, scope: Scope) -> Result<()> {
+        if self.scopes.contains(&scope) {
+            return Ok(());
+        }
+        Err(
+            Error::denied(format!("`{}` lacks the scope `{scope}`", self.name))
+                .hint(format!("use a token made with `--scopes {scope}`")),
+        )
+    }
+}

@@ -1,0 +1,241 @@
+//! What a tool is.
+
+use crate::envelope::{self, Reply};
+use crate::{input, schema};
+use kenning_core::Result;
+use kenning_engine::{Caller, Engine, Scope};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::DeserializeOwned;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// A tool, written once, in a file of its own name.
+pub trait Tool: Send + Sync + 'static {
+    /// The name on every wire.
+    const NAME: &'static str;
+    /// The name for people.
+    const TITLE: &'static str;
+    /// The contract it belongs to.
+    const TOOLSET: Toolset;
+    /// What it does to the world.
+    const EFFECT: Effect;
+    /// Calls with their results: run as tests, shown in the manual.
+    const EXAMPLES: &'static [Example];
+
+    /// The doc comment of this type is the description that a model reads.
+    type Input: DeserializeOwned + JsonSchema + Send;
+    /// What it answers. [`Text`] where the contract promises bare text.
+    type Output: Serialize + JsonSchema;
+
+    /// Does it.
+    fn call(ctx: &Call<'_>, input: Self::Input) -> Result<Self::Output>;
+}
+
+/// What a call does to the world. Everything that must agree on it is derived from here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Looks.
+    Read,
+    /// Adds or changes; what it replaces stays in the history.
+    Write {
+        /// Whether the same call twice leaves what one leaves.
+        idempotent: bool,
+    },
+    /// Removes.
+    Destroy,
+    /// Starts a program.
+    Run,
+    /// Reaches the network.
+    Fetch,
+}
+
+/// The four hints of MCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Annotations {
+    /// Changes nothing.
+    pub read_only: bool,
+    /// May lose something.
+    pub destructive: bool,
+    /// The same call twice leaves what one leaves.
+    pub idempotent: bool,
+    /// Reaches beyond this server.
+    pub open_world: bool,
+}
+
+impl Effect {
+    /// The permission that a call needs.
+    pub const fn scope(self) -> Scope {
+        match self {
+            Self::Read => Scope::Read,
+            Self::Write { .. } => Scope::Write,
+            Self::Destroy => Scope::Destroy,
+            Self::Run => Scope::Run,
+            Self::Fetch => Scope::Fetch,
+        }
+    }
+
+    /// The hints for an MCP client.
+    pub const fn annotations(self) -> Annotations {
+        let (read_only, destructive, idempotent, open_world) = match self {
+            Self::Read => (true, false, true, false),
+            Self::Write { idempotent } => (false, false, idempotent, false),
+            Self::Destroy => (false, true, true, false),
+            Self::Run => (false, true, false, true),
+            Self::Fetch => (false, false, false, true),
+        };
+        Annotations {
+            read_only,
+            destructive,
+            idempotent,
+            open_world,
+        }
+    }
+
+    /// The word in the manual.
+    pub const fn as_str(self) -> &'static str {
+        self.scope().as_str()
+    }
+}
+
+/// One of the contracts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Toolset {
+    /// Entities, documents, web pages, code graph, federation, vault notes.
+    Koi,
+    /// Directives, tools and knowledge items.
+    Kiwi,
+    /// Markdown graph, search, vectors, agents, workflows, audit.
+    Kg,
+    /// Memories and beliefs.
+    Omi,
+    /// WASM tools.
+    Kami,
+}
+
+impl Toolset {
+    /// Every toolset, in the order of the manual.
+    pub const ALL: [Self; 5] = [Self::Koi, Self::Kiwi, Self::Kg, Self::Omi, Self::Kami];
+
+    /// The name on the command line and the name of its folder.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Koi => "koi",
+            Self::Kiwi => "kiwi",
+            Self::Kg => "kg",
+            Self::Omi => "omi",
+            Self::Kami => "kami",
+        }
+    }
+}
+
+/// A call and what it must answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Example {
+    /// What it shows.
+    pub title: &'static str,
+    /// The arguments, as JSON.
+    pub input: &'static str,
+    /// The text of the answer, or a part of it that must appear.
+    pub output: &'static str,
+}
+
+/// Bare text, for the answers that a contract gives as text and not as JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text(pub String);
+
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl JsonSchema for Text {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Text".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string" })
+    }
+}
+
+/// What a tool works with.
+pub struct Call<'a> {
+    /// The engine.
+    pub engine: &'a Arc<Engine>,
+    /// Who calls, and until when.
+    pub caller: &'a Caller,
+}
+
+/// The face of a tool without its types: what doors see.
+pub trait AnyTool: Send + Sync {
+    /// The name on every wire.
+    fn name(&self) -> &'static str;
+    /// The name for people.
+    fn title(&self) -> &'static str;
+    /// The contract it belongs to.
+    fn toolset(&self) -> Toolset;
+    /// What it does to the world.
+    fn effect(&self) -> Effect;
+    /// Calls with their results.
+    fn examples(&self) -> &'static [Example];
+    /// What a model reads about it.
+    fn description(&self) -> String;
+    /// The JSON Schema of its arguments.
+    fn input_schema(&self) -> Value;
+    /// The JSON Schema of its structured answer; `None` when it answers in bare text.
+    fn output_schema(&self) -> Option<Value>;
+    /// Checks the arguments and does it.
+    fn call(&self, ctx: &Call<'_>, arguments: Value) -> Reply;
+}
+
+/// Makes an [`AnyTool`] of a [`Tool`].
+pub(crate) struct Plate<T>(pub(crate) PhantomData<T>);
+
+impl<T: Tool> AnyTool for Plate<T> {
+    fn name(&self) -> &'static str {
+        T::NAME
+    }
+
+    fn title(&self) -> &'static str {
+        T::TITLE
+    }
+
+    fn toolset(&self) -> Toolset {
+        T::TOOLSET
+    }
+
+    fn effect(&self) -> Effect {
+        T::EFFECT
+    }
+
+    fn examples(&self) -> &'static [Example] {
+        T::EXAMPLES
+    }
+
+    fn description(&self) -> String {
+        schema::description::<T::Input>()
+    }
+
+    fn input_schema(&self) -> Value {
+        schema::of_input::<T::Input>()
+    }
+
+    fn output_schema(&self) -> Option<Value> {
+        schema::of_output::<T::Output>()
+    }
+
+    fn call(&self, ctx: &Call<'_>, arguments: Value) -> Reply {
+        let result = input::parse::<T::Input>(arguments)
+            .and_then(|input| T::call(ctx, input))
+            .and_then(|output| envelope::to_value(&output));
+        envelope::wrap(T::TOOLSET, result)
+    }
+}

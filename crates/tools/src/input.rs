@@ -1,0 +1,122 @@
+//! Arguments, checked: an error names the field, the value and the remedy.
+
+use crate::schema;
+use kenning_core::{Error, Result};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// Reads the arguments of a tool.
+pub(crate) fn parse<T: DeserializeOwned + JsonSchema>(arguments: Value) -> Result<T> {
+    let arguments = match arguments {
+        Value::Null => Value::Object(Map::new()),
+        Value::Object(_) => arguments,
+        other => {
+            return Err(Error::invalid(format!(
+                "the arguments are {}, not an object",
+                kind_of(&other)
+            ))
+            .hint(fields::<T>()));
+        }
+    };
+    serde_path_to_error::deserialize(arguments).map_err(|error| {
+        let path = error.path().to_string();
+        let inner = error.into_inner().to_string();
+        let message = if path == "." || inner.contains(&format!("`{path}`")) {
+            inner
+        } else {
+            format!("`{path}`: {inner}")
+        };
+        Error::invalid(message).hint(fields::<T>())
+    })
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// ``takes `path` (string, required), `limit` (integer)``: what would have been right.
+fn fields<T: JsonSchema>() -> String {
+    let schema = schema::of_input::<T>();
+    let required: Vec<&str> = schema["required"]
+        .as_array()
+        .map(|it| it.iter().filter_map(Value::as_str).collect())
+        .unwrap_or_default();
+    let fields: Vec<String> = schema["properties"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, property)| {
+            let kind = match &property["type"] {
+                Value::String(kind) => kind.clone(),
+                Value::Array(kinds) => kinds
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .filter(|it| *it != "null")
+                    .collect(),
+                _ => "value".to_owned(),
+            };
+            let must = if required.contains(&name.as_str()) {
+                ", required"
+            } else {
+                ""
+            };
+            format!("`{name}` ({kind}{must})")
+        })
+        .collect();
+    if fields.is_empty() {
+        return "takes no arguments".to_owned();
+    }
+    format!("takes {}", fields.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kenning_core::{Bounded, Code};
+    use serde::Deserialize;
+    use serde_json::json;
+
+    /// An example.
+    #[derive(Debug, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only parsed")]
+    struct Input {
+        /// A name.
+        name: String,
+        /// A number.
+        count: Option<Bounded<1, 9>>,
+    }
+
+    fn check(arguments: Value, expected: &str) {
+        let error = parse::<Input>(arguments).unwrap_err();
+        assert_eq!(error.code, Code::InvalidInput);
+        let fields = "takes `name` (string, required), `count` (integer)";
+        assert_eq!(error.to_string(), format!("{expected} ({fields})"));
+    }
+
+    #[test]
+    fn a_refusal_names_the_field_the_value_and_the_remedy() {
+        check(json!({}), "missing field `name`");
+        check(
+            json!({"name": 5}),
+            "`name`: invalid type: integer `5`, expected a string",
+        );
+        check(
+            json!({"nam": "x"}),
+            "unknown field `nam`, expected `name` or `count`",
+        );
+        check(
+            json!({"name": "x", "count": 10}),
+            "`count`: `10` is not between 1 and 9",
+        );
+        check(json!([1]), "the arguments are an array, not an object");
+    }
+}

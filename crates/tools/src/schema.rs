@@ -1,0 +1,50 @@
+//! Schemas as a client should see them: no word that a model pays for and nobody reads.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value};
+
+fn generate<T: JsonSchema>() -> Map<String, Value> {
+    let settings = SchemaSettings::draft2020_12().with(|it| it.inline_subschemas = true);
+    match settings
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value()
+    {
+        Value::Object(schema) => schema,
+        _ => Map::new(),
+    }
+}
+
+/// The doc comment of a type, on one line per paragraph.
+pub(crate) fn description<T: JsonSchema>() -> String {
+    let schema = generate::<T>();
+    let text = schema
+        .get("description")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let paragraphs = text
+        .split("\n\n")
+        .map(|it| it.split_whitespace().collect::<Vec<_>>().join(" "));
+    paragraphs.collect::<Vec<_>>().join("\n\n")
+}
+
+/// The schema of arguments. The description stands beside it, in the tool's own.
+pub(crate) fn of_input<T: JsonSchema>() -> Value {
+    let mut schema = generate::<T>();
+    for name in ["$schema", "title", "description"] {
+        schema.remove(name);
+    }
+    schema
+        .entry("properties")
+        .or_insert_with(|| Value::Object(Map::new()));
+    Value::Object(schema)
+}
+
+/// The schema of an answer, if it is an object.
+pub(crate) fn of_output<T: JsonSchema>() -> Option<Value> {
+    let mut schema = generate::<T>();
+    schema.remove("$schema");
+    schema.remove("title");
+    (schema.get("type")? == "object").then_some(Value::Object(schema))
+}

@@ -1,0 +1,62 @@
+//! Which tools a server shows.
+
+use crate::{AnyTool, Effect, TOOLS, Toolset};
+use kenning_core::{Error, Result};
+
+/// What `--toolsets`, `--tools`, `--exclude-tools` and `--read-only` said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Toolsets to show; empty means all. `all` is accepted too.
+    pub toolsets: Vec<String>,
+    /// Single tools to show, in addition to the toolsets that were named; alone, nothing but them.
+    pub tools: Vec<String>,
+    /// Tools to hide.
+    pub exclude_tools: Vec<String>,
+    /// Only tools that change nothing.
+    pub read_only: bool,
+}
+
+/// Toolsets that are off unless they are named.
+const HIDDEN: &[&str] = &["conformance"];
+
+impl Selection {
+    /// Whether a toolset that is off by default was named.
+    pub fn names_hidden(&self, toolset: &str) -> bool {
+        HIDDEN.contains(&toolset) && self.toolsets.iter().any(|it| it == toolset)
+    }
+
+    /// The tools that are shown, in the order of the table.
+    pub fn listed(&self) -> Result<Vec<&'static dyn AnyTool>> {
+        for name in &self.toolsets {
+            let known = Toolset::ALL.iter().any(|it| it.as_str() == name);
+            if !known && name != "all" && !HIDDEN.contains(&name.as_str()) {
+                let names: Vec<_> = Toolset::ALL.iter().map(|it| it.as_str()).collect();
+                return Err(Error::invalid(format!("no toolset `{name}`"))
+                    .hint(format!("the toolsets are {} and all", names.join(", "))));
+            }
+        }
+        for name in self.tools.iter().chain(&self.exclude_tools) {
+            if !TOOLS.iter().any(|tool| tool.name() == name) {
+                return Err(
+                    Error::invalid(format!("no tool `{name}`")).hint("`kenning tools` lists them")
+                );
+            }
+        }
+        Ok(TOOLS
+            .iter()
+            .copied()
+            .filter(|tool| self.shows(*tool))
+            .collect())
+    }
+
+    fn shows(&self, tool: &dyn AnyTool) -> bool {
+        let named = |names: &[String], name: &str| names.iter().any(|it| it == name);
+        let everything = self.toolsets.is_empty() && self.tools.is_empty();
+        let by_toolset = everything
+            || named(&self.toolsets, "all")
+            || named(&self.toolsets, tool.toolset().as_str());
+        (by_toolset || named(&self.tools, tool.name()))
+            && !named(&self.exclude_tools, tool.name())
+            && (!self.read_only || tool.effect() == Effect::Read)
+    }
+}

@@ -1,0 +1,45 @@
+//! The table. Its order is the order of every listing.
+
+use crate::declare::{AnyTool, Plate, Tool};
+use std::marker::PhantomData;
+
+macro_rules! tools {
+    ($($tool:path),* $(,)?) => {
+        /// Every tool, in the order in which they are listed.
+        pub const TOOLS: &[&dyn AnyTool] = &[$(&Plate::<$tool>(PhantomData)),*];
+
+        // Two tools of one name do not compile.
+        const _: () = assert_distinct(&[$(<$tool as Tool>::NAME),*]);
+    };
+}
+
+tools! {}
+
+const fn assert_distinct(names: &[&str]) {
+    let mut i = 0;
+    while i < names.len() {
+        let mut j = i + 1;
+        while j < names.len() {
+            assert!(
+                !equal(names[i].as_bytes(), names[j].as_bytes()),
+                "two tools have one name"
+            );
+            j += 1;
+        }
+        i += 1;
+    }
+}
+
+const fn equal(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut i = 0;
+    while i < a.len() {
+        if a[i] != b[i] {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}
