@@ -1,0 +1,49 @@
+//! How a connection is set up.
+
+use crate::error;
+use kenning_core::{Error, Result};
+use rusqlite::{Connection, OpenFlags};
+use std::path::Path;
+use std::time::Duration;
+
+/// How long a process waits for another one's group to commit.
+const LOCK_WAIT: Duration = Duration::from_secs(30);
+
+/// Opens the file, durable and strict.
+pub(crate) fn open(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(|cause| {
+        Error::unavailable("the store could not be opened")
+            .hint("check that the data directory exists and can be written")
+            .because(cause)
+    })?;
+    set_up(&mut connection).map_err(error::from_sqlite)?;
+    Ok(connection)
+}
+
+fn set_up(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.busy_handler(Some(wait_for_other_process))?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    // FULL syncs the log at every commit: an answer means that it is on disk.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", "ON")?;
+    connection.pragma_update(None, "trusted_schema", "OFF")?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(())
+}
+
+/// Short naps instead of SQLite's growing ones: a group takes a few milliseconds, so a process that
+/// naps longer than that starves beside one that does not.
+fn wait_for_other_process(attempts: i32) -> bool {
+    let nap = Duration::from_micros(match attempts {
+        0..4 => 100,
+        4..20 => 400,
+        _ => 1_000,
+    });
+    std::thread::sleep(nap);
+    let waited_ms = u128::try_from(attempts).unwrap_or(0);
+    waited_ms < LOCK_WAIT.as_millis()
+}

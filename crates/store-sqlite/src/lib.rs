@@ -1,0 +1,112 @@
+//! The embedded floor of the cellar: one SQLite file in a directory.
+//!
+//! One writer thread per process commits in groups, with a savepoint a call; many readers, each on
+//! its own snapshot. Several processes on one file are the normal case: a write takes SQLite's own
+//! lock for the length of one group, and a read always sees what was committed before it began.
+//!
+//! Invariant: nobody is answered before the disk has answered.
+
+mod connection;
+mod error;
+mod fts;
+mod migrate;
+mod pool;
+mod row;
+mod tx;
+mod writer;
+
+use kenning_core::{Error, Result, Space};
+use kenning_store::{Floor, ReadWork, WriteWork};
+use std::path::{Path, PathBuf};
+
+/// The file's name in the data directory.
+pub const FILE_NAME: &str = "kenning.db";
+
+/// The embedded floor.
+pub struct Sqlite {
+    path: PathBuf,
+    readers: pool::Pool,
+    writer: writer::Writer,
+}
+
+impl Sqlite {
+    /// Opens the store in a directory, and makes it when it is not there.
+    pub fn open(directory: &Path) -> Result<Self> {
+        let path = directory.join(FILE_NAME);
+        let mut connection = connection::open(&path)?;
+        migrate::run(&mut connection)?;
+        Ok(Self {
+            readers: pool::Pool::new(path.clone()),
+            writer: writer::Writer::start(connection)?,
+            path,
+        })
+    }
+}
+
+impl Floor for Sqlite {
+    fn read(&self, space: &Space, work: &mut ReadWork<'_>) -> Result<()> {
+        let connection = self.readers.take()?;
+        let done = (|| {
+            connection
+                .execute_batch("BEGIN")
+                .map_err(error::from_sqlite)?;
+            work(&tx::Tx::new(&connection, space))
+        })();
+        // A read has nothing to keep; a rollback ends its snapshot whatever happened.
+        let ended = connection
+            .execute_batch("ROLLBACK")
+            .map_err(error::from_sqlite);
+        if ended.is_ok() {
+            self.readers.give_back(connection);
+        }
+        done
+    }
+
+    fn write(&self, space: &Space, work: WriteWork) -> Result<()> {
+        self.writer.run(space.clone(), work)
+    }
+
+    fn spaces(&self) -> Result<Vec<Space>> {
+        let connection = self.readers.take()?;
+        let sql = "SELECT space FROM heads UNION SELECT DISTINCT space FROM kv";
+        let names: rusqlite::Result<Vec<String>> = (|| {
+            let mut statement = connection.prepare_cached(sql)?;
+            statement
+                .query_map([], |row| row.get::<_, String>(0))?
+                .collect()
+        })();
+        let names = names.map_err(error::from_sqlite)?;
+        self.readers.give_back(connection);
+        names
+            .iter()
+            .map(|name| name.parse().map_err(Error::corrupt))
+            .collect()
+    }
+
+    fn check(&self) -> Result<Vec<String>> {
+        let connection = self.readers.take()?;
+        let lines: rusqlite::Result<Vec<String>> = (|| {
+            let mut lines = Vec::new();
+            let mut statement = connection.prepare("PRAGMA integrity_check(100)")?;
+            for line in statement.query_map([], |row| row.get::<_, String>(0))? {
+                lines.push(line?);
+            }
+            let mut statement = connection.prepare("PRAGMA foreign_key_check")?;
+            for table in statement.query_map([], |row| row.get::<_, String>(0))? {
+                lines.push(format!(
+                    "{}: a row refers to a row that is not there",
+                    table?
+                ));
+            }
+            Ok(lines)
+        })();
+        let mut lines = lines.map_err(error::from_sqlite)?;
+        lines.retain(|line| line != "ok");
+        self.readers.give_back(connection);
+        Ok(lines)
+    }
+
+    fn describe(&self) -> String {
+        format!("SQLite {} in {}", rusqlite::version(), self.path.display())
+    }
+}

@@ -1,0 +1,761 @@
+//! A transaction bound to one space: SQL stands beside the method that uses it.
+
+use crate::error::from_sqlite;
+use crate::{fts, row};
+use kenning_core::{Hash, Hlc, Kind, NodeId, Result, Space};
+use kenning_store::{
+    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, Node, NodeFilter, Passage, ReadTx, Row,
+    Table, TextHit, TextQuery, TileRow, Vector, When, WriteTx, canonical_json,
+};
+use rusqlite::types::ToSql;
+use rusqlite::{Connection, OptionalExtension, params};
+use serde_json::{Map, Value};
+
+pub(crate) struct Tx<'a> {
+    connection: &'a Connection,
+    space: &'a Space,
+}
+
+type Params<'a> = Vec<Box<dyn ToSql + 'a>>;
+type MapRow<T> = fn(&rusqlite::Row<'_>) -> rusqlite::Result<T>;
+
+impl<'a> Tx<'a> {
+    pub(crate) fn new(connection: &'a Connection, space: &'a Space) -> Self {
+        Self { connection, space }
+    }
+
+    fn space(&self) -> &str {
+        self.space.as_str()
+    }
+
+    fn one<T>(&self, sql: &str, params: &[&dyn ToSql], map: MapRow<T>) -> Result<Option<T>> {
+        let mut statement = self.connection.prepare_cached(sql).map_err(from_sqlite)?;
+        statement
+            .query_row(params, map)
+            .optional()
+            .map_err(from_sqlite)
+    }
+
+    fn many<T>(&self, sql: &str, params: &[&dyn ToSql], map: MapRow<T>) -> Result<Vec<T>> {
+        let mut statement = self.connection.prepare_cached(sql).map_err(from_sqlite)?;
+        let rows = statement.query_map(params, map).map_err(from_sqlite)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(from_sqlite)
+    }
+
+    fn run(&self, sql: &str, params: &[&dyn ToSql]) -> Result<usize> {
+        let mut statement = self.connection.prepare_cached(sql).map_err(from_sqlite)?;
+        statement.execute(params).map_err(from_sqlite)
+    }
+
+    fn visit<T>(
+        &self,
+        sql: &str,
+        map: MapRow<T>,
+        visit: &mut dyn FnMut(Row) -> Result<()>,
+        wrap: impl Fn(T) -> Row,
+    ) -> Result<()> {
+        let mut statement = self.connection.prepare_cached(sql).map_err(from_sqlite)?;
+        let mut rows = statement
+            .query(params![self.space()])
+            .map_err(from_sqlite)?;
+        while let Some(row) = rows.next().map_err(from_sqlite)? {
+            visit(wrap(map(row).map_err(from_sqlite)?))?;
+        }
+        Ok(())
+    }
+
+    fn index_passage(&self, rowid: i64, scope: &str, passage: &Passage) -> Result<()> {
+        self.run(
+            "INSERT INTO passages_fts (rowid, scope, title, tokens) VALUES (?1, ?2, ?3, ?4)",
+            params![rowid, scope, passage.title_tokens, passage.tokens],
+        )?;
+        Ok(())
+    }
+
+    fn remove_passages(&self, node: NodeId) -> Result<()> {
+        self.run(
+            "DELETE FROM passages_fts WHERE rowid IN
+               (SELECT rowid FROM passages WHERE space = ?1 AND node = ?2)",
+            params![self.space(), node.0],
+        )?;
+        let sql = "DELETE FROM passages WHERE space = ?1 AND node = ?2";
+        self.run(sql, params![self.space(), node.0])?;
+        Ok(())
+    }
+
+    fn insert_node(&self, node: &Node) -> Result<()> {
+        self.run(
+            "INSERT INTO nodes (space, id, kind, project, key, title, body, props, created,
+                                updated, hash, rev)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+             ON CONFLICT (space, id) DO UPDATE SET kind = ?3, project = ?4, key = ?5, title = ?6,
+               body = ?7, props = ?8, created = ?9, updated = ?10, hash = ?11, rev = ?12",
+            params![
+                self.space(),
+                node.id.0,
+                node.kind.as_str(),
+                node.project,
+                node.key,
+                node.title,
+                node.body,
+                json(&node.props),
+                row::signed(node.created.0),
+                row::signed(node.updated.0),
+                node.hash.0,
+                row::signed(node.rev),
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn insert_history(&self, node: &Node, ended: Hlc) -> Result<()> {
+        self.run(
+            "INSERT INTO node_history (space, id, kind, project, key, title, body, props, created,
+                                       updated, hash, rev, ended)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+            params![
+                self.space(),
+                node.id.0,
+                node.kind.as_str(),
+                node.project,
+                node.key,
+                node.title,
+                node.body,
+                json(&node.props),
+                row::signed(node.created.0),
+                row::signed(node.updated.0),
+                node.hash.0,
+                row::signed(node.rev),
+                row::signed(ended.0),
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// Moves the current revision to the history without reading it into memory.
+    fn archive_node(&self, id: NodeId, ended: Hlc) -> Result<()> {
+        self.run(
+            "INSERT INTO node_history (space, id, kind, project, key, title, body, props, created,
+                                       updated, hash, rev, ended)
+             SELECT space, id, kind, project, key, title, body, props, created, updated, hash, rev,
+                    ?3
+             FROM nodes WHERE space = ?1 AND id = ?2",
+            params![self.space(), id.0, row::signed(ended.0)],
+        )?;
+        Ok(())
+    }
+
+    fn insert_edge(&self, edge: &Edge) -> Result<()> {
+        self.run(
+            "INSERT INTO edges (space, src, rel, dst, weight, props, valid_from, valid_to, hash)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            params![
+                self.space(),
+                edge.src.0,
+                edge.rel,
+                edge.dst.0,
+                edge.weight,
+                json(&edge.props),
+                row::signed(edge.from.0),
+                row::signed(edge.to.0),
+                edge.hash.0,
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn insert_passage(&self, node: NodeId, scope: &str, passage: &Passage) -> Result<()> {
+        self.run(
+            "INSERT INTO passages (space, node, n, text, start, tokens, title_tokens)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            params![
+                self.space(),
+                node.0,
+                passage.n,
+                passage.text,
+                row::signed(passage.start),
+                passage.tokens,
+                passage.title_tokens,
+            ],
+        )?;
+        self.index_passage(self.connection.last_insert_rowid(), scope, passage)
+    }
+
+    fn scope_of(&self, node: NodeId) -> Result<String> {
+        let place = self.one(
+            "SELECT kind, project FROM nodes WHERE space = ?1 AND id = ?2",
+            params![self.space(), node.0],
+            |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)),
+        )?;
+        let (kind, project) = place.ok_or_else(|| kenning_core::Error::not_found("node", node))?;
+        let kind: Kind = kind.parse().map_err(kenning_core::Error::corrupt)?;
+        Ok(fts::scope(self.space, kind, &project))
+    }
+}
+
+fn json(props: &Map<String, Value>) -> String {
+    canonical_json(&Value::Object(props.clone()))
+}
+
+fn refs<'a>(params: &'a Params<'_>) -> Vec<&'a dyn ToSql> {
+    params.iter().map(AsRef::as_ref).collect()
+}
+
+/// `AND …` for a filter; the values go to `params`.
+fn node_conditions<'a>(filter: &'a NodeFilter, params: &mut Params<'a>) -> String {
+    let mut sql = String::new();
+    if !filter.kinds.is_empty() {
+        let marks = vec!["?"; filter.kinds.len()].join(", ");
+        sql += &format!(" AND kind IN ({marks})");
+        params.extend(
+            filter
+                .kinds
+                .iter()
+                .map(|it| Box::new(it.as_str()) as Box<dyn ToSql>),
+        );
+    }
+    if let Some(project) = &filter.project {
+        sql += " AND project = ?";
+        params.push(Box::new(project));
+    }
+    if let Some(prefix) = &filter.key_prefix {
+        // A range, not LIKE: nothing in the prefix is a pattern. The upper end is the first key
+        // after all that begin so; U+10FFFF is the last character there is.
+        sql += " AND key >= ? AND key < ? || char(1114111)";
+        params.push(Box::new(prefix));
+        params.push(Box::new(prefix));
+    }
+    sql
+}
+
+impl ReadTx for Tx<'_> {
+    fn node(&self, id: NodeId, when: When) -> Result<Option<Node>> {
+        let columns = row::NODE_COLUMNS;
+        match when {
+            When::Now => self.one(
+                &format!("SELECT {columns} FROM nodes WHERE space = ?1 AND id = ?2"),
+                params![self.space(), id.0],
+                row::node,
+            ),
+            When::At(at) => self.one(
+                &format!(
+                    "SELECT {columns} FROM nodes WHERE space = ?1 AND id = ?2 AND updated <= ?3
+                     UNION ALL
+                     SELECT {columns} FROM node_history
+                     WHERE space = ?1 AND id = ?2 AND updated <= ?3 AND ended > ?3"
+                ),
+                params![self.space(), id.0, row::signed(at.0)],
+                row::node,
+            ),
+        }
+    }
+
+    fn node_by_key(
+        &self,
+        project: &str,
+        kind: Kind,
+        key: &str,
+        when: When,
+    ) -> Result<Option<Node>> {
+        let columns = row::NODE_COLUMNS;
+        let place = "space = ?1 AND kind = ?2 AND project = ?3 AND key = ?4";
+        match when {
+            When::Now => self.one(
+                &format!("SELECT {columns} FROM nodes WHERE {place}"),
+                params![self.space(), kind.as_str(), project, key],
+                row::node,
+            ),
+            When::At(at) => self.one(
+                &format!(
+                    "SELECT {columns} FROM nodes WHERE {place} AND updated <= ?5
+                     UNION ALL
+                     SELECT {columns} FROM node_history
+                     WHERE {place} AND updated <= ?5 AND ended > ?5"
+                ),
+                params![self.space(), kind.as_str(), project, key, row::signed(at.0)],
+                row::node,
+            ),
+        }
+    }
+
+    fn nodes(
+        &self,
+        filter: &NodeFilter,
+        when: When,
+        after: Option<NodeId>,
+        limit: usize,
+    ) -> Result<Vec<Node>> {
+        let after = after.map_or_else(Vec::new, |id| id.0.to_vec());
+        let columns = row::NODE_COLUMNS;
+        let mut params: Params<'_> = vec![];
+        let mut part = |table: &str, at: Option<Hlc>, ended: bool| {
+            params.push(Box::new(self.space()));
+            params.push(Box::new(after.clone()));
+            let mut sql = format!("SELECT {columns} FROM {table} WHERE space = ? AND id > ?");
+            if let Some(at) = at {
+                sql += " AND updated <= ?";
+                params.push(Box::new(row::signed(at.0)));
+                if ended {
+                    sql += " AND ended > ?";
+                    params.push(Box::new(row::signed(at.0)));
+                }
+            }
+            sql + &node_conditions(filter, &mut params)
+        };
+        let sql = match when {
+            When::Now => part("nodes", None, false),
+            When::At(at) => {
+                let now = part("nodes", Some(at), false);
+                format!("{now} UNION ALL {}", part("node_history", Some(at), true))
+            }
+        };
+        params.push(Box::new(i64::try_from(limit).unwrap_or(i64::MAX)));
+        self.many(
+            &format!("{sql} ORDER BY id LIMIT ?"),
+            &refs(&params),
+            row::node,
+        )
+    }
+
+    fn count_nodes(&self, filter: &NodeFilter) -> Result<u64> {
+        let mut params: Params<'_> = vec![Box::new(self.space())];
+        let conditions = node_conditions(filter, &mut params);
+        let sql = format!("SELECT count(*) FROM nodes WHERE space = ?{conditions}");
+        Ok(self
+            .one(&sql, &refs(&params), |it| row::number(it, 0))?
+            .unwrap_or(0))
+    }
+
+    fn history(&self, id: NodeId) -> Result<Vec<(Node, Hlc)>> {
+        let columns = row::NODE_COLUMNS;
+        self.many(
+            &format!(
+                "SELECT {columns}, ended FROM node_history
+                 WHERE space = ?1 AND id = ?2 ORDER BY rev"
+            ),
+            params![self.space(), id.0],
+            |it| Ok((row::node(it)?, Hlc(row::number(it, 11)?))),
+        )
+    }
+
+    fn edges(&self, filter: &EdgeFilter, when: When, limit: usize) -> Result<Vec<Edge>> {
+        let at = match when {
+            When::Now => Hlc(Hlc::MAX.0 - 1),
+            When::At(at) => at,
+        };
+        let columns = row::EDGE_COLUMNS;
+        let mut sql = format!(
+            "SELECT {columns} FROM edges WHERE space = ? AND valid_from <= ? AND valid_to > ?"
+        );
+        let mut params: Params<'_> = vec![
+            Box::new(self.space()),
+            Box::new(row::signed(at.0)),
+            Box::new(row::signed(at.0)),
+        ];
+        if let Some(src) = filter.src {
+            sql += " AND src = ?";
+            params.push(Box::new(src.0));
+        }
+        if let Some(rel) = &filter.rel {
+            sql += " AND rel = ?";
+            params.push(Box::new(rel));
+        }
+        if let Some(dst) = filter.dst {
+            sql += " AND dst = ?";
+            params.push(Box::new(dst.0));
+        }
+        params.push(Box::new(i64::try_from(limit).unwrap_or(i64::MAX)));
+        self.many(
+            &format!("{sql} ORDER BY src, rel, dst LIMIT ?"),
+            &refs(&params),
+            row::edge,
+        )
+    }
+
+    fn passages(&self, node: NodeId) -> Result<Vec<Passage>> {
+        let columns = row::PASSAGE_COLUMNS;
+        self.many(
+            &format!("SELECT {columns} FROM passages WHERE space = ?1 AND node = ?2 ORDER BY n"),
+            params![self.space(), node.0],
+            row::passage,
+        )
+    }
+
+    fn find_text(&self, query: &TextQuery) -> Result<Vec<TextHit>> {
+        if query.tokens.is_empty() {
+            return Ok(Vec::new());
+        }
+        let text = fts::query(self.space, query);
+        let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
+        // A title counts twice; the scope counts nothing. SQLite's bm25 is better when smaller.
+        let hits = "SELECT p.node, p.n, -bm25(passages_fts, 0.0, 2.0, 1.0) AS score
+                    FROM passages_fts JOIN passages p ON p.rowid = passages_fts.rowid";
+        let order = "ORDER BY score DESC, p.node, p.n";
+        let map: MapRow<TextHit> = |it| {
+            Ok(TextHit {
+                node: row::node_id(it, 0)?,
+                n: it.get(1)?,
+                score: it.get(2)?,
+            })
+        };
+        match &query.filter.key_prefix {
+            None => self.many(
+                &format!("{hits} WHERE passages_fts MATCH ?1 AND p.space = ?2 {order} LIMIT ?3"),
+                params![text, self.space(), limit],
+                map,
+            ),
+            Some(prefix) => self.many(
+                &format!(
+                    "{hits} JOIN nodes ON nodes.space = p.space AND nodes.id = p.node
+                     WHERE passages_fts MATCH ?1 AND p.space = ?2
+                       AND key >= ?4 AND key < ?4 || char(1114111)
+                     {order} LIMIT ?3"
+                ),
+                params![text, self.space(), limit, prefix],
+                map,
+            ),
+        }
+    }
+
+    fn vector(&self, collection: &str, id: &str) -> Result<Option<Vector>> {
+        let columns = row::VECTOR_COLUMNS;
+        self.one(
+            &format!(
+                "SELECT {columns} FROM vectors WHERE space = ?1 AND collection = ?2 AND id = ?3"
+            ),
+            params![self.space(), collection, id],
+            row::vector,
+        )
+    }
+
+    fn vectors_since(&self, collection: &str, seq: u64, limit: usize) -> Result<Vec<Vector>> {
+        let columns = row::VECTOR_COLUMNS;
+        self.many(
+            &format!(
+                "SELECT {columns} FROM vectors WHERE space = ?1 AND collection = ?2 AND seq > ?3
+                 ORDER BY seq, id LIMIT ?4"
+            ),
+            params![
+                self.space(),
+                collection,
+                row::signed(seq),
+                i64::try_from(limit).unwrap_or(i64::MAX)
+            ],
+            row::vector,
+        )
+    }
+
+    fn head(&self) -> Result<Option<HeadRow>> {
+        self.one(
+            "SELECT seq, hlc, tips, frontier, state FROM heads WHERE space = ?1",
+            params![self.space()],
+            row::head,
+        )
+    }
+
+    fn events_after(&self, seq: u64, limit: usize) -> Result<Vec<EventRow>> {
+        let columns = row::EVENT_COLUMNS;
+        self.many(
+            &format!(
+                "SELECT {columns} FROM events WHERE space = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3"
+            ),
+            params![
+                self.space(),
+                row::signed(seq),
+                i64::try_from(limit).unwrap_or(i64::MAX)
+            ],
+            row::event,
+        )
+    }
+
+    fn event_by_id(&self, id: &Hash) -> Result<Option<EventRow>> {
+        let columns = row::EVENT_COLUMNS;
+        self.one(
+            &format!("SELECT {columns} FROM events WHERE space = ?1 AND id = ?2"),
+            params![self.space(), id.0],
+            row::event,
+        )
+    }
+
+    fn tile(&self, level: u8, index: u64) -> Result<Option<Hash>> {
+        self.one(
+            "SELECT hash FROM tiles WHERE space = ?1 AND level = ?2 AND idx = ?3",
+            params![self.space(), level, row::signed(index)],
+            |it| row::hash(it, 0),
+        )
+    }
+
+    fn checkpoint_at(&self, seq: u64) -> Result<Option<CheckpointRow>> {
+        let columns = row::CHECKPOINT_COLUMNS;
+        self.one(
+            &format!(
+                "SELECT {columns} FROM checkpoints WHERE space = ?1 AND seq <= ?2
+                 ORDER BY height DESC LIMIT 1"
+            ),
+            params![self.space(), row::signed(seq)],
+            row::checkpoint,
+        )
+    }
+
+    fn get(&self, bucket: &str, key: &str) -> Result<Option<Vec<u8>>> {
+        self.one(
+            "SELECT value FROM kv WHERE space = ?1 AND bucket = ?2 AND key = ?3",
+            params![self.space(), bucket, key],
+            |it| it.get(0),
+        )
+    }
+
+    fn list(&self, bucket: &str) -> Result<Vec<(String, Vec<u8>)>> {
+        self.many(
+            "SELECT key, value FROM kv WHERE space = ?1 AND bucket = ?2 ORDER BY key",
+            params![self.space(), bucket],
+            |it| Ok((it.get(0)?, it.get(1)?)),
+        )
+    }
+
+    fn scan(&self, table: Table, visit: &mut dyn FnMut(Row) -> Result<()>) -> Result<()> {
+        let select = |columns: &str, from: &str, order: &str| {
+            format!("SELECT {columns} FROM {from} WHERE space = ?1 ORDER BY {order}")
+        };
+        match table {
+            Table::Nodes => {
+                let sql = select(row::NODE_COLUMNS, "nodes", "id");
+                self.visit(&sql, row::node, visit, Row::Node)
+            }
+            Table::History => {
+                let columns = format!("{}, ended", row::NODE_COLUMNS);
+                let sql = select(&columns, "node_history", "id, rev");
+                let map: MapRow<(Node, Hlc)> = |it| Ok((row::node(it)?, Hlc(row::number(it, 11)?)));
+                self.visit(&sql, map, visit, |(node, ended)| Row::History(node, ended))
+            }
+            Table::Edges => {
+                let sql = select(row::EDGE_COLUMNS, "edges", "src, rel, dst, valid_from");
+                self.visit(&sql, row::edge, visit, Row::Edge)
+            }
+            Table::Passages => {
+                let columns = format!("{}, node", row::PASSAGE_COLUMNS);
+                let sql = select(&columns, "passages", "node, n");
+                self.visit(&sql, row::passage_row, visit, Row::Passage)
+            }
+            Table::Vectors => {
+                let sql = select(row::VECTOR_COLUMNS, "vectors", "collection, id");
+                self.visit(&sql, row::vector, visit, Row::Vector)
+            }
+            Table::Events => {
+                let sql = select(row::EVENT_COLUMNS, "events", "seq");
+                self.visit(&sql, row::event, visit, Row::Event)
+            }
+            Table::Tiles => {
+                let sql = select("level, idx, hash", "tiles", "level, idx");
+                self.visit(&sql, row::tile, visit, Row::Tile)
+            }
+            Table::Checkpoints => {
+                let sql = select(row::CHECKPOINT_COLUMNS, "checkpoints", "height");
+                self.visit(&sql, row::checkpoint, visit, Row::Checkpoint)
+            }
+            Table::Head => {
+                let sql = select("seq, hlc, tips, frontier, state", "heads", "seq");
+                self.visit(&sql, row::head, visit, Row::Head)
+            }
+            Table::Kv => {
+                let sql = select("bucket, key, value", "kv", "bucket, key");
+                self.visit(&sql, row::kv, visit, Row::Kv)
+            }
+        }
+    }
+}
+
+impl WriteTx for Tx<'_> {
+    fn put_node(&mut self, node: &Node) -> Result<()> {
+        let before = self.one(
+            "SELECT kind, project FROM nodes WHERE space = ?1 AND id = ?2",
+            params![self.space(), node.id.0],
+            |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)),
+        )?;
+        if before.is_some() {
+            self.archive_node(node.id, node.updated)?;
+        }
+        self.insert_node(node)?;
+        // A passage's scope names its node's kind and project: a node that moved takes them along.
+        if let Some((kind, project)) = before
+            && (kind != node.kind.as_str() || project != node.project)
+        {
+            let passages = self.passages(node.id)?;
+            self.put_passages(node.id, &passages)?;
+        }
+        Ok(())
+    }
+
+    fn remove_node(&mut self, id: NodeId, at: Hlc) -> Result<()> {
+        self.archive_node(id, at)?;
+        self.remove_passages(id)?;
+        self.run(
+            "DELETE FROM nodes WHERE space = ?1 AND id = ?2",
+            params![self.space(), id.0],
+        )?;
+        Ok(())
+    }
+
+    fn put_edge(&mut self, edge: &Edge) -> Result<()> {
+        self.end_edge(edge.src, &edge.rel, edge.dst, edge.from)?;
+        self.insert_edge(edge)
+    }
+
+    fn end_edge(&mut self, src: NodeId, rel: &str, dst: NodeId, at: Hlc) -> Result<()> {
+        self.run(
+            "UPDATE edges SET valid_to = ?6
+             WHERE space = ?1 AND src = ?2 AND rel = ?3 AND dst = ?4 AND valid_to = ?5",
+            params![
+                self.space(),
+                src.0,
+                rel,
+                dst.0,
+                row::signed(Hlc::MAX.0),
+                row::signed(at.0)
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn put_passages(&mut self, node: NodeId, passages: &[Passage]) -> Result<()> {
+        self.remove_passages(node)?;
+        let scope = self.scope_of(node)?;
+        passages
+            .iter()
+            .try_for_each(|passage| self.insert_passage(node, &scope, passage))
+    }
+
+    fn put_vector(&mut self, vector: &Vector) -> Result<()> {
+        self.run(
+            "INSERT INTO vectors (space, collection, id, model, dimensions, bytes, props, seq)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+             ON CONFLICT (space, collection, id) DO UPDATE SET model = ?4, dimensions = ?5,
+               bytes = ?6, props = ?7, seq = ?8",
+            params![
+                self.space(),
+                vector.collection,
+                vector.id,
+                vector.model,
+                vector.dimensions,
+                vector.bytes,
+                json(&vector.props),
+                row::signed(vector.seq),
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn remove_vector(&mut self, collection: &str, id: &str) -> Result<()> {
+        self.run(
+            "DELETE FROM vectors WHERE space = ?1 AND collection = ?2 AND id = ?3",
+            params![self.space(), collection, id],
+        )?;
+        Ok(())
+    }
+
+    fn append_event(&mut self, event: &EventRow) -> Result<()> {
+        self.run(
+            "INSERT INTO events (space, seq, version, id, parents, hlc, author, kind, payload,
+                                 signature)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            params![
+                self.space(),
+                row::signed(event.seq),
+                event.version,
+                event.id.0,
+                row::joined(&event.parents),
+                row::signed(event.hlc.0),
+                event.author,
+                event.kind,
+                event.payload,
+                event.signature,
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn put_head(&mut self, head: &HeadRow) -> Result<()> {
+        self.run(
+            "INSERT INTO heads (space, seq, hlc, tips, frontier, state)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (space) DO UPDATE SET seq = ?2, hlc = ?3, tips = ?4, frontier = ?5,
+               state = ?6",
+            params![
+                self.space(),
+                row::signed(head.seq),
+                row::signed(head.hlc.0),
+                row::joined(&head.tips),
+                row::joined(&head.frontier),
+                head.state,
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn put_tile(&mut self, tile: &TileRow) -> Result<()> {
+        self.run(
+            "INSERT INTO tiles (space, level, idx, hash) VALUES (?1, ?2, ?3, ?4)",
+            params![
+                self.space(),
+                tile.level,
+                row::signed(tile.index),
+                tile.hash.0
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn put_checkpoint(&mut self, checkpoint: &CheckpointRow) -> Result<()> {
+        self.run(
+            "INSERT INTO checkpoints (space, height, seq, event_root, state_root, hlc, author,
+                                      signature)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            params![
+                self.space(),
+                row::signed(checkpoint.height),
+                row::signed(checkpoint.seq),
+                checkpoint.event_root.0,
+                checkpoint.state_root.0,
+                row::signed(checkpoint.hlc.0),
+                checkpoint.author,
+                checkpoint.signature,
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn set(&mut self, bucket: &str, key: &str, value: &[u8]) -> Result<()> {
+        self.run(
+            "INSERT INTO kv (space, bucket, key, value) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (space, bucket, key) DO UPDATE SET value = ?4",
+            params![self.space(), bucket, key, value],
+        )?;
+        Ok(())
+    }
+
+    fn unset(&mut self, bucket: &str, key: &str) -> Result<()> {
+        self.run(
+            "DELETE FROM kv WHERE space = ?1 AND bucket = ?2 AND key = ?3",
+            params![self.space(), bucket, key],
+        )?;
+        Ok(())
+    }
+
+    fn load(&mut self, row: &Row) -> Result<()> {
+        match row {
+            Row::Node(node) => self.insert_node(node),
+            Row::History(node, ended) => self.insert_history(node, *ended),
+            Row::Edge(edge) => self.insert_edge(edge),
+            Row::Passage(it) => {
+                let scope = self.scope_of(it.node)?;
+                self.insert_passage(it.node, &scope, &it.passage)
+            }
+            Row::Vector(vector) => self.put_vector(vector),
+            Row::Event(event) => self.append_event(event),
+            Row::Tile(tile) => self.put_tile(tile),
+            Row::Checkpoint(checkpoint) => self.put_checkpoint(checkpoint),
+            Row::Head(head) => self.put_head(head),
+            Row::Kv(kv) => self.set(&kv.bucket, &kv.key, &kv.value),
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The cellar's trait.
+//!
+//! Everything agents know is a [`Node`]; everything that relates is an [`Edge`]; what can be searched
+//! is a [`Passage`]; what can be compared is a [`Vector`]; what happened is an [`EventRow`]. A floor
+//! (SQLite, PostgreSQL) stores these rows and nothing else: it knows no wing, makes no ids, reads no
+//! clock and signs nothing.
+//!
+//! A transaction is bound to one [`Space`] when it begins and has no way to name another, so one
+//! tenant's rows cannot reach another by forgetting a condition. `write` is called by the `audit`
+//! crate only: it is the one way to change anything, and it adds the event to every change.
+//!
+//! [`story::run`] is the test that every floor must live through.
+
+#![deny(missing_docs)]
+
+mod json;
+mod rows;
+pub mod story;
+
+pub use json::canonical_json;
+pub use rows::{
+    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, KvRow, Node, NodeFilter, Passage,
+    PassageRow, Row, Table, TextHit, TextQuery, TileRow, Vector, When,
+};
+
+use kenning_core::{Error, Hash, NodeId, Result, Space};
+use std::sync::Arc;
+
+/// One piece of work in a read transaction.
+pub type ReadWork<'a> = dyn FnMut(&dyn ReadTx) -> Result<()> + 'a;
+
+/// One piece of work in a write transaction. It may run on another thread.
+pub type WriteWork = Box<dyn FnOnce(&mut dyn WriteTx) -> Result<()> + Send>;
+
+/// A back end. Wings see [`Store`], not this.
+pub trait Floor: Send + Sync + 'static {
+    /// Runs the work on a consistent snapshot of one space.
+    fn read(&self, space: &Space, work: &mut ReadWork<'_>) -> Result<()>;
+
+    /// Runs the work in a transaction of its own and returns once it is durable. An error from the
+    /// work, or a panic in it, leaves nothing behind.
+    fn write(&self, space: &Space, work: WriteWork) -> Result<()>;
+
+    /// Every space that has rows.
+    fn spaces(&self) -> Result<Vec<Space>>;
+
+    /// Asks the back end to check its own files; each string is one thing that is wrong.
+    fn check(&self) -> Result<Vec<String>>;
+
+    /// One line for `doctor`: what it is and where, without secrets.
+    fn describe(&self) -> String;
+}
+
+/// The cellar. Cheap to clone.
+#[derive(Clone)]
+pub struct Store(Arc<dyn Floor>);
+
+impl Store {
+    /// The cellar on this floor.
+    pub fn new(floor: impl Floor) -> Self {
+        Self(Arc::new(floor))
+    }
+
+    /// Runs `work` on a consistent snapshot of one space.
+    pub fn read<T>(&self, space: &Space, work: impl FnOnce(&dyn ReadTx) -> Result<T>) -> Result<T> {
+        let mut work = Some(work);
+        let mut out = None;
+        self.0.read(space, &mut |tx| {
+            let work = work
+                .take()
+                .ok_or_else(|| Error::internal("a read ran twice"))?;
+            out = Some(work(tx)?);
+            Ok(())
+        })?;
+        out.ok_or_else(|| Error::internal("a read did not run"))
+    }
+
+    /// Runs `work` in a write transaction and returns once it is durable.
+    ///
+    /// Only `audit` calls this: everybody else writes through it, so that no write lacks its event.
+    pub fn write<T: Send + 'static>(
+        &self,
+        space: &Space,
+        work: impl FnOnce(&mut dyn WriteTx) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        self.0.write(
+            space,
+            Box::new(move |tx| {
+                let value = work(tx)?;
+                sender
+                    .send(value)
+                    .map_err(|_| Error::internal("nobody waits for this write"))
+            }),
+        )?;
+        receiver
+            .try_recv()
+            .map_err(|_| Error::internal("a write did not run"))
+    }
+
+    /// Every space that has rows.
+    pub fn spaces(&self) -> Result<Vec<Space>> {
+        self.0.spaces()
+    }
+
+    /// Asks the back end to check its own files; each string is one thing that is wrong.
+    pub fn check(&self) -> Result<Vec<String>> {
+        self.0.check()
+    }
+
+    /// One line for `doctor`.
+    pub fn describe(&self) -> String {
+        self.0.describe()
+    }
+}
+
+/// What can be asked of one space.
+pub trait ReadTx {
+    /// A node by its id, now or at a past moment.
+    fn node(&self, id: NodeId, when: When) -> Result<Option<Node>>;
+
+    /// A node by its key, which is unique per project and kind.
+    fn node_by_key(
+        &self,
+        project: &str,
+        kind: kenning_core::Kind,
+        key: &str,
+        when: When,
+    ) -> Result<Option<Node>>;
+
+    /// Nodes in the order of their ids, after `after`, at most `limit`.
+    fn nodes(
+        &self,
+        filter: &NodeFilter,
+        when: When,
+        after: Option<NodeId>,
+        limit: usize,
+    ) -> Result<Vec<Node>>;
+
+    /// How many nodes the filter admits now.
+    fn count_nodes(&self, filter: &NodeFilter) -> Result<u64>;
+
+    /// Every superseded revision of a node, oldest first, with the moment it ended.
+    fn history(&self, id: NodeId) -> Result<Vec<(Node, kenning_core::Hlc)>>;
+
+    /// Edges by their ends, in the order of source, relation, target.
+    fn edges(&self, filter: &EdgeFilter, when: When, limit: usize) -> Result<Vec<Edge>>;
+
+    /// The passages of a node, in order.
+    fn passages(&self, node: NodeId) -> Result<Vec<Passage>>;
+
+    /// Passages that hold any of the tokens, best first by the floor's own ranking.
+    fn find_text(&self, query: &TextQuery) -> Result<Vec<TextHit>>;
+
+    /// A vector by its name.
+    fn vector(&self, collection: &str, id: &str) -> Result<Option<Vector>>;
+
+    /// Vectors of a collection written after the event `seq`, in that order.
+    fn vectors_since(&self, collection: &str, seq: u64, limit: usize) -> Result<Vec<Vector>>;
+
+    /// The log's head; `None` before the first event.
+    fn head(&self) -> Result<Option<HeadRow>>;
+
+    /// Events after `seq`, in order.
+    fn events_after(&self, seq: u64, limit: usize) -> Result<Vec<EventRow>>;
+
+    /// An event by its id.
+    fn event_by_id(&self, id: &Hash) -> Result<Option<EventRow>>;
+
+    /// The root of a complete subtree of `256^level` events.
+    fn tile(&self, level: u8, index: u64) -> Result<Option<Hash>>;
+
+    /// The newest checkpoint at or before `seq`.
+    fn checkpoint_at(&self, seq: u64) -> Result<Option<CheckpointRow>>;
+
+    /// A value of the key-value table.
+    fn get(&self, bucket: &str, key: &str) -> Result<Option<Vec<u8>>>;
+
+    /// Every key and value of a bucket, in the order of keys.
+    fn list(&self, bucket: &str) -> Result<Vec<(String, Vec<u8>)>>;
+
+    /// Raw rows of a table, in a fixed order, from position `offset`. For verification and backup.
+    fn scan(&self, table: Table, visit: &mut dyn FnMut(Row) -> Result<()>) -> Result<()>;
+}
+
+/// What can be done to one space.
+///
+/// These are raw row operations. Hashes, revisions, times and events are the caller's, which is
+/// `audit`.
+pub trait WriteTx: ReadTx {
+    /// Puts a node. A current revision of the same id moves to the history, ending at the new
+    /// revision's `updated`.
+    fn put_node(&mut self, node: &Node) -> Result<()>;
+
+    /// Removes a node with its passages; its last revision moves to the history.
+    fn remove_node(&mut self, id: NodeId, at: kenning_core::Hlc) -> Result<()>;
+
+    /// Puts an edge. A current one of the same ends and relation ends at the new one's `from`.
+    fn put_edge(&mut self, edge: &Edge) -> Result<()>;
+
+    /// Ends an edge.
+    fn end_edge(
+        &mut self,
+        src: NodeId,
+        rel: &str,
+        dst: NodeId,
+        at: kenning_core::Hlc,
+    ) -> Result<()>;
+
+    /// Replaces the passages of a node.
+    fn put_passages(&mut self, node: NodeId, passages: &[Passage]) -> Result<()>;
+
+    /// Puts a vector.
+    fn put_vector(&mut self, vector: &Vector) -> Result<()>;
+
+    /// Removes a vector.
+    fn remove_vector(&mut self, collection: &str, id: &str) -> Result<()>;
+
+    /// Appends an event.
+    fn append_event(&mut self, event: &EventRow) -> Result<()>;
+
+    /// Replaces the head.
+    fn put_head(&mut self, head: &HeadRow) -> Result<()>;
+
+    /// Stores the root of a complete subtree.
+    fn put_tile(&mut self, tile: &TileRow) -> Result<()>;
+
+    /// Stores a checkpoint.
+    fn put_checkpoint(&mut self, checkpoint: &CheckpointRow) -> Result<()>;
+
+    /// Sets a value of the key-value table.
+    fn set(&mut self, bucket: &str, key: &str, value: &[u8]) -> Result<()>;
+
+    /// Removes a value of the key-value table.
+    fn unset(&mut self, bucket: &str, key: &str) -> Result<()>;
+
+    /// Puts a raw row back as [`ReadTx::scan`] gave it. For restoring and migrating.
+    fn load(&mut self, row: &Row) -> Result<()>;
+}

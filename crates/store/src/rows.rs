@@ -1,0 +1,344 @@
+//! The rows.
+
+use crate::canonical_json;
+use kenning_core::{Hash, Hlc, Kind, NodeId};
+use serde_json::{Map, Value};
+
+/// Everything agents know.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Its name for ever.
+    pub id: NodeId,
+    /// What it is.
+    pub kind: Kind,
+    /// The project it belongs to; empty for what belongs to the whole space.
+    pub project: String,
+    /// Path, URI or content hash: unique per project and kind.
+    pub key: String,
+    /// Its title for people.
+    pub title: String,
+    /// Its text.
+    pub body: String,
+    /// Everything else.
+    pub props: Map<String, Value>,
+    /// When the first revision was made.
+    pub created: Hlc,
+    /// When this revision was made.
+    pub updated: Hlc,
+    /// Of the canonical form of this revision.
+    pub hash: Hash,
+    /// 1 for the first revision.
+    pub rev: u64,
+}
+
+impl Node {
+    /// The hash that the content of this row must have.
+    ///
+    /// The fields are length-prefixed, so that no two contents share their bytes. Times and the
+    /// revision are not part of it: the same content has the same hash on every peer.
+    pub fn canonical_hash(&self) -> Hash {
+        let props = canonical_json(&Value::Object(self.props.clone()));
+        hash_fields(
+            b'n',
+            &[
+                &self.id.0,
+                self.kind.as_str().as_bytes(),
+                self.project.as_bytes(),
+                self.key.as_bytes(),
+                self.title.as_bytes(),
+                self.body.as_bytes(),
+                props.as_bytes(),
+            ],
+        )
+    }
+}
+
+fn hash_fields(tag: u8, fields: &[&[u8]]) -> Hash {
+    let mut bytes = Vec::with_capacity(64 + fields.iter().map(|it| it.len() + 8).sum::<usize>());
+    bytes.push(tag);
+    for field in fields {
+        bytes.extend_from_slice(&(field.len() as u64).to_be_bytes());
+        bytes.extend_from_slice(field);
+    }
+    Hash::of(&bytes)
+}
+
+/// Everything that relates.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Edge {
+    /// From.
+    pub src: NodeId,
+    /// How.
+    pub rel: String,
+    /// To.
+    pub dst: NodeId,
+    /// How strongly.
+    pub weight: f64,
+    /// Everything else.
+    pub props: Map<String, Value>,
+    /// Valid from this moment …
+    pub from: Hlc,
+    /// … until before this one; [`Hlc::MAX`] while it holds.
+    pub to: Hlc,
+    /// Of the canonical form.
+    pub hash: Hash,
+}
+
+impl Edge {
+    /// The hash that the content of this row must have.
+    pub fn canonical_hash(&self) -> Hash {
+        let props = canonical_json(&Value::Object(self.props.clone()));
+        hash_fields(
+            b'e',
+            &[
+                &self.src.0,
+                self.rel.as_bytes(),
+                &self.dst.0,
+                &self.weight.to_bits().to_be_bytes(),
+                props.as_bytes(),
+            ],
+        )
+    }
+}
+
+/// A piece of a node's text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// Which piece, from 0.
+    pub n: u32,
+    /// Verbatim slice of the body.
+    pub text: String,
+    /// Where it starts in the body, in bytes.
+    pub start: u64,
+    /// What it is found by: tokens of the text, joined by spaces.
+    pub tokens: String,
+    /// Tokens of the node's title and tags.
+    pub title_tokens: String,
+}
+
+/// A vector in a collection, all of one model and one dimension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vector {
+    /// Which collection.
+    pub collection: String,
+    /// Its name there.
+    pub id: String,
+    /// What made it.
+    pub model: String,
+    /// How many numbers.
+    pub dimensions: u32,
+    /// The numbers, in the form that the model's owner chose.
+    pub bytes: Vec<u8>,
+    /// What belongs to it.
+    pub props: Map<String, Value>,
+    /// The event it was written with: followers ask for what came after.
+    pub seq: u64,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventRow {
+    /// Its place in this log, from 1.
+    pub seq: u64,
+    /// The version of the canonical form.
+    pub version: u8,
+    /// BLAKE3 of the canonical bytes.
+    pub id: Hash,
+    /// What its author had seen.
+    pub parents: Vec<Hash>,
+    /// When.
+    pub hlc: Hlc,
+    /// Who, as a DID.
+    pub author: String,
+    /// What kind of thing happened.
+    pub kind: String,
+    /// What exactly, as canonical JSON.
+    pub payload: Vec<u8>,
+    /// Ed25519 over the id.
+    pub signature: Vec<u8>,
+}
+
+/// Where the log stands: everything that the next append needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeadRow {
+    /// Number of events.
+    pub seq: u64,
+    /// The latest time in the log.
+    pub hlc: Hlc,
+    /// Events that no other event names as a parent.
+    pub tips: Vec<Hash>,
+    /// Roots of the complete subtrees, largest first.
+    pub frontier: Vec<Hash>,
+    /// The sum that the state root is the hash of.
+    pub state: Vec<u8>,
+}
+
+/// The root of a complete subtree of `256^level` events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TileRow {
+    /// 1 for 256 events, 2 for 65,536 …
+    pub level: u8,
+    /// Which one, from 0.
+    pub index: u64,
+    /// Its root.
+    pub hash: Hash,
+}
+
+/// A signed statement of what the log was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckpointRow {
+    /// Which checkpoint, from 0.
+    pub height: u64,
+    /// Number of events it covers.
+    pub seq: u64,
+    /// Merkle root over the event ids.
+    pub event_root: Hash,
+    /// Root of all nodes and edges.
+    pub state_root: Hash,
+    /// When.
+    pub hlc: Hlc,
+    /// Who, as a DID.
+    pub author: String,
+    /// Ed25519 over all of the above.
+    pub signature: Vec<u8>,
+}
+
+/// A row of the key-value table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KvRow {
+    /// Which bucket.
+    pub bucket: String,
+    /// Which key.
+    pub key: String,
+    /// The value.
+    pub value: Vec<u8>,
+}
+
+/// A passage with the node it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PassageRow {
+    /// The node.
+    pub node: NodeId,
+    /// The passage.
+    pub passage: Passage,
+}
+
+/// The tables, in the order in which they can be loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Table {
+    /// Current nodes.
+    Nodes,
+    /// Superseded revisions.
+    History,
+    /// Edges, ended ones too.
+    Edges,
+    /// Passages.
+    Passages,
+    /// Vectors.
+    Vectors,
+    /// Events.
+    Events,
+    /// Subtree roots.
+    Tiles,
+    /// Checkpoints.
+    Checkpoints,
+    /// The head.
+    Head,
+    /// Cursors, jobs and settings.
+    Kv,
+}
+
+impl Table {
+    /// Every table, in the order in which they can be loaded.
+    pub const ALL: [Self; 10] = [
+        Self::Nodes,
+        Self::History,
+        Self::Edges,
+        Self::Passages,
+        Self::Vectors,
+        Self::Events,
+        Self::Tiles,
+        Self::Checkpoints,
+        Self::Head,
+        Self::Kv,
+    ];
+}
+
+/// Any row, raw.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Row {
+    /// A current node.
+    Node(Node),
+    /// A superseded revision and the moment it ended.
+    History(Node, Hlc),
+    /// An edge.
+    Edge(Edge),
+    /// A passage.
+    Passage(PassageRow),
+    /// A vector.
+    Vector(Vector),
+    /// An event.
+    Event(EventRow),
+    /// A subtree root.
+    Tile(TileRow),
+    /// A checkpoint.
+    Checkpoint(CheckpointRow),
+    /// The head.
+    Head(HeadRow),
+    /// A key-value pair.
+    Kv(KvRow),
+}
+
+/// Now, or a past moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum When {
+    /// What holds now.
+    #[default]
+    Now,
+    /// What held at that moment.
+    At(Hlc),
+}
+
+/// Which nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeFilter {
+    /// Of these kinds; empty for any.
+    pub kinds: Vec<Kind>,
+    /// Of this project; `Some("")` for those of no project.
+    pub project: Option<String>,
+    /// With keys that begin so.
+    pub key_prefix: Option<String>,
+}
+
+/// Which edges. At least one end should be named.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EdgeFilter {
+    /// From this node.
+    pub src: Option<NodeId>,
+    /// Of this relation.
+    pub rel: Option<String>,
+    /// To this node.
+    pub dst: Option<NodeId>,
+}
+
+/// What to look for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TextQuery {
+    /// Any of these.
+    pub tokens: Vec<String>,
+    /// In nodes that this filter admits.
+    pub filter: NodeFilter,
+    /// At most so many passages.
+    pub limit: usize,
+}
+
+/// A passage that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TextHit {
+    /// Whose.
+    pub node: NodeId,
+    /// Which passage.
+    pub n: u32,
+    /// The floor's own score: greater is better, comparable within one answer only.
+    pub score: f64,
+}
