@@ -1,1 +1,27 @@
-//! x
+//! The log: what happened, signed, in one order, provably append-only.
+//!
+//! Every write of the house goes through [`Log::write`]. The work gets a [`Tx`], which changes rows
+//! and notes each change; [`Tx::record`] turns the changes since the last one into a signed event. A
+//! transaction with changes that no event records is refused. So there is no write without its event
+//! and no event without its write, and they become durable together.
+//!
+//! Reading order: [`event`] (what is signed), [`merkle`] (proofs), [`state`] (the root of everything
+//! that is true now), [`Tx`], [`verify`] (re-derives all of it from raw rows).
+//!
+//! The crate knows no wing: kinds and payloads of events are the caller's.
+
+pub mod event;
+mod key;
+mod log;
+pub mod merkle;
+mod prove;
+pub mod state;
+mod tx;
+mod verify;
+
+pub use event::{Change, Event};
+pub use key::Signer;
+pub use log::{Clock, Log, Roots, roots};
+pub use prove::{Consistency, Inclusion, consistency, inclusion};
+pub use tx::{Draft, EdgeDraft, Tx};
+pub use verify::{Report, verify};

@@ -1,0 +1,309 @@
+//! A write and its event.
+
+use crate::event::{Change, Event};
+use crate::merkle::{Frontier, leaf_hash};
+use crate::state::State;
+use crate::{Signer, log};
+use kenning_core::{Error, EventId, Hash, Hlc, Kind, NodeId, Random, Result};
+use kenning_store::{
+    CheckpointRow, Edge, EdgeFilter, HeadRow, Node, Passage, ReadTx, TileRow, Vector, When, WriteTx,
+};
+use serde_json::{Map, Value};
+use std::ops::Deref;
+
+/// Every so many events the log signs a checkpoint by itself.
+pub(crate) const CHECKPOINT_EVERY: u64 = 1_024;
+
+/// A node to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draft {
+    /// What it is.
+    pub kind: Kind,
+    /// The project it belongs to, or nothing.
+    pub project: String,
+    /// Unique per project and kind.
+    pub key: String,
+    /// For people.
+    pub title: String,
+    /// The text.
+    pub body: String,
+    /// Everything else.
+    pub props: Map<String, Value>,
+}
+
+/// An edge to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EdgeDraft {
+    /// From.
+    pub src: NodeId,
+    /// How.
+    pub rel: String,
+    /// To.
+    pub dst: NodeId,
+    /// How strongly.
+    pub weight: f64,
+    /// Everything else.
+    pub props: Map<String, Value>,
+}
+
+/// A write transaction that keeps account. Reads go through it as through any [`ReadTx`].
+pub struct Tx<'a> {
+    raw: &'a mut dyn WriteTx,
+    signer: &'a Signer,
+    clock: &'a log::Clock,
+    random: &'a dyn Random,
+    head: HeadRow,
+    state: State,
+    frontier: Frontier,
+    at: Hlc,
+    changes: Vec<Change>,
+    n_events: usize,
+}
+
+impl<'a> Deref for Tx<'a> {
+    type Target = dyn ReadTx + 'a;
+
+    fn deref(&self) -> &Self::Target {
+        // A write transaction is also a read transaction.
+        &*self.raw
+    }
+}
+
+impl<'a> Tx<'a> {
+    pub(crate) fn begin(
+        raw: &'a mut dyn WriteTx,
+        signer: &'a Signer,
+        clock: &'a log::Clock,
+        random: &'a dyn Random,
+    ) -> Result<Self> {
+        let head = raw.head()?.unwrap_or(HeadRow {
+            seq: 0,
+            hlc: Hlc::default(),
+            tips: Vec::new(),
+            frontier: Vec::new(),
+            state: State::default().to_bytes(),
+        });
+        let state = State::from_bytes(&head.state)
+            .ok_or_else(|| Error::corrupt("the head's state is not of its form"))?;
+        let frontier = Frontier { size: head.seq, roots: head.frontier.clone() };
+        let at = clock.tick(head.hlc);
+        let (changes, n_events) = (Vec::new(), 0);
+        Ok(Self { raw, signer, clock, random, head, state, frontier, at, changes, n_events })
+    }
+
+    /// The moment of the changes that are being made.
+    pub fn now(&self) -> Hlc {
+        self.at
+    }
+
+    /// The place that the next event will have.
+    pub fn next_seq(&self) -> u64 {
+        self.head.seq + 1
+    }
+
+    /// Puts a node: a new one, or the next revision of the one with this key. Content that is
+    /// already there changes nothing.
+    pub fn put_node(&mut self, draft: Draft) -> Result<Node> {
+        let before = self.raw.node_by_key(&draft.project, draft.kind, &draft.key, When::Now)?;
+        let node = Node {
+            id: before.as_ref().map_or_else(|| NodeId::new(self.at, self.random), |it| it.id),
+            kind: draft.kind,
+            project: draft.project,
+            key: draft.key,
+            title: draft.title,
+            body: draft.body,
+            props: draft.props,
+            created: before.as_ref().map_or(self.at, |it| it.created),
+            updated: self.at,
+            hash: Hash::default(),
+            rev: 1,
+        };
+        self.put_revision(before, node)
+    }
+
+    /// Puts the next revision of a node whose key or project changed; its id stays.
+    pub fn move_node(&mut self, id: NodeId, draft: Draft) -> Result<Node> {
+        let before = self.raw.node(id, When::Now)?.ok_or_else(|| Error::not_found("node", id))?;
+        let node = Node {
+            id,
+            kind: draft.kind,
+            project: draft.project,
+            key: draft.key,
+            title: draft.title,
+            body: draft.body,
+            props: draft.props,
+            created: before.created,
+            updated: self.at,
+            hash: Hash::default(),
+            rev: 1,
+        };
+        self.put_revision(Some(before), node)
+    }
+
+    fn put_revision(&mut self, before: Option<Node>, mut node: Node) -> Result<Node> {
+        node.hash = node.canonical_hash();
+        if let Some(before) = before {
+            if before.hash == node.hash {
+                return Ok(before);
+            }
+            self.state.remove_node(before.id, &before.hash);
+            node.rev = before.rev + 1;
+        }
+        self.state.add_node(node.id, &node.hash);
+        self.raw.put_node(&node)?;
+        self.changes.push(Change::PutNode { id: node.id, rev: node.rev, hash: node.hash });
+        Ok(node)
+    }
+
+    /// Removes a node with its passages and ends its edges. Its revisions stay in the history.
+    pub fn remove_node(&mut self, id: NodeId) -> Result<()> {
+        let node = self.raw.node(id, When::Now)?.ok_or_else(|| Error::not_found("node", id))?;
+        let out = EdgeFilter { src: Some(id), ..EdgeFilter::default() };
+        let into = EdgeFilter { dst: Some(id), ..EdgeFilter::default() };
+        for filter in [out, into] {
+            for edge in self.raw.edges(&filter, When::Now, usize::MAX)? {
+                self.end_edge(edge.src, &edge.rel, edge.dst)?;
+            }
+        }
+        self.state.remove_node(id, &node.hash);
+        self.raw.remove_node(id, self.at)?;
+        self.changes.push(Change::RemoveNode { id });
+        Ok(())
+    }
+
+    /// Puts an edge, or changes the one with these ends and this relation.
+    pub fn put_edge(&mut self, draft: EdgeDraft) -> Result<Edge> {
+        let mut edge = Edge {
+            src: draft.src,
+            rel: draft.rel,
+            dst: draft.dst,
+            weight: draft.weight,
+            props: draft.props,
+            from: self.at,
+            to: Hlc::MAX,
+            hash: Hash::default(),
+        };
+        edge.hash = edge.canonical_hash();
+        if let Some(before) = self.current_edge(edge.src, &edge.rel, edge.dst)? {
+            if before.hash == edge.hash {
+                return Ok(before);
+            }
+            self.state.remove_edge(&before.hash);
+        }
+        self.state.add_edge(&edge.hash);
+        self.raw.put_edge(&edge)?;
+        self.changes.push(Change::PutEdge {
+            src: edge.src,
+            rel: edge.rel.clone(),
+            dst: edge.dst,
+            hash: edge.hash,
+        });
+        Ok(edge)
+    }
+
+    /// Ends an edge, if it holds.
+    pub fn end_edge(&mut self, src: NodeId, rel: &str, dst: NodeId) -> Result<()> {
+        let Some(before) = self.current_edge(src, rel, dst)? else { return Ok(()) };
+        self.state.remove_edge(&before.hash);
+        self.raw.end_edge(src, rel, dst, self.at)?;
+        self.changes.push(Change::EndEdge { src, rel: rel.to_owned(), dst });
+        Ok(())
+    }
+
+    fn current_edge(&self, src: NodeId, rel: &str, dst: NodeId) -> Result<Option<Edge>> {
+        let filter = EdgeFilter { src: Some(src), rel: Some(rel.to_owned()), dst: Some(dst) };
+        Ok(self.raw.edges(&filter, When::Now, 1)?.pop())
+    }
+
+    /// Replaces the passages of a node. They are derived from its text: no event of their own.
+    pub fn put_passages(&mut self, node: NodeId, passages: &[Passage]) -> Result<()> {
+        self.raw.put_passages(node, passages)
+    }
+
+    /// Puts a vector, marked with the place of the next event so that followers find it.
+    pub fn put_vector(&mut self, vector: Vector) -> Result<()> {
+        let seq = self.next_seq();
+        self.raw.put_vector(&Vector { seq, ..vector })
+    }
+
+    /// Removes a vector.
+    pub fn remove_vector(&mut self, collection: &str, id: &str) -> Result<()> {
+        self.raw.remove_vector(collection, id)
+    }
+
+    /// Sets a cursor, a job or a setting. These are not part of the state that is signed.
+    pub fn set(&mut self, bucket: &str, key: &str, value: &[u8]) -> Result<()> {
+        self.raw.set(bucket, key, value)
+    }
+
+    /// Removes a cursor, a job or a setting.
+    pub fn unset(&mut self, bucket: &str, key: &str) -> Result<()> {
+        self.raw.unset(bucket, key)
+    }
+
+    /// Says what happened: the changes since the last call become one signed event.
+    pub fn record(&mut self, kind: &str, data: Value) -> Result<EventId> {
+        let event = Event {
+            parents: self.head.tips.clone(),
+            hlc: self.at,
+            author: self.signer.did().clone(),
+            kind: kind.to_owned(),
+            changes: std::mem::take(&mut self.changes),
+            data,
+        };
+        let row = event.sign(self.head.seq + 1, self.signer);
+        self.raw.append_event(&row)?;
+        let mut tiles = Vec::new();
+        self.frontier.push(leaf_hash(&row.id.0), |height, index, hash| {
+            if height % 8 == 0 {
+                let level = u8::try_from(height / 8).unwrap_or(u8::MAX);
+                tiles.push(TileRow { level, index, hash });
+            }
+        });
+        tiles.iter().try_for_each(|tile| self.raw.put_tile(tile))?;
+        self.head.seq = row.seq;
+        self.head.hlc = row.hlc;
+        self.head.tips = vec![row.id];
+        self.n_events += 1;
+        if row.seq % CHECKPOINT_EVERY == 0 {
+            self.checkpoint()?;
+        }
+        self.at = self.clock.tick(self.head.hlc);
+        Ok(EventId(row.id))
+    }
+
+    /// Signs what the log is now.
+    pub fn checkpoint(&mut self) -> Result<CheckpointRow> {
+        let before = self.raw.checkpoint_at(u64::MAX >> 1)?;
+        if let Some(before) = &before
+            && before.seq == self.head.seq
+        {
+            return Ok(before.clone());
+        }
+        let mut row = CheckpointRow {
+            height: before.map_or(0, |it| it.height + 1),
+            seq: self.head.seq,
+            event_root: self.frontier.root(),
+            state_root: self.state.root(),
+            hlc: self.head.hlc,
+            author: self.signer.did().to_string(),
+            signature: Vec::new(),
+        };
+        row.signature = self.signer.sign(&log::checkpoint_hash(&row));
+        self.raw.put_checkpoint(&row)?;
+        Ok(row)
+    }
+
+    /// Ends the transaction: everything that changed must have been recorded.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        if !self.changes.is_empty() {
+            return Err(Error::internal("a write without its event was refused"));
+        }
+        if self.n_events == 0 {
+            return Ok(());
+        }
+        self.head.frontier = self.frontier.roots;
+        self.head.state = self.state.to_bytes();
+        self.raw.put_head(&self.head)
+    }
+}

@@ -1,0 +1,398 @@
+//! Re-derives everything from raw rows.
+//!
+//! Nothing that the store says of itself is believed: ids are hashed again, signatures checked, the
+//! Merkle tree and the state are built anew from the events, and every node and edge must be exactly
+//! what the events say, no row more and no row less.
+
+use crate::event::{self, Change, Event};
+use crate::key::signed_by;
+use crate::log::{Roots, checkpoint_hash};
+use crate::merkle::{Frontier, leaf_hash};
+use crate::state::State;
+use kenning_core::{Did, Hash, Hlc, NodeId, Result};
+use kenning_store::{CheckpointRow, Edge, EventRow, HeadRow, Node, ReadTx, Row, Table};
+use std::collections::{BTreeSet, HashMap};
+
+/// After so many faults the rest is not listed.
+const FAULTS_MAX: usize = 100;
+
+/// Signatures are checked in such batches, on every core.
+const BATCH: usize = 4_096;
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Events read.
+    pub n_events: u64,
+    /// Nodes read.
+    pub n_nodes: u64,
+    /// Edges read, ended ones too.
+    pub n_edges: u64,
+    /// Superseded revisions read.
+    pub n_history: u64,
+    /// Checkpoints read.
+    pub n_checkpoints: u64,
+    /// Roots as derived from the events.
+    pub roots: Option<Roots>,
+    /// What is wrong, one sentence each; empty when all is well.
+    pub faults: Vec<String>,
+    /// Faults beyond those listed.
+    pub n_more_faults: u64,
+}
+
+impl Report {
+    /// Whether nothing is wrong.
+    pub fn is_clean(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    fn fault(&mut self, text: String) {
+        if self.faults.len() < FAULTS_MAX {
+            self.faults.push(text);
+        } else {
+            self.n_more_faults += 1;
+        }
+    }
+}
+
+type EdgeKey = (NodeId, String, NodeId);
+
+/// A row as the events tell it.
+struct Told {
+    hash: Hash,
+    rev: u64,
+    from: Hlc,
+    created: Hlc,
+}
+
+/// What the events alone say.
+#[derive(Default)]
+struct Replay {
+    frontier: Frontier,
+    state: State,
+    times: HashMap<Hash, Hlc>,
+    tips: BTreeSet<Hash>,
+    latest: Hlc,
+    nodes: HashMap<NodeId, Told>,
+    superseded: HashMap<(NodeId, u64), (Told, Hlc)>,
+    edges: HashMap<EdgeKey, Told>,
+    ended: HashMap<(EdgeKey, Hlc), (Hash, Hlc)>,
+    tiles: HashMap<(u8, u64), Hash>,
+}
+
+/// Checks the whole log and state of one space. `progress` is told how many events are done.
+pub fn verify(tx: &dyn ReadTx, progress: &dyn Fn(u64)) -> Result<Report> {
+    let mut report = Report::default();
+    let mut checkpoints = Vec::new();
+    collect(tx, Table::Checkpoints, &mut report, |row| {
+        if let Row::Checkpoint(row) = row {
+            checkpoints.push(row);
+        }
+    });
+    let mut replay = Replay::default();
+    replay_events(tx, &mut replay, &checkpoints, &mut report, progress);
+    report.roots = Some(Roots {
+        seq: replay.frontier.size,
+        event_root: replay.frontier.root(),
+        state_root: replay.state.root(),
+    });
+    check_head(tx, &replay, &mut report);
+    check_tiles(tx, &mut replay, &mut report);
+    check_nodes(tx, &mut replay, &mut report);
+    check_edges(tx, &mut replay, &mut report);
+    Ok(report)
+}
+
+/// Visits a table; a row that cannot be read is a fault, not the end.
+fn collect(tx: &dyn ReadTx, table: Table, report: &mut Report, mut visit: impl FnMut(Row)) {
+    let read = tx.scan(table, &mut |row| {
+        visit(row);
+        Ok(())
+    });
+    if let Err(error) = read {
+        report.fault(format!("{table:?}: {}", error.message));
+    }
+}
+
+fn replay_events(
+    tx: &dyn ReadTx,
+    replay: &mut Replay,
+    checkpoints: &[CheckpointRow],
+    report: &mut Report,
+    progress: &dyn Fn(u64),
+) {
+    let mut batch: Vec<EventRow> = Vec::with_capacity(BATCH);
+    let mut checkpoints = checkpoints.iter().peekable();
+    let mut previous: Option<&CheckpointRow> = None;
+    let mut flush = |batch: &mut Vec<EventRow>, report: &mut Report| {
+        for (row, checked) in batch.iter().zip(check_in_parallel(batch)) {
+            match checked {
+                Ok(event) => replay.apply(row, &event, report),
+                Err(fault) => {
+                    report.fault(fault);
+                    // The id as it is stored, so that one fault is not told again by each that
+                    // follows.
+                    replay.place(row);
+                }
+            }
+            while let Some(checkpoint) = checkpoints.next_if(|it| it.seq <= row.seq) {
+                replay.check_checkpoint(checkpoint, previous, report);
+                previous = Some(checkpoint);
+            }
+        }
+        progress(report.n_events);
+        batch.clear();
+    };
+    let read = tx.scan(Table::Events, &mut |row| {
+        if let Row::Event(row) = row {
+            report.n_events += 1;
+            batch.push(row);
+            if batch.len() == BATCH {
+                flush(&mut batch, report);
+            }
+        }
+        Ok(())
+    });
+    flush(&mut batch, report);
+    if let Err(error) = read {
+        report.fault(format!("Events: {}", error.message));
+    }
+    for checkpoint in checkpoints {
+        report.fault(format!(
+            "checkpoint {} covers {} events, more than there are",
+            checkpoint.height, checkpoint.seq
+        ));
+    }
+}
+
+fn check_in_parallel(batch: &[EventRow]) -> Vec<Result<Event, String>> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = batch.len().div_ceil(threads).max(64);
+    let check = |rows: &[EventRow]| {
+        rows.iter().map(|row| event::check(row).map_err(|it| it.message)).collect::<Vec<_>>()
+    };
+    std::thread::scope(|scope| {
+        let parts: Vec<_> =
+            batch.chunks(share).map(|rows| (rows, scope.spawn(move || check(rows)))).collect();
+        parts
+            .into_iter()
+            // A thread that panicked checked nothing: check again here, where it can be seen.
+            .flat_map(|(rows, part)| part.join().unwrap_or_else(|_| check(rows)))
+            .collect()
+    })
+}
+
+impl Replay {
+    fn place(&mut self, row: &EventRow) {
+        let tiles = &mut self.tiles;
+        self.frontier.push(leaf_hash(&row.id.0), |height, index, hash| {
+            if height % 8 == 0 {
+                tiles.insert((u8::try_from(height / 8).unwrap_or(u8::MAX), index), hash);
+            }
+        });
+        self.times.insert(row.id, row.hlc);
+        for parent in &row.parents {
+            self.tips.remove(parent);
+        }
+        self.tips.insert(row.id);
+        self.latest = self.latest.max(row.hlc);
+    }
+
+    fn apply(&mut self, row: &EventRow, event: &Event, report: &mut Report) {
+        let seq = row.seq;
+        if seq != self.frontier.size + 1 {
+            report.fault(format!("event {seq} stands where {} should", self.frontier.size + 1));
+        }
+        if seq > 1 && event.parents.is_empty() {
+            report.fault(format!("event {seq} has no parents"));
+        }
+        for parent in &event.parents {
+            match self.times.get(parent) {
+                None => report.fault(format!("event {seq}: a parent is not in the log before it")),
+                Some(&time) if time >= event.hlc => {
+                    report.fault(format!("event {seq} is not later than its parent"));
+                }
+                Some(_) => {}
+            }
+        }
+        self.place(row);
+        for change in &event.changes {
+            self.apply_change(seq, event.hlc, change, report);
+        }
+    }
+
+    fn apply_change(&mut self, seq: u64, at: Hlc, change: &Change, report: &mut Report) {
+        match change {
+            Change::PutNode { id, rev, hash } => {
+                let before = self.nodes.remove(id);
+                let created = before.as_ref().map_or(at, |it| it.created);
+                self.nodes.insert(*id, Told { hash: *hash, rev: *rev, from: at, created });
+                self.state.add_node(*id, hash);
+                if *rev != before.as_ref().map_or(1, |it| it.rev + 1) {
+                    report.fault(format!("event {seq}: node {id} has a revision out of order"));
+                }
+                if let Some(before) = before {
+                    self.state.remove_node(*id, &before.hash);
+                    self.superseded.insert((*id, before.rev), (before, at));
+                }
+            }
+            Change::RemoveNode { id } => match self.nodes.remove(id) {
+                Some(before) => {
+                    self.state.remove_node(*id, &before.hash);
+                    self.superseded.insert((*id, before.rev), (before, at));
+                }
+                None => report.fault(format!("event {seq} removes node {id}, which is not there")),
+            },
+            Change::PutEdge { src, rel, dst, hash } => {
+                let key = (*src, rel.clone(), *dst);
+                self.state.add_edge(hash);
+                let told = Told { hash: *hash, rev: 0, from: at, created: at };
+                if let Some(before) = self.edges.insert(key.clone(), told) {
+                    self.state.remove_edge(&before.hash);
+                    self.ended.insert((key, before.from), (before.hash, at));
+                }
+            }
+            Change::EndEdge { src, rel, dst } => {
+                let key = (*src, rel.clone(), *dst);
+                match self.edges.remove(&key) {
+                    Some(before) => {
+                        self.state.remove_edge(&before.hash);
+                        self.ended.insert((key, before.from), (before.hash, at));
+                    }
+                    None => report.fault(format!("event {seq} ends an edge that does not hold")),
+                }
+            }
+        }
+    }
+
+    fn check_checkpoint(
+        &self,
+        row: &CheckpointRow,
+        previous: Option<&CheckpointRow>,
+        report: &mut Report,
+    ) {
+        report.n_checkpoints += 1;
+        let mut fault = |what: &str| report.fault(format!("checkpoint {}: {what}", row.height));
+        if row.height != previous.map_or(0, |it| it.height + 1) {
+            fault("its height is out of order");
+        }
+        if row.seq != self.frontier.size
+            || row.event_root != self.frontier.root()
+            || row.state_root != self.state.root()
+            || row.hlc != self.latest
+        {
+            fault("it does not match the log");
+        }
+        let author = row.author.parse::<Did>();
+        if !author.is_ok_and(|it| signed_by(&it, &checkpoint_hash(row), &row.signature)) {
+            fault("the signature does not match");
+        }
+    }
+}
+
+fn check_head(tx: &dyn ReadTx, replay: &Replay, report: &mut Report) {
+    let expected = (replay.frontier.size > 0).then(|| HeadRow {
+        seq: replay.frontier.size,
+        hlc: replay.latest,
+        tips: replay.tips.iter().copied().collect(),
+        frontier: replay.frontier.roots.clone(),
+        state: replay.state.to_bytes(),
+    });
+    match tx.head() {
+        Ok(mut head) => {
+            if let Some(head) = &mut head {
+                head.tips.sort_unstable();
+            }
+            if head != expected {
+                report.fault("the head does not match the events".to_owned());
+            }
+        }
+        Err(error) => report.fault(format!("the head: {}", error.message)),
+    }
+}
+
+fn check_tiles(tx: &dyn ReadTx, replay: &mut Replay, report: &mut Report) {
+    let mut stored = Vec::new();
+    collect(tx, Table::Tiles, report, |row| {
+        if let Row::Tile(tile) = row {
+            stored.push(tile);
+        }
+    });
+    for tile in stored {
+        if replay.tiles.remove(&(tile.level, tile.index)) != Some(tile.hash) {
+            report.fault(format!("subtree {}/{} does not match", tile.level, tile.index));
+        }
+    }
+    if !replay.tiles.is_empty() {
+        report.fault(format!("{} subtrees are missing", replay.tiles.len()));
+    }
+}
+
+fn check_nodes(tx: &dyn ReadTx, replay: &mut Replay, report: &mut Report) {
+    let mut faults = Vec::new();
+    let mut count = 0;
+    let matches = |node: &Node, told: &Told| {
+        node.canonical_hash() == node.hash
+            && (node.hash, node.rev) == (told.hash, told.rev)
+            && (node.created, node.updated) == (told.created, told.from)
+    };
+    collect(tx, Table::Nodes, report, |row| {
+        let Row::Node(node) = row else { return };
+        count += 1;
+        match replay.nodes.remove(&node.id) {
+            Some(told) if matches(&node, &told) => {}
+            Some(_) => faults.push(format!("node {} does not match its event", node.id)),
+            None => faults.push(format!("node {} has no event", node.id)),
+        }
+    });
+    report.n_nodes = count;
+    for id in replay.nodes.keys() {
+        faults.push(format!("node {id} is missing"));
+    }
+    let mut count = 0;
+    collect(tx, Table::History, report, |row| {
+        let Row::History(node, ended) = row else { return };
+        count += 1;
+        match replay.superseded.remove(&(node.id, node.rev)) {
+            Some((told, end)) if matches(&node, &told) && end == ended => {}
+            Some(_) => {
+                faults.push(format!("revision {} of node {} does not match", node.rev, node.id));
+            }
+            None => faults.push(format!("revision {} of node {} has no event", node.rev, node.id)),
+        }
+    });
+    report.n_history = count;
+    for (id, rev) in replay.superseded.keys() {
+        faults.push(format!("revision {rev} of node {id} is missing"));
+    }
+    faults.into_iter().for_each(|fault| report.fault(fault));
+}
+
+fn check_edges(tx: &dyn ReadTx, replay: &mut Replay, report: &mut Report) {
+    let mut faults = Vec::new();
+    let mut count = 0;
+    collect(tx, Table::Edges, report, |row| {
+        let Row::Edge(edge) = row else { return };
+        count += 1;
+        let name = format!("edge {} -{}-> {}", edge.src, edge.rel, edge.dst);
+        if !edge_matches(&edge, replay) {
+            faults.push(format!("{name} does not match its event"));
+        }
+    });
+    report.n_edges = count;
+    if !replay.edges.is_empty() || !replay.ended.is_empty() {
+        faults.push(format!("{} edges are missing", replay.edges.len() + replay.ended.len()));
+    }
+    faults.into_iter().for_each(|fault| report.fault(fault));
+}
+
+/// Takes the edge out of what was told, so that what remains is missing.
+fn edge_matches(edge: &Edge, replay: &mut Replay) -> bool {
+    let key = (edge.src, edge.rel.clone(), edge.dst);
+    let told = if edge.to == Hlc::MAX {
+        replay.edges.remove(&key).map(|it| (it.hash, it.from, Hlc::MAX))
+    } else {
+        replay.ended.remove(&(key, edge.from)).map(|(hash, to)| (hash, edge.from, to))
+    };
+    edge.canonical_hash() == edge.hash && told == Some((edge.hash, edge.from, edge.to))
+}
