@@ -359,9 +359,11 @@ impl Dir {
 
     /// Opens the directory that holds the last part of a path.
     fn place(&self, name: &str, path: &Path, make: Option<Access>) -> Result<Place> {
-        // A link can end in `..`, which no file is called.
-        let last = path.file_name().and_then(OsStr::to_str);
-        let last = last.ok_or_else(|| fault::wrong_kind(name, "regular file"))?;
+        let Some(last) = path.file_name().and_then(OsStr::to_str) else {
+            // A link can end in `..`. That is a directory, if it is inside at all.
+            self.dir_made(name, path, None)?;
+            return Err(fault::wrong_kind(name, "regular file"));
+        };
         let parent = path.parent().unwrap_or(Path::new(""));
         Ok(Place {
             dir: self.dir_made(name, parent, make)?,
