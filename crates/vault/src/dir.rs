@@ -775,6 +775,12 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_can_be_shared_between_threads() {
+        fn check<T: Clone + Send + Sync>(_: &T) {}
+        check(&fresh().1);
+    }
+
+    #[test]
     fn a_lock_excludes_others_until_it_is_dropped() {
         let (_home, dir) = fresh();
         let lock = dir.lock("data.lock", Duration::ZERO).unwrap();

@@ -6,6 +6,7 @@
 //!
 //! `KENNING_RACE_SWAPS` sets the number of swaps, `KENNING_RACE_SEED` the order of the operations.
 
+#![expect(clippy::unwrap_used, reason = "helpers of a test are tests as well")]
 #![expect(
     clippy::disallowed_methods,
     reason = "the test makes the race and looks behind the back of the gate"
@@ -20,8 +21,9 @@ use kenning_vault::Dir;
 use rustix::fs::{CWD, RenameFlags};
 
 const SWAPS: u64 = 100_000;
-/// The race goes on until this many operations have been part of it.
-const OPERATIONS_MIN: u64 = 5_000;
+/// The race goes on until this many operations have found the directory in its place. They are few
+/// beside those that found the link, because to be refused is quicker than to sync a disk.
+const SUCCEEDED_MIN: u64 = 1_000;
 const CANARY: &[u8] = b"canary-7f3a";
 
 fn from_env(name: &str) -> Option<u64> {
@@ -109,8 +111,7 @@ fn a_directory_swapped_with_a_link_lets_nothing_out() {
             }
         });
         let (a, b) = (root.join("swap"), root.join("link"));
-        while n_swaps.load(Relaxed) < n_swaps_wanted || n_operations.load(Relaxed) < OPERATIONS_MIN
-        {
+        while n_swaps.load(Relaxed) < n_swaps_wanted || n_succeeded.load(Relaxed) < SUCCEEDED_MIN {
             rustix::fs::renameat_with(CWD, &a, CWD, &b, RenameFlags::EXCHANGE).unwrap();
             n_swaps.fetch_add(1, Relaxed);
         }
@@ -132,5 +133,4 @@ fn a_directory_swapped_with_a_link_lets_nothing_out() {
     );
     assert_eq!(n_escapes, 0, "changed outside: {is_changed}");
     assert!(n_careless.into_inner() > 0, "there was no race");
-    assert!(n_succeeded.into_inner() > 0, "nothing worked at all");
 }
