@@ -72,7 +72,12 @@ impl Change {
                 json!({ "put": "node", "id": id.to_string(), "rev": rev, "hash": hash.to_string() })
             }
             Self::RemoveNode { id } => json!({ "remove": "node", "id": id.to_string() }),
-            Self::PutEdge { src, rel, dst, hash } => json!({
+            Self::PutEdge {
+                src,
+                rel,
+                dst,
+                hash,
+            } => json!({
                 "put": "edge", "src": src.to_string(), "rel": rel, "dst": dst.to_string(),
                 "hash": hash.to_string(),
             }),
@@ -87,9 +92,11 @@ impl Change {
         let id = |name: &str| text(name)?.parse::<NodeId>().ok();
         let hash = || Hash::from_hex(text("hash")?);
         Some(match (text("put"), text("remove")) {
-            (Some("node"), None) => {
-                Self::PutNode { id: id("id")?, rev: value.get("rev")?.as_u64()?, hash: hash()? }
-            }
+            (Some("node"), None) => Self::PutNode {
+                id: id("id")?,
+                rev: value.get("rev")?.as_u64()?,
+                hash: hash()?,
+            },
             (None, Some("node")) => Self::RemoveNode { id: id("id")? },
             (Some("edge"), None) => Self::PutEdge {
                 src: id("src")?,
@@ -97,9 +104,11 @@ impl Change {
                 dst: id("dst")?,
                 hash: hash()?,
             },
-            (None, Some("edge")) => {
-                Self::EndEdge { src: id("src")?, rel: text("rel")?.to_owned(), dst: id("dst")? }
-            }
+            (None, Some("edge")) => Self::EndEdge {
+                src: id("src")?,
+                rel: text("rel")?.to_owned(),
+                dst: id("dst")?,
+            },
             _ => return None,
         })
     }
@@ -147,7 +156,11 @@ pub fn canonical_bytes(event: &EventRow) -> Vec<u8> {
         out.extend_from_slice(&parent.0);
     }
     number(&mut out, event.hlc.0);
-    for text in [event.author.as_bytes(), event.kind.as_bytes(), &event.payload] {
+    for text in [
+        event.author.as_bytes(),
+        event.kind.as_bytes(),
+        &event.payload,
+    ] {
         number(&mut out, text.len() as u64);
         out.extend_from_slice(text);
     }
@@ -163,7 +176,10 @@ pub fn check(row: &EventRow) -> Result<Event> {
     if Hash::of(&canonical_bytes(row)) != row.id {
         return Err(bad("the id is not the hash of the content"));
     }
-    let author: Did = row.author.parse().map_err(|_| bad("the author is not a key"))?;
+    let author: Did = row
+        .author
+        .parse()
+        .map_err(|_| bad("the author is not a key"))?;
     if !signed_by(&author, &row.id, &row.signature) {
         return Err(bad("the signature does not match"));
     }
@@ -177,7 +193,10 @@ pub fn check(row: &EventRow) -> Result<Event> {
 pub fn parse(row: &EventRow) -> Option<Event> {
     let mut payload: Value = serde_json::from_slice(&row.payload).ok()?;
     let changes = payload.get("changes")?.as_array()?;
-    let changes = changes.iter().map(Change::from_json).collect::<Option<_>>()?;
+    let changes = changes
+        .iter()
+        .map(Change::from_json)
+        .collect::<Option<_>>()?;
     Some(Event {
         parents: row.parents.clone(),
         hlc: row.hlc,

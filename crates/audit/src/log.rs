@@ -39,7 +39,12 @@ impl Log {
         random: Arc<dyn Random>,
     ) -> Self {
         let clock = Arc::new(HlcClock::new(clock));
-        Self { store, signer: Arc::new(signer), clock, random }
+        Self {
+            store,
+            signer: Arc::new(signer),
+            clock,
+            random,
+        }
     }
 
     /// Who signs.
@@ -68,7 +73,10 @@ impl Log {
     }
 
     /// Runs `work` in a write transaction and returns once it and its events are durable.
-    #[expect(clippy::disallowed_methods, reason = "this is the one caller: it adds the event")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one caller: it adds the event"
+    )]
     pub fn write<T: Send + 'static>(
         &self,
         space: &Space,
@@ -98,12 +106,23 @@ impl Log {
 pub fn roots(tx: &dyn ReadTx) -> Result<Roots> {
     let Some(head) = tx.head()? else {
         let state_root = State::default().root();
-        return Ok(Roots { seq: 0, event_root: Frontier::default().root(), state_root });
+        return Ok(Roots {
+            seq: 0,
+            event_root: Frontier::default().root(),
+            state_root,
+        });
     };
     let state = State::from_bytes(&head.state)
         .ok_or_else(|| Error::corrupt("the head's state is not of its form"))?;
-    let frontier = Frontier { size: head.seq, roots: head.frontier };
-    Ok(Roots { seq: head.seq, event_root: frontier.root(), state_root: state.root() })
+    let frontier = Frontier {
+        size: head.seq,
+        roots: head.frontier,
+    };
+    Ok(Roots {
+        seq: head.seq,
+        event_root: frontier.root(),
+        state_root: state.root(),
+    })
 }
 
 /// What a checkpoint's author signs.

@@ -10,12 +10,23 @@ use sha2::{Digest, Sha256};
 
 /// Of a leaf's content.
 pub fn leaf_hash(content: &[u8]) -> Hash {
-    Hash(Sha256::new_with_prefix([0]).chain_update(content).finalize().into())
+    Hash(
+        Sha256::new_with_prefix([0])
+            .chain_update(content)
+            .finalize()
+            .into(),
+    )
 }
 
 /// Of two subtrees.
 pub fn node_hash(left: &Hash, right: &Hash) -> Hash {
-    Hash(Sha256::new_with_prefix([1]).chain_update(left.0).chain_update(right.0).finalize().into())
+    Hash(
+        Sha256::new_with_prefix([1])
+            .chain_update(left.0)
+            .chain_update(right.0)
+            .finalize()
+            .into(),
+    )
 }
 
 /// Of a tree without leaves.
@@ -56,7 +67,9 @@ impl Frontier {
     /// The root of the whole tree.
     pub fn root(&self) -> Hash {
         let mut roots = self.roots.iter().rev();
-        let Some(&last) = roots.next() else { return empty_root() };
+        let Some(&last) = roots.next() else {
+            return empty_root();
+        };
         roots.fold(last, |right, left| node_hash(left, &right))
     }
 }
@@ -161,7 +174,11 @@ pub fn verify_consistency(
         fnode >>= 1;
         snode >>= 1;
     }
-    let first = if old.is_power_of_two() { Some(*old_root) } else { path.next() };
+    let first = if old.is_power_of_two() {
+        Some(*old_root)
+    } else {
+        path.next()
+    };
     let Some(first) = first else { return false };
     let (mut old_hash, mut new_hash) = (first, first);
     for sibling in path {

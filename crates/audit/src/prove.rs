@@ -99,10 +99,18 @@ pub fn inclusion(tx: &dyn ReadTx, seq: u64, size: u64) -> Result<Inclusion> {
         )));
     }
     let event = tx.events_after(seq - 1, 1)?.pop();
-    let event = event.ok_or_else(|| Error::corrupt(format!("event {seq} is missing")))?.id;
+    let event = event
+        .ok_or_else(|| Error::corrupt(format!("event {seq} is missing")))?
+        .id;
     let tree = Stored(tx);
     let path = merkle::inclusion_path(&tree, seq - 1, size)?;
-    Ok(Inclusion { event, index: seq - 1, size, root: tree.root(0, size)?, path })
+    Ok(Inclusion {
+        event,
+        index: seq - 1,
+        size,
+        root: tree.root(0, size)?,
+        path,
+    })
 }
 
 /// Proves that the log with `old` events is a prefix of the log with `new` events.

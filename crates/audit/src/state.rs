@@ -43,7 +43,10 @@ impl State {
 
     fn combine(&mut self, row: &[u8], op: impl Fn(u16, u16) -> u16) {
         let mut stretched = [0; 2 * LANES];
-        blake3::Hasher::new().update(row).finalize_xof().fill(&mut stretched);
+        blake3::Hasher::new()
+            .update(row)
+            .finalize_xof()
+            .fill(&mut stretched);
         for (lane, pair) in self.0.iter_mut().zip(stretched.chunks_exact(2)) {
             *lane = op(*lane, u16::from_le_bytes([pair[0], pair[1]]));
         }

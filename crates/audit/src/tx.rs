@@ -85,10 +85,24 @@ impl<'a> Tx<'a> {
         });
         let state = State::from_bytes(&head.state)
             .ok_or_else(|| Error::corrupt("the head's state is not of its form"))?;
-        let frontier = Frontier { size: head.seq, roots: head.frontier.clone() };
+        let frontier = Frontier {
+            size: head.seq,
+            roots: head.frontier.clone(),
+        };
         let at = clock.tick(head.hlc);
         let (changes, n_events) = (Vec::new(), 0);
-        Ok(Self { raw, signer, clock, random, head, state, frontier, at, changes, n_events })
+        Ok(Self {
+            raw,
+            signer,
+            clock,
+            random,
+            head,
+            state,
+            frontier,
+            at,
+            changes,
+            n_events,
+        })
     }
 
     /// The moment of the changes that are being made.
@@ -104,9 +118,13 @@ impl<'a> Tx<'a> {
     /// Puts a node: a new one, or the next revision of the one with this key. Content that is
     /// already there changes nothing.
     pub fn put_node(&mut self, draft: Draft) -> Result<Node> {
-        let before = self.raw.node_by_key(&draft.project, draft.kind, &draft.key, When::Now)?;
+        let before = self
+            .raw
+            .node_by_key(&draft.project, draft.kind, &draft.key, When::Now)?;
         let node = Node {
-            id: before.as_ref().map_or_else(|| NodeId::new(self.at, self.random), |it| it.id),
+            id: before
+                .as_ref()
+                .map_or_else(|| NodeId::new(self.at, self.random), |it| it.id),
             kind: draft.kind,
             project: draft.project,
             key: draft.key,
@@ -123,7 +141,10 @@ impl<'a> Tx<'a> {
 
     /// Puts the next revision of a node whose key or project changed; its id stays.
     pub fn move_node(&mut self, id: NodeId, draft: Draft) -> Result<Node> {
-        let before = self.raw.node(id, When::Now)?.ok_or_else(|| Error::not_found("node", id))?;
+        let before = self
+            .raw
+            .node(id, When::Now)?
+            .ok_or_else(|| Error::not_found("node", id))?;
         let node = Node {
             id,
             kind: draft.kind,
@@ -151,15 +172,28 @@ impl<'a> Tx<'a> {
         }
         self.state.add_node(node.id, &node.hash);
         self.raw.put_node(&node)?;
-        self.changes.push(Change::PutNode { id: node.id, rev: node.rev, hash: node.hash });
+        self.changes.push(Change::PutNode {
+            id: node.id,
+            rev: node.rev,
+            hash: node.hash,
+        });
         Ok(node)
     }
 
     /// Removes a node with its passages and ends its edges. Its revisions stay in the history.
     pub fn remove_node(&mut self, id: NodeId) -> Result<()> {
-        let node = self.raw.node(id, When::Now)?.ok_or_else(|| Error::not_found("node", id))?;
-        let out = EdgeFilter { src: Some(id), ..EdgeFilter::default() };
-        let into = EdgeFilter { dst: Some(id), ..EdgeFilter::default() };
+        let node = self
+            .raw
+            .node(id, When::Now)?
+            .ok_or_else(|| Error::not_found("node", id))?;
+        let out = EdgeFilter {
+            src: Some(id),
+            ..EdgeFilter::default()
+        };
+        let into = EdgeFilter {
+            dst: Some(id),
+            ..EdgeFilter::default()
+        };
         for filter in [out, into] {
             for edge in self.raw.edges(&filter, When::Now, usize::MAX)? {
                 self.end_edge(edge.src, &edge.rel, edge.dst)?;
@@ -203,15 +237,25 @@ impl<'a> Tx<'a> {
 
     /// Ends an edge, if it holds.
     pub fn end_edge(&mut self, src: NodeId, rel: &str, dst: NodeId) -> Result<()> {
-        let Some(before) = self.current_edge(src, rel, dst)? else { return Ok(()) };
+        let Some(before) = self.current_edge(src, rel, dst)? else {
+            return Ok(());
+        };
         self.state.remove_edge(&before.hash);
         self.raw.end_edge(src, rel, dst, self.at)?;
-        self.changes.push(Change::EndEdge { src, rel: rel.to_owned(), dst });
+        self.changes.push(Change::EndEdge {
+            src,
+            rel: rel.to_owned(),
+            dst,
+        });
         Ok(())
     }
 
     fn current_edge(&self, src: NodeId, rel: &str, dst: NodeId) -> Result<Option<Edge>> {
-        let filter = EdgeFilter { src: Some(src), rel: Some(rel.to_owned()), dst: Some(dst) };
+        let filter = EdgeFilter {
+            src: Some(src),
+            rel: Some(rel.to_owned()),
+            dst: Some(dst),
+        };
         Ok(self.raw.edges(&filter, When::Now, 1)?.pop())
     }
 
@@ -254,12 +298,13 @@ impl<'a> Tx<'a> {
         let row = event.sign(self.head.seq + 1, self.signer);
         self.raw.append_event(&row)?;
         let mut tiles = Vec::new();
-        self.frontier.push(leaf_hash(&row.id.0), |height, index, hash| {
-            if height % 8 == 0 {
-                let level = u8::try_from(height / 8).unwrap_or(u8::MAX);
-                tiles.push(TileRow { level, index, hash });
-            }
-        });
+        self.frontier
+            .push(leaf_hash(&row.id.0), |height, index, hash| {
+                if height % 8 == 0 {
+                    let level = u8::try_from(height / 8).unwrap_or(u8::MAX);
+                    tiles.push(TileRow { level, index, hash });
+                }
+            });
         tiles.iter().try_for_each(|tile| self.raw.put_tile(tile))?;
         self.head.seq = row.seq;
         self.head.hlc = row.hlc;

@@ -169,11 +169,15 @@ fn check_in_parallel(batch: &[EventRow]) -> Vec<Result<Event, String>> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let share = batch.len().div_ceil(threads).max(64);
     let check = |rows: &[EventRow]| {
-        rows.iter().map(|row| event::check(row).map_err(|it| it.message)).collect::<Vec<_>>()
+        rows.iter()
+            .map(|row| event::check(row).map_err(|it| it.message))
+            .collect::<Vec<_>>()
     };
     std::thread::scope(|scope| {
-        let parts: Vec<_> =
-            batch.chunks(share).map(|rows| (rows, scope.spawn(move || check(rows)))).collect();
+        let parts: Vec<_> = batch
+            .chunks(share)
+            .map(|rows| (rows, scope.spawn(move || check(rows))))
+            .collect();
         parts
             .into_iter()
             // A thread that panicked checked nothing: check again here, where it can be seen.
@@ -185,11 +189,12 @@ fn check_in_parallel(batch: &[EventRow]) -> Vec<Result<Event, String>> {
 impl Replay {
     fn place(&mut self, row: &EventRow) {
         let tiles = &mut self.tiles;
-        self.frontier.push(leaf_hash(&row.id.0), |height, index, hash| {
-            if height % 8 == 0 {
-                tiles.insert((u8::try_from(height / 8).unwrap_or(u8::MAX), index), hash);
-            }
-        });
+        self.frontier
+            .push(leaf_hash(&row.id.0), |height, index, hash| {
+                if height % 8 == 0 {
+                    tiles.insert((u8::try_from(height / 8).unwrap_or(u8::MAX), index), hash);
+                }
+            });
         self.times.insert(row.id, row.hlc);
         for parent in &row.parents {
             self.tips.remove(parent);
@@ -201,7 +206,10 @@ impl Replay {
     fn apply(&mut self, row: &EventRow, event: &Event, report: &mut Report) {
         let seq = row.seq;
         if seq != self.frontier.size + 1 {
-            report.fault(format!("event {seq} stands where {} should", self.frontier.size + 1));
+            report.fault(format!(
+                "event {seq} stands where {} should",
+                self.frontier.size + 1
+            ));
         }
         if seq > 1 && event.parents.is_empty() {
             report.fault(format!("event {seq} has no parents"));
@@ -226,10 +234,20 @@ impl Replay {
             Change::PutNode { id, rev, hash } => {
                 let before = self.nodes.remove(id);
                 let created = before.as_ref().map_or(at, |it| it.created);
-                self.nodes.insert(*id, Told { hash: *hash, rev: *rev, from: at, created });
+                self.nodes.insert(
+                    *id,
+                    Told {
+                        hash: *hash,
+                        rev: *rev,
+                        from: at,
+                        created,
+                    },
+                );
                 self.state.add_node(*id, hash);
                 if *rev != before.as_ref().map_or(1, |it| it.rev + 1) {
-                    report.fault(format!("event {seq}: node {id} has a revision out of order"));
+                    report.fault(format!(
+                        "event {seq}: node {id} has a revision out of order"
+                    ));
                 }
                 if let Some(before) = before {
                     self.state.remove_node(*id, &before.hash);
@@ -243,10 +261,20 @@ impl Replay {
                 }
                 None => report.fault(format!("event {seq} removes node {id}, which is not there")),
             },
-            Change::PutEdge { src, rel, dst, hash } => {
+            Change::PutEdge {
+                src,
+                rel,
+                dst,
+                hash,
+            } => {
                 let key = (*src, rel.clone(), *dst);
                 self.state.add_edge(hash);
-                let told = Told { hash: *hash, rev: 0, from: at, created: at };
+                let told = Told {
+                    hash: *hash,
+                    rev: 0,
+                    from: at,
+                    created: at,
+                };
                 if let Some(before) = self.edges.insert(key.clone(), told) {
                     self.state.remove_edge(&before.hash);
                     self.ended.insert((key, before.from), (before.hash, at));
@@ -320,7 +348,10 @@ fn check_tiles(tx: &dyn ReadTx, replay: &mut Replay, report: &mut Report) {
     });
     for tile in stored {
         if replay.tiles.remove(&(tile.level, tile.index)) != Some(tile.hash) {
-            report.fault(format!("subtree {}/{} does not match", tile.level, tile.index));
+            report.fault(format!(
+                "subtree {}/{} does not match",
+                tile.level, tile.index
+            ));
         }
     }
     if !replay.tiles.is_empty() {
@@ -351,14 +382,22 @@ fn check_nodes(tx: &dyn ReadTx, replay: &mut Replay, report: &mut Report) {
     }
     let mut count = 0;
     collect(tx, Table::History, report, |row| {
-        let Row::History(node, ended) = row else { return };
+        let Row::History(node, ended) = row else {
+            return;
+        };
         count += 1;
         match replay.superseded.remove(&(node.id, node.rev)) {
             Some((told, end)) if matches(&node, &told) && end == ended => {}
             Some(_) => {
-                faults.push(format!("revision {} of node {} does not match", node.rev, node.id));
+                faults.push(format!(
+                    "revision {} of node {} does not match",
+                    node.rev, node.id
+                ));
             }
-            None => faults.push(format!("revision {} of node {} has no event", node.rev, node.id)),
+            None => faults.push(format!(
+                "revision {} of node {} has no event",
+                node.rev, node.id
+            )),
         }
     });
     report.n_history = count;
@@ -381,7 +420,10 @@ fn check_edges(tx: &dyn ReadTx, replay: &mut Replay, report: &mut Report) {
     });
     report.n_edges = count;
     if !replay.edges.is_empty() || !replay.ended.is_empty() {
-        faults.push(format!("{} edges are missing", replay.edges.len() + replay.ended.len()));
+        faults.push(format!(
+            "{} edges are missing",
+            replay.edges.len() + replay.ended.len()
+        ));
     }
     faults.into_iter().for_each(|fault| report.fault(fault));
 }
@@ -390,9 +432,15 @@ fn check_edges(tx: &dyn ReadTx, replay: &mut Replay, report: &mut Report) {
 fn edge_matches(edge: &Edge, replay: &mut Replay) -> bool {
     let key = (edge.src, edge.rel.clone(), edge.dst);
     let told = if edge.to == Hlc::MAX {
-        replay.edges.remove(&key).map(|it| (it.hash, it.from, Hlc::MAX))
+        replay
+            .edges
+            .remove(&key)
+            .map(|it| (it.hash, it.from, Hlc::MAX))
     } else {
-        replay.ended.remove(&(key, edge.from)).map(|(hash, to)| (hash, edge.from, to))
+        replay
+            .ended
+            .remove(&(key, edge.from))
+            .map(|(hash, to)| (hash, edge.from, to))
     };
     edge.canonical_hash() == edge.hash && told == Some((edge.hash, edge.from, edge.to))
 }

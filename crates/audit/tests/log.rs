@@ -1,6 +1,9 @@
 //! The log over a real store: signatures bind, damage is noticed, histories only grow.
 
-#![expect(clippy::disallowed_methods, reason = "these tests damage files and logs on purpose")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "these tests damage files and logs on purpose"
+)]
 
 use kenning_audit::event::{self, canonical_bytes};
 use kenning_audit::{Change, Draft, EdgeDraft, Event, Log, Report, Signer, verify};
@@ -15,7 +18,12 @@ fn open(directory: &Path, seed: u64) -> Log {
     let random = SeededRandom::new(seed);
     let signer = Signer::generate(&random);
     let clock = Arc::new(FixedClock::at(1_700_000_000_000));
-    Log::new(Store::new(Sqlite::open(directory).unwrap()), signer, clock, Arc::new(random))
+    Log::new(
+        Store::new(Sqlite::open(directory).unwrap()),
+        signer,
+        clock,
+        Arc::new(random),
+    )
 }
 
 fn draft(key: &str, body: &str) -> Draft {
@@ -71,7 +79,8 @@ fn fill(log: &Log, n: usize) {
 }
 
 fn check(log: &Log) -> Report {
-    log.read(&Space::default(), |tx| verify(tx, &|_| ())).unwrap()
+    log.read(&Space::default(), |tx| verify(tx, &|_| ()))
+        .unwrap()
 }
 
 #[test]
@@ -90,9 +99,13 @@ fn a_log_that_nobody_touched_is_clean() {
 fn a_write_without_its_event_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let log = open(directory.path(), 1);
-    let error = log.write(&Space::default(), |tx| tx.put_node(draft("k", "b"))).unwrap_err();
+    let error = log
+        .write(&Space::default(), |tx| tx.put_node(draft("k", "b")))
+        .unwrap_err();
     assert_eq!(error.code, Code::Internal);
-    let node = log.read(&Space::default(), |tx| tx.node_by_key("", Kind::Document, "k", When::Now));
+    let node = log.read(&Space::default(), |tx| {
+        tx.node_by_key("", Kind::Document, "k", When::Now)
+    });
     assert_eq!(node.unwrap(), None);
 }
 
@@ -160,7 +173,10 @@ fn proofs_from_a_stored_log_hold() {
             assert!(proof.holds(now.seq, &now.event_root), "event {seq}");
             let then = kenning_audit::consistency(tx, seq, now.seq)?;
             let old_root = then.old_root;
-            assert!(then.holds((seq, &old_root), (now.seq, &now.event_root)), "prefix {seq}");
+            assert!(
+                then.holds((seq, &old_root), (now.seq, &now.event_root)),
+                "prefix {seq}"
+            );
         }
         for (seq, size) in [(0, 600), (601, 601), (5, 4)] {
             let error = kenning_audit::inclusion(tx, seq, size).unwrap_err();
@@ -181,7 +197,9 @@ fn after_each_of_many_appends_the_old_head_is_a_prefix_of_the_new() {
     for n in 1..400 {
         put(&log, &format!("k{n}"), "b");
         let new = log.roots(&here).unwrap();
-        let proof = log.read(&here, |tx| kenning_audit::consistency(tx, old.seq, new.seq)).unwrap();
+        let proof = log
+            .read(&here, |tx| kenning_audit::consistency(tx, old.seq, new.seq))
+            .unwrap();
         assert!(proof.holds((old.seq, &old.event_root), (new.seq, &new.event_root)));
         old = new;
     }
@@ -196,10 +214,23 @@ fn sample(n: u64) -> (Event, Signer) {
         author: signer.did().clone(),
         kind: "NoteWritten".to_owned(),
         changes: vec![
-            Change::PutNode { id, rev: n, hash: Hash::of(b"node") },
+            Change::PutNode {
+                id,
+                rev: n,
+                hash: Hash::of(b"node"),
+            },
             Change::RemoveNode { id },
-            Change::PutEdge { src: id, rel: "a\"b".to_owned(), dst: id, hash: Hash::of(b"edge") },
-            Change::EndEdge { src: id, rel: "é".to_owned(), dst: id },
+            Change::PutEdge {
+                src: id,
+                rel: "a\"b".to_owned(),
+                dst: id,
+                hash: Hash::of(b"edge"),
+            },
+            Change::EndEdge {
+                src: id,
+                rel: "é".to_owned(),
+                dst: id,
+            },
         ],
         data: json!({ "path": "People/Bill Baue.md", "n": n, "b": [true, null, 1.5] }),
     };
@@ -212,11 +243,29 @@ fn the_canonical_bytes_are_those_of_the_golden_file() {
     for n in 0..4 {
         let (event, signer) = sample(n);
         let row = event.sign(n + 1, &signer);
-        let hex = |bytes: &[u8]| bytes.iter().map(|it| format!("{it:02x}")).collect::<String>();
-        lines += &format!("{} {} {}\n", hex(&canonical_bytes(&row)), row.id, hex(&row.signature));
-        assert_eq!(event::check(&row).unwrap(), event, "what was signed reads back");
+        let hex = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .map(|it| format!("{it:02x}"))
+                .collect::<String>()
+        };
+        lines += &format!(
+            "{} {} {}\n",
+            hex(&canonical_bytes(&row)),
+            row.id,
+            hex(&row.signature)
+        );
+        assert_eq!(
+            event::check(&row).unwrap(),
+            event,
+            "what was signed reads back"
+        );
     }
-    assert_eq!(lines, include_str!("golden/events-v1.txt"), "these bytes never change");
+    assert_eq!(
+        lines,
+        include_str!("golden/events-v1.txt"),
+        "these bytes never change"
+    );
 }
 
 #[test]
@@ -264,12 +313,21 @@ fn another_key_or_another_author_is_refused() {
     let (event, signer) = sample(1);
     let other = Signer::from_secret(&[8; 32]);
     let good = event.sign(1, &signer);
-    let wrong_key = EventRow { signature: other.sign(&good.id), ..good.clone() };
+    let wrong_key = EventRow {
+        signature: other.sign(&good.id),
+        ..good.clone()
+    };
     assert!(event::check(&wrong_key).is_err());
-    let mut swapped = EventRow { author: other.did().to_string(), ..good.clone() };
+    let mut swapped = EventRow {
+        author: other.did().to_string(),
+        ..good.clone()
+    };
     assert!(event::check(&swapped).is_err(), "the id covers the author");
     swapped.id = Hash::of(&canonical_bytes(&swapped));
-    assert!(event::check(&swapped).is_err(), "and the signature covers the id");
+    assert!(
+        event::check(&swapped).is_err(),
+        "and the signature covers the id"
+    );
     assert!(event::check(&good).is_ok());
 }
 
@@ -281,18 +339,30 @@ fn an_event_replayed_into_another_log_is_noticed() {
     put(&source, "b", "b");
     put(&target, "c", "b");
     let here = Space::default();
-    let mut foreign = source.read(&here, |tx| tx.events_after(1, 1)).unwrap().remove(0);
+    let mut foreign = source
+        .read(&here, |tx| tx.events_after(1, 1))
+        .unwrap()
+        .remove(0);
     foreign.seq = 2;
-    target.store().write(&here, move |tx| tx.append_event(&foreign)).unwrap();
+    target
+        .store()
+        .write(&here, move |tx| tx.append_event(&foreign))
+        .unwrap();
     let faults = check(&target).faults.join("\n");
-    assert!(faults.contains("a parent is not in the log before it"), "{faults}");
+    assert!(
+        faults.contains("a parent is not in the log before it"),
+        "{faults}"
+    );
 }
 
 /// D5(a): one bit flipped in many places of the event rows.
 #[test]
 fn one_flipped_bit_in_the_event_rows_is_always_noticed() {
     // A tenth of the figure in every run; `KENNING_FLIPS=10000` runs it whole.
-    let cases = std::env::var("KENNING_FLIPS").ok().and_then(|it| it.parse().ok()).unwrap_or(1_000);
+    let cases = std::env::var("KENNING_FLIPS")
+        .ok()
+        .and_then(|it| it.parse().ok())
+        .unwrap_or(1_000);
     let directory = tempfile::tempdir().unwrap();
     let log = open(directory.path(), 1);
     fill(&log, 12);
@@ -304,8 +374,16 @@ fn one_flipped_bit_in_the_event_rows_is_always_noticed() {
     let mut missed = Vec::new();
     for case in 0..cases {
         let seq = 1 + random.below(n_events) as i64;
-        let column = ["id", "parents", "author", "kind", "payload", "signature", "hlc", "version"]
-            [random.below(8) as usize];
+        let column = [
+            "id",
+            "parents",
+            "author",
+            "kind",
+            "payload",
+            "signature",
+            "hlc",
+            "version",
+        ][random.below(8) as usize];
         let sql = format!("SELECT CAST({column} AS BLOB) FROM events WHERE seq = ?1");
         let before: Vec<u8> = file.query_row(&sql, [seq], |row| row.get(0)).unwrap();
         if before.is_empty() {
@@ -327,7 +405,9 @@ fn one_flipped_bit_in_the_event_rows_is_always_noticed() {
         let mut after = before.clone();
         if number {
             let n: i64 = std::str::from_utf8(&before).unwrap().parse().unwrap();
-            after = (n ^ (1 << random.below(if column == "hlc" { 62 } else { 8 }))).to_string().into();
+            after = (n ^ (1 << random.below(if column == "hlc" { 62 } else { 8 })))
+                .to_string()
+                .into();
         } else {
             let at = random.below(after.len() as u64) as usize;
             after[at] ^= 1 << random.below(8);
@@ -338,7 +418,10 @@ fn one_flipped_bit_in_the_event_rows_is_always_noticed() {
         }
         set(&before);
     }
-    println!("flipped bits: {cases} cases, {} failures, seed {seed}", missed.len());
+    println!(
+        "flipped bits: {cases} cases, {} failures, seed {seed}",
+        missed.len()
+    );
     assert_eq!(missed, Vec::<String>::new());
     assert!(check(&log).is_clean(), "everything was put back");
 }

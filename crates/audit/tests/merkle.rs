@@ -54,13 +54,23 @@ impl Naive {
 
     fn proof(m: usize, leaves: &[Hash], whole: bool) -> Vec<Hash> {
         if m == leaves.len() {
-            return if whole { Vec::new() } else { vec![Self::head(leaves)] };
+            return if whole {
+                Vec::new()
+            } else {
+                vec![Self::head(leaves)]
+            };
         }
         let k = Self::k(leaves.len());
         let (mut path, last) = if m <= k {
-            (Self::proof(m, &leaves[..k], whole), Self::head(&leaves[k..]))
+            (
+                Self::proof(m, &leaves[..k], whole),
+                Self::head(&leaves[k..]),
+            )
         } else {
-            (Self::proof(m - k, &leaves[k..], false), Self::head(&leaves[..k]))
+            (
+                Self::proof(m - k, &leaves[k..], false),
+                Self::head(&leaves[..k]),
+            )
         };
         path.push(last);
         path
@@ -152,7 +162,13 @@ fn a_changed_proof_is_accepted(tree: &Naive, random: &SeededRandom) -> bool {
         let index = random.below(n);
         let path = inclusion_path(tree, index, n).unwrap();
         let event = tree.0[index as usize];
-        let mut proof = Inclusion { event, index, size: n, root, path };
+        let mut proof = Inclusion {
+            event,
+            index,
+            size: n,
+            root,
+            path,
+        };
         assert!(proof.holds(n, &root));
         let which = random.below(4);
         match which {
@@ -169,7 +185,13 @@ fn a_changed_proof_is_accepted(tree: &Naive, random: &SeededRandom) -> bool {
     let m = 1 + random.below(n - 1);
     let old_root = tree.root(0, m).unwrap();
     let path = consistency_path(tree, m, n).unwrap();
-    let mut proof = Consistency { old_size: m, old_root, new_size: n, new_root: root, path };
+    let mut proof = Consistency {
+        old_size: m,
+        old_root,
+        new_size: n,
+        new_root: root,
+        path,
+    };
     assert!(proof.holds((m, &old_root), (n, &root)));
     match random.below(6) {
         0 => proof.old_size ^= 1 << random.below(64),
@@ -187,10 +209,15 @@ fn a_changed_proof_is_accepted(tree: &Naive, random: &SeededRandom) -> bool {
 
 #[test]
 fn every_one_bit_change_of_a_proof_is_refused() {
-    let seed = std::env::var("KENNING_SEED").ok().and_then(|it| it.parse().ok()).unwrap_or(6962);
+    let seed = std::env::var("KENNING_SEED")
+        .ok()
+        .and_then(|it| it.parse().ok())
+        .unwrap_or(6962);
     let random = SeededRandom::new(seed);
     let tree = Naive::of(SIZE_MAX);
-    let accepted = (0..MUTATIONS).filter(|_| a_changed_proof_is_accepted(&tree, &random)).count();
+    let accepted = (0..MUTATIONS)
+        .filter(|_| a_changed_proof_is_accepted(&tree, &random))
+        .count();
     println!("mutated proofs: {MUTATIONS} cases, {accepted} failures, seed {seed}");
     assert_eq!(accepted, 0);
 }

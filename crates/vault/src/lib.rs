@@ -1,0 +1,32 @@
+//! The gate for file names.
+//!
+//! This is the only crate that opens a path somebody named. A [`Dir`] is an open directory, not a
+//! path: every name is resolved by the kernel beneath that handle (`openat2` with `RESOLVE_BENEATH`
+//! where there is one, cap-std's step by step walk elsewhere), so that no link, no `..` and no
+//! directory swapped in the middle of a call can lead outside. Strings are never compared with the
+//! name of the root.
+//!
+//! It does not know what the files mean: notes, keys and databases are all bytes here.
+//!
+//! The one invariant: nothing outside the directory is read or changed, whatever the name is and
+//! whatever else happens in the directory at that moment. Two things are the operator's own doing and
+//! are followed: a file system mounted beneath the root, and a second hard link to a file outside.
+//! (A write replaces a name, so even then the other hard link keeps its old content.)
+//!
+//! Read [`Name`] for what may be said, then [`Dir`] for what may be done.
+
+#![deny(missing_docs)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this is the crate that the other crates are sent to"
+)]
+
+mod dir;
+mod fault;
+mod lock;
+mod name;
+mod temp;
+
+pub use dir::{Dir, Entry};
+pub use lock::Lock;
+pub use name::Name;

@@ -1,0 +1,147 @@
+//! Writing so that a name always has its whole old or its whole new content.
+//!
+//! The bytes go to a new file beside the old one, reach the disk, and only then take the name. Every
+//! call here is about one name in one open directory: none of them follows a link.
+
+use std::fs::File;
+use std::io;
+
+use cap_std::fs::Dir;
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Stat, Uid};
+use rustix::io::Errno;
+
+use crate::name::TEMP_SUFFIX;
+
+/// Who may read what is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// As the old file, or as the process makes new files.
+    Shared,
+    /// The owner only.
+    Private,
+}
+
+/// A file that has no name yet. Removed when dropped, unless it took one.
+pub(crate) struct Temp<'a> {
+    dir: &'a Dir,
+    name: String,
+    file: File,
+    has_name: bool,
+}
+
+impl<'a> Temp<'a> {
+    /// A new file in the directory, which will take the place of `old`.
+    ///
+    /// It is never open to more readers than the old file, not even while it is written.
+    pub(crate) fn create(dir: &'a Dir, access: Access, old: Option<&Stat>) -> io::Result<Self> {
+        let mode = match (access, old) {
+            (Access::Shared, None) => Mode::from_raw_mode(0o666),
+            _ => Mode::from_raw_mode(0o600),
+        };
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        for _ in 0..16 {
+            let random = getrandom::u64().map_err(|_| Errno::IO)?;
+            let name = format!(".{random:016x}{TEMP_SUFFIX}");
+            match rustix::fs::openat(dir, &name, flags, mode) {
+                Ok(fd) => {
+                    let temp = Self {
+                        dir,
+                        name,
+                        file: File::from(fd),
+                        has_name: false,
+                    };
+                    if let (Access::Shared, Some(old)) = (access, old) {
+                        temp.inherit(old)?;
+                    }
+                    return Ok(temp);
+                }
+                Err(Errno::EXIST | Errno::INTR) => {}
+                Err(cause) => return Err(cause.into()),
+            }
+        }
+        Err(Errno::EXIST.into())
+    }
+
+    pub(crate) fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Takes the owner, where that is permitted, and the permission bits of the old file.
+    fn inherit(&self, old: &Stat) -> io::Result<()> {
+        let ours = rustix::fs::fstat(&self.file)?;
+        let mut bits = old.st_mode & 0o777;
+        let (uid, gid) = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
+        if (ours.st_uid, ours.st_gid) != (old.st_uid, old.st_gid)
+            && rustix::fs::fchown(&self.file, Some(uid), Some(gid)).is_err()
+            && rustix::fs::fchown(&self.file, None, Some(gid)).is_err()
+        {
+            // What the old group might do is not for another group to do.
+            bits &= !0o070;
+        }
+        rustix::fs::fchmod(&self.file, Mode::from_raw_mode(bits))?;
+        Ok(())
+    }
+
+    /// Takes the name, whoever has it now.
+    pub(crate) fn replace(mut self, name: &str) -> io::Result<()> {
+        self.file.sync_all()?;
+        rustix::fs::renameat(self.dir, &self.name, self.dir, name)?;
+        self.has_name = true;
+        sync(self.dir)
+    }
+
+    /// Takes the name if nobody has it. Of any number of attempts at once exactly one is true.
+    pub(crate) fn claim(mut self, name: &str) -> io::Result<bool> {
+        self.file.sync_all()?;
+        let flags = RenameFlags::NOREPLACE;
+        let mut res = rustix::fs::renameat_with(self.dir, &self.name, self.dir, name, flags);
+        match res {
+            Ok(()) => self.has_name = true,
+            // Some file systems cannot rename without replacing. A link is as good: the first name
+            // is then removed when this is dropped.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                res = rustix::fs::linkat(self.dir, &self.name, self.dir, name, AtFlags::empty());
+            }
+            Err(_) => {}
+        }
+        match res {
+            Ok(()) | Err(Errno::EXIST) => {
+                // Even a loser waits for the disk: it goes on with the winner's file.
+                sync(self.dir)?;
+                Ok(res.is_ok())
+            }
+            Err(cause) => Err(cause.into()),
+        }
+    }
+}
+
+impl Drop for Temp<'_> {
+    fn drop(&mut self) {
+        if !self.has_name {
+            // Nothing can be done about a failure here; the file is not listed and cannot be named.
+            let _ = rustix::fs::unlinkat(self.dir, &self.name, AtFlags::empty());
+        }
+    }
+}
+
+/// Makes the names in a directory reach the disk.
+pub(crate) fn sync(dir: &Dir) -> io::Result<()> {
+    // The handle itself only names the directory and cannot be synced.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(dir, ".", flags, Mode::empty())?;
+    match rustix::fs::fsync(opened) {
+        // Some network file systems have nothing to sync and say so.
+        Ok(()) | Err(Errno::INVAL) => Ok(()),
+        Err(cause) => Err(cause.into()),
+    }
+}
+
+/// What a name in a directory is, itself: a link is a link.
+pub(crate) fn stat(dir: &Dir, name: &str) -> io::Result<Option<(FileType, Stat)>> {
+    match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some((FileType::from_raw_mode(stat.st_mode), stat))),
+        Err(Errno::NOENT) => Ok(None),
+        Err(cause) => Err(cause.into()),
+    }
+}
