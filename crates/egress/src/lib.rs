@@ -41,6 +41,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use ureq::http::{HeaderName, HeaderValue};
 use ureq::tls::TlsConfig;
 
 /// What is permitted, within which bounds, and how the network is reached.
@@ -474,16 +475,19 @@ fn is_among(list: &[&str], name: &str) -> bool {
     list.iter().any(|it| it.eq_ignore_ascii_case(name))
 }
 
+/// Before any line is opened: a header that cannot be sent, or must not be.
 fn refuse_headers(headers: &[(String, String)]) -> Result<()> {
-    match headers
-        .iter()
-        .find(|(name, _)| is_among(OF_CONNECTION, name))
-    {
-        Some((name, _)) => Err(Error::invalid(format!(
-            "the header `{name}` belongs to the connection"
-        ))),
-        None => Ok(()),
+    for (name, value) in headers {
+        // The value may be a key, and a broken name may be anything: neither is repeated.
+        let broken = || Error::invalid("the request has a broken header");
+        let name: HeaderName = name.parse().map_err(|err| broken().because(err))?;
+        HeaderValue::from_str(value).map_err(|err| broken().because(err))?;
+        if is_among(OF_CONNECTION, name.as_str()) {
+            let why = format!("the header `{name}` belongs to the connection");
+            return Err(Error::invalid(why));
+        }
     }
+    Ok(())
 }
 
 /// Looks at the type before the body is read, so that nobody downloads what he will not use.

@@ -155,18 +155,33 @@ pub(crate) enum Named {
 /// Paths, queries and userinfo carry tokens, so none of them is repeated.
 pub(crate) fn shown(text: &str) -> String {
     const CHARS_MAX: usize = 120;
-    let (scheme, authority) = match text.split_once("://") {
+    fn after_userinfo(text: &str) -> &str {
+        text.rsplit('@').next().unwrap_or(text)
+    }
+    let mut out = match text.split_once("://") {
         Some((scheme, rest)) => {
-            let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
-            (scheme, Some(rest.get(..end).unwrap_or_default()))
+            let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+            let host = after_userinfo(authority).split('\\').next();
+            let mut host = host.unwrap_or_default();
+            // What stands in a port's place and is no number may be the start of a password.
+            if let Some((head, port)) = host.rsplit_once(':')
+                && !port.contains(']')
+                && !port.bytes().all(|it| it.is_ascii_digit())
+            {
+                host = head;
+            }
+            format!("{scheme}://{host}/")
         }
-        // No authority: what is before the colon is all that surely holds no secret.
-        None => (text.split([':', '?', '#', '@']).next().unwrap_or(""), None),
-    };
-    let mut out = match authority {
-        Some(it) => format!("{scheme}://{}/", it.rsplit('@').next().unwrap_or(it)),
-        None if text.contains(':') => format!("{scheme}:"),
-        None => scheme.to_owned(),
+        // No authority: what is before the first sign is all that surely holds no secret.
+        None => {
+            let head = text.split([':', '/', '?', '#']).next().unwrap_or_default();
+            let colon = if text.get(head.len()..).is_some_and(|it| it.starts_with(':')) {
+                ":"
+            } else {
+                ""
+            };
+            format!("{}{colon}", after_userinfo(head))
+        }
     };
     if out.chars().count() > CHARS_MAX {
         out = out.chars().take(CHARS_MAX).chain(['…']).collect();
