@@ -34,14 +34,14 @@ const LOOKUPS_MAX: usize = 64;
 
 impl Resolve for SystemResolver {
     fn resolve(&self, host: &str, timeout: Duration) -> io::Result<Vec<IpAddr>> {
-        let place = Place::take(&self.waiting)?;
+        let waiting = Waiting::join(&self.waiting)?;
         let (answer, receiver) = mpsc::sync_channel(1);
         let query = (host.to_owned(), 0);
         std::thread::Builder::new()
             .name("resolve".to_owned())
             .spawn(move || {
                 let found = query.to_socket_addrs();
-                drop(place);
+                drop(waiting);
                 // Nobody listens any more when the time was over first.
                 answer.send(found).ok();
             })?;
@@ -58,20 +58,20 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// A place among the waiting lookups, given back on drop.
-struct Place(Arc<AtomicUsize>);
+/// One of the waiting lookups, no longer counted when dropped.
+struct Waiting(Arc<AtomicUsize>);
 
-impl Place {
-    fn take(waiting: &Arc<AtomicUsize>) -> io::Result<Self> {
-        let place = Self(waiting.clone());
-        if waiting.fetch_add(1, Ordering::Relaxed) >= LOOKUPS_MAX {
+impl Waiting {
+    fn join(count: &Arc<AtomicUsize>) -> io::Result<Self> {
+        let waiting = Self(count.clone());
+        if count.fetch_add(1, Ordering::Relaxed) >= LOOKUPS_MAX {
             return Err(io::Error::other("too many lookups wait for an answer"));
         }
-        Ok(place)
+        Ok(waiting)
     }
 }
 
-impl Drop for Place {
+impl Drop for Waiting {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -88,5 +88,37 @@ impl Connect for SystemConnector {
     )]
     fn connect(&self, address: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
         TcpStream::connect_timeout(&address, timeout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_its_own_answer_and_asks_nobody() {
+        let found = SystemResolver::default().resolve("127.0.0.1", Duration::from_secs(5));
+        assert_eq!(found.unwrap(), ["127.0.0.1".parse::<IpAddr>().unwrap()]);
+    }
+
+    #[test]
+    fn lookups_that_hang_are_counted_and_given_back() {
+        let resolver = SystemResolver::default();
+        let hanging: Vec<Waiting> = (0..LOOKUPS_MAX)
+            .map(|_| Waiting::join(&resolver.waiting).unwrap())
+            .collect();
+        for _ in 0..3 {
+            assert!(
+                resolver
+                    .resolve("127.0.0.1", Duration::from_secs(5))
+                    .is_err()
+            );
+        }
+        drop(hanging);
+        assert!(
+            resolver
+                .resolve("127.0.0.1", Duration::from_secs(5))
+                .is_ok()
+        );
     }
 }

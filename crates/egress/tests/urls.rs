@@ -16,10 +16,10 @@ mod hops;
 
 use common::{Seen, Wire, World, ok, redirect};
 use kenning_core::Code;
-use kenning_egress::{Request, is_special};
+use kenning_egress::{Egress, Grant, Policy, Request, is_special};
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read as _, Write as _};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::time::Duration;
 
 /// The corpus may grow, never shrink below this.
@@ -172,6 +172,29 @@ fn the_corpus_of_addresses_is_judged_as_written() {
     println!("urls: {} cases, {failures} failures", corpus.cases.len());
     assert_eq!(failures, 0);
     assert!(corpus.cases.len() >= CASES_MIN);
+}
+
+#[test]
+fn the_gate_as_it_is_shipped_reaches_loopback_only_when_granted() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let refused = Egress::new(Policy::default()).fetch(Request::get(&url));
+    assert_eq!(refused.unwrap_err().code, Code::Denied);
+
+    let policy = Policy {
+        grants: vec![Grant::parse(&url).unwrap()],
+        ..Policy::default()
+    };
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let count = stream.read(&mut [0; 4096]).unwrap();
+        stream.write_all(ok("hello").as_bytes()).unwrap();
+        count
+    });
+    let response = Egress::new(policy).fetch(Request::get(&url)).unwrap();
+    assert_eq!(response.body, b"hello");
+    assert_eq!(response.final_url, url);
+    assert!(server.join().unwrap() > 0);
 }
 
 /// The gate as it is often written: a look at the text of the host, then whatever the client does.
