@@ -6,28 +6,37 @@ use kenning_audit::merkle::{
 };
 use kenning_audit::{Consistency, Inclusion};
 use kenning_core::{Hash, SeededRandom};
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::convert::Infallible;
+use std::ops::Range;
 
 const SIZE_MAX: u64 = 256;
 const MUTATIONS: u64 = 200_000;
 
-/// The definition of RFC 6962, section 2.1, word for word: a second implementation.
-struct Naive(Vec<Hash>);
+/// The definition of RFC 6962, section 2.1, word for word: a second implementation. Subtrees that
+/// were hashed once are remembered.
+struct Naive(Vec<Hash>, RefCell<HashMap<(usize, usize), Hash>>);
 
 impl Naive {
     fn of(n: u64) -> Self {
-        Self((0..n).map(|i| Hash::of(&i.to_be_bytes())).collect())
+        Self((0..n).map(|i| Hash::of(&i.to_be_bytes())).collect(), RefCell::default())
     }
 
-    fn head(leaves: &[Hash]) -> Hash {
-        match leaves {
-            [] => empty_root(),
-            [one] => leaf_hash(&one.0),
-            many => {
-                let k = Self::k(many.len());
-                node_hash(&Self::head(&many[..k]), &Self::head(&many[k..]))
-            }
+    fn head(&self, at: Range<usize>) -> Hash {
+        if let Some(&known) = self.1.borrow().get(&(at.start, at.end)) {
+            return known;
         }
+        let head = match at.len() {
+            0 => empty_root(),
+            1 => leaf_hash(&self.0[at.start].0),
+            n => {
+                let middle = at.start + Self::k(n);
+                node_hash(&self.head(at.start..middle), &self.head(middle..at.end))
+            }
+        };
+        self.1.borrow_mut().insert((at.start, at.end), head);
+        head
     }
 
     fn k(n: usize) -> usize {
@@ -38,39 +47,31 @@ impl Naive {
         k
     }
 
-    fn path(m: usize, leaves: &[Hash]) -> Vec<Hash> {
-        if leaves.len() == 1 {
+    fn path(&self, m: usize, at: Range<usize>) -> Vec<Hash> {
+        if at.len() == 1 {
             return Vec::new();
         }
-        let k = Self::k(leaves.len());
+        let k = Self::k(at.len());
+        let middle = at.start + k;
         let (mut path, last) = if m < k {
-            (Self::path(m, &leaves[..k]), Self::head(&leaves[k..]))
+            (self.path(m, at.start..middle), self.head(middle..at.end))
         } else {
-            (Self::path(m - k, &leaves[k..]), Self::head(&leaves[..k]))
+            (self.path(m - k, middle..at.end), self.head(at.start..middle))
         };
         path.push(last);
         path
     }
 
-    fn proof(m: usize, leaves: &[Hash], whole: bool) -> Vec<Hash> {
-        if m == leaves.len() {
-            return if whole {
-                Vec::new()
-            } else {
-                vec![Self::head(leaves)]
-            };
+    fn proof(&self, m: usize, at: Range<usize>, whole: bool) -> Vec<Hash> {
+        if m == at.len() {
+            return if whole { Vec::new() } else { vec![self.head(at)] };
         }
-        let k = Self::k(leaves.len());
+        let k = Self::k(at.len());
+        let middle = at.start + k;
         let (mut path, last) = if m <= k {
-            (
-                Self::proof(m, &leaves[..k], whole),
-                Self::head(&leaves[k..]),
-            )
+            (self.proof(m, at.start..middle, whole), self.head(middle..at.end))
         } else {
-            (
-                Self::proof(m - k, &leaves[k..], false),
-                Self::head(&leaves[..k]),
-            )
+            (self.proof(m - k, middle..at.end, false), self.head(at.start..middle))
         };
         path.push(last);
         path
@@ -81,7 +82,7 @@ impl Subtrees for Naive {
     type Error = Infallible;
 
     fn root(&self, start: u64, size: u64) -> Result<Hash, Infallible> {
-        Ok(Self::head(&self.0[start as usize..(start + size) as usize]))
+        Ok(self.head(start as usize..(start + size) as usize))
     }
 }
 
@@ -129,21 +130,21 @@ fn every_inclusion_and_consistency_proof_up_to_256_verifies() {
     let (mut cases, mut failures) = (0, 0);
     let mut roots = vec![empty_root()];
     for n in 1..=SIZE_MAX {
-        let leaves = &tree.0[..n as usize];
+        let all = 0..n as usize;
         frontier.push(leaf_hash(&tree.0[n as usize - 1].0), |_, _, _| ());
         let root = frontier.root();
-        assert_eq!(root, Naive::head(leaves), "root of {n}");
+        assert_eq!(root, tree.head(all.clone()), "root of {n}");
         roots.push(root);
         for i in 0..n {
             let path = inclusion_path(&tree, i, n).unwrap();
-            let same = path == Naive::path(i as usize, leaves);
+            let same = path == tree.path(i as usize, all.clone());
             let leaf = leaf_hash(&tree.0[i as usize].0);
             cases += 1;
             failures += u32::from(!same || !verify_inclusion(&leaf, i, n, &path, &root));
         }
         for m in 1..=n {
             let path = consistency_path(&tree, m, n).unwrap();
-            let same = path == Naive::proof(m as usize, leaves, true);
+            let same = path == tree.proof(m as usize, all.clone(), true);
             let good = verify_consistency(m, &roots[m as usize], n, &root, &path);
             cases += 1;
             failures += u32::from(!same || !good);

@@ -1,0 +1,519 @@
+//! The gate for network addresses: the only crate that connects to an address somebody named.
+//!
+//! A URL is read once, its name is resolved once, every address that came back is checked against
+//! one table of special ranges ([`SPECIAL`]), and the line is opened to one of those very addresses.
+//! There is no second lookup that could answer differently, and the HTTP client never opens a line
+//! of its own. Each redirect goes through the whole gate again.
+//!
+//! The gate does not know who calls or why: whose address it is (a caller's, a page's, the
+//! operator's) is decided by which [`Grant`]s the [`Policy`] holds.
+//!
+//! Its one invariant: a connection is opened only to an address inside a [`Checked`], and only
+//! [`Egress`] can make one.
+//!
+//! # Choices
+//!
+//! - **One special address among many refuses the whole name.** Connecting to the public ones of a
+//!   mixed answer would let a name server choose when the private one is tried.
+//! - **Too many redirects are [`Code::Denied`]**, not `limited`: `limited` invites a retry, and a
+//!   ring of redirects will not open by being asked again.
+//! - **On the way to another origin only harmless headers are kept** ([`Request::headers`]). Keys
+//!   travel in headers of any name, so a list of what to drop would be too short.
+//! - **Nothing of a path, a query or userinfo is in a message**: those carry tokens.
+//!
+//! [`Code::Denied`]: kenning_core::Code::Denied
+
+#![deny(missing_docs)]
+
+mod grant;
+mod http;
+mod net;
+mod place;
+mod special;
+
+pub use grant::Grant;
+pub use net::{Connect, Resolve, SystemConnector, SystemResolver};
+pub use special::{Net, SPECIAL, Special, is_special, special};
+
+use kenning_core::{Error, Result};
+use place::{Named, Place};
+use std::fmt;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use ureq::http::{HeaderName, HeaderValue};
+use ureq::tls::TlsConfig;
+
+/// What is permitted, within which bounds, and how the network is reached.
+#[derive(Clone)]
+pub struct Policy {
+    /// What the operator permitted beyond the public internet.
+    pub grants: Vec<Grant>,
+    /// Bounds of every exchange.
+    pub limits: Limits,
+    /// Looks up names.
+    pub resolver: Arc<dyn Resolve>,
+    /// Opens lines.
+    pub connector: Arc<dyn Connect>,
+    /// Certificates (DER) that servers are trusted by, in place of the public ones.
+    pub roots: Option<Vec<Vec<u8>>>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            grants: Vec::new(),
+            limits: Limits::default(),
+            resolver: Arc::new(SystemResolver::default()),
+            connector: Arc::new(SystemConnector),
+            roots: None,
+        }
+    }
+}
+
+impl fmt::Debug for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Policy")
+            .field("grants", &self.grants)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Bounds of an exchange. Redirects share them; they do not start them anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// For opening one line, over all addresses of the name.
+    pub connect_timeout: Duration,
+    /// From the call to the last byte of the body.
+    pub total_timeout: Duration,
+    /// Of the body, after decompression.
+    pub body_bytes_max: u64,
+    /// Of the status line and headers of one answer.
+    pub header_bytes_max: usize,
+    /// How many redirects are followed.
+    pub redirects_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(5),
+            total_timeout: Duration::from_secs(30),
+            body_bytes_max: 10 * 1024 * 1024,
+            header_bytes_max: 64 * 1024,
+            redirects_max: 5,
+        }
+    }
+}
+
+/// What is asked of a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Method {
+    /// Fetch.
+    #[default]
+    Get,
+    /// Fetch the headers only.
+    Head,
+    /// Send.
+    Post,
+    /// Replace.
+    Put,
+    /// Remove.
+    Delete,
+}
+
+impl Method {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Delete => "DELETE",
+        }
+    }
+
+    fn has_body(self) -> bool {
+        matches!(self, Self::Post | Self::Put)
+    }
+
+    /// What a redirect turns it into (the Fetch standard, 4.4).
+    fn after(self, status: u16) -> Self {
+        match (status, self) {
+            (303, Self::Head) => Self::Head,
+            (303, _) | (301 | 302, Self::Post) => Self::Get,
+            _ => self,
+        }
+    }
+}
+
+/// A request to an address that somebody named.
+#[derive(Clone, Default)]
+pub struct Request {
+    /// What is asked.
+    pub method: Method,
+    /// Of whom.
+    pub url: String,
+    /// Sent along. `Host`, `Content-Length` and what else belongs to the connection is refused. On
+    /// a redirect to another origin only `Accept`, `Accept-Language`, `User-Agent` and those that
+    /// describe a body still sent go on.
+    pub headers: Vec<(String, String)>,
+    /// Only with [`Method::Post`] and [`Method::Put`].
+    pub body: Vec<u8>,
+    /// If given, a successful answer must have a content type that begins with one of these, such
+    /// as `text/` or `application/json`.
+    pub accept_types: Option<Vec<String>>,
+    /// Whether plain HTTP is refused, at the start and after every redirect.
+    pub https_only: bool,
+}
+
+impl Request {
+    /// A plain GET.
+    pub fn get(url: impl Into<String>) -> Self {
+        let url = url.into();
+        Self {
+            url,
+            ..Self::default()
+        }
+    }
+}
+
+impl fmt::Debug for Request {
+    /// Headers, body and the rest of the URL may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method.name(), place::shown(&self.url))
+    }
+}
+
+/// What a server answered.
+#[derive(Clone, Debug)]
+pub struct Response {
+    /// Any status that is not a redirect we followed; 404 and 500 are answers, not errors.
+    pub status: u16,
+    /// Names in lower case. Without `content-encoding` and `content-length` if it was decompressed.
+    pub headers: Vec<(String, String)>,
+    /// Decompressed, whole.
+    pub body: Vec<u8>,
+    /// Where it came from after redirects, without fragment.
+    pub final_url: String,
+    /// The address that was connected.
+    pub address: SocketAddr,
+    /// The URLs that redirected, in order.
+    pub redirects: Vec<String>,
+}
+
+impl Response {
+    /// The first header of this name, which is in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(it, _)| it == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// An address that passed the gate.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    place: Place,
+    addresses: Vec<SocketAddr>,
+    granted: bool,
+}
+
+impl Checked {
+    /// The normalized URL, without fragment.
+    pub fn url(&self) -> &str {
+        self.place.url.as_str()
+    }
+
+    /// The host, as name or number.
+    pub fn host(&self) -> &str {
+        self.place.url.host_str().unwrap_or_default()
+    }
+
+    /// Where it would be connected, in order of preference.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Whether it passed only because the operator permitted it.
+    pub fn granted(&self) -> bool {
+        self.granted
+    }
+}
+
+/// The gate. Cheap to clone.
+#[derive(Clone)]
+pub struct Egress {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    policy: Policy,
+    tls: TlsConfig,
+}
+
+/// Addresses of one name that are tried before giving up.
+const TRIES_MAX: usize = 6;
+
+/// Headers that say nothing about who asks.
+const HARMLESS: &[&str] = &["accept", "accept-language", "user-agent"];
+/// Headers that describe the body, and go where it goes.
+const OF_BODY: &[&str] = &["content-type", "content-language", "content-encoding"];
+/// Headers that belong to the connection. A caller who sets them could make one request look like
+/// two, or reach another host behind the same address.
+const OF_CONNECTION: &[&str] = &[
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+impl Egress {
+    /// A gate with this policy.
+    pub fn new(policy: Policy) -> Self {
+        let tls = http::tls(policy.roots.as_deref());
+        let inner = Arc::new(Inner { policy, tls });
+        Self { inner }
+    }
+
+    /// Reads, resolves and checks an address without connecting to it.
+    pub fn check(&self, url: &str) -> Result<Checked> {
+        let place = Place::parse(url)?;
+        self.admit(place, Instant::now() + self.limits().total_timeout)
+    }
+
+    /// Asks an address, through the gate at every hop.
+    pub fn fetch(&self, request: Request) -> Result<Response> {
+        let deadline = Instant::now() + self.limits().total_timeout;
+        let Request {
+            mut method,
+            url,
+            mut headers,
+            mut body,
+            accept_types,
+            https_only,
+        } = request;
+        let mut place = Place::parse(&url)?;
+        refuse_headers(&headers)?;
+        if !body.is_empty() && !method.has_body() {
+            let name = method.name();
+            return Err(Error::invalid(format!("a `{name}` request has no body")));
+        }
+        let start = place.shown.clone();
+        let mut redirects: Vec<String> = Vec::new();
+        loop {
+            // After a redirect the caller has to learn which of his addresses led there.
+            let hop = |err: Error| match redirects.is_empty() {
+                true => err,
+                false => led_from(&start, err),
+            };
+            if https_only && !place.is_https() {
+                let refused = format!("`{}` is not https", place.shown);
+                return Err(hop(Error::denied(refused)));
+            }
+            let checked = self.admit(place, deadline).map_err(hop)?;
+            let (stream, address) = self.connect(&checked, deadline).map_err(hop)?;
+            let ask = http::Ask {
+                place: &checked.place,
+                method,
+                headers: &headers,
+                body: &body,
+                deadline,
+            };
+            let (limits, tls) = (self.limits(), &self.inner.tls);
+            let answer = http::exchange(stream, address, &ask, limits, tls).map_err(hop)?;
+            let shown = &checked.place.shown;
+
+            let redirected = matches!(answer.status, 301 | 302 | 303 | 307 | 308);
+            if let Some(location) = answer.header("location").filter(|_| redirected) {
+                if redirects.len() >= limits.redirects_max {
+                    let max = limits.redirects_max;
+                    let refused = format!("`{start}` redirects more than {max} times");
+                    return Err(Error::denied(refused));
+                }
+                let next = checked.place.follow(location);
+                let next = next.map_err(|err| led_from(&start, err))?;
+                if checked.place.is_https() && !next.is_https() {
+                    let to = &next.shown;
+                    let refused = format!("`{shown}` redirects from https to `{to}`");
+                    return Err(Error::denied(refused));
+                }
+                method = method.after(answer.status);
+                if !method.has_body() {
+                    body.clear();
+                    headers.retain(|(name, _)| !is_among(OF_BODY, name));
+                }
+                if !next.same_origin(&checked.place) {
+                    headers.retain(|(name, _)| is_among(HARMLESS, name) || is_among(OF_BODY, name));
+                }
+                redirects.push(checked.place.url.into());
+                place = next;
+                continue;
+            }
+
+            refuse_type(&answer, accept_types.as_deref(), shown).map_err(hop)?;
+            let (status, headers) = (answer.status, answer.headers.clone());
+            let body = answer.read(shown, limits).map_err(hop)?;
+            return Ok(Response {
+                status,
+                headers,
+                body,
+                final_url: checked.place.url.into(),
+                address,
+                redirects,
+            });
+        }
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.inner.policy.limits
+    }
+
+    /// Resolves once and judges every address that came back.
+    fn admit(&self, place: Place, deadline: Instant) -> Result<Checked> {
+        let policy = &self.inner.policy;
+        let shown = &place.shown;
+        let host_granted = policy.grants.iter().any(|it| it.permits_host(&place));
+        if place.port == 0 {
+            return Err(Error::denied(format!("`{shown}` has no port")));
+        }
+        if !host_granted {
+            if let Some(why) = place.name_refused() {
+                return Err(refused(format!("`{shown}` names {why}")));
+            }
+            if let Some(what) = place.port_refused() {
+                let port = place.port;
+                let why = format!("`{shown}` asks port {port}, which is not of the web ({what})");
+                return Err(refused(why));
+            }
+        }
+        let found: Vec<IpAddr> = match &place.host {
+            Named::Literal(address) => vec![*address],
+            Named::Name(name) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                let found = policy.resolver.resolve(name, left);
+                found.map_err(|err| match err.kind() {
+                    std::io::ErrorKind::TimedOut => http::timed_out(shown).because(err),
+                    _ => Error::unavailable(format!("no address for `{shown}`")).because(err),
+                })?
+            }
+        };
+        let mut addresses = Vec::with_capacity(found.len());
+        let mut granted = host_granted;
+        for address in found.iter().map(IpAddr::to_canonical) {
+            if let Some(row) = special(address) {
+                let permits = |it: &Grant| it.permits_address(&place, address);
+                if !policy.grants.iter().any(permits) {
+                    let (why, net) = (row.why, row.net);
+                    return Err(refused(format!("`{shown}` leads to {why} ({net})")));
+                }
+                granted = true;
+            }
+            addresses.push(SocketAddr::new(address, place.port));
+        }
+        if addresses.is_empty() {
+            return Err(Error::unavailable(format!("no address for `{shown}`")));
+        }
+        Ok(Checked {
+            place,
+            addresses,
+            granted,
+        })
+    }
+
+    /// Opens a line to the first checked address that answers.
+    fn connect(&self, checked: &Checked, deadline: Instant) -> Result<(TcpStream, SocketAddr)> {
+        let shown = &checked.place.shown;
+        let until = deadline.min(Instant::now() + self.limits().connect_timeout);
+        let tries = checked.addresses.len().min(TRIES_MAX);
+        let mut last = None;
+        for (idx, address) in checked.addresses.iter().take(tries).enumerate() {
+            // An address that hangs must leave its successors their share of the time.
+            let share = u32::try_from(tries - idx).unwrap_or(u32::MAX);
+            let timeout = until.saturating_duration_since(Instant::now()) / share;
+            if timeout.is_zero() {
+                return Err(http::timed_out(shown));
+            }
+            match self.inner.policy.connector.connect(*address, timeout) {
+                Ok(stream) => return Ok((stream, *address)),
+                Err(err) => last = Some(err),
+            }
+        }
+        Err(match last {
+            Some(err) if err.kind() == std::io::ErrorKind::TimedOut => {
+                http::timed_out(shown).because(err)
+            }
+            Some(err) => Error::unavailable(format!("`{shown}` cannot be reached")).because(err),
+            None => Error::unavailable(format!("no address for `{shown}`")),
+        })
+    }
+}
+
+impl fmt::Debug for Egress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.policy.fmt(f)
+    }
+}
+
+fn refused(why: String) -> Error {
+    Error::denied(why).hint("the operator can grant a host in the configuration")
+}
+
+fn led_from(start: &str, mut err: Error) -> Error {
+    err.message = format!("after a redirect from `{start}`: {}", err.message);
+    err
+}
+
+fn is_among(list: &[&str], name: &str) -> bool {
+    list.iter().any(|it| it.eq_ignore_ascii_case(name))
+}
+
+/// Before any line is opened: a header that cannot be sent, or must not be.
+fn refuse_headers(headers: &[(String, String)]) -> Result<()> {
+    for (name, value) in headers {
+        // The value may be a key, and a broken name may be anything: neither is repeated.
+        let broken = || Error::invalid("the request has a broken header");
+        let name: HeaderName = name.parse().map_err(|err| broken().because(err))?;
+        HeaderValue::from_str(value).map_err(|err| broken().because(err))?;
+        if is_among(OF_CONNECTION, name.as_str()) {
+            let why = format!("the header `{name}` belongs to the connection");
+            return Err(Error::invalid(why));
+        }
+    }
+    Ok(())
+}
+
+/// Looks at the type before the body is read, so that nobody downloads what he will not use.
+fn refuse_type(answer: &http::Answer, wanted: Option<&[String]>, shown: &str) -> Result<()> {
+    let Some(wanted) = wanted else {
+        return Ok(());
+    };
+    // An error page is the answer, whatever it is written in; 204 and 205 have nothing to type.
+    if !matches!(answer.status, 200..=299) || matches!(answer.status, 204 | 205) {
+        return Ok(());
+    }
+    let found = answer.header("content-type").unwrap_or_default();
+    let found = found.split(';').next().unwrap_or_default().trim();
+    let found = found.to_ascii_lowercase();
+    if wanted
+        .iter()
+        .any(|it| found.starts_with(&it.to_ascii_lowercase()))
+    {
+        return Ok(());
+    }
+    let found: String = found
+        .chars()
+        .filter(|c| c.is_ascii_graphic() && *c != '`')
+        .take(80)
+        .collect();
+    let wanted = wanted.join("`, `");
+    Err(Error::invalid(format!("`{shown}` is of type `{found}`"))
+        .hint(format!("only `{wanted}` is read here")))
+}
