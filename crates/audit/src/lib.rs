@@ -10,6 +10,7 @@
 //!
 //! The crate knows no wing: kinds and payloads of events are the caller's.
 
+pub mod archive;
 pub mod event;
 mod key;
 mod log;

@@ -1,11 +1,130 @@
-//! The hall.
+//! The hall: what all doors open onto.
+//!
+//! [`Engine`] knows who may do what, in which transaction, and composes the wings. It is synchronous:
+//! doors call it on threads that may wait. It keeps nothing between calls that is not in the store,
+//! so that any number of processes can stand on one data directory.
+//!
+//! Reading order: [`Engine::open`], then `files` (a write that is also a file), then `notes`.
 
 mod caller;
+mod events;
+mod files;
+mod notes;
 mod principal;
+mod tokens;
+mod transfer;
 
 pub use caller::{Caller, DEADLINE_DEFAULT, Progress};
+pub use events::{EventView, Proof};
+pub use notes::NOTE_BYTES_MAX;
 pub use principal::{Principal, Scope};
+pub use tokens::{NewToken, TokenView};
+pub use transfer::{Restored, Transferred};
+
+use kenning_audit::{Log, Signer};
+use kenning_core::{Clock, Error, Hash, Random, Result, Space};
+use kenning_store::Store;
+use kenning_vault::Dir;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The name of the key file in the data directory.
+const KEY_FILE: &str = "node.key";
+
+/// What a process needs to open the hall.
+pub struct Options {
+    /// The cellar.
+    pub store: Store,
+    /// The data directory: key, locks.
+    pub data: Dir,
+    /// Where the vault is (`VAULT_PATH`). Only the vault tools need it.
+    pub vault: Option<PathBuf>,
+    /// Wall time.
+    pub clock: Arc<dyn Clock>,
+    /// Unpredictable bytes.
+    pub random: Arc<dyn Random>,
+    /// Whether nothing may be written, not even what was left unfinished.
+    pub read_only: bool,
+}
 
 /// What all doors open onto.
-#[derive(Default)]
-pub struct Engine {}
+pub struct Engine {
+    log: Log,
+    data: Dir,
+    vault: Option<PathBuf>,
+}
+
+impl Engine {
+    /// Opens the hall: finds or makes the node's key, then finishes the file writes that a killed
+    /// process left behind.
+    pub fn open(options: Options) -> Result<Self> {
+        let Options { store, data, vault, clock, random, read_only } = options;
+        let signer = find_or_make_key(&data, &*random)?;
+        let log = Log::new(store, signer, clock, random);
+        let engine = Self { log, data, vault };
+        if !read_only {
+            engine.finish_file_writes()?;
+        }
+        Ok(engine)
+    }
+
+    /// The log.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// What is wrong with this installation, one sentence each, and what was looked at.
+    pub fn doctor(&self) -> Result<Doctor> {
+        let mut found = Doctor::default();
+        found.seen.push(("store".to_owned(), self.log.store().describe()));
+        found.seen.push(("author".to_owned(), self.log.signer().did().to_string()));
+        for fault in self.log.store().check()? {
+            found.faults.push(format!("store: {fault}"));
+        }
+        for space in self.log.store().spaces()? {
+            let roots = self.log.roots(&space)?;
+            found.seen.push((format!("space {space}"), format!("{} events", roots.seq)));
+            let pending = self.log.read(&space, |tx| tx.list(files::INTENTS))?.len();
+            if pending > 0 {
+                found.faults.push(format!("space {space}: {pending} file writes are unfinished"));
+            }
+        }
+        match (&self.vault, self.vault_dir()) {
+            (None, _) => found.seen.push(("vault".to_owned(), "none (VAULT_PATH)".to_owned())),
+            (Some(path), Ok(_)) => {
+                found.seen.push(("vault".to_owned(), path.display().to_string()));
+            }
+            (Some(_), Err(error)) => found.faults.push(format!("vault: {error}")),
+        }
+        Ok(found)
+    }
+
+    /// Re-derives the whole log and state of a space from raw rows.
+    pub fn verify(&self, space: &Space, progress: &dyn Fn(u64)) -> Result<kenning_audit::Report> {
+        self.log.read(space, |tx| kenning_audit::verify(tx, progress))
+    }
+}
+
+/// What `doctor` found.
+#[derive(Debug, Default)]
+pub struct Doctor {
+    /// What was looked at, and how it is.
+    pub seen: Vec<(String, String)>,
+    /// What is wrong.
+    pub faults: Vec<String>,
+}
+
+/// Two processes that start at once agree on one key: whoever makes the file first.
+fn find_or_make_key(data: &Dir, random: &dyn Random) -> Result<Signer> {
+    if !data.exists(KEY_FILE)? {
+        let secret = Signer::generate(random).secret();
+        data.create_new_private(KEY_FILE, Hash(secret).to_string().as_bytes())?;
+    }
+    let bytes = data.read(KEY_FILE, 1_024)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let secret = Hash::from_hex(text.trim()).ok_or_else(|| {
+        Error::corrupt(format!("`{KEY_FILE}` in the data directory is not a key"))
+            .hint("restore it from a copy, or remove it to go on under a new identity")
+    })?;
+    Ok(Signer::from_secret(&secret.0))
+}

@@ -1,6 +1,7 @@
 //! The table. Its order is the order of every listing.
 
 use crate::declare::{AnyTool, Plate, Tool};
+use crate::koi;
 use std::marker::PhantomData;
 
 macro_rules! tools {
@@ -13,7 +14,11 @@ macro_rules! tools {
     };
 }
 
-tools! {}
+tools! {
+    koi::VaultReadNote,
+    koi::VaultWriteNote,
+    koi::VaultListNotes,
+}
 
 const fn assert_distinct(names: &[&str]) {
     let mut i = 0;

@@ -113,28 +113,53 @@ impl Dir {
     /// The whole content of a regular file of at most this many bytes.
     pub fn read(&self, name: &str, max_bytes: u64) -> Result<Vec<u8>> {
         let error = |cause: io::Error| fault::of("file", name, cause);
+        let file = self.open_read(name)?;
+        let size_bytes = file.metadata().map_err(error)?.len();
+        let mut bytes = Vec::new();
+        if size_bytes <= max_bytes {
+            // The file may grow while it is read, so the size it had is no promise.
+            let mut part = file.take(max_bytes.saturating_add(1));
+            part.read_to_end(&mut bytes).map_err(error)?;
+        }
+        if size_bytes > max_bytes || bytes.len() as u64 > max_bytes {
+            return Err(Error::too_large(format!("`{}` is too large", shown(name)))
+                .hint(format!("at most {max_bytes} bytes")));
+        }
+        Ok(bytes)
+    }
+
+    /// A regular file to read piece by piece, for what is too large to hold.
+    pub fn open_read(&self, name: &str) -> Result<std::fs::File> {
+        let error = |cause: io::Error| fault::of("file", name, cause);
         let plain = Name::parse_file(name)?;
         // Non-blocking, because opening a FIFO would wait for a writer that never comes.
         let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(flags.bits().cast_signed());
-        let file = self.root().open_with(plain.as_path(), &options);
-        let file = file.map_err(error)?;
-        let metadata = file.metadata().map_err(error)?;
-        if !metadata.is_file() {
+        let file = self.root().open_with(plain.as_path(), &options).map_err(error)?;
+        if !file.metadata().map_err(error)?.is_file() {
             return Err(fault::wrong_kind(name, "regular file"));
         }
-        let mut bytes = Vec::new();
-        if metadata.len() <= max_bytes {
-            // The file may grow while it is read, so the size it had is no promise.
-            let mut part = file.take(max_bytes.saturating_add(1));
-            part.read_to_end(&mut bytes).map_err(error)?;
-        }
-        if metadata.len() > max_bytes || bytes.len() as u64 > max_bytes {
-            return Err(Error::too_large(format!("`{}` is too large", shown(name)))
-                .hint(format!("at most {max_bytes} bytes")));
-        }
-        Ok(bytes)
+        Ok(file.into_std())
+    }
+
+    /// As [`Dir::write_private`], for what is too large to hold: `fill` writes it piece by piece.
+    /// When it fails, the name has its whole old content.
+    pub fn write_with(
+        &self,
+        name: &str,
+        fill: impl FnOnce(&mut dyn Write) -> Result<()>,
+    ) -> Result<()> {
+        let mut failed = None;
+        let written = self.write_as(name, Access::Private, |file| {
+            let mut file = io::BufWriter::new(file);
+            if let Err(error) = fill(&mut file) {
+                failed = Some(error);
+                return Err(io::Error::other("stopped by the caller"));
+            }
+            file.flush()
+        });
+        failed.map_or(written, Err)
     }
 
     /// Gives a file this content, all of it or none: after an error, and after a power cut at any

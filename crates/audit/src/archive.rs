@@ -1,0 +1,238 @@
+//! Raw rows as lines of text: what a backup holds and a restore puts back.
+//!
+//! The rows are carried over as they are, signatures included, and [`crate::verify`] says afterwards
+//! whether they are whole. This is the only write besides [`crate::Log::write`], and it accepts only
+//! a space that is empty.
+
+use kenning_core::{Error, Hash, Hlc, NodeId, Result, Space};
+use kenning_store::{
+    CheckpointRow, Edge, EventRow, HeadRow, KvRow, Node, Passage, PassageRow, ReadTx, Row, Store,
+    Table, TileRow, Vector,
+};
+use serde_json::{Map, Value, json};
+
+/// Gives every row of a space as one JSON value each, in an order in which they can be put back.
+pub fn dump(tx: &dyn ReadTx, visit: &mut dyn FnMut(Value) -> Result<()>) -> Result<()> {
+    Table::ALL.iter().try_for_each(|&table| tx.scan(table, &mut |row| visit(to_json(&row))))
+}
+
+/// Puts rows back into an empty space, all of them or none.
+#[expect(clippy::disallowed_methods, reason = "raw rows bring their own events")]
+pub fn load(
+    store: &Store,
+    space: &Space,
+    rows: impl Iterator<Item = Result<Value>> + Send + 'static,
+) -> Result<u64> {
+    let name = space.clone();
+    store.write(space, move |tx| {
+        if tx.head()?.is_some() {
+            return Err(Error::conflict(format!("the space `{name}` is not empty"))
+                .hint("restore into a new data directory: `--data DIR`"));
+        }
+        let mut count = 0;
+        for row in rows {
+            let row = row?;
+            let row = from_json(&row)
+                .ok_or_else(|| Error::corrupt(format!("row {} is not of its form", count + 1)))?;
+            tx.load(&row)?;
+            count += 1;
+        }
+        Ok(count)
+    })
+}
+
+fn node(node: &Node) -> Value {
+    json!({
+        "table": "nodes", "id": node.id.to_string(), "kind": node.kind.as_str(),
+        "project": node.project, "key": node.key, "title": node.title, "body": node.body,
+        "props": node.props, "created": node.created.0, "updated": node.updated.0,
+        "hash": node.hash.to_string(), "rev": node.rev,
+    })
+}
+
+fn to_json(row: &Row) -> Value {
+    match row {
+        Row::Node(it) => node(it),
+        Row::History(it, ended) => {
+            let mut value = node(it);
+            value["table"] = "node_history".into();
+            value["ended"] = ended.0.into();
+            value
+        }
+        Row::Edge(it) => json!({
+            "table": "edges", "src": it.src.to_string(), "rel": it.rel, "dst": it.dst.to_string(),
+            "weight": it.weight, "props": it.props, "from": it.from.0, "to": it.to.0,
+            "hash": it.hash.to_string(),
+        }),
+        Row::Passage(it) => json!({
+            "table": "passages", "node": it.node.to_string(), "n": it.passage.n,
+            "text": it.passage.text, "start": it.passage.start, "tokens": it.passage.tokens,
+            "title_tokens": it.passage.title_tokens,
+        }),
+        Row::Vector(it) => json!({
+            "table": "vectors", "collection": it.collection, "id": it.id, "model": it.model,
+            "dimensions": it.dimensions, "bytes": hex(&it.bytes), "props": it.props, "seq": it.seq,
+        }),
+        Row::Event(it) => json!({
+            "table": "events", "seq": it.seq, "version": it.version, "id": it.id.to_string(),
+            "parents": hashes(&it.parents), "hlc": it.hlc.0, "author": it.author, "kind": it.kind,
+            "payload": hex(&it.payload), "signature": hex(&it.signature),
+        }),
+        Row::Tile(it) => json!({
+            "table": "tiles", "level": it.level, "index": it.index, "hash": it.hash.to_string(),
+        }),
+        Row::Checkpoint(it) => json!({
+            "table": "checkpoints", "height": it.height, "seq": it.seq,
+            "event_root": it.event_root.to_string(), "state_root": it.state_root.to_string(),
+            "hlc": it.hlc.0, "author": it.author, "signature": hex(&it.signature),
+        }),
+        Row::Head(it) => json!({
+            "table": "heads", "seq": it.seq, "hlc": it.hlc.0, "tips": hashes(&it.tips),
+            "frontier": hashes(&it.frontier), "state": hex(&it.state),
+        }),
+        Row::Kv(it) => json!({
+            "table": "kv", "bucket": it.bucket, "key": it.key, "value": hex(&it.value),
+        }),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|it| format!("{it:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    (text.len() % 2 == 0).then(|| text.as_bytes().chunks(2).map(pair).collect())?
+}
+
+fn hashes(list: &[Hash]) -> Vec<String> {
+    list.iter().map(ToString::to_string).collect()
+}
+
+/// The fields of a row, read one by one.
+struct Fields<'a>(&'a Value);
+
+impl Fields<'_> {
+    fn text(&self, name: &str) -> Option<String> {
+        Some(self.0.get(name)?.as_str()?.to_owned())
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        self.0.get(name)?.as_u64()
+    }
+
+    fn hlc(&self, name: &str) -> Option<Hlc> {
+        self.number(name).map(Hlc)
+    }
+
+    fn hash(&self, name: &str) -> Option<Hash> {
+        Hash::from_hex(self.0.get(name)?.as_str()?)
+    }
+
+    fn hashes(&self, name: &str) -> Option<Vec<Hash>> {
+        self.0.get(name)?.as_array()?.iter().map(|it| Hash::from_hex(it.as_str()?)).collect()
+    }
+
+    fn bytes(&self, name: &str) -> Option<Vec<u8>> {
+        unhex(self.0.get(name)?.as_str()?)
+    }
+
+    fn id(&self, name: &str) -> Option<NodeId> {
+        self.0.get(name)?.as_str()?.parse().ok()
+    }
+
+    fn props(&self) -> Option<Map<String, Value>> {
+        self.0.get("props")?.as_object().cloned()
+    }
+
+    fn node(&self) -> Option<Node> {
+        Some(Node {
+            id: self.id("id")?,
+            kind: self.text("kind")?.parse().ok()?,
+            project: self.text("project")?,
+            key: self.text("key")?,
+            title: self.text("title")?,
+            body: self.text("body")?,
+            props: self.props()?,
+            created: self.hlc("created")?,
+            updated: self.hlc("updated")?,
+            hash: self.hash("hash")?,
+            rev: self.number("rev")?,
+        })
+    }
+}
+
+fn from_json(value: &Value) -> Option<Row> {
+    let it = Fields(value);
+    Some(match value.get("table")?.as_str()? {
+        "nodes" => Row::Node(it.node()?),
+        "node_history" => Row::History(it.node()?, it.hlc("ended")?),
+        "edges" => Row::Edge(Edge {
+            src: it.id("src")?,
+            rel: it.text("rel")?,
+            dst: it.id("dst")?,
+            weight: value.get("weight")?.as_f64()?,
+            props: it.props()?,
+            from: it.hlc("from")?,
+            to: it.hlc("to")?,
+            hash: it.hash("hash")?,
+        }),
+        "passages" => Row::Passage(PassageRow {
+            node: it.id("node")?,
+            passage: Passage {
+                n: u32::try_from(it.number("n")?).ok()?,
+                text: it.text("text")?,
+                start: it.number("start")?,
+                tokens: it.text("tokens")?,
+                title_tokens: it.text("title_tokens")?,
+            },
+        }),
+        "vectors" => Row::Vector(Vector {
+            collection: it.text("collection")?,
+            id: it.text("id")?,
+            model: it.text("model")?,
+            dimensions: u32::try_from(it.number("dimensions")?).ok()?,
+            bytes: it.bytes("bytes")?,
+            props: it.props()?,
+            seq: it.number("seq")?,
+        }),
+        "events" => Row::Event(EventRow {
+            seq: it.number("seq")?,
+            version: u8::try_from(it.number("version")?).ok()?,
+            id: it.hash("id")?,
+            parents: it.hashes("parents")?,
+            hlc: it.hlc("hlc")?,
+            author: it.text("author")?,
+            kind: it.text("kind")?,
+            payload: it.bytes("payload")?,
+            signature: it.bytes("signature")?,
+        }),
+        "tiles" => Row::Tile(TileRow {
+            level: u8::try_from(it.number("level")?).ok()?,
+            index: it.number("index")?,
+            hash: it.hash("hash")?,
+        }),
+        "checkpoints" => Row::Checkpoint(CheckpointRow {
+            height: it.number("height")?,
+            seq: it.number("seq")?,
+            event_root: it.hash("event_root")?,
+            state_root: it.hash("state_root")?,
+            hlc: it.hlc("hlc")?,
+            author: it.text("author")?,
+            signature: it.bytes("signature")?,
+        }),
+        "heads" => Row::Head(HeadRow {
+            seq: it.number("seq")?,
+            hlc: it.hlc("hlc")?,
+            tips: it.hashes("tips")?,
+            frontier: it.hashes("frontier")?,
+            state: it.bytes("state")?,
+        }),
+        "kv" => Row::Kv(KvRow {
+            bucket: it.text("bucket")?,
+            key: it.text("key")?,
+            value: it.bytes("value")?,
+        }),
+        _ => return None,
+    })
+}

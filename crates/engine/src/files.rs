@@ -1,0 +1,256 @@
+//! A write that is also a file.
+//!
+//! The event, the node and an intent with the content are committed first; then the file is written
+//! beside, synced and renamed; then the intent is cleared and the call is answered. A process that
+//! dies in between leaves the intent, and whoever opens the store next (or touches the same file)
+//! carries it out. A lock per file, released by death, keeps two processes from doing so at once.
+//!
+//! A file that somebody else changed wins over our copy: it is adopted as a new revision before it is
+//! replaced, so nothing is overwritten that is not in the history.
+
+use crate::Engine;
+use kenning_audit::{Draft, Tx};
+use kenning_core::{Code, Error, Hash, Kind, Result, Space};
+use kenning_search::passages;
+use kenning_store::When;
+use kenning_vault::{Dir, Lock};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// The key-value bucket of unfinished writes.
+pub(crate) const INTENTS: &str = "intents";
+
+/// How long a call waits for another one's write of the same file.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
+
+/// A text file that is also a node.
+#[derive(Clone, Debug)]
+pub(crate) struct FileNode {
+    /// Where the file is, for the intent.
+    pub(crate) root: String,
+    /// Its name beneath the root.
+    pub(crate) name: String,
+    /// The node's key.
+    pub(crate) key: String,
+    /// The largest file that is read.
+    pub(crate) bytes_max: u64,
+}
+
+/// An unfinished write.
+struct Intent {
+    file: FileNode,
+    content: String,
+    /// Of the file before; `None` when there was none.
+    before: Option<Hash>,
+}
+
+impl Intent {
+    fn to_bytes(&self) -> Vec<u8> {
+        let value = json!({
+            "root": self.file.root, "name": self.file.name, "key": self.file.key,
+            "bytes_max": self.file.bytes_max, "content": self.content,
+            "before": self.before.map(|it| it.to_string()),
+        });
+        value.to_string().into_bytes()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let value: Value = serde_json::from_slice(bytes).ok()?;
+        let text = |name: &str| Some(value.get(name)?.as_str()?.to_owned());
+        let before = match value.get("before")? {
+            Value::Null => None,
+            hash => Some(Hash::from_hex(hash.as_str()?)?),
+        };
+        let file = FileNode {
+            root: text("root")?,
+            name: text("name")?,
+            key: text("key")?,
+            bytes_max: value.get("bytes_max")?.as_u64()?,
+        };
+        Some(Self { file, content: text("content")?, before })
+    }
+}
+
+impl Engine {
+    /// Writes a file and its node. `event` names the event.
+    pub(crate) fn write_file(
+        &self,
+        space: &Space,
+        dir: &Dir,
+        file: &FileNode,
+        content: String,
+        event: &'static str,
+    ) -> Result<()> {
+        let _lock = self.lock_file(file, LOCK_WAIT)?;
+        self.finish_file_write(space, dir, &file.key)?;
+        // A name that leads outside, or that is no file, is refused here, before anything is kept.
+        let before = read_text(dir, file)?;
+        let intent = Intent {
+            file: file.clone(),
+            content: content.clone(),
+            before: before.as_ref().map(|it| Hash::of(it.as_bytes())),
+        };
+        let known = self.commit_intent(space, file, before, &content, intent.to_bytes(), event)?;
+        if let Err(error) = dir.write(&file.name, content.as_bytes()) {
+            self.undo_file_write(space, file, known)?;
+            return Err(error);
+        }
+        self.clear_intent(space, &file.key)
+    }
+
+    /// Commits the event, the node and the intent. Returns what the node's text was before.
+    fn commit_intent(
+        &self,
+        space: &Space,
+        file: &FileNode,
+        before: Option<String>,
+        content: &str,
+        intent: Vec<u8>,
+        event: &'static str,
+    ) -> Result<Option<String>> {
+        let (file, content) = (file.clone(), content.to_owned());
+        self.log.write(space, move |tx| {
+            if let Some(theirs) = &before {
+                adopt(tx, &file, theirs)?;
+            }
+            put(tx, &file, &content)?;
+            let bytes = content.len();
+            let hash = Hash::of(content.as_bytes()).to_string();
+            tx.record(event, json!({ "path": file.name, "bytes": bytes, "content": hash }))?;
+            tx.set(INTENTS, &file.key, &intent)?;
+            Ok(before)
+        })
+    }
+
+    /// The file could not be written: the node goes back to what the file still is.
+    fn undo_file_write(&self, space: &Space, file: &FileNode, known: Option<String>) -> Result<()> {
+        let file = file.clone();
+        self.log.write(space, move |tx| {
+            match known {
+                Some(text) => put(tx, &file, &text)?,
+                None => {
+                    let node = tx.node_by_key("", Kind::Document, &file.key, When::Now)?;
+                    if let Some(node) = node {
+                        tx.remove_node(node.id)?;
+                    }
+                }
+            }
+            tx.record("FileWriteUndone", json!({ "path": file.name }))?;
+            tx.unset(INTENTS, &file.key)
+        })
+    }
+
+    fn clear_intent(&self, space: &Space, key: &str) -> Result<()> {
+        let key = key.to_owned();
+        self.log.write(space, move |tx| tx.unset(INTENTS, &key))
+    }
+
+    /// Whether a write of this file was left unfinished.
+    pub(crate) fn has_unfinished_write(&self, space: &Space, key: &str) -> Result<bool> {
+        Ok(self.log.read(space, |tx| tx.get(INTENTS, key))?.is_some())
+    }
+
+    pub(crate) fn lock_file(&self, file: &FileNode, wait: Duration) -> Result<Lock> {
+        let name = Hash::of(format!("{}\0{}", file.root, file.name).as_bytes());
+        let locks = self.data.create_subdir("locks")?;
+        locks.lock(&format!("{}.lock", &name.to_string()[..32]), wait).map_err(|error| {
+            match error.code {
+                Code::Unavailable => {
+                    Error::unavailable(format!("`{}` is being written by another call", file.name))
+                        .hint("call again")
+                        .because(error)
+                }
+                _ => error,
+            }
+        })
+    }
+
+    /// Carries out what a killed process left behind. The caller holds the file's lock.
+    pub(crate) fn finish_file_write(&self, space: &Space, dir: &Dir, key: &str) -> Result<()> {
+        let Some(bytes) = self.log.read(space, |tx| tx.get(INTENTS, key))? else { return Ok(()) };
+        let Some(intent) = Intent::from_bytes(&bytes) else {
+            return Err(Error::corrupt("an unfinished write is not of its form"));
+        };
+        let now = read_text(dir, &intent.file)?;
+        let now_hash = now.as_ref().map(|it| Hash::of(it.as_bytes()));
+        if now_hash == Some(Hash::of(intent.content.as_bytes())) {
+            // The file was renamed into place; only the answer was lost.
+        } else if now_hash == intent.before {
+            dir.write(&intent.file.name, intent.content.as_bytes())?;
+        } else if let Some(theirs) = now {
+            // Somebody else wrote meanwhile: the file wins.
+            let file = intent.file.clone();
+            self.log.write(space, move |tx| adopt(tx, &file, &theirs))?;
+        }
+        self.clear_intent(space, key)
+    }
+
+    /// Finishes every write that no living process is busy with.
+    pub(crate) fn finish_file_writes(&self) -> Result<()> {
+        for space in self.log.store().spaces()? {
+            for (key, bytes) in self.log.read(&space, |tx| tx.list(INTENTS))? {
+                let Some(intent) = Intent::from_bytes(&bytes) else {
+                    tracing::error!("space {space}: the unfinished write `{key}` is not of its form");
+                    continue;
+                };
+                // Another vault than the one this process was given is none of its business.
+                if self.vault.as_ref().is_none_or(|it| it.to_string_lossy() != intent.file.root) {
+                    continue;
+                }
+                let finished = self.vault_dir().and_then(|dir| {
+                    let _lock = self.lock_file(&intent.file, Duration::ZERO)?;
+                    self.finish_file_write(&space, &dir, &key)
+                });
+                if let Err(error) = finished {
+                    tracing::warn!("space {space}: `{key}` is still unfinished: {error}");
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The file's text; `None` when there is none.
+pub(crate) fn read_text(dir: &Dir, file: &FileNode) -> Result<Option<String>> {
+    match dir.read(&file.name, file.bytes_max) {
+        Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| {
+            Error::conflict(format!("`{}` is not UTF-8 text", file.name))
+                .hint("convert it to UTF-8; it was left as it is")
+        }),
+        Err(error) if error.code == Code::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes a revision of what somebody else wrote, if it is not what we know.
+fn adopt(tx: &mut Tx<'_>, file: &FileNode, theirs: &str) -> Result<()> {
+    let known = tx.node_by_key("", Kind::Document, &file.key, When::Now)?;
+    if known.is_some_and(|it| it.body == theirs) {
+        return Ok(());
+    }
+    put(tx, file, theirs)?;
+    tx.record("FileAdopted", json!({ "path": file.name, "bytes": theirs.len() }))?;
+    Ok(())
+}
+
+fn put(tx: &mut Tx<'_>, file: &FileNode, content: &str) -> Result<()> {
+    let title = title_of(&file.name);
+    let mut props = Map::new();
+    props.insert("path".to_owned(), Value::from(file.name.as_str()));
+    props.insert("source".to_owned(), Value::from("vault"));
+    let node = tx.put_node(Draft {
+        kind: Kind::Document,
+        project: String::new(),
+        key: file.key.clone(),
+        title: title.to_owned(),
+        body: content.to_owned(),
+        props,
+    })?;
+    tx.put_passages(node.id, &passages(title, content))
+}
+
+/// `People/Bill Baue.md` is about `Bill Baue`.
+fn title_of(name: &str) -> &str {
+    let last = name.rsplit('/').next().unwrap_or(name);
+    last.strip_suffix(".md").unwrap_or(last)
+}

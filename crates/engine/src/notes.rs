@@ -1,0 +1,119 @@
+//! Notes of the vault: Markdown files that are also nodes.
+
+use crate::files::FileNode;
+use crate::{Caller, Engine, Scope, files};
+use kenning_core::{Code, Error, Result};
+use kenning_vault::{Dir, Name};
+use std::time::Duration;
+
+/// The largest note.
+pub const NOTE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+impl Engine {
+    /// The vault, if one was named.
+    pub(crate) fn vault_dir(&self) -> Result<Dir> {
+        let path = self.vault.as_ref().ok_or_else(|| {
+            Error::unavailable("VAULT_PATH environment variable must be set")
+                .hint("set it to the absolute path of the vault, or start with `--vault DIR`")
+        })?;
+        Dir::open(path).map_err(|error| {
+            Error::new(error.code, "the vault that VAULT_PATH names cannot be opened")
+                .hint("set VAULT_PATH to a directory that exists")
+                .because(error)
+        })
+    }
+
+    fn note(&self, path: &str) -> Result<FileNode> {
+        let name = Name::parse(path)?;
+        let root = self.vault.as_ref().map(|it| it.to_string_lossy().into_owned());
+        Ok(FileNode {
+            root: root.unwrap_or_default(),
+            key: format!("vault:{}", name.as_str()),
+            name: name.as_str().to_owned(),
+            bytes_max: NOTE_BYTES_MAX,
+        })
+    }
+
+    /// The text of a note.
+    pub fn read_note(&self, caller: &Caller, path: &str) -> Result<String> {
+        caller.principal.require(Scope::Read)?;
+        let dir = self.vault_dir()?;
+        let note = self.note(path)?;
+        let space = &caller.principal.space;
+        if self.has_unfinished_write(space, &note.key)?
+            && let Ok(_lock) = self.lock_file(&note, Duration::ZERO)
+        {
+            self.finish_file_write(space, &dir, &note.key)?;
+        }
+        files::read_text(&dir, &note)?.ok_or_else(|| missing(&dir, path))
+    }
+
+    /// Writes a note, with its folders, and returns the path it has. A name without an extension
+    /// gets `.md`.
+    pub fn write_note(&self, caller: &Caller, path: &str, content: String) -> Result<String> {
+        caller.principal.require(Scope::Write)?;
+        let dir = self.vault_dir()?;
+        if content.len() as u64 > NOTE_BYTES_MAX {
+            return Err(Error::too_large(format!(
+                "`content`: {} bytes are more than the {NOTE_BYTES_MAX} of a note",
+                content.len()
+            ))
+            .hint("split it into several notes"));
+        }
+        let path = with_extension(path);
+        let note = self.note(&path)?;
+        self.write_file(&caller.principal.space, &dir, &note, content, "NoteWritten")?;
+        Ok(path)
+    }
+
+    /// The names of the Markdown files of a folder, sorted, one level.
+    pub fn list_notes(&self, caller: &Caller, folder: &str) -> Result<Vec<String>> {
+        caller.principal.require(Scope::Read)?;
+        let entries = self.vault_dir()?.list(folder).map_err(|error| match error.code {
+            Code::NotFound => Error::not_found("folder", folder)
+                .hint("`.` lists the top of the vault")
+                .because(error),
+            _ => error,
+        })?;
+        let notes = entries.into_iter().filter(|it| it.is_file && it.name.ends_with(".md"));
+        Ok(notes.map(|it| it.name).collect())
+    }
+}
+
+/// `People/New Person` becomes `People/New Person.md`; `notes.txt` stays.
+fn with_extension(path: &str) -> String {
+    let last = path.rsplit('/').next().unwrap_or(path);
+    let has_extension = last.rfind('.').is_some_and(|at| at > 0 && at + 1 < last.len());
+    if has_extension || last.is_empty() { path.to_owned() } else { format!("{path}.md") }
+}
+
+/// Says what is not there, and what was perhaps meant.
+fn missing(dir: &Dir, path: &str) -> Error {
+    let error = Error::not_found("note", path);
+    let with_md = format!("{path}.md");
+    if dir.exists(&with_md).unwrap_or(false) {
+        return error.hint(format!("there is `{with_md}`"));
+    }
+    error.hint("`vault_list_notes` lists a folder")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_name_without_an_extension_gets_one() {
+        for (given, expected) in [
+            ("a", "a.md"),
+            ("a.md", "a.md"),
+            ("x.y/a", "x.y/a.md"),
+            ("a.txt", "a.txt"),
+            (".hidden", ".hidden.md"),
+            ("v1.2 plan.md", "v1.2 plan.md"),
+            ("end.", "end..md"),
+            ("folder/", "folder/"),
+        ] {
+            assert_eq!(with_extension(given), expected);
+        }
+    }
+}

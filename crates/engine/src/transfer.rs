@@ -1,0 +1,345 @@
+//! Backup and restore (everything, to the byte), export and import (nodes and edges, for people).
+//!
+//! A backup is text: a first line that names it, then one row a line, then a last line with the
+//! number of rows and the hash of all bytes before it. The node's secret key is not in it: whoever
+//! restores goes on under a new identity, and the old events stay valid.
+
+use crate::{Caller, Engine, Scope};
+use kenning_audit::{Draft, EdgeDraft, Tx, archive};
+use kenning_core::{Error, Kind, NodeId, Result, Space};
+use kenning_search::passages;
+use kenning_store::{EdgeFilter, NodeFilter, When};
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::io::{BufRead, Write};
+
+const FORMAT: &str = "kenning-backup";
+const VERSION: u64 = 1;
+/// Nodes that are imported with one event.
+const IMPORT_BATCH: usize = 500;
+/// Nodes that are exported from one page.
+const EXPORT_PAGE: usize = 500;
+
+/// How much was moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Transferred {
+    /// Nodes, or rows of any kind.
+    pub rows: u64,
+    /// Edges, where they are counted apart.
+    pub edges: u64,
+}
+
+/// What a restore brought back.
+#[derive(Clone, Debug, Default)]
+pub struct Restored {
+    /// Rows of every space.
+    pub rows: u64,
+    /// The spaces.
+    pub spaces: Vec<Space>,
+}
+
+fn write_failed(cause: std::io::Error) -> Error {
+    Error::unavailable("the output could not be written").because(cause)
+}
+
+/// Hashes what it passes on.
+struct Hashing<'a> {
+    out: &'a mut dyn Write,
+    hasher: blake3::Hasher,
+}
+
+impl Hashing<'_> {
+    fn line(&mut self, value: &Value) -> Result<()> {
+        let line = format!("{value}\n");
+        self.hasher.update(line.as_bytes());
+        self.out.write_all(line.as_bytes()).map_err(write_failed)
+    }
+}
+
+impl Engine {
+    /// Writes a consistent copy of every space.
+    pub fn backup(&self, caller: &Caller, out: &mut dyn Write) -> Result<Transferred> {
+        caller.principal.require(Scope::Admin)?;
+        let mut out = Hashing { out, hasher: blake3::Hasher::new() };
+        out.line(&json!({ "format": FORMAT, "version": VERSION }))?;
+        let mut done = Transferred::default();
+        for space in self.log.store().spaces()? {
+            out.line(&json!({ "space": space.as_str() }))?;
+            self.log.read(&space, |tx| {
+                archive::dump(tx, &mut |row| {
+                    done.rows += 1;
+                    if done.rows.is_multiple_of(1_000) {
+                        caller.check()?;
+                        caller.progress(done.rows as f64, None, "rows written");
+                    }
+                    out.line(&row)
+                })
+            })?;
+        }
+        let hash = out.hasher.finalize().to_hex().to_string();
+        out.line(&json!({ "rows": done.rows, "hash": hash }))?;
+        out.out.flush().map_err(write_failed)?;
+        Ok(done)
+    }
+
+    /// Puts a backup into an empty store and verifies the whole.
+    pub fn restore(&self, caller: &Caller, open: impl Fn() -> Result<Box<dyn BufRead + Send>>) -> Result<Restored> {
+        caller.principal.require(Scope::Admin)?;
+        // Twice through: nothing is written before the whole file is known to be whole.
+        let spaces = check_backup(open()?)?;
+        let mut restored = Restored::default();
+        for space in &spaces {
+            let rows = rows_of(open()?, space.clone());
+            restored.rows += archive::load(self.log.store(), space, rows)?;
+            let report = self.verify(space, &|_| ())?;
+            if let Some(fault) = report.faults.first() {
+                return Err(Error::corrupt(format!("space {space}: {fault}"))
+                    .hint("the backup was made from a damaged store"));
+            }
+        }
+        restored.spaces = spaces;
+        Ok(restored)
+    }
+
+    /// Writes the nodes and edges of the caller's space, one JSON object a line.
+    pub fn export(&self, caller: &Caller, out: &mut dyn Write) -> Result<Transferred> {
+        caller.principal.require(Scope::Read)?;
+        let mut done = Transferred::default();
+        self.log.read(&caller.principal.space, |tx| {
+            let mut after = None;
+            loop {
+                let page = tx.nodes(&NodeFilter::default(), When::Now, after, EXPORT_PAGE)?;
+                let Some(last) = page.last() else { break };
+                after = Some(last.id);
+                for node in &page {
+                    let line = json!({ "node": {
+                        "id": node.id.to_string(), "kind": node.kind.as_str(),
+                        "project": node.project, "key": node.key, "title": node.title,
+                        "body": node.body, "props": node.props,
+                        "created_ms": node.created.ms(), "updated_ms": node.updated.ms(),
+                    }});
+                    writeln!(out, "{line}").map_err(write_failed)?;
+                    done.rows += 1;
+                }
+                caller.check()?;
+                caller.progress(done.rows as f64, None, "nodes written");
+            }
+            for edge in tx.edges(&EdgeFilter::default(), When::Now, usize::MAX)? {
+                let line = json!({ "edge": {
+                    "src": edge.src.to_string(), "rel": edge.rel, "dst": edge.dst.to_string(),
+                    "weight": edge.weight, "props": edge.props,
+                }});
+                writeln!(out, "{line}").map_err(write_failed)?;
+                done.edges += 1;
+            }
+            out.flush().map_err(write_failed)
+        })?;
+        Ok(done)
+    }
+
+    /// Reads what [`Engine::export`] wrote. A node of the same kind, project and key gets a new
+    /// revision; ids of edges are translated. A line that is wrong stops it and names itself; the
+    /// batches before it are kept, and running it again repeats nothing.
+    pub fn import(&self, caller: &Caller, input: &mut dyn BufRead) -> Result<Transferred> {
+        caller.principal.require(Scope::Write)?;
+        let mut done = Transferred::default();
+        let mut ids: HashMap<NodeId, NodeId> = HashMap::new();
+        let mut batch = Vec::new();
+        for (n, line) in input.lines().enumerate() {
+            let n = n + 1;
+            let bad = |what: &str| {
+                Error::invalid(format!("line {n}: {what}"))
+                    .hint("each line is what `kenning export` writes")
+            };
+            let line = line.map_err(|cause| bad("it cannot be read").because(cause))?;
+            if line.trim().is_empty() {
+                continue;
+            }
+            let value: Value = serde_json::from_str(&line).map_err(|it| bad(&it.to_string()))?;
+            batch.push(Entry::parse(&value).map_err(|it| bad(&it))?);
+            if batch.len() == IMPORT_BATCH {
+                self.import_batch(caller, std::mem::take(&mut batch), &mut ids, &mut done)?;
+            }
+        }
+        self.import_batch(caller, batch, &mut ids, &mut done)?;
+        Ok(done)
+    }
+
+    fn import_batch(
+        &self,
+        caller: &Caller,
+        batch: Vec<Entry>,
+        ids: &mut HashMap<NodeId, NodeId>,
+        done: &mut Transferred,
+    ) -> Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        caller.check()?;
+        let mut known = std::mem::take(ids);
+        let count = batch.len();
+        let (known, nodes, edges) = self.log.write(&caller.principal.space, move |tx| {
+            let (mut nodes, mut edges) = (0, 0);
+            for entry in batch {
+                match entry {
+                    Entry::Node(old, draft) => {
+                        let new = import_node(tx, draft)?;
+                        if let Some(old) = old {
+                            known.insert(old, new);
+                        }
+                        nodes += 1;
+                    }
+                    Entry::Edge(mut draft) => {
+                        draft.src = known.get(&draft.src).copied().unwrap_or(draft.src);
+                        draft.dst = known.get(&draft.dst).copied().unwrap_or(draft.dst);
+                        for end in [draft.src, draft.dst] {
+                            if tx.node(end, When::Now)?.is_none() {
+                                return Err(Error::not_found("node", end)
+                                    .hint("an edge needs both of its nodes"));
+                            }
+                        }
+                        tx.put_edge(draft)?;
+                        edges += 1;
+                    }
+                }
+            }
+            tx.record("Imported", json!({ "nodes": nodes, "edges": edges }))?;
+            Ok((known, nodes, edges))
+        })?;
+        *ids = known;
+        done.rows += nodes;
+        done.edges += edges;
+        caller.progress((done.rows + done.edges) as f64, None, "lines read");
+        debug_assert_eq!(count as u64, nodes + edges);
+        Ok(())
+    }
+}
+
+fn import_node(tx: &mut Tx<'_>, draft: Draft) -> Result<NodeId> {
+    let parts = passages(&draft.title, &draft.body);
+    let node = tx.put_node(draft)?;
+    tx.put_passages(node.id, &parts)?;
+    Ok(node.id)
+}
+
+/// A line of an import.
+enum Entry {
+    Node(Option<NodeId>, Draft),
+    Edge(EdgeDraft),
+}
+
+impl Entry {
+    fn parse(value: &Value) -> Result<Self, String> {
+        let text = |it: &Value, name: &str| match it.get(name) {
+            Some(Value::String(text)) => Ok(text.clone()),
+            Some(other) => Err(format!("`{name}` is {other}, not a string")),
+            None => Err(format!("`{name}` is missing")),
+        };
+        let or_empty = |it: &Value, name: &str| match it.get(name) {
+            None => Ok(String::new()),
+            Some(_) => text(it, name),
+        };
+        let props = |it: &Value| match it.get("props") {
+            None => Ok(Map::new()),
+            Some(Value::Object(props)) => Ok(props.clone()),
+            Some(other) => Err(format!("`props` is {other}, not an object")),
+        };
+        if let Some(it) = value.get("node") {
+            let id = it.get("id").map(|_| text(it, "id")?.parse()).transpose()?;
+            let draft = Draft {
+                kind: text(it, "kind")?.parse::<Kind>()?,
+                project: or_empty(it, "project")?,
+                key: text(it, "key")?,
+                title: or_empty(it, "title")?,
+                body: or_empty(it, "body")?,
+                props: props(it)?,
+            };
+            return Ok(Self::Node(id, draft));
+        }
+        if let Some(it) = value.get("edge") {
+            let weight = match it.get("weight") {
+                None => 1.0,
+                Some(weight) => {
+                    weight.as_f64().ok_or_else(|| format!("`weight` is {weight}, not a number"))?
+                }
+            };
+            return Ok(Self::Edge(EdgeDraft {
+                src: text(it, "src")?.parse()?,
+                rel: text(it, "rel")?,
+                dst: text(it, "dst")?.parse()?,
+                weight,
+                props: props(it)?,
+            }));
+        }
+        Err("neither `node` nor `edge`".to_owned())
+    }
+}
+
+fn not_a_backup(what: &str) -> Error {
+    Error::corrupt(format!("this is not a whole backup: {what}"))
+}
+
+/// Reads the whole file once: its form, its count, its hash. Gives the spaces in it.
+fn check_backup(mut input: Box<dyn BufRead + Send>) -> Result<Vec<Space>> {
+    let mut hasher = blake3::Hasher::new();
+    let mut spaces = Vec::new();
+    let (mut rows, mut n, mut whole) = (0u64, 0u64, false);
+    let mut line = String::new();
+    loop {
+        line.clear();
+        let read = input.read_line(&mut line);
+        if read.map_err(|cause| not_a_backup("it cannot be read").because(cause))? == 0 {
+            break;
+        }
+        n += 1;
+        if whole {
+            return Err(not_a_backup("there is something after its end"));
+        }
+        let value: Value = serde_json::from_str(&line)
+            .map_err(|cause| not_a_backup(&format!("line {n} is not JSON")).because(cause))?;
+        if n == 1 {
+            if value["format"] != FORMAT || value["version"] != VERSION {
+                return Err(not_a_backup("its first line does not say so"));
+            }
+        } else if let Some(space) = value.get("space").and_then(Value::as_str) {
+            spaces.push(space.parse().map_err(|it: String| not_a_backup(&it))?);
+        } else if value.get("table").is_some() {
+            rows += 1;
+        } else {
+            let hash = hasher.finalize().to_hex().to_string();
+            if value["hash"] != hash.as_str() || value["rows"] != rows {
+                return Err(not_a_backup("its hash does not match"));
+            }
+            whole = true;
+        }
+        hasher.update(line.as_bytes());
+    }
+    if !whole {
+        return Err(not_a_backup("its end is missing"));
+    }
+    Ok(spaces)
+}
+
+/// The rows of one space.
+fn rows_of(
+    input: Box<dyn BufRead + Send>,
+    space: Space,
+) -> impl Iterator<Item = Result<Value>> + Send + 'static {
+    let mut here = false;
+    input.lines().filter_map(move |line| {
+        let read = || -> Result<Value> {
+            let line = line.map_err(|cause| not_a_backup("it cannot be read").because(cause))?;
+            serde_json::from_str(&line).map_err(|cause| not_a_backup("a line").because(cause))
+        };
+        match read() {
+            Err(error) => Some(Err(error)),
+            Ok(value) => {
+                if let Some(name) = value.get("space").and_then(Value::as_str) {
+                    here = name == space.as_str();
+                    return None;
+                }
+                (here && value.get("table").is_some()).then_some(Ok(value))
+            }
+        }
+    })
+}

@@ -1,0 +1,24 @@
+//! What the three vault tools share: the contract's words for what went wrong.
+
+use kenning_core::{Code, Error};
+
+/// `File not found: …`, `Path traversal rejected: …`; any other error stays as it is.
+pub(super) fn in_contract_words(error: Error, absent: &str, path: &str) -> Error {
+    let leads_elsewhere = path.starts_with(['/', '\\']) || path.get(1..3) == Some(":\\");
+    let (code, text) = match error.code {
+        Code::NotFound => (Code::NotFound, absent),
+        Code::Denied => (Code::Denied, "Path traversal rejected"),
+        Code::InvalidInput if leads_elsewhere => (Code::Denied, "Path traversal rejected"),
+        _ => return error,
+    };
+    let hint = error.hint.clone();
+    let mut error = Error::new(code, format!("{text}: {}", one_line(path))).because(error);
+    error.hint = hint;
+    error
+}
+
+/// A path in a message: one line, not too long.
+fn one_line(path: &str) -> String {
+    let shown: String = path.chars().take(200).map(|c| if c.is_control() { '?' } else { c }).collect();
+    if path.chars().nth(200).is_some() { shown + "…" } else { shown }
+}
