@@ -13,7 +13,9 @@ use serde_json::{Map, Value, json};
 
 /// Gives every row of a space as one JSON value each, in an order in which they can be put back.
 pub fn dump(tx: &dyn ReadTx, visit: &mut dyn FnMut(Value) -> Result<()>) -> Result<()> {
-    Table::ALL.iter().try_for_each(|&table| tx.scan(table, &mut |row| visit(to_json(&row))))
+    Table::ALL
+        .iter()
+        .try_for_each(|&table| tx.scan(table, &mut |row| visit(to_json(&row))))
 }
 
 /// Puts rows back into an empty space, all of them or none.
@@ -130,7 +132,12 @@ impl Fields<'_> {
     }
 
     fn hashes(&self, name: &str) -> Option<Vec<Hash>> {
-        self.0.get(name)?.as_array()?.iter().map(|it| Hash::from_hex(it.as_str()?)).collect()
+        self.0
+            .get(name)?
+            .as_array()?
+            .iter()
+            .map(|it| Hash::from_hex(it.as_str()?))
+            .collect()
     }
 
     fn bytes(&self, name: &str) -> Option<Vec<u8>> {

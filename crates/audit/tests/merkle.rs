@@ -20,7 +20,10 @@ struct Naive(Vec<Hash>, RefCell<HashMap<(usize, usize), Hash>>);
 
 impl Naive {
     fn of(n: u64) -> Self {
-        Self((0..n).map(|i| Hash::of(&i.to_be_bytes())).collect(), RefCell::default())
+        Self(
+            (0..n).map(|i| Hash::of(&i.to_be_bytes())).collect(),
+            RefCell::default(),
+        )
     }
 
     fn head(&self, at: Range<usize>) -> Hash {
@@ -56,7 +59,10 @@ impl Naive {
         let (mut path, last) = if m < k {
             (self.path(m, at.start..middle), self.head(middle..at.end))
         } else {
-            (self.path(m - k, middle..at.end), self.head(at.start..middle))
+            (
+                self.path(m - k, middle..at.end),
+                self.head(at.start..middle),
+            )
         };
         path.push(last);
         path
@@ -64,14 +70,24 @@ impl Naive {
 
     fn proof(&self, m: usize, at: Range<usize>, whole: bool) -> Vec<Hash> {
         if m == at.len() {
-            return if whole { Vec::new() } else { vec![self.head(at)] };
+            return if whole {
+                Vec::new()
+            } else {
+                vec![self.head(at)]
+            };
         }
         let k = Self::k(at.len());
         let middle = at.start + k;
         let (mut path, last) = if m <= k {
-            (self.proof(m, at.start..middle, whole), self.head(middle..at.end))
+            (
+                self.proof(m, at.start..middle, whole),
+                self.head(middle..at.end),
+            )
         } else {
-            (self.proof(m - k, middle..at.end, false), self.head(at.start..middle))
+            (
+                self.proof(m - k, middle..at.end, false),
+                self.head(at.start..middle),
+            )
         };
         path.push(last);
         path

@@ -46,7 +46,9 @@ impl Engine {
     /// Events of the caller's space after a place in the log.
     pub fn events_after(&self, caller: &Caller, seq: u64, limit: usize) -> Result<Vec<EventView>> {
         caller.principal.require(Scope::Read)?;
-        let rows = self.log.read(&caller.principal.space, |tx| tx.events_after(seq, limit))?;
+        let rows = self
+            .log
+            .read(&caller.principal.space, |tx| tx.events_after(seq, limit))?;
         Ok(rows.iter().map(view).collect())
     }
 
@@ -63,7 +65,9 @@ impl Engine {
             let seq = match (event.parse::<u64>(), Hash::from_hex(event)) {
                 (Ok(seq), _) => seq,
                 (_, Some(id)) => {
-                    tx.event_by_id(&id)?.ok_or_else(|| Error::not_found("event", event))?.seq
+                    tx.event_by_id(&id)?
+                        .ok_or_else(|| Error::not_found("event", event))?
+                        .seq
                 }
                 _ => {
                     return Err(Error::invalid(format!("`{event}` is not an event"))
@@ -80,14 +84,18 @@ impl Engine {
         caller.principal.require(Scope::Read)?;
         self.log.read(&caller.principal.space, |tx| {
             let new = kenning_audit::roots(tx)?.seq;
-            Ok(Proof::Consistency(kenning_audit::consistency(tx, old, new)?))
+            Ok(Proof::Consistency(kenning_audit::consistency(
+                tx, old, new,
+            )?))
         })
     }
 
     /// Signs what the log is now.
     pub fn checkpoint(&self, caller: &Caller) -> Result<Value> {
         caller.principal.require(Scope::Write)?;
-        Ok(checkpoint_json(&self.log.checkpoint(&caller.principal.space)?))
+        Ok(checkpoint_json(
+            &self.log.checkpoint(&caller.principal.space)?,
+        ))
     }
 }
 

@@ -67,7 +67,11 @@ impl Intent {
             key: text("key")?,
             bytes_max: value.get("bytes_max")?.as_u64()?,
         };
-        Some(Self { file, content: text("content")?, before })
+        Some(Self {
+            file,
+            content: text("content")?,
+            before,
+        })
     }
 }
 
@@ -116,7 +120,10 @@ impl Engine {
             put(tx, &file, &content)?;
             let bytes = content.len();
             let hash = Hash::of(content.as_bytes()).to_string();
-            tx.record(event, json!({ "path": file.name, "bytes": bytes, "content": hash }))?;
+            tx.record(
+                event,
+                json!({ "path": file.name, "bytes": bytes, "content": hash }),
+            )?;
             tx.set(INTENTS, &file.key, &intent)?;
             Ok(before)
         })
@@ -153,21 +160,23 @@ impl Engine {
     pub(crate) fn lock_file(&self, file: &FileNode, wait: Duration) -> Result<Lock> {
         let name = Hash::of(format!("{}\0{}", file.root, file.name).as_bytes());
         let locks = self.data.create_subdir("locks")?;
-        locks.lock(&format!("{}.lock", &name.to_string()[..32]), wait).map_err(|error| {
-            match error.code {
+        locks
+            .lock(&format!("{}.lock", &name.to_string()[..32]), wait)
+            .map_err(|error| match error.code {
                 Code::Unavailable => {
                     Error::unavailable(format!("`{}` is being written by another call", file.name))
                         .hint("call again")
                         .because(error)
                 }
                 _ => error,
-            }
-        })
+            })
     }
 
     /// Carries out what a killed process left behind. The caller holds the file's lock.
     pub(crate) fn finish_file_write(&self, space: &Space, dir: &Dir, key: &str) -> Result<()> {
-        let Some(bytes) = self.log.read(space, |tx| tx.get(INTENTS, key))? else { return Ok(()) };
+        let Some(bytes) = self.log.read(space, |tx| tx.get(INTENTS, key))? else {
+            return Ok(());
+        };
         let Some(intent) = Intent::from_bytes(&bytes) else {
             return Err(Error::corrupt("an unfinished write is not of its form"));
         };
@@ -190,11 +199,17 @@ impl Engine {
         for space in self.log.store().spaces()? {
             for (key, bytes) in self.log.read(&space, |tx| tx.list(INTENTS))? {
                 let Some(intent) = Intent::from_bytes(&bytes) else {
-                    tracing::error!("space {space}: the unfinished write `{key}` is not of its form");
+                    tracing::error!(
+                        "space {space}: the unfinished write `{key}` is not of its form"
+                    );
                     continue;
                 };
                 // Another vault than the one this process was given is none of its business.
-                if self.vault.as_ref().is_none_or(|it| it.to_string_lossy() != intent.file.root) {
+                if self
+                    .vault
+                    .as_ref()
+                    .is_none_or(|it| it.to_string_lossy() != intent.file.root)
+                {
                     continue;
                 }
                 let finished = self.vault_dir().and_then(|dir| {
@@ -229,7 +244,10 @@ fn adopt(tx: &mut Tx<'_>, file: &FileNode, theirs: &str) -> Result<()> {
         return Ok(());
     }
     put(tx, file, theirs)?;
-    tx.record("FileAdopted", json!({ "path": file.name, "bytes": theirs.len() }))?;
+    tx.record(
+        "FileAdopted",
+        json!({ "path": file.name, "bytes": theirs.len() }),
+    )?;
     Ok(())
 }
 

@@ -58,7 +58,14 @@ impl Engine {
     /// Opens the hall: finds or makes the node's key, then finishes the file writes that a killed
     /// process left behind.
     pub fn open(options: Options) -> Result<Self> {
-        let Options { store, data, vault, clock, random, read_only } = options;
+        let Options {
+            store,
+            data,
+            vault,
+            clock,
+            random,
+            read_only,
+        } = options;
         let signer = find_or_make_key(&data, &*random)?;
         let log = Log::new(store, signer, clock, random);
         let engine = Self { log, data, vault };
@@ -76,23 +83,35 @@ impl Engine {
     /// What is wrong with this installation, one sentence each, and what was looked at.
     pub fn doctor(&self) -> Result<Doctor> {
         let mut found = Doctor::default();
-        found.seen.push(("store".to_owned(), self.log.store().describe()));
-        found.seen.push(("author".to_owned(), self.log.signer().did().to_string()));
+        found
+            .seen
+            .push(("store".to_owned(), self.log.store().describe()));
+        found
+            .seen
+            .push(("author".to_owned(), self.log.signer().did().to_string()));
         for fault in self.log.store().check()? {
             found.faults.push(format!("store: {fault}"));
         }
         for space in self.log.store().spaces()? {
             let roots = self.log.roots(&space)?;
-            found.seen.push((format!("space {space}"), format!("{} events", roots.seq)));
+            found
+                .seen
+                .push((format!("space {space}"), format!("{} events", roots.seq)));
             let pending = self.log.read(&space, |tx| tx.list(files::INTENTS))?.len();
             if pending > 0 {
-                found.faults.push(format!("space {space}: {pending} file writes are unfinished"));
+                found.faults.push(format!(
+                    "space {space}: {pending} file writes are unfinished"
+                ));
             }
         }
         match (&self.vault, self.vault_dir()) {
-            (None, _) => found.seen.push(("vault".to_owned(), "none (VAULT_PATH)".to_owned())),
+            (None, _) => found
+                .seen
+                .push(("vault".to_owned(), "none (VAULT_PATH)".to_owned())),
             (Some(path), Ok(_)) => {
-                found.seen.push(("vault".to_owned(), path.display().to_string()));
+                found
+                    .seen
+                    .push(("vault".to_owned(), path.display().to_string()));
             }
             (Some(_), Err(error)) => found.faults.push(format!("vault: {error}")),
         }
@@ -101,7 +120,8 @@ impl Engine {
 
     /// Re-derives the whole log and state of a space from raw rows.
     pub fn verify(&self, space: &Space, progress: &dyn Fn(u64)) -> Result<kenning_audit::Report> {
-        self.log.read(space, |tx| kenning_audit::verify(tx, progress))
+        self.log
+            .read(space, |tx| kenning_audit::verify(tx, progress))
     }
 }
 

@@ -17,15 +17,21 @@ impl Engine {
                 .hint("set it to the absolute path of the vault, or start with `--vault DIR`")
         })?;
         Dir::open(path).map_err(|error| {
-            Error::new(error.code, "the vault that VAULT_PATH names cannot be opened")
-                .hint("set VAULT_PATH to a directory that exists")
-                .because(error)
+            Error::new(
+                error.code,
+                "the vault that VAULT_PATH names cannot be opened",
+            )
+            .hint("set VAULT_PATH to a directory that exists")
+            .because(error)
         })
     }
 
     fn note(&self, path: &str) -> Result<FileNode> {
         let name = Name::parse(path)?;
-        let root = self.vault.as_ref().map(|it| it.to_string_lossy().into_owned());
+        let root = self
+            .vault
+            .as_ref()
+            .map(|it| it.to_string_lossy().into_owned());
         Ok(FileNode {
             root: root.unwrap_or_default(),
             key: format!("vault:{}", name.as_str()),
@@ -69,13 +75,18 @@ impl Engine {
     /// The names of the Markdown files of a folder, sorted, one level.
     pub fn list_notes(&self, caller: &Caller, folder: &str) -> Result<Vec<String>> {
         caller.principal.require(Scope::Read)?;
-        let entries = self.vault_dir()?.list(folder).map_err(|error| match error.code {
-            Code::NotFound => Error::not_found("folder", folder)
-                .hint("`.` lists the top of the vault")
-                .because(error),
-            _ => error,
-        })?;
-        let notes = entries.into_iter().filter(|it| it.is_file && it.name.ends_with(".md"));
+        let entries = self
+            .vault_dir()?
+            .list(folder)
+            .map_err(|error| match error.code {
+                Code::NotFound => Error::not_found("folder", folder)
+                    .hint("`.` lists the top of the vault")
+                    .because(error),
+                _ => error,
+            })?;
+        let notes = entries
+            .into_iter()
+            .filter(|it| it.is_file && it.name.ends_with(".md"));
         Ok(notes.map(|it| it.name).collect())
     }
 }
@@ -83,8 +94,14 @@ impl Engine {
 /// `People/New Person` becomes `People/New Person.md`; `notes.txt` stays.
 fn with_extension(path: &str) -> String {
     let last = path.rsplit('/').next().unwrap_or(path);
-    let has_extension = last.rfind('.').is_some_and(|at| at > 0 && at + 1 < last.len());
-    if has_extension || last.is_empty() { path.to_owned() } else { format!("{path}.md") }
+    let has_extension = last
+        .rfind('.')
+        .is_some_and(|at| at > 0 && at + 1 < last.len());
+    if has_extension || last.is_empty() {
+        path.to_owned()
+    } else {
+        format!("{path}.md")
+    }
 }
 
 /// Says what is not there, and what was perhaps meant.

@@ -67,7 +67,10 @@ impl Stored {
     fn from_bytes(id: &str, bytes: &[u8]) -> Option<Self> {
         let value: Value = serde_json::from_slice(bytes).ok()?;
         let scopes = value.get("scopes")?.as_array()?;
-        let scopes = scopes.iter().map(|it| it.as_str()?.parse().ok()).collect::<Option<_>>()?;
+        let scopes = scopes
+            .iter()
+            .map(|it| it.as_str()?.parse().ok())
+            .collect::<Option<_>>()?;
         let view = TokenView {
             id: id.to_owned(),
             name: value.get("name")?.as_str()?.to_owned(),
@@ -86,7 +89,9 @@ impl Engine {
     pub fn create_token(&self, caller: &Caller, new: NewToken) -> Result<String> {
         caller.principal.require(Scope::Admin)?;
         if new.space == system_space() {
-            return Err(Error::denied("no token can be bound to the space `_system`"));
+            return Err(Error::denied(
+                "no token can be bound to the space `_system`",
+            ));
         }
         if new.scopes.is_empty() {
             return Err(Error::invalid("a token needs at least one scope")
@@ -121,7 +126,9 @@ impl Engine {
     pub fn tokens(&self, caller: &Caller) -> Result<Vec<TokenView>> {
         caller.principal.require(Scope::Admin)?;
         let rows = self.log.read(&system_space(), |tx| tx.list(BUCKET))?;
-        let views = rows.iter().map(|(id, bytes)| Stored::from_bytes(id, bytes).map(|it| it.view));
+        let views = rows
+            .iter()
+            .map(|(id, bytes)| Stored::from_bytes(id, bytes).map(|it| it.view));
         views
             .collect::<Option<_>>()
             .ok_or_else(|| Error::corrupt("a stored token is not of its form"))
@@ -155,13 +162,22 @@ impl Engine {
         let stored = self.log.read(&system_space(), |tx| tx.get(BUCKET, id))?;
         let stored = stored.and_then(|bytes| Stored::from_bytes(id, &bytes));
         // An unknown id is compared too, so that it takes as long as a known one.
-        let expected = stored.as_ref().map_or_else(Hash::default, |it| it.secret_hash);
+        let expected = stored
+            .as_ref()
+            .map_or_else(Hash::default, |it| it.secret_hash);
         // BLAKE3's own comparison takes the same time wherever the first difference is.
         let same = blake3::hash(secret.as_bytes()) == blake3::Hash::from_bytes(expected.0);
         let view = stored.filter(|_| same).ok_or_else(refused)?.view;
-        if view.expires_ms.is_some_and(|end| end <= self.log.clock().now_ms()) {
+        if view
+            .expires_ms
+            .is_some_and(|end| end <= self.log.clock().now_ms())
+        {
             return Err(refused());
         }
-        Ok(Principal { name: view.name, space: view.space, scopes: view.scopes })
+        Ok(Principal {
+            name: view.name,
+            space: view.space,
+            scopes: view.scopes,
+        })
     }
 }

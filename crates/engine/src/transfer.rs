@@ -60,7 +60,10 @@ impl Engine {
     /// Writes a consistent copy of every space.
     pub fn backup(&self, caller: &Caller, out: &mut dyn Write) -> Result<Transferred> {
         caller.principal.require(Scope::Admin)?;
-        let mut out = Hashing { out, hasher: blake3::Hasher::new() };
+        let mut out = Hashing {
+            out,
+            hasher: blake3::Hasher::new(),
+        };
         out.line(&json!({ "format": FORMAT, "version": VERSION }))?;
         let mut done = Transferred::default();
         for space in self.log.store().spaces()? {
@@ -83,7 +86,11 @@ impl Engine {
     }
 
     /// Puts a backup into an empty store and verifies the whole.
-    pub fn restore(&self, caller: &Caller, open: impl Fn() -> Result<Box<dyn BufRead + Send>>) -> Result<Restored> {
+    pub fn restore(
+        &self,
+        caller: &Caller,
+        open: impl Fn() -> Result<Box<dyn BufRead + Send>>,
+    ) -> Result<Restored> {
         caller.principal.require(Scope::Admin)?;
         // Twice through: nothing is written before the whole file is known to be whole.
         let spaces = check_backup(open()?)?;
@@ -259,9 +266,9 @@ impl Entry {
         if let Some(it) = value.get("edge") {
             let weight = match it.get("weight") {
                 None => 1.0,
-                Some(weight) => {
-                    weight.as_f64().ok_or_else(|| format!("`weight` is {weight}, not a number"))?
-                }
+                Some(weight) => weight
+                    .as_f64()
+                    .ok_or_else(|| format!("`weight` is {weight}, not a number"))?,
             };
             return Ok(Self::Edge(EdgeDraft {
                 src: text(it, "src")?.parse()?,

@@ -136,7 +136,10 @@ impl Dir {
         let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(flags.bits().cast_signed());
-        let file = self.root().open_with(plain.as_path(), &options).map_err(error)?;
+        let file = self
+            .root()
+            .open_with(plain.as_path(), &options)
+            .map_err(error)?;
         if !file.metadata().map_err(error)?.is_file() {
             return Err(fault::wrong_kind(name, "regular file"));
         }

@@ -19,6 +19,14 @@ pub(super) fn in_contract_words(error: Error, absent: &str, path: &str) -> Error
 
 /// A path in a message: one line, not too long.
 fn one_line(path: &str) -> String {
-    let shown: String = path.chars().take(200).map(|c| if c.is_control() { '?' } else { c }).collect();
-    if path.chars().nth(200).is_some() { shown + "…" } else { shown }
+    let shown: String = path
+        .chars()
+        .take(200)
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect();
+    if path.chars().nth(200).is_some() {
+        shown + "…"
+    } else {
+        shown
+    }
 }

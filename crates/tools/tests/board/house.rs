@@ -11,9 +11,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A board, its vault and its data directory.
-pub struct House {
-    pub board: Board,
-    pub root: tempfile::TempDir,
+pub(crate) struct House {
+    pub(crate) board: Board,
+    pub(crate) root: tempfile::TempDir,
 }
 
 struct Wall;
@@ -25,19 +25,26 @@ impl kenning_core::Clock for Wall {
 }
 
 impl House {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::select(Selection::default())
     }
 
-    pub fn select(selection: Selection) -> Self {
+    pub(crate) fn select(selection: Selection) -> Self {
         let root = tempfile::tempdir().unwrap();
         let vault = root.path().join("vault");
-        Dir::create(&vault).unwrap().write("People/Bill Baue.md", b"# Bill Baue\n").unwrap();
+        Dir::create(&vault)
+            .unwrap()
+            .write("People/Bill Baue.md", b"# Bill Baue\n")
+            .unwrap();
         let board = Self::board(&root, Some(vault), selection);
         Self { board, root }
     }
 
-    pub fn board(root: &tempfile::TempDir, vault: Option<PathBuf>, selection: Selection) -> Board {
+    pub(crate) fn board(
+        root: &tempfile::TempDir,
+        vault: Option<PathBuf>,
+        selection: Selection,
+    ) -> Board {
         let data = Dir::create(&root.path().join("data")).unwrap();
         let engine = Engine::open(Options {
             store: Store::new(Sqlite::open(data.path()).unwrap()),
@@ -51,12 +58,14 @@ impl House {
         Board::new(Arc::new(engine), selection).unwrap()
     }
 
-    pub fn vault(&self) -> PathBuf {
+    pub(crate) fn vault(&self) -> PathBuf {
         self.root.path().join("vault")
     }
 
-    pub fn call(&self, name: &str, arguments: Value) -> Reply {
+    pub(crate) fn call(&self, name: &str, arguments: Value) -> Reply {
         let caller = Caller::new(Principal::owner(Space::default()));
-        self.board.call(name, arguments, &caller).expect("a listed tool")
+        self.board
+            .call(name, arguments, &caller)
+            .expect("a listed tool")
     }
 }

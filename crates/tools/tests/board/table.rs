@@ -1,8 +1,6 @@
 //! What holds for every tool.
 
-mod common;
-
-use common::House;
+use crate::house::House;
 use kenning_tools::{Effect, Selection, TOOLS};
 use serde_json::{Value, json};
 
@@ -13,9 +11,18 @@ fn every_tool_and_every_field_is_described() {
         assert!(!tool.title().is_empty(), "{}", tool.name());
         let schema = tool.input_schema();
         assert_eq!(schema["type"], "object", "{}", tool.name());
-        assert_eq!(schema["additionalProperties"], json!(false), "{}", tool.name());
+        assert_eq!(
+            schema["additionalProperties"],
+            json!(false),
+            "{}",
+            tool.name()
+        );
         for (field, property) in schema["properties"].as_object().unwrap() {
-            assert!(property.get("description").is_some(), "{}.{field}", tool.name());
+            assert!(
+                property.get("description").is_some(),
+                "{}.{field}",
+                tool.name()
+            );
         }
     }
 }
@@ -24,7 +31,11 @@ fn every_tool_and_every_field_is_described() {
 fn every_example_answers_as_it_says() {
     let house = House::new();
     for tool in TOOLS {
-        assert!(!tool.examples().is_empty(), "{} has no example", tool.name());
+        assert!(
+            !tool.examples().is_empty(),
+            "{} has no example",
+            tool.name()
+        );
         for example in tool.examples() {
             let input: Value = serde_json::from_str(example.input).unwrap();
             let reply = house.call(tool.name(), input);
@@ -40,20 +51,37 @@ fn every_wrong_argument_is_an_error_that_names_itself() {
     for tool in TOOLS {
         let unknown = house.call(tool.name(), json!({ "no_such_field": 1 }));
         assert!(unknown.is_error(), "{}", tool.name());
-        for field in tool.input_schema()["properties"].as_object().unwrap().keys() {
+        for field in tool.input_schema()["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+        {
             let reply = house.call(tool.name(), json!({ (field): { "wrong": [] } }));
             assert!(reply.is_error(), "{}.{field}", tool.name());
         }
         for arguments in [json!([]), json!("x"), json!(5), json!(true)] {
-            assert!(house.call(tool.name(), arguments).is_error(), "{}", tool.name());
+            assert!(
+                house.call(tool.name(), arguments).is_error(),
+                "{}",
+                tool.name()
+            );
         }
     }
 }
 
 #[test]
 fn a_read_only_board_has_no_tool_that_changes_anything() {
-    let house = House::select(Selection { read_only: true, ..Selection::default() });
-    assert!(house.board.listed().iter().all(|tool| tool.effect() == Effect::Read));
+    let house = House::select(Selection {
+        read_only: true,
+        ..Selection::default()
+    });
+    assert!(
+        house
+            .board
+            .listed()
+            .iter()
+            .all(|tool| tool.effect() == Effect::Read)
+    );
     for tool in TOOLS.iter().filter(|tool| tool.effect() != Effect::Read) {
         let reply = house.call(tool.name(), json!({}));
         assert!(reply.text.contains("--read-only"), "{}", reply.text);
@@ -61,7 +89,12 @@ fn a_read_only_board_has_no_tool_that_changes_anything() {
 }
 
 fn names(selection: Selection) -> Vec<&'static str> {
-    selection.listed().unwrap().iter().map(|tool| tool.name()).collect()
+    selection
+        .listed()
+        .unwrap()
+        .iter()
+        .map(|tool| tool.name())
+        .collect()
 }
 
 #[test]
@@ -69,20 +102,50 @@ fn tools_are_selected_by_toolset_and_by_name() {
     let list = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
     let all: Vec<_> = TOOLS.iter().map(|tool| tool.name()).collect();
     assert_eq!(names(Selection::default()), all);
-    assert_eq!(names(Selection { toolsets: list(&["all"]), ..Selection::default() }), all);
-    let one = Selection { tools: list(&["vault_read_note"]), ..Selection::default() };
+    assert_eq!(
+        names(Selection {
+            toolsets: list(&["all"]),
+            ..Selection::default()
+        }),
+        all
+    );
+    let one = Selection {
+        tools: list(&["vault_read_note"]),
+        ..Selection::default()
+    };
     assert_eq!(names(one), ["vault_read_note"]);
-    let none = Selection { toolsets: list(&["omi"]), ..Selection::default() };
-    assert!(names(none.clone()).iter().all(|name| !name.starts_with("vault_")));
-    let added = Selection { tools: list(&["vault_list_notes"]), ..none };
+    let none = Selection {
+        toolsets: list(&["omi"]),
+        ..Selection::default()
+    };
+    assert!(
+        names(none.clone())
+            .iter()
+            .all(|name| !name.starts_with("vault_"))
+    );
+    let added = Selection {
+        tools: list(&["vault_list_notes"]),
+        ..none
+    };
     assert!(names(added).contains(&"vault_list_notes"));
-    let without = Selection { exclude_tools: list(&["vault_read_note"]), ..Selection::default() };
+    let without = Selection {
+        exclude_tools: list(&["vault_read_note"]),
+        ..Selection::default()
+    };
     assert!(!names(without).contains(&"vault_read_note"));
     for wrong in [
-        Selection { toolsets: list(&["koy"]), ..Selection::default() },
-        Selection { tools: list(&["vault_reed"]), ..Selection::default() },
+        Selection {
+            toolsets: list(&["koy"]),
+            ..Selection::default()
+        },
+        Selection {
+            tools: list(&["vault_reed"]),
+            ..Selection::default()
+        },
     ] {
-        let Err(error) = wrong.listed() else { panic!("it was accepted") };
+        let Err(error) = wrong.listed() else {
+            panic!("it was accepted")
+        };
         assert!(error.hint.is_some(), "{error}");
     }
 }

@@ -1,17 +1,18 @@
 //! The vault tools as their contract has them.
 
-#![expect(clippy::disallowed_methods, reason = "these tests look at the files themselves")]
-
-mod common;
-
-use common::House;
+use crate::house::House;
 use kenning_core::{Code, Kind, Space};
 use kenning_store::{NodeFilter, TextQuery, When};
 use kenning_tools::Selection;
 use serde_json::json;
 
 fn write(house: &House, path: &str, content: &str) -> String {
-    house.call("vault_write_note", json!({ "path": path, "content": content })).text
+    house
+        .call(
+            "vault_write_note",
+            json!({ "path": path, "content": content }),
+        )
+        .text
 }
 
 fn read(house: &House, path: &str) -> String {
@@ -19,16 +20,26 @@ fn read(house: &House, path: &str) -> String {
 }
 
 fn list(house: &House, folder: &str) -> String {
-    house.call("vault_list_notes", json!({ "folder": folder })).text
+    house
+        .call("vault_list_notes", json!({ "folder": folder }))
+        .text
 }
 
 #[test]
 fn what_was_written_is_read_byte_for_byte() {
     let house = House::new();
-    for content in ["", "---\na: 1\n---\n$& [[x|y]] \r\n\ttail", "\u{feff}漢字 e\u{301} 🚀", "nul\0nul"] {
+    for content in [
+        "",
+        "---\na: 1\n---\n$& [[x|y]] \r\n\ttail",
+        "\u{feff}漢字 e\u{301} 🚀",
+        "nul\0nul",
+    ] {
         assert_eq!(write(&house, "a/b.md", content), "Written: a/b.md");
         assert_eq!(read(&house, "a/b.md"), content);
-        assert_eq!(std::fs::read(house.vault().join("a/b.md")).unwrap(), content.as_bytes());
+        assert_eq!(
+            std::fs::read(house.vault().join("a/b.md")).unwrap(),
+            content.as_bytes()
+        );
     }
 }
 
@@ -51,7 +62,10 @@ fn a_written_note_is_a_node_with_passages_and_an_event() {
             };
             assert_eq!(tx.find_text(&query)?[0].node, node.id);
             let events = tx.events_after(0, 9)?;
-            assert_eq!(events.iter().map(|it| it.kind.as_str()).collect::<Vec<_>>(), ["NoteWritten"]);
+            assert_eq!(
+                events.iter().map(|it| it.kind.as_str()).collect::<Vec<_>>(),
+                ["NoteWritten"]
+            );
             assert!(tx.list("intents")?.is_empty(), "the intent is cleared");
             Ok(())
         })
@@ -62,7 +76,10 @@ fn a_written_note_is_a_node_with_passages_and_an_event() {
 #[test]
 fn a_name_without_an_extension_gets_md() {
     let house = House::new();
-    assert_eq!(write(&house, "People/New Person", "x"), "Written: People/New Person.md");
+    assert_eq!(
+        write(&house, "People/New Person", "x"),
+        "Written: People/New Person.md"
+    );
     assert_eq!(read(&house, "People/New Person.md"), "x");
     assert!(read(&house, "People/New Person").contains("there is `People/New Person.md`"));
 }
@@ -79,9 +96,14 @@ fn what_somebody_else_wrote_is_kept_in_the_history() {
         .engine()
         .log()
         .read(&Space::default(), |tx| {
-            let node = tx.node_by_key("", Kind::Document, "vault:n.md", When::Now)?.unwrap();
+            let node = tx
+                .node_by_key("", Kind::Document, "vault:n.md", When::Now)?
+                .unwrap();
             let history = tx.history(node.id)?;
-            Ok(history.into_iter().map(|(node, _)| node.body).collect::<Vec<_>>())
+            Ok(history
+                .into_iter()
+                .map(|(node, _)| node.body)
+                .collect::<Vec<_>>())
         })
         .unwrap();
     assert_eq!(bodies, ["ours", "theirs"]);
@@ -91,8 +113,16 @@ fn what_somebody_else_wrote_is_kept_in_the_history() {
 fn a_note_that_was_there_before_us_is_kept_in_the_history_too() {
     let house = House::new();
     write(&house, "People/Bill Baue.md", "new");
-    let report = house.board.engine().verify(&Space::default(), &|_| ()).unwrap();
-    assert_eq!((report.n_history, report.n_events), (1, 2), "adopted, then written");
+    let report = house
+        .board
+        .engine()
+        .verify(&Space::default(), &|_| ())
+        .unwrap();
+    assert_eq!(
+        (report.n_history, report.n_events),
+        (1, 2),
+        "adopted, then written"
+    );
     assert!(report.is_clean());
 }
 
@@ -122,7 +152,12 @@ fn long_lists_are_continued() {
     let mut after = None;
     let mut seen = 0;
     loop {
-        let page = house.call("vault_list_notes", json!({ "folder": "Many", "after": after })).text;
+        let page = house
+            .call(
+                "vault_list_notes",
+                json!({ "folder": "Many", "after": after }),
+            )
+            .text;
         let names: Vec<&str> = page.lines().filter(|line| line.ends_with(".md")).collect();
         seen += names.len();
         if !page.contains("more: call again") {
@@ -140,18 +175,49 @@ fn nothing_leads_outside() {
     let links = house.vault();
     std::os::unix::fs::symlink("..", links.join("up")).unwrap();
     std::os::unix::fs::symlink("../secret.md", links.join("link.md")).unwrap();
-    for path in ["../secret.md", "a/../../secret.md", "/etc/passwd", "up/secret.md", "link.md"] {
+    for path in [
+        "../secret.md",
+        "a/../../secret.md",
+        "/etc/passwd",
+        "up/secret.md",
+        "link.md",
+    ] {
         let reply = house.call("vault_read_note", json!({ "path": path }));
-        assert_eq!(reply.text.split(" (").next().unwrap(), format!("Path traversal rejected: {path}"));
+        assert_eq!(
+            reply.text.split(" (").next().unwrap(),
+            format!("Path traversal rejected: {path}")
+        );
         assert_eq!(reply.error.unwrap().code, Code::Denied);
-        let reply = house.call("vault_write_note", json!({ "path": path, "content": "owned" }));
+        let reply = house.call(
+            "vault_write_note",
+            json!({ "path": path, "content": "owned" }),
+        );
         assert_eq!(reply.error.unwrap().code, Code::Denied, "{path}");
     }
-    assert!(house.call("vault_list_notes", json!({ "folder": "../" })).is_error());
-    assert!(house.call("vault_read_note", json!({ "path": "a\0b.md" })).is_error());
-    assert!(house.call("vault_read_note", json!({ "path": "." })).is_error());
-    assert_eq!(std::fs::read_to_string(house.root.path().join("secret.md")).unwrap(), "secret");
-    let report = house.board.engine().verify(&Space::default(), &|_| ()).unwrap();
+    assert!(
+        house
+            .call("vault_list_notes", json!({ "folder": "../" }))
+            .is_error()
+    );
+    assert!(
+        house
+            .call("vault_read_note", json!({ "path": "a\0b.md" }))
+            .is_error()
+    );
+    assert!(
+        house
+            .call("vault_read_note", json!({ "path": "." }))
+            .is_error()
+    );
+    assert_eq!(
+        std::fs::read_to_string(house.root.path().join("secret.md")).unwrap(),
+        "secret"
+    );
+    let report = house
+        .board
+        .engine()
+        .verify(&Space::default(), &|_| ())
+        .unwrap();
     assert_eq!(report.n_events, 0, "a refused write leaves nothing behind");
 }
 
@@ -159,16 +225,32 @@ fn nothing_leads_outside() {
 fn a_file_that_cannot_be_written_leaves_no_half_write() {
     let house = House::new();
     std::fs::create_dir(house.vault().join("dir.md")).unwrap();
-    let reply = house.call("vault_write_note", json!({ "path": "dir.md", "content": "x" }));
+    let reply = house.call(
+        "vault_write_note",
+        json!({ "path": "dir.md", "content": "x" }),
+    );
     assert_eq!(reply.error.unwrap().code, Code::InvalidInput);
     std::fs::write(house.vault().join("latin1.md"), b"caf\xe9").unwrap();
-    let reply = house.call("vault_write_note", json!({ "path": "latin1.md", "content": "x" }));
+    let reply = house.call(
+        "vault_write_note",
+        json!({ "path": "latin1.md", "content": "x" }),
+    );
     assert_eq!(reply.error.unwrap().code, Code::Conflict);
-    assert_eq!(std::fs::read(house.vault().join("latin1.md")).unwrap(), b"caf\xe9");
+    assert_eq!(
+        std::fs::read(house.vault().join("latin1.md")).unwrap(),
+        b"caf\xe9"
+    );
     let huge = "x".repeat(9 * 1024 * 1024);
-    let reply = house.call("vault_write_note", json!({ "path": "huge.md", "content": huge }));
+    let reply = house.call(
+        "vault_write_note",
+        json!({ "path": "huge.md", "content": huge }),
+    );
     assert_eq!(reply.error.unwrap().code, Code::TooLarge);
-    let report = house.board.engine().verify(&Space::default(), &|_| ()).unwrap();
+    let report = house
+        .board
+        .engine()
+        .verify(&Space::default(), &|_| ())
+        .unwrap();
     assert_eq!(report.n_events, 0);
 }
 
@@ -178,7 +260,10 @@ fn without_a_vault_only_the_call_fails() {
     let board = House::board(&root, None, Selection::default());
     let house = House { board, root };
     let text = read(&house, "a.md");
-    assert!(text.starts_with("VAULT_PATH environment variable must be set"), "{text}");
+    assert!(
+        text.starts_with("VAULT_PATH environment variable must be set"),
+        "{text}"
+    );
     assert_eq!(house.board.listed().len(), kenning_tools::TOOLS.len());
 }
 
@@ -197,19 +282,27 @@ fn an_unfinished_write_is_carried_out_on_the_next_open() {
         board
             .engine()
             .log()
-            .write(&Space::default(), move |tx| tx.set("intents", key, intent.as_bytes()))
+            .write(&Space::default(), move |tx| {
+                tx.set("intents", key, intent.as_bytes())
+            })
             .unwrap();
     };
     put(&board);
     drop(board);
     let board = House::board(&root, Some(vault.clone()), Selection::default());
-    assert_eq!(std::fs::read_to_string(vault.join("n.md")).unwrap(), "the content");
+    assert_eq!(
+        std::fs::read_to_string(vault.join("n.md")).unwrap(),
+        "the content"
+    );
     // Somebody else's file is never overwritten by an old intent.
     put(&board);
     std::fs::write(vault.join("n.md"), "theirs").unwrap();
     drop(board);
     let board = House::board(&root, Some(vault.clone()), Selection::default());
-    assert_eq!(std::fs::read_to_string(vault.join("n.md")).unwrap(), "theirs");
+    assert_eq!(
+        std::fs::read_to_string(vault.join("n.md")).unwrap(),
+        "theirs"
+    );
     let house = House { board, root };
     let node = house.board.engine().log().read(&Space::default(), |tx| {
         assert!(tx.list("intents")?.is_empty());

@@ -1,0 +1,10 @@
+//! The tool table over a real store: nine tests in ten of the house stand here.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "these tests look at the files themselves"
+)]
+
+mod house;
+mod table;
+mod vault_notes;
