@@ -1,10 +1,14 @@
 //! The board as a server shows it: the selected tools over one engine.
 
+use crate::metrics::Metrics;
 use crate::{AnyTool, Call, Effect, Reply, Selection, TOOLS, envelope};
-use kenning_core::{Error, Result};
+use kenning_core::{Code, Error, Result};
 use kenning_engine::{Caller, Engine};
 use serde_json::Value;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
 
 /// The selected tools over one engine. Cheap to clone.
 #[derive(Clone)]
@@ -12,17 +16,15 @@ pub struct Board {
     engine: Arc<Engine>,
     listed: Arc<[&'static dyn AnyTool]>,
     selection: Arc<Selection>,
+    metrics: Arc<Metrics>,
 }
 
 impl Board {
     /// The tools that the selection names; an error names what does not exist.
     pub fn new(engine: Arc<Engine>, selection: Selection) -> Result<Self> {
         let listed = selection.listed()?.into();
-        Ok(Self {
-            engine,
-            listed,
-            selection: Arc::new(selection),
-        })
+        let (selection, metrics) = (Arc::new(selection), Arc::default());
+        Ok(Self { engine, listed, selection, metrics })
     }
 
     /// The tools, in the order of the table.
@@ -40,6 +42,11 @@ impl Board {
         &self.engine
     }
 
+    /// What was called, how often, how long it took.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
     /// A listed tool by its name.
     pub fn find(&self, name: &str) -> Option<&'static dyn AnyTool> {
         self.listed.iter().copied().find(|tool| tool.name() == name)
@@ -47,19 +54,27 @@ impl Board {
 
     /// Calls a tool; `None` when no tool of that name is listed.
     ///
-    /// This blocks: doors call it on a thread that may wait.
+    /// This blocks: doors call it on a thread that may wait. A panic in the tool is caught, logged
+    /// and answered as `internal`.
     pub fn call(&self, name: &str, arguments: Value, caller: &Caller) -> Option<Reply> {
         let tool = self.find(name).or_else(|| self.hidden_by_read_only(name))?;
-        if let Err(error) = self.permit(tool, caller) {
-            return Some(envelope::wrap(tool.toolset(), Err(error)));
-        }
-        Some(tool.call(
-            &Call {
-                engine: &self.engine,
-                caller,
-            },
-            arguments,
-        ))
+        let began = Instant::now();
+        let reply = match self.permit(tool, caller) {
+            Err(error) => envelope::wrap(tool.toolset(), Err(error)),
+            Ok(()) => {
+                let call = Call { engine: &self.engine, caller };
+                let done = catch_unwind(AssertUnwindSafe(|| tool.call(&call, arguments)));
+                done.unwrap_or_else(|panic| {
+                    let text = panic.downcast_ref::<String>().cloned();
+                    let text = text.or_else(|| panic.downcast_ref::<&str>().map(|it| (*it).into()));
+                    let error = Error::internal("a tool panicked").because(text.unwrap_or_default());
+                    envelope::wrap(tool.toolset(), Err(error))
+                })
+            }
+        };
+        let reply = with_log_id(tool, reply);
+        self.metrics.record(tool.name(), began.elapsed(), reply.is_error());
+        Some(reply)
     }
 
     /// A tool that only `--read-only` hides is refused with the reason, not called unknown.
@@ -76,4 +91,29 @@ impl Board {
         caller.principal.require(tool.effect().scope())?;
         caller.check()
     }
+}
+
+/// Our own faults say nothing but a number, which the log explains.
+fn with_log_id(tool: &dyn AnyTool, reply: Reply) -> Reply {
+    match &reply.error {
+        Some(error) if error.code == Code::Internal => {
+            let error = hide_internal(error, tool.name());
+            envelope::wrap(tool.toolset(), Err(error))
+        }
+        Some(error) => {
+            let source = error.source.as_ref().map(ToString::to_string).unwrap_or_default();
+            tracing::debug!("{}: {}: {error} [{source}]", tool.name(), error.code);
+            reply
+        }
+        None => reply,
+    }
+}
+
+/// Logs an internal error under a number and gives the error that a caller may see.
+pub fn hide_internal(error: &Error, during: &str) -> Error {
+    static COUNT: AtomicU32 = AtomicU32::new(1);
+    let id = format!("{:x}-{:x}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let source = error.source.as_ref().map(ToString::to_string).unwrap_or_default();
+    tracing::error!("internal error {id} during {during}: {error} [{source}]");
+    Error::internal(format!("internal error {id}")).hint("the log has more under this number")
 }

@@ -14,14 +14,16 @@ mod board;
 mod declare;
 mod envelope;
 mod input;
+mod metrics;
 mod schema;
 mod select;
 mod table;
 
 pub mod koi;
 
-pub use board::Board;
+pub use board::{Board, hide_internal};
 pub use declare::{Annotations, AnyTool, Call, Effect, Example, Text, Tool, Toolset};
 pub use envelope::Reply;
+pub use metrics::Metrics;
 pub use select::Selection;
 pub use table::TOOLS;

@@ -1,0 +1,19 @@
+//! The HTTP door.
+//!
+//! [`serve`] listens; [`guard`] is the one layer around every route, `/mcp` included: it checks Host
+//! and Origin, finds out who is calling, and holds the limits on size, time and rate. Behind it stand
+//! the routes of `routes`, all over the same board. A route added anywhere is behind the layer,
+//! because the layer is around the whole router.
+
+mod answer;
+pub mod guard;
+mod openapi;
+mod rate;
+mod routes;
+mod server;
+mod sse;
+
+pub use guard::{Guard, Hosts};
+pub use openapi::document as openapi;
+pub use routes::router;
+pub use server::{bind, serve};

@@ -1,0 +1,90 @@
+//! The OpenAPI document, from the tool table.
+
+use kenning_core::CODES;
+use kenning_tools::AnyTool;
+use serde_json::{Map, Value, json};
+
+/// The document for these tools.
+pub fn document(tools: &[&'static dyn AnyTool]) -> Value {
+    let mut paths = Map::new();
+    for tool in tools {
+        paths.insert(format!("/tools/{}", tool.name()), json!({ "post": operation(*tool) }));
+    }
+    let get = |summary: &str, kind: &str| {
+        let content = json!({ (kind): { "schema": {} } });
+        let ok = json!({ "description": "The answer", "content": content });
+        let error = json!({ "$ref": "#/components/responses/Error" });
+        json!({ "get": { "summary": summary, "responses": { "200": ok, "default": error } } })
+    };
+    paths.insert("/tools".to_owned(), get("The tools", "application/json"));
+    paths.insert("/healthz".to_owned(), get("Whether all is well", "application/json"));
+    paths.insert("/metrics".to_owned(), get("Counters for Prometheus", "text/plain"));
+    paths.insert("/events".to_owned(), get("The log as it grows", "text/event-stream"));
+    let codes: Vec<&str> = CODES.iter().map(|row| row.name).collect();
+    let error = json!({
+        "type": "object",
+        "required": ["error"],
+        "properties": { "error": {
+            "type": "object",
+            "required": ["code", "message", "retryable"],
+            "properties": {
+                "code": { "type": "string", "enum": codes },
+                "message": { "type": "string" },
+                "hint": { "type": "string" },
+                "retryable": { "type": "boolean" },
+            },
+        }},
+    });
+    let error_response = json!({
+        "description": "What went wrong, and what to do about it",
+        "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } },
+    });
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Kenning", "version": env!("CARGO_PKG_VERSION"),
+            "description": "Memory, knowledge and tools for AI agents.",
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+        },
+        "paths": paths,
+        "components": {
+            "schemas": { "Error": error },
+            "responses": { "Error": error_response },
+            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+        },
+        "security": [{}, { "token": [] }],
+    })
+}
+
+fn operation(tool: &dyn AnyTool) -> Value {
+    let text = json!({
+        "type": "object",
+        "properties": { "content": { "type": "array", "items": {
+            "type": "object",
+            "properties": { "type": { "const": "text" }, "text": { "type": "string" } },
+        }}},
+    });
+    let examples: Map<String, Value> = tool
+        .examples()
+        .iter()
+        .map(|example| {
+            let value: Value = serde_json::from_str(example.input).unwrap_or_default();
+            (example.title.to_owned(), json!({ "value": value }))
+        })
+        .collect();
+    json!({
+        "operationId": tool.name(),
+        "summary": tool.title(),
+        "description": tool.description(),
+        "tags": [tool.toolset().as_str()],
+        "requestBody": { "required": true, "content": { "application/json": {
+            "schema": tool.input_schema(), "examples": examples,
+        }}},
+        "responses": {
+            "200": { "description": "The answer", "content": { "application/json": {
+                "schema": tool.output_schema().unwrap_or(text),
+            }}},
+            "default": { "$ref": "#/components/responses/Error" },
+        },
+    })
+}
