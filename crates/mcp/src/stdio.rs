@@ -1,0 +1,247 @@
+//! MCP over a pair of pipes.
+//!
+//! Three tasks: this one reads lines and refuses what is no message, rmcp serves, and one writes.
+//! They meet in two bounded queues, so that a client that does not read is not read from for long.
+//!
+//! The end of the input is the end of the service and never an error. Calls that are still running
+//! get a second to finish and are then cancelled; after two seconds nobody is waited for.
+
+use crate::Server;
+use crate::gate::{Gate, Pending};
+use crate::lines::{Line, Lines};
+use crate::message::{self, Refusal};
+use rmcp::model::{JsonRpcMessage, RequestId};
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage, serve_server_with_ct};
+use rmcp::transport::Transport;
+use rmcp::RoleServer;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+/// The longest line that is read.
+pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// How many requests may be without an answer before reading pauses.
+const PENDING_MAX: usize = 1024;
+/// How many messages wait between two tasks.
+const QUEUE: usize = 64;
+/// How long calls may go on after the end of the input.
+const FINISH: Duration = Duration::from_secs(1);
+/// How long cancelled calls may take to notice.
+const STOP: Duration = Duration::from_millis(700);
+/// How long the last answers may take to be written.
+const FLUSH: Duration = Duration::from_millis(200);
+
+/// Serves the process's own standard streams until the input ends.
+///
+/// A call that ignores its cancellation keeps its thread. Stop the runtime with
+/// `shutdown_background`, or the process waits for that thread.
+pub async fn serve_process(server: Server) -> io::Result<()> {
+    let (input, output) = rmcp::transport::stdio_pipes();
+    serve(server, input, output).await
+}
+
+/// Serves one client until the input ends.
+///
+/// An output that was closed is an end like any other; other failures of the pipes are errors.
+pub async fn serve<R, W>(server: Server, input: R, output: W) -> io::Result<()>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let stop = CancellationToken::new();
+    let pending = Arc::new(Pending::default());
+    let (outbox, outgoing) = mpsc::channel(QUEUE);
+    let (inbox, incoming) = mpsc::channel(QUEUE);
+    let mut writer = tokio::spawn(write(output, outgoing, stop.clone()));
+    let link = Link {
+        incoming,
+        outbox: outbox.clone(),
+        pending: pending.clone(),
+    };
+    let service = tokio::spawn(work(server, link, stop.clone()));
+    let mut reader = Reader {
+        gate: Gate::new(pending.clone()),
+        inbox,
+        outbox,
+    };
+
+    let mut lines = Lines::new(input, LINE_BYTES_MAX);
+    let result = loop {
+        let line = tokio::select! {
+            line = lines.next() => line,
+            () = stop.cancelled() => break Ok(()),
+        };
+        match line {
+            Ok(Some(line)) => {
+                tokio::select! {
+                    () = reader.take(line) => {}
+                    () = stop.cancelled() => break Ok(()),
+                }
+            }
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+        tokio::select! {
+            () = pending.fewer_than(PENDING_MAX) => {}
+            () = stop.cancelled() => break Ok(()),
+        }
+    };
+
+    tokio::select! {
+        _ = timeout(FINISH, pending.none()) => {}
+        () = stop.cancelled() => {}
+    }
+    // Closing the queue ends rmcp's loop; the token cancels calls and subscriptions that still run.
+    drop(reader);
+    stop.cancel();
+    finish(service, STOP).await;
+    let written = match timeout(FLUSH, &mut writer).await {
+        Ok(Ok(written)) => written,
+        Ok(Err(error)) => Err(io::Error::other(error)),
+        Err(_) => {
+            writer.abort();
+            Ok(())
+        }
+    };
+    result.and(written)
+}
+
+async fn finish(mut service: JoinHandle<()>, patience: Duration) {
+    if timeout(patience, &mut service).await.is_err() {
+        tracing::warn!("calls were still running when the input had ended");
+        service.abort();
+    }
+}
+
+/// rmcp's part. However it ends, the input decides when the service is over.
+async fn work(server: Server, link: Link, stop: CancellationToken) {
+    match serve_server_with_ct(server, link, stop).await {
+        Ok(running) => {
+            if let Err(error) = running.waiting().await {
+                tracing::error!(%error, "the service failed");
+            }
+        }
+        // The client left before the handshake, for instance after `server/discover`.
+        Err(error) => tracing::debug!(%error, "no session"),
+    }
+}
+
+struct Reader {
+    gate: Gate,
+    inbox: mpsc::Sender<RxJsonRpcMessage<RoleServer>>,
+    outbox: mpsc::Sender<Vec<u8>>,
+}
+
+impl Reader {
+    async fn take(&mut self, line: Line) {
+        let text = match line {
+            Line::TooLong => {
+                let message = "Invalid Request: the line is longer than 16 MiB";
+                return self.refuse(&Refusal::invalid(None, message)).await;
+            }
+            Line::Whole(text) => text,
+        };
+        if text.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        let read = message::parse(&text).and_then(message::read);
+        match read.and_then(|message| self.gate.admit(message)) {
+            Ok(Some(message)) => {
+                // rmcp has ended; so will we, at the end of the input.
+                if self.inbox.send(message).await.is_err() {
+                    tracing::warn!("a message came after the service had ended");
+                }
+            }
+            Ok(None) => tracing::debug!("a message was dropped"),
+            Err(refusal) => self.refuse(&refusal).await,
+        }
+    }
+
+    async fn refuse(&self, refusal: &Refusal) {
+        let mut line = refusal.to_json().to_string().into_bytes();
+        line.push(b'\n');
+        // Nobody reads the output any more; the writer has said so.
+        if self.outbox.send(line).await.is_err() {
+            tracing::debug!("a refusal was not sent");
+        }
+    }
+}
+
+/// What rmcp takes for the wire.
+struct Link {
+    incoming: mpsc::Receiver<RxJsonRpcMessage<RoleServer>>,
+    outbox: mpsc::Sender<Vec<u8>>,
+    pending: Arc<Pending>,
+}
+
+impl Transport<RoleServer> for Link {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let outbox = self.outbox.clone();
+        let pending = self.pending.clone();
+        async move {
+            let answered = answered(&item);
+            let mut line = serde_json::to_vec(&item)?;
+            line.push(b'\n');
+            let sent = outbox.send(line).await;
+            if let Some(id) = answered {
+                pending.remove(&id);
+            }
+            sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        self.incoming.recv().await
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.incoming.close();
+        Ok(())
+    }
+}
+
+fn answered(item: &TxJsonRpcMessage<RoleServer>) -> Option<RequestId> {
+    match item {
+        JsonRpcMessage::Response(it) => Some(it.id.clone()),
+        JsonRpcMessage::Error(it) => it.id.clone(),
+        JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+    }
+}
+
+/// Writes lines until there are no more. When it cannot, everything stops.
+async fn write<W: AsyncWrite + Unpin>(
+    mut output: W,
+    mut outgoing: mpsc::Receiver<Vec<u8>>,
+    stop: CancellationToken,
+) -> io::Result<()> {
+    let result: io::Result<()> = async {
+        while let Some(line) = outgoing.recv().await {
+            output.write_all(&line).await?;
+            // Flushed when nothing waits, so that a burst of answers is one write to the pipe.
+            while let Ok(line) = outgoing.try_recv() {
+                output.write_all(&line).await?;
+            }
+            output.flush().await?;
+        }
+        Ok(())
+    }
+    .await;
+    if result.is_err() {
+        stop.cancel();
+    }
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
