@@ -26,7 +26,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 
     let options = http::Options {
-        allowed_hosts: ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec(),
+        allowed_hosts: ["localhost", "127.0.0.1", "::1"]
+            .map(str::to_owned)
+            .to_vec(),
         allowed_origins: ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"]
             .map(str::to_owned)
             .to_vec(),

@@ -180,11 +180,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_reply_keeps_its_text_its_structure_and_its_failure() {
-        let good = run(&slots(), request(), |_| reply(None)).await.unwrap().unwrap();
+        let good = run(&slots(), request(), |_| reply(None))
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(good.is_error, Some(false));
         assert_eq!(good.structured_content, Some(serde_json::json!({ "a": 1 })));
-        let bad = run(&slots(), request(), |_| reply(Some(Error::invalid("no"))));
-        assert_eq!(bad.await.unwrap().unwrap().is_error, Some(true));
+        let bad = run(&slots(), request(), |_| reply(Some(Error::invalid("no")))).await;
+        assert_eq!(bad.unwrap().unwrap().is_error, Some(true));
         let none = run(&slots(), request(), |_| None).await.unwrap();
         assert!(none.is_none());
     }

@@ -17,13 +17,9 @@ pub(crate) fn tool(tool: &dyn AnyTool) -> Tool {
         .destructive(hints.destructive)
         .idempotent(hints.idempotent)
         .open_world(hints.open_world);
-    let listed = Tool::new(
-        tool.name(),
-        tool.description(),
-        object(tool.input_schema()),
-    )
-    .with_title(tool.title())
-    .with_annotations(annotations);
+    let listed = Tool::new(tool.name(), tool.description(), object(tool.input_schema()))
+        .with_title(tool.title())
+        .with_annotations(annotations);
     match tool.output_schema() {
         Some(schema) => listed.with_raw_output_schema(Arc::new(object(schema))),
         None => listed,

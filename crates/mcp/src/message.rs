@@ -125,14 +125,8 @@ pub(crate) fn read(value: Value) -> Result<Message, Refusal> {
         }
         Some(Some(id)) => id,
     };
-    if matches!(
-        object.get("params"),
-        Some(Value::Bool(_) | Value::Number(_) | Value::String(_))
-    ) {
-        return Err(Refusal::invalid(
-            Some(id),
-            "Invalid Request: `params` is not an object",
-        ));
+    if let Some(params) = object.get("params") {
+        check_params(params).map_err(|(code, why)| Refusal::new(Some(id.clone()), code, why))?;
     }
     match serde_json::from_value(Value::Object(object)) {
         Ok(message) => Ok(Message::Request(id, Box::new(message))),
@@ -141,6 +135,27 @@ pub(crate) fn read(value: Value) -> Result<Message, Refusal> {
             ErrorCode::INVALID_PARAMS,
             "Invalid params",
         )),
+    }
+}
+
+/// rmcp takes optional parameters that it cannot read for none at all; these are the parts that every
+/// method shares.
+fn check_params(params: &Value) -> Result<(), (ErrorCode, &'static str)> {
+    let wrong = |why| Err((ErrorCode::INVALID_PARAMS, why));
+    let params = match params {
+        Value::Object(params) => params,
+        Value::Array(_) => return wrong("Invalid params: parameters go by name"),
+        _ => {
+            let why = "Invalid Request: `params` is not an object";
+            return Err((ErrorCode::INVALID_REQUEST, why));
+        }
+    };
+    if params.get("_meta").is_some_and(|it| !it.is_object()) {
+        return wrong("Invalid params: `_meta` is not an object");
+    }
+    match params.get("cursor") {
+        None | Some(Value::Null | Value::String(_)) => Ok(()),
+        Some(_) => wrong("Invalid params: `cursor` is not a string"),
     }
 }
 
@@ -172,11 +187,32 @@ mod tests {
         check("null", -32600, Value::Null);
         check("[]", -32600, Value::Null);
         check(r#"{"jsonrpc":"2.0","id":1}"#, -32600, json!(1));
-        check(r#"{"jsonrpc":"1.0","id":"a","method":"ping"}"#, -32600, json!("a"));
-        check(r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600, Value::Null);
-        check(r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, -32600, Value::Null);
+        check(
+            r#"{"jsonrpc":"1.0","id":"a","method":"ping"}"#,
+            -32600,
+            json!("a"),
+        );
+        check(
+            r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+            -32600,
+            Value::Null,
+        );
+        check(
+            r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
+            -32600,
+            Value::Null,
+        );
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":5}}"#,
+            -32602,
+            json!(1),
+        );
         check(r#"{"jsonrpc":"2.0","id":1,"method":5}"#, -32600, json!(1));
-        check(r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":5}"#, -32600, json!(1));
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":5}"#,
+            -32600,
+            json!(1),
+        );
         check(
             r#"{"jsonrpc":"2.0","id":18446744073709551615,"method":"ping"}"#,
             -32600,

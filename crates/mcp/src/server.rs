@@ -12,9 +12,9 @@ use rmcp::model::{
     ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
     ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
     ProtocolVersion, ReadResourceRequestMethod, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, SetLevelRequestMethod,
-    SubscribeRequestMethod, SubscribeRequestParams, SubscriptionFilter, Tool,
-    UnsubscribeRequestMethod, UnsubscribeRequestParams,
+    ServerCapabilities, ServerConfig, SetLevelRequestMethod, SubscribeRequestMethod,
+    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestMethod,
+    UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -27,12 +27,10 @@ use rmcp::model::SetLevelRequestParams;
 
 const INSTRUCTIONS: &str = include_str!("instructions.md");
 
-/// The methods that take parameters and need no capability but `tools`.
-const METHODS: &[&str] = &["tools/list", "tools/call"];
+/// The methods that need no capability but `tools`.
+const METHODS: &[&str] = &["server/discover", "tools/list", "tools/call"];
 /// The methods of the handshake's era.
 const METHODS_LEGACY: &[&str] = &["initialize", "ping"];
-/// The methods of the era without a handshake.
-const METHODS_MODERN: &[&str] = &["server/discover"];
 
 /// The board, shown to MCP clients. Cheap to clone.
 #[derive(Clone)]
@@ -99,13 +97,8 @@ impl Server {
 
     /// Whether a method exists, given the era that the request speaks.
     fn answers(&self, method: &str, modern: bool) -> bool {
-        let era = if modern {
-            METHODS_MODERN
-        } else {
-            METHODS_LEGACY
-        };
         METHODS.contains(&method)
-            || era.contains(&method)
+            || (!modern && METHODS_LEGACY.contains(&method))
             || (self.is_conformance() && Fixtures::answers(method, modern))
     }
 }

@@ -28,7 +28,10 @@ impl Fixtures {
             "test_input_required_result_elicitation" | "test_streaming_elicitation" => {
                 match accepted(given, "user_name", "name") {
                     Some(name) => Ok(done(format!("Hello, {name}!"))),
-                    None => ask(json!({ "user_name": name_form("What is your name?") }), None),
+                    None => ask(
+                        json!({ "user_name": name_form("What is your name?") }),
+                        None,
+                    ),
                 }
             }
             "test_input_required_result_sampling" => match answer(given, "capital_question") {

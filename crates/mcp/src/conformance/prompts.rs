@@ -50,7 +50,9 @@ impl Fixtures {
     ) -> Result<GetPromptResponse, ErrorData> {
         let argument = |name: &str| {
             let arguments = request.arguments.as_ref();
-            let value = arguments.and_then(|it| it.get(name)).and_then(Value::as_str);
+            let value = arguments
+                .and_then(|it| it.get(name))
+                .and_then(Value::as_str);
             value.ok_or_else(|| {
                 ErrorData::invalid_params(format!("Invalid params: no argument `{name}`"), None)
             })

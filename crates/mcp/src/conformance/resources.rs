@@ -37,9 +37,8 @@ impl Fixtures {
                     .with_mime_type("text/plain")
             }
             "test://static-binary" => ResourceContents::blob(PNG, uri).with_mime_type("image/png"),
-            "test://watched-resource" => {
-                ResourceContents::text("Watched resource content.", uri).with_mime_type("text/plain")
-            }
+            "test://watched-resource" => ResourceContents::text("Watched resource content.", uri)
+                .with_mime_type("text/plain"),
             _ => {
                 let id = uri
                     .strip_prefix("test://template/")

@@ -36,15 +36,15 @@ const TOOLS: &[(&str, &str)] = &[
         "test_elicitation_sep1034_defaults",
         "Asks the user with defaults.",
     ),
-    (
-        "test_elicitation_sep1330_enums",
-        "Asks the user to choose.",
-    ),
+    ("test_elicitation_sep1330_enums", "Asks the user to choose."),
     (
         "json_schema_2020_12_tool",
         "Has a schema with every keyword of JSON Schema 2020-12.",
     ),
-    ("test_x_mcp_header", "Takes an argument that is a header too."),
+    (
+        "test_x_mcp_header",
+        "Takes an argument that is a header too.",
+    ),
     ("test_reconnection", "Answers after a pause."),
     ("test_missing_capability", "Needs a client that samples."),
     (
@@ -112,7 +112,9 @@ impl Fixtures {
     ) -> Result<CallToolResponse, ErrorData> {
         let argument = |name: &str| {
             let arguments = request.arguments.as_ref();
-            let value = arguments.and_then(|it| it.get(name)).and_then(Value::as_str);
+            let value = arguments
+                .and_then(|it| it.get(name))
+                .and_then(Value::as_str);
             value.unwrap_or_default().to_owned()
         };
         let content = match request.name.as_ref() {
@@ -139,7 +141,9 @@ impl Fixtures {
             ],
             "test_tool_with_logging" | "test_logging_tool" => self.log(&context).await,
             "test_error_handling" => {
-                return Ok(failed("This tool intentionally returns an error for testing"));
+                return Ok(failed(
+                    "This tool intentionally returns an error for testing",
+                ));
             }
             "test_tool_with_progress" => progress(&context).await,
             "test_reconnection" => {
