@@ -22,7 +22,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let server = Server::new(board, Principal::owner(Space::default()));
     let argument = std::env::args().nth(1).unwrap_or_else(|| "0".to_owned());
     if argument == "stdio" {
-        return Ok(stdio::serve_process(server).await?);
+        return Ok(stdio::serve_process(server, Default::default()).await?);
     }
 
     let options = http::Options {

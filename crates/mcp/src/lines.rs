@@ -13,8 +13,6 @@ pub(crate) enum Line {
 }
 
 /// Reads lines and keeps at most `limit` bytes of one.
-///
-/// A reading that is dropped halfway loses nothing: what was read stays here.
 pub(crate) struct Lines<R> {
     input: BufReader<R>,
     line: Vec<u8>,

@@ -5,8 +5,9 @@
 //! Batches are refused too, since the protocol has none after 2025-03-26. What a method makes of its
 //! parameters is not decided here.
 
-use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, RequestId};
+use rmcp::model::{ClientJsonRpcMessage, ErrorCode, RequestId};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 /// A message that was understood.
 #[derive(Debug)]
@@ -23,30 +24,26 @@ pub(crate) enum Message {
 #[derive(Debug)]
 pub(crate) struct Refusal {
     /// The id of the request, if it had a usable one.
-    pub(crate) id: Option<RequestId>,
-    pub(crate) error: ErrorData,
+    id: Option<RequestId>,
+    code: ErrorCode,
+    message: Cow<'static, str>,
 }
 
 impl Refusal {
     pub(crate) fn new(
         id: Option<RequestId>,
         code: ErrorCode,
-        message: impl Into<std::borrow::Cow<'static, str>>,
+        message: impl Into<Cow<'static, str>>,
     ) -> Self {
         Self {
             id,
-            error: ErrorData::new(code, message, None),
+            code,
+            message: message.into(),
         }
     }
 
-    fn parse(message: impl Into<std::borrow::Cow<'static, str>>) -> Self {
-        Self::new(None, ErrorCode::PARSE_ERROR, message)
-    }
-
-    pub(crate) fn invalid(
-        id: Option<RequestId>,
-        message: impl Into<std::borrow::Cow<'static, str>>,
-    ) -> Self {
+    /// The request is none.
+    pub(crate) fn invalid(id: Option<RequestId>, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(id, ErrorCode::INVALID_REQUEST, message)
     }
 
@@ -55,7 +52,7 @@ impl Refusal {
         json!({
             "jsonrpc": "2.0",
             "id": self.id.clone().map(RequestId::into_json_value),
-            "error": { "code": self.error.code.0, "message": self.error.message },
+            "error": { "code": self.code.0, "message": self.message },
         })
     }
 }
@@ -64,11 +61,8 @@ impl Refusal {
 pub(crate) fn parse(text: &[u8]) -> Result<Value, Refusal> {
     let mut value: Value = serde_json::from_slice(text).map_err(|error| {
         // The position helps, the text itself may be a secret: only the former is repeated.
-        Refusal::parse(format!(
-            "Parse error: not JSON at line {}, column {}",
-            error.line(),
-            error.column()
-        ))
+        let message = format!("Parse error: not JSON at column {}", error.column());
+        Refusal::new(None, ErrorCode::PARSE_ERROR, message)
     })?;
     // Some clients write `null` where they have no parameters.
     if let Value::Object(object) = &mut value
@@ -174,49 +168,49 @@ fn usable_id(value: &Value) -> Option<RequestId> {
 mod tests {
     use super::*;
 
-    fn check(text: &str, code: i32, id: Value) {
+    fn check(text: &str, code: i32, id: &Value) {
         let refusal = parse(text.as_bytes()).and_then(read).unwrap_err().to_json();
         assert_eq!(refusal["error"]["code"], code, "{text}");
-        assert_eq!(refusal["id"], id, "{text}");
+        assert_eq!(&refusal["id"], id, "{text}");
     }
 
     #[test]
     fn what_is_no_message_is_refused_with_its_code() {
-        check("{", -32700, Value::Null);
-        check("nul", -32700, Value::Null);
-        check("null", -32600, Value::Null);
-        check("[]", -32600, Value::Null);
-        check(r#"{"jsonrpc":"2.0","id":1}"#, -32600, json!(1));
+        check("{", -32700, &Value::Null);
+        check("nul", -32700, &Value::Null);
+        check("null", -32600, &Value::Null);
+        check("[]", -32600, &Value::Null);
+        check(r#"{"jsonrpc":"2.0","id":1}"#, -32600, &json!(1));
         check(
             r#"{"jsonrpc":"1.0","id":"a","method":"ping"}"#,
             -32600,
-            json!("a"),
+            &json!("a"),
         );
         check(
             r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
             -32600,
-            Value::Null,
+            &Value::Null,
         );
         check(
             r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
             -32600,
-            Value::Null,
+            &Value::Null,
         );
         check(
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":5}}"#,
             -32602,
-            json!(1),
+            &json!(1),
         );
-        check(r#"{"jsonrpc":"2.0","id":1,"method":5}"#, -32600, json!(1));
+        check(r#"{"jsonrpc":"2.0","id":1,"method":5}"#, -32600, &json!(1));
         check(
             r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":5}"#,
             -32600,
-            json!(1),
+            &json!(1),
         );
         check(
             r#"{"jsonrpc":"2.0","id":18446744073709551615,"method":"ping"}"#,
             -32600,
-            Value::Null,
+            &Value::Null,
         );
     }
 

@@ -159,10 +159,12 @@ impl ServerHandler for Server {
                 .map(|token| (token, context.peer.clone())),
         };
         let board = self.board.clone();
+        let fixtures = self.fixtures.clone();
         let name = request.name.clone();
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         let result = call::run(&self.slots, call, move |caller| {
-            board.call(&name, arguments, caller)
+            let fixture = fixtures.and_then(|it| it.work(&name, caller));
+            fixture.or_else(|| board.call(&name, arguments, caller))
         })
         .await?;
         result.map(CallToolResponse::Complete).ok_or_else(|| {

@@ -37,19 +37,24 @@ const STOP: Duration = Duration::from_millis(700);
 /// How long the last answers may take to be written.
 const FLUSH: Duration = Duration::from_millis(200);
 
-/// Serves the process's own standard streams until the input ends.
+/// Serves the process's own standard streams; see [`serve`].
 ///
 /// A call that ignores its cancellation keeps its thread. Stop the runtime with
 /// `shutdown_background`, or the process waits for that thread.
-pub async fn serve_process(server: Server) -> io::Result<()> {
+pub async fn serve_process(server: Server, shutdown: CancellationToken) -> io::Result<()> {
     let (input, output) = rmcp::transport::stdio_pipes();
-    serve(server, input, output).await
+    serve(server, input, output, shutdown).await
 }
 
-/// Serves one client until the input ends.
+/// Serves one client until the input ends, or until the shutdown is asked for, which is the same.
 ///
 /// An output that was closed is an end like any other; other failures of the pipes are errors.
-pub async fn serve<R, W>(server: Server, input: R, output: W) -> io::Result<()>
+pub async fn serve<R, W>(
+    server: Server,
+    input: R,
+    output: W,
+    shutdown: CancellationToken,
+) -> io::Result<()>
 where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
@@ -71,26 +76,10 @@ where
         outbox,
     };
 
-    let mut lines = Lines::new(input, LINE_BYTES_MAX);
-    let result = loop {
-        let line = tokio::select! {
-            line = lines.next() => line,
-            () = stop.cancelled() => break Ok(()),
-        };
-        match line {
-            Ok(Some(line)) => {
-                tokio::select! {
-                    () = reader.take(line) => {}
-                    () = stop.cancelled() => break Ok(()),
-                }
-            }
-            Ok(None) => break Ok(()),
-            Err(error) => break Err(error),
-        }
-        tokio::select! {
-            () = pending.fewer_than(PENDING_MAX) => {}
-            () = stop.cancelled() => break Ok(()),
-        }
+    let result = tokio::select! {
+        result = read(input, &mut reader, &pending) => result,
+        () = shutdown.cancelled() => Ok(()),
+        () = stop.cancelled() => Ok(()),
     };
 
     tokio::select! {
@@ -110,6 +99,20 @@ where
         }
     };
     result.and(written)
+}
+
+/// Reads until the input ends, and not faster than requests are answered.
+async fn read<R: AsyncRead + Unpin>(
+    input: R,
+    reader: &mut Reader,
+    pending: &Pending,
+) -> io::Result<()> {
+    let mut lines = Lines::new(input, LINE_BYTES_MAX);
+    while let Some(line) = lines.next().await? {
+        reader.take(line).await;
+        pending.fewer_than(PENDING_MAX).await;
+    }
+    Ok(())
 }
 
 async fn finish(mut service: JoinHandle<()>, patience: Duration) {

@@ -1,13 +1,24 @@
 //! The door over HTTP: what our part adds to rmcp's.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test that cannot go on stops"
+)]
+
 mod common;
 
 use common::{meta, server};
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
+use kenning_core::Space;
+use kenning_engine::Principal;
 use kenning_mcp::Server;
 use kenning_mcp::http::{Answer, BODY_BYTES_MAX, Options, service};
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 use tokio_util::bytes::Bytes;
 
 async fn post(server: Server, headers: &[(&str, &str)], body: Vec<u8>) -> Answer {
@@ -155,5 +166,57 @@ async fn a_named_host_and_origin_are_checked() {
             status,
             "{host} {origin}"
         );
+    }
+}
+
+fn call(name: &str, principal: Option<Principal>) -> Request<Full<Bytes>> {
+    let body = request("tools/call", json!({ "name": name, "_meta": meta() }));
+    let mut request = Request::post("/mcp")
+        .header("host", "any.host")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "tools/call")
+        .header("mcp-name", name)
+        .body(Full::new(Bytes::from(body)))
+        .unwrap();
+    if let Some(principal) = principal {
+        request.extensions_mut().insert(principal);
+    }
+    request
+}
+
+fn text(answer: &Value) -> &str {
+    let text = &answer["result"]["content"][0]["text"];
+    text.as_str().unwrap_or_else(|| panic!("no text: {answer}"))
+}
+
+#[tokio::test]
+async fn the_caller_is_whom_the_outer_layer_named() {
+    let service = service(server(&["conformance"]), Options::default());
+    let mut reader = Principal::owner(Space::default());
+    reader.name = "reader".to_owned();
+    for (principal, name) in [(Some(reader), "reader"), (None, "owner")] {
+        let answer = service.handle(call("test_principal", principal)).await;
+        assert_eq!(text(&read(answer).await), name);
+    }
+}
+
+#[tokio::test]
+async fn a_closed_connection_cancels_its_call() {
+    let service = service(server(&["conformance"]), Options::default());
+    let waiting = async || {
+        let answer = service.handle(call("test_waiting", None)).await;
+        text(&read(answer).await).to_owned()
+    };
+    for _ in 0..20 {
+        let other = service.clone();
+        let connection = tokio::spawn(async move { other.handle(call("test_wait", None)).await });
+        while waiting().await != "1" {}
+        let start = Instant::now();
+        connection.abort();
+        while waiting().await != "0" {}
+        let took = start.elapsed();
+        assert!(took < Duration::from_millis(100), "{took:?}");
     }
 }

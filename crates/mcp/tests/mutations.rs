@@ -2,6 +2,14 @@
 //!
 //! `KENNING_SEED` chooses the seed, `KENNING_CASES` the number.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test that cannot go on stops"
+)]
+
 mod common;
 
 use common::mutate::{Expected, Mutator, expected, fault};

@@ -1,5 +1,13 @@
 //! The door over a pair of pipes, in both eras.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test that cannot go on stops"
+)]
+
 mod common;
 
 use common::{Client, PATIENCE, meta, server};
@@ -431,7 +439,12 @@ async fn a_closed_output_is_an_end_and_no_error() {
     drop(reader);
     let (mut ours, theirs) = tokio::io::duplex(1024);
     drop(input);
-    let service = tokio::spawn(stdio::serve(server(&["conformance"]), theirs, output));
+    let service = tokio::spawn(stdio::serve(
+        server(&["conformance"]),
+        theirs,
+        output,
+        Default::default(),
+    ));
     tokio::io::AsyncWriteExt::write_all(&mut ours, b"nonsense\n")
         .await
         .unwrap();
@@ -440,6 +453,101 @@ async fn a_closed_output_is_an_end_and_no_error() {
         .expect("it ends though the input is open")
         .unwrap()
         .unwrap();
+}
+
+/// How many calls of `test_wait` wait.
+async fn waiting(client: &mut Client) -> String {
+    let answer = client.call("test_waiting").await;
+    let text = &answer["result"]["content"][0]["text"];
+    text.as_str().expect("a number").to_owned()
+}
+
+async fn wait(client: &mut Client) {
+    let params = json!({ "name": "test_wait" });
+    client
+        .send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }))
+        .await;
+    while waiting(client).await != "1" {}
+}
+
+#[tokio::test]
+async fn cancelled_work_stops_within_a_tenth_of_a_second() {
+    let mut client = ready().await;
+    for _ in 0..20 {
+        wait(&mut client).await;
+        let start = Instant::now();
+        let params = json!({ "requestId": 1 });
+        client
+            .send(
+                &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }),
+            )
+            .await;
+        while waiting(&mut client).await != "0" {}
+        let took = start.elapsed();
+        assert!(took < Duration::from_millis(100), "{took:?}");
+    }
+}
+
+#[tokio::test]
+async fn work_in_flight_is_cancelled_when_the_input_ends() {
+    let mut client = ready().await;
+    wait(&mut client).await;
+    let start = Instant::now();
+    client.hang_up().await.1.unwrap();
+    assert!(
+        start.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        start.elapsed()
+    );
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_the_service_though_the_input_is_open() {
+    let mut client = ready().await;
+    wait(&mut client).await;
+    client.shutdown.cancel();
+    let start = Instant::now();
+    let ended = tokio::time::timeout(Duration::from_secs(3), &mut client.service).await;
+    ended.expect("an end in time").unwrap().unwrap();
+    assert!(
+        start.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        start.elapsed()
+    );
+}
+
+#[tokio::test]
+async fn a_panic_is_an_internal_error_with_an_id() {
+    let mut client = ready().await;
+    for _ in 0..3 {
+        let answer = client.call("test_panic").await;
+        assert_eq!(answer["error"]["code"], -32603);
+        let message = answer["error"]["message"].as_str().unwrap();
+        let id = message.strip_prefix("internal error ").expect("an id");
+        assert_eq!(id.len(), 16, "{message}");
+    }
+    assert!(client.call("test_simple_text").await["result"].is_object());
+}
+
+#[tokio::test]
+async fn work_on_a_thread_tells_how_far_it_is() {
+    let mut client = ready().await;
+    for id in 0..50 {
+        let params = json!({ "name": "test_steps", "_meta": { "progressToken": id } });
+        client
+            .send(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }))
+            .await;
+        for done in [1.0, 2.0, 3.0] {
+            let message = client.receive().await.unwrap();
+            assert_eq!(message["params"]["progressToken"], id, "{message}");
+            assert_eq!(message["params"]["progress"], done, "{message}");
+            assert_eq!(message["params"]["total"], 3.0);
+            assert_eq!(message["params"]["message"], "a step");
+        }
+        assert_eq!(client.receive().await.unwrap()["id"], id);
+    }
+    let answer = client.call("test_steps").await;
+    assert!(answer["result"].is_object(), "without a token: {answer}");
 }
 
 #[tokio::test]

@@ -8,12 +8,14 @@ mod ask;
 mod prompts;
 mod resources;
 mod tools;
+mod work;
 
 use rmcp::ErrorData;
 use rmcp::model::ServerCapabilities;
 use rmcp::service::SubscriptionContext;
 use serde_json::json;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::broadcast;
 
@@ -55,6 +57,7 @@ pub(crate) struct Fixtures {
     changes: broadcast::Sender<Change>,
     /// Keyed at random, so that nobody outside can seal a state.
     seal: RandomState,
+    n_waiting: AtomicUsize,
 }
 
 impl Default for Fixtures {
@@ -64,6 +67,7 @@ impl Default for Fixtures {
             level: Mutex::new(LoggingLevel::Debug),
             changes: broadcast::Sender::new(16),
             seal: RandomState::new(),
+            n_waiting: AtomicUsize::new(0),
         }
     }
 }

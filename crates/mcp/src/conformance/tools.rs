@@ -1,6 +1,6 @@
 //! The tools that the suite calls.
 
-use super::{Change, Fixtures, PNG, WAV};
+use super::{Change, Fixtures, PNG, WAV, work};
 use crate::listing::object;
 use crate::server::is_modern;
 use rmcp::model::{
@@ -93,7 +93,7 @@ impl Fixtures {
     }
 
     pub(crate) fn tools(&self) -> impl Iterator<Item = Tool> {
-        TOOLS.iter().map(|(name, description)| {
+        TOOLS.iter().chain(work::TOOLS).map(|(name, description)| {
             let hints = ToolAnnotations::with_title(*name)
                 .read_only(true)
                 .destructive(false)

@@ -17,6 +17,7 @@ use tokio::io::{
 };
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 /// Nothing may take longer than this.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
@@ -43,6 +44,7 @@ pub(crate) struct Client {
     output: WriteHalf<DuplexStream>,
     input: Lines<BufReader<ReadHalf<DuplexStream>>>,
     pub(crate) service: JoinHandle<io::Result<()>>,
+    pub(crate) shutdown: CancellationToken,
     next_id: i64,
 }
 
@@ -50,12 +52,14 @@ impl Client {
     pub(crate) fn connect(server: Server) -> Self {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (input, output) = tokio::io::split(theirs);
-        let service = tokio::spawn(stdio::serve(server, input, output));
+        let shutdown = CancellationToken::new();
+        let service = tokio::spawn(stdio::serve(server, input, output, shutdown.clone()));
         let (input, output) = tokio::io::split(ours);
         Self {
             output,
             input: BufReader::new(input).lines(),
             service,
+            shutdown,
             next_id: 1_000_000,
         }
     }

@@ -202,13 +202,13 @@ impl Mutator {
         let at = self.below(self.seeds.len());
         let seed = self.seeds[at].clone();
         let mut line = match self.below(10) {
-            0 => self.flipped(seed),
-            1 => self.truncated(seed),
-            2 => self.doubled(seed),
+            0 => self.flipped(&seed),
+            1 => self.truncated(&seed),
+            2 => self.doubled(&seed),
             3 | 4 => self.retyped(seed),
             5 => self.nested(seed),
             6 => self.huge(seed),
-            7 => self.bad_utf8(seed),
+            7 => self.bad_utf8(&seed),
             8 => self.batch(seed),
             _ => self.odd_id(seed),
         };
@@ -220,7 +220,7 @@ impl Mutator {
         line
     }
 
-    fn flipped(&mut self, seed: Value) -> Vec<u8> {
+    fn flipped(&mut self, seed: &Value) -> Vec<u8> {
         let mut line = seed.to_string().into_bytes();
         for _ in 0..=self.below(4) {
             let at = self.below(line.len());
@@ -229,13 +229,13 @@ impl Mutator {
         line
     }
 
-    fn truncated(&mut self, seed: Value) -> Vec<u8> {
+    fn truncated(&mut self, seed: &Value) -> Vec<u8> {
         let mut line = seed.to_string().into_bytes();
         line.truncate(self.below(line.len()));
         line
     }
 
-    fn doubled(&mut self, seed: Value) -> Vec<u8> {
+    fn doubled(&mut self, seed: &Value) -> Vec<u8> {
         let text = seed.to_string();
         let more = *self.pick(&[
             r#""id":8"#,
@@ -322,10 +322,10 @@ impl Mutator {
         seed.to_string().replace("\"HERE\"", number).into_bytes()
     }
 
-    fn bad_utf8(&mut self, seed: Value) -> Vec<u8> {
+    fn bad_utf8(&mut self, seed: &Value) -> Vec<u8> {
         let mut line = seed.to_string().into_bytes();
         let at = self.below(line.len());
-        let bytes: &[u8] = *self.pick(&[
+        let bytes = *self.pick(&[
             &b"\xff"[..],
             b"\xc3",
             b"\xed\xa0\x80",
