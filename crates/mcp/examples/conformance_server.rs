@@ -1,7 +1,8 @@
 //! A server with the fixtures of the conformance suite, on loopback.
 //!
 //! `conformance_server [PORT]` serves `/mcp`; port 0, the default, lets the system choose. It prints
-//! the URL on one line. `conformance_server stdio` serves the standard streams instead.
+//! the URL on one line. `conformance_server stdio` serves the standard streams instead. `RUST_LOG`
+//! chooses what is logged to standard error.
 
 #![expect(clippy::print_stdout, reason = "a command says where it listens")]
 
@@ -14,6 +15,11 @@ use std::sync::Arc;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
+    // Standard output belongs to the messages.
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
+        .with_writer(std::io::stderr)
+        .init();
     let selection = Selection {
         toolsets: vec!["conformance".to_owned()],
         ..Selection::default()

@@ -17,7 +17,6 @@ use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use rmcp::model::ErrorCode;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use serde_json::Value;
 use std::convert::Infallible;
 use std::error::Error;
 use std::pin::Pin;
@@ -92,21 +91,22 @@ impl Service {
             }
         };
         match check(&body) {
-            // rmcp gets the body as we read it: of two equal keys the last, and nothing to doubt.
-            Ok(value) => {
-                let body = Full::new(Bytes::from(value.to_string()));
-                self.inner.handle(Request::from_parts(parts, body)).await
+            Ok(body) => {
+                let request = Request::from_parts(parts, Full::new(Bytes::from(body)));
+                self.inner.handle(request).await
             }
             Err(refusal) => refuse(StatusCode::BAD_REQUEST, &refusal),
         }
     }
 }
 
-fn check(body: &[u8]) -> Result<Value, Refusal> {
+/// The body as we read it, so that rmcp reads the same: of two equal keys the last.
+fn check(body: &[u8]) -> Result<String, Refusal> {
     let value = message::parse(body)?;
-    match message::read(value.clone())? {
+    let body = value.to_string();
+    match message::read(value)? {
         Message::Noise => Err(Refusal::invalid(None, "Invalid Request: not understood")),
-        Message::Request(..) | Message::OneWay(_) => Ok(value),
+        Message::Request(..) | Message::OneWay(_) => Ok(body),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::gate::{Gate, Pending};
 use crate::lines::{Line, Lines};
 use crate::message::{self, Refusal};
 use rmcp::RoleServer;
-use rmcp::model::{JsonRpcMessage, RequestId};
+use rmcp::model::{ErrorCode, JsonRpcMessage, RequestId};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage, serve_server_with_ct};
 use rmcp::transport::Transport;
 use std::io;
@@ -72,12 +72,13 @@ where
     let service = tokio::spawn(work(server, link, stop.clone()));
     let mut reader = Reader {
         gate: Gate::new(pending.clone()),
+        pending: pending.clone(),
         inbox,
         outbox,
     };
 
     let result = tokio::select! {
-        result = read(input, &mut reader, &pending) => result,
+        result = reader.read(input) => result,
         () = shutdown.cancelled() => Ok(()),
         () = stop.cancelled() => Ok(()),
     };
@@ -99,20 +100,6 @@ where
         }
     };
     result.and(written)
-}
-
-/// Reads until the input ends, and not faster than requests are answered.
-async fn read<R: AsyncRead + Unpin>(
-    input: R,
-    reader: &mut Reader,
-    pending: &Pending,
-) -> io::Result<()> {
-    let mut lines = Lines::new(input, LINE_BYTES_MAX);
-    while let Some(line) = lines.next().await? {
-        reader.take(line).await;
-        pending.fewer_than(PENDING_MAX).await;
-    }
-    Ok(())
 }
 
 async fn finish(mut service: JoinHandle<()>, patience: Duration) {
@@ -137,11 +124,22 @@ async fn work(server: Server, link: Link, stop: CancellationToken) {
 
 struct Reader {
     gate: Gate,
+    pending: Arc<Pending>,
     inbox: mpsc::Sender<RxJsonRpcMessage<RoleServer>>,
     outbox: mpsc::Sender<Vec<u8>>,
 }
 
 impl Reader {
+    /// Reads until the input ends, and not faster than requests are answered.
+    async fn read<R: AsyncRead + Unpin>(&mut self, input: R) -> io::Result<()> {
+        let mut lines = Lines::new(input, LINE_BYTES_MAX);
+        while let Some(line) = lines.next().await? {
+            self.take(line).await;
+            self.pending.fewer_than(PENDING_MAX).await;
+        }
+        Ok(())
+    }
+
     async fn take(&mut self, line: Line) {
         let text = match line {
             Line::TooLong => {
@@ -156,13 +154,23 @@ impl Reader {
         let read = message::parse(&text).and_then(message::read);
         match read.and_then(|message| self.gate.admit(message)) {
             Ok(Some(message)) => {
-                // rmcp has ended; so will we, at the end of the input.
-                if self.inbox.send(message).await.is_err() {
-                    tracing::warn!("a message came after the service had ended");
+                if let Err(mpsc::error::SendError(message)) = self.inbox.send(message).await {
+                    self.apologize(message).await;
                 }
             }
             Ok(None) => tracing::debug!("a message was dropped"),
             Err(refusal) => self.refuse(&refusal).await,
+        }
+    }
+
+    /// rmcp has ended, though the input has not: whoever asks is told so.
+    async fn apologize(&self, message: RxJsonRpcMessage<RoleServer>) {
+        if let JsonRpcMessage::Request(it) = message {
+            tracing::error!(id = %it.id, "a request came after the service had ended");
+            self.pending.remove(&it.id);
+            let message = "internal error: the service has ended";
+            let refusal = Refusal::new(Some(it.id), ErrorCode::INTERNAL_ERROR, message);
+            self.refuse(&refusal).await;
         }
     }
 

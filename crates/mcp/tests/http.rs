@@ -38,7 +38,7 @@ async fn read(answer: Answer) -> Value {
     serde_json::from_slice(&body).expect("a JSON body")
 }
 
-fn request(method: &str, params: Value) -> Vec<u8> {
+fn request(method: &str, params: &Value) -> Vec<u8> {
     json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
         .to_string()
         .into_bytes()
@@ -51,7 +51,7 @@ async fn a_plain_call_is_answered_with_plain_json_and_leaves_no_session() {
         "capabilities": {},
         "clientInfo": { "name": "test", "version": "1" },
     });
-    let answer = post(server(&[]), &[], request("initialize", params)).await;
+    let answer = post(server(&[]), &[], request("initialize", &params)).await;
     assert_eq!(answer.status(), StatusCode::OK);
     assert_eq!(answer.headers()["content-type"], "application/json");
     assert_eq!(answer.headers().get("mcp-session-id"), None);
@@ -61,7 +61,7 @@ async fn a_plain_call_is_answered_with_plain_json_and_leaves_no_session() {
     );
 
     let headers = [("mcp-protocol-version", "2025-11-25")];
-    let answer = post(server(&[]), &headers, request("tools/list", json!({}))).await;
+    let answer = post(server(&[]), &headers, request("tools/list", &json!({}))).await;
     assert_eq!(answer.headers()["content-type"], "application/json");
     assert!(read(answer).await["result"]["tools"].is_array());
 }
@@ -75,12 +75,7 @@ async fn the_second_era_is_spoken_over_http() {
     ];
     let call = json!({ "name": "test_simple_text", "_meta": meta() });
     let server = server(&["conformance"]);
-    let answer = post(
-        server.clone(),
-        &headers,
-        request("tools/call", call.clone()),
-    )
-    .await;
+    let answer = post(server.clone(), &headers, request("tools/call", &call)).await;
     assert_eq!(answer.headers()["content-type"], "application/json");
     assert_eq!(read(answer).await["result"]["resultType"], "complete");
 
@@ -89,7 +84,7 @@ async fn the_second_era_is_spoken_over_http() {
         ("mcp-method", "tools/list"),
         ("mcp-name", "test_simple_text"),
     ];
-    let answer = post(server, &headers, request("tools/call", call)).await;
+    let answer = post(server, &headers, request("tools/call", &call)).await;
     assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
     assert_eq!(read(answer).await["error"]["code"], -32020);
 }
@@ -118,7 +113,7 @@ async fn a_bad_body_is_refused_with_its_code() {
 async fn a_body_over_the_limit_is_refused() {
     let answer = post(server(&[]), &[], vec![b' '; BODY_BYTES_MAX + 1]).await;
     assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
-    let mut whole = request("tools/list", json!({}));
+    let mut whole = request("tools/list", &json!({}));
     whole.resize(BODY_BYTES_MAX, b' ');
     let answer = post(server(&[]), &[], whole).await;
     assert_eq!(answer.status(), StatusCode::OK);
@@ -159,7 +154,7 @@ async fn a_named_host_and_origin_are_checked() {
             .header("origin", origin)
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream")
-            .body(Full::new(Bytes::from(request("tools/list", json!({})))))
+            .body(Full::new(Bytes::from(request("tools/list", &json!({})))))
             .unwrap();
         assert_eq!(
             service.handle(request).await.status(),
@@ -170,7 +165,7 @@ async fn a_named_host_and_origin_are_checked() {
 }
 
 fn call(name: &str, principal: Option<Principal>) -> Request<Full<Bytes>> {
-    let body = request("tools/call", json!({ "name": name, "_meta": meta() }));
+    let body = request("tools/call", &json!({ "name": name, "_meta": meta() }));
     let mut request = Request::post("/mcp")
         .header("host", "any.host")
         .header("content-type", "application/json")

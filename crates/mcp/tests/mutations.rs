@@ -74,6 +74,37 @@ async fn mutated_messages_do_no_harm_over_stdio() {
 }
 
 #[tokio::test]
+async fn mutated_messages_before_the_handshake_end_nothing() {
+    let (seed, n_cases) = (seed() ^ 1, cases() / 10);
+    let mut mutator = Mutator::new(seed);
+    let mut n_failures = 0;
+    for round in 0..n_cases.div_ceil(20) {
+        let mut client = Client::connect(server(&["conformance"]));
+        for _ in 0..20 {
+            let line = mutator.line();
+            let expected = expected(&line);
+            client.line(&line).await;
+            let id = match &expected {
+                Expected::Silence => continue,
+                Expected::Error(_, id) | Expected::Answer(id, _) => id,
+            };
+            // It may be too early for any answer but a refusal; it must be one to this message.
+            let answer = client.answer().await;
+            if answer.as_ref().map(|it| &it["id"]) != Some(id) {
+                n_failures += 1;
+                println!("round {round}: expected {expected:?}, got {answer:?}");
+            }
+        }
+        let list = json!({ "_meta": common::meta() });
+        let answer = client.request("tools/list", list).await;
+        assert!(answer["result"].is_object(), "round {round}: {answer}");
+        client.hang_up().await.1.unwrap();
+    }
+    println!("before the handshake: {n_cases} cases, {n_failures} failures, seed {seed}");
+    assert_eq!(n_failures, 0);
+}
+
+#[tokio::test]
 async fn mutated_messages_do_no_harm_over_http() {
     let (seed, n_cases) = (seed(), cases());
     let mut mutator = Mutator::new(seed);
