@@ -4,7 +4,8 @@
 //! They meet in two bounded queues, so that a client that does not read is not read from for long.
 //!
 //! The end of the input is the end of the service and never an error. Calls that are still running
-//! get a second to finish and are then cancelled; after two seconds nobody is waited for.
+//! get a second to finish and are then cancelled; after two seconds nobody is waited for but a client
+//! that is still reading.
 
 use crate::Server;
 use crate::gate::{Gate, Pending};
@@ -16,6 +17,7 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage, serve_server_with_ct};
 use rmcp::transport::Transport;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -34,8 +36,8 @@ const QUEUE: usize = 64;
 const FINISH: Duration = Duration::from_secs(1);
 /// How long cancelled calls may take to notice.
 const STOP: Duration = Duration::from_millis(700);
-/// How long the last answers may take to be written.
-const FLUSH: Duration = Duration::from_millis(200);
+/// How long a client that reads its last answers may stop reading.
+const FLUSH: Duration = Duration::from_millis(250);
 
 /// Serves the process's own standard streams; see [`serve`].
 ///
@@ -63,7 +65,8 @@ where
     let pending = Arc::new(Pending::default());
     let (outbox, outgoing) = mpsc::channel(QUEUE);
     let (inbox, incoming) = mpsc::channel(QUEUE);
-    let mut writer = tokio::spawn(write(output, outgoing, stop.clone()));
+    let written = Arc::new(AtomicU64::new(0));
+    let writer = tokio::spawn(write(output, outgoing, stop.clone(), written.clone()));
     let link = Link {
         incoming,
         outbox: outbox.clone(),
@@ -90,22 +93,34 @@ where
     // Closing the queue ends rmcp's loop; the token cancels calls and subscriptions that still run.
     drop(reader);
     stop.cancel();
-    finish(service, STOP).await;
-    let written = match timeout(FLUSH, &mut writer).await {
-        Ok(Ok(written)) => written,
-        Ok(Err(error)) => Err(io::Error::other(error)),
-        Err(_) => {
-            writer.abort();
-            Ok(())
-        }
-    };
-    result.and(written)
+    if patiently(service, STOP, &written).await.is_none() {
+        tracing::warn!("calls were still running when the service ended");
+    }
+    // Nobody reads: what is left unwritten is nobody's.
+    let flushed = patiently(writer, FLUSH, &written).await.unwrap_or(Ok(()));
+    result.and(flushed)
 }
 
-async fn finish(mut service: JoinHandle<()>, patience: Duration) {
-    if timeout(patience, &mut service).await.is_err() {
-        tracing::warn!("calls were still running when the input had ended");
-        service.abort();
+/// Waits for a task as long as the client goes on reading; `None` when it was given up.
+async fn patiently<T>(
+    mut task: JoinHandle<T>,
+    patience: Duration,
+    written: &AtomicU64,
+) -> Option<T> {
+    loop {
+        let before = written.load(Ordering::Relaxed);
+        match timeout(patience, &mut task).await {
+            Ok(Ok(value)) => return Some(value),
+            Ok(Err(error)) => {
+                tracing::error!(%error, "a task failed");
+                return None;
+            }
+            Err(_) if written.load(Ordering::Relaxed) == before => {
+                task.abort();
+                return None;
+            }
+            Err(_) => {}
+        }
     }
 }
 
@@ -235,13 +250,14 @@ async fn write<W: AsyncWrite + Unpin>(
     mut output: W,
     mut outgoing: mpsc::Receiver<Vec<u8>>,
     stop: CancellationToken,
+    written: Arc<AtomicU64>,
 ) -> io::Result<()> {
     let result: io::Result<()> = async {
         while let Some(line) = outgoing.recv().await {
-            output.write_all(&line).await?;
+            write_counted(&mut output, &line, &written).await?;
             // Flushed when nothing waits, so that a burst of answers is one write to the pipe.
             while let Ok(line) = outgoing.try_recv() {
-                output.write_all(&line).await?;
+                write_counted(&mut output, &line, &written).await?;
             }
             output.flush().await?;
         }
@@ -255,4 +271,20 @@ async fn write<W: AsyncWrite + Unpin>(
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }
+}
+
+async fn write_counted<W: AsyncWrite + Unpin>(
+    output: &mut W,
+    mut line: &[u8],
+    written: &AtomicU64,
+) -> io::Result<()> {
+    while !line.is_empty() {
+        let n = output.write(line).await?;
+        if n == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        written.fetch_add(n as u64, Ordering::Relaxed);
+        line = line.get(n..).unwrap_or_default();
+    }
+    Ok(())
 }

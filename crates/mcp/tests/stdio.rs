@@ -390,6 +390,53 @@ async fn pending_answers_are_written_before_the_end() {
 }
 
 #[tokio::test]
+async fn a_narrow_pipe_loses_no_answer_at_the_end_of_the_input() {
+    let (mut ours, theirs) = tokio::io::duplex(64 * 1024);
+    let (output, slow) = tokio::io::duplex(4 * 1024);
+    let service = tokio::spawn(stdio::serve(
+        server(&["conformance"]),
+        theirs,
+        output,
+        Default::default(),
+    ));
+    for id in 0..300 {
+        let params = json!({ "_meta": meta() });
+        let list = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list", "params": params });
+        let line = format!("{list}\n");
+        tokio::io::AsyncWriteExt::write_all(&mut ours, line.as_bytes())
+            .await
+            .unwrap();
+    }
+    drop(ours);
+    // The input has ended long before these are read: an answer alone fills the pipe twice.
+    let mut lines =
+        tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::with_capacity(4096, slow));
+    let mut n_answers = 0;
+    while let Some(line) = lines.next_line().await.unwrap() {
+        let answer: Value = serde_json::from_str(&line).unwrap();
+        assert!(answer["result"].is_object(), "{answer}");
+        n_answers += 1;
+    }
+    assert_eq!(n_answers, 300);
+    service.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_left_within_two_seconds() {
+    let mut client = ready().await;
+    for id in 0..40 {
+        let list = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" });
+        client.send(&list).await;
+    }
+    client.shutdown.cancel();
+    let start = Instant::now();
+    let ended = tokio::time::timeout(Duration::from_secs(3), &mut client.service).await;
+    ended.expect("an end in time").unwrap().unwrap();
+    let took = start.elapsed();
+    assert!(took < Duration::from_millis(2_100), "{took:?}");
+}
+
+#[tokio::test]
 async fn a_call_that_never_ends_is_left_within_two_seconds() {
     let mut client = ready().await;
     let params = json!({ "name": "test_elicitation", "arguments": { "message": "?" } });
