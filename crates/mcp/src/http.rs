@@ -56,7 +56,8 @@ pub fn service(server: Server, options: Options) -> Service {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(options.sessions || server.is_conformance())
         .with_json_response(true)
-        .with_max_request_body_bytes(BODY_BYTES_MAX)
+        // Ours is the limit: the body that rmcp gets is one that we wrote.
+        .with_max_request_body_bytes(usize::MAX)
         .with_allowed_hosts(options.allowed_hosts)
         .with_allowed_origins(options.allowed_origins)
         .with_cancellation_token(options.stop);

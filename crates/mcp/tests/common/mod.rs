@@ -142,3 +142,18 @@ impl Client {
         (rest, ended.expect("the service ends in time").unwrap())
     }
 }
+
+/// How many calls of `test_wait` wait.
+pub(crate) async fn waiting(client: &mut Client) -> String {
+    let answer = client.call("test_waiting").await;
+    let text = &answer["result"]["content"][0]["text"];
+    text.as_str().expect("a number").to_owned()
+}
+
+pub(crate) async fn wait(client: &mut Client) {
+    let params = json!({ "name": "test_wait" });
+    client
+        .send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }))
+        .await;
+    while waiting(client).await != "1" {}
+}
