@@ -1,0 +1,236 @@
+//! One tool call, from the protocol to the board and back.
+//!
+//! The board blocks, so the work runs on a thread that may wait. Beside it stands a task that passes
+//! progress on and tells the work when the client has lost interest. The work is always awaited: a
+//! slot is free again only when its work has really stopped.
+
+use kenning_core::{Error, McpForm};
+use kenning_engine::{Caller, Principal};
+use kenning_tools::Reply;
+use rmcp::model::{CallToolResult, ContentBlock, ProgressNotificationParam, ProgressToken};
+use rmcp::{ErrorData, Peer, RoleServer};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+
+/// How many calls work at once. More wait in line, so that a flood of calls is a queue and not a
+/// flood of threads.
+pub(crate) const CALLS_MAX: usize = 64;
+
+/// How many steps of progress may wait for a slow client. More are dropped: only the newest matters.
+const PROGRESS_WAITING_MAX: usize = 64;
+
+/// How far a call is: done, of how many, and a word about it.
+pub(crate) type Step = (f64, Option<f64>, String);
+
+/// Who calls, and how they are told about it.
+pub(crate) struct Request {
+    pub(crate) principal: Principal,
+    pub(crate) cancelled: CancellationToken,
+    pub(crate) progress: Option<(ProgressToken, Peer<RoleServer>)>,
+}
+
+/// Runs the work and passes on what happens meanwhile. `None` when there is no such tool.
+pub(crate) async fn run(
+    slots: &Arc<Semaphore>,
+    request: Request,
+    work: impl FnOnce(&Caller) -> Option<Reply> + Send + 'static,
+) -> Result<Option<CallToolResult>, ErrorData> {
+    let Request {
+        principal,
+        cancelled,
+        progress,
+    } = request;
+    let (steps, waiting) = mpsc::channel(PROGRESS_WAITING_MAX);
+    let mut caller = Caller::new(principal);
+    if progress.is_some() {
+        caller.progress = Some(Arc::new(move |done, total, word: &str| {
+            // A full queue means that the client is slower than the work. It will hear a later step.
+            if steps.try_send((done, total, word.to_owned())).is_err() {
+                tracing::trace!("a step of progress was dropped");
+            }
+        }));
+    }
+    // The semaphore is never closed; were it, the call would run without a slot.
+    let slot = tokio::select! {
+        slot = slots.clone().acquire_owned() => slot.ok(),
+        () = cancelled.cancelled() => {
+            return Err(ErrorData::internal_error("the call was cancelled", None));
+        }
+    };
+    let flag = caller.cancelled.clone();
+    let mut task = tokio::task::spawn_blocking(move || {
+        let reply = work(&caller);
+        drop((caller, slot));
+        reply
+    });
+    let done = CancellationToken::new();
+    let work = async {
+        let outcome = tokio::select! {
+            outcome = &mut task => outcome,
+            () = cancelled.cancelled() => {
+                flag.store(true, Ordering::Relaxed);
+                task.await
+            }
+        };
+        done.cancel();
+        outcome
+    };
+    let (outcome, ()) = tokio::join!(work, announce(progress, waiting, &done));
+    match outcome {
+        Ok(None) => Ok(None),
+        Ok(Some(reply)) => answer(reply).map(Some),
+        Err(error) => {
+            let id = incident();
+            tracing::error!(%id, %error, "a tool panicked");
+            Err(ErrorData::internal_error(
+                format!("internal error {id}"),
+                None,
+            ))
+        }
+    }
+}
+
+/// A reply as a result, or as a JSON-RPC error where the table of codes says so.
+fn answer(reply: Reply) -> Result<CallToolResult, ErrorData> {
+    if let Some(error) = &reply.error
+        && let McpForm::JsonRpc(code) = error.code.row().mcp
+    {
+        return Err(internal(code, error));
+    }
+    let content = vec![ContentBlock::text(reply.text)];
+    let mut result = match reply.error {
+        Some(_) => CallToolResult::error(content),
+        None => CallToolResult::success(content),
+    };
+    result.structured_content = reply.structured;
+    Ok(result)
+}
+
+fn internal(code: i32, error: &Error) -> ErrorData {
+    let id = incident();
+    tracing::error!(%id, %error, source = error.source.as_deref().map(ToString::to_string), "a tool failed");
+    let message = format!("internal error {id}: {}", error.message);
+    ErrorData::new(rmcp::model::ErrorCode(code), message, None)
+}
+
+/// An id to find in the log. It differs from those of other runs, and needs no clock.
+fn incident() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("{:016x}", RandomState::new().hash_one(count))
+}
+
+/// Sends progress to the client until the work is done, in the order in which it was made, and all
+/// of it before the answer.
+async fn announce(
+    progress: Option<(ProgressToken, Peer<RoleServer>)>,
+    mut waiting: mpsc::Receiver<Step>,
+    done: &CancellationToken,
+) {
+    let Some((token, peer)) = progress else {
+        return;
+    };
+    loop {
+        let step = tokio::select! {
+            biased;
+            step = waiting.recv() => step,
+            () = done.cancelled() => waiting.try_recv().ok(),
+        };
+        let Some((done, total, word)) = step else {
+            return;
+        };
+        let mut param = ProgressNotificationParam::new(token.clone(), done);
+        param.total = total;
+        param.message = (!word.is_empty()).then_some(word);
+        // A client that went away needs no progress; its call is cancelled elsewhere.
+        if let Err(error) = peer.notify_progress(param).await {
+            tracing::debug!(%error, "progress was not sent");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kenning_core::Space;
+    use std::time::Duration;
+
+    fn request() -> Request {
+        Request {
+            principal: Principal::owner(Space::default()),
+            cancelled: CancellationToken::new(),
+            progress: None,
+        }
+    }
+
+    fn reply(error: Option<Error>) -> Option<Reply> {
+        Some(Reply {
+            text: "text".to_owned(),
+            structured: Some(serde_json::json!({ "a": 1 })),
+            error,
+        })
+    }
+
+    fn slots() -> Arc<Semaphore> {
+        Arc::new(Semaphore::new(1))
+    }
+
+    #[tokio::test]
+    async fn a_reply_keeps_its_text_its_structure_and_its_failure() {
+        let good = run(&slots(), request(), |_| reply(None))
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(good.is_error, Some(false));
+        assert_eq!(good.structured_content, Some(serde_json::json!({ "a": 1 })));
+        let bad = run(&slots(), request(), |_| reply(Some(Error::invalid("no")))).await;
+        assert_eq!(bad.unwrap().unwrap().is_error, Some(true));
+        let none = run(&slots(), request(), |_| None).await.unwrap();
+        assert!(none.is_none());
+    }
+
+    #[tokio::test]
+    async fn our_own_fault_is_a_protocol_error_with_an_id() {
+        let error = run(&slots(), request(), |_| reply(Some(Error::internal("odd"))))
+            .await
+            .unwrap_err();
+        assert_eq!(error.code.0, -32603);
+        assert!(error.message.starts_with("internal error "), "{error}");
+        assert!(error.message.ends_with(": odd"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_caught_and_frees_its_slot() {
+        let slots = slots();
+        for _ in 0..3 {
+            let error = run(&slots, request(), |_| panic!("on purpose"))
+                .await
+                .unwrap_err();
+            assert_eq!(error.code.0, -32603);
+            assert!(error.message.starts_with("internal error "), "{error}");
+        }
+        assert_eq!(slots.available_permits(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_cancelled_call_hears_of_it() {
+        let request = request();
+        let cancelled = request.cancelled.clone();
+        let slots = slots();
+        let call = run(&slots, request, |caller| {
+            loop {
+                if let Err(error) = caller.check() {
+                    return reply(Some(error));
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let stop = async { cancelled.cancel() };
+        let (result, ()) = tokio::join!(call, stop);
+        assert_eq!(result.unwrap().unwrap().is_error, Some(true));
+        assert_eq!(slots.available_permits(), 1);
+    }
+}

@@ -1,0 +1,143 @@
+//! MCP over Streamable HTTP: a tower service to be mounted at `/mcp`.
+//!
+//! Every request stands for itself. The handshake of the first era is answered but leaves no session
+//! behind, so that a restart or a second process loses nothing; a plain call is answered with plain
+//! JSON, and only a call that has progress to tell gets a stream. A client that closes its connection
+//! cancels its call.
+//!
+//! **`Host` and `Origin` are not checked here** unless [`Options`] names some: that is the duty of
+//! the one layer around the whole HTTP server, which knows its addresses. That layer also decides who
+//! calls and puts a [`kenning_engine::Principal`] into the extensions of the request.
+
+use crate::Server;
+use crate::message::{self, Message, Refusal};
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use rmcp::model::ErrorCode;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use std::convert::Infallible;
+use std::error::Error;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio_util::bytes::Bytes;
+use tokio_util::sync::CancellationToken;
+
+/// The largest body that is read.
+pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// An answer.
+pub type Answer = Response<BoxBody<Bytes, Infallible>>;
+
+/// What can be chosen.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Keeps a session for each client of the first era, so that the server can ask it something
+    /// back. Always on with the conformance fixtures, which do.
+    pub sessions: bool,
+    /// Hosts that may be asked for; empty means that an outer layer has looked.
+    pub allowed_hosts: Vec<String>,
+    /// Web pages that may ask, as `http://localhost:*`; empty means that an outer layer has looked.
+    pub allowed_origins: Vec<String>,
+    /// Ends every stream when it is cancelled.
+    pub stop: CancellationToken,
+}
+
+/// The service.
+#[derive(Clone)]
+pub struct Service {
+    inner: StreamableHttpService<Server, LocalSessionManager>,
+}
+
+/// The service over a server.
+pub fn service(server: Server, options: Options) -> Service {
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(options.sessions || server.is_conformance())
+        .with_json_response(true)
+        // Ours is the limit: the body that rmcp gets is one that we wrote.
+        .with_max_request_body_bytes(usize::MAX)
+        .with_allowed_hosts(options.allowed_hosts)
+        .with_allowed_origins(options.allowed_origins)
+        .with_cancellation_token(options.stop);
+    let sessions = Arc::new(LocalSessionManager::default());
+    Service {
+        inner: StreamableHttpService::new(move || Ok(server.clone()), sessions, config),
+    }
+}
+
+impl Service {
+    /// Answers one request.
+    pub async fn handle<B>(&self, request: Request<B>) -> Answer
+    where
+        B: BodyExt + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let (parts, body) = request.into_parts();
+        if parts.method != Method::POST {
+            let request = Request::from_parts(parts, Full::new(Bytes::new()));
+            return self.inner.handle(request).await;
+        }
+        let body = match Limited::new(body, BODY_BYTES_MAX).collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(error) if error.is::<LengthLimitError>() => {
+                let refusal = Refusal::invalid(None, "Invalid Request: the body exceeds 4 MiB");
+                return refuse(StatusCode::PAYLOAD_TOO_LARGE, &refusal);
+            }
+            Err(_) => {
+                let refusal = Refusal::new(None, ErrorCode::PARSE_ERROR, "Parse error: no body");
+                return refuse(StatusCode::BAD_REQUEST, &refusal);
+            }
+        };
+        match check(&body) {
+            Ok(body) => {
+                let request = Request::from_parts(parts, Full::new(Bytes::from(body)));
+                self.inner.handle(request).await
+            }
+            Err(refusal) => refuse(StatusCode::BAD_REQUEST, &refusal),
+        }
+    }
+}
+
+/// The body as we read it, so that rmcp reads the same: of two equal keys the last.
+fn check(body: &[u8]) -> Result<String, Refusal> {
+    let value = message::parse(body)?;
+    let body = value.to_string();
+    match message::read(value)? {
+        Message::Noise => Err(Refusal::invalid(None, "Invalid Request: not understood")),
+        Message::Request(..) | Message::OneWay(_) => Ok(body),
+    }
+}
+
+fn refuse(status: StatusCode, refusal: &Refusal) -> Answer {
+    let body = Full::new(Bytes::from(refusal.to_json().to_string()));
+    let mut response = Response::new(body.boxed());
+    *response.status_mut() = status;
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        header::HeaderValue::from_static("application/json"),
+    );
+    response
+}
+
+impl<B> tower::Service<Request<B>> for Service
+where
+    B: BodyExt + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    type Response = Answer;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Answer, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let service = self.clone();
+        Box::pin(async move { Ok(service.handle(request).await) })
+    }
+}

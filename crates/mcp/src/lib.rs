@@ -1,0 +1,27 @@
+//! The MCP door.
+//!
+//! A [`Server`] shows the board to MCP clients, over [`stdio`] and over Streamable [`http`], in both
+//! eras of the protocol: with the `initialize` handshake up to 2025-11-25, and without any since
+//! 2026-07-28. rmcp speaks the protocol; this crate reads every message before rmcp does, because
+//! rmcp drops what it cannot parse and ends when something arrives too early, where a client deserves
+//! an answer.
+//!
+//! The door knows no storage and no tool: it derives everything from the board.
+//!
+//! Its one invariant: every request is answered exactly once, unless it was cancelled, and nothing
+//! but messages leaves it.
+
+#![deny(missing_docs)]
+
+mod call;
+mod conformance;
+mod gate;
+mod lines;
+mod listing;
+mod message;
+mod server;
+
+pub mod http;
+pub mod stdio;
+
+pub use server::Server;

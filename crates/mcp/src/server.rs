@@ -1,0 +1,287 @@
+//! The server as a client sees it.
+
+use crate::call;
+use crate::conformance::Fixtures;
+use crate::listing;
+use kenning_engine::Principal;
+use kenning_tools::Board;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
+    CompleteResult, ConstString, CustomRequest, CustomResult, ErrorCode, GetPromptRequestMethod,
+    GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsRequestMethod,
+    ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
+    ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ReadResourceRequestMethod, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, SetLevelRequestMethod, SubscribeRequestMethod,
+    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestMethod,
+    UnsubscribeRequestParams,
+};
+use rmcp::service::{RequestContext, SubscriptionContext};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::Value;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+#[expect(deprecated, reason = "clients of the first era set the log level")]
+use rmcp::model::SetLevelRequestParams;
+
+const INSTRUCTIONS: &str = include_str!("instructions.md");
+
+/// The methods that need no capability but `tools`.
+const METHODS: &[&str] = &["server/discover", "tools/list", "tools/call"];
+/// The methods of the handshake's era.
+const METHODS_LEGACY: &[&str] = &["initialize", "ping"];
+
+/// The board, shown to MCP clients. Cheap to clone.
+#[derive(Clone)]
+pub struct Server {
+    board: Board,
+    principal: Principal,
+    tools: Arc<[Tool]>,
+    page_size: usize,
+    slots: Arc<Semaphore>,
+    fixtures: Option<Arc<Fixtures>>,
+}
+
+impl Server {
+    /// A server over a board.
+    ///
+    /// The principal is who calls when the door does not know better: on stdio always, over HTTP when
+    /// no layer has put a [`Principal`] into the extensions of the request.
+    pub fn new(board: Board, principal: Principal) -> Self {
+        let fixtures = board
+            .selection()
+            .names_hidden("conformance")
+            .then(|| Arc::new(Fixtures::default()));
+        let mut tools: Vec<Tool> = board.listed().iter().map(|it| listing::tool(*it)).collect();
+        if let Some(fixtures) = &fixtures {
+            tools.extend(fixtures.tools());
+        }
+        Self {
+            board,
+            principal,
+            tools: tools.into(),
+            page_size: listing::PAGE_SIZE,
+            slots: Arc::new(Semaphore::new(call::CALLS_MAX)),
+            fixtures,
+        }
+    }
+
+    /// The same server with another number of tools a page.
+    #[must_use]
+    pub fn with_page_size(mut self, page_size: usize) -> Self {
+        self.page_size = page_size.max(1);
+        self
+    }
+
+    /// Whether the fixtures of the conformance suite are on.
+    pub(crate) fn is_conformance(&self) -> bool {
+        self.fixtures.is_some()
+    }
+
+    /// The fixtures; without them a method of theirs does not exist.
+    fn fixtures<M: ConstString>(&self) -> Result<&Fixtures, ErrorData> {
+        self.fixtures
+            .as_deref()
+            .ok_or_else(ErrorData::method_not_found::<M>)
+    }
+
+    fn principal(&self, context: &RequestContext<RoleServer>) -> Principal {
+        context
+            .extensions
+            .get::<http::request::Parts>()
+            .and_then(|parts| parts.extensions.get::<Principal>())
+            .unwrap_or(&self.principal)
+            .clone()
+    }
+
+    /// Whether a method exists, given the era that the request speaks.
+    fn answers(&self, method: &str, modern: bool) -> bool {
+        METHODS.contains(&method)
+            || (!modern && METHODS_LEGACY.contains(&method))
+            || (self.is_conformance() && Fixtures::answers(method, modern))
+    }
+}
+
+pub(crate) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+    context
+        .protocol_version()
+        .is_some_and(|it| it.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+}
+
+#[expect(
+    deprecated,
+    reason = "clients of the first era still subscribe and set the log level"
+)]
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = match &self.fixtures {
+            Some(_) => Fixtures::capabilities(),
+            None => ServerCapabilities::builder().enable_tools().build(),
+        };
+        let mut implementation = Implementation::new("kenning", env!("CARGO_PKG_VERSION"));
+        implementation.title = Some("Kenning".to_owned());
+        let mut info = ServerConfig::new(capabilities).with_instructions(INSTRUCTIONS.trim_end());
+        info.server_info = implementation;
+        // What a client of an unknown version is offered: the newest that has a handshake.
+        info.protocol_version = ProtocolVersion::V_2025_11_25;
+        info
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        listing::page(&self.tools, request, self.page_size)
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.tools.iter().find(|tool| tool.name == name).cloned()
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if let Some(fixtures) = &self.fixtures
+            && Fixtures::has_tool(&request.name)
+        {
+            return fixtures.call(request, context).await;
+        }
+        let call = call::Request {
+            principal: self.principal(&context),
+            cancelled: context.ct.clone(),
+            progress: context
+                .meta
+                .get_progress_token()
+                .map(|token| (token, context.peer.clone())),
+        };
+        let board = self.board.clone();
+        let fixtures = self.fixtures.clone();
+        let name = request.name.clone();
+        let arguments = Value::Object(request.arguments.unwrap_or_default());
+        let result = call::run(&self.slots, call, move |caller| {
+            let fixture = fixtures.and_then(|it| it.work(&name, caller));
+            fixture.or_else(|| board.call(&name, arguments, caller))
+        })
+        .await?;
+        result.map(CallToolResponse::Complete).ok_or_else(|| {
+            ErrorData::invalid_params(format!("Unknown tool: {}", request.name), None)
+        })
+    }
+
+    /// rmcp brings here what it does not know, and what it knows with parameters it cannot read.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = request.method;
+        if self.answers(&method, is_modern(&context)) {
+            let message = format!("Invalid params: {method}");
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        let message = format!("Method not found: {method}");
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(self.fixtures::<ListPromptsRequestMethod>()?.list_prompts())
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        self.fixtures::<GetPromptRequestMethod>()?
+            .get_prompt(&request)
+    }
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(self
+            .fixtures::<ListResourcesRequestMethod>()?
+            .list_resources())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(self
+            .fixtures::<ListResourceTemplatesRequestMethod>()?
+            .list_resource_templates())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        self.fixtures::<ReadResourceRequestMethod>()?
+            .read_resource(&request.uri)
+    }
+
+    async fn complete(
+        &self,
+        _request: CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        self.fixtures::<CompleteRequestMethod>()?;
+        Ok(CompleteResult::default())
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        if is_modern(&context) {
+            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
+        }
+        self.fixtures::<SetLevelRequestMethod>()?
+            .set_level(request.level);
+        Ok(())
+    }
+
+    async fn subscribe(
+        &self,
+        _request: SubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.fixtures::<SubscribeRequestMethod>().map(|_| ())
+    }
+
+    async fn unsubscribe(
+        &self,
+        _request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.fixtures::<UnsubscribeRequestMethod>().map(|_| ())
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        self.fixtures.as_ref().map(|_| requested.clone())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        match &self.fixtures {
+            Some(fixtures) => fixtures.listen(context).await,
+            None => Ok(()),
+        }
+    }
+}
