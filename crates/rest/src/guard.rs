@@ -32,20 +32,27 @@ pub struct Hosts {
 impl Hosts {
     /// Whether `authority` (`name`, `name:port`, `[::1]:port`) is one of ours.
     pub fn allows(&self, authority: &str) -> bool {
-        let Some(name) = host_of(authority) else { return false };
+        let Some(name) = host_of(authority) else {
+            return false;
+        };
         if name.eq_ignore_ascii_case("localhost") {
             return true;
         }
         if self.extra.iter().any(|it| it.eq_ignore_ascii_case(name)) {
             return true;
         }
-        let bare = name.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(name);
+        let bare = name
+            .strip_prefix('[')
+            .and_then(|it| it.strip_suffix(']'))
+            .unwrap_or(name);
         bare.parse::<IpAddr>().is_ok_and(|it| it.is_loopback())
     }
 
     /// Whether `origin` (`http://name:port`) is one of ours.
     pub fn allows_origin(&self, origin: &str) -> bool {
-        let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        let rest = origin
+            .strip_prefix("http://")
+            .or_else(|| origin.strip_prefix("https://"));
         rest.is_some_and(|authority| self.allows(authority))
     }
 }
@@ -62,7 +69,8 @@ fn host_of(authority: &str) -> Option<&str> {
             None => (authority, ""),
         },
     };
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '[' | ']' | ':');
+    let plain =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '[' | ']' | ':');
     let port_ok = port.is_empty()
         || port.strip_prefix(':').is_some_and(|it| {
             it.bytes().all(|b| b.is_ascii_digit()) && it.parse::<u16>().is_ok_and(|it| it > 0)
@@ -91,7 +99,14 @@ impl Guard {
     ) -> Self {
         let rate = Rate::new(calls_per_minute);
         let owner_space = Space::default();
-        Self { engine, hosts, require_token, fixed_token, owner_space, rate }
+        Self {
+            engine,
+            hosts,
+            require_token,
+            fixed_token,
+            owner_space,
+            rate,
+        }
     }
 
     fn check_names(&self, uri: &Uri, headers: &HeaderMap) -> Result<()> {
@@ -110,7 +125,10 @@ impl Guard {
         };
         let host = one(header::HOST)?;
         // An absolute request line names the host a second time; both must be ours.
-        for name in [host, uri.authority().map(|it| it.as_str())].into_iter().flatten() {
+        for name in [host, uri.authority().map(|it| it.as_str())]
+            .into_iter()
+            .flatten()
+        {
             if !self.hosts.allows(name) {
                 return Err(refuse("host", name));
             }
@@ -137,7 +155,9 @@ impl Guard {
                 .hint("send `Authorization: Bearer TOKEN`; `kenning token create` makes one"));
         };
         let bearer = value.to_str().ok().and_then(|it| it.split_once(' '));
-        let token = bearer.filter(|it| it.0.eq_ignore_ascii_case("bearer")).map(|it| it.1.trim());
+        let token = bearer
+            .filter(|it| it.0.eq_ignore_ascii_case("bearer"))
+            .map(|it| it.1.trim());
         let token = token.ok_or_else(|| {
             Error::unauthenticated("the header `authorization` is not `Bearer TOKEN`")
         })?;
@@ -146,7 +166,14 @@ impl Guard {
         {
             let scopes = Scope::ALL.to_vec();
             let space = self.owner_space.clone();
-            return Ok((Principal { name: "token".to_owned(), space, scopes }, local));
+            return Ok((
+                Principal {
+                    name: "token".to_owned(),
+                    space,
+                    scopes,
+                },
+                local,
+            ));
         }
         let (engine, token) = (self.engine.clone(), token.to_owned());
         let found = tokio::task::spawn_blocking(move || engine.authenticate(&token)).await;
@@ -158,13 +185,20 @@ impl Guard {
 /// Compares the hashes, so that the time taken tells nothing about the texts.
 fn same(a: &str, b: &str) -> bool {
     let hash = |text: &str| kenning_core::Hash::of(text.as_bytes()).0;
-    let differing = hash(a).iter().zip(hash(b)).fold(0, |sum, (x, y)| sum | (x ^ y));
+    let differing = hash(a)
+        .iter()
+        .zip(hash(b))
+        .fold(0, |sum, (x, y)| sum | (x ^ y));
     differing == 0
 }
 
 /// A caller's value in a message: short, one line.
 fn shown(value: &str) -> String {
-    value.chars().take(100).map(|c| if c.is_control() { '?' } else { c }).collect()
+    value
+        .chars()
+        .take(100)
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
 }
 
 /// The layer itself.
@@ -190,12 +224,21 @@ async fn admit(guard: &Guard, request: &mut Request) -> Result<()> {
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|it| it > BODY_BYTES_MAX as u64) {
-        return Err(Error::too_large(format!("the request body is over {BODY_BYTES_MAX} bytes")));
+        return Err(Error::too_large(format!(
+            "the request body is over {BODY_BYTES_MAX} bytes"
+        )));
     }
     // Absent only in tests that call the router without a connection: then nobody is trusted.
-    let peer = request.extensions().get::<Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |it| it.0.ip());
+    let peer = request
+        .extensions()
+        .get::<Peer>()
+        .map_or(IpAddr::from([0, 0, 0, 0]), |it| it.0.ip());
     let (principal, free) = guard.principal(peer, request.headers()).await?;
-    if !free && !guard.rate.take(&format!("{peer} {}", principal.name), Instant::now()) {
+    if !free
+        && !guard
+            .rate
+            .take(&format!("{peer} {}", principal.name), Instant::now())
+    {
         return Err(Error::limited("the rate limit was reached").hint("wait, then call again"));
     }
     request.extensions_mut().insert(principal);

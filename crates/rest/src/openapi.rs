@@ -8,7 +8,10 @@ use serde_json::{Map, Value, json};
 pub fn document(tools: &[&'static dyn AnyTool]) -> Value {
     let mut paths = Map::new();
     for tool in tools {
-        paths.insert(format!("/tools/{}", tool.name()), json!({ "post": operation(*tool) }));
+        paths.insert(
+            format!("/tools/{}", tool.name()),
+            json!({ "post": operation(*tool) }),
+        );
     }
     let get = |summary: &str, kind: &str| {
         let content = json!({ (kind): { "schema": {} } });
@@ -17,9 +20,18 @@ pub fn document(tools: &[&'static dyn AnyTool]) -> Value {
         json!({ "get": { "summary": summary, "responses": { "200": ok, "default": error } } })
     };
     paths.insert("/tools".to_owned(), get("The tools", "application/json"));
-    paths.insert("/healthz".to_owned(), get("Whether all is well", "application/json"));
-    paths.insert("/metrics".to_owned(), get("Counters for Prometheus", "text/plain"));
-    paths.insert("/events".to_owned(), get("The log as it grows", "text/event-stream"));
+    paths.insert(
+        "/healthz".to_owned(),
+        get("Whether all is well", "application/json"),
+    );
+    paths.insert(
+        "/metrics".to_owned(),
+        get("Counters for Prometheus", "text/plain"),
+    );
+    paths.insert(
+        "/events".to_owned(),
+        get("The log as it grows", "text/event-stream"),
+    );
     let codes: Vec<&str> = CODES.iter().map(|row| row.name).collect();
     let error = json!({
         "type": "object",

@@ -20,7 +20,10 @@ struct Bucket {
 
 impl Rate {
     pub(crate) fn new(per_minute: u32) -> Self {
-        Self { per_minute: f64::from(per_minute), buckets: Mutex::default() }
+        Self {
+            per_minute: f64::from(per_minute),
+            buckets: Mutex::default(),
+        }
     }
 
     /// Takes one call. False when there is none left.
@@ -36,7 +39,10 @@ impl Rate {
                 return false;
             }
         }
-        let full = Bucket { left: self.per_minute, at: now };
+        let full = Bucket {
+            left: self.per_minute,
+            at: now,
+        };
         let bucket = buckets.entry(caller.to_owned()).or_insert(full);
         let passed = now.duration_since(bucket.at).as_secs_f64();
         bucket.left = (bucket.left + passed * self.per_minute / 60.0).min(self.per_minute);

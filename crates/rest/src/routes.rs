@@ -29,7 +29,10 @@ pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
         .merge(extra)
         .fallback(nothing)
         .method_not_allowed_fallback(wrong_method)
-        .layer(axum::middleware::from_fn_with_state(Arc::new(guard), guard::layer))
+        .layer(axum::middleware::from_fn_with_state(
+            Arc::new(guard),
+            guard::layer,
+        ))
 }
 
 async fn front() -> &'static str {
@@ -55,7 +58,10 @@ async fn wrong_method(method: Method) -> Response<Body> {
     response
 }
 
-async fn health(State(board): State<Board>, Extension(who): Extension<Principal>) -> Response<Body> {
+async fn health(
+    State(board): State<Board>,
+    Extension(who): Extension<Principal>,
+) -> Response<Body> {
     let state = tokio::task::spawn_blocking(move || board.engine().roots(&Caller::new(who))).await;
     match state {
         Ok(Ok(roots)) => answer::json(
@@ -100,16 +106,28 @@ async fn call_safe(
     Path(name): Path<String>,
     axum::extract::Query(query): axum::extract::Query<Vec<(String, String)>>,
 ) -> Response<Body> {
-    if board.find(&name).is_some_and(|tool| tool.effect() != Effect::Read) {
+    if board
+        .find(&name)
+        .is_some_and(|tool| tool.effect() != Effect::Read)
+    {
         return wrong_method(Method::GET).await;
     }
-    let schema = board.find(&name).map(|tool| tool.input_schema()).unwrap_or_default();
+    let schema = board
+        .find(&name)
+        .map(|tool| tool.input_schema())
+        .unwrap_or_default();
     let arguments = query
         .into_iter()
         .map(|(field, text)| {
             // A query knows only text; where the schema wants something else, read it as JSON.
-            let wants_text = schema["properties"][&field]["type"].to_string().contains("string");
-            let value = if wants_text { None } else { serde_json::from_str(&text).ok() };
+            let wants_text = schema["properties"][&field]["type"]
+                .to_string()
+                .contains("string");
+            let value = if wants_text {
+                None
+            } else {
+                serde_json::from_str(&text).ok()
+            };
             (field, value.unwrap_or(Value::String(text)))
         })
         .collect();
@@ -131,8 +149,16 @@ async fn call(
 
 /// Reads the body. A form that a web page could send without asking is not JSON and is refused.
 async fn arguments(headers: &HeaderMap, body: Body) -> Result<Value, Error> {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let kind = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|it| it.to_str().ok())
+        .unwrap_or_default();
+    let kind = kind
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
     let bytes = body.collect().await.map_err(|cause| {
         let cause = cause.into_inner();
         if cause.downcast_ref::<LengthLimitError>().is_some() {
@@ -172,8 +198,11 @@ async fn run(board: Board, who: Principal, name: String, arguments: Value) -> Re
     match done {
         Ok(Some(reply)) => answer::reply(&reply),
         Ok(None) => answer::error(
-            &Error::new(kenning_core::Code::NotFound, format!("Unknown tool: {name}"))
-                .hint("GET /tools lists them"),
+            &Error::new(
+                kenning_core::Code::NotFound,
+                format!("Unknown tool: {name}"),
+            )
+            .hint("GET /tools lists them"),
         ),
         Err(cause) => answer::error(&kenning_tools::hide_internal(
             &Error::internal("a call").because(cause),

@@ -63,7 +63,9 @@ pub async fn serve(listener: TcpListener, router: Router, stop: impl Future<Outp
             router.clone().oneshot(request)
         });
         let mut builder = hyper::server::conn::http1::Builder::new();
-        builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME_MAX);
+        builder
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIME_MAX);
         let connection = builder.serve_connection(TokioIo::new(stream), service);
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
@@ -74,7 +76,10 @@ pub async fn serve(listener: TcpListener, router: Router, stop: impl Future<Outp
         });
     }
     drop(listener);
-    if tokio::time::timeout(STOP_TIME_MAX, graceful.shutdown()).await.is_err() {
+    if tokio::time::timeout(STOP_TIME_MAX, graceful.shutdown())
+        .await
+        .is_err()
+    {
         tracing::info!("some connections were still open and are closed");
     }
 }

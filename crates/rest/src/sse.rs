@@ -44,11 +44,15 @@ async fn follow(
     headers: &HeaderMap,
 ) -> Result<Response<Body>> {
     who.require(Scope::Read)?;
-    let permit = FOLLOWERS.try_acquire().map_err(|_| {
-        Error::limited(format!("{FOLLOWERS_MAX} followers are connected already"))
-    })?;
+    let permit = FOLLOWERS
+        .try_acquire()
+        .map_err(|_| Error::limited(format!("{FOLLOWERS_MAX} followers are connected already")))?;
     let header = headers.get("last-event-id").and_then(|it| it.to_str().ok());
-    let asked = query.iter().find(|(name, _)| name == "after").map(|it| it.1.as_str()).or(header);
+    let asked = query
+        .iter()
+        .find(|(name, _)| name == "after")
+        .map(|it| it.1.as_str())
+        .or(header);
     let start = match asked {
         Some(text) => text.trim().parse().map_err(|_| {
             Error::invalid(format!("`after`: `{text}` is not a place in the log"))
@@ -56,7 +60,9 @@ async fn follow(
         })?,
         None => {
             let (board, who) = (board.clone(), who.clone());
-            read(move || board.engine().roots(&Caller::new(who))).await?.seq
+            read(move || board.engine().roots(&Caller::new(who)))
+                .await?
+                .seq
         }
     };
     let board = Arc::new(board);

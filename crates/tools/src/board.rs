@@ -24,7 +24,12 @@ impl Board {
     pub fn new(engine: Arc<Engine>, selection: Selection) -> Result<Self> {
         let listed = selection.listed()?.into();
         let (selection, metrics) = (Arc::new(selection), Arc::default());
-        Ok(Self { engine, listed, selection, metrics })
+        Ok(Self {
+            engine,
+            listed,
+            selection,
+            metrics,
+        })
     }
 
     /// The tools, in the order of the table.
@@ -62,18 +67,23 @@ impl Board {
         let reply = match self.permit(tool, caller) {
             Err(error) => envelope::wrap(tool.toolset(), Err(error)),
             Ok(()) => {
-                let call = Call { engine: &self.engine, caller };
+                let call = Call {
+                    engine: &self.engine,
+                    caller,
+                };
                 let done = catch_unwind(AssertUnwindSafe(|| tool.call(&call, arguments)));
                 done.unwrap_or_else(|panic| {
                     let text = panic.downcast_ref::<String>().cloned();
                     let text = text.or_else(|| panic.downcast_ref::<&str>().map(|it| (*it).into()));
-                    let error = Error::internal("a tool panicked").because(text.unwrap_or_default());
+                    let error =
+                        Error::internal("a tool panicked").because(text.unwrap_or_default());
                     envelope::wrap(tool.toolset(), Err(error))
                 })
             }
         };
         let reply = with_log_id(tool, reply);
-        self.metrics.record(tool.name(), began.elapsed(), reply.is_error());
+        self.metrics
+            .record(tool.name(), began.elapsed(), reply.is_error());
         Some(reply)
     }
 
@@ -101,7 +111,11 @@ fn with_log_id(tool: &dyn AnyTool, reply: Reply) -> Reply {
             envelope::wrap(tool.toolset(), Err(error))
         }
         Some(error) => {
-            let source = error.source.as_ref().map(ToString::to_string).unwrap_or_default();
+            let source = error
+                .source
+                .as_ref()
+                .map(ToString::to_string)
+                .unwrap_or_default();
             tracing::debug!("{}: {}: {error} [{source}]", tool.name(), error.code);
             reply
         }
@@ -112,8 +126,16 @@ fn with_log_id(tool: &dyn AnyTool, reply: Reply) -> Reply {
 /// Logs an internal error under a number and gives the error that a caller may see.
 pub fn hide_internal(error: &Error, during: &str) -> Error {
     static COUNT: AtomicU32 = AtomicU32::new(1);
-    let id = format!("{:x}-{:x}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    let source = error.source.as_ref().map(ToString::to_string).unwrap_or_default();
+    let id = format!(
+        "{:x}-{:x}",
+        std::process::id(),
+        COUNT.fetch_add(1, Ordering::Relaxed)
+    );
+    let source = error
+        .source
+        .as_ref()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     tracing::error!("internal error {id} during {during}: {error} [{source}]");
     Error::internal(format!("internal error {id}")).hint("the log has more under this number")
 }

@@ -27,7 +27,11 @@ impl Metrics {
 
     /// The text that Prometheus reads.
     pub fn to_text(&self) -> String {
-        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let counts = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         let mut out = String::new();
         let mut family = |name: &str, help: &str, value: &dyn Fn(&Count) -> String| {
             // Writing to a string cannot fail.
@@ -36,11 +40,17 @@ impl Metrics {
                 let _ = writeln!(out, "{name}{{tool=\"{tool}\"}} {}", value(count));
             }
         };
-        family("kenning_tool_calls_total", "Calls of a tool.", &|it| it.calls.to_string());
-        family("kenning_tool_errors_total", "Failed calls.", &|it| it.errors.to_string());
-        family("kenning_tool_seconds_total", "Time spent in calls.", &|it| {
-            format!("{:.6}", it.seconds)
+        family("kenning_tool_calls_total", "Calls of a tool.", &|it| {
+            it.calls.to_string()
         });
+        family("kenning_tool_errors_total", "Failed calls.", &|it| {
+            it.errors.to_string()
+        });
+        family(
+            "kenning_tool_seconds_total",
+            "Time spent in calls.",
+            &|it| format!("{:.6}", it.seconds),
+        );
         out
     }
 }

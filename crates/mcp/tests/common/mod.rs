@@ -5,12 +5,12 @@
 pub(crate) mod mutate;
 
 use kenning_core::Space;
-use kenning_engine::{Engine, Principal};
+use kenning_engine::Principal;
 use kenning_mcp::{Server, stdio};
-use kenning_tools::{Board, Selection};
+use kenning_testing::House;
+use kenning_tools::Selection;
 use serde_json::{Value, json};
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{
     AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
@@ -27,8 +27,9 @@ pub(crate) fn server(toolsets: &[&str]) -> Server {
         toolsets: toolsets.iter().map(|it| (*it).to_owned()).collect(),
         ..Selection::default()
     };
-    let board = Board::new(Arc::new(Engine::default()), selection).unwrap();
-    Server::new(board, Principal::owner(Space::default()))
+    // The directory is gone as soon as it is opened; these tests store nothing.
+    let house = House::select(selection);
+    Server::new(house.board, Principal::owner(Space::default()))
 }
 
 /// What a request of the second era says of itself.

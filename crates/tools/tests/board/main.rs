@@ -5,6 +5,5 @@
     reason = "these tests look at the files themselves"
 )]
 
-mod house;
 mod table;
 mod vault_notes;

@@ -1,6 +1,6 @@
 //! What holds for every tool.
 
-use crate::house::House;
+use kenning_testing::House;
 use kenning_tools::{Effect, Selection, TOOLS};
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! The vault tools as their contract has them.
 
-use crate::house::House;
 use kenning_core::{Code, Kind, Space};
 use kenning_store::{NodeFilter, TextQuery, When};
+use kenning_testing::House;
 use kenning_tools::Selection;
 use serde_json::json;
 
@@ -257,7 +257,7 @@ fn a_file_that_cannot_be_written_leaves_no_half_write() {
 #[test]
 fn without_a_vault_only_the_call_fails() {
     let root = tempfile::tempdir().unwrap();
-    let board = House::board(&root, None, Selection::default());
+    let board = kenning_testing::open(root.path(), None, Selection::default());
     let house = House { board, root };
     let text = read(&house, "a.md");
     assert!(
@@ -289,7 +289,7 @@ fn an_unfinished_write_is_carried_out_on_the_next_open() {
     };
     put(&board);
     drop(board);
-    let board = House::board(&root, Some(vault.clone()), Selection::default());
+    let board = kenning_testing::open(root.path(), Some(vault.clone()), Selection::default());
     assert_eq!(
         std::fs::read_to_string(vault.join("n.md")).unwrap(),
         "the content"
@@ -298,7 +298,7 @@ fn an_unfinished_write_is_carried_out_on_the_next_open() {
     put(&board);
     std::fs::write(vault.join("n.md"), "theirs").unwrap();
     drop(board);
-    let board = House::board(&root, Some(vault.clone()), Selection::default());
+    let board = kenning_testing::open(root.path(), Some(vault.clone()), Selection::default());
     assert_eq!(
         std::fs::read_to_string(vault.join("n.md")).unwrap(),
         "theirs"

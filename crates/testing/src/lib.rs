@@ -1,0 +1,84 @@
+//! For tests only: a whole house in a fresh directory, over a real store.
+//!
+//! No product crate depends on this one; `xtask tidy` sees to it.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "tests fail by panicking"
+)]
+
+use kenning_core::{FixedClock, SeededRandom, Space};
+use kenning_engine::{Caller, Engine, Options, Principal};
+use kenning_store::Store;
+use kenning_store_sqlite::Sqlite;
+use kenning_tools::{Board, Reply, Selection};
+use kenning_vault::Dir;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// When it is in every test.
+pub const NOW_MS: u64 = 1_800_000_000_000;
+
+/// A board, its vault (with one note, `People/Bill Baue.md`) and its data directory.
+pub struct House {
+    /// The board.
+    pub board: Board,
+    /// The directory that holds `vault` and `data`; gone when dropped.
+    pub root: tempfile::TempDir,
+}
+
+impl Default for House {
+    fn default() -> Self {
+        Self::select(Selection::default())
+    }
+}
+
+impl House {
+    /// With every tool.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With these tools.
+    pub fn select(selection: Selection) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let vault = root.path().join("vault");
+        Dir::create(&vault)
+            .unwrap()
+            .write("People/Bill Baue.md", b"# Bill Baue\n")
+            .unwrap();
+        Self {
+            board: open(root.path(), Some(vault), selection),
+            root,
+        }
+    }
+
+    /// Where the vault is.
+    pub fn vault(&self) -> PathBuf {
+        self.root.path().join("vault")
+    }
+
+    /// Calls a tool as the owner.
+    pub fn call(&self, name: &str, arguments: Value) -> Reply {
+        let caller = Caller::new(Principal::owner(Space::default()));
+        self.board
+            .call(name, arguments, &caller)
+            .expect("a listed tool")
+    }
+}
+
+/// Opens the data directory beneath `root`, as another process would.
+pub fn open(root: &Path, vault: Option<PathBuf>, selection: Selection) -> Board {
+    let data = Dir::create(&root.join("data")).unwrap();
+    let engine = Engine::open(Options {
+        store: Store::new(Sqlite::open(data.path()).unwrap()),
+        data,
+        vault,
+        clock: Arc::new(FixedClock::at(NOW_MS)),
+        random: Arc::new(SeededRandom::new(7)),
+        read_only: selection.read_only,
+    });
+    Board::new(Arc::new(engine.unwrap()), selection).unwrap()
+}
