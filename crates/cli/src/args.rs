@@ -1,0 +1,306 @@
+//! The command line as clap sees it, built from the tool table.
+
+use crate::settings::LISTEN_DEFAULT;
+use crate::{commands, env_vars, tool_args};
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, Command, value_parser};
+use kenning_tools::{TOOLS, Toolset};
+use std::path::PathBuf;
+
+/// The whole command line.
+pub fn command() -> Command {
+    let command = Command::new("kenning")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Memory, knowledge and tools for AI agents, in one program")
+        .after_help("`kenning mcp` is what an MCP client starts; `kenning setup` tells it how.")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .args(shared());
+    command
+        .subcommands(own())
+        .subcommands(Toolset::ALL.into_iter().filter_map(toolset))
+}
+
+fn global(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).help(help).global(true)
+}
+
+/// What every command takes.
+fn shared() -> Vec<Arg> {
+    let list = |name, help| global(name, help).value_delimiter(',').value_name("NAMES");
+    let path = |name, help| {
+        global(name, help)
+            .value_name("DIR")
+            .value_parser(value_parser!(PathBuf))
+    };
+    let flag = |name, help| global(name, help).action(ArgAction::SetTrue);
+    let heading = "Shared options";
+    [
+        path("data", "Data directory").env(env_vars::DATA),
+        path("vault", "Vault of Markdown notes").env(env_vars::VAULT_PATH),
+        global("space", "Space to work in").env(env_vars::SPACE),
+        list(
+            "toolsets",
+            "Show these toolsets only: koi, kiwi, kg, omi, kami, all",
+        )
+        .env(env_vars::TOOLSETS),
+        list("tools", "Show these tools, in addition to --toolsets"),
+        list("exclude-tools", "Hide these tools"),
+        flag("read-only", "Change nothing"),
+        flag("json", "Answer in JSON"),
+        global("verbose", "Log more; twice for still more")
+            .short('v')
+            .action(ArgAction::Count),
+    ]
+    .map(|it| it.help_heading(heading))
+    .to_vec()
+}
+
+/// What is not a tool.
+fn own() -> Vec<Command> {
+    let file = |help: &'static str| {
+        Arg::new("file")
+            .value_name("FILE")
+            .help(help)
+            .required(true)
+    };
+    vec![
+        Command::new("mcp").about("Serve MCP on standard input and output"),
+        serve(),
+        Command::new("tools").about("List the tools"),
+        call(),
+        audit(),
+        Command::new("backup")
+            .about("Write a consistent copy of every space; `-` is standard output")
+            .arg(file("Where to")),
+        Command::new("restore")
+            .about("Put a backup into an empty data directory and verify it")
+            .arg(file("Which backup")),
+        Command::new("export")
+            .about("Write nodes and edges as JSON lines; `-` is standard output")
+            .arg(file("Where to").required(false).default_value("-")),
+        Command::new("import")
+            .about("Read what `export` wrote; `-` is standard input")
+            .arg(file("Where from").required(false).default_value("-")),
+        Command::new("doctor").about("Look for what is wrong with this installation"),
+        token(),
+        Command::new("setup")
+            .about("Show or write the configuration of an MCP client")
+            .arg(
+                Arg::new("client")
+                    .required(true)
+                    .value_parser(PossibleValuesParser::new(commands::SETUP_CLIENTS)),
+            )
+            .arg(
+                Arg::new("write")
+                    .long("write")
+                    .action(ArgAction::SetTrue)
+                    .help("Write it into the client's file instead of showing it"),
+            ),
+        Command::new("completions")
+            .about("Print completions for a shell")
+            .arg(
+                Arg::new("shell")
+                    .required(true)
+                    .value_parser(value_parser!(clap_complete::Shell)),
+            ),
+        Command::new("man").about("Print the manual page"),
+    ]
+}
+
+fn serve() -> Command {
+    Command::new("serve")
+        .about("Serve MCP, REST and the log over HTTP")
+        .arg(
+            Arg::new("listen")
+                .long("listen")
+                .value_name("ADDRESS:PORT")
+                .action(ArgAction::Append)
+                .default_value(LISTEN_DEFAULT)
+                .help("Where to listen; may be repeated; port 0 is any free one"),
+        )
+        .arg(
+            Arg::new("token")
+                .long("token")
+                .value_name("TOKEN")
+                .env(env_vars::TOKEN)
+                .hide_env_values(true)
+                .help("Accept this token, with every scope"),
+        )
+        .arg(
+            Arg::new("require-token")
+                .long("require-token")
+                .action(ArgAction::SetTrue)
+                .help("Ask callers on this machine for a token too"),
+        )
+        .arg(
+            Arg::new("allow-host")
+                .long("allow-host")
+                .value_name("NAME")
+                .action(ArgAction::Append)
+                .help("Answer to this host name too; may be repeated"),
+        )
+        .arg(
+            Arg::new("rate-limit")
+                .long("rate-limit")
+                .value_name("CALLS")
+                .value_parser(value_parser!(u32).range(1..))
+                .default_value("600")
+                .help("Calls a minute for one caller that is not on this machine"),
+        )
+}
+
+fn call() -> Command {
+    Command::new("call")
+        .about("Call any tool by its name; answers in JSON")
+        .arg(Arg::new("name").value_name("NAME").required(true))
+        // The shared flag of the same name takes no value; here the arguments are JSON.
+        .arg(
+            Arg::new("json")
+                .long("json")
+                .value_name("ARGUMENTS")
+                .action(ArgAction::Set)
+                .default_value("{}")
+                .help("The arguments, as a JSON object; `-` reads standard input"),
+        )
+        .arg(yes())
+}
+
+fn audit() -> Command {
+    Command::new("audit")
+        .about("Verify, sign, prove and export the log")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(
+            Command::new("verify")
+                .about("Re-derive the whole log and state from raw rows")
+                .arg(
+                    Arg::new("all-spaces")
+                        .long("all-spaces")
+                        .action(ArgAction::SetTrue)
+                        .help("Every space, not only the one of --space"),
+                ),
+        )
+        .subcommand(Command::new("checkpoint").about("Sign what the log is now"))
+        .subcommand(
+            Command::new("prove")
+                .about("Prove that an event is in the log, or that an old log is a prefix of it")
+                .arg(
+                    Arg::new("event")
+                        .long("event")
+                        .value_name("SEQ|ID")
+                        .help("Prove that this event is in the log"),
+                )
+                .arg(
+                    Arg::new("since")
+                        .long("since")
+                        .value_name("SIZE")
+                        .value_parser(value_parser!(u64))
+                        .conflicts_with("event")
+                        .help("Prove that the log of this size is a prefix of it"),
+                ),
+        )
+        .subcommand(
+            Command::new("export")
+                .about("Print events as JSON lines")
+                .arg(
+                    Arg::new("after")
+                        .long("after")
+                        .value_name("SEQ")
+                        .value_parser(value_parser!(u64))
+                        .default_value("0")
+                        .help("Only those after this place in the log"),
+                ),
+        )
+}
+
+fn token() -> Command {
+    Command::new("token")
+        .about("Make, list and revoke the tokens of the HTTP server")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(
+            Command::new("create")
+                .about("Make a token and print it; it cannot be shown again")
+                .arg(
+                    Arg::new("name")
+                        .long("name")
+                        .default_value("token")
+                        .help("A name for people and for the log"),
+                )
+                .arg(
+                    Arg::new("scopes")
+                        .long("scopes")
+                        .value_delimiter(',')
+                        .default_value("read,write")
+                        .help("What it may do: read, write, run, fetch, destroy, admin"),
+                )
+                .arg(
+                    Arg::new("expires")
+                        .long("expires")
+                        .value_name("TIME")
+                        .help("How long it is valid: 12h, 30d, 1y; for ever when absent"),
+                ),
+        )
+        .subcommand(Command::new("list").about("List tokens, without their secrets"))
+        .subcommand(
+            Command::new("revoke")
+                .about("Revoke a token")
+                .arg(Arg::new("id").value_name("ID").required(true)),
+        )
+}
+
+/// `kenning <toolset> <tool>`; nothing for a toolset without tools.
+fn toolset(toolset: Toolset) -> Option<Command> {
+    let tools: Vec<_> = TOOLS
+        .iter()
+        .filter(|tool| tool.toolset() == toolset)
+        .collect();
+    let first = tools.first()?;
+    let about = format!(
+        "Tools of the {} contract, for example `{}`",
+        toolset.as_str(),
+        first.name()
+    );
+    let command = Command::new(toolset.as_str())
+        .about(about)
+        .subcommand_required(true)
+        .arg_required_else_help(true);
+    Some(
+        command.subcommands(
+            tools
+                .into_iter()
+                .map(|tool| tool_args::command(*tool).arg(yes())),
+        ),
+    )
+}
+
+fn yes() -> Arg {
+    Arg::new("yes")
+        .long("yes")
+        .action(ArgAction::SetTrue)
+        .help("Do not ask before something is removed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_tool_is_a_subcommand() {
+        let command = command();
+        for tool in TOOLS {
+            let toolset = command.find_subcommand(tool.toolset().as_str()).unwrap();
+            assert!(
+                toolset.find_subcommand(tool.name()).is_some(),
+                "{}",
+                tool.name()
+            );
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Calling tools.
+
+use super::board;
+use crate::{Host, Settings, output, owner, tool_args};
+use clap::ArgMatches;
+use kenning_core::{Error, Result};
+use kenning_tools::{Effect, Reply};
+use serde_json::{Value, json};
+use std::io::{IsTerminal, Write};
+
+/// `kenning tools`
+pub(crate) fn list(settings: &Settings) -> Result<u8> {
+    let tools = settings.selection.listed()?;
+    if settings.json {
+        let rows: Vec<Value> = tools
+            .iter()
+            .map(|tool| {
+                json!({
+                    "name": tool.name(), "title": tool.title(), "toolset": tool.toolset().as_str(),
+                    "effect": tool.effect().as_str(), "description": tool.description(),
+                    "inputSchema": tool.input_schema(),
+                })
+            })
+            .collect();
+        output::print_json(&json!(rows));
+        return Ok(0);
+    }
+    let rows = tools.iter().map(|tool| {
+        let (toolset, effect) = (tool.toolset().as_str(), tool.effect().as_str());
+        format!(
+            "{toolset:<5} {:<28} {effect:<8} {}",
+            tool.name(),
+            tool.description()
+        )
+    });
+    output::print(&rows.collect::<Vec<_>>().join("\n"));
+    Ok(0)
+}
+
+/// `kenning call NAME --json '{...}'`
+pub(crate) fn by_name(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
+    let name: &String = matches
+        .get_one("name")
+        .ok_or_else(|| Error::invalid("no tool named"))?;
+    let text: &String = matches
+        .get_one("json")
+        .ok_or_else(|| Error::invalid("no arguments"))?;
+    let text = if text == "-" {
+        tool_args::read_stdin()?
+    } else {
+        text.clone()
+    };
+    let arguments = serde_json::from_str(&text).map_err(|cause| {
+        Error::invalid(format!("`--json`: not JSON: {cause}"))
+            .hint("give an object, for example `--json '{\"path\": \"a.md\"}'`")
+    })?;
+    call(
+        host,
+        settings,
+        name,
+        arguments,
+        matches.get_flag("yes"),
+        true,
+    )
+}
+
+/// `kenning <toolset> <tool> --flags`
+pub(crate) fn by_flags(
+    host: &dyn Host,
+    settings: &Settings,
+    toolset: &str,
+    matches: &ArgMatches,
+) -> Result<u8> {
+    let unknown = || Error::invalid(format!("no command `{toolset}`"));
+    let (name, matches) = matches.subcommand().ok_or_else(unknown)?;
+    let tool = kenning_tools::TOOLS
+        .iter()
+        .find(|tool| tool.name() == name)
+        .ok_or_else(unknown)?;
+    let arguments = tool_args::arguments(*tool, matches)?;
+    call(
+        host,
+        settings,
+        name,
+        arguments,
+        matches.get_flag("yes"),
+        settings.json,
+    )
+}
+
+fn call(
+    host: &dyn Host,
+    settings: &Settings,
+    name: &str,
+    arguments: Value,
+    yes: bool,
+    as_json: bool,
+) -> Result<u8> {
+    let board = board(host, settings)?;
+    if board
+        .find(name)
+        .is_some_and(|tool| tool.effect() == Effect::Destroy)
+        && !yes
+    {
+        confirm(name)?;
+    }
+    let reply = board
+        .call(name, arguments, &owner(settings))
+        .ok_or_else(|| {
+            Error::not_found("tool", name).hint("`kenning tools` lists those that are shown")
+        })?;
+    Ok(show(&reply, as_json))
+}
+
+/// An answer is data; an error that has an envelope of its contract is data too.
+fn show(reply: &Reply, as_json: bool) -> u8 {
+    match &reply.error {
+        None if as_json => output::print_json(&reply.to_json()),
+        None => output::print(&reply.text),
+        Some(error) => {
+            if let (true, Some(envelope)) = (as_json, &reply.structured) {
+                output::print_json(envelope);
+            }
+            return output::print_error(error, as_json);
+        }
+    }
+    0
+}
+
+fn confirm(name: &str) -> Result<()> {
+    let refused = || Error::denied(format!("`{name}` removes something")).hint("say `--yes`");
+    if !std::io::stdin().is_terminal() {
+        return Err(refused());
+    }
+    let mut err = std::io::stderr();
+    // Without a prompt the answer below is still asked for.
+    drop(write!(err, "`{name}` removes something. Go on? [y/N] ").and_then(|()| err.flush()));
+    let mut answer = String::new();
+    std::io::stdin()
+        .read_line(&mut answer)
+        .map_err(|_| refused())?;
+    if matches!(answer.trim(), "y" | "Y" | "yes") {
+        Ok(())
+    } else {
+        Err(refused())
+    }
+}

@@ -1,0 +1,68 @@
+//! One function a command.
+
+mod audit;
+mod call;
+mod doctor;
+mod setup;
+mod store;
+mod token;
+
+pub(crate) use setup::CLIENTS as SETUP_CLIENTS;
+
+use crate::settings::ServeOptions;
+use crate::{Host, Settings, args, output};
+use clap::ArgMatches;
+use kenning_core::Result;
+use kenning_tools::Board;
+
+/// Runs the command and gives its exit code.
+pub(crate) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
+    let Some((name, matches)) = matches.subcommand() else {
+        return Ok(2);
+    };
+    match name {
+        "mcp" => host.mcp(board(host, settings)?, settings).map(|()| 0),
+        "serve" => {
+            let options = ServeOptions::from_matches(matches)?;
+            host.serve(board(host, settings)?, settings, &options)
+                .map(|()| 0)
+        }
+        "tools" => call::list(settings),
+        "call" => call::by_name(host, settings, matches),
+        "audit" => audit::run(host, settings, matches),
+        "backup" => store::backup(host, settings, matches),
+        "restore" => store::restore(host, settings, matches),
+        "export" => store::export(host, settings, matches),
+        "import" => store::import(host, settings, matches),
+        "doctor" => doctor::run(host, settings),
+        "token" => token::run(host, settings, matches),
+        "setup" => setup::run(settings, matches),
+        "completions" => completions(matches),
+        "man" => man(),
+        toolset => call::by_flags(host, settings, toolset, matches),
+    }
+}
+
+fn board(host: &dyn Host, settings: &Settings) -> Result<Board> {
+    Board::new(host.open(settings)?, settings.selection.clone())
+}
+
+fn completions(matches: &ArgMatches) -> Result<u8> {
+    if let Some(&shell) = matches.get_one::<clap_complete::Shell>("shell") {
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut args::command(), "kenning", &mut script);
+        output::print(&String::from_utf8_lossy(&script));
+    }
+    Ok(0)
+}
+
+fn man() -> Result<u8> {
+    let mut page = Vec::new();
+    clap_mangen::Man::new(args::command())
+        .render(&mut page)
+        .map_err(|cause| {
+            kenning_core::Error::internal("the manual page could not be made").because(cause)
+        })?;
+    output::print(&String::from_utf8_lossy(&page));
+    Ok(0)
+}

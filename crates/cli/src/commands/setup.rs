@@ -1,0 +1,272 @@
+//! `kenning setup`: tells an MCP client how to start us.
+
+use crate::{Settings, output};
+use clap::ArgMatches;
+use kenning_core::{Code, Error, Result};
+use kenning_vault::Dir;
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+
+/// The clients that are known.
+pub(crate) const CLIENTS: [&str; 7] = [
+    "claude-code",
+    "cursor",
+    "codex",
+    "vscode",
+    "claude-desktop",
+    "openclaw",
+    "nanoclaw",
+];
+
+/// Larger than any configuration that a person keeps.
+const CONFIG_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Where a client keeps its servers.
+struct Client {
+    /// The directory: of the project, or of the home directory.
+    base: Base,
+    /// The file in it.
+    file: &'static str,
+    form: Form,
+}
+
+enum Base {
+    Project,
+    Home,
+}
+
+enum Form {
+    /// JSON, with the server's entry under these keys.
+    Json {
+        keys: &'static [&'static str],
+        with_type: bool,
+    },
+    /// TOML, as a table of this name.
+    Toml { table: &'static str },
+}
+
+fn client(name: &str) -> Option<Client> {
+    let json = |base, file, keys, with_type| Client {
+        base,
+        file,
+        form: Form::Json { keys, with_type },
+    };
+    let desktop = if cfg!(target_os = "macos") {
+        "Library/Application Support/Claude/claude_desktop_config.json"
+    } else {
+        ".config/Claude/claude_desktop_config.json"
+    };
+    Some(match name {
+        "claude-code" => json(Base::Project, ".mcp.json", &["mcpServers"], true),
+        "nanoclaw" => json(Base::Project, ".mcp.json", &["mcpServers"], false),
+        "cursor" => json(Base::Project, ".cursor/mcp.json", &["mcpServers"], false),
+        "vscode" => json(Base::Project, ".vscode/mcp.json", &["servers"], true),
+        "claude-desktop" => json(Base::Home, desktop, &["mcpServers"], false),
+        "openclaw" => json(
+            Base::Home,
+            ".openclaw/openclaw.json",
+            &["mcp", "servers"],
+            false,
+        ),
+        "codex" => Client {
+            base: Base::Home,
+            file: ".codex/config.toml",
+            form: Form::Toml {
+                table: "mcp_servers.kenning",
+            },
+        },
+        _ => return None,
+    })
+}
+
+pub(crate) fn run(settings: &Settings, matches: &ArgMatches) -> Result<u8> {
+    let name = matches
+        .get_one::<String>("client")
+        .map_or("", String::as_str);
+    let client = client(name).ok_or_else(|| Error::not_found("client", name))?;
+    let entry = Entry::new(settings)?;
+    if !matches.get_flag("write") {
+        let place = match client.base {
+            Base::Project => client.file.to_owned(),
+            Base::Home => format!("~/{}", client.file),
+        };
+        output::say(&format!(
+            "put this into {place}, or say `kenning setup {name} --write`:\n"
+        ));
+        output::print(&match &client.form {
+            Form::Json { keys, with_type } => {
+                format!("{:#}", nested(keys, entry.to_json(*with_type)))
+            }
+            Form::Toml { table } => entry.to_toml(table),
+        });
+        return Ok(0);
+    }
+    let base = match client.base {
+        Base::Project => PathBuf::from("."),
+        Base::Home => std::env::var_os("HOME").map(PathBuf::from).ok_or_else(|| {
+            Error::invalid("HOME is not set").hint("run it without `--write` and copy the text")
+        })?,
+    };
+    let dir = Dir::open(&base)?;
+    let old = match dir.read(client.file, CONFIG_BYTES_MAX) {
+        Ok(bytes) => String::from_utf8(bytes).map_err(|_| left_alone(client.file))?,
+        Err(error) if error.code == Code::NotFound => String::new(),
+        Err(error) => return Err(error),
+    };
+    let new = match &client.form {
+        Form::Json { keys, with_type } => {
+            merged(&old, keys, entry.to_json(*with_type)).ok_or_else(|| left_alone(client.file))?
+        }
+        Form::Toml { table } => appended(&old, &entry.to_toml(table), table)?,
+    };
+    dir.write(client.file, new.as_bytes())?;
+    output::say(&format!("wrote `{}`; restart the client", client.file));
+    Ok(0)
+}
+
+fn left_alone(file: &str) -> Error {
+    Error::conflict(format!("`{file}` is not plain JSON and was left as it is"))
+        .hint("run it without `--write` and copy the text")
+}
+
+/// How to start us.
+struct Entry {
+    command: String,
+    env: Map<String, Value>,
+}
+
+impl Entry {
+    fn new(settings: &Settings) -> Result<Self> {
+        let command = std::env::current_exe()
+            .map_err(|cause| Error::internal("the program's own path").because(cause))?;
+        let mut env = Map::new();
+        // Only what was named: a client started elsewhere finds the defaults by itself.
+        let mut name = |name: &str, path: Option<&PathBuf>| {
+            if let Some(path) = path {
+                let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+                env.insert(name.to_owned(), path.display().to_string().into());
+            }
+        };
+        name("VAULT_PATH", settings.vault.as_ref());
+        let named = std::env::args().any(|it| it.starts_with("--data"))
+            || std::env::var_os(crate::env_vars::DATA).is_some();
+        name(crate::env_vars::DATA, named.then_some(&settings.data));
+        Ok(Self {
+            command: command.display().to_string(),
+            env,
+        })
+    }
+
+    fn to_json(&self, with_type: bool) -> Value {
+        let mut entry = Map::new();
+        if with_type {
+            entry.insert("type".to_owned(), "stdio".into());
+        }
+        entry.insert("command".to_owned(), self.command.as_str().into());
+        entry.insert("args".to_owned(), json!(["mcp"]));
+        if !self.env.is_empty() {
+            entry.insert("env".to_owned(), Value::Object(self.env.clone()));
+        }
+        Value::Object(entry)
+    }
+
+    fn to_toml(&self, table: &str) -> String {
+        // A JSON string is a TOML basic string.
+        let text = |text: &str| Value::from(text).to_string();
+        let mut out = format!(
+            "[{table}]\ncommand = {}\nargs = [\"mcp\"]\n",
+            text(&self.command)
+        );
+        if !self.env.is_empty() {
+            let pairs = self
+                .env
+                .iter()
+                .map(|(name, value)| format!("{name} = {value}"));
+            out += &format!("env = {{ {} }}\n", pairs.collect::<Vec<_>>().join(", "));
+        }
+        out
+    }
+}
+
+/// `{"a": {"b": {"kenning": entry}}}`
+fn nested(keys: &[&str], entry: Value) -> Value {
+    let inner = json!({ "kenning": entry });
+    keys.iter()
+        .rev()
+        .fold(inner, |inner, key| json!({ (*key): inner }))
+}
+
+/// The old configuration with our entry in it and everything else as it was.
+fn merged(old: &str, keys: &[&str], entry: Value) -> Option<String> {
+    let mut config: Value = if old.trim().is_empty() {
+        json!({})
+    } else {
+        serde_json::from_str(old).ok()?
+    };
+    let mut place = config.as_object_mut()?;
+    for key in keys {
+        place = place
+            .entry(*key)
+            .or_insert_with(|| json!({}))
+            .as_object_mut()?;
+    }
+    place.insert("kenning".to_owned(), entry);
+    Some(format!("{config:#}\n"))
+}
+
+fn appended(old: &str, new: &str, table: &str) -> Result<String> {
+    if old
+        .lines()
+        .any(|line| line.trim().starts_with(&format!("[{table}")))
+    {
+        return Err(
+            Error::conflict(format!("there is a table `{table}` already"))
+                .hint("remove it first, or edit it by hand"),
+        );
+    }
+    let gap = if old.is_empty() || old.ends_with("\n\n") {
+        ""
+    } else {
+        "\n"
+    };
+    let end = if old.is_empty() || old.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    Ok(format!("{old}{end}{gap}{new}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_client_is_known() {
+        assert!(CLIENTS.iter().all(|name| client(name).is_some()));
+    }
+
+    #[test]
+    fn other_servers_stay_as_they_are() {
+        let old = r#"{"mcp": {"servers": {"other": {"command": "x"}}, "a": 1}, "b": [2]}"#;
+        let new = merged(old, &["mcp", "servers"], json!({ "command": "k" })).unwrap();
+        let new: Value = serde_json::from_str(&new).unwrap();
+        assert_eq!(
+            new,
+            json!({
+                "mcp": { "servers": { "other": { "command": "x" }, "kenning": { "command": "k" } }, "a": 1 },
+                "b": [2],
+            })
+        );
+        assert!(merged("// a comment\n{}", &["mcpServers"], json!({})).is_none());
+        assert!(merged("[]", &["mcpServers"], json!({})).is_none());
+        assert!(merged(r#"{"mcpServers": 5}"#, &["mcpServers"], json!({})).is_none());
+    }
+
+    #[test]
+    fn a_table_is_added_once() {
+        let new = appended("a = 1", "[t.k]\nb = 2\n", "t.k").unwrap();
+        assert_eq!(new, "a = 1\n\n[t.k]\nb = 2\n");
+        assert!(appended(&new, "[t.k]\n", "t.k").is_err());
+    }
+}

@@ -1,0 +1,134 @@
+//! `kenning backup`, `restore`, `export` and `import`
+
+use crate::{Host, Settings, output, owner, progress};
+use clap::ArgMatches;
+use kenning_core::{Error, Result};
+use kenning_engine::Transferred;
+use kenning_vault::Dir;
+use serde_json::json;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+
+/// Splits what the operator typed into a directory to open and a name in it.
+fn place(text: &str) -> Result<(Dir, String)> {
+    let path = PathBuf::from(text);
+    let name = path.file_name().and_then(|it| it.to_str()).ok_or_else(|| {
+        Error::invalid(format!("`{text}` is not the name of a file")).hint("`-` is a stream")
+    })?;
+    let parent = path
+        .parent()
+        .filter(|it| !it.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let dir = Dir::open(parent).map_err(|error| {
+        Error::new(
+            error.code,
+            format!("the directory of `{text}` cannot be opened"),
+        )
+        .hint("make it first")
+        .because(error)
+    })?;
+    Ok((dir, name.to_owned()))
+}
+
+fn file(matches: &ArgMatches) -> String {
+    matches
+        .get_one::<String>("file")
+        .cloned()
+        .unwrap_or_else(|| "-".to_owned())
+}
+
+/// Writes to a file, all of it or none, or to standard output.
+fn write_to(
+    target: &str,
+    work: impl FnOnce(&mut dyn Write) -> Result<Transferred>,
+) -> Result<Transferred> {
+    if target == "-" {
+        return work(&mut std::io::stdout().lock());
+    }
+    let (dir, name) = place(target)?;
+    let mut done = Transferred::default();
+    dir.write_with(&name, |out| {
+        done = work(out)?;
+        Ok(())
+    })?;
+    Ok(done)
+}
+
+fn report(settings: &Settings, target: &str, what: &str, done: Transferred) {
+    if settings.json && target != "-" {
+        output::print_json(&json!({ "rows": done.rows, "edges": done.edges, "file": target }));
+    } else {
+        output::say(&format!(
+            "{what} {} rows and {} edges",
+            done.rows, done.edges
+        ));
+    }
+}
+
+pub(crate) fn backup(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
+    let engine = host.open(settings)?;
+    let bar = progress::bar("rows written");
+    let caller = progress::watched(owner(settings), &bar);
+    let target = file(matches);
+    let done = write_to(&target, |out| engine.backup(&caller, out))?;
+    bar.finish_and_clear();
+    report(settings, &target, "wrote", done);
+    Ok(0)
+}
+
+pub(crate) fn restore(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
+    let source = file(matches);
+    if source == "-" {
+        return Err(
+            Error::invalid("`-` cannot be restored from: a backup is read twice")
+                .hint("save it to a file first"),
+        );
+    }
+    let (dir, name) = place(&source)?;
+    let engine = host.open(settings)?;
+    let bar = progress::bar("rows restored");
+    let caller = progress::watched(owner(settings), &bar);
+    let restored = engine.restore(&caller, || {
+        Ok(Box::new(BufReader::new(dir.open_read(&name)?)) as Box<dyn BufRead + Send>)
+    })?;
+    bar.finish_and_clear();
+    let spaces: Vec<&str> = restored.spaces.iter().map(|it| it.as_str()).collect();
+    if settings.json {
+        output::print_json(&json!({ "rows": restored.rows, "spaces": spaces, "clean": true }));
+    } else {
+        output::say(&format!(
+            "restored and verified {} rows of the spaces {}",
+            restored.rows,
+            spaces.join(", ")
+        ));
+    }
+    Ok(0)
+}
+
+pub(crate) fn export(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
+    let engine = host.open(settings)?;
+    let bar = progress::bar("nodes written");
+    let caller = progress::watched(owner(settings), &bar);
+    let target = file(matches);
+    let done = write_to(&target, |out| engine.export(&caller, out))?;
+    bar.finish_and_clear();
+    report(settings, &target, "wrote", done);
+    Ok(0)
+}
+
+pub(crate) fn import(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
+    let engine = host.open(settings)?;
+    let bar = progress::bar("lines read");
+    let caller = progress::watched(owner(settings), &bar);
+    let source = file(matches);
+    let mut input: Box<dyn BufRead> = if source == "-" {
+        Box::new(std::io::stdin().lock())
+    } else {
+        let (dir, name) = place(&source)?;
+        Box::new(BufReader::new(dir.open_read(&name)?))
+    };
+    let done = engine.import(&caller, &mut input)?;
+    bar.finish_and_clear();
+    report(settings, &source, "read", done);
+    Ok(0)
+}

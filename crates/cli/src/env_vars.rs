@@ -1,0 +1,35 @@
+//! Every environment variable that Kenning reads, in one place; the manual's page is made from it.
+
+/// A variable and what it is for.
+pub struct EnvVar {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is for.
+    pub doc: &'static str,
+}
+
+macro_rules! env_vars {
+    ($($(#[doc = $doc:literal])+ $name:ident = $text:literal;)*) => {
+        $($(#[doc = $doc])+ pub const $name: &str = $text;)*
+
+        /// All of them, in the order of the manual.
+        pub const ALL: &[EnvVar] = &[$(EnvVar { name: $text, doc: concat!($($doc,)+) }),*];
+    };
+}
+
+env_vars! {
+    /// The data directory; `--data` wins over it. Default: `kenning` in the XDG data directory.
+    DATA = "KENNING_DATA";
+    /// The vault of notes; `--vault` wins over it. Only the vault tools need it.
+    VAULT_PATH = "VAULT_PATH";
+    /// The space that the command line and stdio work in. Default: `default`.
+    SPACE = "KENNING_SPACE";
+    /// The toolsets to show, separated by commas; `--toolsets` wins over it.
+    TOOLSETS = "KENNING_TOOLSETS";
+    /// A token with every scope that `kenning serve` accepts.
+    TOKEN = "KENNING_TOKEN";
+    /// What the program logs on standard error, for example `info` or `kenning_rest=debug`.
+    LOG = "KENNING_LOG";
+    /// Where data directories are when nothing else is said.
+    XDG_DATA_HOME = "XDG_DATA_HOME";
+}

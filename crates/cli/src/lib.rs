@@ -1,0 +1,60 @@
+//! The command line.
+//!
+//! [`command`] builds the whole from the tool table: a subcommand with flags for every tool, beside
+//! those that care for the store. [`run`] reads the arguments into [`Settings`] (what was typed and
+//! what the environment says, in one place), then calls one function per command.
+//!
+//! Data goes to standard output, everything else to standard error; the exit code is that of the
+//! error table. This crate knows no storage: a [`Host`] opens the engine and runs the servers.
+
+mod args;
+mod commands;
+pub mod env_vars;
+mod output;
+mod progress;
+mod settings;
+mod tool_args;
+
+pub use args::command;
+pub use output::print_error;
+pub use settings::{ServeOptions, Settings};
+
+use kenning_core::Result;
+use kenning_engine::{Caller, Engine, Principal};
+use kenning_tools::Board;
+use std::ffi::OsString;
+use std::sync::Arc;
+
+/// What only the binary can do.
+pub trait Host {
+    /// Sets up the log of the program itself, on standard error.
+    fn start_logging(&self, settings: &Settings);
+    /// Opens the engine.
+    fn open(&self, settings: &Settings) -> Result<Arc<Engine>>;
+    /// Serves MCP on the standard streams until they end.
+    fn mcp(&self, board: Board, settings: &Settings) -> Result<()>;
+    /// Serves HTTP until told to stop.
+    fn serve(&self, board: Board, settings: &Settings, options: &ServeOptions) -> Result<()>;
+}
+
+/// Runs a command line and gives its exit code.
+pub fn run(host: &dyn Host, arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let matches = match args::command().try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(usage) => return output::print_usage(&usage),
+    };
+    let settings = match Settings::from_matches(&matches) {
+        Ok(settings) => settings,
+        Err(error) => return print_error(&error, false),
+    };
+    host.start_logging(&settings);
+    match commands::run(host, &settings, &matches) {
+        Ok(code) => code,
+        Err(error) => print_error(&error, settings.json),
+    }
+}
+
+/// The owner of the process, calling.
+pub(crate) fn owner(settings: &Settings) -> Caller {
+    Caller::new(Principal::owner(settings.space.clone()))
+}

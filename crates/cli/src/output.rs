@@ -1,0 +1,87 @@
+//! What people and programs see.
+
+use kenning_core::Error;
+use serde_json::{Value, json};
+use std::io::{self, IsTerminal, Write};
+
+/// Writes data to standard output. A reader that went away is no error: it has what it wanted.
+pub(crate) fn print(text: &str) {
+    let mut out = io::stdout().lock();
+    let text = if io::stdout().is_terminal() {
+        inert(text)
+    } else {
+        text.to_owned()
+    };
+    // A closed pipe is how `head` says that it has enough.
+    drop(
+        out.write_all(text.as_bytes())
+            .and_then(|()| out.write_all(b"\n"))
+            .and_then(|()| out.flush()),
+    );
+}
+
+/// Writes JSON to standard output.
+pub(crate) fn print_json(value: &Value) {
+    print(&format!("{value:#}"));
+}
+
+/// Says something that is not data.
+pub(crate) fn say(text: &str) {
+    // Where standard error is closed there is nobody to tell.
+    drop(writeln!(io::stderr(), "{}", inert(text)));
+}
+
+/// Shows an error and gives its exit code.
+pub fn print_error(error: &Error, as_json: bool) -> u8 {
+    let row = error.code.row();
+    if as_json {
+        let hint = error.hint.as_deref();
+        say(&json!({ "error": {
+            "code": row.name, "message": error.message, "hint": hint, "retryable": row.retryable,
+        }})
+        .to_string());
+    } else {
+        say(&format!("error: {}", error.message));
+        if let Some(hint) = &error.hint {
+            say(&format!("\nhint: {hint}"));
+        }
+    }
+    row.exit
+}
+
+/// Shows clap's own message: help and version are data, the rest is an error.
+pub(crate) fn print_usage(usage: &clap::Error) -> u8 {
+    // As above: a closed pipe is no error.
+    drop(usage.print());
+    if usage.use_stderr() {
+        kenning_core::Code::InvalidInput.row().exit
+    } else {
+        0
+    }
+}
+
+/// Stored text is shown, never obeyed: control characters could move the cursor or retitle the
+/// terminal, and invisible direction marks could make a line read as another.
+fn inert(text: &str) -> String {
+    let harmful = |c: char| {
+        (c.is_control() && !matches!(c, '\n' | '\t'))
+            || matches!(u32::from(c), 0x202a..=0x202e | 0x2066..=0x2069 | 0xe0000..=0xe007f)
+    };
+    text.chars()
+        .map(|c| if harmful(c) { '\u{fffd}' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stored_text_cannot_command_a_terminal() {
+        let text = "a\u{1b}[2Jb\u{202e}c\rd\ne\tf\u{9b}31m";
+        assert_eq!(
+            inert(text),
+            "a\u{fffd}[2Jb\u{fffd}c\u{fffd}d\ne\tf\u{fffd}31m"
+        );
+    }
+}

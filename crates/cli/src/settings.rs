@@ -1,0 +1,136 @@
+//! What was typed and what the environment says, in one place.
+
+use crate::env_vars;
+use clap::ArgMatches;
+use kenning_core::{Error, Result, Space};
+use kenning_tools::Selection;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Where `kenning serve` listens when nothing is said.
+pub(crate) const LISTEN_DEFAULT: &str = "127.0.0.1:8351";
+
+/// What every command shares.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The data directory.
+    pub data: PathBuf,
+    /// The vault, if one was named.
+    pub vault: Option<PathBuf>,
+    /// The space that the owner works in.
+    pub space: Space,
+    /// Which tools are shown.
+    pub selection: Selection,
+    /// Whether answers are JSON.
+    pub json: bool,
+    /// How much is logged: 0 to 3.
+    pub verbosity: u8,
+}
+
+/// What `kenning serve` was told.
+#[derive(Clone, Debug)]
+pub struct ServeOptions {
+    /// Where to listen.
+    pub listen: Vec<SocketAddr>,
+    /// A token with every scope.
+    pub token: Option<String>,
+    /// Whether even loopback needs a token.
+    pub require_token: bool,
+    /// Names under which the server may be called, beside the loopback ones.
+    pub allow_hosts: Vec<String>,
+    /// Calls a minute for one caller that is not on this machine.
+    pub calls_per_minute: u32,
+}
+
+impl Settings {
+    pub(crate) fn from_matches(matches: &ArgMatches) -> Result<Self> {
+        // Flags may stand before or after the subcommand; the innermost one knows them all.
+        let mut innermost = matches;
+        while let Some((_, inner)) = innermost.subcommand() {
+            innermost = inner;
+        }
+        let list = |name: &str| -> Vec<String> {
+            let values = innermost
+                .try_get_many::<String>(name)
+                .ok()
+                .flatten()
+                .into_iter()
+                .flatten();
+            values
+                .map(|it| it.trim().to_owned())
+                .filter(|it| !it.is_empty())
+                .collect()
+        };
+        let path = |name: &str| innermost.get_one::<PathBuf>(name).cloned();
+        let space: Option<&String> = innermost.get_one("space");
+        let space = space.map(|it| it.parse()).transpose();
+        Ok(Self {
+            data: path("data")
+                .filter(|it| !it.as_os_str().is_empty())
+                .map_or_else(data_default, Ok)?,
+            vault: path("vault").filter(|it| !it.as_os_str().is_empty()),
+            space: space
+                .map_err(|it| Error::invalid(format!("`--space`: {it}")))?
+                .unwrap_or_default(),
+            selection: Selection {
+                toolsets: list("toolsets"),
+                tools: list("tools"),
+                exclude_tools: list("exclude-tools"),
+                read_only: innermost.get_flag("read-only"),
+            },
+            json: innermost.get_flag("json"),
+            verbosity: innermost.get_count("verbose"),
+        })
+    }
+}
+
+impl ServeOptions {
+    pub(crate) fn from_matches(matches: &ArgMatches) -> Result<Self> {
+        let list = |name: &str| -> Vec<String> {
+            matches
+                .get_many::<String>(name)
+                .into_iter()
+                .flatten()
+                .cloned()
+                .collect()
+        };
+        let listen = list("listen")
+            .iter()
+            .map(|text| parse_listen(text))
+            .collect::<Result<_>>()?;
+        let token: Option<String> = matches.get_one::<String>("token").cloned();
+        Ok(Self {
+            listen,
+            token: token.filter(|it| !it.trim().is_empty()),
+            require_token: matches.get_flag("require-token"),
+            allow_hosts: list("allow-host"),
+            calls_per_minute: matches.get_one("rate-limit").copied().unwrap_or(600),
+        })
+    }
+}
+
+fn parse_listen(text: &str) -> Result<SocketAddr> {
+    let text = text
+        .strip_prefix("localhost:")
+        .map_or(text.to_owned(), |it| format!("127.0.0.1:{it}"));
+    text.parse().map_err(|_| {
+        Error::invalid(format!("`--listen`: `{text}` is not an address and a port"))
+            .hint(format!("for example `{LISTEN_DEFAULT}` or `[::1]:8351`"))
+    })
+}
+
+/// `$XDG_DATA_HOME/kenning`, else `~/.local/share/kenning`.
+fn data_default() -> Result<PathBuf> {
+    let absolute = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    absolute(env_vars::XDG_DATA_HOME)
+        .or_else(|| absolute("HOME").map(|home| home.join(".local/share")))
+        .map(|base| base.join("kenning"))
+        .ok_or_else(|| {
+            Error::invalid("there is no home directory to keep data in")
+                .hint(format!("name one with `--data DIR` or {}", env_vars::DATA))
+        })
+}

@@ -1,0 +1,133 @@
+//! A tool's fields as flags.
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use kenning_core::{Error, Result};
+use kenning_tools::AnyTool;
+use serde_json::{Map, Value};
+use std::io::Read;
+
+/// Names that every command has; a field of the same name gets `arg-` before it.
+const TAKEN: &[&str] = &[
+    "data",
+    "vault",
+    "space",
+    "toolsets",
+    "tools",
+    "exclude-tools",
+    "read-only",
+    "json",
+    "verbose",
+    "yes",
+    "help",
+    "version",
+];
+
+/// The subcommand of a tool.
+pub(crate) fn command(tool: &dyn AnyTool) -> Command {
+    let schema = tool.input_schema();
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    let mut command = Command::new(tool.name()).about(tool.description());
+    for (field, property) in schema["properties"].as_object().into_iter().flatten() {
+        let help = property["description"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        let arg = Arg::new(format!("field:{field}"))
+            .long(flag(field))
+            .value_name(kind(property).to_uppercase())
+            .help(help)
+            .required(required.iter().any(|it| it == field))
+            .allow_hyphen_values(true)
+            .action(ArgAction::Set);
+        command = command.arg(arg);
+    }
+    let examples = tool
+        .examples()
+        .iter()
+        .map(|it| example(tool, it.title, it.input));
+    command.after_help(format!(
+        "`-` as a text reads standard input.\n\nExamples:\n{}",
+        examples.collect::<String>()
+    ))
+}
+
+fn flag(field: &str) -> String {
+    let name = field.replace('_', "-");
+    if TAKEN.contains(&name.as_str()) {
+        format!("arg-{name}")
+    } else {
+        name
+    }
+}
+
+/// The JSON type that a field wants, `text` for strings.
+fn kind(property: &Value) -> &str {
+    let kinds = match &property["type"] {
+        Value::String(kind) => vec![kind.as_str()],
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+        _ => vec![],
+    };
+    match kinds.into_iter().find(|it| *it != "null") {
+        Some("string") => "text",
+        Some(other) => other,
+        None => "json",
+    }
+}
+
+fn example(tool: &dyn AnyTool, title: &str, input: &str) -> String {
+    let input: Value = serde_json::from_str(input).unwrap_or_default();
+    let mut line = format!("  kenning {} {}", tool.toolset().as_str(), tool.name());
+    for (field, value) in input.as_object().into_iter().flatten() {
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_string(), ToOwned::to_owned);
+        line += &format!(" --{} {}", flag(field), quoted(&text));
+    }
+    format!("  # {title}\n{line}\n")
+}
+
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "./_-".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// The arguments that the flags say.
+pub(crate) fn arguments(tool: &dyn AnyTool, matches: &ArgMatches) -> Result<Value> {
+    let schema = tool.input_schema();
+    let mut arguments = Map::new();
+    for (field, property) in schema["properties"].as_object().into_iter().flatten() {
+        let Some(text) = matches.get_one::<String>(&format!("field:{field}")) else {
+            continue;
+        };
+        arguments.insert(field.clone(), value(field, kind(property), text)?);
+    }
+    Ok(Value::Object(arguments))
+}
+
+fn value(field: &str, kind: &str, text: &str) -> Result<Value> {
+    if kind == "text" {
+        return Ok(Value::String(if text == "-" {
+            read_stdin()?
+        } else {
+            text.to_owned()
+        }));
+    }
+    serde_json::from_str(text).map_err(|_| {
+        Error::invalid(format!(
+            "`--{}`: `{text}` is not a JSON {kind}",
+            flag(field)
+        ))
+    })
+}
+
+/// All of standard input, as text.
+pub(crate) fn read_stdin() -> Result<String> {
+    let mut text = String::new();
+    std::io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|cause| Error::invalid("standard input is not UTF-8 text").because(cause))?;
+    Ok(text)
+}

@@ -1,0 +1,175 @@
+//! Opens the engine and runs the servers.
+
+use crate::outside::{OsRandom, WallClock};
+use axum::Router;
+use kenning_cli::{Host, ServeOptions, Settings, env_vars};
+use kenning_core::{Error, Result};
+use kenning_engine::{Engine, Options, Principal};
+use kenning_mcp::{Server, http, stdio};
+use kenning_rest::{Guard, Hosts};
+use kenning_store::Store;
+use kenning_store_sqlite::Sqlite;
+use kenning_tools::Board;
+use kenning_vault::Dir;
+use std::future::Future;
+use std::io::Write;
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// Threads for calls that wait: 64 callers in one group commit, and some to spare.
+const BLOCKING_THREADS_MAX: usize = 96;
+
+/// The program.
+pub(crate) struct Program;
+
+impl Host for Program {
+    fn start_logging(&self, settings: &Settings) {
+        let level = ["warn", "info", "debug", "trace"][usize::from(settings.verbosity.min(3))];
+        let wanted = std::env::var(env_vars::LOG).unwrap_or_else(|_| level.to_owned());
+        // rmcp logs the content of messages, which is nobody's business but the caller's.
+        let filter = format!("{wanted},rmcp=warn");
+        let filter = tracing_subscriber::EnvFilter::try_new(&filter)
+            .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+        let started = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(std::io::stderr)
+            .with_ansi(false)
+            .try_init();
+        // Only a second start in one process could fail, and then the first one serves.
+        drop(started);
+    }
+
+    fn open(&self, settings: &Settings) -> Result<Arc<Engine>> {
+        let data = Dir::create(&settings.data).map_err(|error| {
+            Error::new(
+                error.code,
+                format!("`{}` cannot be used", settings.data.display()),
+            )
+            .hint("name another data directory with `--data DIR`")
+            .because(error)
+        })?;
+        let store = Store::new(Sqlite::open(data.path())?);
+        Ok(Arc::new(Engine::open(Options {
+            store,
+            data,
+            vault: settings.vault.clone(),
+            clock: Arc::new(WallClock),
+            random: Arc::new(OsRandom),
+            read_only: settings.selection.read_only,
+        })?))
+    }
+
+    fn mcp(&self, board: Board, settings: &Settings) -> Result<()> {
+        let server = Server::new(board, Principal::owner(settings.space.clone()));
+        run(1, async {
+            let stop = CancellationToken::new();
+            tokio::spawn(cancel_on_signal(stop.clone()));
+            let served = stdio::serve_process(server, stop).await;
+            served.map_err(|cause| Error::unavailable("the standard streams").because(cause))
+        })
+    }
+
+    fn serve(&self, board: Board, settings: &Settings, options: &ServeOptions) -> Result<()> {
+        refuse_open_doors(&board, settings, options)?;
+        run(2, serve(board, settings.clone(), options.clone()))
+    }
+}
+
+/// Beyond loopback everybody on the network can call: not without a token.
+fn refuse_open_doors(board: &Board, settings: &Settings, options: &ServeOptions) -> Result<()> {
+    let Some(open) = options.listen.iter().find(|it| !it.ip().is_loopback()) else {
+        return Ok(());
+    };
+    let owner = kenning_engine::Caller::new(Principal::owner(settings.space.clone()));
+    if options.token.is_some() || !board.engine().tokens(&owner)?.is_empty() {
+        return Ok(());
+    }
+    Err(Error::denied(format!(
+        "`{open}` can be reached by others, and there is no token"
+    ))
+    .hint("make one with `kenning token create`, or listen on 127.0.0.1"))
+}
+
+fn run(threads: usize, work: impl Future<Output = Result<()>>) -> Result<()> {
+    let runtime: Runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .enable_all()
+        .build()
+        .map_err(|cause| Error::unavailable("no threads to serve with").because(cause))?;
+    let done = runtime.block_on(work);
+    // A call that ignores its cancellation does not keep the process.
+    runtime.shutdown_background();
+    done
+}
+
+async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Result<()> {
+    let mut hosts = Hosts {
+        extra: options.allow_hosts.clone(),
+    };
+    let mut listeners = Vec::new();
+    for &address in &options.listen {
+        let listener = kenning_rest::bind(address).await?;
+        let bound = listener.local_addr();
+        let bound = bound.map_err(|cause| Error::unavailable("the address").because(cause))?;
+        if !bound.ip().is_unspecified() {
+            hosts.extra.push(match bound {
+                std::net::SocketAddr::V4(it) => it.ip().to_string(),
+                std::net::SocketAddr::V6(it) => format!("[{}]", it.ip()),
+            });
+        }
+        listeners.push((listener, bound));
+    }
+    let stop = CancellationToken::new();
+    tokio::spawn(cancel_on_signal(stop.clone()));
+    let guard = Guard::new(
+        board.engine().clone(),
+        hosts,
+        options.require_token,
+        options.token.clone(),
+        options.calls_per_minute,
+    );
+    let server = Server::new(board.clone(), Principal::owner(settings.space.clone()));
+    let mcp = http::service(
+        server,
+        http::Options {
+            stop: stop.clone(),
+            ..http::Options::default()
+        },
+    );
+    let extra = Router::new().route_service("/mcp", mcp);
+    let router = kenning_rest::router(board, guard, extra);
+    let mut servers = tokio::task::JoinSet::new();
+    for (listener, bound) in listeners {
+        announce(&format!("listening on http://{bound}"));
+        let (router, stop) = (router.clone(), stop.clone());
+        servers.spawn(async move {
+            kenning_rest::serve(listener, router, stop.cancelled_owned()).await;
+        });
+    }
+    while servers.join_next().await.is_some() {}
+    Ok(())
+}
+
+/// What was opened, for the person who started it and for programs that wait for it.
+fn announce(text: &str) {
+    // Where standard error is closed there is nobody to tell.
+    drop(writeln!(std::io::stderr(), "{text}"));
+}
+
+/// Interrupt and terminate mean the same: finish, then go.
+async fn cancel_on_signal(stop: CancellationToken) {
+    let (Ok(mut interrupt), Ok(mut terminate)) = (
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
+    ) else {
+        return;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    stop.cancel();
+}
