@@ -28,8 +28,8 @@ impl Host for Program {
     fn start_logging(&self, settings: &Settings) {
         let level = ["warn", "info", "debug", "trace"][usize::from(settings.verbosity.min(3))];
         let wanted = std::env::var(env_vars::LOG).unwrap_or_else(|_| level.to_owned());
-        // rmcp logs the content of messages, which is nobody's business but the caller's.
-        let filter = format!("{wanted},rmcp=warn");
+        // rmcp logs the content of messages, and every refusal that a client is told anyway.
+        let filter = format!("{wanted},rmcp=error");
         let filter = tracing_subscriber::EnvFilter::try_new(&filter)
             .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
         let started = tracing_subscriber::fmt()

@@ -9,7 +9,7 @@ use kenning_core::{Error, Result, Space};
 use kenning_store::WriteWork;
 use rusqlite::Connection;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -90,10 +90,7 @@ fn group(connection: &Connection, first: Job, jobs: &Receiver<Job>) {
         let result = one(connection, &job.space, job.work);
         replies.push((job.reply, result));
         if replies.len() < GROUP_CALLS_MAX && began.elapsed() < GROUP_TIME_MAX {
-            next = match jobs.try_recv() {
-                Ok(job) => Some(job),
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
-            };
+            next = jobs.try_recv().ok();
         }
     }
     #[cfg(feature = "sabotage")]
