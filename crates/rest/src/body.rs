@@ -60,10 +60,10 @@ impl Capped {
             fault,
         }
     }
+}
 
-    fn broken(&self) -> Option<Result<Frame<Bytes>, axum::Error>> {
-        Some(Err(axum::Error::new("the body broke off")))
-    }
+fn broken() -> Option<Result<Frame<Bytes>, axum::Error>> {
+    Some(Err(axum::Error::new("the body broke off")))
 }
 
 impl HttpBody for Capped {
@@ -85,19 +85,19 @@ impl HttpBody for Capped {
                     }
                     this.fault.0.store(OVER, Ordering::Relaxed);
                     if this.n_bytes > DRAIN_BYTES_MAX {
-                        return Poll::Ready(this.broken());
+                        return Poll::Ready(broken());
                     }
                     if !was_over {
                         this.end.as_mut().reset(Instant::now() + DRAIN_TIME_MAX);
                     }
                 }
-                Poll::Ready(_) if was_over => return Poll::Ready(this.broken()),
+                Poll::Ready(_) if was_over => return Poll::Ready(broken()),
                 Poll::Ready(end) => return Poll::Ready(end),
                 Poll::Pending if this.end.as_mut().poll(cx).is_ready() => {
                     if !was_over {
                         this.fault.0.store(LATE, Ordering::Relaxed);
                     }
-                    return Poll::Ready(this.broken());
+                    return Poll::Ready(broken());
                 }
                 Poll::Pending => return Poll::Pending,
             }

@@ -8,10 +8,12 @@
 
 use crate::answer;
 use crate::body::{self, BODY_BYTES_MAX, Capped, Fault};
+use crate::hosts::Hosts;
 use crate::rate::Rate;
 use crate::server::{Limits, Terms};
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Uri, header};
 use axum::middleware::Next;
 use kenning_core::{Error, Result, Space};
@@ -29,72 +31,6 @@ const PROXY_HEADERS: [&str; 6] = [
     "forwarded",
     "via",
 ];
-
-/// Names under which this server may be called.
-#[derive(Clone, Debug, Default)]
-pub struct Hosts {
-    /// Beside the loopback names: what `--allow-host` named, and the addresses we listen on.
-    pub extra: Vec<String>,
-}
-
-impl Hosts {
-    /// Whether `authority` (`name`, `name:port`, `[::1]:port`) is one of ours.
-    pub fn allows(&self, authority: &str) -> bool {
-        let Some(name) = host_of(authority) else {
-            return false;
-        };
-        match address(name) {
-            Some(it) if it.is_loopback() => true,
-            Some(it) => self
-                .extra
-                .iter()
-                .any(|extra| bare_address(extra) == Some(it)),
-            None => {
-                let same = |it: &str| host_of(it).is_some_and(|it| it.eq_ignore_ascii_case(name));
-                same("localhost") || self.extra.iter().any(|it| same(it))
-            }
-        }
-    }
-
-    /// Whether `origin` (`http://name:port`) is one of ours.
-    pub fn allows_origin(&self, origin: &str) -> bool {
-        let rest = origin
-            .strip_prefix("http://")
-            .or_else(|| origin.strip_prefix("https://"));
-        rest.is_some_and(|authority| self.allows(authority))
-    }
-}
-
-/// The name in an authority; `None` unless it is exactly a name and perhaps a port.
-fn host_of(authority: &str) -> Option<&str> {
-    let at = match authority.strip_prefix('[') {
-        Some(rest) => rest.find(']')? + 2,
-        None => authority.find(':').unwrap_or(authority.len()),
-    };
-    let (name, port) = authority.split_at_checked(at)?;
-    let plain =
-        |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '[' | ']' | ':');
-    let port_ok = port.is_empty()
-        || port.strip_prefix(':').is_some_and(|it| {
-            it.bytes().all(|b| b.is_ascii_digit()) && it.parse::<u16>().is_ok_and(|it| it > 0)
-        });
-    (!name.is_empty() && name.chars().all(plain) && port_ok).then_some(name)
-}
-
-/// The address that a name is: of version 6 in brackets, of version 4 without.
-fn address(name: &str) -> Option<IpAddr> {
-    match name.strip_prefix('[') {
-        Some(rest) => rest.strip_suffix(']')?.parse().ok().map(IpAddr::V6),
-        None => name.parse().ok().map(IpAddr::V4),
-    }
-}
-
-/// The same for what an operator wrote, who may leave out the brackets and may add a port.
-fn bare_address(text: &str) -> Option<IpAddr> {
-    text.parse()
-        .ok()
-        .or_else(|| host_of(text).and_then(address))
-}
 
 /// What the layer knows.
 pub struct Guard {
@@ -143,18 +79,16 @@ impl Guard {
             Error::denied(format!("{what} `{}` is not served here", shown(value)))
                 .hint("`--allow-host NAME` permits a name")
         };
-        let host = one(headers, header::HOST)?
+        let host = one(headers, &header::HOST)?
             .ok_or_else(|| Error::denied("the header `host` is missing"))?;
         // An absolute request line names the host a second time; both must be ours.
-        for name in [Some(host), uri.authority().map(|it| it.as_str())]
-            .into_iter()
-            .flatten()
-        {
+        let authority = uri.authority().map(Authority::as_str);
+        for name in [Some(host), authority].into_iter().flatten() {
             if !self.hosts.allows(name) {
                 return Err(refuse("host", name));
             }
         }
-        match one(headers, header::ORIGIN)? {
+        match one(headers, &header::ORIGIN)? {
             Some(origin) if !self.hosts.allows_origin(origin) => Err(refuse("origin", origin)),
             Some(_) => Ok(()),
             None => check_page(method, headers),
@@ -232,8 +166,8 @@ struct Admitted {
 pub(crate) struct Pass(pub(crate) Option<Arc<str>>);
 
 /// The value of a header that may stand once.
-fn one(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>> {
-    let mut values = headers.get_all(&name).iter();
+fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>> {
+    let mut values = headers.get_all(name).iter();
     let first = values.next();
     if values.next().is_some() {
         return Err(Error::denied(format!("the header `{name}` stands twice")));

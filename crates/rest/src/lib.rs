@@ -8,6 +8,7 @@
 mod answer;
 mod body;
 pub mod guard;
+mod hosts;
 mod openapi;
 mod rate;
 mod routes;
@@ -16,7 +17,8 @@ mod sse;
 mod stream;
 
 pub use body::BODY_BYTES_MAX;
-pub use guard::{Guard, Hosts};
+pub use guard::Guard;
+pub use hosts::Hosts;
 pub use openapi::document as openapi;
 pub use routes::router;
 pub use server::{Limits, bind, serve, serve_within};

@@ -11,7 +11,7 @@ use axum::routing::{get, post};
 use http_body_util::BodyExt;
 use kenning_core::Error;
 use kenning_engine::{Caller, Principal};
-use kenning_tools::{Board, Effect, Reply};
+use kenning_tools::{AnyTool, Board, Effect, Reply};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -162,7 +162,7 @@ async fn call_safe(
     let Ok(Query(query)) = query else {
         return answer::error(&Error::invalid("the query is not `NAME=VALUE&NAME=VALUE`"));
     };
-    let schema = tool.map(|tool| tool.input_schema()).unwrap_or_default();
+    let schema = tool.map(AnyTool::input_schema).unwrap_or_default();
     match arguments_of_query(query, &schema) {
         Ok(arguments) => run(board, slots, who, name, arguments).await,
         Err(error) => answer::error(&error),

@@ -7,7 +7,7 @@ use crate::server::Terms;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Extension, Query, State};
-use axum::http::{HeaderMap, Response, header};
+use axum::http::{HeaderMap, HeaderValue, Response, header};
 use kenning_core::{Code, Error, Result};
 use kenning_engine::{Caller, EventView, Principal, Scope};
 use kenning_tools::Board;
@@ -58,7 +58,7 @@ pub(crate) async fn events(
 /// Where to begin. A client that reconnects asks with the address it had at first and says with the
 /// header how far it came, so the header counts.
 fn asked(query: &[(String, String)], headers: &HeaderMap) -> Result<Option<u64>> {
-    let header = headers.get("last-event-id").map(|it| it.as_bytes());
+    let header = headers.get("last-event-id").map(HeaderValue::as_bytes);
     let header = header.map(String::from_utf8_lossy);
     // Empty is what a client sends that has not seen any event.
     let header = header.as_deref().map(str::trim).filter(|it| !it.is_empty());

@@ -1,6 +1,12 @@
 //! The real server on a loopback port, asked with exact bytes.
 
 #![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests fail by panicking"
+)]
+#![expect(
     clippy::disallowed_methods,
     reason = "a test connects to its own server and reads its own corpus"
 )]
