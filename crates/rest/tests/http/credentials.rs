@@ -301,3 +301,19 @@ async fn who_comes_through_a_proxy_needs_a_token() {
         assert_eq!(place.get("/healthz", &both).await.status, 200, "{header}");
     }
 }
+
+#[tokio::test]
+async fn the_owner_sees_the_space_that_was_chosen() {
+    let setup = Setup {
+        fixed_token: Some(FIXED.to_owned()),
+        space: "team".parse().unwrap(),
+        ..Setup::default()
+    };
+    let place = Place::with(setup).await;
+    place.write("of-the-default-space.md");
+    for header in [String::new(), bearer(FIXED)] {
+        assert_eq!(place.get("/healthz", &header).await.json()["events"], 0);
+    }
+    let token = bearer(&place.token(&[Scope::Read], "default", None));
+    assert_eq!(place.get("/healthz", &token).await.json()["events"], 1);
+}

@@ -26,6 +26,7 @@ pub(crate) struct Setup {
     pub(crate) limits: Limits,
     pub(crate) allow_hosts: Vec<String>,
     pub(crate) extra: Router,
+    pub(crate) space: Space,
 }
 
 pub(crate) struct Place {
@@ -51,7 +52,8 @@ impl Place {
             setup.require_token,
             setup.fixed_token,
             setup.calls_per_minute.unwrap_or(600),
-        );
+        )
+        .with_space(setup.space);
         let server = Server::new(house.board.clone(), Principal::owner(Space::default()));
         let mcp = kenning_mcp::http::service(server, kenning_mcp::http::Options::default());
         let extra = setup.extra.route_service("/mcp", mcp);
