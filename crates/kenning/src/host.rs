@@ -55,6 +55,7 @@ impl Host for Program {
             store,
             data,
             vault: settings.vault.clone(),
+            space: settings.space.clone(),
             clock: Arc::new(WallClock),
             random: Arc::new(OsRandom),
             read_only: settings.selection.read_only,
@@ -130,7 +131,8 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
         options.require_token,
         options.token.clone(),
         options.calls_per_minute,
-    );
+    )
+    .with_space(settings.space.clone());
     let server = Server::new(board.clone(), Principal::owner(settings.space.clone()));
     let mcp = http::service(
         server,

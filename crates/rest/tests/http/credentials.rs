@@ -4,6 +4,7 @@ use crate::place::{Answer, Place, Setup, get, post};
 use kenning_core::Space;
 use kenning_engine::{Caller, Principal, Scope};
 use kenning_testing::NOW_MS;
+use serde_json::json;
 
 const READ: &str = r#"{"path":"People/Bill Baue.md"}"#;
 const WRITE: &str = r#"{"path":"People/New.md","content":"x"}"#;
@@ -274,9 +275,19 @@ async fn a_token_of_another_space_sees_nothing_of_this_one() {
     assert_eq!(theirs.head().await.unwrap().status, 200);
     let first = theirs.chunk().await.unwrap();
     assert_eq!(first, b"retry: 1000\n\n");
+    // The vault is another space's: nothing of it is read or written.
+    for (tool, body) in [("vault_write_note", WRITE), ("vault_read_note", READ)] {
+        let answer = place.post(&format!("/tools/{tool}"), &token, body).await;
+        assert_eq!(answer.status, 403, "{answer:?}");
+        assert!(
+            answer.json().to_string().contains("has no vault"),
+            "{answer:?}"
+        );
+    }
     // Its own events come, and nothing else came before.
-    let answer = place.post("/tools/vault_write_note", &token, WRITE).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
+    let log = place.house.board.engine().log();
+    log.write(&"team".parse().unwrap(), |tx| tx.record("Told", json!({})))
+        .unwrap();
     let next = String::from_utf8(theirs.chunk().await.unwrap()).unwrap();
     assert!(next.starts_with("id: 1\n"), "{next}");
     assert!(!next.contains("secret"), "{next}");
