@@ -1,0 +1,205 @@
+//! Where the database is, and how it is reached.
+
+use crate::WAIT_MAX;
+use crate::error::from_postgres;
+use kenning_core::{Error, Result};
+use rustls::{ClientConfig, RootCertStore};
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Config, NoTls, Row, Statement};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+const CONNECT_WAIT: Duration = Duration::from_secs(3);
+
+/// Whether a text names a PostgreSQL database.
+pub fn is_url(text: &str) -> bool {
+    text.starts_with("postgres://") || text.starts_with("postgresql://")
+}
+
+/// A database. Its password is in no message and in no log.
+#[derive(Clone)]
+pub(crate) struct Target {
+    config: Config,
+}
+
+impl Target {
+    pub(crate) fn parse(url: &str) -> Result<Self> {
+        let bad = |what: &str| {
+            // The address itself is not repeated: it may hold a password.
+            Error::invalid(format!("the database's address {what}"))
+                .hint("it looks like `postgres://user:password@host:5432/database`")
+        };
+        if !is_url(url) {
+            return Err(bad("does not begin with `postgres://`"));
+        }
+        let mut config: Config = url.parse().map_err(|_| bad("is not of the right form"))?;
+        if config.get_hosts().is_empty() {
+            return Err(bad("names no host"));
+        }
+        config
+            .application_name("kenning")
+            .connect_timeout(CONNECT_WAIT)
+            .tcp_user_timeout(WAIT_MAX)
+            .keepalives_idle(Duration::from_secs(10));
+        Ok(Self { config })
+    }
+
+    /// Where it is, without user and password.
+    pub(crate) fn describe(&self) -> String {
+        let hosts = self.config.get_hosts().iter().map(|host| match host {
+            Host::Tcp(name) => name.clone(),
+            Host::Unix(path) => path.display().to_string(),
+        });
+        let hosts: Vec<String> = hosts.collect();
+        let ports: Vec<String> = self.config.get_ports().iter().map(ToString::to_string).collect();
+        let database = self.config.get_dbname().unwrap_or("the user's own database");
+        format!("PostgreSQL at {}:{} ({database})", hosts.join(","), ports.join(","))
+    }
+
+    /// Connects. The connection's own work goes on on the runtime.
+    pub(crate) async fn connect(&self) -> Result<(Client, Driver)> {
+        let connected = async {
+            match self.config.get_ssl_mode() {
+                SslMode::Disable => {
+                    let (client, connection) = self.config.connect(NoTls).await?;
+                    Ok((client, Driver::Plain(Box::new(connection))))
+                }
+                _ => {
+                    let (client, connection) = self.config.connect(tls()).await?;
+                    Ok((client, Driver::Tls(Box::new(connection))))
+                }
+            }
+        };
+        match tokio::time::timeout(CONNECT_WAIT, connected).await {
+            Ok(result) => result.map_err(from_postgres),
+            Err(_) => Err(Error::unavailable("the database does not answer").hint("call again")),
+        }
+    }
+}
+
+/// The public authorities, as a browser has them.
+fn tls() -> MakeRustlsConnect {
+    let mut roots = RootCertStore::empty();
+    roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map(|it| it.with_root_certificates(roots.clone()).with_no_client_auth())
+        .unwrap_or_else(|_| {
+            ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()
+        });
+    MakeRustlsConnect::new(config)
+}
+
+type Plain = tokio_postgres::Connection<tokio_postgres::Socket, tokio_postgres::tls::NoTlsStream>;
+type Tls = tokio_postgres::Connection<
+    tokio_postgres::Socket,
+    <MakeRustlsConnect as tokio_postgres::tls::MakeTlsConnect<tokio_postgres::Socket>>::Stream,
+>;
+
+/// What moves a connection's bytes.
+pub(crate) enum Driver {
+    Plain(Box<Plain>),
+    Tls(Box<Tls>),
+}
+
+impl Driver {
+    /// Moves bytes until the connection ends.
+    pub(crate) async fn run(self) {
+        let ended = match self {
+            Self::Plain(connection) => connection.await,
+            Self::Tls(connection) => connection.await,
+        };
+        if let Err(cause) = ended {
+            tracing::debug!("a database connection ended: {cause}");
+        }
+    }
+}
+
+/// A connection that waits for its answers.
+pub(crate) struct Connection {
+    pub(crate) client: Client,
+    runtime: Handle,
+    /// Statements that the server knows already, by their text.
+    statements: Mutex<HashMap<String, Statement>>,
+}
+
+pub(crate) type Params<'a> = [&'a (dyn ToSql + Sync)];
+
+impl Connection {
+    pub(crate) fn new(client: Client, runtime: Handle) -> Self {
+        Self { client, runtime, statements: Mutex::default() }
+    }
+
+    fn wait<T>(
+        &self,
+        limit: Duration,
+        answer: impl Future<Output = std::result::Result<T, tokio_postgres::Error>>,
+    ) -> Result<T> {
+        let answer = self.runtime.block_on(async { tokio::time::timeout(limit, answer).await });
+        match answer {
+            Ok(result) => result.map_err(from_postgres),
+            Err(_) => Err(Error::unavailable("the database did not answer in time")
+                .hint("call again; if it was a write, look first whether it is there")),
+        }
+    }
+
+    /// Runs statements that take no parameters.
+    pub(crate) fn batch(&self, sql: &str) -> Result<()> {
+        self.wait(WAIT_MAX, self.client.batch_execute(sql))
+    }
+
+    /// The same, where it may take a while: a migration, and the lock before it.
+    pub(crate) fn batch_long(&self, sql: &str) -> Result<()> {
+        self.wait(Duration::from_secs(600), self.client.batch_execute(sql))
+    }
+
+    fn statement(&self, sql: &str) -> Result<Statement> {
+        let mut known = self.statements.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(statement) = known.get(sql) {
+            return Ok(statement.clone());
+        }
+        let statement = self.wait(WAIT_MAX, self.client.prepare(sql))?;
+        known.insert(sql.to_owned(), statement.clone());
+        Ok(statement)
+    }
+
+    /// The rows of a query.
+    pub(crate) fn query(&self, sql: &str, params: &Params<'_>) -> Result<Vec<Row>> {
+        let statement = self.statement(sql)?;
+        self.wait(WAIT_MAX, self.client.query(&statement, params))
+    }
+
+    /// The rows of a query that may read a whole table, one by one.
+    pub(crate) fn visit(
+        &self,
+        sql: &str,
+        params: &Params<'_>,
+        visit: &mut dyn FnMut(&Row) -> Result<()>,
+    ) -> Result<()> {
+        use futures::{StreamExt, pin_mut};
+        let statement = self.statement(sql)?;
+        let rows = self.wait(
+            WAIT_MAX,
+            self.client.query_raw(&statement, params.iter().map(|it| *it as &(dyn ToSql + Sync))),
+        )?;
+        pin_mut!(rows);
+        loop {
+            let next = async { Ok(rows.next().await) };
+            match self.wait(Duration::from_secs(60), next)? {
+                None => return Ok(()),
+                Some(row) => visit(&row.map_err(from_postgres)?)?,
+            }
+        }
+    }
+
+    /// Changes rows.
+    pub(crate) fn run(&self, sql: &str, params: &Params<'_>) -> Result<u64> {
+        let statement = self.statement(sql)?;
+        self.wait(WAIT_MAX, self.client.execute(&statement, params))
+    }
+}

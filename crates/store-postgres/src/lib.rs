@@ -1,0 +1,106 @@
+//! The second floor of the cellar: PostgreSQL with pgvector, for those who outgrow one machine.
+//!
+//! Any number of servers share one database. A write takes the space's lock in the database for the
+//! length of one group, so the log has one order however many servers append to it; a read sees one
+//! snapshot. Nothing is kept here between calls but connections.
+//!
+//! Inside, tokio drives the connections on a thread of its own; outside, everything waits, as on
+//! every floor. No wait is longer than [`WAIT_MAX`]: a call is answered as done or as unavailable.
+
+mod connect;
+mod error;
+mod listen;
+mod migrate;
+mod pool;
+mod row;
+mod tx;
+mod writer;
+
+pub use connect::is_url;
+
+use kenning_core::{Error, Result, Space};
+use kenning_store::{Floor, ReadWork, Wake, WriteWork};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The longest wait for one answer of the database.
+pub const WAIT_MAX: Duration = Duration::from_secs(4);
+
+/// PostgreSQL.
+pub struct Postgres {
+    pool: Arc<pool::Pool>,
+    writer: writer::Writer,
+    listener: listen::Listener,
+}
+
+impl Postgres {
+    /// Connects to `postgres://…` and brings its tables to the newest version.
+    pub fn open(url: &str) -> Result<Self> {
+        let pool = Arc::new(pool::Pool::new(connect::Target::parse(url)?)?);
+        let mut connection = pool.take()?;
+        migrate::run(&mut connection)?;
+        pool.give_back(connection);
+        Ok(Self {
+            writer: writer::Writer::start(pool.clone())?,
+            listener: listen::Listener::start(&pool),
+            pool,
+        })
+    }
+}
+
+impl Floor for Postgres {
+    fn read(&self, space: &Space, work: &mut ReadWork<'_>) -> Result<()> {
+        let connection = self.pool.take()?;
+        let done = connection
+            .batch("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            .and_then(|()| work(&tx::Tx::new(&connection, space)));
+        // A read has nothing to keep; a rollback ends its snapshot whatever happened.
+        if connection.batch("ROLLBACK").is_ok() {
+            self.pool.give_back(connection);
+        }
+        done
+    }
+
+    fn write(&self, space: &Space, work: WriteWork) -> Result<()> {
+        self.writer.run(space.clone(), work, Some(WAIT_MAX))
+    }
+
+    fn write_long(&self, space: &Space, work: WriteWork) -> Result<()> {
+        self.writer.run(space.clone(), work, None)
+    }
+
+    fn spaces(&self) -> Result<Vec<Space>> {
+        let connection = self.pool.take()?;
+        let rows = connection.query(
+            "SELECT space FROM heads UNION SELECT DISTINCT space FROM kv ORDER BY space",
+            &[],
+        )?;
+        self.pool.give_back(connection);
+        let names = rows.iter().map(|row| row.try_get::<_, String>(0));
+        names.map(|name| name.map_err(error::from_postgres)?.parse().map_err(Error::corrupt)).collect()
+    }
+
+    fn check(&self) -> Result<Vec<String>> {
+        // A server checks its own files; what can be asked is whether every index is usable.
+        let connection = self.pool.take()?;
+        let rows = connection.query(
+            "SELECT indexrelid::regclass::text FROM pg_index i
+             JOIN pg_class c ON c.oid = i.indrelid
+             WHERE c.relnamespace = current_schema()::regnamespace AND NOT indisvalid",
+            &[],
+        )?;
+        self.pool.give_back(connection);
+        let name = |row: &tokio_postgres::Row| row.try_get::<_, String>(0);
+        rows.iter()
+            .map(|row| Ok(format!("index {} is not valid", name(row).map_err(error::from_postgres)?)))
+            .collect()
+    }
+
+    fn describe(&self) -> String {
+        self.pool.describe()
+    }
+
+    fn subscribe(&self, wake: Wake) -> Duration {
+        self.listener.subscribe(wake)
+    }
+}

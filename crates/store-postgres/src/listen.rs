@@ -1,0 +1,90 @@
+//! The log's tail: the database says when something was appended, by whichever server.
+
+use crate::connect::{Driver, Target};
+use crate::pool::Pool;
+use futures::{StreamExt, stream};
+use kenning_store::Wake;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio_postgres::AsyncMessage;
+
+/// How often followers ask all the same: a notification may be lost while the connection is.
+const POLL: Duration = Duration::from_secs(2);
+/// How long to wait before connecting again.
+const RECONNECT: Duration = Duration::from_secs(1);
+
+/// The channel that a commit notifies.
+pub(crate) const CHANNEL: &str = "kenning_log";
+
+type Wakes = Arc<Mutex<Vec<Wake>>>;
+
+/// Listens while anybody is interested.
+pub(crate) struct Listener {
+    wakes: Wakes,
+    start: Mutex<Option<(tokio::runtime::Handle, Target)>>,
+}
+
+impl Listener {
+    pub(crate) fn start(pool: &Pool) -> Self {
+        let start = pool.handle().ok().map(|handle| (handle, pool.target().clone()));
+        Self { wakes: Wakes::default(), start: Mutex::new(start) }
+    }
+
+    /// Calls `wake` after every append. Gives how often to ask all the same.
+    pub(crate) fn subscribe(&self, wake: Wake) -> Duration {
+        self.wakes.lock().unwrap_or_else(PoisonError::into_inner).push(wake);
+        let start = self.start.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((handle, target)) = start {
+            handle.spawn(listen(target, self.wakes.clone()));
+        }
+        POLL
+    }
+}
+
+async fn listen(target: Target, wakes: Wakes) {
+    loop {
+        if let Err(error) = listen_once(&target, &wakes).await {
+            tracing::debug!("listening for appends: {error}");
+        }
+        tokio::time::sleep(RECONNECT).await;
+    }
+}
+
+async fn listen_once(target: &Target, wakes: &Wakes) -> kenning_core::Result<()> {
+    let (client, driver) = target.connect().await?;
+    let listening = async {
+        client
+            .batch_execute(&format!("LISTEN {CHANNEL}"))
+            .await
+            .map_err(crate::error::from_postgres)?;
+        // The client must live as long as the connection does.
+        std::future::pending::<()>().await;
+        Ok(())
+    };
+    tokio::select! {
+        it = listening => it,
+        () = drive(driver, wakes) => Ok(()),
+    }
+}
+
+async fn drive(driver: Driver, wakes: &Wakes) {
+    match driver {
+        Driver::Plain(mut it) => {
+            follow(stream::poll_fn(move |cx| it.poll_message(cx)), wakes).await;
+        }
+        Driver::Tls(mut it) => follow(stream::poll_fn(move |cx| it.poll_message(cx)), wakes).await,
+    }
+}
+
+async fn follow<E>(
+    mut messages: impl stream::Stream<Item = Result<AsyncMessage, E>> + Unpin,
+    wakes: &Wakes,
+) {
+    while let Some(Ok(message)) = messages.next().await {
+        if matches!(message, AsyncMessage::Notification(_)) {
+            for wake in wakes.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+                wake();
+            }
+        }
+    }
+}

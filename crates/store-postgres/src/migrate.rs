@@ -1,0 +1,68 @@
+//! Numbered migrations, only ever added, run under a lock: two servers that start at once do not
+//! fight.
+
+use crate::connect::Connection;
+use kenning_core::{Error, Result};
+
+/// In order; the place in the list is the version it leads to.
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_cellar.sql")];
+
+/// Any number that nobody else uses as a lock in this database.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(7310868735421)";
+
+/// Brings the tables to the newest version. Each step is one transaction.
+pub(crate) fn run(connection: &mut Connection) -> Result<()> {
+    if version(connection)? == Some(MIGRATIONS.len()) {
+        return Ok(());
+    }
+    loop {
+        connection.batch("BEGIN; SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = 0")?;
+        let step = connection.batch_long(LOCK).and_then(|()| step(connection));
+        match step {
+            Ok(done) => {
+                connection.batch("COMMIT")?;
+                if done {
+                    return Ok(());
+                }
+            }
+            Err(error) => {
+                // The connection is dropped with the error; a failed rollback adds nothing.
+                drop(connection.batch("ROLLBACK"));
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// One step; true when there is none left.
+fn step(connection: &Connection) -> Result<bool> {
+    let from = version(connection)?.unwrap_or(0);
+    let Some(migration) = MIGRATIONS.get(from) else {
+        if from == MIGRATIONS.len() {
+            return Ok(true);
+        }
+        return Err(Error::unavailable(format!(
+            "the store has version {from}; this program knows up to {}",
+            MIGRATIONS.len()
+        ))
+        .hint("use the newer program that wrote it"));
+    };
+    connection.batch_long(migration)?;
+    connection.batch(&format!(
+        "CREATE TABLE IF NOT EXISTS kenning_version (version INTEGER NOT NULL);
+         DELETE FROM kenning_version;
+         INSERT INTO kenning_version VALUES ({})",
+        from + 1
+    ))?;
+    Ok(false)
+}
+
+fn version(connection: &Connection) -> Result<Option<usize>> {
+    let there = connection.query("SELECT to_regclass('kenning_version') IS NOT NULL", &[])?;
+    let there = there.first().is_some_and(|row| row.get::<_, bool>(0));
+    if !there {
+        return Ok(None);
+    }
+    let rows = connection.query("SELECT version FROM kenning_version", &[])?;
+    Ok(rows.first().map(|row| usize::try_from(row.get::<_, i32>(0)).unwrap_or(0)))
+}

@@ -1,0 +1,771 @@
+//! A transaction bound to one space: SQL stands beside the method that uses it.
+
+use crate::connect::Connection;
+use crate::row::{self, joined, signed};
+use kenning_core::{Error, Hash, Hlc, Kind, NodeId, Result, Space};
+use kenning_store::{
+    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Near, Node, NodeFilter, Passage,
+    ReadTx, Row, Table, TextHit, TextQuery, TileRow, Vector, When, WriteTx, canonical_json, names,
+    scope_tokens,
+};
+use serde_json::{Map, Value};
+use tokio_postgres::types::ToSql;
+
+pub(crate) struct Tx<'a> {
+    connection: &'a Connection,
+    space: &'a str,
+    of: &'a Space,
+}
+
+type Map1<T> = fn(&tokio_postgres::Row) -> Result<T>;
+type Owned<'a> = Vec<Box<dyn ToSql + Sync + 'a>>;
+
+impl<'a> Tx<'a> {
+    pub(crate) fn new(connection: &'a Connection, space: &'a Space) -> Self {
+        Self { connection, space: space.as_str(), of: space }
+    }
+
+    fn one<T>(&self, sql: &str, params: &[&(dyn ToSql + Sync)], map: Map1<T>) -> Result<Option<T>> {
+        self.connection.query(sql, params)?.first().map(map).transpose()
+    }
+
+    fn many<T>(&self, sql: &str, params: &[&(dyn ToSql + Sync)], map: Map1<T>) -> Result<Vec<T>> {
+        self.connection.query(sql, params)?.iter().map(map).collect()
+    }
+
+    fn owned<T>(&self, sql: &str, params: &Owned<'_>, map: Map1<T>) -> Result<Vec<T>> {
+        let params: Vec<&(dyn ToSql + Sync)> = params.iter().map(AsRef::as_ref).collect();
+        self.many(sql, &params, map)
+    }
+
+    fn run(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<u64> {
+        self.connection.run(sql, params)
+    }
+
+    fn each<T>(
+        &self,
+        sql: &str,
+        map: Map1<T>,
+        visit: &mut dyn FnMut(Row) -> Result<()>,
+        wrap: impl Fn(T) -> Row,
+    ) -> Result<()> {
+        self.connection.visit(sql, &[&self.space], &mut |row| visit(wrap(map(row)?)))
+    }
+
+    fn insert_node(&self, node: &Node) -> Result<()> {
+        self.run(
+            "INSERT INTO nodes (space, id, kind, project, key, title, body, props, created,
+                                updated, hash, rev)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+             ON CONFLICT (space, id) DO UPDATE SET kind = $3, project = $4, key = $5, title = $6,
+               body = $7, props = $8, created = $9, updated = $10, hash = $11, rev = $12",
+            &[
+                &self.space,
+                &node.id.0.as_slice(),
+                &node.kind.as_str(),
+                &node.project.as_bytes(),
+                &node.key.as_bytes(),
+                &node.title.as_bytes(),
+                &node.body.as_bytes(),
+                &json(&node.props),
+                &signed(node.created.0),
+                &signed(node.updated.0),
+                &node.hash.0.as_slice(),
+                &signed(node.rev),
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn insert_history(&self, node: &Node, ended: Hlc) -> Result<()> {
+        self.run(
+            "INSERT INTO node_history (space, id, kind, project, key, title, body, props, created,
+                                       updated, hash, rev, ended)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+            &[
+                &self.space,
+                &node.id.0.as_slice(),
+                &node.kind.as_str(),
+                &node.project.as_bytes(),
+                &node.key.as_bytes(),
+                &node.title.as_bytes(),
+                &node.body.as_bytes(),
+                &json(&node.props),
+                &signed(node.created.0),
+                &signed(node.updated.0),
+                &node.hash.0.as_slice(),
+                &signed(node.rev),
+                &signed(ended.0),
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// Moves the current revision to the history without bringing it here.
+    fn archive_node(&self, id: NodeId, ended: Hlc) -> Result<u64> {
+        self.run(
+            "INSERT INTO node_history (space, id, kind, project, key, title, body, props, created,
+                                       updated, hash, rev, ended)
+             SELECT space, id, kind, project, key, title, body, props, created, updated, hash, rev,
+                    $3::bigint
+             FROM nodes WHERE space = $1 AND id = $2",
+            &[&self.space, &id.0.as_slice(), &signed(ended.0)],
+        )
+    }
+
+    fn insert_edge(&self, edge: &Edge) -> Result<()> {
+        self.run(
+            "INSERT INTO edges (space, src, rel, dst, weight, props, valid_from, valid_to, hash)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+            &[
+                &self.space,
+                &edge.src.0.as_slice(),
+                &edge.rel.as_bytes(),
+                &edge.dst.0.as_slice(),
+                &edge.weight,
+                &json(&edge.props),
+                &signed(edge.from.0),
+                &signed(edge.to.0),
+                &edge.hash.0.as_slice(),
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// The kind and the project of a node.
+    fn place(&self, node: NodeId) -> Result<Option<(Kind, String)>> {
+        self.one(
+            "SELECT kind, project FROM nodes WHERE space = $1 AND id = $2",
+            &[&self.space, &node.0.as_slice()],
+            |row| {
+                let bad = || Error::corrupt("a stored row does not have the form it must have");
+                let kind = row.get::<_, &str>(0).parse().map_err(|_| bad())?;
+                let project = String::from_utf8(row.get::<_, Vec<u8>>(1)).map_err(|_| bad())?;
+                Ok((kind, project))
+            },
+        )
+    }
+
+    fn insert_passage(&self, node: NodeId, scope: &[String], passage: &Passage) -> Result<()> {
+        let words = passage.tokens.split(' ').chain(passage.title_tokens.split(' '));
+        let words = words.filter(|it| !it.is_empty()).map(token);
+        // A title is searched with the text; `array_to_tsvector` sorts and joins what is the same.
+        let found_by: Vec<String> = words.chain(scope.iter().map(|it| token(it))).collect();
+        self.run(
+            "INSERT INTO passages (space, node, n, text, start, tokens, title_tokens, found_by)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, array_to_tsvector($8::text[]))",
+            &[
+                &self.space,
+                &node.0.as_slice(),
+                &i32::try_from(passage.n).unwrap_or(i32::MAX),
+                &passage.text.as_bytes(),
+                &signed(passage.start),
+                &passage.tokens.as_bytes(),
+                &passage.title_tokens.as_bytes(),
+                &found_by,
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn insert_name(&self, node: NodeId, name: &str) -> Result<()> {
+        let keys: Vec<String> = names::keys(name).into_iter().collect();
+        self.run(
+            "INSERT INTO names (space, node, name, key)
+             SELECT $1, $2, $3, key FROM unnest($4::text[]) AS key
+             ON CONFLICT DO NOTHING",
+            &[&self.space, &node.0.as_slice(), &name.as_bytes(), &keys],
+        )?;
+        Ok(())
+    }
+}
+
+fn json(props: &Map<String, Value>) -> Vec<u8> {
+    canonical_json(&Value::Object(props.clone())).into_bytes()
+}
+
+/// A token as a lexeme: U+0000 cannot be in one.
+fn token(text: &str) -> String {
+    text.replace('\0', "")
+}
+
+/// `AND …` for a filter; the values go to `params`.
+fn conditions<'a>(filter: &'a NodeFilter, params: &mut Owned<'a>) -> String {
+    let mut sql = String::new();
+    if !filter.kinds.is_empty() {
+        let kinds: Vec<&str> = filter.kinds.iter().map(|it| it.as_str()).collect();
+        params.push(Box::new(kinds));
+        sql += &format!(" AND kind = ANY(${})", params.len());
+    }
+    if let Some(project) = &filter.project {
+        params.push(Box::new(project.as_bytes()));
+        sql += &format!(" AND project = ${}", params.len());
+    }
+    if let Some(prefix) = &filter.key_prefix {
+        params.push(Box::new(prefix.as_bytes()));
+        let at = params.len();
+        sql += &format!(" AND substring(key FROM 1 FOR length(${at}::bytea)) = ${at}");
+    }
+    sql
+}
+
+fn limit(n: usize) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+const KEY: &str = "space = $1 AND kind = $2 AND sha256(project) = sha256($3::bytea)
+                   AND sha256(key) = sha256($4::bytea)";
+
+impl ReadTx for Tx<'_> {
+    fn node(&self, id: NodeId, when: When) -> Result<Option<Node>> {
+        let columns = row::NODE_COLUMNS;
+        match when {
+            When::Now => self.one(
+                &format!("SELECT {columns} FROM nodes WHERE space = $1 AND id = $2"),
+                &[&self.space, &id.0.as_slice()],
+                row::node,
+            ),
+            When::At(at) => self.one(
+                &format!(
+                    "SELECT {columns} FROM nodes WHERE space = $1 AND id = $2 AND updated <= $3
+                     UNION ALL
+                     SELECT {columns} FROM node_history
+                     WHERE space = $1 AND id = $2 AND updated <= $3 AND ended > $3"
+                ),
+                &[&self.space, &id.0.as_slice(), &signed(at.0)],
+                row::node,
+            ),
+        }
+    }
+
+    fn node_by_key(
+        &self,
+        project: &str,
+        kind: Kind,
+        key: &str,
+        when: When,
+    ) -> Result<Option<Node>> {
+        let columns = row::NODE_COLUMNS;
+        let (kind, project, key) = (kind.as_str(), project.as_bytes(), key.as_bytes());
+        match when {
+            When::Now => self.one(
+                &format!("SELECT {columns} FROM nodes WHERE {KEY}"),
+                &[&self.space, &kind, &project, &key],
+                row::node,
+            ),
+            When::At(at) => self.one(
+                &format!(
+                    "SELECT {columns} FROM nodes WHERE {KEY} AND updated <= $5
+                     UNION ALL
+                     SELECT {columns} FROM node_history
+                     WHERE {KEY} AND updated <= $5 AND ended > $5"
+                ),
+                &[&self.space, &kind, &project, &key, &signed(at.0)],
+                row::node,
+            ),
+        }
+    }
+
+    fn nodes(
+        &self,
+        filter: &NodeFilter,
+        when: When,
+        after: Option<NodeId>,
+        n: usize,
+    ) -> Result<Vec<Node>> {
+        let after = after.map_or_else(Vec::new, |id| id.0.to_vec());
+        let columns = row::NODE_COLUMNS;
+        let mut params: Owned<'_> = vec![Box::new(self.space), Box::new(after), Box::new(limit(n))];
+        let more = conditions(filter, &mut params);
+        let place = format!("space = $1 AND id > $2{more}");
+        let sql = match when {
+            When::Now => format!("SELECT {columns} FROM nodes WHERE {place}"),
+            When::At(at) => {
+                params.push(Box::new(signed(at.0)));
+                let at = params.len();
+                format!(
+                    "SELECT {columns} FROM nodes WHERE {place} AND updated <= ${at}
+                     UNION ALL
+                     SELECT {columns} FROM node_history
+                     WHERE {place} AND updated <= ${at} AND ended > ${at}"
+                )
+            }
+        };
+        self.owned(&format!("{sql} ORDER BY id LIMIT $3"), &params, row::node)
+    }
+
+    fn count_nodes(&self, filter: &NodeFilter) -> Result<u64> {
+        let mut params: Owned<'_> = vec![Box::new(self.space)];
+        let more = conditions(filter, &mut params);
+        let sql = format!("SELECT count(*) FROM nodes WHERE space = $1{more}");
+        Ok(self.owned(&sql, &params, |it| row::number(it, 0))?.first().copied().unwrap_or(0))
+    }
+
+    fn history(&self, id: NodeId) -> Result<Vec<(Node, Hlc)>> {
+        let columns = row::NODE_COLUMNS;
+        self.many(
+            &format!(
+                "SELECT {columns}, ended FROM node_history
+                 WHERE space = $1 AND id = $2 ORDER BY rev"
+            ),
+            &[&self.space, &id.0.as_slice()],
+            row::history,
+        )
+    }
+
+    fn edges(&self, filter: &EdgeFilter, when: When, n: usize) -> Result<Vec<Edge>> {
+        let at = match when {
+            When::Now => Hlc(Hlc::MAX.0 - 1),
+            When::At(at) => at,
+        };
+        let columns = row::EDGE_COLUMNS;
+        let mut params: Owned<'_> =
+            vec![Box::new(self.space), Box::new(signed(at.0)), Box::new(limit(n))];
+        let mut sql = format!(
+            "SELECT {columns} FROM edges WHERE space = $1 AND valid_from <= $2 AND valid_to > $2"
+        );
+        if let Some(src) = filter.src {
+            params.push(Box::new(src.0.to_vec()));
+            sql += &format!(" AND src = ${}", params.len());
+        }
+        if let Some(rel) = &filter.rel {
+            params.push(Box::new(rel.as_bytes()));
+            sql += &format!(" AND rel = ${}", params.len());
+        }
+        if let Some(dst) = filter.dst {
+            params.push(Box::new(dst.0.to_vec()));
+            sql += &format!(" AND dst = ${}", params.len());
+        }
+        self.owned(&format!("{sql} ORDER BY src, rel, dst LIMIT $3"), &params, row::edge)
+    }
+
+    fn passages(&self, node: NodeId) -> Result<Vec<Passage>> {
+        let columns = row::PASSAGE_COLUMNS;
+        self.many(
+            &format!("SELECT {columns} FROM passages WHERE space = $1 AND node = $2 ORDER BY n"),
+            &[&self.space, &node.0.as_slice()],
+            row::passage,
+        )
+    }
+
+    fn find_text(&self, query: &TextQuery) -> Result<Vec<TextHit>> {
+        let words: Vec<String> =
+            query.tokens.iter().map(|it| token(it)).filter(|it| !it.is_empty()).collect();
+        if words.is_empty() {
+            return Ok(Vec::new());
+        }
+        let any = |words: &[String]| {
+            let quoted = words.iter().map(|it| {
+                format!("'{}'", it.replace('\\', "\\\\").replace('\'', "''"))
+            });
+            quoted.collect::<Vec<_>>().join(" | ")
+        };
+        let wanted = any(&words);
+        let mut all = format!("({wanted})");
+        for tokens in scope_tokens::wanted(self.of, &query.filter) {
+            all += &format!(" & ({})", any(&tokens));
+        }
+        let mut params: Owned<'_> = vec![
+            Box::new(self.space),
+            Box::new(all),
+            Box::new(wanted),
+            Box::new(limit(query.limit)),
+        ];
+        let mut sql = "SELECT p.node, p.n, ts_rank(p.found_by, $3::text::tsquery)::float8
+                       FROM passages p"
+            .to_owned();
+        let mut place = "WHERE p.space = $1 AND p.found_by @@ $2::text::tsquery".to_owned();
+        if let Some(prefix) = &query.filter.key_prefix {
+            params.push(Box::new(prefix.as_bytes()));
+            sql += " JOIN nodes ON nodes.space = p.space AND nodes.id = p.node";
+            place += " AND substring(key FROM 1 FOR length($5::bytea)) = $5";
+        }
+        self.owned(&format!("{sql} {place} ORDER BY 3 DESC, 1, 2 LIMIT $4"), &params, |it| {
+            let n = it.get::<_, i32>(1);
+            Ok(TextHit {
+                node: row::node_id(it, 0)?,
+                n: u32::try_from(n).unwrap_or(0),
+                score: it.get(2),
+            })
+        })
+    }
+
+    fn find_names(&self, text: &str, filter: &NodeFilter, n: usize) -> Result<Vec<NameHit>> {
+        let keys: Vec<String> = names::keys(text).into_iter().collect();
+        let mut params: Owned<'_> =
+            vec![Box::new(self.space), Box::new(keys), Box::new(limit(names::candidates(n)))];
+        let more = conditions(filter, &mut params);
+        // Kind, project and key stand in `nodes` only, so the filter needs no names before them.
+        let sql = format!(
+            "SELECT names.node, names.name FROM names
+             JOIN nodes ON nodes.space = names.space AND nodes.id = names.node
+             WHERE names.space = $1 AND names.key = ANY($2){}
+             GROUP BY names.node, names.name
+             ORDER BY count(*) DESC, names.node, names.name LIMIT $3",
+            more.replace("(key FROM", "(nodes.key FROM")
+        );
+        Ok(names::ranked(text, self.owned(&sql, &params, row::name)?, n))
+    }
+
+    fn vector(&self, collection: &str, id: &str) -> Result<Option<Vector>> {
+        let columns = row::VECTOR_COLUMNS;
+        self.one(
+            &format!(
+                "SELECT {columns} FROM vectors WHERE space = $1 AND collection = $2 AND id = $3"
+            ),
+            &[&self.space, &collection, &id.as_bytes()],
+            row::vector,
+        )
+    }
+
+    fn vectors_since(&self, collection: &str, seq: u64, n: usize) -> Result<Vec<Vector>> {
+        let columns = row::VECTOR_COLUMNS;
+        self.many(
+            &format!(
+                "SELECT {columns} FROM vectors WHERE space = $1 AND collection = $2 AND seq > $3
+                 ORDER BY seq, id LIMIT $4"
+            ),
+            &[&self.space, &collection, &signed(seq), &limit(n)],
+            row::vector,
+        )
+    }
+
+    fn nearest(&self, collection: &str, to: &[f32], n: usize) -> Result<Vec<Near>> {
+        // Exact: no index stands behind it. A vector of another dimension is of another kind.
+        self.many(
+            "SELECT id, 1 - (numbers <=> $3::real[]::vector) FROM
+               (SELECT id, numbers FROM vectors
+                WHERE space = $1 AND collection = $2 AND vector_dims(numbers) = $4
+                  AND vector_norm(numbers) > 0
+                OFFSET 0) AS candidates
+             ORDER BY numbers <=> $3::real[]::vector, id LIMIT $5",
+            &[
+                &self.space,
+                &collection,
+                &to,
+                &i32::try_from(to.len()).unwrap_or(i32::MAX),
+                &limit(n),
+            ],
+            |it| {
+                let bytes: Vec<u8> = it.get(0);
+                let id = String::from_utf8(bytes).map_err(|_| Error::corrupt("a vector's name"))?;
+                Ok(Near { id, similarity: it.get(1) })
+            },
+        )
+    }
+
+    fn head(&self) -> Result<Option<HeadRow>> {
+        self.one(
+            "SELECT seq, hlc, tips, frontier, state FROM heads WHERE space = $1",
+            &[&self.space],
+            row::head,
+        )
+    }
+
+    fn events_after(&self, seq: u64, n: usize) -> Result<Vec<EventRow>> {
+        let columns = row::EVENT_COLUMNS;
+        self.many(
+            &format!(
+                "SELECT {columns} FROM events WHERE space = $1 AND seq > $2 ORDER BY seq LIMIT $3"
+            ),
+            &[&self.space, &signed(seq), &limit(n)],
+            row::event,
+        )
+    }
+
+    fn event_by_id(&self, id: &Hash) -> Result<Option<EventRow>> {
+        let columns = row::EVENT_COLUMNS;
+        self.one(
+            &format!("SELECT {columns} FROM events WHERE space = $1 AND id = $2"),
+            &[&self.space, &id.0.as_slice()],
+            row::event,
+        )
+    }
+
+    fn tile(&self, level: u8, index: u64) -> Result<Option<Hash>> {
+        self.one(
+            "SELECT hash FROM tiles WHERE space = $1 AND level = $2 AND idx = $3",
+            &[&self.space, &i16::from(level), &signed(index)],
+            |it| row::hash(it, 0),
+        )
+    }
+
+    fn checkpoint_at(&self, seq: u64) -> Result<Option<CheckpointRow>> {
+        let columns = row::CHECKPOINT_COLUMNS;
+        self.one(
+            &format!(
+                "SELECT {columns} FROM checkpoints WHERE space = $1 AND seq <= $2
+                 ORDER BY height DESC LIMIT 1"
+            ),
+            &[&self.space, &signed(seq)],
+            row::checkpoint,
+        )
+    }
+
+    fn get(&self, bucket: &str, key: &str) -> Result<Option<Vec<u8>>> {
+        self.one(
+            "SELECT value FROM kv
+             WHERE space = $1 AND bucket = $2 AND sha256(key) = sha256($3::bytea)",
+            &[&self.space, &bucket, &key.as_bytes()],
+            |it| Ok(it.get(0)),
+        )
+    }
+
+    fn list(&self, bucket: &str) -> Result<Vec<(String, Vec<u8>)>> {
+        let rows = self.many(
+            "SELECT bucket, key, value FROM kv WHERE space = $1 AND bucket = $2 ORDER BY key",
+            &[&self.space, &bucket],
+            row::kv,
+        )?;
+        Ok(rows.into_iter().map(|it| (it.key, it.value)).collect())
+    }
+
+    fn scan(&self, table: Table, visit: &mut dyn FnMut(Row) -> Result<()>) -> Result<()> {
+        let select = |columns: &str, from: &str, order: &str| {
+            format!("SELECT {columns} FROM {from} WHERE space = $1 ORDER BY {order}")
+        };
+        match table {
+            Table::Nodes => {
+                let sql = select(row::NODE_COLUMNS, "nodes", "id");
+                self.each(&sql, row::node, visit, Row::Node)
+            }
+            Table::History => {
+                let columns = format!("{}, ended", row::NODE_COLUMNS);
+                let sql = select(&columns, "node_history", "id, rev");
+                self.each(&sql, row::history, visit, |(node, end)| Row::History(node, end))
+            }
+            Table::Edges => {
+                let sql = select(row::EDGE_COLUMNS, "edges", "src, rel, dst, valid_from");
+                self.each(&sql, row::edge, visit, Row::Edge)
+            }
+            Table::Passages => {
+                let columns = format!("{}, node", row::PASSAGE_COLUMNS);
+                let sql = select(&columns, "passages", "node, n");
+                self.each(&sql, row::passage_row, visit, Row::Passage)
+            }
+            Table::Names => {
+                let sql = select("DISTINCT node, name", "names", "node, name");
+                self.each(&sql, row::name, visit, Row::Name)
+            }
+            Table::Vectors => {
+                let sql = select(row::VECTOR_COLUMNS, "vectors", "collection COLLATE \"C\", id");
+                self.each(&sql, row::vector, visit, Row::Vector)
+            }
+            Table::Events => {
+                let sql = select(row::EVENT_COLUMNS, "events", "seq");
+                self.each(&sql, row::event, visit, Row::Event)
+            }
+            Table::Tiles => {
+                let sql = select("level, idx, hash", "tiles", "level, idx");
+                self.each(&sql, row::tile, visit, Row::Tile)
+            }
+            Table::Checkpoints => {
+                let sql = select(row::CHECKPOINT_COLUMNS, "checkpoints", "height");
+                self.each(&sql, row::checkpoint, visit, Row::Checkpoint)
+            }
+            Table::Head => {
+                let sql = select("seq, hlc, tips, frontier, state", "heads", "seq");
+                self.each(&sql, row::head, visit, Row::Head)
+            }
+            Table::Kv => {
+                let sql = select("bucket, key, value", "kv", "bucket COLLATE \"C\", key");
+                self.each(&sql, row::kv, visit, Row::Kv)
+            }
+        }
+    }
+}
+
+impl WriteTx for Tx<'_> {
+    fn put_node(&mut self, node: &Node) -> Result<()> {
+        let before = self.place(node.id)?;
+        if before.is_some() {
+            self.archive_node(node.id, node.updated)?;
+        }
+        self.insert_node(node)?;
+        // A passage's scope names its node's kind and project: a node that moved takes them along.
+        if before.is_some_and(|it| it != (node.kind, node.project.clone())) {
+            let passages = self.passages(node.id)?;
+            self.put_passages(node.id, &passages)?;
+        }
+        Ok(())
+    }
+
+    fn remove_node(&mut self, id: NodeId, at: Hlc) -> Result<()> {
+        self.archive_node(id, at)?;
+        let place: &[&(dyn ToSql + Sync)] = &[&self.space, &id.0.as_slice()];
+        self.run("DELETE FROM passages WHERE space = $1 AND node = $2", place)?;
+        self.run("DELETE FROM names WHERE space = $1 AND node = $2", place)?;
+        self.run("DELETE FROM nodes WHERE space = $1 AND id = $2", place)?;
+        Ok(())
+    }
+
+    fn put_edge(&mut self, edge: &Edge) -> Result<()> {
+        self.end_edge(edge.src, &edge.rel, edge.dst, edge.from)?;
+        self.insert_edge(edge)
+    }
+
+    fn end_edge(&mut self, src: NodeId, rel: &str, dst: NodeId, at: Hlc) -> Result<()> {
+        self.run(
+            "UPDATE edges SET valid_to = $6
+             WHERE space = $1 AND src = $2 AND rel = $3 AND dst = $4 AND valid_to = $5",
+            &[
+                &self.space,
+                &src.0.as_slice(),
+                &rel.as_bytes(),
+                &dst.0.as_slice(),
+                &signed(Hlc::MAX.0),
+                &signed(at.0),
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn put_passages(&mut self, node: NodeId, passages: &[Passage]) -> Result<()> {
+        self.run(
+            "DELETE FROM passages WHERE space = $1 AND node = $2",
+            &[&self.space, &node.0.as_slice()],
+        )?;
+        let (kind, project) = self.place(node)?.ok_or_else(|| Error::not_found("node", node))?;
+        let scope = scope_tokens::of(self.of, kind, &project);
+        passages.iter().try_for_each(|passage| self.insert_passage(node, &scope, passage))
+    }
+
+    fn put_names(&mut self, node: NodeId, names: &[String]) -> Result<()> {
+        self.run(
+            "DELETE FROM names WHERE space = $1 AND node = $2",
+            &[&self.space, &node.0.as_slice()],
+        )?;
+        names.iter().try_for_each(|name| self.insert_name(node, name))
+    }
+
+    fn put_vector(&mut self, vector: &Vector) -> Result<()> {
+        self.run(
+            "INSERT INTO vectors (space, collection, id, model, numbers, props, seq)
+             VALUES ($1, $2, $3, $4, $5::real[]::vector, $6, $7)
+             ON CONFLICT (space, collection, id) DO UPDATE SET model = $4,
+               numbers = $5::real[]::vector, props = $6, seq = $7",
+            &[
+                &self.space,
+                &vector.collection,
+                &vector.id.as_bytes(),
+                &vector.model,
+                &vector.numbers,
+                &json(&vector.props),
+                &signed(vector.seq),
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn remove_vector(&mut self, collection: &str, id: &str) -> Result<()> {
+        self.run(
+            "DELETE FROM vectors WHERE space = $1 AND collection = $2 AND id = $3",
+            &[&self.space, &collection, &id.as_bytes()],
+        )?;
+        Ok(())
+    }
+
+    fn append_event(&mut self, event: &EventRow) -> Result<()> {
+        self.run(
+            "INSERT INTO events (space, seq, version, id, parents, hlc, author, kind, payload,
+                                 signature)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+            &[
+                &self.space,
+                &signed(event.seq),
+                &i16::from(event.version),
+                &event.id.0.as_slice(),
+                &joined(&event.parents),
+                &signed(event.hlc.0),
+                &event.author,
+                &event.kind,
+                &event.payload,
+                &event.signature,
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn put_head(&mut self, head: &HeadRow) -> Result<()> {
+        self.run(
+            "INSERT INTO heads (space, seq, hlc, tips, frontier, state)
+             VALUES ($1, $2, $3, $4, $5, $6)
+             ON CONFLICT (space) DO UPDATE SET seq = $2, hlc = $3, tips = $4, frontier = $5,
+               state = $6",
+            &[
+                &self.space,
+                &signed(head.seq),
+                &signed(head.hlc.0),
+                &joined(&head.tips),
+                &joined(&head.frontier),
+                &head.state,
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn put_tile(&mut self, tile: &TileRow) -> Result<()> {
+        self.run(
+            "INSERT INTO tiles (space, level, idx, hash) VALUES ($1, $2, $3, $4)",
+            &[&self.space, &i16::from(tile.level), &signed(tile.index), &tile.hash.0.as_slice()],
+        )?;
+        Ok(())
+    }
+
+    fn put_checkpoint(&mut self, checkpoint: &CheckpointRow) -> Result<()> {
+        self.run(
+            "INSERT INTO checkpoints (space, height, seq, event_root, state_root, hlc, author,
+                                      signature)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+            &[
+                &self.space,
+                &signed(checkpoint.height),
+                &signed(checkpoint.seq),
+                &checkpoint.event_root.0.as_slice(),
+                &checkpoint.state_root.0.as_slice(),
+                &signed(checkpoint.hlc.0),
+                &checkpoint.author,
+                &checkpoint.signature,
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn set(&mut self, bucket: &str, key: &str, value: &[u8]) -> Result<()> {
+        self.run(
+            "INSERT INTO kv (space, bucket, key, value) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (space, bucket, sha256(key)) DO UPDATE SET value = $4",
+            &[&self.space, &bucket, &key.as_bytes(), &value],
+        )?;
+        Ok(())
+    }
+
+    fn unset(&mut self, bucket: &str, key: &str) -> Result<()> {
+        self.run(
+            "DELETE FROM kv WHERE space = $1 AND bucket = $2 AND sha256(key) = sha256($3::bytea)",
+            &[&self.space, &bucket, &key.as_bytes()],
+        )?;
+        Ok(())
+    }
+
+    fn load(&mut self, row: &Row) -> Result<()> {
+        match row {
+            Row::Node(node) => self.insert_node(node),
+            Row::History(node, ended) => self.insert_history(node, *ended),
+            Row::Edge(edge) => self.insert_edge(edge),
+            Row::Passage(it) => {
+                let place = self.place(it.node)?;
+                let (kind, project) = place.ok_or_else(|| Error::not_found("node", it.node))?;
+                let scope = scope_tokens::of(self.of, kind, &project);
+                self.insert_passage(it.node, &scope, &it.passage)
+            }
+            Row::Name(it) => self.insert_name(it.node, &it.name),
+            Row::Vector(vector) => self.put_vector(vector),
+            Row::Event(event) => self.append_event(event),
+            Row::Tile(tile) => self.put_tile(tile),
+            Row::Checkpoint(checkpoint) => self.put_checkpoint(checkpoint),
+            Row::Head(head) => self.put_head(head),
+            Row::Kv(kv) => self.set(&kv.bucket, &kv.key, &kv.value),
+        }
+    }
+}

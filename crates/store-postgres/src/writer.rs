@@ -1,0 +1,174 @@
+//! The writer thread: many callers, one commit, as on the embedded floor.
+//!
+//! A group is of one space and begins by taking that space's lock in the database, so that the log
+//! has one order whichever server appends. A call that fails or panics loses its savepoint and
+//! nothing else.
+
+use crate::connect::Connection;
+use crate::listen::CHANNEL;
+use crate::pool::Pool;
+use crate::tx::Tx;
+use kenning_core::{Code, Error, Result, Space};
+use kenning_store::WriteWork;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A group is committed when it has so many calls …
+const GROUP_CALLS_MAX: usize = 256;
+/// … or has kept other servers out for so long.
+const GROUP_TIME_MAX: Duration = Duration::from_millis(50);
+
+struct Job {
+    space: Space,
+    work: WriteWork,
+    reply: SyncSender<Result<()>>,
+}
+
+type Replies = Vec<(SyncSender<Result<()>>, Result<()>)>;
+
+pub(crate) struct Writer {
+    jobs: Mutex<Option<Sender<Job>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub(crate) fn start(pool: Arc<Pool>) -> Result<Self> {
+        let (sender, receiver) = channel();
+        let thread = std::thread::Builder::new()
+            .name("kenning-writer".to_owned())
+            .spawn(move || run(&pool, &receiver))
+            .map_err(|cause| Error::unavailable("no thread for the writer").because(cause))?;
+        Ok(Self { jobs: Mutex::new(Some(sender)), thread: Some(thread) })
+    }
+
+    /// Runs the work and waits until it is durable, but not longer than `wait`.
+    pub(crate) fn run(&self, space: Space, work: WriteWork, wait: Option<Duration>) -> Result<()> {
+        let (reply, answer) = sync_channel(1);
+        let gone = || Error::unavailable("the store is closing");
+        self.jobs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()
+            .ok_or_else(gone)?
+            .send(Job { space, work, reply })
+            .map_err(|_| gone())?;
+        let Some(wait) = wait else { return answer.recv().map_err(|_| gone())? };
+        // A little longer than the database is given, so that its own answer comes first.
+        match answer.recv_timeout(wait + Duration::from_millis(700)) {
+            Ok(result) => result,
+            Err(RecvTimeoutError::Disconnected) => Err(gone()),
+            Err(RecvTimeoutError::Timeout) => {
+                Err(Error::unavailable("the database did not answer in time")
+                    .hint("look whether the write is there, then call again"))
+            }
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = self.thread.take() {
+            // A writer that panicked has answered nobody; there is nothing to add here.
+            drop(thread.join());
+        }
+    }
+}
+
+fn run(pool: &Pool, jobs: &Receiver<Job>) {
+    let mut waiting: VecDeque<Job> = VecDeque::new();
+    while let Some(first) = waiting.pop_front().or_else(|| jobs.recv().ok()) {
+        waiting.extend(jobs.try_iter());
+        let replies = match pool.take() {
+            Err(error) => vec![(first.reply, Err(error))],
+            Ok(connection) => {
+                let (replies, healthy) = group(&connection, first, &mut waiting, jobs);
+                if healthy {
+                    pool.give_back(connection);
+                } else {
+                    drop(connection);
+                    pool.forget();
+                }
+                replies
+            }
+        };
+        for (reply, result) in replies {
+            // A caller that no longer waits has lost its answer, not its write.
+            drop(reply.send(result));
+        }
+    }
+}
+
+/// Runs one group. Gives the answers, and whether the connection can be used again.
+fn group(
+    connection: &Connection,
+    first: Job,
+    waiting: &mut VecDeque<Job>,
+    jobs: &Receiver<Job>,
+) -> (Replies, bool) {
+    let space = first.space.clone();
+    let begun = connection.batch("BEGIN").and_then(|()| {
+        let lock = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
+        connection.query(lock, &[&space.as_str()])
+    });
+    if let Err(error) = begun {
+        let healthy = connection.batch("ROLLBACK").is_ok();
+        return (vec![(first.reply, Err(error))], healthy);
+    }
+    let began = Instant::now();
+    let mut replies: Replies = Vec::new();
+    let mut next = Some(first);
+    while let Some(job) = next.take() {
+        let (result, healthy) = one(connection, &space, job.work);
+        replies.push((job.reply, result));
+        if !healthy {
+            // The whole transaction is gone with its connection, the calls before this one too.
+            return (failed(replies, &Error::unavailable("the database is gone")), false);
+        }
+        if replies.len() < GROUP_CALLS_MAX && began.elapsed() < GROUP_TIME_MAX {
+            waiting.extend(jobs.try_iter());
+            let same = waiting.iter().position(|it| it.space == space);
+            next = same.and_then(|at| waiting.remove(at));
+        }
+    }
+    let told = connection.query(&format!("SELECT pg_notify('{CHANNEL}', '')"), &[]);
+    // Nobody is answered before the database has answered.
+    match told.and_then(|_| connection.batch("COMMIT")) {
+        Ok(()) => (replies, true),
+        Err(error) => (failed(replies, &error), false),
+    }
+}
+
+/// What was done in a transaction that did not commit was not done. Whether it did commit when the
+/// connection broke during the commit, nobody can say: the caller is told to look.
+fn failed(replies: Replies, reason: &Error) -> Replies {
+    let error = |own: Result<()>| match own {
+        // A call that was refused for its own reason is still refused for it.
+        Err(own) if own.code != Code::Unavailable => Err(own),
+        _ => Err(Error::unavailable(reason.message.clone())
+            .hint("look whether the write is there, then call again")),
+    };
+    replies.into_iter().map(|(reply, own)| (reply, error(own))).collect()
+}
+
+/// Runs one call in its savepoint. False when the connection is of no use any more.
+fn one(connection: &Connection, space: &Space, work: WriteWork) -> (Result<()>, bool) {
+    if let Err(error) = connection.batch("SAVEPOINT call") {
+        return (Err(error), false);
+    }
+    let result = catch_unwind(AssertUnwindSafe(|| work(&mut Tx::new(connection, space))));
+    let result = result.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|it| (*it).to_owned()));
+        Err(Error::internal("a write panicked and was rolled back").because(text.unwrap_or_default()))
+    });
+    let end = if result.is_ok() { "RELEASE call" } else { "ROLLBACK TO call; RELEASE call" };
+    match connection.batch(end) {
+        Ok(()) => (result, true),
+        Err(error) => (result.and(Err(error)), false),
+    }
+}

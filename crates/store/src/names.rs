@@ -1,0 +1,77 @@
+//! Names that are almost the same: keys of three characters, the same on every floor.
+//!
+//! A name's keys are the runs of three characters of each of its words, with two blanks before and
+//! one behind, so that the beginning of a word counts more than its end. Two names are as similar as
+//! the share of keys that they have in common.
+
+use crate::NameRow;
+use kenning_core::NodeId;
+use std::collections::BTreeSet;
+
+/// A longer name is found by its beginning.
+const CHARS_MAX: usize = 200;
+
+/// A name that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NameHit {
+    /// Whose.
+    pub node: NodeId,
+    /// The name.
+    pub name: String,
+    /// Between 0 and 1: 1 for the same letters and digits.
+    pub similarity: f64,
+}
+
+/// The keys of a name.
+pub fn keys(name: &str) -> BTreeSet<String> {
+    let folded: String = name.chars().take(CHARS_MAX).flat_map(char::to_lowercase).collect();
+    let mut keys = BTreeSet::new();
+    for word in folded.split(|c: char| !c.is_alphanumeric()).filter(|it| !it.is_empty()) {
+        let padded: Vec<char> = "  ".chars().chain(word.chars()).chain(" ".chars()).collect();
+        keys.extend(padded.windows(3).map(|it| it.iter().collect::<String>()));
+    }
+    keys
+}
+
+/// How similar two names are.
+pub fn similarity(one: &str, two: &str) -> f64 {
+    let (one, two) = (keys(one), keys(two));
+    let all = one.union(&two).count();
+    if all == 0 { 0.0 } else { one.intersection(&two).count() as f64 / all as f64 }
+}
+
+/// How many candidates a floor proposes for `n` answers: those with the most keys in common are not
+/// always the most similar.
+pub fn candidates(n: usize) -> usize {
+    n.saturating_mul(4).saturating_add(50)
+}
+
+/// The most similar of the candidates.
+pub fn ranked(text: &str, candidates: Vec<NameRow>, n: usize) -> Vec<NameHit> {
+    let hit = |it: NameRow| NameHit {
+        similarity: similarity(text, &it.name),
+        node: it.node,
+        name: it.name,
+    };
+    let mut hits: Vec<NameHit> = candidates.into_iter().map(hit).collect();
+    hits.sort_by(|a, b| {
+        b.similarity.total_cmp(&a.similarity).then_with(|| (&a.name, a.node).cmp(&(&b.name, b.node)))
+    });
+    hits.truncate(n);
+    hits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn similar_names_are_more_similar_than_others() {
+        assert!((similarity("Bill Baue", "bill  BAUE!") - 1.0).abs() < 1e-9);
+        assert!(similarity("Herring Monitoring", "Herring Monitring") > 0.6);
+        assert!(similarity("University of Guelph", "University of Melbourne") < 0.6);
+        assert!(similarity("Ada", "Bob") < 0.1);
+        assert!(similarity("", "") < 0.1);
+        assert!(similarity("会議室", "会議") > 0.3);
+    }
+}
