@@ -1,0 +1,6 @@
+//! Stub.
+use crate::options::Options;
+use anyhow::Result;
+pub(crate) fn run(_: &Options) -> Result<()> {
+    Ok(())
+}
