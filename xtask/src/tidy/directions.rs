@@ -75,8 +75,8 @@ const CRATES: &[(&str, May)] = &[
 /// No product crate depends on it.
 const TESTS_ONLY: &str = "kenning-testing";
 
-/// What tests may name besides: a house, and a real store to stand it on.
-const TESTS_ALSO: &[&str] = &[TESTS_ONLY, "kenning-store-sqlite"];
+/// What tests may name besides: a house, a real store to stand it on, and the rows in it.
+const TESTS_ALSO: &[&str] = &[TESTS_ONLY, "kenning-store", "kenning-store-sqlite"];
 
 pub(super) fn check(metadata: &Value) -> Faults {
     let packages = metadata["packages"].as_array();
