@@ -75,7 +75,7 @@ fn help() -> String {
     text
 }
 
-fn run(arguments: Vec<String>) -> Result<()> {
+fn run(arguments: &[String]) -> Result<()> {
     let Some(name) = arguments.first().cloned() else {
         bail!("no command was named\n\n{}", help());
     };
@@ -92,7 +92,7 @@ fn run(arguments: Vec<String>) -> Result<()> {
 }
 
 fn main() -> ExitCode {
-    match run(std::env::args().skip(1).collect()) {
+    match run(&std::env::args().skip(1).collect::<Vec<_>>()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -115,8 +115,8 @@ mod tests {
     #[test]
     fn an_unknown_command_or_option_is_refused() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        assert!(run(words("tidi")).is_err());
-        assert!(run(words("tidy --verbose")).is_err());
-        assert!(run(Vec::new()).is_err());
+        assert!(run(&words("tidi")).is_err());
+        assert!(run(&words("tidy --verbose")).is_err());
+        assert!(run(&[]).is_err());
     }
 }

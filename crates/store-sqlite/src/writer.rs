@@ -183,7 +183,8 @@ fn next_job(jobs: &Receiver<Job>, replies: &mut Vec<Reply>, began: Instant) -> O
     jobs.recv_timeout(rest).ok()
 }
 
-#[cfg(all(test, not(feature = "sabotage")))]
+#[cfg(test)]
+#[cfg(not(feature = "sabotage"))]
 mod tests {
     use super::*;
     use crate::{connection, migrate};

@@ -177,7 +177,7 @@ fn ours(callers: usize, time: Duration) -> Result<Measured> {
                 })
             })
             .collect();
-        let joined = threads.into_iter().map(|it| it.join());
+        let joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
         joined
             .map(|it| it.map_err(|_| anyhow!("a caller panicked"))?)
             .collect()

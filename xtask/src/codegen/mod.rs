@@ -16,8 +16,10 @@ use std::path::Path;
 /// The command that repairs.
 const REPAIR: &str = "cargo xtask codegen";
 
-/// Where each page is and what writes it.
-const PAGES: &[(&str, fn() -> String)] = &[
+/// Where a page is and what writes it.
+type Page = (&'static str, fn() -> String);
+
+const PAGES: &[Page] = &[
     ("docs/reference/tools.md", tools::page),
     ("docs/reference/errors.md", errors::page),
     ("docs/reference/openapi.json", openapi),

@@ -36,7 +36,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
         let threads: Vec<_> = (0..n_processes)
             .map(|process| scope.spawn(move || one_process(binary, place, process, n_writes)))
             .collect();
-        let joined = threads.into_iter().map(|it| it.join());
+        let joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
         joined
             .map(|it| it.map_err(|_| anyhow!("a caller panicked"))?)
             .collect()

@@ -297,9 +297,9 @@ mod tests {
         assert_eq!(broken(|_| ()), 0);
         assert!(broken(|it| it.n_intents = 1) > 0);
         assert!(broken(|it| it.faults.push("fault".to_owned())) > 0);
-        assert!(broken(|it| drop(it.files.insert("a".to_owned(), Hash::default()))) > 0);
-        assert!(broken(|it| drop(it.files.insert("new".to_owned(), Hash::default()))) > 0);
-        assert!(broken(|it| drop(it.nodes.clear())) > 0);
+        assert!(broken(|it| it.files.extend([("a".to_owned(), Hash::default())])) > 0);
+        assert!(broken(|it| it.files.extend([("new".to_owned(), Hash::default())])) > 0);
+        assert!(broken(|it| it.nodes.clear()) > 0);
         assert!(broken(|it| drop(it.events.pop())) > 0);
         assert!(broken(|it| drop(it.events.remove(0))) > 0);
         assert!(broken(|it| drop(it.revisions.pop_first())) > 0);
