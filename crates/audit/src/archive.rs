@@ -104,7 +104,9 @@ fn hex(bytes: &[u8]) -> String {
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
     let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    (text.len() % 2 == 0).then(|| text.as_bytes().chunks(2).map(pair).collect())?
+    text.len()
+        .is_multiple_of(2)
+        .then(|| text.as_bytes().chunks(2).map(pair).collect())?
 }
 
 fn hashes(list: &[Hash]) -> Vec<String> {

@@ -62,9 +62,9 @@ impl Subtrees for Stored<'_> {
     type Error = Error;
 
     fn root(&self, start: u64, size: u64) -> Result<Hash> {
-        if size.is_power_of_two() && start % size == 0 {
+        if size.is_power_of_two() && start.is_multiple_of(size) {
             let height = size.trailing_zeros();
-            if height > 0 && height % 8 == 0 {
+            if height > 0 && height.is_multiple_of(8) {
                 let level = u8::try_from(height / 8).unwrap_or(u8::MAX);
                 let tile = self.0.tile(level, start >> height)?;
                 return tile.ok_or_else(|| Error::corrupt("a subtree of the log is missing"));

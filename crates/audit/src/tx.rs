@@ -310,7 +310,7 @@ impl<'a> Tx<'a> {
         self.head.hlc = row.hlc;
         self.head.tips = vec![row.id];
         self.n_events += 1;
-        if row.seq % CHECKPOINT_EVERY == 0 {
+        if row.seq.is_multiple_of(CHECKPOINT_EVERY) {
             self.checkpoint()?;
         }
         self.at = self.clock.tick(self.head.hlc);

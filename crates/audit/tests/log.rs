@@ -1,5 +1,11 @@
 //! The log over a real store: signatures bind, damage is noticed, histories only grow.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests fail by panicking"
+)]
 #![expect(
     clippy::disallowed_methods,
     reason = "these tests damage files and logs on purpose"

@@ -1,5 +1,12 @@
 //! Proofs are right, and no false one is accepted.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests fail by panicking"
+)]
+
 use kenning_audit::merkle::{
     Frontier, Subtrees, consistency_path, empty_root, inclusion_path, leaf_hash, node_hash,
     verify_consistency, verify_inclusion,

@@ -65,6 +65,7 @@ fn own() -> Vec<Command> {
             .required(true)
     };
     vec![
+        Command::new("tour").about("See the main job once, in a directory of its own"),
         Command::new("mcp").about("Serve MCP on standard input and output"),
         serve(),
         Command::new("tools").about("List the tools"),

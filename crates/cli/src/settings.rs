@@ -78,7 +78,10 @@ impl Settings {
                 exclude_tools: list("exclude-tools"),
                 read_only: innermost.get_flag("read-only"),
             },
-            json: innermost.get_flag("json"),
+            // `kenning call` has a `--json` of its own, which takes a value and always answers in JSON.
+            json: innermost
+                .try_get_one::<bool>("json")
+                .map_or(true, |it| it == Some(&true)),
             verbosity: innermost.get_count("verbose"),
         })
     }

@@ -194,31 +194,28 @@ impl Engine {
         self.clear_intent(space, key)
     }
 
-    /// Finishes every write that no living process is busy with.
+    /// Finishes every write of the vault that no living process is busy with.
     pub(crate) fn finish_file_writes(&self) -> Result<()> {
-        for space in self.log.store().spaces()? {
-            for (key, bytes) in self.log.read(&space, |tx| tx.list(INTENTS))? {
-                let Some(intent) = Intent::from_bytes(&bytes) else {
-                    tracing::error!(
-                        "space {space}: the unfinished write `{key}` is not of its form"
-                    );
-                    continue;
-                };
-                // Another vault than the one this process was given is none of its business.
-                if self
-                    .vault
-                    .as_ref()
-                    .is_none_or(|it| it.to_string_lossy() != intent.file.root)
-                {
-                    continue;
-                }
-                let finished = self.vault_dir().and_then(|dir| {
-                    let _lock = self.lock_file(&intent.file, Duration::ZERO)?;
-                    self.finish_file_write(&space, &dir, &key)
-                });
-                if let Err(error) = finished {
-                    tracing::warn!("space {space}: `{key}` is still unfinished: {error}");
-                }
+        let space = &self.vault_space;
+        for (key, bytes) in self.log.read(space, |tx| tx.list(INTENTS))? {
+            let Some(intent) = Intent::from_bytes(&bytes) else {
+                tracing::error!("space {space}: the unfinished write `{key}` is not of its form");
+                continue;
+            };
+            // Another vault than the one this process was given is none of its business.
+            if self
+                .vault
+                .as_ref()
+                .is_none_or(|it| it.to_string_lossy() != intent.file.root)
+            {
+                continue;
+            }
+            let finished = self.vault_dir(space).and_then(|dir| {
+                let _lock = self.lock_file(&intent.file, Duration::ZERO)?;
+                self.finish_file_write(space, &dir, &key)
+            });
+            if let Err(error) = finished {
+                tracing::warn!("space {space}: `{key}` is still unfinished: {error}");
             }
         }
         Ok(())

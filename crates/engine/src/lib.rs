@@ -39,6 +39,8 @@ pub struct Options {
     pub data: Dir,
     /// Where the vault is (`VAULT_PATH`). Only the vault tools need it.
     pub vault: Option<PathBuf>,
+    /// The space that the vault belongs to: its files are nobody else's to see.
+    pub space: Space,
     /// Wall time.
     pub clock: Arc<dyn Clock>,
     /// Unpredictable bytes.
@@ -52,6 +54,7 @@ pub struct Engine {
     log: Log,
     data: Dir,
     vault: Option<PathBuf>,
+    vault_space: Space,
 }
 
 impl Engine {
@@ -62,13 +65,19 @@ impl Engine {
             store,
             data,
             vault,
+            space: vault_space,
             clock,
             random,
             read_only,
         } = options;
         let signer = find_or_make_key(&data, &*random)?;
         let log = Log::new(store, signer, clock, random);
-        let engine = Self { log, data, vault };
+        let engine = Self {
+            log,
+            data,
+            vault,
+            vault_space,
+        };
         if !read_only {
             engine.finish_file_writes()?;
         }
@@ -104,7 +113,7 @@ impl Engine {
                 ));
             }
         }
-        match (&self.vault, self.vault_dir()) {
+        match (&self.vault, self.vault_dir(&self.vault_space)) {
             (None, _) => found
                 .seen
                 .push(("vault".to_owned(), "none (VAULT_PATH)".to_owned())),

@@ -2,7 +2,7 @@
 
 use crate::files::FileNode;
 use crate::{Caller, Engine, Scope, files};
-use kenning_core::{Code, Error, Result};
+use kenning_core::{Code, Error, Result, Space};
 use kenning_vault::{Dir, Name};
 use std::time::Duration;
 
@@ -10,8 +10,12 @@ use std::time::Duration;
 pub const NOTE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 impl Engine {
-    /// The vault, if one was named.
-    pub(crate) fn vault_dir(&self) -> Result<Dir> {
+    /// The vault, if one was named and it is of this space.
+    pub(crate) fn vault_dir(&self, space: &Space) -> Result<Dir> {
+        if *space != self.vault_space {
+            return Err(Error::denied(format!("the space `{space}` has no vault"))
+                .hint("serve it with `--space` and `--vault` of its own"));
+        }
         let path = self.vault.as_ref().ok_or_else(|| {
             Error::unavailable("VAULT_PATH environment variable must be set")
                 .hint("set it to the absolute path of the vault, or start with `--vault DIR`")
@@ -43,7 +47,7 @@ impl Engine {
     /// The text of a note.
     pub fn read_note(&self, caller: &Caller, path: &str) -> Result<String> {
         caller.principal.require(Scope::Read)?;
-        let dir = self.vault_dir()?;
+        let dir = self.vault_dir(&caller.principal.space)?;
         let note = self.note(path)?;
         let space = &caller.principal.space;
         if self.has_unfinished_write(space, &note.key)?
@@ -58,7 +62,7 @@ impl Engine {
     /// gets `.md`.
     pub fn write_note(&self, caller: &Caller, path: &str, content: String) -> Result<String> {
         caller.principal.require(Scope::Write)?;
-        let dir = self.vault_dir()?;
+        let dir = self.vault_dir(&caller.principal.space)?;
         if content.len() as u64 > NOTE_BYTES_MAX {
             return Err(Error::too_large(format!(
                 "`content`: {} bytes are more than the {NOTE_BYTES_MAX} of a note",
@@ -76,7 +80,7 @@ impl Engine {
     pub fn list_notes(&self, caller: &Caller, folder: &str) -> Result<Vec<String>> {
         caller.principal.require(Scope::Read)?;
         let entries = self
-            .vault_dir()?
+            .vault_dir(&caller.principal.space)?
             .list(folder)
             .map_err(|error| match error.code {
                 Code::NotFound => Error::not_found("folder", folder)

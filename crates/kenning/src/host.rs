@@ -28,8 +28,8 @@ impl Host for Program {
     fn start_logging(&self, settings: &Settings) {
         let level = ["warn", "info", "debug", "trace"][usize::from(settings.verbosity.min(3))];
         let wanted = std::env::var(env_vars::LOG).unwrap_or_else(|_| level.to_owned());
-        // rmcp logs the content of messages, which is nobody's business but the caller's.
-        let filter = format!("{wanted},rmcp=warn");
+        // rmcp logs the content of messages, and every refusal that a client is told anyway.
+        let filter = format!("{wanted},rmcp=error");
         let filter = tracing_subscriber::EnvFilter::try_new(&filter)
             .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
         let started = tracing_subscriber::fmt()
@@ -55,6 +55,7 @@ impl Host for Program {
             store,
             data,
             vault: settings.vault.clone(),
+            space: settings.space.clone(),
             clock: Arc::new(WallClock),
             random: Arc::new(OsRandom),
             read_only: settings.selection.read_only,
@@ -130,7 +131,8 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
         options.require_token,
         options.token.clone(),
         options.calls_per_minute,
-    );
+    )
+    .with_space(settings.space.clone());
     let server = Server::new(board.clone(), Principal::owner(settings.space.clone()));
     let mcp = http::service(
         server,

@@ -9,9 +9,8 @@ use kenning_engine::{Caller, Principal};
 use kenning_tools::Reply;
 use rmcp::model::{CallToolResult, ContentBlock, ProgressNotificationParam, ProgressToken};
 use rmcp::{ErrorData, Peer, RoleServer};
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -82,13 +81,10 @@ pub(crate) async fn run(
     match outcome {
         Ok(None) => Ok(None),
         Ok(Some(reply)) => answer(reply).map(Some),
-        Err(error) => {
-            let id = incident();
-            tracing::error!(%id, %error, "a tool panicked");
-            Err(ErrorData::internal_error(
-                format!("internal error {id}"),
-                None,
-            ))
+        Err(cause) => {
+            let error = Error::internal("a tool panicked").because(cause);
+            let shown = kenning_tools::hide_internal(&error, "a call over MCP");
+            Err(ErrorData::internal_error(shown.message, None))
         }
     }
 }
@@ -98,29 +94,24 @@ fn answer(reply: Reply) -> Result<CallToolResult, ErrorData> {
     if let Some(error) = &reply.error
         && let McpForm::JsonRpc(code) = error.code.row().mcp
     {
-        return Err(internal(code, error));
+        // The board has put the details into the log, under the number in the message.
+        return Err(ErrorData::new(
+            rmcp::model::ErrorCode(code),
+            error.message.clone(),
+            None,
+        ));
     }
     let content = vec![ContentBlock::text(reply.text)];
     let mut result = match reply.error {
         Some(_) => CallToolResult::error(content),
         None => CallToolResult::success(content),
     };
+    if !result.is_error.unwrap_or(false) {
+        // The contract: present only on error.
+        result.is_error = None;
+    }
     result.structured_content = reply.structured;
     Ok(result)
-}
-
-fn internal(code: i32, error: &Error) -> ErrorData {
-    let id = incident();
-    tracing::error!(%id, %error, source = error.source.as_deref().map(ToString::to_string), "a tool failed");
-    let message = format!("internal error {id}: {}", error.message);
-    ErrorData::new(rmcp::model::ErrorCode(code), message, None)
-}
-
-/// An id to find in the log. It differs from those of other runs, and needs no clock.
-fn incident() -> String {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!("{:016x}", RandomState::new().hash_one(count))
 }
 
 /// Sends progress to the client until the work is done, in the order in which it was made, and all
@@ -184,7 +175,7 @@ mod tests {
             .await
             .unwrap()
             .unwrap();
-        assert_eq!(good.is_error, Some(false));
+        assert_eq!(good.is_error, None);
         assert_eq!(good.structured_content, Some(serde_json::json!({ "a": 1 })));
         let bad = run(&slots(), request(), |_| reply(Some(Error::invalid("no")))).await;
         assert_eq!(bad.unwrap().unwrap().is_error, Some(true));
@@ -194,12 +185,13 @@ mod tests {
 
     #[tokio::test]
     async fn our_own_fault_is_a_protocol_error_with_an_id() {
-        let error = run(&slots(), request(), |_| reply(Some(Error::internal("odd"))))
-            .await
-            .unwrap_err();
+        let error = run(&slots(), request(), |_| {
+            reply(Some(Error::internal("internal error 5f")))
+        })
+        .await
+        .unwrap_err();
         assert_eq!(error.code.0, -32603);
-        assert!(error.message.starts_with("internal error "), "{error}");
-        assert!(error.message.ends_with(": odd"), "{error}");
+        assert_eq!(error.message, "internal error 5f");
     }
 
     #[tokio::test]

@@ -1,7 +1,7 @@
 //! Errors and replies as HTTP answers.
 
 use axum::body::Body;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use kenning_core::{Code, Error};
 use kenning_tools::Reply;
 use serde_json::{Value, json};
@@ -17,6 +17,10 @@ pub(crate) fn json(status: StatusCode, value: &Value) -> Response<Body> {
 
 /// The answer for an error, with its status, its code and its remedy.
 pub(crate) fn error(error: &Error) -> Response<Body> {
+    // A cause is for the log. The board has hidden its own already, and those have none.
+    let hidden = (error.code == Code::Internal && error.source.is_some())
+        .then(|| kenning_tools::hide_internal(error, "a request"));
+    let error = hidden.as_ref().unwrap_or(error);
     let row = error.code.row();
     let mut body = json!({ "error": {
         "code": row.name, "message": error.message, "retryable": row.retryable,
@@ -25,13 +29,7 @@ pub(crate) fn error(error: &Error) -> Response<Body> {
         body["error"]["hint"] = hint.as_str().into();
     }
     let mut response = json(status(row.http), &body);
-    let headers = response.headers_mut();
-    if error.code == Code::Unauthenticated {
-        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    }
-    if matches!(error.code, Code::Limited | Code::Unavailable) {
-        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-    }
+    say(error.code, response.headers_mut());
     response
 }
 
@@ -39,8 +37,22 @@ pub(crate) fn error(error: &Error) -> Response<Body> {
 pub(crate) fn reply(reply: &Reply) -> Response<Body> {
     match (&reply.error, &reply.structured) {
         (Some(failed), None) => error(failed),
-        (Some(failed), Some(envelope)) => json(status(failed.code.row().http), envelope),
+        (Some(failed), Some(envelope)) => {
+            let mut response = json(status(failed.code.row().http), envelope);
+            say(failed.code, response.headers_mut());
+            response
+        }
         (None, _) => json(StatusCode::OK, &reply.to_json()),
+    }
+}
+
+/// What HTTP has a header for.
+fn say(code: Code, headers: &mut HeaderMap) {
+    if code == Code::Unauthenticated {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if matches!(code, Code::Limited | Code::Unavailable) {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
 }
 

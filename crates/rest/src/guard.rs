@@ -3,80 +3,34 @@
 //! A web page that somebody visits can send requests to this machine. What stops it: the `Host` must
 //! be a name of ours (else a name of theirs was pointed at our address), and an `Origin` must be one
 //! of ours (else a page of theirs is asking). Both are checked on every route before anything else.
+//! Some requests of pages carry no `Origin` (images, scripts, frames); browsers mark those as
+//! `cross-site`, and they are refused too, unless somebody followed a link.
 
 use crate::answer;
+use crate::body::{self, BODY_BYTES_MAX, Capped, Fault};
+use crate::hosts::Hosts;
 use crate::rate::Rate;
+use crate::server::{Limits, Terms};
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Response, Uri, header};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Uri, header};
 use axum::middleware::Next;
-use http_body_util::Limited;
 use kenning_core::{Error, Result, Space};
 use kenning_engine::{Engine, Principal, Scope};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// The largest request.
-pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// The longest time until an answer begins.
-pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(120);
-
-/// Names under which this server may be called.
-#[derive(Clone, Debug, Default)]
-pub struct Hosts {
-    /// Beside the loopback names: what `--allow-host` named, and the addresses we listen on.
-    pub extra: Vec<String>,
-}
-
-impl Hosts {
-    /// Whether `authority` (`name`, `name:port`, `[::1]:port`) is one of ours.
-    pub fn allows(&self, authority: &str) -> bool {
-        let Some(name) = host_of(authority) else {
-            return false;
-        };
-        if name.eq_ignore_ascii_case("localhost") {
-            return true;
-        }
-        if self.extra.iter().any(|it| it.eq_ignore_ascii_case(name)) {
-            return true;
-        }
-        let bare = name
-            .strip_prefix('[')
-            .and_then(|it| it.strip_suffix(']'))
-            .unwrap_or(name);
-        bare.parse::<IpAddr>().is_ok_and(|it| it.is_loopback())
-    }
-
-    /// Whether `origin` (`http://name:port`) is one of ours.
-    pub fn allows_origin(&self, origin: &str) -> bool {
-        let rest = origin
-            .strip_prefix("http://")
-            .or_else(|| origin.strip_prefix("https://"));
-        rest.is_some_and(|authority| self.allows(authority))
-    }
-}
-
-/// The name in an authority; `None` unless it is exactly a name and perhaps a port.
-fn host_of(authority: &str) -> Option<&str> {
-    let (name, port) = match authority.strip_prefix('[') {
-        Some(rest) => {
-            let end = rest.find(']')? + 2;
-            (&authority[..end], &authority[end..])
-        }
-        None => match authority.find(':') {
-            Some(at) => (&authority[..at], &authority[at..]),
-            None => (authority, ""),
-        },
-    };
-    let plain =
-        |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '[' | ']' | ':');
-    let port_ok = port.is_empty()
-        || port.strip_prefix(':').is_some_and(|it| {
-            it.bytes().all(|b| b.is_ascii_digit()) && it.parse::<u16>().is_ok_and(|it| it > 0)
-        });
-    (!name.is_empty() && name.chars().all(plain) && port_ok).then_some(name)
-}
+/// What a proxy adds. Any of them means that the peer is not the caller.
+const PROXY_HEADERS: [&str; 6] = [
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-real-ip",
+    "forwarded",
+    "via",
+];
 
 /// What the layer knows.
 pub struct Guard {
@@ -99,6 +53,10 @@ impl Guard {
     ) -> Self {
         let rate = Rate::new(calls_per_minute);
         let owner_space = Space::default();
+        // An empty variable is no token, and must not become one that anybody can send.
+        let fixed_token = fixed_token
+            .map(|it| it.trim().to_owned())
+            .filter(|it| !it.is_empty());
         Self {
             engine,
             hosts,
@@ -109,77 +67,130 @@ impl Guard {
         }
     }
 
-    fn check_names(&self, uri: &Uri, headers: &HeaderMap) -> Result<()> {
+    /// The space that a caller from this machine sees, and the token of the command line.
+    #[must_use]
+    pub fn with_space(mut self, space: Space) -> Self {
+        self.owner_space = space;
+        self
+    }
+
+    fn check_names(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<()> {
         let refuse = |what: &str, value: &str| {
             Error::denied(format!("{what} `{}` is not served here", shown(value)))
                 .hint("`--allow-host NAME` permits a name")
         };
-        let one = |name: header::HeaderName| -> Result<Option<&str>> {
-            let mut values = headers.get_all(&name).iter();
-            let first = values.next();
-            if values.next().is_some() {
-                return Err(Error::denied(format!("the header `{name}` stands twice")));
-            }
-            let text = first.map(|it| it.to_str()).transpose();
-            text.map_err(|_| Error::denied(format!("the header `{name}` is not plain text")))
-        };
-        let host = one(header::HOST)?;
+        let host = one(headers, &header::HOST)?
+            .ok_or_else(|| Error::denied("the header `host` is missing"))?;
         // An absolute request line names the host a second time; both must be ours.
-        for name in [host, uri.authority().map(|it| it.as_str())]
-            .into_iter()
-            .flatten()
-        {
+        let authority = uri.authority().map(Authority::as_str);
+        for name in [Some(host), authority].into_iter().flatten() {
             if !self.hosts.allows(name) {
                 return Err(refuse("host", name));
             }
         }
-        if host.is_none() && uri.authority().is_none() {
-            return Err(Error::denied("the header `host` is missing"));
-        }
-        match one(header::ORIGIN)? {
+        match one(headers, &header::ORIGIN)? {
             Some(origin) if !self.hosts.allows_origin(origin) => Err(refuse("origin", origin)),
-            _ => Ok(()),
+            Some(_) => Ok(()),
+            None => check_page(method, headers),
         }
     }
 
-    /// Who is calling, and whether the rate limit binds them.
-    async fn principal(&self, peer: IpAddr, headers: &HeaderMap) -> Result<(Principal, bool)> {
+    /// Who is calling.
+    async fn principal(&self, peer: IpAddr, headers: &HeaderMap) -> Result<Admitted> {
         // Behind a proxy the peer is the proxy, and says nothing about who is calling.
-        let proxied = headers.contains_key("x-forwarded-for") || headers.contains_key("forwarded");
-        let local = peer.is_loopback() && !proxied;
-        let Some(value) = headers.get(header::AUTHORIZATION) else {
+        let proxied = PROXY_HEADERS.iter().any(|it| headers.contains_key(*it));
+        // A socket for both versions shows an address of version 4 in the form of version 6.
+        let local = peer.to_canonical().is_loopback() && !proxied;
+        let bad = || Error::unauthenticated("the header `authorization` is not one `Bearer TOKEN`");
+        let mut values = headers.get_all(header::AUTHORIZATION).iter();
+        let Some(value) = values.next() else {
             if local && !self.require_token {
-                return Ok((Principal::owner(self.owner_space.clone()), true));
+                return Ok(Admitted {
+                    principal: Principal::owner(self.owner_space.clone()),
+                    token: None,
+                    local,
+                });
             }
             return Err(Error::unauthenticated("this server needs a token")
                 .hint("send `Authorization: Bearer TOKEN`; `kenning token create` makes one"));
         };
-        let bearer = value.to_str().ok().and_then(|it| it.split_once(' '));
-        let token = bearer
+        // Two credentials could be two callers; which one a proxy has checked is not known.
+        if values.next().is_some() {
+            return Err(bad());
+        }
+        let token = value
+            .to_str()
+            .ok()
+            .and_then(|it| it.split_once(' '))
             .filter(|it| it.0.eq_ignore_ascii_case("bearer"))
-            .map(|it| it.1.trim());
-        let token = token.ok_or_else(|| {
-            Error::unauthenticated("the header `authorization` is not `Bearer TOKEN`")
-        })?;
+            .map(|it| it.1.trim())
+            .ok_or_else(bad)?;
         if let Some(fixed) = &self.fixed_token
             && same(fixed, token)
         {
-            let scopes = Scope::ALL.to_vec();
-            let space = self.owner_space.clone();
-            return Ok((
-                Principal {
-                    name: "token".to_owned(),
-                    space,
-                    scopes,
-                },
+            let principal = Principal {
+                name: "token".to_owned(),
+                space: self.owner_space.clone(),
+                scopes: Scope::ALL.to_vec(),
+            };
+            return Ok(Admitted {
+                principal,
+                token: None,
                 local,
-            ));
+            });
         }
-        let (engine, token) = (self.engine.clone(), token.to_owned());
-        let found = tokio::task::spawn_blocking(move || engine.authenticate(&token)).await;
+        let (engine, token) = (self.engine.clone(), Arc::<str>::from(token));
+        let secret = token.clone();
+        let found = tokio::task::spawn_blocking(move || engine.authenticate(&secret)).await;
         let found = found.map_err(|cause| Error::internal("authentication").because(cause))?;
-        Ok((found?, local))
+        Ok(Admitted {
+            principal: found?,
+            token: Some(token),
+            local,
+        })
     }
+}
+
+/// Who was let in.
+struct Admitted {
+    principal: Principal,
+    /// The token, if it is one that can be revoked.
+    token: Option<Arc<str>>,
+    /// Whether the call comes from this machine, where the rate limit binds nobody.
+    local: bool,
+}
+
+/// The token of a request, for answers that go on for so long that it may be revoked meanwhile. It
+/// has no `Debug`, so that it is in no log.
+#[derive(Clone)]
+pub(crate) struct Pass(pub(crate) Option<Arc<str>>);
+
+/// The value of a header that may stand once.
+fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next();
+    if values.next().is_some() {
+        return Err(Error::denied(format!("the header `{name}` stands twice")));
+    }
+    let text = first.map(HeaderValue::to_str).transpose();
+    text.map_err(|_| Error::denied(format!("the header `{name}` is not plain text")))
+}
+
+/// Refuses what a page of somebody else's loads; a link that somebody follows may lead here.
+fn check_page(method: &Method, headers: &HeaderMap) -> Result<()> {
+    let says = |name: &str, value: &str| {
+        headers
+            .get_all(name)
+            .iter()
+            .any(|it| it.as_bytes() == value.as_bytes())
+    };
+    let followed = *method == Method::GET
+        && says("sec-fetch-mode", "navigate")
+        && says("sec-fetch-dest", "document");
+    if says("sec-fetch-site", "cross-site") && !followed {
+        return Err(Error::denied("a page of another site is asking"));
+    }
+    Ok(())
 }
 
 /// Compares the hashes, so that the time taken tells nothing about the texts.
@@ -207,42 +218,86 @@ pub(crate) async fn layer(
     mut request: Request,
     next: Next,
 ) -> Response<Body> {
-    match admit(&guard, &mut request).await {
-        Err(error) => answer::error(&error),
+    let mut response = match admit(&guard, &mut request).await {
+        Err(refused) => {
+            // A client that waits for permission to send has not sent anything yet.
+            if !request.headers().contains_key(header::EXPECT) {
+                body::drain(request.into_body()).await;
+            }
+            refused
+        }
         Ok(()) => {
-            let request = request.map(|body| Body::new(Limited::new(body, BODY_BYTES_MAX)));
-            match tokio::time::timeout(ANSWER_TIME_MAX, next.run(request)).await {
-                Ok(response) => response,
-                Err(_) => answer::error(&Error::timeout("the request took too long")),
+            let terms = request.extensions().get::<Terms>();
+            let limits = terms.map_or_else(Arc::<Limits>::default, |it| it.limits.clone());
+            let fault = Fault::default();
+            let capped = |body| Capped::new(body, limits.body_time_max, fault.clone());
+            let request = request.map(|body| Body::new(capped(body)));
+            let response = tokio::time::timeout(limits.answer_time_max, next.run(request)).await;
+            match (fault.error(), response) {
+                (Some(error), _) => answer::error(&error),
+                (None, Ok(response)) => response,
+                (None, Err(_)) => answer::error(&Error::timeout("the request took too long")),
             }
         }
+    };
+    // What is here belongs to whoever asked: no cache keeps it, no other page embeds it, and no
+    // browser takes it for something that it is not.
+    for (name, value) in [
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
+    ] {
+        let headers = response.headers_mut();
+        headers
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
     }
+    response
 }
 
-async fn admit(guard: &Guard, request: &mut Request) -> Result<()> {
-    guard.check_names(request.uri(), request.headers())?;
+async fn admit(guard: &Guard, request: &mut Request) -> Result<(), Response<Body>> {
+    let refuse = |error: Error| answer::error(&error);
+    guard
+        .check_names(request.method(), request.uri(), request.headers())
+        .map_err(refuse)?;
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|it| it > BODY_BYTES_MAX as u64) {
-        return Err(Error::too_large(format!(
-            "the request body is over {BODY_BYTES_MAX} bytes"
-        )));
+        return Err(answer::error(&body::over()));
     }
     // Absent only in tests that call the router without a connection: then nobody is trusted.
     let peer = request
         .extensions()
         .get::<Peer>()
         .map_or(IpAddr::from([0, 0, 0, 0]), |it| it.0.ip());
-    let (principal, free) = guard.principal(peer, request.headers()).await?;
-    if !free
-        && !guard
-            .rate
-            .take(&format!("{peer} {}", principal.name), Instant::now())
-    {
-        return Err(Error::limited("the rate limit was reached").hint("wait, then call again"));
+    let admitted = guard.principal(peer, request.headers()).await;
+    let Admitted {
+        principal,
+        token,
+        local,
+    } = admitted.map_err(refuse)?;
+    if !local {
+        let caller = format!("{peer} {} {}", principal.space, principal.name);
+        let taken = guard.rate.take(&caller, Instant::now());
+        taken.map_err(|seconds| too_often(&guard.rate, seconds))?;
     }
     request.extensions_mut().insert(principal);
+    request.extensions_mut().insert(Pass(token));
     Ok(())
+}
+
+fn too_often(rate: &Rate, seconds: u64) -> Response<Body> {
+    let n_calls = rate.per_minute();
+    let error = Error::limited(format!("the limit of {n_calls} calls a minute was reached"))
+        .hint(format!("call again in {seconds} s"));
+    let mut response = answer::error(&error);
+    let headers = response.headers_mut();
+    headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    response
 }
 
 /// Who is at the other end of the connection.

@@ -6,14 +6,19 @@
 //! because the layer is around the whole router.
 
 mod answer;
+mod body;
 pub mod guard;
+mod hosts;
 mod openapi;
 mod rate;
 mod routes;
 mod server;
 mod sse;
+mod stream;
 
-pub use guard::{Guard, Hosts};
+pub use body::BODY_BYTES_MAX;
+pub use guard::Guard;
+pub use hosts::Hosts;
 pub use openapi::document as openapi;
 pub use routes::router;
-pub use server::{bind, serve};
+pub use server::{Limits, bind, serve, serve_within};

@@ -1,17 +1,18 @@
 //! The OpenAPI document, from the tool table.
 
 use kenning_core::CODES;
-use kenning_tools::AnyTool;
+use kenning_tools::{AnyTool, Effect};
 use serde_json::{Map, Value, json};
 
 /// The document for these tools.
 pub fn document(tools: &[&'static dyn AnyTool]) -> Value {
     let mut paths = Map::new();
     for tool in tools {
-        paths.insert(
-            format!("/tools/{}", tool.name()),
-            json!({ "post": operation(*tool) }),
-        );
+        let mut path = json!({ "post": operation(*tool) });
+        if tool.effect() == Effect::Read {
+            path["get"] = in_query(*tool);
+        }
+        paths.insert(format!("/tools/{}", tool.name()), path);
     }
     let get = |summary: &str, kind: &str| {
         let content = json!({ (kind): { "schema": {} } });
@@ -66,6 +67,31 @@ pub fn document(tools: &[&'static dyn AnyTool]) -> Value {
         },
         "security": [{}, { "token": [] }],
     })
+}
+
+/// The same call with its arguments in the query.
+fn in_query(tool: &dyn AnyTool) -> Value {
+    let schema = tool.input_schema();
+    let required = |name: &str| {
+        let names = schema["required"].as_array();
+        names.is_some_and(|it| it.iter().any(|it| it == name))
+    };
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    let parameters: Vec<Value> = properties
+        .map(|(name, property)| {
+            json!({ "name": name, "in": "query", "required": required(name), "schema": property })
+        })
+        .collect();
+    let mut get = operation(tool);
+    if let Some(get) = get.as_object_mut() {
+        get.remove("requestBody");
+        get.insert(
+            "operationId".to_owned(),
+            format!("{}_get", tool.name()).into(),
+        );
+        get.insert("parameters".to_owned(), parameters.into());
+    }
+    get
 }
 
 fn operation(tool: &dyn AnyTool) -> Value {

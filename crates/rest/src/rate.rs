@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Callers that are remembered; the longest idle ones are forgotten first.
+/// Callers that are remembered. Who has not called for a while is forgotten first; when all have
+/// called just now, a new one has to wait.
 const CALLERS_MAX: usize = 10_000;
 
 /// A bucket per caller that fills at a steady rate and is emptied by calls.
@@ -26,17 +27,18 @@ impl Rate {
         }
     }
 
-    /// Takes one call. False when there is none left.
-    pub(crate) fn take(&self, caller: &str, now: Instant) -> bool {
+    /// How many calls a minute.
+    pub(crate) fn per_minute(&self) -> f64 {
+        self.per_minute
+    }
+
+    /// Takes one call; when there is none left, says after how many seconds there is one again.
+    pub(crate) fn take(&self, caller: &str, now: Instant) -> Result<(), u64> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= CALLERS_MAX && !buckets.contains_key(caller) {
-            let full = self.per_minute;
-            let refilled = |it: &Bucket| {
-                it.left + now.duration_since(it.at).as_secs_f64() * full / 60.0 >= full
-            };
-            buckets.retain(|_, bucket| !refilled(bucket));
+            buckets.retain(|_, bucket| self.filled(bucket, now) < self.per_minute);
             if buckets.len() >= CALLERS_MAX {
-                return false;
+                return Err(1);
             }
         }
         let full = Bucket {
@@ -44,14 +46,20 @@ impl Rate {
             at: now,
         };
         let bucket = buckets.entry(caller.to_owned()).or_insert(full);
-        let passed = now.duration_since(bucket.at).as_secs_f64();
-        bucket.left = (bucket.left + passed * self.per_minute / 60.0).min(self.per_minute);
+        bucket.left = self.filled(bucket, now);
         bucket.at = now;
         if bucket.left < 1.0 {
-            return false;
+            let seconds = (1.0 - bucket.left) * 60.0 / self.per_minute;
+            // A rate of zero gives an infinite time; an hour says as much.
+            return Err(seconds.ceil().clamp(1.0, 3_600.0) as u64);
         }
         bucket.left -= 1.0;
-        true
+        Ok(())
+    }
+
+    fn filled(&self, bucket: &Bucket, now: Instant) -> f64 {
+        let passed = now.saturating_duration_since(bucket.at).as_secs_f64();
+        (bucket.left + passed * self.per_minute / 60.0).min(self.per_minute)
     }
 }
 
@@ -64,10 +72,31 @@ mod tests {
     fn a_caller_gets_its_share_and_gets_it_again_later() {
         let rate = Rate::new(60);
         let start = Instant::now();
-        let taken = (0..100).filter(|_| rate.take("a", start)).count();
+        let taken = (0..100).filter(|_| rate.take("a", start).is_ok()).count();
         assert_eq!(taken, 60);
-        assert!(rate.take("b", start), "another caller has its own");
-        assert!(!rate.take("a", start + Duration::from_millis(900)));
-        assert!(rate.take("a", start + Duration::from_millis(1_900)));
+        assert_eq!(rate.take("b", start), Ok(()), "another caller has its own");
+        assert_eq!(rate.take("a", start + Duration::from_millis(900)), Err(1));
+        assert_eq!(rate.take("a", start + Duration::from_millis(1_900)), Ok(()));
+    }
+
+    #[test]
+    fn a_refusal_says_when_there_is_a_call_again() {
+        let start = Instant::now();
+        let rate = Rate::new(2);
+        assert_eq!((0..2).filter(|_| rate.take("a", start).is_ok()).count(), 2);
+        assert_eq!(rate.take("a", start), Err(30));
+        assert_eq!(rate.take("a", start + Duration::from_secs(30)), Ok(()));
+        assert_eq!(Rate::new(0).take("a", start), Err(3_600));
+    }
+
+    #[test]
+    fn many_callers_are_forgotten_when_they_have_rested() {
+        let rate = Rate::new(60);
+        let start = Instant::now();
+        for n in 0..CALLERS_MAX {
+            assert_eq!(rate.take(&n.to_string(), start), Ok(()));
+        }
+        assert_eq!(rate.take("new", start), Err(1));
+        assert_eq!(rate.take("new", start + Duration::from_secs(2)), Ok(()));
     }
 }

@@ -1,22 +1,56 @@
 //! The routes, all over the same board.
 
 use crate::guard::{self, Guard};
-use crate::{answer, openapi, sse};
+use crate::{answer, body, openapi, sse};
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Extension, Path, Request, State};
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Extension, FromRef, Path, Query, Request, State};
 use axum::http::{HeaderMap, Method, Response, StatusCode, header};
 use axum::routing::{get, post};
-use http_body_util::{BodyExt, LengthLimitError};
+use http_body_util::BodyExt;
 use kenning_core::Error;
 use kenning_engine::{Caller, Principal};
-use kenning_tools::{Board, Effect};
-use serde_json::{Value, json};
+use kenning_tools::{AnyTool, Board, Effect, Reply};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::Semaphore;
+
+/// How many calls work at once. More wait in line, so that a flood of calls is no flood of threads.
+const CALLS_MAX: usize = 64;
+
+/// The places of those who are served.
+#[derive(Clone)]
+pub(crate) struct Slots {
+    calls: Arc<Semaphore>,
+    pub(crate) followers: Arc<Semaphore>,
+}
+
+#[derive(Clone)]
+struct Shared {
+    board: Board,
+    slots: Slots,
+}
+
+impl FromRef<Shared> for Board {
+    fn from_ref(shared: &Shared) -> Self {
+        shared.board.clone()
+    }
+}
+
+impl FromRef<Shared> for Slots {
+    fn from_ref(shared: &Shared) -> Self {
+        shared.slots.clone()
+    }
+}
 
 /// Everything that answers, with the layer around it. `extra` holds what other doors bring (`/mcp`).
 pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
+    let slots = Slots {
+        calls: Arc::new(Semaphore::new(CALLS_MAX)),
+        followers: Arc::new(Semaphore::new(sse::FOLLOWERS_MAX)),
+    };
     Router::new()
         .route("/", get(front))
         .route("/healthz", get(health))
@@ -25,7 +59,7 @@ pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
         .route("/tools", get(list))
         .route("/tools/{name}", post(call).get(call_safe))
         .route("/events", get(sse::events))
-        .with_state(board)
+        .with_state(Shared { board, slots })
         .merge(extra)
         .fallback(nothing)
         .method_not_allowed_fallback(wrong_method)
@@ -48,10 +82,18 @@ async fn front() -> &'static str {
 
 async fn nothing(request: Request) -> Response<Body> {
     let path = request.uri().path().chars().take(100).collect::<String>();
+    body::drain(request.into_body()).await;
     answer::error(&Error::not_found("route", path).hint("`/` says what there is"))
 }
 
-async fn wrong_method(method: Method) -> Response<Body> {
+async fn wrong_method(request: Request) -> Response<Body> {
+    let response = refuse_method(request.method());
+    body::drain(request.into_body()).await;
+    response
+}
+
+fn refuse_method(method: &Method) -> Response<Body> {
+    let method: String = method.as_str().chars().take(20).collect();
     let error = Error::invalid(format!("`{method}` is not a method of this route"));
     let mut response = answer::error(&error);
     *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
@@ -102,49 +144,70 @@ async fn list(State(board): State<Board>) -> Response<Body> {
 /// A tool that changes nothing may also be called with GET; its arguments are in the query.
 async fn call_safe(
     State(board): State<Board>,
+    State(slots): State<Slots>,
     Extension(who): Extension<Principal>,
-    Path(name): Path<String>,
-    axum::extract::Query(query): axum::extract::Query<Vec<(String, String)>>,
+    name: Result<Path<String>, PathRejection>,
+    query: Result<Query<Vec<(String, String)>>, QueryRejection>,
 ) -> Response<Body> {
-    if board
-        .find(&name)
-        .is_some_and(|tool| tool.effect() != Effect::Read)
-    {
-        return wrong_method(Method::GET).await;
+    let Ok(Path(name)) = name else {
+        return unknown("");
+    };
+    let tool = board.find(&name);
+    if tool.is_some_and(|it| it.effect() != Effect::Read) {
+        let mut response = refuse_method(&Method::GET);
+        let post = header::HeaderValue::from_static("POST");
+        response.headers_mut().insert(header::ALLOW, post);
+        return response;
     }
-    let schema = board
-        .find(&name)
-        .map(|tool| tool.input_schema())
-        .unwrap_or_default();
-    let arguments = query
-        .into_iter()
-        .map(|(field, text)| {
-            // A query knows only text; where the schema wants something else, read it as JSON.
-            let wants_text = schema["properties"][&field]["type"]
-                .to_string()
-                .contains("string");
-            let value = if wants_text {
-                None
-            } else {
-                serde_json::from_str(&text).ok()
-            };
-            (field, value.unwrap_or(Value::String(text)))
-        })
-        .collect();
-    run(board, who, name, Value::Object(arguments)).await
+    let Ok(Query(query)) = query else {
+        return answer::error(&Error::invalid("the query is not `NAME=VALUE&NAME=VALUE`"));
+    };
+    let schema = tool.map(AnyTool::input_schema).unwrap_or_default();
+    match arguments_of_query(query, &schema) {
+        Ok(arguments) => run(board, slots, who, name, arguments).await,
+        Err(error) => answer::error(&error),
+    }
+}
+
+/// A query knows only text; where the schema wants something else, it is read as JSON.
+fn arguments_of_query(query: Vec<(String, String)>, schema: &Value) -> Result<Value, Error> {
+    let mut arguments = Map::new();
+    for (field, text) in query {
+        if arguments.contains_key(&field) {
+            return Err(Error::invalid(format!("`{field}` stands twice")));
+        }
+        let kind = &schema["properties"][&field]["type"];
+        let wants_text = kind.to_string().contains("string");
+        let value = (!wants_text).then(|| serde_json::from_str(&text).ok());
+        let value = value.flatten().unwrap_or(Value::String(text));
+        arguments.insert(field, value);
+    }
+    Ok(Value::Object(arguments))
 }
 
 async fn call(
     State(board): State<Board>,
+    State(slots): State<Slots>,
     Extension(who): Extension<Principal>,
-    Path(name): Path<String>,
+    name: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
     body: Body,
 ) -> Response<Body> {
-    match arguments(&headers, body).await {
-        Ok(arguments) => run(board, who, name, arguments).await,
+    let arguments = arguments(&headers, body).await;
+    let Ok(Path(name)) = name else {
+        return unknown("");
+    };
+    match arguments {
+        Ok(arguments) => run(board, slots, who, name, arguments).await,
         Err(error) => answer::error(&error),
     }
+}
+
+fn unknown(tool: &str) -> Response<Body> {
+    let tool: String = tool.chars().take(100).collect();
+    let message = format!("Unknown tool: {tool}");
+    let error = Error::new(kenning_core::Code::NotFound, message).hint("GET /tools lists them");
+    answer::error(&error)
 }
 
 /// Reads the body. A form that a web page could send without asking is not JSON and is refused.
@@ -159,16 +222,11 @@ async fn arguments(headers: &HeaderMap, body: Body) -> Result<Value, Error> {
         .unwrap_or_default()
         .trim()
         .to_ascii_lowercase();
-    let bytes = body.collect().await.map_err(|cause| {
-        let cause = cause.into_inner();
-        if cause.downcast_ref::<LengthLimitError>().is_some() {
-            return Error::too_large(format!(
-                "the request body is over {} bytes",
-                guard::BODY_BYTES_MAX
-            ));
-        }
-        Error::invalid("the request body could not be read").because(cause)
-    })?;
+    // Too large or too slow is told by the layer.
+    let bytes = body
+        .collect()
+        .await
+        .map_err(|cause| Error::invalid("the request body could not be read").because(cause))?;
     let bytes = bytes.to_bytes();
     if bytes.is_empty() {
         return Ok(Value::Null);
@@ -190,23 +248,95 @@ impl Drop for CancelOnDrop {
     }
 }
 
-async fn run(board: Board, who: Principal, name: String, arguments: Value) -> Response<Body> {
+async fn run(
+    board: Board,
+    slots: Slots,
+    who: Principal,
+    name: String,
+    arguments: Value,
+) -> Response<Body> {
+    let tool = name.clone();
+    let work = move |caller: &Caller| board.call(&tool, arguments, caller);
+    match attended(&slots, who, work).await {
+        Ok(Some(reply)) => answer::reply(&reply),
+        Ok(None) => unknown(&name),
+        Err(error) => answer::error(&error),
+    }
+}
+
+/// Does the work on a thread that may wait, and tells it when nobody waits for it any more.
+async fn attended(
+    slots: &Slots,
+    who: Principal,
+    work: impl FnOnce(&Caller) -> Option<Reply> + Send + 'static,
+) -> Result<Option<Reply>, Error> {
+    // The semaphore is never closed; were it, the call would run without a slot.
+    let slot = slots.calls.clone().acquire_owned().await.ok();
     let caller = Caller::new(who);
     let _cancel = CancelOnDrop(caller.cancelled.clone());
-    let tool = name.clone();
-    let done = tokio::task::spawn_blocking(move || board.call(&tool, arguments, &caller)).await;
-    match done {
-        Ok(Some(reply)) => answer::reply(&reply),
-        Ok(None) => answer::error(
-            &Error::new(
-                kenning_core::Code::NotFound,
-                format!("Unknown tool: {name}"),
-            )
-            .hint("GET /tools lists them"),
-        ),
-        Err(cause) => answer::error(&kenning_tools::hide_internal(
-            &Error::internal("a call").because(cause),
-            "a call over HTTP",
-        )),
+    let done = tokio::task::spawn_blocking(move || {
+        let reply = work(&caller);
+        // Free only now: work that nobody waits for still takes its place.
+        drop(slot);
+        reply
+    });
+    done.await
+        .map_err(|cause| Error::internal("a call").because(cause))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kenning_core::Space;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    fn slots() -> Slots {
+        Slots {
+            calls: Arc::new(Semaphore::new(1)),
+            followers: Arc::new(Semaphore::new(1)),
+        }
+    }
+
+    #[tokio::test]
+    async fn work_that_nobody_waits_for_hears_of_it_and_keeps_its_slot_until_it_stops() {
+        let slots = slots();
+        let (began, has_begun) = mpsc::channel();
+        let (end, ended) = mpsc::channel::<()>();
+        let (heard, hears) = mpsc::channel();
+        let work = move |caller: &Caller| {
+            began.send(caller.check().is_ok()).unwrap();
+            ended.recv().unwrap();
+            heard.send(caller.check().is_err()).unwrap();
+            None
+        };
+        let call = attended(&slots, Principal::owner(Space::default()), work);
+        let call = tokio::time::timeout(Duration::from_millis(50), call);
+        assert!(call.await.is_err(), "the client goes away");
+        assert!(has_begun.recv().unwrap());
+        assert_eq!(slots.calls.available_permits(), 0);
+        end.send(()).unwrap();
+        assert!(hears.recv().unwrap(), "the work is told");
+        let freed = slots.calls.acquire();
+        assert!(freed.await.is_ok());
+    }
+
+    #[test]
+    fn a_query_is_read_as_the_schema_says() {
+        let schema = json!({ "properties": { "path": { "type": "string" },
+            "limit": { "type": ["integer", "null"] }, "tags": { "type": "array" } } });
+        let check = |query: &[(&str, &str)], expected: Option<Value>| {
+            let query = query
+                .iter()
+                .map(|it| (it.0.to_owned(), it.1.to_owned()))
+                .collect();
+            assert_eq!(arguments_of_query(query, &schema).ok(), expected);
+        };
+        check(
+            &[("path", "7"), ("limit", "7"), ("tags", "[1]")],
+            Some(json!({ "path": "7", "limit": 7, "tags": [1] })),
+        );
+        check(&[("limit", "x")], Some(json!({ "limit": "x" })));
+        check(&[("path", "a"), ("path", "b")], None);
     }
 }

@@ -1,16 +1,19 @@
 //! The log as server-sent events.
 
 use crate::answer;
+use crate::guard::Pass;
+use crate::routes::Slots;
+use crate::server::Terms;
 use axum::body::{Body, Bytes};
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Extension, Query, State};
-use axum::http::{HeaderMap, Response, header};
-use kenning_core::{Error, Result};
+use axum::http::{HeaderMap, HeaderValue, Response, header};
+use kenning_core::{Code, Error, Result};
 use kenning_engine::{Caller, EventView, Principal, Scope};
 use kenning_tools::Board;
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::Semaphore;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// How often the log is asked for more. Other processes write it too, so asking is the way.
 const POLL: Duration = Duration::from_millis(200);
@@ -19,91 +22,207 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Events that are read at once.
 const BATCH: usize = 100;
 /// Followers at once.
-const FOLLOWERS_MAX: usize = 64;
-
-static FOLLOWERS: Semaphore = Semaphore::const_new(FOLLOWERS_MAX);
+pub(crate) const FOLLOWERS_MAX: usize = 64;
 
 /// `GET /events`: everything after `Last-Event-ID` (or `?after=`), then what comes. Without either it
 /// begins with what comes.
 pub(crate) async fn events(
     State(board): State<Board>,
+    State(slots): State<Slots>,
     Extension(who): Extension<Principal>,
-    Query(query): Query<Vec<(String, String)>>,
+    Extension(pass): Extension<Pass>,
+    terms: Option<Extension<Terms>>,
+    query: Result<Query<Vec<(String, String)>>, QueryRejection>,
     headers: HeaderMap,
 ) -> Response<Body> {
-    match follow(board, who, &query, &headers).await {
-        Ok(response) => response,
-        Err(error) => answer::error(&error),
+    let query = query.map(|it| it.0).unwrap_or_default();
+    let permit = slots.followers.try_acquire_owned();
+    let followed = async {
+        who.require(Scope::Read)?;
+        let permit = permit.map_err(|_| {
+            Error::limited(format!("{FOLLOWERS_MAX} followers are connected already"))
+        })?;
+        let reader = Reader { board, who, pass };
+        let seq = reader.start(asked(&query, &headers)?).await?;
+        stream(Follower {
+            reader,
+            seq,
+            spoke: Instant::now(),
+            terms: terms.map(|it| it.0),
+            _permit: permit,
+        })
+    };
+    followed.await.unwrap_or_else(|error| answer::error(&error))
+}
+
+/// Where to begin. A client that reconnects asks with the address it had at first and says with the
+/// header how far it came, so the header counts.
+fn asked(query: &[(String, String)], headers: &HeaderMap) -> Result<Option<u64>> {
+    let header = headers.get("last-event-id").map(HeaderValue::as_bytes);
+    let header = header.map(String::from_utf8_lossy);
+    // Empty is what a client sends that has not seen any event.
+    let header = header.as_deref().map(str::trim).filter(|it| !it.is_empty());
+    let after = query.iter().find(|(name, _)| name == "after");
+    let Some(text) = header.or(after.map(|it| it.1.as_str())) else {
+        return Ok(None);
+    };
+    let place = text.parse().map(Some);
+    place.map_err(|_| {
+        let text: String = text.chars().take(100).collect();
+        Error::invalid(format!("`after`: `{text}` is not a place in the log"))
+            .hint("give the number of the last event you have, or 0")
+    })
+}
+
+/// Reads the log for one caller, for as long as they may.
+#[derive(Clone)]
+struct Reader {
+    board: Board,
+    who: Principal,
+    pass: Pass,
+}
+
+impl Reader {
+    /// The place after which to begin.
+    async fn start(&self, asked: Option<u64>) -> Result<u64> {
+        let reader = self.clone();
+        let caller = Caller::new(self.who.clone());
+        let end = blocking(move || reader.board.engine().roots(&caller)).await?;
+        match asked {
+            // Another log, or one that was restored: going on silently would hide a gap.
+            Some(seq) if seq > end.seq => Err(Error::invalid(format!(
+                "`after`: `{seq}` is beyond the end of the log, `{}`",
+                end.seq
+            ))
+            .hint("begin again with 0")),
+            Some(seq) => Ok(seq),
+            None => Ok(end.seq),
+        }
+    }
+
+    async fn after(&self, seq: u64) -> Result<Vec<EventView>> {
+        let reader = self.clone();
+        blocking(move || {
+            let engine = reader.board.engine();
+            // A token may be revoked or expire while its owner listens.
+            let who = match &reader.pass.0 {
+                Some(token) => engine.authenticate(token)?,
+                None => reader.who,
+            };
+            engine.events_after(&Caller::new(who), seq, BATCH)
+        })
+        .await
     }
 }
 
-async fn follow(
-    board: Board,
-    who: Principal,
-    query: &[(String, String)],
-    headers: &HeaderMap,
-) -> Result<Response<Body>> {
-    who.require(Scope::Read)?;
-    let permit = FOLLOWERS
-        .try_acquire()
-        .map_err(|_| Error::limited(format!("{FOLLOWERS_MAX} followers are connected already")))?;
-    let header = headers.get("last-event-id").and_then(|it| it.to_str().ok());
-    let asked = query
-        .iter()
-        .find(|(name, _)| name == "after")
-        .map(|it| it.1.as_str())
-        .or(header);
-    let start = match asked {
-        Some(text) => text.trim().parse().map_err(|_| {
-            Error::invalid(format!("`after`: `{text}` is not a place in the log"))
-                .hint("give the number of the last event you have, or 0")
-        })?,
-        None => {
-            let (board, who) = (board.clone(), who.clone());
-            read(move || board.engine().roots(&Caller::new(who)))
-                .await?
-                .seq
-        }
-    };
-    let board = Arc::new(board);
-    let state = (start, Instant::now(), permit);
-    let stream = futures::stream::unfold(state, move |(mut seq, mut last, permit)| {
-        let (board, who) = (board.clone(), who.clone());
-        async move {
-            loop {
-                let (reader, who) = (board.clone(), who.clone());
-                let found =
-                    read(move || reader.engine().events_after(&Caller::new(who), seq, BATCH)).await;
-                match found {
-                    Ok(events) if !events.is_empty() => {
-                        seq = events.last().map_or(seq, |it| it.seq);
-                        let text: String = events.iter().map(frame).collect();
-                        let item = Ok::<_, Infallible>(Bytes::from(text));
-                        return Some((item, (seq, Instant::now(), permit)));
-                    }
-                    // A store that does not answer right now is asked again; the client only waits.
-                    Ok(_) | Err(_) if last.elapsed() >= KEEP_ALIVE => {
-                        last = Instant::now();
-                        return Some((Ok(Bytes::from_static(b": alive\n\n")), (seq, last, permit)));
-                    }
-                    Ok(_) | Err(_) => tokio::time::sleep(POLL).await,
+struct Follower {
+    reader: Reader,
+    seq: u64,
+    spoke: Instant,
+    terms: Option<Terms>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Follower {
+    /// The next bytes; `None` at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            match self.reader.after(self.seq).await {
+                Ok(events) if !events.is_empty() => {
+                    self.seq = events.last().map_or(self.seq, |it| it.seq);
+                    self.spoke = Instant::now();
+                    return Some(events.iter().map(frame).collect::<String>().into());
                 }
+                Err(error) if matches!(error.code, Code::Unauthenticated | Code::Denied) => {
+                    return None;
+                }
+                // A store that does not answer right now is asked again; the client only waits.
+                Err(error) => tracing::debug!("the log cannot be followed right now: {error}"),
+                Ok(_) => {}
+            }
+            if self.spoke.elapsed() >= KEEP_ALIVE {
+                self.spoke = Instant::now();
+                return Some(Bytes::from_static(b": alive\n\n"));
+            }
+            match &mut self.terms {
+                // The client comes back to the next server and says how far it came.
+                Some(terms) => tokio::select! {
+                    () = terms.stopped() => return None,
+                    () = tokio::time::sleep(POLL) => {}
+                },
+                None => tokio::time::sleep(POLL).await,
             }
         }
+    }
+}
+
+fn stream(follower: Follower) -> Result<Response<Body>> {
+    // The first bytes go at once, so that a client knows that it is connected.
+    let first =
+        futures::stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"retry: 1000\n\n"))]);
+    let rest = futures::stream::unfold(follower, async |mut it| {
+        let bytes = it.next().await?;
+        Some((Ok(bytes), it))
     });
-    let response = Response::builder()
+    let stream = futures::StreamExt::chain(first, rest);
+    Response::builder()
         .header(header::CONTENT_TYPE, "text/event-stream")
-        .header(header::CACHE_CONTROL, "no-store")
-        .body(Body::from_stream(stream));
-    response.map_err(|cause| Error::internal("an event stream").because(cause))
+        .body(Body::from_stream(stream))
+        .map_err(|cause| Error::internal("an event stream").because(cause))
 }
 
 fn frame(event: &EventView) -> String {
     let kind = event.json["kind"].as_str().unwrap_or("event");
+    // A peer chose the word, and a line break in it would be a frame of the peer's making.
+    let kind: String = kind.chars().filter(|it| !it.is_control()).collect();
     format!("id: {}\nevent: {kind}\ndata: {}\n\n", event.seq, event.json)
 }
 
-async fn read<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|cause| Error::internal("reading the log").because(cause))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_header_counts_more_than_the_address() {
+        let check = |after: Option<&str>, header: Option<&str>, expected: Option<Option<u64>>| {
+            let query: Vec<_> = after
+                .map(|it| ("after".to_owned(), it.to_owned()))
+                .into_iter()
+                .collect();
+            let mut headers = HeaderMap::new();
+            if let Some(header) = header {
+                headers.insert("last-event-id", header.parse().unwrap());
+            }
+            assert_eq!(
+                asked(&query, &headers).ok(),
+                expected,
+                "{after:?} {header:?}"
+            );
+        };
+        check(None, None, Some(None));
+        check(Some("0"), None, Some(Some(0)));
+        check(Some("0"), Some("7"), Some(Some(7)));
+        check(Some("5"), Some(""), Some(Some(5)));
+        check(Some("5"), Some("x"), None);
+        check(Some("-1"), None, None);
+    }
+
+    #[test]
+    fn a_kind_cannot_break_out_of_its_line() {
+        let json = json!({ "kind": "a\n\ndata: b", "data": "x\ny" });
+        let frame = frame(&EventView { seq: 3, json });
+        assert!(
+            frame.starts_with("id: 3\nevent: adata: b\ndata: {"),
+            "{frame}"
+        );
+        assert_eq!(frame.matches('\n').count(), 4, "{frame}");
+    }
 }

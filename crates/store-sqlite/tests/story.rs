@@ -1,5 +1,12 @@
 //! The embedded floor lives through the story.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests fail by panicking"
+)]
+
 use kenning_store::{Store, story};
 use kenning_store_sqlite::Sqlite;
 

@@ -77,6 +77,7 @@ pub fn open(root: &Path, vault: Option<PathBuf>, selection: Selection) -> Board 
         store: Store::new(Sqlite::open(data.path()).unwrap()),
         data,
         vault,
+        space: Space::default(),
         clock: Arc::new(FixedClock::at(NOW_MS)),
         random: Arc::new(SeededRandom::new(7)),
         read_only: selection.read_only,

@@ -5,9 +5,10 @@ use crate::{AnyTool, Call, Effect, Reply, Selection, TOOLS, envelope};
 use kenning_core::{Code, Error, Result};
 use kenning_engine::{Caller, Engine};
 use serde_json::Value;
+use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// The selected tools over one engine. Cheap to clone.
@@ -125,12 +126,10 @@ fn with_log_id(tool: &dyn AnyTool, reply: Reply) -> Reply {
 
 /// Logs an internal error under a number and gives the error that a caller may see.
 pub fn hide_internal(error: &Error, during: &str) -> Error {
-    static COUNT: AtomicU32 = AtomicU32::new(1);
-    let id = format!(
-        "{:x}-{:x}",
-        std::process::id(),
-        COUNT.fetch_add(1, Ordering::Relaxed)
-    );
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    // Differs from those of other runs, and needs no clock.
+    let id = format!("{:016x}", RandomState::new().hash_one(count));
     let source = error
         .source
         .as_ref()

@@ -38,7 +38,30 @@ pub(crate) fn of_input<T: JsonSchema>() -> Value {
     schema
         .entry("properties")
         .or_insert_with(|| Value::Object(Map::new()));
-    Value::Object(schema)
+    let mut schema = Value::Object(schema);
+    drop_null(&mut schema);
+    schema
+}
+
+/// A field that may be absent may also be null; saying so costs tokens and tells a model nothing.
+fn drop_null(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            if fields.get("default") == Some(&Value::Null) {
+                fields.remove("default");
+            }
+            if let Some(Value::Array(kinds)) = fields.get_mut("type") {
+                kinds.retain(|kind| kind != "null");
+                if let [one] = kinds.as_slice() {
+                    let one = one.clone();
+                    fields.insert("type".to_owned(), one);
+                }
+            }
+            fields.values_mut().for_each(drop_null);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_null),
+        _ => {}
+    }
 }
 
 /// The schema of an answer, if it is an object.

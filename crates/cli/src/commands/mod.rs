@@ -6,6 +6,7 @@ mod doctor;
 mod setup;
 mod store;
 mod token;
+mod tour;
 
 pub(crate) use setup::CLIENTS as SETUP_CLIENTS;
 
@@ -37,6 +38,7 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
         "doctor" => doctor::run(host, settings),
         "token" => token::run(host, settings, matches),
         "setup" => setup::run(settings, matches),
+        "tour" => tour::run(host, settings),
         "completions" => completions(matches),
         "man" => man(),
         toolset => call::by_flags(host, settings, toolset, matches),

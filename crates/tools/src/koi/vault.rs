@@ -7,7 +7,10 @@ pub(super) fn in_contract_words(error: Error, absent: &str, path: &str) -> Error
     let leads_elsewhere = path.starts_with(['/', '\\']) || path.get(1..3) == Some(":\\");
     let (code, text) = match error.code {
         Code::NotFound => (Code::NotFound, absent),
-        Code::Denied => (Code::Denied, "Path traversal rejected"),
+        // Not every refusal is about the way: a permission may be missing, or the vault.
+        Code::Denied if error.message.ends_with("leads outside") => {
+            (Code::Denied, "Path traversal rejected")
+        }
         Code::InvalidInput if leads_elsewhere => (Code::Denied, "Path traversal rejected"),
         _ => return error,
     };

@@ -310,3 +310,30 @@ fn an_unfinished_write_is_carried_out_on_the_next_open() {
     });
     assert_eq!(node.unwrap().unwrap().body, "theirs", "it was adopted");
 }
+
+#[test]
+fn another_space_sees_nothing_of_the_vault() {
+    let house = House::new();
+    write(&house, "secret.md", "ours");
+    let caller =
+        kenning_engine::Caller::new(kenning_engine::Principal::owner("team".parse().unwrap()));
+    for (tool, arguments) in [
+        ("vault_read_note", json!({ "path": "secret.md" })),
+        ("vault_read_note", json!({ "path": "absent.md" })),
+        (
+            "vault_write_note",
+            json!({ "path": "secret.md", "content": "theirs" }),
+        ),
+        ("vault_list_notes", json!({ "folder": "." })),
+    ] {
+        let reply = house.board.call(tool, arguments, &caller).unwrap();
+        assert_eq!(
+            reply.error.unwrap().code,
+            Code::Denied,
+            "{tool}: {}",
+            reply.text
+        );
+        assert!(!reply.text.contains("ours"), "{}", reply.text);
+    }
+    assert_eq!(read(&house, "secret.md"), "ours");
+}

@@ -1,0 +1,214 @@
+//! The real binary, as a user has it: command line, stdio, HTTP.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests start processes, talk to loopback and fail by panicking"
+)]
+
+mod cli;
+mod doors;
+mod http;
+mod processes;
+mod stdio;
+
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+
+/// A place of its own: a data directory and a vault.
+pub(crate) struct Place(pub(crate) tempfile::TempDir);
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        std::fs::create_dir(place.vault()).unwrap();
+        place
+    }
+
+    pub(crate) fn vault(&self) -> PathBuf {
+        self.0.path().join("vault")
+    }
+
+    /// The binary, with nothing of this machine's environment.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kenning"));
+        command
+            .args(arguments)
+            .env_clear()
+            .env("HOME", self.0.path())
+            .env("KENNING_DATA", self.0.path().join("data"))
+            .env("VAULT_PATH", self.vault())
+            .current_dir(self.0.path());
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    }
+
+    /// Standard output, and that it succeeded.
+    pub(crate) fn good(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {err}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Exit code and standard error of a failure, with nothing on standard output.
+    pub(crate) fn bad(&self, arguments: &[&str]) -> (i32, String) {
+        let output = self.run(arguments);
+        assert!(!output.status.success(), "{arguments:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{arguments:?}");
+        (
+            output.status.code().unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    }
+}
+
+/// An MCP client on the other end of the pipes.
+pub(crate) struct Client {
+    pub(crate) child: Child,
+    pub(crate) input: Option<ChildStdin>,
+    pub(crate) output: BufReader<ChildStdout>,
+    id: u64,
+}
+
+impl Client {
+    pub(crate) fn start(place: &Place, arguments: &[&str]) -> Self {
+        let mut all = vec!["mcp"];
+        all.extend(arguments);
+        let mut child = place
+            .command(&all)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let input = child.stdin.take();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut client = Self {
+            child,
+            input,
+            output,
+            id: 0,
+        };
+        let hello = client.request(
+            "initialize",
+            &json!({
+                "protocolVersion": "2025-11-25", "capabilities": {},
+                "clientInfo": { "name": "test", "version": "1" },
+            }),
+        );
+        assert_eq!(hello["result"]["serverInfo"]["name"], "kenning");
+        client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        client
+    }
+
+    pub(crate) fn send(&mut self, line: &str) {
+        let input = self.input.as_mut().unwrap();
+        writeln!(input, "{line}").unwrap();
+        input.flush().unwrap();
+    }
+
+    pub(crate) fn receive(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("not a message: {line:?}"))
+    }
+
+    pub(crate) fn request(&mut self, method: &str, params: &Value) -> Value {
+        self.id += 1;
+        let request =
+            json!({ "jsonrpc": "2.0", "id": self.id, "method": method, "params": params });
+        self.send(&request.to_string());
+        loop {
+            let answer = self.receive();
+            if answer["id"] == self.id {
+                return answer;
+            }
+        }
+    }
+
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        self.request(
+            "tools/call",
+            &json!({ "name": tool, "arguments": arguments }),
+        )
+    }
+
+    /// Closes the input and waits for the end.
+    pub(crate) fn finish(mut self) -> i32 {
+        self.input.take();
+        self.child.wait().unwrap().code().unwrap()
+    }
+}
+
+/// `kenning serve` on a free port; killed when dropped.
+pub(crate) struct Server {
+    pub(crate) child: Child,
+    pub(crate) port: u16,
+}
+
+impl Server {
+    pub(crate) fn start(place: &Place, arguments: &[&str]) -> Self {
+        let mut all = vec!["serve", "--listen", "127.0.0.1:0"];
+        all.extend(arguments);
+        let mut child = place
+            .command(&all)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut err = BufReader::new(child.stderr.take().unwrap());
+        err.read_line(&mut line).unwrap();
+        let port = line.trim().rsplit(':').next().unwrap().parse();
+        Self {
+            child,
+            port: port.unwrap_or_else(|_| panic!("no port in {line:?}")),
+        }
+    }
+
+    /// Sends a request as it is and gives the status and the body.
+    pub(crate) fn raw(&self, request: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, body.to_owned())
+    }
+
+    pub(crate) fn post(&self, path: &str, headers: &str, body: &str) -> (u16, String) {
+        self.raw(&format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n{headers}\r\n{body}",
+            body.len()
+        ))
+    }
+
+    pub(crate) fn get(&self, path: &str, headers: &str) -> (u16, String) {
+        self.raw(&format!(
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n"
+        ))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}

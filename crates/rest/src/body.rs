@@ -1,0 +1,130 @@
+//! The body of a request, within its limits on size and time.
+
+use axum::body::{Body, Bytes, HttpBody};
+use http_body_util::BodyExt;
+use hyper::body::{Frame, SizeHint};
+use kenning_core::Error;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep};
+
+/// The largest request.
+pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// So much of a refused body is still read. A client that is cut off while it writes never reads why.
+const DRAIN_BYTES_MAX: usize = 2 * BODY_BYTES_MAX;
+/// So long it may take.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(1);
+
+const OVER: u8 = 1;
+const LATE: u8 = 2;
+
+/// What was wrong with a body. The layer asks, so that every route answers it in the same way,
+/// whatever its handler made of a body that broke off.
+#[derive(Clone, Default)]
+pub(crate) struct Fault(Arc<AtomicU8>);
+
+impl Fault {
+    /// The error, if there was one.
+    pub(crate) fn error(&self) -> Option<Error> {
+        match self.0.load(Ordering::Relaxed) {
+            OVER => Some(over()),
+            LATE => Some(Error::timeout("the request body took too long")),
+            _ => None,
+        }
+    }
+}
+
+/// The error for a body over the limit.
+pub(crate) fn over() -> Error {
+    Error::too_large(format!("the request body is over {BODY_BYTES_MAX} bytes"))
+}
+
+/// A body that ends with an error when it is too large or too slow.
+pub(crate) struct Capped {
+    inner: Body,
+    n_bytes: usize,
+    end: Pin<Box<Sleep>>,
+    fault: Fault,
+}
+
+impl Capped {
+    pub(crate) fn new(inner: Body, time_max: Duration, fault: Fault) -> Self {
+        let end = Box::pin(tokio::time::sleep(time_max));
+        Self {
+            inner,
+            n_bytes: 0,
+            end,
+            fault,
+        }
+    }
+}
+
+fn broken() -> Option<Result<Frame<Bytes>, axum::Error>> {
+    Some(Err(axum::Error::new("the body broke off")))
+}
+
+impl HttpBody for Capped {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let this = self.get_mut();
+        loop {
+            let was_over = this.n_bytes > BODY_BYTES_MAX;
+            match Pin::new(&mut this.inner).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    this.n_bytes += frame.data_ref().map_or(0, Bytes::len);
+                    if this.n_bytes <= BODY_BYTES_MAX {
+                        return Poll::Ready(Some(Ok(frame)));
+                    }
+                    this.fault.0.store(OVER, Ordering::Relaxed);
+                    if this.n_bytes > DRAIN_BYTES_MAX {
+                        return Poll::Ready(broken());
+                    }
+                    if !was_over {
+                        this.end.as_mut().reset(Instant::now() + DRAIN_TIME_MAX);
+                    }
+                }
+                Poll::Ready(_) if was_over => return Poll::Ready(broken()),
+                Poll::Ready(end) => return Poll::Ready(end),
+                Poll::Pending if this.end.as_mut().poll(cx).is_ready() => {
+                    if !was_over {
+                        this.fault.0.store(LATE, Ordering::Relaxed);
+                    }
+                    return Poll::Ready(broken());
+                }
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+/// Reads what is left of a body that nobody wants, for a moment.
+pub(crate) async fn drain(mut body: Body) {
+    let read = async {
+        let mut n_bytes = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            n_bytes += frame.data_ref().map_or(0, Bytes::len);
+            if n_bytes > DRAIN_BYTES_MAX {
+                break;
+            }
+        }
+    };
+    if tokio::time::timeout(DRAIN_TIME_MAX, read).await.is_err() {
+        tracing::debug!("a refused body was not read to its end");
+    }
+}

@@ -1,0 +1,20 @@
+//! The real server on a loopback port, asked with exact bytes.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests fail by panicking"
+)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test connects to its own server and reads its own corpus"
+)]
+
+mod credentials;
+mod events;
+mod hosts;
+mod limits;
+mod malformed;
+mod place;
+mod routes;
