@@ -104,7 +104,7 @@ fn type_of(schema: &Value) -> String {
     }
     for name in ["anyOf", "oneOf"] {
         if let Some(choices) = schema[name].as_array() {
-            let choices = choices.iter().map(type_of).filter(|it| it != "null");
+            let choices = choices.iter().map(type_of).filter(|it| !it.is_empty());
             return choices.collect::<Vec<_>>().join(" or ");
         }
     }
