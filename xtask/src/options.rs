@@ -1,7 +1,7 @@
 //! The words after a command: `--name value`, `--flag` and bare words.
 //!
 //! Small on purpose: the options are few and only developers type them. A command asks for what it
-//! knows and ends with [`Options::only`], which refuses the rest, so that a misspelt option never
+//! knows and ends with [`Options::only`], which refuses the rest, so that a misspelled option never
 //! passes in silence.
 
 use anyhow::{Context as _, Result, bail};
