@@ -4,6 +4,7 @@
 //! tracked, so that they can be read without building anything; `--check` (and a test) compares them
 //! with what the tables say now.
 
+mod cli;
 mod errors;
 mod markdown;
 mod tools;
@@ -22,6 +23,8 @@ type Page = (&'static str, fn() -> String);
 const PAGES: &[Page] = &[
     ("docs/reference/tools.md", tools::page),
     ("docs/reference/errors.md", errors::page),
+    ("docs/reference/cli.md", cli::page),
+    ("docs/reference/environment.md", cli::environment),
     ("docs/reference/openapi.json", openapi),
 ];
 
