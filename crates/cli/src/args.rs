@@ -38,7 +38,9 @@ fn shared() -> Vec<Arg> {
     [
         path("data", "Data directory").env(env_vars::DATA),
         path("vault", "Vault of Markdown notes").env(env_vars::VAULT_PATH),
-        global("space", "Space to work in").env(env_vars::SPACE),
+        global("space", "Space to work in")
+            .value_name("NAME")
+            .env(env_vars::SPACE),
         list(
             "toolsets",
             "Show these toolsets only: koi, kiwi, kg, omi, kami, all",

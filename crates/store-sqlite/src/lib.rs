@@ -10,6 +10,7 @@ mod connection;
 mod error;
 mod fts;
 mod migrate;
+mod pending;
 mod pool;
 mod row;
 mod tx;
@@ -50,7 +51,11 @@ impl Floor for Sqlite {
             connection
                 .execute_batch("BEGIN")
                 .map_err(error::from_sqlite)?;
-            work(&tx::Tx::new(&connection, space))
+            work(&tx::Tx::new(
+                &connection,
+                space,
+                &pending::Pending::default(),
+            ))
         })();
         // A read has nothing to keep; a rollback ends its snapshot whatever happened.
         let ended = connection

@@ -1,6 +1,7 @@
 //! A transaction bound to one space: SQL stands beside the method that uses it.
 
 use crate::error::from_sqlite;
+use crate::pending::Pending;
 use crate::{fts, row};
 use kenning_core::{Hash, Hlc, Kind, NodeId, Result, Space};
 use kenning_store::{
@@ -14,14 +15,19 @@ use serde_json::{Map, Value};
 pub(crate) struct Tx<'a> {
     connection: &'a Connection,
     space: &'a Space,
+    pending: &'a Pending,
 }
 
 type Params<'a> = Vec<Box<dyn ToSql + 'a>>;
 type MapRow<T> = fn(&rusqlite::Row<'_>) -> rusqlite::Result<T>;
 
 impl<'a> Tx<'a> {
-    pub(crate) fn new(connection: &'a Connection, space: &'a Space) -> Self {
-        Self { connection, space }
+    pub(crate) fn new(connection: &'a Connection, space: &'a Space, pending: &'a Pending) -> Self {
+        Self {
+            connection,
+            space,
+            pending,
+        }
     }
 
     fn space(&self) -> &str {
@@ -64,22 +70,16 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
-    fn index_passage(&self, rowid: i64, scope: &str, passage: &Passage) -> Result<()> {
-        self.run(
-            "INSERT INTO passages_fts (rowid, scope, title, tokens) VALUES (?1, ?2, ?3, ?4)",
-            params![rowid, scope, passage.title_tokens, passage.tokens],
-        )?;
-        Ok(())
-    }
-
     fn remove_passages(&self, node: NodeId) -> Result<()> {
-        self.run(
-            "DELETE FROM passages_fts WHERE rowid IN
-               (SELECT rowid FROM passages WHERE space = ?1 AND node = ?2)",
-            params![self.space(), node.0],
-        )?;
+        let place = params![self.space(), node.0];
+        let sql = "SELECT rowid FROM passages WHERE space = ?1 AND node = ?2";
+        let rowids = self.many(sql, place, |row| row.get::<_, i64>(0))?;
+        if rowids.is_empty() {
+            return Ok(());
+        }
+        rowids.into_iter().for_each(|it| self.pending.remove(it));
         let sql = "DELETE FROM passages WHERE space = ?1 AND node = ?2";
-        self.run(sql, params![self.space(), node.0])?;
+        self.run(sql, place)?;
         Ok(())
     }
 
@@ -178,7 +178,11 @@ impl<'a> Tx<'a> {
                 passage.title_tokens,
             ],
         )?;
-        self.index_passage(self.connection.last_insert_rowid(), scope, passage)
+        let rowid = self.connection.last_insert_rowid();
+        let (title, tokens) = (&passage.title_tokens, &passage.tokens);
+        self.pending
+            .put(self.connection, rowid, scope, title, tokens)
+            .map_err(from_sqlite)
     }
 
     fn scope_of(&self, node: NodeId) -> Result<String> {
@@ -385,6 +389,8 @@ impl ReadTx for Tx<'_> {
         if query.tokens.is_empty() {
             return Ok(Vec::new());
         }
+        // A search inside a write finds what the write has put.
+        self.pending.tell(self.connection).map_err(from_sqlite)?;
         let text = fts::query(self.space, query);
         let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
         // A title counts twice; the scope counts nothing. SQLite's bm25 is better when smaller.

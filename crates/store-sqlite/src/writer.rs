@@ -4,6 +4,7 @@
 //! runs each in a savepoint of its own, and commits them together; a call that fails or panics loses
 //! its savepoint and nothing else.
 
+use crate::pending::Pending;
 use crate::{error, tx::Tx};
 use kenning_core::{Error, Result, Space};
 use kenning_store::WriteWork;
@@ -24,6 +25,9 @@ struct Job {
     work: WriteWork,
     reply: SyncSender<Result<()>>,
 }
+
+/// Who waits, and for what.
+type Reply = (SyncSender<Result<()>>, Result<()>);
 
 pub(crate) struct Writer {
     jobs: Mutex<Option<Sender<Job>>>,
@@ -84,19 +88,19 @@ fn group(connection: &Connection, first: Job, jobs: &Receiver<Job>) {
         return;
     }
     let began = Instant::now();
+    let pending = Pending::default();
     let mut replies = Vec::new();
     let mut next = Some(first);
     while let Some(job) = next.take() {
-        let result = one(connection, &job.space, job.work);
+        let result = one(connection, &pending, &job.space, job.work);
         replies.push((job.reply, result));
         if replies.len() < GROUP_CALLS_MAX && began.elapsed() < GROUP_TIME_MAX {
-            next = jobs.try_recv().ok();
+            next = next_job(jobs, &mut replies, began);
         }
     }
-    #[cfg(feature = "sabotage")]
-    let replies = acknowledge_before_commit(replies);
     // Nobody is answered before the disk has answered.
-    match connection.execute_batch("COMMIT") {
+    let told = pending.tell(connection);
+    match told.and_then(|()| connection.execute_batch("COMMIT")) {
         Ok(()) => answer(replies),
         Err(cause) if error::leaves_the_disk_unknown(&cause) => stop_the_process(&cause),
         Err(cause) => {
@@ -119,11 +123,11 @@ fn group(connection: &Connection, first: Job, jobs: &Receiver<Job>) {
 }
 
 /// Runs one call in its savepoint.
-fn one(connection: &Connection, space: &Space, work: WriteWork) -> Result<()> {
-    connection
-        .execute_batch("SAVEPOINT call")
-        .map_err(error::from_sqlite)?;
-    let result = catch_unwind(AssertUnwindSafe(|| work(&mut Tx::new(connection, space))));
+fn one(connection: &Connection, pending: &Pending, space: &Space, work: WriteWork) -> Result<()> {
+    run_cached(connection, "SAVEPOINT call").map_err(error::from_sqlite)?;
+    let mark = pending.mark();
+    let mut tx = Tx::new(connection, space, pending);
+    let result = catch_unwind(AssertUnwindSafe(|| work(&mut tx)));
     let result = result.unwrap_or_else(|panic| {
         let text = panic
             .downcast_ref::<&str>()
@@ -132,18 +136,22 @@ fn one(connection: &Connection, space: &Space, work: WriteWork) -> Result<()> {
             .unwrap_or_default();
         Err(Error::internal("a write panicked and was rolled back").because(text))
     });
-    let end = if result.is_ok() {
-        "RELEASE call"
+    let ended = if result.is_ok() {
+        pending.keep();
+        run_cached(connection, "RELEASE call")
     } else {
-        "ROLLBACK TO call; RELEASE call"
+        pending.forget(&mark);
+        connection.execute_batch("ROLLBACK TO call; RELEASE call")
     };
-    connection
-        .execute_batch(end)
-        .map_err(error::from_sqlite)
-        .and(result)
+    ended.map_err(error::from_sqlite).and(result)
 }
 
-fn answer(replies: Vec<(SyncSender<Result<()>>, Result<()>)>) {
+fn run_cached(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute([])?;
+    Ok(())
+}
+
+fn answer(replies: Vec<Reply>) {
     for (reply, result) in replies {
         // A caller that no longer waits has lost its answer, not its write.
         drop(reply.send(result));
@@ -160,12 +168,136 @@ fn stop_the_process(cause: &rusqlite::Error) -> ! {
     std::process::exit(i32::from(kenning_core::Code::Corrupt.row().exit));
 }
 
-/// The saboteur of the crash test: with this in place, that test must fail.
+/// A call that is waiting already joins the group.
+#[cfg(not(feature = "sabotage"))]
+fn next_job(jobs: &Receiver<Job>, _replies: &mut Vec<Reply>, _began: Instant) -> Option<Job> {
+    jobs.try_recv().ok()
+}
+
+/// The saboteur of the crash test: callers are answered at once, and the commit comes later. A caller
+/// that makes two writes for one answer has both in the same group. With this, that test must fail.
 #[cfg(feature = "sabotage")]
-fn acknowledge_before_commit(
-    replies: Vec<(SyncSender<Result<()>>, Result<()>)>,
-) -> Vec<(SyncSender<Result<()>>, Result<()>)> {
-    answer(replies);
-    std::thread::sleep(Duration::from_millis(20));
-    Vec::new()
+fn next_job(jobs: &Receiver<Job>, replies: &mut Vec<Reply>, began: Instant) -> Option<Job> {
+    answer(std::mem::take(replies));
+    let rest = GROUP_TIME_MAX.saturating_sub(began.elapsed());
+    jobs.recv_timeout(rest).ok()
+}
+
+#[cfg(test)]
+#[cfg(not(feature = "sabotage"))]
+mod tests {
+    use super::*;
+    use crate::{connection, migrate};
+    use kenning_core::{Hash, Hlc, Kind, NodeId, SeededRandom};
+    use kenning_store::{Node, NodeFilter, Passage, ReadTx, TextQuery, WriteTx};
+
+    fn put(tx: &mut dyn WriteTx, n: u64, word: &str) -> Result<()> {
+        let at = Hlc::from_ms(n);
+        let id = NodeId::new(at, &SeededRandom::new(n));
+        tx.put_node(&Node {
+            id,
+            kind: Kind::Document,
+            project: String::new(),
+            key: word.to_owned(),
+            title: String::new(),
+            body: word.to_owned(),
+            props: serde_json::Map::new(),
+            created: at,
+            updated: at,
+            hash: Hash::of(word.as_bytes()),
+            rev: 1,
+        })?;
+        let passage = Passage {
+            n: 0,
+            text: word.to_owned(),
+            start: 0,
+            tokens: word.to_owned(),
+            title_tokens: String::new(),
+        };
+        tx.put_passages(id, &[passage])
+    }
+
+    fn hits(tx: &dyn ReadTx, word: &str) -> usize {
+        let query = TextQuery {
+            tokens: vec![word.to_owned()],
+            filter: NodeFilter::default(),
+            limit: 10,
+        };
+        tx.find_text(&query).unwrap().len()
+    }
+
+    /// Runs these in one group; gives the connection to look at afterwards.
+    fn in_one_group(directory: &std::path::Path, calls: Vec<WriteWork>) -> Connection {
+        let mut connection = connection::open(&directory.join("test.db")).unwrap();
+        migrate::run(&mut connection).unwrap();
+        let (sender, jobs) = channel();
+        let mut answers = Vec::new();
+        for work in calls {
+            let (reply, answer) = sync_channel(1);
+            let space = Space::default();
+            sender.send(Job { space, work, reply }).unwrap();
+            answers.push(answer);
+        }
+        let first = jobs.recv().unwrap();
+        group(&connection, first, &jobs);
+        assert!(answers.iter().all(|it| it.try_recv().is_ok()));
+        connection
+    }
+
+    #[test]
+    fn a_call_that_fails_takes_nothing_of_its_group_out_of_the_index() {
+        let directory = tempfile::tempdir().unwrap();
+        let calls: Vec<WriteWork> = vec![
+            Box::new(|tx| put(tx, 1, "kept")),
+            Box::new(|tx| {
+                put(tx, 2, "failed")?;
+                // The search tells the index of both calls, inside the savepoint that is rolled back.
+                assert_eq!((hits(tx, "kept"), hits(tx, "failed")), (1, 1));
+                Err(Error::conflict("no"))
+            }),
+            Box::new(|tx| {
+                assert_eq!((hits(tx, "kept"), hits(tx, "failed")), (1, 0));
+                put(tx, 3, "later")
+            }),
+            Box::new(|tx| {
+                put(tx, 4, "panicked")?;
+                panic!("this is rolled back too");
+            }),
+        ];
+        let connection = in_one_group(directory.path(), calls);
+        let (space, pending) = (Space::default(), Pending::default());
+        let tx = Tx::new(&connection, &space, &pending);
+        for (word, expected) in [("kept", 1), ("later", 1), ("failed", 0), ("panicked", 0)] {
+            assert_eq!(hits(&tx, word), expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn passages_replaced_in_one_group_are_found_by_their_last_words() {
+        let directory = tempfile::tempdir().unwrap();
+        let replace = |word: &'static str| -> WriteWork {
+            Box::new(move |tx| {
+                let id = NodeId::new(Hlc::from_ms(1), &SeededRandom::new(1));
+                let passage = Passage {
+                    n: 0,
+                    text: word.to_owned(),
+                    start: 0,
+                    tokens: word.to_owned(),
+                    title_tokens: String::new(),
+                };
+                tx.put_passages(id, &[passage])
+            })
+        };
+        let calls: Vec<WriteWork> = vec![
+            Box::new(|tx| put(tx, 1, "first")),
+            replace("second"),
+            replace("third"),
+        ];
+        let connection = in_one_group(directory.path(), calls);
+        let (space, pending) = (Space::default(), Pending::default());
+        let tx = Tx::new(&connection, &space, &pending);
+        for (word, expected) in [("first", 0), ("second", 0), ("third", 1)] {
+            assert_eq!(hits(&tx, word), expected, "{word}");
+        }
+    }
 }

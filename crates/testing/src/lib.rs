@@ -1,6 +1,7 @@
 //! For tests only: a whole house in a fresh directory, over a real store.
 //!
-//! No product crate depends on this one; `xtask tidy` sees to it.
+//! Time stands still and randomness is seeded, so that a test says the same every time. No product
+//! crate depends on this one; `xtask tidy` sees to it.
 
 #![expect(
     clippy::unwrap_used,

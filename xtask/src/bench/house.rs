@@ -1,0 +1,53 @@
+//! A log over a real store, in a directory on the disk that is measured.
+
+use anyhow::{Context as _, Result};
+use kenning_audit::{Log, Signer};
+use kenning_core::{Clock, SeededRandom};
+use kenning_store::Store;
+use kenning_store_sqlite::Sqlite;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tempfile::TempDir;
+
+struct WallClock;
+
+impl Clock for WallClock {
+    fn now_ms(&self) -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        since.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+/// A fresh directory beside this program: what holds builds is a disk, what holds temporary files may
+/// be memory.
+pub(super) fn directory() -> Result<TempDir> {
+    let program = std::env::current_exe()?;
+    let beside = program.parent().context("this program is nowhere")?;
+    Ok(tempfile::tempdir_in(beside)?)
+}
+
+/// The log of a new store.
+pub(super) fn open(directory: &Path) -> Result<Log> {
+    let random = Arc::new(SeededRandom::new(WallClock.now_ms()));
+    let signer = Signer::generate(&*random);
+    let store = Store::new(Sqlite::open(directory)?);
+    Ok(Log::new(store, signer, Arc::new(WallClock), random))
+}
+
+/// About `bytes` of words, the same for the same seed.
+pub(super) fn words(seed: u64, bytes: usize) -> String {
+    const WORDS: &[&str] = &[
+        "river", "ledger", "quiet", "harbor", "signal", "copper", "meadow", "winter", "lantern",
+        "archive", "thread", "orchard", "summit", "candle", "border", "engine",
+    ];
+    let random = SeededRandom::new(seed);
+    let mut text = String::new();
+    while text.len() < bytes {
+        let place = usize::try_from(random.below(WORDS.len() as u64)).unwrap_or(0);
+        text += WORDS[place];
+        text += &format!("{} ", random.below(1_000));
+    }
+    text.truncate(bytes);
+    text
+}

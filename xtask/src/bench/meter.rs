@@ -1,0 +1,63 @@
+//! What a process has used, and what many durations have in common.
+
+use anyhow::{Context as _, Result};
+use std::time::Duration;
+
+/// Processor time of this process so far, all threads.
+pub(super) fn cpu() -> Result<Duration> {
+    /// The kernel counts in hundredths of a second, whatever its own tick is.
+    const TICK: Duration = Duration::from_millis(10);
+    let text = std::fs::read_to_string("/proc/self/stat").context("no /proc here")?;
+    // The program's name, in parentheses, may hold anything; the 14th and 15th fields follow it.
+    let (_, fields) = text
+        .rsplit_once(')')
+        .context("/proc/self/stat has no name")?;
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    let ticks: u32 = ticks.filter_map(|it| it.parse::<u32>().ok()).sum();
+    Ok(TICK * ticks)
+}
+
+/// The most memory that this process ever had resident, in MiB.
+pub(super) fn memory_peak_mib() -> Result<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").context("no /proc here")?;
+    let line = text.lines().find_map(|it| it.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|it| it.split_whitespace().next()?.parse::<u64>().ok());
+    Ok(kib.context("/proc/self/status has no VmHWM")? / 1_024)
+}
+
+/// The duration that `share` of them do not exceed. Zero when there are none.
+pub(crate) fn percentile(durations: &mut [Duration], share: f64) -> Duration {
+    durations.sort_unstable();
+    let last = durations.len().saturating_sub(1);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a place in the list"
+    )]
+    let at = (last as f64 * share).round() as usize;
+    durations.get(at).copied().unwrap_or_default()
+}
+
+/// In milliseconds.
+pub(crate) fn ms(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1_000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_places_in_the_sorted_list() {
+        let mut list: Vec<Duration> = (1..=101).rev().map(Duration::from_millis).collect();
+        assert_eq!(percentile(&mut list, 0.5), Duration::from_millis(51));
+        assert_eq!(percentile(&mut list, 0.99), Duration::from_millis(100));
+        assert_eq!(percentile(&mut [], 0.5), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_process_that_works_uses_time_and_memory() {
+        assert!(memory_peak_mib().unwrap() > 0);
+        assert!(cpu().is_ok());
+    }
+}

@@ -1,0 +1,38 @@
+//! Measurements that the targets are held against.
+//!
+//! Times are wall times of this machine at this moment, so every figure stands beside a bare one from
+//! the same run, and the ratio is what counts. Processor time is told too: it is what to trust on a
+//! machine that is busy with other things.
+
+mod house;
+pub(crate) mod meter;
+mod tokens;
+mod verify;
+mod writes;
+
+use crate::options::Options;
+use crate::repository::cargo;
+use anyhow::{Result, bail, ensure};
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let words: Vec<&str> = options.words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["tokens"] => tokens::run(options),
+        ["writes"] => optimized(|| writes::run(options)),
+        ["verify"] => optimized(|| verify::run(options)),
+        _ => bail!("`bench` measures tokens, writes or verify"),
+    }
+}
+
+/// Runs the measurement in an optimized build, in a process of its own when this one is none.
+fn optimized(measure: impl FnOnce() -> Result<()>) -> Result<()> {
+    if !cfg!(debug_assertions) {
+        return measure();
+    }
+    let status = cargo()
+        .args(["run", "--quiet", "--release", "--package", "xtask", "--"])
+        .args(std::env::args().skip(1))
+        .status()?;
+    ensure!(status.success(), "the optimized run failed");
+    Ok(())
+}

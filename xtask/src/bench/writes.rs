@@ -1,0 +1,225 @@
+//! Durable writes: ours beside a bare loop over the same library, on the same disk, in the same run.
+//!
+//! The bare loop inserts one small row a commit and does nothing else. Ours puts a node, its passages
+//! in the full-text index, and an event that is hashed, signed and chained; with several callers the
+//! writer commits them in groups. `--fsync-ms X` makes every sync X milliseconds slower for both, so
+//! that the ratio of a laptop's disk can be measured on a machine whose disk answers at once.
+
+use super::house;
+use super::meter::{cpu, ms, percentile};
+use crate::options::Options;
+use crate::repository::{output, root};
+use anyhow::{Context as _, Result, anyhow, ensure};
+use kenning_audit::{Draft, Log};
+use kenning_core::{Kind, Space};
+use serde_json::{Map, json};
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Tells the slow disk how slow it is, and us that we are on it.
+const SLOW: &str = "SLOW_FSYNC_MS";
+/// The size of a note's text.
+const BODY_BYTES: usize = 200;
+/// How many rows the bare loop with groups commits at once.
+const BARE_GROUP: usize = 64;
+
+/// What one loop did.
+struct Measured {
+    n_writes: usize,
+    took: Duration,
+    cpu: Duration,
+    latencies: Vec<Duration>,
+}
+
+impl Measured {
+    fn per_second(&self) -> f64 {
+        self.n_writes as f64 / self.took.as_secs_f64()
+    }
+
+    fn print(mut self, name: &str, bare: f64) {
+        println!(
+            "{name:<26} {:>8.0} {:>7.2} {:>8.3} {:>9.3} {:>9.3}",
+            self.per_second(),
+            self.per_second() / bare,
+            ms(self.cpu) / self.n_writes.max(1) as f64,
+            ms(percentile(&mut self.latencies, 0.5)),
+            ms(percentile(&mut self.latencies, 0.99)),
+        );
+    }
+}
+
+pub(super) fn run(options: &Options) -> Result<()> {
+    options.only(&["seconds", "callers", "fsync-ms"])?;
+    if let Some(text) = options.text("fsync-ms")
+        && std::env::var_os(SLOW).is_none()
+    {
+        return on_a_slow_disk(text);
+    }
+    let time = Duration::from_secs_f64(options.value("seconds", 5.0)?);
+    let callers = options.text("callers").unwrap_or("1,64").split(',');
+    let callers = callers.map(|it| it.trim().parse::<usize>());
+    let callers = callers.collect::<Result<Vec<_>, _>>();
+    let callers = callers.map_err(|_| anyhow!("`--callers` are numbers with commas between"))?;
+
+    let directory = house::directory()?;
+    let mut syncs = syncs(directory.path())?;
+    println!(
+        "fdatasync of 4 KiB: median {:.2} ms, p99 {:.2} ms",
+        ms(percentile(&mut syncs, 0.5)),
+        ms(percentile(&mut syncs, 0.99)),
+    );
+    println!(
+        "{:<26} {:>8} {:>7} {:>8} {:>9} {:>9}",
+        "", "writes/s", "ratio", "cpu ms", "median ms", "p99 ms"
+    );
+    let one = bare(directory.path(), 1, time)?;
+    let per_second = one.per_second();
+    one.print("bare, a commit a row", per_second);
+    let grouped = bare(directory.path(), BARE_GROUP, time)?;
+    grouped.print(&format!("bare, a commit {BARE_GROUP} rows"), per_second);
+    for n in callers {
+        let name = format!("ours, {n} {}", if n == 1 { "caller" } else { "callers" });
+        ours(n, time)?.print(&name, per_second);
+    }
+    println!("Each of our writes is a node, its passages and an event; every event is signed.");
+    Ok(())
+}
+
+/// Builds the library that slows syncs down and runs this program again on top of it.
+fn on_a_slow_disk(text: &str) -> Result<()> {
+    ensure!(
+        text.parse::<f64>().is_ok(),
+        "`--fsync-ms {text}` is not a number"
+    );
+    let directory = house::directory()?;
+    let library = directory.path().join("slow_fsync.so");
+    let source = root().join("testing/slow-disk/slow_fsync.c");
+    output(
+        Command::new("cc")
+            .args(["-O2", "-shared", "-fPIC", "-o"])
+            .args([&library, &source])
+            .arg("-ldl"),
+    )?;
+    println!("every sync takes {text} ms longer, for the bare loop and for ours");
+    let status = Command::new(std::env::current_exe()?)
+        .args(std::env::args().skip(1))
+        .env("LD_PRELOAD", &library)
+        .env(SLOW, text)
+        .status()?;
+    ensure!(status.success(), "the run on the slow disk failed");
+    Ok(())
+}
+
+/// How long the disk takes to say that 4 KiB are on it.
+fn syncs(directory: &Path) -> Result<Vec<Duration>> {
+    let mut file = File::create(directory.join("sync"))?;
+    let (page, began) = ([7; 4_096], Instant::now());
+    let mut all = Vec::new();
+    while all.len() < 1_000 && began.elapsed() < Duration::from_secs(2) {
+        file.write_all(&page)?;
+        let before = Instant::now();
+        file.sync_data()?;
+        all.push(before.elapsed());
+    }
+    Ok(all)
+}
+
+/// One thread, `group` rows a commit. A latency is that of a commit.
+fn bare(directory: &Path, group: usize, time: Duration) -> Result<Measured> {
+    let database = rusqlite::Connection::open(directory.join(format!("bare-{group}.db")))?;
+    database.pragma_update(None, "journal_mode", "WAL")?;
+    database.pragma_update(None, "synchronous", "FULL")?;
+    database.execute_batch(
+        "CREATE TABLE rows (key TEXT PRIMARY KEY, body TEXT NOT NULL, hash BLOB NOT NULL) STRICT",
+    )?;
+    let mut insert = database.prepare("INSERT INTO rows VALUES (?1, ?2, ?3)")?;
+    let (mut n_writes, mut latencies) = (0, Vec::new());
+    let (cpu_before, began) = (cpu()?, Instant::now());
+    while began.elapsed() < time {
+        let before = Instant::now();
+        database.execute_batch("BEGIN IMMEDIATE")?;
+        for _ in 0..group {
+            let body = house::words(n_writes as u64, BODY_BYTES);
+            insert.execute((format!("note-{n_writes}"), body, [7_u8; 32]))?;
+            n_writes += 1;
+        }
+        database.execute_batch("COMMIT")?;
+        latencies.push(before.elapsed());
+    }
+    Ok(Measured {
+        n_writes,
+        took: began.elapsed(),
+        cpu: cpu()? - cpu_before,
+        latencies,
+    })
+}
+
+/// So many threads, each waiting for its write before it makes the next.
+fn ours(callers: usize, time: Duration) -> Result<Measured> {
+    let directory = house::directory()?;
+    let log = house::open(directory.path())?;
+    let (cpu_before, began) = (cpu()?, Instant::now());
+    let done: Result<Vec<Vec<Duration>>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..callers)
+            .map(|caller| {
+                let log = &log;
+                scope.spawn(move || {
+                    let mut latencies = Vec::new();
+                    while began.elapsed() < time {
+                        let before = Instant::now();
+                        write(log, caller, latencies.len())?;
+                        latencies.push(before.elapsed());
+                    }
+                    Ok(latencies)
+                })
+            })
+            .collect();
+        let joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
+        joined
+            .map(|it| it.map_err(|_| anyhow!("a caller panicked"))?)
+            .collect()
+    });
+    let latencies = done?.concat();
+    let (took, cpu_used) = (began.elapsed(), cpu()? - cpu_before);
+    let report = log.read(&Space::default(), |tx| kenning_audit::verify(tx, &|_| ()))?;
+    ensure!(
+        report.is_clean(),
+        "the log is not sound: {:?}",
+        report.faults
+    );
+    ensure!(
+        report.n_events as usize == latencies.len(),
+        "events are missing"
+    );
+    Ok(Measured {
+        n_writes: latencies.len(),
+        took,
+        cpu: cpu_used,
+        latencies,
+    })
+}
+
+fn write(log: &Log, caller: usize, n: usize) -> Result<()> {
+    let body = house::words((caller * 1_000_000 + n) as u64, BODY_BYTES);
+    let key = format!("bench:{caller}/{n}");
+    let title = format!("note {n}");
+    let passages = kenning_search::passages(&title, &body);
+    log.write(&Space::default(), move |tx| {
+        let path = key.clone();
+        let node = tx.put_node(Draft {
+            kind: Kind::Document,
+            project: String::new(),
+            key,
+            title,
+            body,
+            props: Map::new(),
+        })?;
+        tx.put_passages(node.id, &passages)?;
+        tx.record("NoteWritten", json!({ "path": path }))?;
+        Ok(())
+    })
+    .context("a write failed")
+}

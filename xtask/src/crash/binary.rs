@@ -1,0 +1,219 @@
+//! The program under test, and what can be learned from outside about what it left on disk.
+
+use super::verdict::{Event, Found};
+use crate::options::Options;
+use crate::repository::{cargo, output};
+use anyhow::{Context as _, Result, bail, ensure};
+use kenning_core::Hash;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// A copy of the program, so that a build during the test does not exchange it.
+pub(super) struct Binary {
+    path: PathBuf,
+    _copy: Option<TempDir>,
+}
+
+impl Binary {
+    /// The one that `--binary` names, or a fresh build.
+    pub(super) fn find(options: &Options, sabotage: bool) -> Result<Self> {
+        if let Some(path) = options.text("binary") {
+            let path = std::path::absolute(path)?;
+            ensure!(
+                path.is_file(),
+                "there is no program at `{}`",
+                path.display()
+            );
+            return Ok(Self { path, _copy: None });
+        }
+        let metadata = output(cargo().args(["metadata", "--no-deps", "--format-version", "1"]))?;
+        let metadata: Value = serde_json::from_str(&metadata)?;
+        let target = metadata["target_directory"]
+            .as_str()
+            .context("no target directory")?;
+        let features: &[&str] = if sabotage {
+            &["--features", "sabotage"]
+        } else {
+            &[]
+        };
+        build(features)?;
+        let copy = tempfile::tempdir_in(target)?;
+        let path = copy.path().join("kenning");
+        std::fs::copy(Path::new(target).join("debug/kenning"), &path)?;
+        if sabotage {
+            // Nobody should find the sabotaged program where builds are looked for.
+            build(&[])?;
+        }
+        let _copy = Some(copy);
+        Ok(Self { path, _copy })
+    }
+
+    /// The program with the places it works in.
+    pub(super) fn command(&self, place: &Place) -> Command {
+        let mut command = Command::new(&self.path);
+        command
+            .arg("--data")
+            .arg(place.data())
+            .env("VAULT_PATH", place.vault())
+            .env_remove("KENNING_DATA");
+        command
+    }
+
+    /// Opens the store, which finishes what was left unfinished, and gathers what is there.
+    pub(super) fn look(&self, place: &Place) -> Result<Found> {
+        let mut found = Found::default();
+        for words in [&["doctor"][..], &["audit", "verify"]] {
+            let answer = self.json(place, words)?;
+            let faults = answer["faults"]
+                .as_array()
+                .context("an answer without `faults`")?;
+            let faults = faults.iter().map(|it| format!("{}: {it}", words.join(" ")));
+            found.faults.extend(faults);
+        }
+        let rows = output(self.command(place).args(["backup", "-"]))?;
+        for row in rows.lines() {
+            read_row(&serde_json::from_str(row)?, &mut found)?;
+        }
+        read_files(&place.vault(), "", &mut found.files)?;
+        Ok(found)
+    }
+
+    /// What a command answers, whether or not it found a fault.
+    fn json(&self, place: &Place, words: &[&str]) -> Result<Value> {
+        let done = self.command(place).args(words).arg("--json").output()?;
+        let text = String::from_utf8_lossy(&done.stdout);
+        serde_json::from_str(&text).with_context(|| {
+            let said = String::from_utf8_lossy(&done.stderr);
+            format!("`{}` did not answer: {}", words.join(" "), said.trim())
+        })
+    }
+}
+
+fn build(features: &[&str]) -> Result<()> {
+    let status = cargo()
+        .args(["build", "--quiet", "--package", "kenning"])
+        .args(features)
+        .status()?;
+    ensure!(status.success(), "the program could not be built");
+    Ok(())
+}
+
+/// A data directory and a vault.
+pub(super) struct Place(TempDir);
+
+impl Place {
+    /// Beside this program: what holds builds is a disk, what holds temporary files may be memory.
+    pub(super) fn fresh() -> Result<Self> {
+        let program = std::env::current_exe()?;
+        let beside = program.parent().context("this program is nowhere")?;
+        let place = Self(tempfile::tempdir_in(beside)?);
+        std::fs::create_dir(place.vault())?;
+        Ok(place)
+    }
+
+    pub(super) fn data(&self) -> PathBuf {
+        self.0.path().join("data")
+    }
+
+    pub(super) fn vault(&self) -> PathBuf {
+        self.0.path().join("vault")
+    }
+
+    /// Leaves it on disk for whoever wants to know what happened.
+    pub(super) fn keep(self) -> PathBuf {
+        self.0.keep()
+    }
+}
+
+/// Takes what matters from one row of a backup.
+fn read_row(row: &Value, found: &mut Found) -> Result<()> {
+    let text = |name: &str| row[name].as_str().unwrap_or_default();
+    match text("table") {
+        table @ ("nodes" | "node_history") => {
+            let Some(path) = text("key").strip_prefix("vault:") else {
+                return Ok(());
+            };
+            let content = Hash::of(text("body").as_bytes());
+            found.revisions.insert((path.to_owned(), content));
+            if table == "nodes" {
+                found.nodes.insert(path.to_owned(), content);
+            }
+        }
+        "events" => {
+            let payload: Value = serde_json::from_slice(&unhex(text("payload"))?)?;
+            let data = &payload["data"];
+            if let Some(path) = data["path"].as_str() {
+                found.events.push(Event {
+                    seq: row["seq"].as_u64().context("an event without its place")?,
+                    kind: text("kind").to_owned(),
+                    path: path.to_owned(),
+                    content: data["content"].as_str().and_then(Hash::from_hex),
+                });
+            }
+        }
+        "kv" if text("bucket") == "intents" => found.n_intents += 1,
+        _ => {}
+    }
+    Ok(())
+}
+
+fn unhex(text: &str) -> Result<Vec<u8>> {
+    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(pair).collect();
+    bytes.context("not hexadecimal digits")
+}
+
+/// Every file beneath a folder of the vault, by its path.
+fn read_files(folder: &Path, prefix: &str, files: &mut BTreeMap<String, Hash>) -> Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else {
+            bail!("a file of the vault has a name that is not UTF-8");
+        };
+        let path = format!("{prefix}{name}");
+        if entry.file_type()?.is_dir() {
+            read_files(&entry.path(), &format!("{path}/"), files)?;
+        } else if name.ends_with(".md") {
+            // What a killed write left beside has another ending and is no note.
+            files.insert(path, Hash::of(&std::fs::read(entry.path())?));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn rows_of_a_backup_are_understood() {
+        let mut found = Found::default();
+        let payload = json!({ "data": { "path": "a.md", "content": Hash::of(b"x").to_string() } });
+        let payload: String = payload
+            .to_string()
+            .bytes()
+            .map(|it| format!("{it:02x}"))
+            .collect();
+        for row in [
+            json!({ "format": "kenning-backup" }),
+            json!({ "table": "nodes", "key": "vault:a.md", "body": "x" }),
+            json!({ "table": "nodes", "key": "memory:1", "body": "x" }),
+            json!({ "table": "node_history", "key": "vault:a.md", "body": "y" }),
+            json!({ "table": "events", "seq": 1, "kind": "NoteWritten", "payload": payload }),
+            json!({ "table": "kv", "bucket": "intents", "key": "vault:a.md", "value": "" }),
+        ] {
+            read_row(&row, &mut found).unwrap();
+        }
+        assert_eq!(
+            found.nodes,
+            BTreeMap::from([("a.md".to_owned(), Hash::of(b"x"))])
+        );
+        assert_eq!(found.revisions.len(), 2);
+        assert_eq!(found.events[0].content, Some(Hash::of(b"x")));
+        assert_eq!(found.n_intents, 1);
+    }
+}

@@ -1,0 +1,284 @@
+//! The running program, seen through one of its doors.
+
+use super::binary::{Binary, Place};
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Transport {
+    Stdio,
+    Http,
+}
+
+/// What became of a call.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Acknowledged,
+    /// The program said no, and this.
+    Refused(String),
+    /// The program was gone before it answered.
+    Gone,
+}
+
+/// The program, started.
+pub(super) struct Server {
+    child: Child,
+    door: Door,
+}
+
+enum Door {
+    Stdio(Arc<Pipe>, Option<JoinHandle<()>>),
+    Http(String),
+}
+
+/// Standard streams that several threads call through.
+pub(super) struct Pipe {
+    input: Mutex<Option<ChildStdin>>,
+    waiting: Mutex<Option<HashMap<u64, Sender<Value>>>>,
+    next: AtomicU64,
+}
+
+/// One caller. Each has its own connection where the door knows connections.
+pub(super) enum Client {
+    Stdio(Arc<Pipe>),
+    Http(String, Option<BufReader<TcpStream>>),
+}
+
+impl Server {
+    pub(super) fn start(binary: &Binary, place: &Place, transport: Transport) -> Result<Self> {
+        let mut command = binary.command(place);
+        match transport {
+            Transport::Stdio => {
+                command
+                    .arg("mcp")
+                    .stdin(Stdio::piped())
+                    .stdout(Stdio::piped());
+                let mut child = command.stderr(Stdio::null()).spawn()?;
+                let input = child.stdin.take().context("no standard input")?;
+                let out = child.stdout.take().context("no standard output")?;
+                let pipe = Arc::new(Pipe {
+                    input: Mutex::new(Some(input)),
+                    waiting: Mutex::new(Some(HashMap::new())),
+                    next: AtomicU64::new(0),
+                });
+                let reader = {
+                    let pipe = pipe.clone();
+                    std::thread::spawn(move || pipe.read_answers(out))
+                };
+                pipe.shake_hands()?;
+                let door = Door::Stdio(pipe, Some(reader));
+                Ok(Self { child, door })
+            }
+            Transport::Http => {
+                command
+                    .args(["serve", "--listen", "127.0.0.1:0"])
+                    .stderr(Stdio::piped());
+                let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
+                let said = child.stderr.take().context("no standard error")?;
+                let mut said = BufReader::new(said);
+                let mut line = String::new();
+                while !line.contains("listening on http://") {
+                    line.clear();
+                    ensure!(
+                        said.read_line(&mut line)? > 0,
+                        "the program does not listen"
+                    );
+                }
+                // Whatever else it says must not fill the pipe.
+                std::thread::spawn(move || drop(std::io::copy(&mut said, &mut std::io::sink())));
+                let (_, address) = line.trim().split_once("http://").context("no address")?;
+                let door = Door::Http(address.to_owned());
+                Ok(Self { child, door })
+            }
+        }
+    }
+
+    pub(super) fn client(&self) -> Client {
+        match &self.door {
+            Door::Stdio(pipe, _) => Client::Stdio(pipe.clone()),
+            Door::Http(address) => Client::Http(address.clone(), None),
+        }
+    }
+
+    /// Kills it in the middle of whatever it does, and reads what it still had said.
+    pub(super) fn kill(mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        self.join();
+        Ok(())
+    }
+
+    /// Lets it finish.
+    pub(super) fn stop(mut self) -> Result<()> {
+        match &self.door {
+            Door::Stdio(pipe, _) => drop(lock(&pipe.input).take()),
+            Door::Http(_) => self.child.kill()?,
+        }
+        let status = self.child.wait()?;
+        self.join();
+        ensure!(status.success(), "the program ended with {status}");
+        Ok(())
+    }
+
+    fn join(&mut self) {
+        if let Door::Stdio(_, reader) = &mut self.door
+            && let Some(reader) = reader.take()
+        {
+            // The reader ends with the stream; it has nothing to say but what it has delivered.
+            drop(reader.join());
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Pipe {
+    /// Hands every answer to who waits for it, until the stream ends; then nobody waits any more.
+    fn read_answers(&self, out: ChildStdout) {
+        for line in BufReader::new(out).lines() {
+            let Ok(line) = line else { break };
+            let Ok(message) = serde_json::from_str::<Value>(&line) else {
+                continue;
+            };
+            let waiting = message["id"]
+                .as_u64()
+                .and_then(|id| lock(&self.waiting).as_mut()?.remove(&id));
+            if let Some(waiting) = waiting {
+                // Who no longer waits needs no answer.
+                drop(waiting.send(message));
+            }
+        }
+        lock(&self.waiting).take();
+    }
+
+    fn ask(&self, method: &str, params: &Value) -> Option<Receiver<Value>> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, receiver) = channel();
+        lock(&self.waiting).as_mut()?.insert(id, sender);
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))?;
+        Some(receiver)
+    }
+
+    fn send(&self, message: &Value) -> Option<()> {
+        let line = format!("{message}\n");
+        lock(&self.input).as_mut()?.write_all(line.as_bytes()).ok()
+    }
+
+    fn shake_hands(&self) -> Result<()> {
+        let hello = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": { "name": "crash", "version": "1" },
+        });
+        let answer = self.ask("initialize", &hello).and_then(|it| it.recv().ok());
+        ensure!(answer.is_some(), "the program ended before it said hello");
+        self.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        Ok(())
+    }
+}
+
+impl Client {
+    /// Writes a note and waits for the answer.
+    pub(super) fn write_note(&mut self, path: &str, content: &str) -> Answer {
+        let arguments = json!({ "path": path, "content": content });
+        match self {
+            Self::Stdio(pipe) => {
+                let call = json!({ "name": "vault_write_note", "arguments": arguments });
+                let asked = pipe.ask("tools/call", &call);
+                let Some(answer) = asked.and_then(|it| it.recv().ok()) else {
+                    return Answer::Gone;
+                };
+                let is_good = answer["result"].is_object() && answer["result"]["isError"] != true;
+                if is_good {
+                    Answer::Acknowledged
+                } else {
+                    Answer::Refused(answer.to_string())
+                }
+            }
+            Self::Http(address, connection) => {
+                match post(address, connection, "/tools/vault_write_note", &arguments) {
+                    Ok((200, _)) => Answer::Acknowledged,
+                    Ok((status, body)) => Answer::Refused(format!("{status}: {body}")),
+                    Err(_) => Answer::Gone,
+                }
+            }
+        }
+    }
+}
+
+/// One request on a connection that stays open.
+fn post(
+    address: &str,
+    connection: &mut Option<BufReader<TcpStream>>,
+    path: &str,
+    body: &Value,
+) -> Result<(u16, String)> {
+    if connection.is_none() {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        *connection = Some(BufReader::new(stream));
+    }
+    let stream = connection.as_mut().context("no connection")?;
+    let body = body.to_string();
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.get_mut().write_all(request.as_bytes())?;
+    read_response(stream)
+}
+
+fn read_response(stream: &mut impl BufRead) -> Result<(u16, String)> {
+    let mut line = String::new();
+    stream.read_line(&mut line)?;
+    let status = line.split(' ').nth(1).and_then(|it| it.parse().ok());
+    let status = status.context("no status")?;
+    let mut length = None;
+    loop {
+        line.clear();
+        ensure!(
+            stream.read_line(&mut line)? > 0,
+            "the answer ends in its head"
+        );
+        let Some((name, value)) = line.trim().split_once(':') else {
+            break;
+        };
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.trim().parse::<usize>().ok();
+        }
+    }
+    let Some(length) = length else {
+        bail!("an answer without its length");
+    };
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body)?;
+    Ok((status, String::from_utf8_lossy(&body).into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_answer_is_an_answer_and_a_torn_one_is_none() {
+        let whole = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: y\r\n\r\nok";
+        let (status, body) = read_response(&mut whole.as_bytes()).unwrap();
+        assert_eq!((status, body.as_str()), (200, "ok"));
+        for end in 0..whole.len() {
+            assert!(
+                read_response(&mut &whole.as_bytes()[..end]).is_err(),
+                "{end}"
+            );
+        }
+    }
+}

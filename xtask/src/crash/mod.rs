@@ -1,0 +1,152 @@
+//! Kills the real program while it writes, and looks at what is left.
+//!
+//! Each round starts the program on a data directory and a vault, lets several callers write notes,
+//! kills it at a random moment, opens the store again and judges. What is killed is the program that
+//! people run, over the door that agents use. `--sabotage` runs the same against a build that
+//! acknowledges before it commits: then writes **must** be lost, or the test is blind.
+//!
+//! Reading order: [`verdict`] (what is promised), [`writers`] (who writes), this loop.
+
+mod binary;
+mod client;
+mod processes;
+mod verdict;
+mod writers;
+
+use crate::options::Options;
+use anyhow::{Result, bail, ensure};
+use binary::{Binary, Place};
+use client::{Server, Transport};
+use kenning_core::{Hash, SeededRandom};
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Kills come within so long after the first write.
+const KILL_WITHIN_US: u64 = 120_000;
+/// About how many rounds use the same directory.
+const ROUNDS_A_PLACE: u64 = 20;
+/// So many broken promises are told in full.
+const TOLD_MAX: usize = 20;
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    match options.words.as_slice() {
+        [] => kill(options),
+        [word] if word == "processes" => processes::run(options),
+        words => bail!("`crash` knows `processes`, not `{}`", words.join(" ")),
+    }
+}
+
+/// What all rounds together came to.
+#[derive(Default)]
+struct Tally {
+    n_acknowledged: usize,
+    n_lost: usize,
+    n_unsound: usize,
+    n_told: usize,
+}
+
+impl Tally {
+    fn tell(&mut self, round: u64, what: &str, sentences: &[String]) {
+        for sentence in sentences {
+            if self.n_told < TOLD_MAX {
+                println!("round {round}: {what}: {sentence}");
+            }
+            self.n_told += 1;
+        }
+    }
+}
+
+fn kill(options: &Options) -> Result<()> {
+    options.only(&["kills", "seed", "transport", "binary", "sabotage"])?;
+    let kills: u64 = options.value("kills", 200)?;
+    let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
+    let seed: u64 = options.value("seed", since.as_secs())?;
+    let transports: &[Transport] = match options.text("transport").unwrap_or("both") {
+        "stdio" => &[Transport::Stdio],
+        "http" => &[Transport::Http],
+        "both" => &[Transport::Stdio, Transport::Http],
+        other => bail!("`--transport {other}`: stdio, http or both"),
+    };
+    let sabotage = options.has("sabotage");
+    let binary = Binary::find(options, sabotage)?;
+    let random = SeededRandom::new(seed);
+    let mut tally = Tally::default();
+    let mut place = Place::fresh()?;
+    let mut files = BTreeMap::new();
+    for round in 0..kills {
+        if random.below(ROUNDS_A_PLACE) == 0 {
+            (place, files) = (Place::fresh()?, BTreeMap::new());
+        }
+        let transport = transports[usize::try_from(round)? % transports.len()];
+        let broken = one_round(
+            &binary, &place, transport, round, &mut files, &random, &mut tally,
+        )?;
+        if broken {
+            let broken = std::mem::replace(&mut place, Place::fresh()?);
+            files.clear();
+            if !sabotage {
+                println!(
+                    "round {round}: the store is left in {}",
+                    broken.keep().display()
+                );
+            }
+        }
+    }
+    println!(
+        "crash: {kills} kills, {} acknowledged, {} lost, {} unsound, seed {seed}",
+        tally.n_acknowledged, tally.n_lost, tally.n_unsound
+    );
+    ensure!(
+        tally.n_acknowledged > 0,
+        "nothing was acknowledged, so nothing was tested"
+    );
+    if sabotage {
+        ensure!(
+            tally.n_lost > 0,
+            "the sabotaged build lost nothing: the test is blind"
+        );
+        println!("crash: the sabotage was seen");
+        return Ok(());
+    }
+    ensure!(tally.n_lost + tally.n_unsound == 0, "promises were broken");
+    Ok(())
+}
+
+/// One life and death. Says whether a promise was broken.
+fn one_round(
+    binary: &Binary,
+    place: &Place,
+    transport: Transport,
+    round: u64,
+    files: &mut BTreeMap<String, Hash>,
+    random: &SeededRandom,
+    tally: &mut Tally,
+) -> Result<bool> {
+    let server = Server::start(binary, place, transport)?;
+    let writers = writers::start(&server, round, random.next());
+    std::thread::sleep(Duration::from_micros(random.below(KILL_WITHIN_US)));
+    server.kill()?;
+    let done = writers.join()?;
+    if random.below(5) == 0 {
+        // Once more, while it may be finishing what the first death left.
+        let mut child = binary
+            .command(place)
+            .arg("doctor")
+            .stdout(std::process::Stdio::null())
+            .spawn()?;
+        std::thread::sleep(Duration::from_micros(random.below(20_000)));
+        child.kill()?;
+        child.wait()?;
+    }
+    let found = binary.look(place)?;
+    let mut verdict = verdict::judge(files, &done.attempts, &found);
+    verdict.unsound.extend(done.refusals);
+    let acknowledged = done.attempts.iter().filter(|it| it.acknowledged.is_some());
+    tally.n_acknowledged += acknowledged.count();
+    tally.n_lost += verdict.lost.len();
+    tally.n_unsound += verdict.unsound.len();
+    tally.tell(round, "lost", &verdict.lost);
+    tally.tell(round, "unsound", &verdict.unsound);
+    *files = found.files;
+    Ok(!(verdict.lost.is_empty() && verdict.unsound.is_empty()))
+}

@@ -1,0 +1,122 @@
+//! The repository's own tool: `cargo xtask COMMAND`.
+//!
+//! What a script would do elsewhere is Rust here, so that it is checked, tested and works the same on
+//! every machine. Each command has its file or folder and one row in [`COMMANDS`]. Short rules are
+//! also tests of this crate (`cargo test -p xtask`); long suites are commands with a count and a seed,
+//! so that no test has to be skipped.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a developer's tool: it reads the repository, starts the programs it measures and prints"
+)]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "what it prints is what it is for"
+)]
+
+mod bench;
+mod codegen;
+mod crash;
+mod options;
+mod repository;
+mod tidy;
+
+use anyhow::{Result, bail};
+use options::Options;
+use std::process::ExitCode;
+
+/// One command.
+struct Command {
+    name: &'static str,
+    /// Its words, as the help shows them.
+    usage: &'static str,
+    about: &'static str,
+    run: fn(&Options) -> Result<()>,
+}
+
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "tidy",
+        usage: "tidy",
+        about: "check the rules that compilers do not: directions, names, heads, sizes, pages",
+        run: tidy::run,
+    },
+    Command {
+        name: "codegen",
+        usage: "codegen [--check]",
+        about: "write the generated pages of docs/reference; with --check only compare",
+        run: codegen::run,
+    },
+    Command {
+        name: "bench",
+        usage: "bench tokens\n\
+                bench writes [--seconds N] [--callers 1,64] [--fsync-ms X]\n\
+                bench verify [--events N]",
+        about: "measure what a model pays, durable writes, and the check of a large log",
+        run: bench::run,
+    },
+    Command {
+        name: "crash",
+        usage: "crash [--kills N] [--seed S] [--transport stdio|http|both] [--binary PATH]\n      \
+                [--sabotage]\n\
+                crash processes [--processes N] [--writes N] [--binary PATH]",
+        about: "kill the real binary while it writes; or let several of them write at once",
+        run: crash::run,
+    },
+];
+
+fn help() -> String {
+    let mut text = String::from("usage: cargo xtask COMMAND\n");
+    for command in COMMANDS {
+        text += &format!("\n  {}\n", command.usage.replace('\n', "\n  "));
+        text += &format!("      {}\n", command.about);
+    }
+    text
+}
+
+fn run(arguments: &[String]) -> Result<()> {
+    let Some(name) = arguments.first().cloned() else {
+        bail!("no command was named\n\n{}", help());
+    };
+    if ["help", "-h", "--help"].contains(&name.as_str())
+        || arguments.iter().any(|it| it == "--help" || it == "-h")
+    {
+        println!("{}", help());
+        return Ok(());
+    }
+    let Some(command) = COMMANDS.iter().find(|it| it.name == name) else {
+        bail!("no command `{name}`\n\n{}", help());
+    };
+    (command.run)(&Options::parse(&arguments[1..])?)
+}
+
+fn main() -> ExitCode {
+    match run(&std::env::args().skip(1).collect::<Vec<_>>()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_lists_every_command() {
+        for command in COMMANDS {
+            assert!(help().contains(command.about), "{}", command.name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_command_or_option_is_refused() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        assert!(run(&words("tidi")).is_err());
+        assert!(run(&words("tidy --verbose")).is_err());
+        assert!(run(&[]).is_err());
+    }
+}

@@ -1,0 +1,195 @@
+//! Who may depend on whom.
+//!
+//! Dependencies point down: binary, doors, tools, engine, then search, audit, store and the gates,
+//! then core. [`CRATES`] is the whole rule; a new crate needs a row here, and a reason of the form "so
+//! that X cannot depend on Y".
+
+use super::Faults;
+use serde_json::Value;
+
+/// What a crate may name.
+enum May {
+    Only(&'static [&'static str]),
+    /// Anything but what exists for tests only.
+    AnyProduct,
+    Anything,
+}
+
+use May::{AnyProduct, Anything, Only};
+
+const CRATES: &[(&str, May)] = &[
+    ("kenning-core", Only(&[])),
+    ("kenning-store", Only(&["kenning-core"])),
+    (
+        "kenning-store-sqlite",
+        Only(&["kenning-core", "kenning-store"]),
+    ),
+    ("kenning-audit", Only(&["kenning-core", "kenning-store"])),
+    ("kenning-search", Only(&["kenning-core", "kenning-store"])),
+    ("kenning-vault", Only(&["kenning-core"])),
+    ("kenning-egress", Only(&["kenning-core"])),
+    (
+        "kenning-engine",
+        Only(&[
+            "kenning-core",
+            "kenning-store",
+            "kenning-audit",
+            "kenning-search",
+            "kenning-vault",
+            "kenning-egress",
+        ]),
+    ),
+    ("kenning-tools", Only(&["kenning-core", "kenning-engine"])),
+    (
+        "kenning-mcp",
+        Only(&["kenning-core", "kenning-engine", "kenning-tools"]),
+    ),
+    (
+        "kenning-rest",
+        Only(&["kenning-core", "kenning-engine", "kenning-tools"]),
+    ),
+    (
+        "kenning-cli",
+        Only(&[
+            "kenning-core",
+            "kenning-engine",
+            "kenning-tools",
+            "kenning-vault",
+        ]),
+    ),
+    ("kenning", AnyProduct),
+    (
+        TESTS_ONLY,
+        Only(&[
+            "kenning-core",
+            "kenning-engine",
+            "kenning-store",
+            "kenning-store-sqlite",
+            "kenning-tools",
+            "kenning-vault",
+        ]),
+    ),
+    ("xtask", Anything),
+];
+
+/// No product crate depends on it.
+const TESTS_ONLY: &str = "kenning-testing";
+
+/// What tests may name besides: a house, a real store to stand it on, and the rows in it.
+const TESTS_ALSO: &[&str] = &[TESTS_ONLY, "kenning-store", "kenning-store-sqlite"];
+
+/// What the tests of one crate may name besides.
+const TESTS_OF_ONE: &[(&str, &[&str])] = &[
+    // The layer is around every route, so its tests put the other door behind it.
+    ("kenning-rest", &["kenning-mcp"]),
+];
+
+pub(super) fn check(metadata: &Value) -> Faults {
+    let packages = metadata["packages"].as_array();
+    let packages = packages.map_or(&[][..], Vec::as_slice);
+    let name = |it: &Value| it["name"].as_str().unwrap_or_default().to_owned();
+    let members: Vec<String> = packages.iter().map(name).collect();
+    let mut faults = Faults::new();
+    for package in packages {
+        let from = name(package);
+        let Some((_, may)) = CRATES.iter().find(|(row, _)| *row == from) else {
+            faults.push(format!(
+                "crate `{from}` has no row in `CRATES` of xtask/src/tidy/directions.rs: add one that \
+                 says what it may depend on"
+            ));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let to = name(dependency);
+            if !members.contains(&to) {
+                continue;
+            }
+            let in_tests = dependency["kind"] == "dev";
+            if !(may.names(&to) || in_tests && tests_may_name(&from, &to)) {
+                let kind = if in_tests { "dev-depends" } else { "depends" };
+                faults.push(format!(
+                    "crate `{from}` {kind} on `{to}`, which `CRATES` of \
+                     xtask/src/tidy/directions.rs does not allow"
+                ));
+            }
+        }
+    }
+    faults
+}
+
+fn tests_may_name(from: &str, to: &str) -> bool {
+    let mut of_one = TESTS_OF_ONE.iter().filter(|(row, _)| *row == from);
+    TESTS_ALSO.contains(&to) || of_one.any(|(_, list)| list.contains(&to))
+}
+
+impl May {
+    fn names(&self, to: &str) -> bool {
+        match self {
+            Self::Only(list) => list.contains(&to),
+            Self::AnyProduct => to != TESTS_ONLY,
+            Self::Anything => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Of a workspace with these dependencies: from, to, whether for tests.
+    fn faults(dependencies: &[(&str, &str, bool)]) -> Faults {
+        let names = dependencies.iter().flat_map(|it| [it.0, it.1]);
+        let names: std::collections::BTreeSet<&str> = names.collect();
+        let packages = names.iter().map(|&from| {
+            let of = dependencies.iter().filter(|it| it.0 == from);
+            let of = of.map(|it| json!({ "name": it.1, "kind": it.2.then_some("dev") }));
+            json!({ "name": from, "dependencies": of.collect::<Vec<_>>() })
+        });
+        check(&json!({ "packages": packages.collect::<Vec<_>>() }))
+    }
+
+    #[test]
+    fn a_door_that_names_the_cellar_is_refused() {
+        let faults = faults(&[("kenning-mcp", "kenning-store", false)]);
+        assert!(faults[0].contains("`kenning-mcp` depends on `kenning-store`"));
+    }
+
+    #[test]
+    fn tools_name_the_engine_and_nothing_beneath_it() {
+        assert!(faults(&[("kenning-tools", "kenning-engine", false)]).is_empty());
+        for below in ["kenning-store", "kenning-audit", "kenning-vault"] {
+            assert_eq!(faults(&[("kenning-tools", below, false)]).len(), 1);
+        }
+    }
+
+    #[test]
+    fn a_floor_and_the_test_house_are_for_tests() {
+        for to in ["kenning-store-sqlite", "kenning-testing"] {
+            assert!(faults(&[("kenning-mcp", to, true)]).is_empty());
+            assert_eq!(faults(&[("kenning-mcp", to, false)]).len(), 1);
+        }
+        assert_eq!(faults(&[("kenning", "kenning-testing", false)]).len(), 1);
+        assert!(faults(&[("kenning", "kenning-store-sqlite", false)]).is_empty());
+        assert!(faults(&[("kenning-rest", "kenning-mcp", true)]).is_empty());
+        assert_eq!(faults(&[("kenning-mcp", "kenning-rest", true)]).len(), 1);
+    }
+
+    #[test]
+    fn a_crate_without_a_row_is_told_where_to_add_one() {
+        let faults = faults(&[("kenning-new", "kenning-core", false)]);
+        assert!(faults[0].contains("xtask/src/tidy/directions.rs"));
+    }
+
+    #[test]
+    fn every_row_names_only_rows() {
+        for (from, may) in CRATES {
+            let Only(list) = may else { continue };
+            for to in *list {
+                let row = CRATES.iter().position(|(row, _)| row == to).unwrap();
+                let own = CRATES.iter().position(|(row, _)| row == from).unwrap();
+                assert!(row < own, "`{from}` names `{to}`, which stands above it");
+            }
+        }
+    }
+}
