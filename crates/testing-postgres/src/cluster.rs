@@ -1,10 +1,10 @@
 //! One directory with the data of one server, and the shell that starts and stops it.
 
-use crate::{Version, files, quiet, random, run};
-use std::fs;
+use crate::{Version, files, quiet, random};
+use std::fs::{self, Permissions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::TcpListener;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -14,17 +14,24 @@ use tempfile::TempDir;
 /// The user `nobody`. PostgreSQL refuses to run as root.
 const NOBODY: u32 = 65534;
 
-/// Obeys lines on its input. When the input ends, the process that held the other end is gone, even if it was
-/// killed: then the server has to go too, and the directory with it.
+/// Obeys lines on its input; its arguments are the directory, `pg_ctl`, and how `initdb` is called.
+///
+/// When the input ends, the process that held the other end is gone, even if it was killed: then the server has to
+/// go too, and the directory with it.
 const SHELL: &str = r#"
+# Whoever was killed while a line was obeyed reads no answer; to answer must not be the end of this shell.
+trap '' PIPE
+dir=$1 pg_ctl=$2
+shift 2
 while read -r word port; do
     case $word in
-        start) "$1" -D "$2/data" -l "$2/log" -o "-p $port" -w -t 120 start ;;
-        stop) "$1" -D "$2/data" -m immediate -w -t 120 stop ;;
-    esac </dev/null >>"$2/log" 2>&1 && echo done || echo failed
+        init) "$@" ;;
+        start) "$pg_ctl" -D data -l log -o "-p $port" -w -t 120 start ;;
+        stop) "$pg_ctl" -D data -m immediate -w -t 120 stop ;;
+    esac </dev/null >>log 2>&1 && echo done || echo failed
 done
-"$1" -D "$2/data" -m immediate -w -t 120 stop </dev/null >/dev/null 2>&1
-cd / && rm -rf "$2"
+"$pg_ctl" -D data -m immediate -w -t 120 stop </dev/null >/dev/null 2>&1
+cd / && rm -rf "$dir"
 "#;
 
 pub(crate) struct Cluster {
@@ -43,6 +50,7 @@ impl Cluster {
         // A short name, because the path of a socket may have a hundred bytes.
         let dir = tempfile::Builder::new()
             .prefix("kenning-pg-")
+            .permissions(Permissions::from_mode(0o700))
             .tempdir()
             .map_err(fail)?;
         let password = format!("{:016x}{:016x}", random(), random());
@@ -52,17 +60,14 @@ impl Cluster {
             chown(&secret, Some(NOBODY), Some(NOBODY)).map_err(fail)?;
             chown(dir.path(), Some(NOBODY), Some(NOBODY)).map_err(fail)?;
         }
-        let command = |program: &Path| {
-            let mut command = quiet(program);
-            command.current_dir(dir.path());
-            if root {
-                command.uid(NOBODY).gid(NOBODY);
-            }
-            command
-        };
-
-        let mut initdb = command(&programs.join("initdb"));
-        initdb
+        let mut sh = quiet("sh".as_ref());
+        if root {
+            sh.uid(NOBODY).gid(NOBODY);
+        }
+        sh.current_dir(dir.path())
+            .args(["-c", SHELL, "sh"])
+            .args([dir.path(), &programs.join("pg_ctl")])
+            .arg(programs.join("initdb"))
             .arg("--pgdata=data")
             .args(["--username=kenning", "--pwfile=password"])
             .args(["--auth=scram-sha-256", "--encoding=UTF8"])
@@ -76,27 +81,26 @@ impl Cluster {
             .arg(format!("unix_socket_directories={}", dir.path().display()));
         // Both mean: ordered by code point, and upper and lower case known beyond ASCII.
         match version {
-            Version::V16 => initdb.arg("--locale=C.UTF-8"),
-            Version::V18 => initdb.args([
+            Version::V16 => sh.arg("--locale=C.UTF-8"),
+            Version::V18 => sh.args([
                 "--locale=C",
                 "--locale-provider=builtin",
                 "--builtin-locale=C.UTF-8",
             ]),
         };
-        run(&mut initdb).map_err(|err| match root {
-            true => format!("{err} (run as user {NOBODY}, who must be able to read its directory)"),
-            false => err,
-        })?;
-
-        let mut sh = command(Path::new("sh"));
-        sh.args(["-c", SHELL, "sh"])
-            .args([programs.join("pg_ctl").as_path(), dir.path()]);
         let mut cluster = Self {
             shell: Mutex::new(Shell::spawn(&mut sh).map_err(fail)?),
             dir,
             port: 0,
             password,
         };
+        cluster.tell("init").map_err(|err| match root {
+            true => format!(
+                "{err}It was run as user {NOBODY}, who must be able to read {}.",
+                programs.display()
+            ),
+            false => err,
+        })?;
         // Between finding a free port and using it, another process can take it.
         let mut result = Err(String::new());
         for _ in 0..5 {

@@ -5,7 +5,7 @@ use std::env;
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 use std::process::Command;
 
 /// A Python package, because it is the one that has two versions of PostgreSQL with pgvector, built to be moved.
@@ -40,10 +40,11 @@ pub(crate) fn programs(version: Version) -> Result<PathBuf, String> {
     Ok(programs)
 }
 
-/// Where the programs are kept.
-pub(crate) fn cache() -> PathBuf {
+/// Where the programs of PostgreSQL are kept between runs.
+pub fn cache() -> PathBuf {
     match env::var_os("KENNING_TEST_CACHE") {
-        Some(path) if !path.is_empty() => path.into(),
+        // The server runs in a directory of its own, where a relative path would lead elsewhere.
+        Some(path) if !path.is_empty() => absolute(&path).unwrap_or_else(|_| path.into()),
         _ => env::temp_dir().join(format!("kenning-test-cache-{}", uid())),
     }
 }

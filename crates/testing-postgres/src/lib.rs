@@ -19,6 +19,8 @@
 mod cluster;
 mod files;
 
+pub use files::cache;
+
 use cluster::Cluster;
 use std::collections::hash_map::RandomState;
 use std::env;
@@ -33,10 +35,12 @@ use std::time::Instant;
 const URL: &str = "KENNING_TEST_POSTGRES";
 const VERSION: &str = "KENNING_TEST_POSTGRES_VERSION";
 
-/// The versions a server can be started in: the oldest that is promised, and the newest.
+/// The versions a server can be started in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
+    /// The oldest that Kenning works with.
     V16,
+    /// The newest.
     #[default]
     V18,
 }

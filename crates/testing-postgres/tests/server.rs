@@ -7,9 +7,11 @@
     reason = "a test of processes starts them, fails by panicking and says how long it took"
 )]
 
-use kenning_testing_postgres::{Server, Version, own, shared};
+use kenning_testing_postgres::{Server, Version, cache, own, shared};
+use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -132,6 +134,29 @@ fn a_server_dies_with_a_parent_that_is_killed() {
     until("its directory is gone", || !dir.exists());
     println!("gone after {} ms", begin.elapsed().as_millis());
     assert!(TcpStream::connect(address(url)).is_err());
+}
+
+#[test]
+fn a_parent_killed_while_its_server_starts_leaves_nothing() {
+    // A directory of its own, so that what is left can be counted, and that `nobody` can enter.
+    let temp = tempfile::tempdir().unwrap();
+    fs::set_permissions(temp.path(), Permissions::from_mode(0o777)).unwrap();
+    let mut parent = Command::new(env!("CARGO_BIN_EXE_pg"))
+        .env("TMPDIR", temp.path())
+        .env("KENNING_TEST_CACHE", cache())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let found = |name: &str| {
+        fs::read_dir(temp.path())
+            .unwrap()
+            .any(|it| it.unwrap().path().join(name).exists())
+    };
+    until("the data directory is being made", || found("data"));
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    until("its directory is gone", || !found("."));
 }
 
 fn address(url: &str) -> &str {
