@@ -6,8 +6,8 @@
 
 use kenning_core::{Error, Hash, Hlc, NodeId, Result, Space};
 use kenning_store::{
-    CheckpointRow, Edge, EventRow, HeadRow, KvRow, Node, Passage, PassageRow, ReadTx, Row, Store,
-    Table, TileRow, Vector,
+    CheckpointRow, Edge, EventRow, HeadRow, KvRow, NameRow, Node, Passage, PassageRow, ReadTx, Row,
+    Store, Table, TileRow, Vector,
 };
 use serde_json::{Map, Value, json};
 
@@ -26,7 +26,7 @@ pub fn load(
     rows: impl Iterator<Item = Result<Value>> + Send + 'static,
 ) -> Result<u64> {
     let name = space.clone();
-    store.write(space, move |tx| {
+    store.write_long(space, move |tx| {
         if tx.head()?.is_some() {
             return Err(Error::conflict(format!("the space `{name}` is not empty"))
                 .hint("restore into a new data directory: `--data DIR`"));
@@ -71,9 +71,12 @@ fn to_json(row: &Row) -> Value {
             "text": it.passage.text, "start": it.passage.start, "tokens": it.passage.tokens,
             "title_tokens": it.passage.title_tokens,
         }),
+        Row::Name(it) => {
+            json!({ "table": "names", "node": it.node.to_string(), "name": it.name })
+        }
         Row::Vector(it) => json!({
             "table": "vectors", "collection": it.collection, "id": it.id, "model": it.model,
-            "dimensions": it.dimensions, "bytes": hex(&it.bytes), "props": it.props, "seq": it.seq,
+            "numbers": it.numbers, "props": it.props, "seq": it.seq,
         }),
         Row::Event(it) => json!({
             "table": "events", "seq": it.seq, "version": it.version, "id": it.id.to_string(),
@@ -146,6 +149,13 @@ impl Fields<'_> {
         unhex(self.0.get(name)?.as_str()?)
     }
 
+    fn numbers(&self, name: &str) -> Option<Vec<f32>> {
+        // A single-precision number survives the way through a double and back.
+        #[expect(clippy::cast_possible_truncation, reason = "it was one before")]
+        let number = |it: &Value| it.as_f64().map(|it| it as f32);
+        self.0.get(name)?.as_array()?.iter().map(number).collect()
+    }
+
     fn id(&self, name: &str) -> Option<NodeId> {
         self.0.get(name)?.as_str()?.parse().ok()
     }
@@ -196,12 +206,15 @@ fn from_json(value: &Value) -> Option<Row> {
                 title_tokens: it.text("title_tokens")?,
             },
         }),
+        "names" => Row::Name(NameRow {
+            node: it.id("node")?,
+            name: it.text("name")?,
+        }),
         "vectors" => Row::Vector(Vector {
             collection: it.text("collection")?,
             id: it.text("id")?,
             model: it.text("model")?,
-            dimensions: u32::try_from(it.number("dimensions")?).ok()?,
-            bytes: it.bytes("bytes")?,
+            numbers: it.numbers("numbers")?,
             props: it.props()?,
             seq: it.number("seq")?,
         }),

@@ -264,6 +264,11 @@ impl<'a> Tx<'a> {
         self.raw.put_passages(node, passages)
     }
 
+    /// Replaces the names that a node is found by. They are derived, like passages.
+    pub fn put_names(&mut self, node: NodeId, names: &[String]) -> Result<()> {
+        self.raw.put_names(node, names)
+    }
+
     /// Puts a vector, marked with the place of the next event so that followers find it.
     pub fn put_vector(&mut self, vector: Vector) -> Result<()> {
         let seq = self.next_seq();

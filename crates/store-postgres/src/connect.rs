@@ -55,9 +55,21 @@ impl Target {
             Host::Unix(path) => path.display().to_string(),
         });
         let hosts: Vec<String> = hosts.collect();
-        let ports: Vec<String> = self.config.get_ports().iter().map(ToString::to_string).collect();
-        let database = self.config.get_dbname().unwrap_or("the user's own database");
-        format!("PostgreSQL at {}:{} ({database})", hosts.join(","), ports.join(","))
+        let ports: Vec<String> = self
+            .config
+            .get_ports()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let database = self
+            .config
+            .get_dbname()
+            .unwrap_or("the user's own database");
+        format!(
+            "PostgreSQL at {}:{} ({database})",
+            hosts.join(","),
+            ports.join(",")
+        )
     }
 
     /// Connects. The connection's own work goes on on the runtime.
@@ -88,9 +100,14 @@ fn tls() -> MakeRustlsConnect {
     let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map(|it| it.with_root_certificates(roots.clone()).with_no_client_auth())
+        .map(|it| {
+            it.with_root_certificates(roots.clone())
+                .with_no_client_auth()
+        })
         .unwrap_or_else(|_| {
-            ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()
+            ClientConfig::builder()
+                .with_root_certificates(roots)
+                .with_no_client_auth()
         });
     MakeRustlsConnect::new(config)
 }
@@ -132,7 +149,11 @@ pub(crate) type Params<'a> = [&'a (dyn ToSql + Sync)];
 
 impl Connection {
     pub(crate) fn new(client: Client, runtime: Handle) -> Self {
-        Self { client, runtime, statements: Mutex::default() }
+        Self {
+            client,
+            runtime,
+            statements: Mutex::default(),
+        }
     }
 
     fn wait<T>(
@@ -140,7 +161,9 @@ impl Connection {
         limit: Duration,
         answer: impl Future<Output = std::result::Result<T, tokio_postgres::Error>>,
     ) -> Result<T> {
-        let answer = self.runtime.block_on(async { tokio::time::timeout(limit, answer).await });
+        let answer = self
+            .runtime
+            .block_on(async { tokio::time::timeout(limit, answer).await });
         match answer {
             Ok(result) => result.map_err(from_postgres),
             Err(_) => Err(Error::unavailable("the database did not answer in time")
@@ -159,7 +182,10 @@ impl Connection {
     }
 
     fn statement(&self, sql: &str) -> Result<Statement> {
-        let mut known = self.statements.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut known = self
+            .statements
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(statement) = known.get(sql) {
             return Ok(statement.clone());
         }
@@ -185,7 +211,10 @@ impl Connection {
         let statement = self.statement(sql)?;
         let rows = self.wait(
             WAIT_MAX,
-            self.client.query_raw(&statement, params.iter().map(|it| *it as &(dyn ToSql + Sync))),
+            self.client.query_raw(
+                &statement,
+                params.iter().map(|it| *it as &(dyn ToSql + Sync)),
+            ),
         )?;
         pin_mut!(rows);
         loop {

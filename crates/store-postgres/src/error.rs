@@ -34,8 +34,9 @@ pub(crate) fn from_postgres(cause: tokio_postgres::Error) -> Error {
             .hint("install pgvector on the database server"),
         ("28", _) => Error::unavailable("the database refused the user or the password")
             .hint("check the address in `--database` or KENNING_DATABASE_URL"),
-        ("3D", _) => Error::unavailable("there is no such database")
-            .hint("create it first: `createdb NAME`"),
+        ("3D", _) => {
+            Error::unavailable("there is no such database").hint("create it first: `createdb NAME`")
+        }
         ("42", &SqlState::INSUFFICIENT_PRIVILEGE) => {
             Error::unavailable("the database's user lacks a permission")
                 .hint("let the owner of the database run `kenning` once")

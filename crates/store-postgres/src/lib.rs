@@ -77,7 +77,13 @@ impl Floor for Postgres {
         )?;
         self.pool.give_back(connection);
         let names = rows.iter().map(|row| row.try_get::<_, String>(0));
-        names.map(|name| name.map_err(error::from_postgres)?.parse().map_err(Error::corrupt)).collect()
+        names
+            .map(|name| {
+                name.map_err(error::from_postgres)?
+                    .parse()
+                    .map_err(Error::corrupt)
+            })
+            .collect()
     }
 
     fn check(&self) -> Result<Vec<String>> {
@@ -92,7 +98,12 @@ impl Floor for Postgres {
         self.pool.give_back(connection);
         let name = |row: &tokio_postgres::Row| row.try_get::<_, String>(0);
         rows.iter()
-            .map(|row| Ok(format!("index {} is not valid", name(row).map_err(error::from_postgres)?)))
+            .map(|row| {
+                Ok(format!(
+                    "index {} is not valid",
+                    name(row).map_err(error::from_postgres)?
+                ))
+            })
             .collect()
     }
 

@@ -26,14 +26,27 @@ pub(crate) struct Listener {
 
 impl Listener {
     pub(crate) fn start(pool: &Pool) -> Self {
-        let start = pool.handle().ok().map(|handle| (handle, pool.target().clone()));
-        Self { wakes: Wakes::default(), start: Mutex::new(start) }
+        let start = pool
+            .handle()
+            .ok()
+            .map(|handle| (handle, pool.target().clone()));
+        Self {
+            wakes: Wakes::default(),
+            start: Mutex::new(start),
+        }
     }
 
     /// Calls `wake` after every append. Gives how often to ask all the same.
     pub(crate) fn subscribe(&self, wake: Wake) -> Duration {
-        self.wakes.lock().unwrap_or_else(PoisonError::into_inner).push(wake);
-        let start = self.start.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.wakes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(wake);
+        let start = self
+            .start
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if let Some((handle, target)) = start {
             handle.spawn(listen(target, self.wakes.clone()));
         }

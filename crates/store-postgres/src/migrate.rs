@@ -2,36 +2,34 @@
 //! fight.
 
 use crate::connect::Connection;
+use crate::pool::SESSION;
 use kenning_core::{Error, Result};
 
 /// In order; the place in the list is the version it leads to.
 const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_cellar.sql")];
 
 /// Any number that nobody else uses as a lock in this database.
-const LOCK: &str = "SELECT pg_advisory_xact_lock(7310868735421)";
+const LOCK: i64 = 7_310_868_735_421;
 
 /// Brings the tables to the newest version. Each step is one transaction.
 pub(crate) fn run(connection: &mut Connection) -> Result<()> {
     if version(connection)? == Some(MIGRATIONS.len()) {
         return Ok(());
     }
+    // The lock is the session's and comes before the transaction: one that began earlier could
+    // still believe that a table is not there. A connection that dies gives the lock back.
+    connection.batch_long(&format!(
+        "SET lock_timeout = '60s'; SET statement_timeout = 0; SELECT pg_advisory_lock({LOCK})"
+    ))?;
     loop {
-        connection.batch("BEGIN; SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = 0")?;
-        let step = connection.batch_long(LOCK).and_then(|()| step(connection));
-        match step {
-            Ok(done) => {
-                connection.batch("COMMIT")?;
-                if done {
-                    return Ok(());
-                }
-            }
-            Err(error) => {
-                // The connection is dropped with the error; a failed rollback adds nothing.
-                drop(connection.batch("ROLLBACK"));
-                return Err(error);
-            }
+        connection.batch("BEGIN")?;
+        if step(connection)? {
+            break;
         }
+        connection.batch("COMMIT")?;
     }
+    connection.batch("COMMIT")?;
+    connection.batch(&format!("SELECT pg_advisory_unlock({LOCK}); {SESSION}"))
 }
 
 /// One step; true when there is none left.
@@ -64,5 +62,7 @@ fn version(connection: &Connection) -> Result<Option<usize>> {
         return Ok(None);
     }
     let rows = connection.query("SELECT version FROM kenning_version", &[])?;
-    Ok(rows.first().map(|row| usize::try_from(row.get::<_, i32>(0)).unwrap_or(0)))
+    Ok(rows
+        .first()
+        .map(|row| usize::try_from(row.get::<_, i32>(0)).unwrap_or(0)))
 }

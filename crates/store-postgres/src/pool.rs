@@ -11,7 +11,7 @@ use tokio::runtime::{Handle, Runtime};
 const CONNECTIONS_MAX: usize = 16;
 
 /// What every session is told: no statement, lock or forgotten transaction goes on for ever.
-const SESSION: &str = "SET statement_timeout = '60s'; SET lock_timeout = '3s';
+pub(crate) const SESSION: &str = "SET statement_timeout = '60s'; SET lock_timeout = '3s';
     SET idle_in_transaction_session_timeout = '10s'; SET client_min_messages = 'warning'";
 
 pub(crate) struct Pool {
@@ -36,7 +36,12 @@ impl Pool {
             .enable_all()
             .build()
             .map_err(|cause| Error::unavailable("no thread for the database").because(cause))?;
-        Ok(Self { target, runtime: Some(runtime), state: Mutex::default(), freed: Condvar::new() })
+        Ok(Self {
+            target,
+            runtime: Some(runtime),
+            state: Mutex::default(),
+            freed: Condvar::new(),
+        })
     }
 
     pub(crate) fn handle(&self) -> Result<Handle> {
@@ -70,8 +75,10 @@ impl Pool {
             }
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(Error::unavailable("all connections to the database are in use")
-                    .hint("call again"));
+                return Err(
+                    Error::unavailable("all connections to the database are in use")
+                        .hint("call again"),
+                );
             }
             state = self
                 .freed

@@ -35,7 +35,10 @@ fn hashes(row: &Row, column: usize) -> Result<Vec<Hash>> {
     if !bytes.len().is_multiple_of(32) {
         return Err(bad());
     }
-    bytes.chunks(32).map(|it| Hash::try_from(it).map_err(|cause| bad().because(cause))).collect()
+    bytes
+        .chunks(32)
+        .map(|it| Hash::try_from(it).map_err(|cause| bad().because(cause)))
+        .collect()
 }
 
 fn props(row: &Row, column: usize) -> Result<Map<String, Value>> {
@@ -110,7 +113,10 @@ pub(crate) fn passage(row: &Row) -> Result<Passage> {
 }
 
 pub(crate) fn passage_row(row: &Row) -> Result<PassageRow> {
-    Ok(PassageRow { node: node_id(row, 5)?, passage: passage(row)? })
+    Ok(PassageRow {
+        node: node_id(row, 5)?,
+        passage: passage(row)?,
+    })
 }
 
 pub(crate) const VECTOR_COLUMNS: &str = "collection, id, model, numbers::real[], props, seq";
@@ -127,7 +133,10 @@ pub(crate) fn vector(row: &Row) -> Result<Vector> {
 }
 
 pub(crate) fn name(row: &Row) -> Result<NameRow> {
-    Ok(NameRow { node: node_id(row, 0)?, name: text(row, 1)? })
+    Ok(NameRow {
+        node: node_id(row, 0)?,
+        name: text(row, 1)?,
+    })
 }
 
 pub(crate) const EVENT_COLUMNS: &str =
@@ -148,7 +157,11 @@ pub(crate) fn event(row: &Row) -> Result<EventRow> {
 }
 
 pub(crate) fn tile(row: &Row) -> Result<TileRow> {
-    Ok(TileRow { level: small(row, 0)?, index: number(row, 1)?, hash: hash(row, 2)? })
+    Ok(TileRow {
+        level: small(row, 0)?,
+        index: number(row, 1)?,
+        hash: hash(row, 2)?,
+    })
 }
 
 pub(crate) const CHECKPOINT_COLUMNS: &str =
@@ -177,7 +190,11 @@ pub(crate) fn head(row: &Row) -> Result<HeadRow> {
 }
 
 pub(crate) fn kv(row: &Row) -> Result<KvRow> {
-    Ok(KvRow { bucket: get(row, 0)?, key: text(row, 1)?, value: get(row, 2)? })
+    Ok(KvRow {
+        bucket: get(row, 0)?,
+        key: text(row, 1)?,
+        value: get(row, 2)?,
+    })
 }
 
 pub(crate) fn joined(hashes: &[Hash]) -> Vec<u8> {

@@ -22,15 +22,27 @@ type Owned<'a> = Vec<Box<dyn ToSql + Sync + 'a>>;
 
 impl<'a> Tx<'a> {
     pub(crate) fn new(connection: &'a Connection, space: &'a Space) -> Self {
-        Self { connection, space: space.as_str(), of: space }
+        Self {
+            connection,
+            space: space.as_str(),
+            of: space,
+        }
     }
 
     fn one<T>(&self, sql: &str, params: &[&(dyn ToSql + Sync)], map: Map1<T>) -> Result<Option<T>> {
-        self.connection.query(sql, params)?.first().map(map).transpose()
+        self.connection
+            .query(sql, params)?
+            .first()
+            .map(map)
+            .transpose()
     }
 
     fn many<T>(&self, sql: &str, params: &[&(dyn ToSql + Sync)], map: Map1<T>) -> Result<Vec<T>> {
-        self.connection.query(sql, params)?.iter().map(map).collect()
+        self.connection
+            .query(sql, params)?
+            .iter()
+            .map(map)
+            .collect()
     }
 
     fn owned<T>(&self, sql: &str, params: &Owned<'_>, map: Map1<T>) -> Result<Vec<T>> {
@@ -49,7 +61,8 @@ impl<'a> Tx<'a> {
         visit: &mut dyn FnMut(Row) -> Result<()>,
         wrap: impl Fn(T) -> Row,
     ) -> Result<()> {
-        self.connection.visit(sql, &[&self.space], &mut |row| visit(wrap(map(row)?)))
+        self.connection
+            .visit(sql, &[&self.space], &mut |row| visit(wrap(map(row)?)))
     }
 
     fn insert_node(&self, node: &Node) -> Result<()> {
@@ -147,7 +160,10 @@ impl<'a> Tx<'a> {
     }
 
     fn insert_passage(&self, node: NodeId, scope: &[String], passage: &Passage) -> Result<()> {
-        let words = passage.tokens.split(' ').chain(passage.title_tokens.split(' '));
+        let words = passage
+            .tokens
+            .split(' ')
+            .chain(passage.title_tokens.split(' '));
         let words = words.filter(|it| !it.is_empty()).map(token);
         // A title is searched with the text; `array_to_tsvector` sorts and joins what is the same.
         let found_by: Vec<String> = words.chain(scope.iter().map(|it| token(it))).collect();
@@ -298,7 +314,11 @@ impl ReadTx for Tx<'_> {
         let mut params: Owned<'_> = vec![Box::new(self.space)];
         let more = conditions(filter, &mut params);
         let sql = format!("SELECT count(*) FROM nodes WHERE space = $1{more}");
-        Ok(self.owned(&sql, &params, |it| row::number(it, 0))?.first().copied().unwrap_or(0))
+        Ok(self
+            .owned(&sql, &params, |it| row::number(it, 0))?
+            .first()
+            .copied()
+            .unwrap_or(0))
     }
 
     fn history(&self, id: NodeId) -> Result<Vec<(Node, Hlc)>> {
@@ -319,8 +339,11 @@ impl ReadTx for Tx<'_> {
             When::At(at) => at,
         };
         let columns = row::EDGE_COLUMNS;
-        let mut params: Owned<'_> =
-            vec![Box::new(self.space), Box::new(signed(at.0)), Box::new(limit(n))];
+        let mut params: Owned<'_> = vec![
+            Box::new(self.space),
+            Box::new(signed(at.0)),
+            Box::new(limit(n)),
+        ];
         let mut sql = format!(
             "SELECT {columns} FROM edges WHERE space = $1 AND valid_from <= $2 AND valid_to > $2"
         );
@@ -336,7 +359,11 @@ impl ReadTx for Tx<'_> {
             params.push(Box::new(dst.0.to_vec()));
             sql += &format!(" AND dst = ${}", params.len());
         }
-        self.owned(&format!("{sql} ORDER BY src, rel, dst LIMIT $3"), &params, row::edge)
+        self.owned(
+            &format!("{sql} ORDER BY src, rel, dst LIMIT $3"),
+            &params,
+            row::edge,
+        )
     }
 
     fn passages(&self, node: NodeId) -> Result<Vec<Passage>> {
@@ -349,15 +376,19 @@ impl ReadTx for Tx<'_> {
     }
 
     fn find_text(&self, query: &TextQuery) -> Result<Vec<TextHit>> {
-        let words: Vec<String> =
-            query.tokens.iter().map(|it| token(it)).filter(|it| !it.is_empty()).collect();
+        let words: Vec<String> = query
+            .tokens
+            .iter()
+            .map(|it| token(it))
+            .filter(|it| !it.is_empty())
+            .collect();
         if words.is_empty() {
             return Ok(Vec::new());
         }
         let any = |words: &[String]| {
-            let quoted = words.iter().map(|it| {
-                format!("'{}'", it.replace('\\', "\\\\").replace('\'', "''"))
-            });
+            let quoted = words
+                .iter()
+                .map(|it| format!("'{}'", it.replace('\\', "\\\\").replace('\'', "''")));
             quoted.collect::<Vec<_>>().join(" | ")
         };
         let wanted = any(&words);
@@ -380,20 +411,27 @@ impl ReadTx for Tx<'_> {
             sql += " JOIN nodes ON nodes.space = p.space AND nodes.id = p.node";
             place += " AND substring(key FROM 1 FOR length($5::bytea)) = $5";
         }
-        self.owned(&format!("{sql} {place} ORDER BY 3 DESC, 1, 2 LIMIT $4"), &params, |it| {
-            let n = it.get::<_, i32>(1);
-            Ok(TextHit {
-                node: row::node_id(it, 0)?,
-                n: u32::try_from(n).unwrap_or(0),
-                score: it.get(2),
-            })
-        })
+        self.owned(
+            &format!("{sql} {place} ORDER BY 3 DESC, 1, 2 LIMIT $4"),
+            &params,
+            |it| {
+                let n = it.get::<_, i32>(1);
+                Ok(TextHit {
+                    node: row::node_id(it, 0)?,
+                    n: u32::try_from(n).unwrap_or(0),
+                    score: it.get(2),
+                })
+            },
+        )
     }
 
     fn find_names(&self, text: &str, filter: &NodeFilter, n: usize) -> Result<Vec<NameHit>> {
         let keys: Vec<String> = names::keys(text).into_iter().collect();
-        let mut params: Owned<'_> =
-            vec![Box::new(self.space), Box::new(keys), Box::new(limit(names::candidates(n)))];
+        let mut params: Owned<'_> = vec![
+            Box::new(self.space),
+            Box::new(keys),
+            Box::new(limit(names::candidates(n))),
+        ];
         let more = conditions(filter, &mut params);
         // Kind, project and key stand in `nodes` only, so the filter needs no names before them.
         let sql = format!(
@@ -404,7 +442,11 @@ impl ReadTx for Tx<'_> {
              ORDER BY count(*) DESC, names.node, names.name LIMIT $3",
             more.replace("(key FROM", "(nodes.key FROM")
         );
-        Ok(names::ranked(text, self.owned(&sql, &params, row::name)?, n))
+        Ok(names::ranked(
+            text,
+            self.owned(&sql, &params, row::name)?,
+            n,
+        ))
     }
 
     fn vector(&self, collection: &str, id: &str) -> Result<Option<Vector>> {
@@ -449,7 +491,10 @@ impl ReadTx for Tx<'_> {
             |it| {
                 let bytes: Vec<u8> = it.get(0);
                 let id = String::from_utf8(bytes).map_err(|_| Error::corrupt("a vector's name"))?;
-                Ok(Near { id, similarity: it.get(1) })
+                Ok(Near {
+                    id,
+                    similarity: it.get(1),
+                })
             },
         )
     }
@@ -532,7 +577,9 @@ impl ReadTx for Tx<'_> {
             Table::History => {
                 let columns = format!("{}, ended", row::NODE_COLUMNS);
                 let sql = select(&columns, "node_history", "id, rev");
-                self.each(&sql, row::history, visit, |(node, end)| Row::History(node, end))
+                self.each(&sql, row::history, visit, |(node, end)| {
+                    Row::History(node, end)
+                })
             }
             Table::Edges => {
                 let sql = select(row::EDGE_COLUMNS, "edges", "src, rel, dst, valid_from");
@@ -548,7 +595,11 @@ impl ReadTx for Tx<'_> {
                 self.each(&sql, row::name, visit, Row::Name)
             }
             Table::Vectors => {
-                let sql = select(row::VECTOR_COLUMNS, "vectors", "collection COLLATE \"C\", id");
+                let sql = select(
+                    row::VECTOR_COLUMNS,
+                    "vectors",
+                    "collection COLLATE \"C\", id",
+                );
                 self.each(&sql, row::vector, visit, Row::Vector)
             }
             Table::Events => {
@@ -625,9 +676,13 @@ impl WriteTx for Tx<'_> {
             "DELETE FROM passages WHERE space = $1 AND node = $2",
             &[&self.space, &node.0.as_slice()],
         )?;
-        let (kind, project) = self.place(node)?.ok_or_else(|| Error::not_found("node", node))?;
+        let (kind, project) = self
+            .place(node)?
+            .ok_or_else(|| Error::not_found("node", node))?;
         let scope = scope_tokens::of(self.of, kind, &project);
-        passages.iter().try_for_each(|passage| self.insert_passage(node, &scope, passage))
+        passages
+            .iter()
+            .try_for_each(|passage| self.insert_passage(node, &scope, passage))
     }
 
     fn put_names(&mut self, node: NodeId, names: &[String]) -> Result<()> {
@@ -635,7 +690,9 @@ impl WriteTx for Tx<'_> {
             "DELETE FROM names WHERE space = $1 AND node = $2",
             &[&self.space, &node.0.as_slice()],
         )?;
-        names.iter().try_for_each(|name| self.insert_name(node, name))
+        names
+            .iter()
+            .try_for_each(|name| self.insert_name(node, name))
     }
 
     fn put_vector(&mut self, vector: &Vector) -> Result<()> {
@@ -707,7 +764,12 @@ impl WriteTx for Tx<'_> {
     fn put_tile(&mut self, tile: &TileRow) -> Result<()> {
         self.run(
             "INSERT INTO tiles (space, level, idx, hash) VALUES ($1, $2, $3, $4)",
-            &[&self.space, &i16::from(tile.level), &signed(tile.index), &tile.hash.0.as_slice()],
+            &[
+                &self.space,
+                &i16::from(tile.level),
+                &signed(tile.index),
+                &tile.hash.0.as_slice(),
+            ],
         )?;
         Ok(())
     }

@@ -42,7 +42,10 @@ impl Writer {
             .name("kenning-writer".to_owned())
             .spawn(move || run(&pool, &receiver))
             .map_err(|cause| Error::unavailable("no thread for the writer").because(cause))?;
-        Ok(Self { jobs: Mutex::new(Some(sender)), thread: Some(thread) })
+        Ok(Self {
+            jobs: Mutex::new(Some(sender)),
+            thread: Some(thread),
+        })
     }
 
     /// Runs the work and waits until it is durable, but not longer than `wait`.
@@ -56,7 +59,9 @@ impl Writer {
             .ok_or_else(gone)?
             .send(Job { space, work, reply })
             .map_err(|_| gone())?;
-        let Some(wait) = wait else { return answer.recv().map_err(|_| gone())? };
+        let Some(wait) = wait else {
+            return answer.recv().map_err(|_| gone())?;
+        };
         // A little longer than the database is given, so that its own answer comes first.
         match answer.recv_timeout(wait + Duration::from_millis(700)) {
             Ok(result) => result,
@@ -71,7 +76,10 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.jobs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if let Some(thread) = self.thread.take() {
             // A writer that panicked has answered nobody; there is nothing to add here.
             drop(thread.join());
@@ -127,7 +135,10 @@ fn group(
         replies.push((job.reply, result));
         if !healthy {
             // The whole transaction is gone with its connection, the calls before this one too.
-            return (failed(replies, &Error::unavailable("the database is gone")), false);
+            return (
+                failed(replies, &Error::unavailable("the database is gone")),
+                false,
+            );
         }
         if replies.len() < GROUP_CALLS_MAX && began.elapsed() < GROUP_TIME_MAX {
             waiting.extend(jobs.try_iter());
@@ -152,7 +163,10 @@ fn failed(replies: Replies, reason: &Error) -> Replies {
         _ => Err(Error::unavailable(reason.message.clone())
             .hint("look whether the write is there, then call again")),
     };
-    replies.into_iter().map(|(reply, own)| (reply, error(own))).collect()
+    replies
+        .into_iter()
+        .map(|(reply, own)| (reply, error(own)))
+        .collect()
 }
 
 /// Runs one call in its savepoint. False when the connection is of no use any more.
@@ -164,9 +178,14 @@ fn one(connection: &Connection, space: &Space, work: WriteWork) -> (Result<()>, 
     let result = result.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|it| (*it).to_owned()));
-        Err(Error::internal("a write panicked and was rolled back").because(text.unwrap_or_default()))
+        Err(Error::internal("a write panicked and was rolled back")
+            .because(text.unwrap_or_default()))
     });
-    let end = if result.is_ok() { "RELEASE call" } else { "ROLLBACK TO call; RELEASE call" };
+    let end = if result.is_ok() {
+        "RELEASE call"
+    } else {
+        "ROLLBACK TO call; RELEASE call"
+    };
     match connection.batch(end) {
         Ok(()) => (result, true),
         Err(error) => (result.and(Err(error)), false),

@@ -17,8 +17,9 @@ mod tx;
 mod writer;
 
 use kenning_core::{Error, Result, Space};
-use kenning_store::{Floor, ReadWork, WriteWork};
+use kenning_store::{Floor, ReadWork, Wake, WriteWork};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The file's name in the data directory.
 pub const FILE_NAME: &str = "kenning.db";
@@ -28,7 +29,11 @@ pub struct Sqlite {
     path: PathBuf,
     readers: pool::Pool,
     writer: writer::Writer,
+    wakes: writer::Wakes,
 }
+
+/// How often followers look for what other processes wrote.
+const POLL: Duration = Duration::from_millis(200);
 
 impl Sqlite {
     /// Opens the store in a directory, and makes it when it is not there.
@@ -36,9 +41,11 @@ impl Sqlite {
         let path = directory.join(FILE_NAME);
         let mut connection = connection::open(&path)?;
         migrate::run(&mut connection)?;
+        let wakes = writer::Wakes::default();
         Ok(Self {
             readers: pool::Pool::new(path.clone()),
-            writer: writer::Writer::start(connection)?,
+            writer: writer::Writer::start(connection, wakes.clone())?,
+            wakes,
             path,
         })
     }
@@ -109,6 +116,11 @@ impl Floor for Sqlite {
         lines.retain(|line| line != "ok");
         self.readers.give_back(connection);
         Ok(lines)
+    }
+
+    fn subscribe(&self, wake: Wake) -> Duration {
+        self.wakes.add(wake);
+        POLL
     }
 
     fn describe(&self) -> String {

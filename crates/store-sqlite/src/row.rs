@@ -2,7 +2,8 @@
 
 use kenning_core::{Hash, Hlc, Kind, NodeId};
 use kenning_store::{
-    CheckpointRow, Edge, EventRow, HeadRow, KvRow, Node, Passage, PassageRow, TileRow, Vector,
+    CheckpointRow, Edge, EventRow, HeadRow, KvRow, NameRow, Node, Passage, PassageRow, TileRow,
+    Vector,
 };
 use rusqlite::types::Type;
 use rusqlite::{Error, Result, Row};
@@ -61,17 +62,41 @@ pub(crate) fn passage_row(row: &Row<'_>) -> Result<PassageRow> {
     })
 }
 
-pub(crate) const VECTOR_COLUMNS: &str = "collection, id, model, dimensions, bytes, props, seq";
+pub(crate) const VECTOR_COLUMNS: &str = "collection, id, model, numbers, props, seq";
 
 pub(crate) fn vector(row: &Row<'_>) -> Result<Vector> {
     Ok(Vector {
         collection: row.get(0)?,
         id: row.get(1)?,
         model: row.get(2)?,
-        dimensions: row.get(3)?,
-        bytes: row.get(4)?,
-        props: props(row, 5)?,
-        seq: number(row, 6)?,
+        numbers: numbers(row, 3)?,
+        props: props(row, 4)?,
+        seq: number(row, 5)?,
+    })
+}
+
+/// Single-precision numbers, little end first.
+pub(crate) fn numbers(row: &Row<'_>, column: usize) -> Result<Vec<f32>> {
+    let bytes = row.get_ref(column)?.as_blob()?;
+    let (numbers, rest) = bytes.as_chunks::<4>();
+    if !rest.is_empty() {
+        return Err(bad(
+            column,
+            Type::Blob,
+            "a vector ends in the middle of a number",
+        ));
+    }
+    Ok(numbers.iter().map(|it| f32::from_le_bytes(*it)).collect())
+}
+
+pub(crate) fn numbers_to_bytes(numbers: &[f32]) -> Vec<u8> {
+    numbers.iter().flat_map(|it| it.to_le_bytes()).collect()
+}
+
+pub(crate) fn name(row: &Row<'_>) -> Result<NameRow> {
+    Ok(NameRow {
+        node: node_id(row, 0)?,
+        name: row.get(1)?,
     })
 }
 

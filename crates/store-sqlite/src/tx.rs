@@ -5,8 +5,8 @@ use crate::pending::Pending;
 use crate::{fts, row};
 use kenning_core::{Hash, Hlc, Kind, NodeId, Result, Space};
 use kenning_store::{
-    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, Node, NodeFilter, Passage, ReadTx, Row,
-    Table, TextHit, TextQuery, TileRow, Vector, When, WriteTx, canonical_json,
+    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Near, Node, NodeFilter, Passage,
+    ReadTx, Row, Table, TextHit, TextQuery, TileRow, Vector, When, WriteTx, canonical_json, names,
 };
 use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -185,6 +185,22 @@ impl<'a> Tx<'a> {
             .map_err(from_sqlite)
     }
 
+    fn insert_name(&self, node: NodeId, name: &str) -> Result<()> {
+        for key in names::keys(name) {
+            self.run(
+                "INSERT OR IGNORE INTO names (space, node, name, key) VALUES (?1, ?2, ?3, ?4)",
+                params![self.space(), node.0, name, key],
+            )?;
+        }
+        Ok(())
+    }
+
+    fn remove_names(&self, node: NodeId) -> Result<()> {
+        let sql = "DELETE FROM names WHERE space = ?1 AND node = ?2";
+        self.run(sql, params![self.space(), node.0])?;
+        Ok(())
+    }
+
     fn scope_of(&self, node: NodeId) -> Result<String> {
         let place = self.one(
             "SELECT kind, project FROM nodes WHERE space = ?1 AND id = ?2",
@@ -195,6 +211,19 @@ impl<'a> Tx<'a> {
         let kind: Kind = kind.parse().map_err(kenning_core::Error::corrupt)?;
         Ok(fts::scope(self.space, kind, &project))
     }
+}
+
+/// `None` where there is no angle: another dimension, or a length of 0.
+fn cosine(one: &[f32], two: &[f32]) -> Option<f64> {
+    if one.len() != two.len() {
+        return None;
+    }
+    let dot = |a: &[f32], b: &[f32]| -> f64 {
+        let pairs = a.iter().zip(b);
+        pairs.map(|(x, y)| f64::from(*x) * f64::from(*y)).sum()
+    };
+    let lengths = (dot(one, one) * dot(two, two)).sqrt();
+    (lengths > 0.0).then(|| dot(one, two) / lengths)
 }
 
 fn json(props: &Map<String, Value>) -> String {
@@ -423,6 +452,54 @@ impl ReadTx for Tx<'_> {
         }
     }
 
+    fn find_names(&self, text: &str, filter: &NodeFilter, limit: usize) -> Result<Vec<NameHit>> {
+        let keys = names::keys(text);
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut params: Params<'_> = vec![Box::new(self.space())];
+        let marks = vec!["?"; keys.len()].join(", ");
+        params.extend(keys.into_iter().map(|it| Box::new(it) as Box<dyn ToSql>));
+        let conditions = node_conditions(filter, &mut params);
+        let conditions = conditions.replace(" key ", " nodes.key ");
+        params.push(Box::new(
+            i64::try_from(names::candidates(limit)).unwrap_or(i64::MAX),
+        ));
+        let sql = format!(
+            "SELECT names.node, names.name FROM names
+             JOIN nodes ON nodes.space = names.space AND nodes.id = names.node
+             WHERE names.space = ? AND names.key IN ({marks}){conditions}
+             GROUP BY names.node, names.name
+             ORDER BY count(*) DESC, names.node, names.name LIMIT ?"
+        );
+        let candidates = self.many(&sql, &refs(&params), row::name)?;
+        Ok(names::ranked(text, candidates, limit))
+    }
+
+    fn nearest(&self, collection: &str, to: &[f32], limit: usize) -> Result<Vec<Near>> {
+        let sql = "SELECT id, numbers FROM vectors WHERE space = ?1 AND collection = ?2";
+        let mut statement = self.connection.prepare_cached(sql).map_err(from_sqlite)?;
+        let rows = statement
+            .query_map(params![self.space(), collection], |it| {
+                Ok((it.get::<_, String>(0)?, row::numbers(it, 1)?))
+            })
+            .map_err(from_sqlite)?;
+        let mut found = Vec::new();
+        for row in rows {
+            let (id, numbers) = row.map_err(from_sqlite)?;
+            if let Some(similarity) = cosine(&numbers, to) {
+                found.push(Near { id, similarity });
+            }
+        }
+        found.sort_by(|a, b| {
+            b.similarity
+                .total_cmp(&a.similarity)
+                .then_with(|| a.id.cmp(&b.id))
+        });
+        found.truncate(limit);
+        Ok(found)
+    }
+
     fn vector(&self, collection: &str, id: &str) -> Result<Option<Vector>> {
         let columns = row::VECTOR_COLUMNS;
         self.one(
@@ -543,6 +620,10 @@ impl ReadTx for Tx<'_> {
                 let sql = select(&columns, "passages", "node, n");
                 self.visit(&sql, row::passage_row, visit, Row::Passage)
             }
+            Table::Names => {
+                let sql = select("DISTINCT node, name", "names", "node, name");
+                self.visit(&sql, row::name, visit, Row::Name)
+            }
             Table::Vectors => {
                 let sql = select(row::VECTOR_COLUMNS, "vectors", "collection, id");
                 self.visit(&sql, row::vector, visit, Row::Vector)
@@ -595,6 +676,7 @@ impl WriteTx for Tx<'_> {
     fn remove_node(&mut self, id: NodeId, at: Hlc) -> Result<()> {
         self.archive_node(id, at)?;
         self.remove_passages(id)?;
+        self.remove_names(id)?;
         self.run(
             "DELETE FROM nodes WHERE space = ?1 AND id = ?2",
             params![self.space(), id.0],
@@ -631,19 +713,25 @@ impl WriteTx for Tx<'_> {
             .try_for_each(|passage| self.insert_passage(node, &scope, passage))
     }
 
+    fn put_names(&mut self, node: NodeId, names: &[String]) -> Result<()> {
+        self.remove_names(node)?;
+        names
+            .iter()
+            .try_for_each(|name| self.insert_name(node, name))
+    }
+
     fn put_vector(&mut self, vector: &Vector) -> Result<()> {
         self.run(
-            "INSERT INTO vectors (space, collection, id, model, dimensions, bytes, props, seq)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-             ON CONFLICT (space, collection, id) DO UPDATE SET model = ?4, dimensions = ?5,
-               bytes = ?6, props = ?7, seq = ?8",
+            "INSERT INTO vectors (space, collection, id, model, numbers, props, seq)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+             ON CONFLICT (space, collection, id) DO UPDATE SET model = ?4, numbers = ?5,
+               props = ?6, seq = ?7",
             params![
                 self.space(),
                 vector.collection,
                 vector.id,
                 vector.model,
-                vector.dimensions,
-                vector.bytes,
+                row::numbers_to_bytes(&vector.numbers),
                 json(&vector.props),
                 row::signed(vector.seq),
             ],
@@ -756,6 +844,7 @@ impl WriteTx for Tx<'_> {
                 let scope = self.scope_of(it.node)?;
                 self.insert_passage(it.node, &scope, &it.passage)
             }
+            Row::Name(it) => self.insert_name(it.node, &it.name),
             Row::Vector(vector) => self.put_vector(vector),
             Row::Event(event) => self.append_event(event),
             Row::Tile(tile) => self.put_tile(tile),

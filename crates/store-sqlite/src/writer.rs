@@ -7,11 +7,11 @@
 use crate::pending::Pending;
 use crate::{error, tx::Tx};
 use kenning_core::{Error, Result, Space};
-use kenning_store::WriteWork;
+use kenning_store::{Wake, WriteWork};
 use rusqlite::Connection;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,24 @@ use std::time::{Duration, Instant};
 const GROUP_CALLS_MAX: usize = 512;
 /// … or has kept other processes out for so long.
 const GROUP_TIME_MAX: Duration = Duration::from_millis(20);
+
+/// Who wants to know of a commit.
+#[derive(Clone, Default)]
+pub(crate) struct Wakes(Arc<Mutex<Vec<Wake>>>);
+
+impl Wakes {
+    pub(crate) fn add(&self, wake: Wake) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(wake);
+    }
+
+    fn call(&self) {
+        let wakes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        wakes.iter().for_each(|wake| wake());
+    }
+}
 
 struct Job {
     space: Space,
@@ -35,11 +53,11 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn start(connection: Connection) -> Result<Self> {
+    pub(crate) fn start(connection: Connection, wakes: Wakes) -> Result<Self> {
         let (sender, receiver) = channel();
         let thread = std::thread::Builder::new()
             .name("kenning-writer".to_owned())
-            .spawn(move || run(&connection, &receiver))
+            .spawn(move || run(&connection, &receiver, &wakes))
             .map_err(|cause| Error::unavailable("no thread for the writer").because(cause))?;
         Ok(Self {
             jobs: Mutex::new(Some(sender)),
@@ -75,14 +93,14 @@ impl Drop for Writer {
     }
 }
 
-fn run(connection: &Connection, jobs: &Receiver<Job>) {
+fn run(connection: &Connection, jobs: &Receiver<Job>, wakes: &Wakes) {
     while let Ok(first) = jobs.recv() {
-        group(connection, first, jobs);
+        group(connection, first, jobs, wakes);
     }
 }
 
 /// Runs one group and answers its callers.
-fn group(connection: &Connection, first: Job, jobs: &Receiver<Job>) {
+fn group(connection: &Connection, first: Job, jobs: &Receiver<Job>, wakes: &Wakes) {
     if let Err(cause) = connection.execute_batch("BEGIN IMMEDIATE") {
         answer(vec![(first.reply, Err(error::from_sqlite(cause)))]);
         return;
@@ -100,11 +118,16 @@ fn group(connection: &Connection, first: Job, jobs: &Receiver<Job>) {
     }
     // Nobody is answered before the disk has answered.
     let told = pending.tell(connection);
+    let indexed = told.is_ok();
     match told.and_then(|()| connection.execute_batch("COMMIT")) {
-        Ok(()) => answer(replies),
-        Err(cause) if error::leaves_the_disk_unknown(&cause) => stop_the_process(&cause),
+        Ok(()) => {
+            answer(replies);
+            wakes.call();
+        }
+        Err(cause) if indexed && error::leaves_the_disk_unknown(&cause) => stop_the_process(&cause),
         Err(cause) => {
-            // The disk is full, and the log holds no commit record: nothing of this group is there.
+            // The disk is full or the index refused, and the log holds no commit record: nothing of
+            // this group is there.
             if !connection.is_autocommit()
                 && let Err(cause) = connection.execute_batch("ROLLBACK")
             {
@@ -239,7 +262,7 @@ mod tests {
             answers.push(answer);
         }
         let first = jobs.recv().unwrap();
-        group(&connection, first, &jobs);
+        group(&connection, first, &jobs, &Wakes::default());
         assert!(answers.iter().all(|it| it.try_recv().is_ok()));
         connection
     }

@@ -14,17 +14,24 @@
 #![deny(missing_docs)]
 
 mod json;
+pub mod names;
 mod rows;
+pub mod scope_tokens;
 pub mod story;
 
 pub use json::canonical_json;
+pub use names::NameHit;
 pub use rows::{
-    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, KvRow, Node, NodeFilter, Passage,
-    PassageRow, Row, Table, TextHit, TextQuery, TileRow, Vector, When,
+    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, KvRow, NameRow, Near, Node, NodeFilter,
+    Passage, PassageRow, Row, Table, TextHit, TextQuery, TileRow, Vector, When,
 };
 
 use kenning_core::{Error, Hash, NodeId, Result, Space};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Called after an append, from any thread; must not wait.
+pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
 /// One piece of work in a read transaction.
 pub type ReadWork<'a> = dyn FnMut(&dyn ReadTx) -> Result<()> + 'a;
@@ -40,6 +47,15 @@ pub trait Floor: Send + Sync + 'static {
     /// Runs the work in a transaction of its own and returns once it is durable. An error from the
     /// work, or a panic in it, leaves nothing behind.
     fn write(&self, space: &Space, work: WriteWork) -> Result<()>;
+
+    /// The same for work that may take long: restoring, migrating.
+    fn write_long(&self, space: &Space, work: WriteWork) -> Result<()> {
+        self.write(space, work)
+    }
+
+    /// Calls `wake` after appends that this floor hears of, and gives how often to look for those
+    /// that it does not.
+    fn subscribe(&self, wake: Wake) -> Duration;
 
     /// Every space that has rows.
     fn spaces(&self) -> Result<Vec<Space>>;
@@ -83,19 +99,22 @@ impl Store {
         space: &Space,
         work: impl FnOnce(&mut dyn WriteTx) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-        self.0.write(
-            space,
-            Box::new(move |tx| {
-                let value = work(tx)?;
-                sender
-                    .send(value)
-                    .map_err(|_| Error::internal("nobody waits for this write"))
-            }),
-        )?;
-        receiver
-            .try_recv()
-            .map_err(|_| Error::internal("a write did not run"))
+        answered(work, |work| self.0.write(space, work))
+    }
+
+    /// The same for work that may take long. Only `audit` calls this.
+    pub fn write_long<T: Send + 'static>(
+        &self,
+        space: &Space,
+        work: impl FnOnce(&mut dyn WriteTx) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        answered(work, |work| self.0.write_long(space, work))
+    }
+
+    /// Calls `wake` after appends that the floor hears of, and gives how often to look for those
+    /// that it does not.
+    pub fn subscribe(&self, wake: Wake) -> Duration {
+        self.0.subscribe(wake)
     }
 
     /// Every space that has rows.
@@ -112,6 +131,23 @@ impl Store {
     pub fn describe(&self) -> String {
         self.0.describe()
     }
+}
+
+/// Brings the work's value back from wherever it ran.
+fn answered<T: Send + 'static>(
+    work: impl FnOnce(&mut dyn WriteTx) -> Result<T> + Send + 'static,
+    run: impl FnOnce(WriteWork) -> Result<()>,
+) -> Result<T> {
+    let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+    run(Box::new(move |tx| {
+        let value = work(tx)?;
+        // Who no longer waits loses the value, not the write.
+        drop(sender.send(value));
+        Ok(())
+    }))?;
+    receiver
+        .try_recv()
+        .map_err(|_| Error::internal("a write did not run"))
 }
 
 /// What can be asked of one space.
@@ -152,11 +188,18 @@ pub trait ReadTx {
     /// Passages that hold any of the tokens, best first by the floor's own ranking.
     fn find_text(&self, query: &TextQuery) -> Result<Vec<TextHit>>;
 
+    /// Nodes with a name like this one, the most similar first.
+    fn find_names(&self, text: &str, filter: &NodeFilter, limit: usize) -> Result<Vec<NameHit>>;
+
     /// A vector by its name.
     fn vector(&self, collection: &str, id: &str) -> Result<Option<Vector>>;
 
     /// Vectors of a collection written after the event `seq`, in that order.
     fn vectors_since(&self, collection: &str, seq: u64, limit: usize) -> Result<Vec<Vector>>;
+
+    /// The vectors of a collection that point most nearly the same way, by cosine, exactly. Those of
+    /// another dimension and those of length 0 do not count.
+    fn nearest(&self, collection: &str, to: &[f32], limit: usize) -> Result<Vec<Near>>;
 
     /// The log's head; `None` before the first event.
     fn head(&self) -> Result<Option<HeadRow>>;
@@ -209,6 +252,9 @@ pub trait WriteTx: ReadTx {
 
     /// Replaces the passages of a node.
     fn put_passages(&mut self, node: NodeId, passages: &[Passage]) -> Result<()>;
+
+    /// Replaces the names that a node is found by.
+    fn put_names(&mut self, node: NodeId, names: &[String]) -> Result<()>;
 
     /// Puts a vector.
     fn put_vector(&mut self, vector: &Vector) -> Result<()>;

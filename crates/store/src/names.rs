@@ -24,10 +24,21 @@ pub struct NameHit {
 
 /// The keys of a name.
 pub fn keys(name: &str) -> BTreeSet<String> {
-    let folded: String = name.chars().take(CHARS_MAX).flat_map(char::to_lowercase).collect();
+    let folded: String = name
+        .chars()
+        .take(CHARS_MAX)
+        .flat_map(char::to_lowercase)
+        .collect();
     let mut keys = BTreeSet::new();
-    for word in folded.split(|c: char| !c.is_alphanumeric()).filter(|it| !it.is_empty()) {
-        let padded: Vec<char> = "  ".chars().chain(word.chars()).chain(" ".chars()).collect();
+    for word in folded
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|it| !it.is_empty())
+    {
+        let padded: Vec<char> = "  "
+            .chars()
+            .chain(word.chars())
+            .chain(" ".chars())
+            .collect();
         keys.extend(padded.windows(3).map(|it| it.iter().collect::<String>()));
     }
     keys
@@ -37,7 +48,11 @@ pub fn keys(name: &str) -> BTreeSet<String> {
 pub fn similarity(one: &str, two: &str) -> f64 {
     let (one, two) = (keys(one), keys(two));
     let all = one.union(&two).count();
-    if all == 0 { 0.0 } else { one.intersection(&two).count() as f64 / all as f64 }
+    if all == 0 {
+        0.0
+    } else {
+        one.intersection(&two).count() as f64 / all as f64
+    }
 }
 
 /// How many candidates a floor proposes for `n` answers: those with the most keys in common are not
@@ -55,7 +70,9 @@ pub fn ranked(text: &str, candidates: Vec<NameRow>, n: usize) -> Vec<NameHit> {
     };
     let mut hits: Vec<NameHit> = candidates.into_iter().map(hit).collect();
     hits.sort_by(|a, b| {
-        b.similarity.total_cmp(&a.similarity).then_with(|| (&a.name, a.node).cmp(&(&b.name, b.node)))
+        b.similarity
+            .total_cmp(&a.similarity)
+            .then_with(|| (&a.name, a.node).cmp(&(&b.name, b.node)))
     });
     hits.truncate(n);
     hits

@@ -117,7 +117,7 @@ pub struct Passage {
 }
 
 /// A vector in a collection, all of one model and one dimension.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Vector {
     /// Which collection.
     pub collection: String,
@@ -125,10 +125,8 @@ pub struct Vector {
     pub id: String,
     /// What made it.
     pub model: String,
-    /// How many numbers.
-    pub dimensions: u32,
-    /// The numbers, in the form that the model's owner chose.
-    pub bytes: Vec<u8>,
+    /// The numbers.
+    pub numbers: Vec<f32>,
     /// What belongs to it.
     pub props: Map<String, Value>,
     /// The event it was written with: followers ask for what came after.
@@ -214,6 +212,24 @@ pub struct KvRow {
     pub value: Vec<u8>,
 }
 
+/// A name that a node is found by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameRow {
+    /// The node.
+    pub node: NodeId,
+    /// The name.
+    pub name: String,
+}
+
+/// A vector that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Near {
+    /// Its name in the collection.
+    pub id: String,
+    /// The cosine, between -1 and 1.
+    pub similarity: f64,
+}
+
 /// A passage with the node it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PassageRow {
@@ -234,6 +250,8 @@ pub enum Table {
     Edges,
     /// Passages.
     Passages,
+    /// Names that nodes are found by.
+    Names,
     /// Vectors.
     Vectors,
     /// Events.
@@ -250,11 +268,12 @@ pub enum Table {
 
 impl Table {
     /// Every table, in the order in which they can be loaded.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Nodes,
         Self::History,
         Self::Edges,
         Self::Passages,
+        Self::Names,
         Self::Vectors,
         Self::Events,
         Self::Tiles,
@@ -275,6 +294,8 @@ pub enum Row {
     Edge(Edge),
     /// A passage.
     Passage(PassageRow),
+    /// A name.
+    Name(NameRow),
     /// A vector.
     Vector(Vector),
     /// An event.

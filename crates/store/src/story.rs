@@ -29,6 +29,8 @@ pub fn run(open: &dyn Fn() -> Store) {
     filters_work_inside_the_search(&store);
     every_character_survives(&store);
     vectors_are_followed_by_seq(&store);
+    the_nearest_vectors_come_first(&store);
+    names_that_are_almost_the_same_are_found(&store);
     events_keep_their_order(&store);
     a_failed_write_leaves_nothing(&store);
     a_panic_in_a_write_leaves_nothing(&store);
@@ -459,8 +461,7 @@ fn vectors_are_followed_by_seq(store: &Store) {
         collection: "notes/256".to_owned(),
         id: id.to_owned(),
         model: "m1".to_owned(),
-        dimensions: 2,
-        bytes: vec![1, 2, 0, 255],
+        numbers: vec![1.5, -0.25],
         props: Map::new(),
         seq,
     };
@@ -497,6 +498,99 @@ fn vectors_are_followed_by_seq(store: &Store) {
     assert_eq!(
         store.read(&here, |tx| tx.vector("notes/256", "b")).unwrap(),
         Some(vector("b", 2))
+    );
+}
+
+fn the_nearest_vectors_come_first(store: &Store) {
+    let here = space("nearest");
+    let vector = |id: &str, numbers: &[f32]| Vector {
+        collection: "c".to_owned(),
+        id: id.to_owned(),
+        model: "m".to_owned(),
+        numbers: numbers.to_vec(),
+        props: Map::new(),
+        seq: 1,
+    };
+    let all = [
+        vector("same", &[2.0, 0.0]),
+        vector("near", &[1.0, 0.5]),
+        vector("across", &[0.0, 3.0]),
+        vector("against", &[-1.0, 0.0]),
+        vector("nothing", &[0.0, 0.0]),
+        vector("longer", &[1.0, 0.0, 0.0]),
+    ];
+    store
+        .write(&here, move |tx| {
+            all.iter().try_for_each(|it| tx.put_vector(it))
+        })
+        .unwrap();
+    let near = store
+        .read(&here, |tx| tx.nearest("c", &[1.0, 0.0], 9))
+        .unwrap();
+    let names: Vec<&str> = near.iter().map(|it| it.id.as_str()).collect();
+    assert_eq!(names, ["same", "near", "across", "against"]);
+    let expected = [1.0, 0.894_427, 0.0, -1.0];
+    for (it, expected) in near.iter().zip(expected) {
+        assert!((it.similarity - expected).abs() < 1e-5, "{it:?}");
+    }
+    let two = store
+        .read(&here, |tx| tx.nearest("c", &[1.0, 0.0], 2))
+        .unwrap();
+    assert_eq!(two.len(), 2);
+    let other = store.read(&here, |tx| tx.nearest("d", &[1.0, 0.0], 2));
+    assert!(other.unwrap().is_empty());
+}
+
+fn names_that_are_almost_the_same_are_found(store: &Store) {
+    let here = space("names");
+    let people = [
+        "Bill Baue",
+        "Shawn Anderson",
+        "Sean Andersen",
+        "Ada Lovelace",
+    ];
+    for (n, name) in (1u64..).zip(people) {
+        let mut it = node(n, name, "b", 10);
+        it.kind = if n == 4 { Kind::Item } else { Kind::Entity };
+        store
+            .write(&here, move |tx| {
+                tx.put_node(&it)?;
+                tx.put_names(it.id, &[name.to_owned(), format!("{name} (alias)")])
+            })
+            .unwrap();
+    }
+    let find = |text: &str, filter: NodeFilter| {
+        let hits = store
+            .read(&here, |tx| tx.find_names(text, &filter, 3))
+            .unwrap();
+        assert!(
+            hits.windows(2)
+                .all(|it| it[0].similarity >= it[1].similarity)
+        );
+        hits.into_iter().map(|it| it.name).collect::<Vec<_>>()
+    };
+    let any = NodeFilter::default;
+    assert_eq!(find("bill baue", any())[0], "Bill Baue");
+    assert_eq!(find("Shawn Andersen", any())[0], "Shawn Anderson");
+    assert!(find("zzz", any()).is_empty() && find("", any()).is_empty());
+    let items = NodeFilter {
+        kinds: vec![Kind::Item],
+        ..NodeFilter::default()
+    };
+    assert_eq!(find("ada lovelace", items.clone()).len(), 2);
+    assert!(find("bill baue", items).is_empty());
+    let prefix = NodeFilter {
+        key_prefix: Some("Bill".to_owned()),
+        ..NodeFilter::default()
+    };
+    assert_eq!(find("bill", prefix).len(), 2);
+    store
+        .write(&here, |tx| tx.put_names(id(1), &["William".to_owned()]))
+        .unwrap();
+    let left = find("bill baue", any());
+    assert!(
+        left.iter().all(|it| !it.contains("Baue")),
+        "replaced names are gone: {left:?}"
     );
 }
 

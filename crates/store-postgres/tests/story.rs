@@ -1,0 +1,79 @@
+//! The second floor lives through the same story, on a real server.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests fail by panicking"
+)]
+
+use kenning_core::Code;
+use kenning_store::{Store, story};
+use kenning_store_postgres::Postgres;
+use kenning_testing_postgres::{Version, own, shared};
+
+#[test]
+fn the_second_floor_lives_through_the_story() {
+    let url = shared().database();
+    println!("{}", shared().version());
+    story::run(&|| Store::new(Postgres::open(&url).unwrap()));
+}
+
+#[test]
+fn an_older_server_lives_through_it_too() {
+    let server = own(Version::V16);
+    let url = server.database();
+    println!("{}", server.version());
+    story::run(&|| Store::new(Postgres::open(&url).unwrap()));
+}
+
+#[test]
+fn servers_that_start_at_once_do_not_fight() {
+    for _ in 0..3 {
+        let url = shared().database();
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| Postgres::open(&url).unwrap());
+            }
+        });
+    }
+}
+
+#[test]
+fn a_password_is_in_no_message() {
+    let url = shared().database();
+    let (before, after) = url.split_once('@').unwrap();
+    let wrong = [
+        format!("{before}WRONGSECRET@{after}"),
+        "postgres://kenning:WRONGSECRET@127.0.0.1:1/none".to_owned(),
+        "postgres://kenning:WRONGSECRET@".to_owned(),
+        "postgres://kenning:WRONGSECRET@127.0.0.1:notaport/x".to_owned(),
+        "mysql://kenning:WRONGSECRET@127.0.0.1/x".to_owned(),
+    ];
+    for url in wrong {
+        let Err(error) = Postgres::open(&url) else {
+            panic!("it was opened")
+        };
+        let shown = format!("{error} {error:?}");
+        assert!(!shown.contains("WRONGSECRET"), "{shown}");
+        assert!(
+            matches!(error.code, Code::Unavailable | Code::InvalidInput),
+            "{shown}"
+        );
+        assert!(error.hint.is_some(), "{shown}");
+    }
+    let store = Store::new(Postgres::open(&url).unwrap());
+    let password = before.rsplit(':').next().unwrap();
+    assert!(!store.describe().contains(password), "{}", store.describe());
+}
+
+#[test]
+fn a_store_of_a_newer_program_is_left_alone() {
+    let url = shared().database();
+    drop(Postgres::open(&url).unwrap());
+    shared().sql(&url, "UPDATE kenning_version SET version = 999");
+    let Err(error) = Postgres::open(&url) else {
+        panic!("it was opened")
+    };
+    assert!(error.message.contains("version 999"), "{error}");
+}
