@@ -37,6 +37,19 @@ fn shared() -> Vec<Arg> {
     let heading = "Shared options";
     [
         path("data", "Data directory").env(env_vars::DATA),
+        global(
+            "database",
+            "Database to keep everything in, instead of the data directory",
+        )
+        .value_name("URL")
+        .env(env_vars::DATABASE_URL)
+        .hide_env_values(true),
+        path(
+            "database-ca",
+            "Certificates that the database's own is checked against",
+        )
+        .value_name("FILE")
+        .env(env_vars::DATABASE_CA),
         path("vault", "Vault of Markdown notes").env(env_vars::VAULT_PATH),
         global("space", "Space to work in")
             .value_name("NAME")
@@ -85,6 +98,13 @@ fn own() -> Vec<Command> {
         Command::new("import")
             .about("Read what `export` wrote; `-` is standard input")
             .arg(file("Where from").required(false).default_value("-")),
+        Command::new("migrate")
+            .about("Move a store with its log: between a data directory and a database")
+            .arg(place("from", "Where it is"))
+            .arg(place(
+                "to",
+                "Where it goes; must be empty, or half moved by an earlier run",
+            )),
         Command::new("doctor").about("Look for what is wrong with this installation"),
         token(),
         Command::new("setup")
@@ -109,6 +129,15 @@ fn own() -> Vec<Command> {
             ),
         Command::new("man").about("Print the manual page"),
     ]
+}
+
+fn place(name: &'static str, help: &'static str) -> Arg {
+    let help = format!("{help}: a directory, or `postgres://…`");
+    Arg::new(name)
+        .long(name)
+        .value_name("PLACE")
+        .required(true)
+        .help(help)
 }
 
 fn serve() -> Command {

@@ -20,6 +20,12 @@ macro_rules! env_vars {
 env_vars! {
     /// The data directory; `--data` wins over it. Default: `kenning` in the XDG data directory.
     DATA = "KENNING_DATA";
+    /// The database to keep everything in (`postgres://…`) instead of the data directory;
+    /// `--database` wins over it.
+    DATABASE_URL = "KENNING_DATABASE_URL";
+    /// A file with the certificates (PEM) that the database's own is checked against, when not the
+    /// public ones; `--database-ca` wins over it.
+    DATABASE_CA = "KENNING_DATABASE_CA";
     /// The vault of notes; `--vault` wins over it. Only the vault tools need it.
     VAULT_PATH = "VAULT_PATH";
     /// The space that the command line and stdio work in. Default: `default`.

@@ -17,11 +17,12 @@ mod tool_args;
 
 pub use args::command;
 pub use output::print_error;
-pub use settings::{ServeOptions, Settings};
+pub use settings::{DatabaseUrl, ServeOptions, Settings};
 
 use kenning_core::Result;
 use kenning_engine::{Caller, Engine, Principal};
 use kenning_tools::Board;
+use serde_json::Value;
 use std::ffi::OsString;
 use std::sync::Arc;
 
@@ -31,6 +32,15 @@ pub trait Host {
     fn start_logging(&self, settings: &Settings);
     /// Opens the engine.
     fn open(&self, settings: &Settings) -> Result<Arc<Engine>>;
+    /// Moves a store with its log from one place to another; each is a directory or a database's
+    /// address. `progress` is told how many rows are over. Gives what to show.
+    fn migrate(
+        &self,
+        settings: &Settings,
+        from: &str,
+        to: &str,
+        progress: &dyn Fn(u64),
+    ) -> Result<Value>;
     /// Serves MCP on the standard streams until they end.
     fn mcp(&self, board: Board, settings: &Settings) -> Result<()>;
     /// Serves HTTP until told to stop.

@@ -4,6 +4,7 @@ use crate::env_vars;
 use clap::ArgMatches;
 use kenning_core::{Error, Result, Space};
 use kenning_tools::Selection;
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -15,6 +16,10 @@ pub(crate) const LISTEN_DEFAULT: &str = "127.0.0.1:8351";
 pub struct Settings {
     /// The data directory.
     pub data: PathBuf,
+    /// The database, if one was named instead of the embedded store.
+    pub database: Option<DatabaseUrl>,
+    /// A file of certificates to check the database's own against.
+    pub database_ca: Option<PathBuf>,
     /// The vault, if one was named.
     pub vault: Option<PathBuf>,
     /// The space that the owner works in.
@@ -25,6 +30,16 @@ pub struct Settings {
     pub json: bool,
     /// How much is logged: 0 to 3.
     pub verbosity: u8,
+}
+
+/// The address of a database. It may hold a password, so it is not printed.
+#[derive(Clone)]
+pub struct DatabaseUrl(pub String);
+
+impl fmt::Debug for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
 }
 
 /// What `kenning serve` was told.
@@ -68,6 +83,11 @@ impl Settings {
             data: path("data")
                 .filter(|it| !it.as_os_str().is_empty())
                 .map_or_else(data_default, Ok)?,
+            database: innermost
+                .get_one::<String>("database")
+                .filter(|it| !it.trim().is_empty())
+                .map(|it| DatabaseUrl(it.trim().to_owned())),
+            database_ca: path("database-ca").filter(|it| !it.as_os_str().is_empty()),
             vault: path("vault").filter(|it| !it.as_os_str().is_empty()),
             space: space
                 .map_err(|it| Error::invalid(format!("`--space`: {it}")))?

@@ -159,7 +159,12 @@ impl Engine {
 
     pub(crate) fn lock_file(&self, file: &FileNode, wait: Duration) -> Result<Lock> {
         let name = Hash::of(format!("{}\0{}", file.root, file.name).as_bytes());
-        let locks = self.data.create_subdir("locks")?;
+        let locks = if self.shared {
+            self.vault_dir(&self.vault_space)?
+                .create_subdir(".kenning/locks")?
+        } else {
+            self.data.create_subdir("locks")?
+        };
         locks
             .lock(&format!("{}.lock", &name.to_string()[..32]), wait)
             .map_err(|error| match error.code {

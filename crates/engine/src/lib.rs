@@ -27,6 +27,7 @@ use kenning_store::Store;
 use kenning_vault::Dir;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The name of the key file in the data directory.
 const KEY_FILE: &str = "node.key";
@@ -45,6 +46,9 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// Unpredictable bytes.
     pub random: Arc<dyn Random>,
+    /// Whether other machines may stand on the same store: then a file is locked beside itself, not
+    /// in the data directory, which is each one's own.
+    pub shared: bool,
     /// Whether nothing may be written, not even what was left unfinished.
     pub read_only: bool,
 }
@@ -55,6 +59,7 @@ pub struct Engine {
     data: Dir,
     vault: Option<PathBuf>,
     vault_space: Space,
+    shared: bool,
 }
 
 impl Engine {
@@ -68,6 +73,7 @@ impl Engine {
             space: vault_space,
             clock,
             random,
+            shared,
             read_only,
         } = options;
         let signer = find_or_make_key(&data, &*random)?;
@@ -77,6 +83,7 @@ impl Engine {
             data,
             vault,
             vault_space,
+            shared,
         };
         if !read_only {
             engine.finish_file_writes()?;
@@ -87,6 +94,11 @@ impl Engine {
     /// The log.
     pub fn log(&self) -> &Log {
         &self.log
+    }
+
+    /// Calls `wake` after appends that the store hears of, and gives how often to look for others.
+    pub fn on_append(&self, wake: Arc<dyn Fn() + Send + Sync>) -> Duration {
+        self.log.store().subscribe(wake)
     }
 
     /// What is wrong with this installation, one sentence each, and what was looked at.

@@ -8,11 +8,14 @@ use kenning_engine::{Engine, Options, Principal};
 use kenning_mcp::{Server, http, stdio};
 use kenning_rest::{Guard, Hosts};
 use kenning_store::Store;
+use kenning_store_postgres::Postgres;
 use kenning_store_sqlite::Sqlite;
 use kenning_tools::Board;
 use kenning_vault::Dir;
+use serde_json::{Value, json};
 use std::future::Future;
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -20,6 +23,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Threads for calls that wait: 64 callers in one group commit, and some to spare.
 const BLOCKING_THREADS_MAX: usize = 96;
+
+/// More certificates than anybody has.
+const CERTIFICATES_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// The program.
 pub(crate) struct Program;
@@ -50,7 +56,10 @@ impl Host for Program {
             .hint("name another data directory with `--data DIR`")
             .because(error)
         })?;
-        let store = Store::new(Sqlite::open(data.path())?);
+        let store = match &settings.database {
+            Some(database) => postgres(&database.0, settings)?,
+            None => Store::new(Sqlite::open(data.path())?),
+        };
         Ok(Arc::new(Engine::open(Options {
             store,
             data,
@@ -58,8 +67,28 @@ impl Host for Program {
             space: settings.space.clone(),
             clock: Arc::new(WallClock),
             random: Arc::new(OsRandom),
+            shared: settings.database.is_some(),
             read_only: settings.selection.read_only,
         })?))
+    }
+
+    fn migrate(
+        &self,
+        settings: &Settings,
+        from: &str,
+        to: &str,
+        progress: &dyn Fn(u64),
+    ) -> Result<Value> {
+        let (from, to) = (existing_store(from, settings)?, store_at(to, settings)?);
+        let moved = kenning_audit::migrate(&from, &to, progress)?;
+        let shown = moved.into_iter().map(|it| {
+            json!({
+                "space": it.space.as_str(), "events": it.roots.seq, "rows": it.rows,
+                "eventRoot": it.roots.event_root.to_string(),
+                "stateRoot": it.roots.state_root.to_string(),
+            })
+        });
+        Ok(shown.collect())
     }
 
     fn mcp(&self, board: Board, settings: &Settings) -> Result<()> {
@@ -76,6 +105,36 @@ impl Host for Program {
         refuse_open_doors(&board, settings, options)?;
         run(2, serve(board, settings.clone(), options.clone()))
     }
+}
+
+/// A database, its certificate checked against the file that was named, if one was.
+fn postgres(url: &str, settings: &Settings) -> Result<Store> {
+    let authorities = match &settings.database_ca {
+        None => None,
+        Some(path) => {
+            let (dir, name) = kenning_vault::split(path)?;
+            Some(dir.read(&name, CERTIFICATES_BYTES_MAX)?)
+        }
+    };
+    Ok(Store::new(Postgres::open(url, authorities.as_deref())?))
+}
+
+/// The store at a place: a directory, or a database's address.
+fn store_at(place: &str, settings: &Settings) -> Result<Store> {
+    if kenning_store_postgres::is_url(place) {
+        return postgres(place, settings);
+    }
+    let data = Dir::create(Path::new(place))?;
+    Ok(Store::new(Sqlite::open(data.path())?))
+}
+
+/// The same, where there must be one: a typing error is not an empty store.
+fn existing_store(place: &str, settings: &Settings) -> Result<Store> {
+    let is_url = kenning_store_postgres::is_url(place);
+    if !is_url && !Dir::open(Path::new(place))?.exists(kenning_store_sqlite::FILE_NAME)? {
+        return Err(Error::not_found("store in", place).hint("name a data directory"));
+    }
+    store_at(place, settings)
 }
 
 /// Beyond loopback everybody on the network can call: not without a token.

@@ -3,9 +3,12 @@
 use crate::WAIT_MAX;
 use crate::error::from_postgres;
 use kenning_core::{Error, Result};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio_postgres::config::{Host, SslMode};
@@ -24,10 +27,11 @@ pub fn is_url(text: &str) -> bool {
 #[derive(Clone)]
 pub(crate) struct Target {
     config: Config,
+    tls: Option<MakeRustlsConnect>,
 }
 
 impl Target {
-    pub(crate) fn parse(url: &str) -> Result<Self> {
+    pub(crate) fn parse(url: &str, authorities: Option<&[u8]>) -> Result<Self> {
         let bad = |what: &str| {
             // The address itself is not repeated: it may hold a password.
             Error::invalid(format!("the database's address {what}"))
@@ -36,16 +40,32 @@ impl Target {
         if !is_url(url) {
             return Err(bad("does not begin with `postgres://`"));
         }
-        let mut config: Config = url.parse().map_err(|_| bad("is not of the right form"))?;
+        // libpq's names for a certificate that is checked; here it always is.
+        let known = url.replace("sslmode=verify-full", "sslmode=require");
+        let known = known.replace("sslmode=verify-ca", "sslmode=require");
+        let mut config: Config = known.parse().map_err(|_| bad("is not of the right form"))?;
         if config.get_hosts().is_empty() {
             return Err(bad("names no host"));
+        }
+        if !url.contains("sslmode=") {
+            // Unsaid, it is plain on this machine and encrypted beyond it.
+            let near = config.get_hosts().iter().all(is_near);
+            config.ssl_mode(if near {
+                SslMode::Disable
+            } else {
+                SslMode::Require
+            });
         }
         config
             .application_name("kenning")
             .connect_timeout(CONNECT_WAIT)
             .tcp_user_timeout(WAIT_MAX)
             .keepalives_idle(Duration::from_secs(10));
-        Ok(Self { config })
+        let tls = match config.get_ssl_mode() {
+            SslMode::Disable => None,
+            _ => Some(tls(authorities)?),
+        };
+        Ok(Self { config, tls })
     }
 
     /// Where it is, without user and password.
@@ -75,13 +95,13 @@ impl Target {
     /// Connects. The connection's own work goes on on the runtime.
     pub(crate) async fn connect(&self) -> Result<(Client, Driver)> {
         let connected = async {
-            match self.config.get_ssl_mode() {
-                SslMode::Disable => {
+            match &self.tls {
+                None => {
                     let (client, connection) = self.config.connect(NoTls).await?;
                     Ok((client, Driver::Plain(Box::new(connection))))
                 }
-                _ => {
-                    let (client, connection) = self.config.connect(tls()).await?;
+                Some(tls) => {
+                    let (client, connection) = self.config.connect(tls.clone()).await?;
                     Ok((client, Driver::Tls(Box::new(connection))))
                 }
             }
@@ -93,23 +113,43 @@ impl Target {
     }
 }
 
-/// The public authorities, as a browser has them.
-fn tls() -> MakeRustlsConnect {
+/// Whether a host is this machine.
+fn is_near(host: &Host) -> bool {
+    match host {
+        Host::Unix(_) => true,
+        Host::Tcp(name) => {
+            name == "localhost" || name.parse::<IpAddr>().is_ok_and(|it| it.is_loopback())
+        }
+    }
+}
+
+/// Encryption with a certificate that is checked: against the given authorities (PEM), else against
+/// the public ones.
+fn tls(authorities: Option<&[u8]>) -> Result<MakeRustlsConnect> {
+    let bad = || {
+        Error::invalid("the authorities' file holds no certificate").hint("give one in PEM form")
+    };
     let mut roots = RootCertStore::empty();
-    roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    match authorities {
+        None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
+        Some(pem) => {
+            for certificate in CertificateDer::pem_slice_iter(pem) {
+                roots
+                    .add(certificate.map_err(|_| bad())?)
+                    .map_err(|_| bad())?;
+            }
+        }
+    }
+    if roots.is_empty() {
+        return Err(bad());
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map(|it| {
-            it.with_root_certificates(roots.clone())
-                .with_no_client_auth()
-        })
-        .unwrap_or_else(|_| {
-            ClientConfig::builder()
-                .with_root_certificates(roots)
-                .with_no_client_auth()
-        });
-    MakeRustlsConnect::new(config)
+        .map_err(|cause| Error::internal("no protocol for encryption").because(cause))?;
+    Ok(MakeRustlsConnect::new(
+        config.with_root_certificates(roots).with_no_client_auth(),
+    ))
 }
 
 type Plain = tokio_postgres::Connection<tokio_postgres::Socket, tokio_postgres::tls::NoTlsStream>;

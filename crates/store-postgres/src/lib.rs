@@ -34,9 +34,10 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Connects to `postgres://…` and brings its tables to the newest version.
-    pub fn open(url: &str) -> Result<Self> {
-        let pool = Arc::new(pool::Pool::new(connect::Target::parse(url)?)?);
+    /// Connects to `postgres://…` and brings its tables to the newest version. `authorities` are the
+    /// certificates (PEM) that the server's is checked against, when not the public ones.
+    pub fn open(url: &str, authorities: Option<&[u8]>) -> Result<Self> {
+        let pool = Arc::new(pool::Pool::new(connect::Target::parse(url, authorities)?)?);
         let mut connection = pool.take()?;
         migrate::run(&mut connection)?;
         pool.give_back(connection);

@@ -16,7 +16,7 @@ use kenning_testing_postgres::{Version, own, shared};
 fn the_second_floor_lives_through_the_story() {
     let url = shared().database();
     println!("{}", shared().version());
-    story::run(&|| Store::new(Postgres::open(&url).unwrap()));
+    story::run(&|| Store::new(Postgres::open(&url, None).unwrap()));
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn an_older_server_lives_through_it_too() {
     let server = own(Version::V16);
     let url = server.database();
     println!("{}", server.version());
-    story::run(&|| Store::new(Postgres::open(&url).unwrap()));
+    story::run(&|| Store::new(Postgres::open(&url, None).unwrap()));
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn servers_that_start_at_once_do_not_fight() {
         let url = shared().database();
         std::thread::scope(|scope| {
             for _ in 0..6 {
-                scope.spawn(|| Postgres::open(&url).unwrap());
+                scope.spawn(|| Postgres::open(&url, None).unwrap());
             }
         });
     }
@@ -51,7 +51,7 @@ fn a_password_is_in_no_message() {
         "mysql://kenning:WRONGSECRET@127.0.0.1/x".to_owned(),
     ];
     for url in wrong {
-        let Err(error) = Postgres::open(&url) else {
+        let Err(error) = Postgres::open(&url, None) else {
             panic!("it was opened")
         };
         let shown = format!("{error} {error:?}");
@@ -62,7 +62,7 @@ fn a_password_is_in_no_message() {
         );
         assert!(error.hint.is_some(), "{shown}");
     }
-    let store = Store::new(Postgres::open(&url).unwrap());
+    let store = Store::new(Postgres::open(&url, None).unwrap());
     let password = before.rsplit(':').next().unwrap();
     assert!(!store.describe().contains(password), "{}", store.describe());
 }
@@ -70,9 +70,9 @@ fn a_password_is_in_no_message() {
 #[test]
 fn a_store_of_a_newer_program_is_left_alone() {
     let url = shared().database();
-    drop(Postgres::open(&url).unwrap());
+    drop(Postgres::open(&url, None).unwrap());
     shared().sql(&url, "UPDATE kenning_version SET version = 999");
-    let Err(error) = Postgres::open(&url) else {
+    let Err(error) = Postgres::open(&url, None) else {
         panic!("it was opened")
     };
     assert!(error.message.contains("version 999"), "{error}");

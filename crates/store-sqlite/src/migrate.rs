@@ -5,7 +5,10 @@ use kenning_core::{Error, Result};
 use rusqlite::{Connection, TransactionBehavior};
 
 /// In order; the place in the list is the version it leads to.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_cellar.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_cellar.sql"),
+    include_str!("../migrations/0002_names.sql"),
+];
 
 /// Brings the file to the newest version. Each step is one transaction: interrupted, it never was.
 pub(crate) fn run(connection: &mut Connection) -> Result<()> {

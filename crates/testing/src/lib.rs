@@ -80,6 +80,7 @@ pub fn open(root: &Path, vault: Option<PathBuf>, selection: Selection) -> Board 
         space: Space::default(),
         clock: Arc::new(FixedClock::at(NOW_MS)),
         random: Arc::new(SeededRandom::new(7)),
+        shared: false,
         read_only: selection.read_only,
     });
     Board::new(Arc::new(engine.unwrap()), selection).unwrap()

@@ -25,8 +25,10 @@ mod dir;
 mod fault;
 mod lock;
 mod name;
+mod operator;
 mod temp;
 
 pub use dir::{Dir, Entry};
 pub use lock::Lock;
 pub use name::Name;
+pub use operator::split;

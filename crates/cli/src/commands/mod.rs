@@ -35,6 +35,7 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
         "restore" => store::restore(host, settings, matches),
         "export" => store::export(host, settings, matches),
         "import" => store::import(host, settings, matches),
+        "migrate" => store::migrate(host, settings, matches),
         "doctor" => doctor::run(host, settings),
         "token" => token::run(host, settings, matches),
         "setup" => setup::run(settings, matches),

@@ -7,27 +7,11 @@ use kenning_engine::Transferred;
 use kenning_vault::Dir;
 use serde_json::json;
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Splits what the operator typed into a directory to open and a name in it.
+/// The directory and the name of a file that the operator typed.
 fn place(text: &str) -> Result<(Dir, String)> {
-    let path = PathBuf::from(text);
-    let name = path.file_name().and_then(|it| it.to_str()).ok_or_else(|| {
-        Error::invalid(format!("`{text}` is not the name of a file")).hint("`-` is a stream")
-    })?;
-    let parent = path
-        .parent()
-        .filter(|it| !it.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    let dir = Dir::open(parent).map_err(|error| {
-        Error::new(
-            error.code,
-            format!("the directory of `{text}` cannot be opened"),
-        )
-        .hint("make it first")
-        .because(error)
-    })?;
-    Ok((dir, name.to_owned()))
+    kenning_vault::split(Path::new(text))
 }
 
 fn file(matches: &ArgMatches) -> String {
@@ -130,5 +114,31 @@ pub(crate) fn import(host: &dyn Host, settings: &Settings, matches: &ArgMatches)
     let done = engine.import(&caller, &mut input)?;
     bar.finish_and_clear();
     report(settings, &source, "read", done);
+    Ok(0)
+}
+
+pub(crate) fn migrate(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
+    let place = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
+    let bar = progress::bar("rows moved");
+    let moved = host.migrate(settings, &place("from"), &place("to"), &|rows| {
+        bar.set_position(rows);
+    })?;
+    bar.finish_and_clear();
+    if settings.json {
+        output::print_json(&moved);
+        return Ok(0);
+    }
+    for space in moved.as_array().into_iter().flatten() {
+        let text = |name: &str| space[name].as_str().unwrap_or_default().to_owned();
+        output::print(&format!(
+            "space {}: {} events, {} rows moved\nevent root {}\nstate root {}",
+            text("space"),
+            space["events"],
+            space["rows"],
+            text("eventRoot"),
+            text("stateRoot")
+        ));
+    }
+    output::say("the roots are the same on both sides, and the whole was verified");
     Ok(0)
 }
