@@ -31,6 +31,13 @@ pub(crate) struct Slots {
 struct Shared {
     board: Board,
     slots: Slots,
+    tail: sse::Tail,
+}
+
+impl FromRef<Shared> for sse::Tail {
+    fn from_ref(shared: &Shared) -> Self {
+        shared.tail.clone()
+    }
 }
 
 impl FromRef<Shared> for Board {
@@ -47,6 +54,7 @@ impl FromRef<Shared> for Slots {
 
 /// Everything that answers, with the layer around it. `extra` holds what other doors bring (`/mcp`).
 pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
+    let tail = sse::Tail::of(&board);
     let slots = Slots {
         calls: Arc::new(Semaphore::new(CALLS_MAX)),
         followers: Arc::new(Semaphore::new(sse::FOLLOWERS_MAX)),
@@ -59,7 +67,7 @@ pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
         .route("/tools", get(list))
         .route("/tools/{name}", post(call).get(call_safe))
         .route("/events", get(sse::events))
-        .with_state(Shared { board, slots })
+        .with_state(Shared { board, slots, tail })
         .merge(extra)
         .fallback(nothing)
         .method_not_allowed_fallback(wrong_method)

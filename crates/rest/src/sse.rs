@@ -12,11 +12,10 @@ use kenning_core::{Code, Error, Result};
 use kenning_engine::{Caller, EventView, Principal, Scope};
 use kenning_tools::Board;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
-/// How often the log is asked for more. Other processes write it too, so asking is the way.
-const POLL: Duration = Duration::from_millis(200);
 /// A line is sent at least so often, so that a dead connection is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Events that are read at once.
@@ -24,11 +23,36 @@ const BATCH: usize = 100;
 /// Followers at once.
 pub(crate) const FOLLOWERS_MAX: usize = 64;
 
+/// Says when it is worth asking the log for more.
+#[derive(Clone)]
+pub(crate) struct Tail {
+    appended: watch::Receiver<()>,
+    /// How often to ask all the same: the store does not hear of every append.
+    poll: Duration,
+}
+
+impl Tail {
+    pub(crate) fn of(board: &Board) -> Self {
+        let (sender, appended) = watch::channel(());
+        let poll = board.engine().on_append(Arc::new(move || {
+            // Without followers there is nobody to tell.
+            let _nobody = sender.send(());
+        }));
+        Self { appended, poll }
+    }
+
+    async fn wait(&mut self) {
+        // Time is up, something was appended, or the store is closing: ask in any case.
+        drop(tokio::time::timeout(self.poll, self.appended.changed()).await);
+    }
+}
+
 /// `GET /events`: everything after `Last-Event-ID` (or `?after=`), then what comes. Without either it
 /// begins with what comes.
 pub(crate) async fn events(
     State(board): State<Board>,
     State(slots): State<Slots>,
+    State(tail): State<Tail>,
     Extension(who): Extension<Principal>,
     Extension(pass): Extension<Pass>,
     terms: Option<Extension<Terms>>,
@@ -46,6 +70,7 @@ pub(crate) async fn events(
         let seq = reader.start(asked(&query, &headers)?).await?;
         stream(Follower {
             reader,
+            tail,
             seq,
             spoke: Instant::now(),
             terms: terms.map(|it| it.0),
@@ -117,6 +142,7 @@ impl Reader {
 
 struct Follower {
     reader: Reader,
+    tail: Tail,
     seq: u64,
     spoke: Instant,
     terms: Option<Terms>,
@@ -148,9 +174,9 @@ impl Follower {
                 // The client comes back to the next server and says how far it came.
                 Some(terms) => tokio::select! {
                     () = terms.stopped() => return None,
-                    () = tokio::time::sleep(POLL) => {}
+                    () = self.tail.wait() => {}
                 },
-                None => tokio::time::sleep(POLL).await,
+                None => self.tail.wait().await,
             }
         }
     }

@@ -5,6 +5,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::expect_used,
     reason = "tests fail by panicking"
 )]
@@ -12,6 +13,7 @@
 use kenning_core::{FixedClock, SeededRandom, Space};
 use kenning_engine::{Caller, Engine, Options, Principal};
 use kenning_store::Store;
+use kenning_store_postgres::Postgres;
 use kenning_store_sqlite::Sqlite;
 use kenning_tools::{Board, Reply, Selection};
 use kenning_vault::Dir;
@@ -70,11 +72,29 @@ impl House {
     }
 }
 
+/// The floor that `KENNING_TEST_FLOOR` names: the embedded one, or `postgres`, where every house has
+/// a database of its own.
+fn store(root: &Path, data: &Path) -> Store {
+    match std::env::var("KENNING_TEST_FLOOR").as_deref() {
+        Ok("postgres") => {
+            let note = Dir::open(root).unwrap();
+            if !note.exists("database").unwrap() {
+                let url = kenning_testing_postgres::shared().database();
+                note.write_private("database", url.as_bytes()).unwrap();
+            }
+            let url = String::from_utf8(note.read("database", 4_096).unwrap()).unwrap();
+            Store::new(Postgres::open(&url, None).unwrap())
+        }
+        Ok("sqlite") | Err(_) => Store::new(Sqlite::open(data).unwrap()),
+        Ok(other) => panic!("KENNING_TEST_FLOOR: `{other}` is neither `sqlite` nor `postgres`"),
+    }
+}
+
 /// Opens the data directory beneath `root`, as another process would.
 pub fn open(root: &Path, vault: Option<PathBuf>, selection: Selection) -> Board {
     let data = Dir::create(&root.join("data")).unwrap();
     let engine = Engine::open(Options {
-        store: Store::new(Sqlite::open(data.path()).unwrap()),
+        store: store(root, data.path()),
         data,
         vault,
         space: Space::default(),

@@ -11,6 +11,7 @@
 mod cli;
 mod doors;
 mod http;
+mod postgres;
 mod processes;
 mod stdio;
 
