@@ -21,12 +21,9 @@ impl Engine {
                 .hint("set it to the absolute path of the vault, or start with `--vault DIR`")
         })?;
         Dir::open(path).map_err(|error| {
-            Error::new(
-                error.code,
-                "the vault that VAULT_PATH names cannot be opened",
-            )
-            .hint("set VAULT_PATH to a directory that exists")
-            .because(error)
+            Error::unavailable("the vault that VAULT_PATH names cannot be opened")
+                .hint("set VAULT_PATH to a directory that exists")
+                .because(error)
         })
     }
 

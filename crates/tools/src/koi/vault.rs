@@ -2,8 +2,8 @@
 
 use kenning_core::{Code, Error};
 
-/// `File not found: …`, `Path traversal rejected: …`; any other error stays as it is.
-pub(super) fn in_contract_words(error: Error, absent: &str, path: &str) -> Error {
+/// `File not found: …`, `Path traversal rejected: …`; any other wrong name is said to be in `field`.
+pub(super) fn in_contract_words(error: Error, absent: &str, field: &str, path: &str) -> Error {
     let leads_elsewhere = path.starts_with(['/', '\\']) || path.get(1..3) == Some(":\\");
     let (code, text) = match error.code {
         Code::NotFound => (Code::NotFound, absent),
@@ -12,6 +12,10 @@ pub(super) fn in_contract_words(error: Error, absent: &str, path: &str) -> Error
             (Code::Denied, "Path traversal rejected")
         }
         Code::InvalidInput if leads_elsewhere => (Code::Denied, "Path traversal rejected"),
+        Code::InvalidInput => {
+            let message = format!("`{field}`: {}", error.message);
+            return Error { message, ..error };
+        }
         _ => return error,
     };
     let hint = error.hint.clone();

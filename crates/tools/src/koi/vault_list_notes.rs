@@ -45,8 +45,9 @@ impl Tool for VaultListNotes {
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Text> {
         let names = ctx.engine.list_notes(ctx.caller, &input.folder);
-        let mut names =
-            names.map_err(|error| in_contract_words(error, "Folder not found", &input.folder))?;
+        let mut names = names.map_err(|error| {
+            in_contract_words(error, "Folder not found", "folder", &input.folder)
+        })?;
         if let Some(after) = input.after {
             names.retain(|name| *name > after);
         }

@@ -45,6 +45,6 @@ impl Tool for VaultReadNote {
     fn call(ctx: &Call<'_>, input: Input) -> Result<Text> {
         let note = ctx.engine.read_note(ctx.caller, &input.path);
         note.map(Text)
-            .map_err(|error| in_contract_words(error, "File not found", &input.path))
+            .map_err(|error| in_contract_words(error, "File not found", "path", &input.path))
     }
 }

@@ -43,7 +43,7 @@ impl Tool for VaultWriteNote {
         let Input { path, content } = input;
         match ctx.engine.write_note(ctx.caller, &path, content) {
             Ok(written) => Ok(Text(format!("Written: {written}"))),
-            Err(error) => Err(in_contract_words(error, "File not found", &path)),
+            Err(error) => Err(in_contract_words(error, "File not found", "path", &path)),
         }
     }
 }

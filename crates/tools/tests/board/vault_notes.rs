@@ -337,3 +337,25 @@ fn another_space_sees_nothing_of_the_vault() {
     }
     assert_eq!(read(&house, "secret.md"), "ours");
 }
+
+#[test]
+fn a_wrong_name_is_said_to_be_in_its_field() {
+    let house = House::new();
+    for path in ["", "a\nb.md", ".", "People", &"x".repeat(300)] {
+        let text = read(&house, path);
+        assert!(text.starts_with("`path`: "), "{path:?}: {text}");
+    }
+    assert!(list(&house, "a\0b").starts_with("`folder`: "));
+}
+
+#[test]
+fn a_vault_that_is_not_there_is_not_called_a_missing_note() {
+    let root = tempfile::tempdir().unwrap();
+    let vault = Some(root.path().join("nowhere"));
+    let board = kenning_testing::open(root.path(), vault, Selection::default());
+    let house = House { board, root };
+    for text in [read(&house, "a.md"), list(&house, ".")] {
+        assert!(text.contains("VAULT_PATH"), "{text}");
+        assert!(!text.contains("not found"), "{text}");
+    }
+}
