@@ -38,9 +38,9 @@ impl Postgres {
     /// certificates (PEM) that the server's is checked against, when not the public ones.
     pub fn open(url: &str, authorities: Option<&[u8]>) -> Result<Self> {
         let pool = Arc::new(pool::Pool::new(connect::Target::parse(url, authorities)?)?);
-        let mut connection = pool.take()?;
-        migrate::run(&mut connection)?;
-        pool.give_back(connection);
+        let connection = pool.take()?;
+        migrate::run(&connection)?;
+        connection.keep();
         Ok(Self {
             writer: writer::Writer::start(pool.clone())?,
             listener: listen::Listener::start(&pool),
@@ -51,13 +51,12 @@ impl Postgres {
 
 impl Floor for Postgres {
     fn read(&self, space: &Space, work: &mut ReadWork<'_>) -> Result<()> {
-        let connection = self.pool.take()?;
-        let done = connection
-            .batch("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            .and_then(|()| work(&tx::Tx::new(&connection, space)));
+        let begin = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY";
+        let connection = self.pool.begin(begin)?;
+        let done = work(&tx::Tx::new(&connection, space));
         // A read has nothing to keep; a rollback ends its snapshot whatever happened.
         if connection.batch("ROLLBACK").is_ok() {
-            self.pool.give_back(connection);
+            connection.keep();
         }
         done
     }
@@ -76,7 +75,7 @@ impl Floor for Postgres {
             "SELECT space FROM heads UNION SELECT DISTINCT space FROM kv ORDER BY space",
             &[],
         )?;
-        self.pool.give_back(connection);
+        connection.keep();
         let names = rows.iter().map(|row| row.try_get::<_, String>(0));
         names
             .map(|name| {
@@ -96,7 +95,7 @@ impl Floor for Postgres {
              WHERE c.relnamespace = current_schema()::regnamespace AND NOT indisvalid",
             &[],
         )?;
-        self.pool.give_back(connection);
+        connection.keep();
         let name = |row: &tokio_postgres::Row| row.try_get::<_, String>(0);
         rows.iter()
             .map(|row| {

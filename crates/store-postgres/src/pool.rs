@@ -3,6 +3,7 @@
 use crate::WAIT_MAX;
 use crate::connect::{Connection, Target};
 use kenning_core::{Error, Result};
+use std::ops::Deref;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::runtime::{Handle, Runtime};
@@ -57,7 +58,29 @@ impl Pool {
         self.target.describe()
     }
 
-    pub(crate) fn take(&self) -> Result<Connection> {
+    /// A connection, for as long as the answer lives.
+    pub(crate) fn take(&self) -> Result<Taken<'_>> {
+        let connection = Some(self.take_connection()?);
+        Ok(Taken {
+            pool: self,
+            connection,
+        })
+    }
+
+    /// A connection in a transaction that this statement began. One that the server closed while it
+    /// was idle is replaced: nothing was done on it yet.
+    pub(crate) fn begin(&self, sql: &str) -> Result<Taken<'_>> {
+        loop {
+            let connection = self.take()?;
+            match connection.batch(sql) {
+                Ok(()) => return Ok(connection),
+                Err(_) if connection.client.is_closed() => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn take_connection(&self) -> Result<Connection> {
         let end = Instant::now() + WAIT_MAX;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -71,7 +94,7 @@ impl Pool {
             if state.n_out < CONNECTIONS_MAX {
                 state.n_out += 1;
                 drop(state);
-                return self.open().inspect_err(|_| self.forget());
+                return self.open().inspect_err(|_| self.give_back(None));
             }
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -97,22 +120,46 @@ impl Pool {
         Ok(connection)
     }
 
-    /// Takes back a connection in a good state. One in a bad state is dropped and [`Pool::forget`]
-    /// is called instead.
-    pub(crate) fn give_back(&self, connection: Connection) {
+    fn give_back(&self, connection: Option<Connection>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.n_out = state.n_out.saturating_sub(1);
-        if !connection.client.is_closed() {
-            state.idle.push(connection);
-        }
+        state
+            .idle
+            .extend(connection.filter(|it| !it.client.is_closed()));
         self.freed.notify_one();
     }
+}
 
-    /// A connection that was taken is gone.
-    pub(crate) fn forget(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.n_out = state.n_out.saturating_sub(1);
-        self.freed.notify_one();
+/// A connection that was handed out. Dropped, it is closed, because nobody knows what it was in the
+/// middle of; only [`Taken::keep`] says that it can be used again.
+pub(crate) struct Taken<'a> {
+    pool: &'a Pool,
+    connection: Option<Connection>,
+}
+
+impl Taken<'_> {
+    /// The connection is in no transaction and goes back to the others.
+    pub(crate) fn keep(mut self) {
+        self.pool.give_back(self.connection.take());
+    }
+}
+
+impl Deref for Taken<'_> {
+    type Target = Connection;
+
+    #[expect(clippy::expect_used, reason = "it is taken out only where `self` ends")]
+    fn deref(&self) -> &Connection {
+        self.connection
+            .as_ref()
+            .expect("a connection that was not given back")
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        if self.connection.take().is_some() {
+            self.pool.give_back(None);
+        }
     }
 }
 

@@ -91,15 +91,12 @@ fn run(pool: &Pool, jobs: &Receiver<Job>) {
     let mut waiting: VecDeque<Job> = VecDeque::new();
     while let Some(first) = waiting.pop_front().or_else(|| jobs.recv().ok()) {
         waiting.extend(jobs.try_iter());
-        let replies = match pool.take() {
+        let replies = match pool.begin("BEGIN") {
             Err(error) => vec![(first.reply, Err(error))],
             Ok(connection) => {
                 let (replies, healthy) = group(&connection, first, &mut waiting, jobs);
                 if healthy {
-                    pool.give_back(connection);
-                } else {
-                    drop(connection);
-                    pool.forget();
+                    connection.keep();
                 }
                 replies
             }
@@ -111,7 +108,7 @@ fn run(pool: &Pool, jobs: &Receiver<Job>) {
     }
 }
 
-/// Runs one group. Gives the answers, and whether the connection can be used again.
+/// Runs one group in the transaction that was begun. Gives the answers, and whether the connection can be used again.
 fn group(
     connection: &Connection,
     first: Job,
@@ -119,11 +116,8 @@ fn group(
     jobs: &Receiver<Job>,
 ) -> (Replies, bool) {
     let space = first.space.clone();
-    let begun = connection.batch("BEGIN").and_then(|()| {
-        let lock = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
-        connection.query(lock, &[&space.as_str()])
-    });
-    if let Err(error) = begun {
+    let lock = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
+    if let Err(error) = connection.query(lock, &[&space.as_str()]) {
         let healthy = connection.batch("ROLLBACK").is_ok();
         return (vec![(first.reply, Err(error))], healthy);
     }

@@ -77,3 +77,16 @@ fn a_store_of_a_newer_program_is_left_alone() {
     };
     assert!(error.message.contains("version 999"), "{error}");
 }
+
+#[test]
+fn a_server_whose_connections_were_cut_again_and_again_goes_on() {
+    let url = shared().database();
+    let store = Store::new(Postgres::open(&url, None).unwrap());
+    let here = kenning_core::Space::default();
+    // More often than there are connections: none may be lost for ever.
+    for round in 0..40 {
+        shared().kill_backends(&url);
+        let answered = (0..3).any(|_| store.read(&here, |tx| tx.get("b", "k")).is_ok());
+        assert!(answered, "round {round}");
+    }
+}
