@@ -70,7 +70,7 @@ impl Pool {
     /// A connection in a transaction that this statement began. One that the server closed while it
     /// was idle is replaced: nothing was done on it yet.
     pub(crate) fn begin(&self, sql: &str) -> Result<Taken<'_>> {
-        loop {
+        for _ in 0..=CONNECTIONS_MAX {
             let connection = self.take()?;
             match connection.batch(sql) {
                 Ok(()) => return Ok(connection),
@@ -78,6 +78,7 @@ impl Pool {
                 Err(error) => return Err(error),
             }
         }
+        Err(Error::unavailable("the database closes every connection").hint("call again"))
     }
 
     fn take_connection(&self) -> Result<Connection> {
