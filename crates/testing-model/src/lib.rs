@@ -11,6 +11,11 @@
     reason = "what is tested is the cellar itself, beneath the events"
 )]
 
+mod draw;
 mod model;
+mod replay;
+mod steps;
+mod world;
 
 pub use model::Model;
+pub use replay::{Difference, Summary, replay};
