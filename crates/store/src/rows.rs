@@ -94,7 +94,8 @@ impl Edge {
                 &self.src.0,
                 self.rel.as_bytes(),
                 &self.dst.0,
-                &self.weight.to_bits().to_be_bytes(),
+                // Not every floor keeps the sign of a zero.
+                &(self.weight + 0.0).to_bits().to_be_bytes(),
                 props.as_bytes(),
             ],
         )

@@ -11,6 +11,8 @@
     reason = "this module is a test that crates share"
 )]
 
+mod corners;
+
 use crate::{
     CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, Node, NodeFilter, Passage, Row, Store,
     Table, TextQuery, TileRow, Vector, When,
@@ -28,6 +30,7 @@ pub fn run(open: &dyn Fn() -> Store) {
     passages_are_found_by_any_token(&store);
     filters_work_inside_the_search(&store);
     every_character_survives(&store);
+    corners::run(&store);
     vectors_are_followed_by_seq(&store);
     the_nearest_vectors_come_first(&store);
     names_that_are_almost_the_same_are_found(&store);

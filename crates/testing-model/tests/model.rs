@@ -1,0 +1,29 @@
+//! The model lives through the story, and every floor agrees with it.
+
+use kenning_store::{Store, story};
+use kenning_testing_model::{Model, replay};
+
+/// A number from the environment, to see a difference again or to look longer.
+fn number(name: &str, default: u64) -> u64 {
+    match std::env::var(name) {
+        Ok(text) => text
+            .parse()
+            .unwrap_or_else(|_| panic!("{name} is not a number")),
+        Err(_) => default,
+    }
+}
+
+#[test]
+fn the_model_lives_through_the_story() {
+    let model = Model::default();
+    story::run(&|| Store::new(model.clone()));
+}
+
+#[test]
+fn every_floor_answers_as_the_model_does() {
+    let seed = number("KENNING_SEED", 8);
+    match replay(seed, number("KENNING_OPERATIONS", 10_000)) {
+        Ok(summary) => println!("{summary}"),
+        Err(difference) => panic!("{difference}"),
+    }
+}
