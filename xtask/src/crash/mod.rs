@@ -5,11 +5,18 @@
 //! people run, over the door that agents use. `--sabotage` runs the same against a build that
 //! acknowledges before it commits: then writes **must** be lost, or the test is blind.
 //!
+//! With `--floor postgres` the store is a database of a private server, which is not killed; [`faults`]
+//! does the reverse, and [`servers`] lets several programs write to one database.
+//!
 //! Reading order: [`verdict`] (what is promised), [`writers`] (who writes), this loop.
 
-mod binary;
+pub(crate) mod binary;
 mod client;
+mod faults;
+mod floor;
 mod processes;
+mod proxy;
+pub(crate) mod servers;
 mod verdict;
 mod writers;
 
@@ -17,6 +24,7 @@ use crate::options::Options;
 use anyhow::{Result, bail, ensure};
 use binary::{Binary, Place};
 use client::{Server, Transport};
+use floor::Floor;
 use kenning_core::{Hash, SeededRandom};
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -32,7 +40,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     match options.words.as_slice() {
         [] => kill(options),
         [word] if word == "processes" => processes::run(options),
-        words => bail!("`crash` knows `processes`, not `{}`", words.join(" ")),
+        [word] if word == "faults" => faults::run(options),
+        [word] if word == "servers" => servers::run(options),
+        words => bail!(
+            "`crash` knows `processes`, `faults` and `servers`, not `{}`",
+            words.join(" ")
+        ),
     }
 }
 
@@ -57,10 +70,9 @@ impl Tally {
 }
 
 fn kill(options: &Options) -> Result<()> {
-    options.only(&["kills", "seed", "transport", "binary", "sabotage"])?;
+    options.only(&["kills", "seed", "transport", "binary", "sabotage", "floor"])?;
     let kills: u64 = options.value("kills", 200)?;
-    let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
-    let seed: u64 = options.value("seed", since.as_secs())?;
+    let seed = seed(options)?;
     let transports: &[Transport] = match options.text("transport").unwrap_or("both") {
         "stdio" => &[Transport::Stdio],
         "http" => &[Transport::Http],
@@ -69,20 +81,21 @@ fn kill(options: &Options) -> Result<()> {
     };
     let sabotage = options.has("sabotage");
     let binary = Binary::find(options, sabotage)?;
+    let floor = Floor::find(options)?;
     let random = SeededRandom::new(seed);
     let mut tally = Tally::default();
-    let mut place = Place::fresh()?;
+    let mut place = floor.place()?;
     let mut files = BTreeMap::new();
     for round in 0..kills {
         if random.below(ROUNDS_A_PLACE) == 0 {
-            (place, files) = (Place::fresh()?, BTreeMap::new());
+            (place, files) = (floor.place()?, BTreeMap::new());
         }
         let transport = transports[usize::try_from(round)? % transports.len()];
         let broken = one_round(
-            &binary, &place, transport, round, &mut files, &random, &mut tally,
+            &binary, &floor, &place, transport, round, &mut files, &random, &mut tally,
         )?;
         if broken {
-            let broken = std::mem::replace(&mut place, Place::fresh()?);
+            let broken = std::mem::replace(&mut place, floor.place()?);
             files.clear();
             if !sabotage {
                 println!(
@@ -112,9 +125,16 @@ fn kill(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// The one that was asked for, else that of this moment.
+fn seed(options: &Options) -> Result<u64> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
+    options.value("seed", since.as_secs())
+}
+
 /// One life and death. Says whether a promise was broken.
 fn one_round(
     binary: &Binary,
+    floor: &Floor,
     place: &Place,
     transport: Transport,
     round: u64,
@@ -138,6 +158,7 @@ fn one_round(
         child.kill()?;
         child.wait()?;
     }
+    floor.settle(place)?;
     let found = binary.look(place)?;
     let mut verdict = verdict::judge(files, &done.attempts, &found);
     verdict.unsound.extend(done.refusals);
