@@ -12,7 +12,7 @@ const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_cellar.sql")];
 const LOCK: i64 = 7_310_868_735_421;
 
 /// Brings the tables to the newest version. Each step is one transaction.
-pub(crate) fn run(connection: &mut Connection) -> Result<()> {
+pub(crate) fn run(connection: &Connection) -> Result<()> {
     if version(connection)? == Some(MIGRATIONS.len()) {
         return Ok(());
     }
