@@ -102,12 +102,7 @@ pub(super) fn address_of(url: &str) -> Result<SocketAddr> {
     address.parse().context("a URL without its port")
 }
 
-fn accept(
-    listener: TcpListener,
-    address: SocketAddr,
-    database: SocketAddr,
-    state: &Arc<State>,
-) {
+fn accept(listener: TcpListener, address: SocketAddr, database: SocketAddr, state: &Arc<State>) {
     let mut listener = Some(listener);
     while !state.stopping.load(Ordering::SeqCst) {
         if state.is(Weather::Refusing) {
@@ -161,9 +156,8 @@ fn pump(
     ended: &AtomicBool,
 ) {
     let mut bytes = vec![0; 64 * 1024];
-    let over = || {
-        ended.load(Ordering::SeqCst) || state.generation.load(Ordering::SeqCst) != generation
-    };
+    let over =
+        || ended.load(Ordering::SeqCst) || state.generation.load(Ordering::SeqCst) != generation;
     while !over() {
         let n = match from.read(&mut bytes) {
             Ok(n) => n,
@@ -213,7 +207,10 @@ mod tests {
         near.write_all(b"b").unwrap();
         far.set_read_timeout(Some(Duration::from_millis(200)))
             .unwrap();
-        assert!(far.read_exact(&mut got).is_err(), "it went through the hole");
+        assert!(
+            far.read_exact(&mut got).is_err(),
+            "it went through the hole"
+        );
         proxy.set(Weather::Fair);
         far.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         far.read_exact(&mut got).unwrap();
