@@ -80,22 +80,22 @@ fn kill(options: &Options) -> Result<()> {
         other => bail!("`--transport {other}`: stdio, http or both"),
     };
     let sabotage = options.has("sabotage");
-    let binary = Binary::find(options, sabotage)?;
-    let floor = Floor::find(options)?;
-    let random = SeededRandom::new(seed);
+    let stage = Stage {
+        binary: Binary::find(options, sabotage)?,
+        floor: Floor::find(options)?,
+        random: SeededRandom::new(seed),
+    };
     let mut tally = Tally::default();
-    let mut place = floor.place()?;
+    let mut place = stage.floor.place()?;
     let mut files = BTreeMap::new();
     for round in 0..kills {
-        if random.below(ROUNDS_A_PLACE) == 0 {
-            (place, files) = (floor.place()?, BTreeMap::new());
+        if stage.random.below(ROUNDS_A_PLACE) == 0 {
+            (place, files) = (stage.floor.place()?, BTreeMap::new());
         }
         let transport = transports[usize::try_from(round)? % transports.len()];
-        let broken = one_round(
-            &binary, &floor, &place, transport, round, &mut files, &random, &mut tally,
-        )?;
+        let broken = stage.one_round(&place, transport, round, &mut files, &mut tally)?;
         if broken {
-            let broken = std::mem::replace(&mut place, floor.place()?);
+            let broken = std::mem::replace(&mut place, stage.floor.place()?);
             files.clear();
             if !sabotage {
                 println!(
@@ -131,43 +131,55 @@ fn seed(options: &Options) -> Result<u64> {
     options.value("seed", since.as_secs())
 }
 
-/// One life and death. Says whether a promise was broken.
-fn one_round(
-    binary: &Binary,
-    floor: &Floor,
-    place: &Place,
-    transport: Transport,
-    round: u64,
-    files: &mut BTreeMap<String, Hash>,
-    random: &SeededRandom,
-    tally: &mut Tally,
-) -> Result<bool> {
-    let server = Server::start(binary, place, transport)?;
-    let writers = writers::start(&server, round, random.next());
-    std::thread::sleep(Duration::from_micros(random.below(KILL_WITHIN_US)));
-    server.kill()?;
-    let done = writers.join()?;
-    if random.below(5) == 0 {
-        // Once more, while it may be finishing what the first death left.
-        let mut child = binary
-            .command(place)
-            .arg("doctor")
-            .stdout(std::process::Stdio::null())
-            .spawn()?;
-        std::thread::sleep(Duration::from_micros(random.below(20_000)));
-        child.kill()?;
-        child.wait()?;
+/// What stays the same in all rounds.
+struct Stage {
+    binary: Binary,
+    floor: Floor,
+    random: SeededRandom,
+}
+
+impl Stage {
+    /// One life and death. Says whether a promise was broken.
+    fn one_round(
+        &self,
+        place: &Place,
+        transport: Transport,
+        round: u64,
+        files: &mut BTreeMap<String, Hash>,
+        tally: &mut Tally,
+    ) -> Result<bool> {
+        let Self {
+            binary,
+            floor,
+            random,
+        } = self;
+        let server = Server::start(binary, place, transport)?;
+        let writers = writers::start(&server, round, random.next());
+        std::thread::sleep(Duration::from_micros(random.below(KILL_WITHIN_US)));
+        server.kill()?;
+        let done = writers.join()?;
+        if random.below(5) == 0 {
+            // Once more, while it may be finishing what the first death left.
+            let mut child = binary
+                .command(place)
+                .arg("doctor")
+                .stdout(std::process::Stdio::null())
+                .spawn()?;
+            std::thread::sleep(Duration::from_micros(random.below(20_000)));
+            child.kill()?;
+            child.wait()?;
+        }
+        floor.settle(place)?;
+        let found = binary.look(place)?;
+        let mut verdict = verdict::judge(files, &done.attempts, &found);
+        verdict.unsound.extend(done.refusals);
+        let acknowledged = done.attempts.iter().filter(|it| it.acknowledged.is_some());
+        tally.n_acknowledged += acknowledged.count();
+        tally.n_lost += verdict.lost.len();
+        tally.n_unsound += verdict.unsound.len();
+        tally.tell(round, "lost", &verdict.lost);
+        tally.tell(round, "unsound", &verdict.unsound);
+        *files = found.files;
+        Ok(!(verdict.lost.is_empty() && verdict.unsound.is_empty()))
     }
-    floor.settle(place)?;
-    let found = binary.look(place)?;
-    let mut verdict = verdict::judge(files, &done.attempts, &found);
-    verdict.unsound.extend(done.refusals);
-    let acknowledged = done.attempts.iter().filter(|it| it.acknowledged.is_some());
-    tally.n_acknowledged += acknowledged.count();
-    tally.n_lost += verdict.lost.len();
-    tally.n_unsound += verdict.unsound.len();
-    tally.tell(round, "lost", &verdict.lost);
-    tally.tell(round, "unsound", &verdict.unsound);
-    *files = found.files;
-    Ok(!(verdict.lost.is_empty() && verdict.unsound.is_empty()))
 }
