@@ -52,16 +52,19 @@ const COMMANDS: &[Command] = &[
         name: "bench",
         usage: "bench tokens\n\
                 bench writes [--seconds N] [--callers 1,64] [--fsync-ms X]\n\
-                bench verify [--events N]",
-        about: "measure what a model pays, durable writes, and the check of a large log",
+                bench verify [--events N]\n\
+                bench postgres [--seconds N] [--rows N]",
+        about: "measure what a model pays, durable writes, the check of a large log, and PostgreSQL",
         run: bench::run,
     },
     Command {
         name: "crash",
         usage: "crash [--kills N] [--seed S] [--transport stdio|http|both] [--binary PATH]\n      \
-                [--sabotage]\n\
-                crash processes [--processes N] [--writes N] [--binary PATH]",
-        about: "kill the real binary while it writes; or let several of them write at once",
+                [--floor sqlite|postgres] [--sabotage]\n\
+                crash processes [--processes N] [--writes N] [--binary PATH]\n\
+                crash faults [--faults N] [--seed S] [--binary PATH]\n\
+                crash servers [--servers N] [--callers N] [--writes N] [--binary PATH]",
+        about: "kill the real binary while it writes; or its database; or let several write at once",
         run: crash::run,
     },
 ];

@@ -12,7 +12,7 @@ use crate::Engine;
 use kenning_audit::{Draft, Tx};
 use kenning_core::{Code, Error, Hash, Kind, Result, Space};
 use kenning_search::passages;
-use kenning_store::When;
+use kenning_store::{When, patience};
 use kenning_vault::{Dir, Lock};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -22,6 +22,10 @@ pub(crate) const INTENTS: &str = "intents";
 
 /// How long a call waits for another one's write of the same file.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
+
+/// How long a call waits in all, for the file and for the store, when the store is a database that
+/// may fall silent: whoever holds the file's lock meanwhile makes others wait too.
+const SHARED_WAIT: Duration = Duration::from_millis(4_500);
 
 /// A text file that is also a node.
 #[derive(Clone, Debug)]
@@ -45,6 +49,12 @@ struct Intent {
 }
 
 impl Intent {
+    /// Whether the file has this text before or after the write.
+    fn knows(&self, text: &str) -> bool {
+        let hash = Hash::of(text.as_bytes());
+        self.before == Some(hash) || Hash::of(self.content.as_bytes()) == hash
+    }
+
     fn to_bytes(&self) -> Vec<u8> {
         let value = json!({
             "root": self.file.root, "name": self.file.name, "key": self.file.key,
@@ -76,6 +86,15 @@ impl Intent {
 }
 
 impl Engine {
+    /// Runs a call that waits more than once: all its waits together have one end.
+    pub(crate) fn patiently<T>(&self, work: impl FnOnce() -> T) -> T {
+        if self.shared {
+            patience::within(SHARED_WAIT, work)
+        } else {
+            work()
+        }
+    }
+
     /// Writes a file and its node. `event` names the event.
     pub(crate) fn write_file(
         &self,
@@ -85,7 +104,7 @@ impl Engine {
         content: String,
         event: &'static str,
     ) -> Result<()> {
-        let _lock = self.lock_file(file, LOCK_WAIT)?;
+        let _lock = self.lock_file(file, patience::left(LOCK_WAIT))?;
         self.finish_file_write(space, dir, &file.key)?;
         // A name that leads outside, or that is no file, is refused here, before anything is kept.
         let before = read_text(dir, file)?;
@@ -114,7 +133,14 @@ impl Engine {
     ) -> Result<Option<String>> {
         let (file, content) = (file.clone(), content.to_owned());
         self.log.write(space, move |tx| {
-            if let Some(theirs) = &before {
+            // A write whose caller waited no longer may have been committed after we had looked for
+            // one. It never came to its file, so the file being another is nobody else's doing.
+            let late = tx
+                .get(INTENTS, &file.key)?
+                .and_then(|it| Intent::from_bytes(&it));
+            if let Some(theirs) = &before
+                && !late.is_some_and(|it| it.knows(theirs))
+            {
                 adopt(tx, &file, theirs)?;
             }
             put(tx, &file, &content)?;

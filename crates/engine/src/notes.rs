@@ -47,11 +47,14 @@ impl Engine {
         let dir = self.vault_dir(&caller.principal.space)?;
         let note = self.note(path)?;
         let space = &caller.principal.space;
-        if self.has_unfinished_write(space, &note.key)?
-            && let Ok(_lock) = self.lock_file(&note, Duration::ZERO)
-        {
-            self.finish_file_write(space, &dir, &note.key)?;
-        }
+        self.patiently(|| {
+            if self.has_unfinished_write(space, &note.key)?
+                && let Ok(_lock) = self.lock_file(&note, Duration::ZERO)
+            {
+                self.finish_file_write(space, &dir, &note.key)?;
+            }
+            Ok(())
+        })?;
         files::read_text(&dir, &note)?.ok_or_else(|| missing(&dir, path))
     }
 
@@ -69,7 +72,8 @@ impl Engine {
         }
         let path = with_extension(path);
         let note = self.note(&path)?;
-        self.write_file(&caller.principal.space, &dir, &note, content, "NoteWritten")?;
+        let space = &caller.principal.space;
+        self.patiently(|| self.write_file(space, &dir, &note, content, "NoteWritten"))?;
         Ok(path)
     }
 

@@ -8,15 +8,17 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-const CONNECT_WAIT: Duration = Duration::from_secs(3);
+pub(crate) const CONNECT_WAIT: Duration = Duration::from_secs(3);
 
 /// Whether a text names a PostgreSQL database.
 pub fn is_url(text: &str) -> bool {
@@ -93,7 +95,7 @@ impl Target {
     }
 
     /// Connects. The connection's own work goes on on the runtime.
-    pub(crate) async fn connect(&self) -> Result<(Client, Driver)> {
+    pub(crate) async fn connect(&self, limit: Duration) -> Result<(Client, Driver)> {
         let connected = async {
             match &self.tls {
                 None => {
@@ -106,7 +108,7 @@ impl Target {
                 }
             }
         };
-        match tokio::time::timeout(CONNECT_WAIT, connected).await {
+        match tokio::time::timeout(limit.min(CONNECT_WAIT), connected).await {
             Ok(result) => result.map_err(from_postgres),
             Err(_) => Err(Error::unavailable("the database does not answer").hint("call again")),
         }
@@ -179,21 +181,49 @@ impl Driver {
 
 /// A connection that waits for its answers.
 pub(crate) struct Connection {
-    pub(crate) client: Client,
+    client: Client,
     runtime: Handle,
+    /// Moves its bytes. Ended with it: else it would wait for an answer that nobody wants any more,
+    /// and the database would keep what the transaction has locked.
+    driver: AbortHandle,
+    /// No wait goes beyond it.
+    pub(crate) until: Option<Instant>,
+    /// Set when an answer did not come in time: whether it comes later, and to which question, is
+    /// not waited for.
+    silent: AtomicBool,
     /// Statements that the server knows already, by their text.
     statements: Mutex<HashMap<String, Statement>>,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
 }
 
 pub(crate) type Params<'a> = [&'a (dyn ToSql + Sync)];
 
 impl Connection {
-    pub(crate) fn new(client: Client, runtime: Handle) -> Self {
+    pub(crate) fn new(client: Client, driver: Driver, runtime: Handle) -> Self {
+        let driver = runtime.spawn(driver.run()).abort_handle();
         Self {
             client,
             runtime,
+            driver,
+            until: None,
+            silent: AtomicBool::new(false),
             statements: Mutex::default(),
         }
+    }
+
+    /// Whether the other end has fallen silent.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.silent.load(Ordering::Relaxed)
+    }
+
+    /// Whether there is any use in asking.
+    pub(crate) fn is_usable(&self) -> bool {
+        !self.is_silent() && !self.client.is_closed()
     }
 
     fn wait<T>(
@@ -201,14 +231,28 @@ impl Connection {
         limit: Duration,
         answer: impl Future<Output = std::result::Result<T, tokio_postgres::Error>>,
     ) -> Result<T> {
+        let late = || {
+            Err(Error::unavailable("the database did not answer in time")
+                .hint("call again; if it was a write, look first whether it is there"))
+        };
+        if self.is_silent() {
+            // One wait is enough: what follows a question without an answer has none either.
+            return late();
+        }
+        let left = self
+            .until
+            .map(|it| it.saturating_duration_since(Instant::now()));
+        let limit = left.map_or(limit, |it| it.min(limit));
         let answer = self
             .runtime
             .block_on(async { tokio::time::timeout(limit, answer).await });
-        match answer {
-            Ok(result) => result.map_err(from_postgres),
-            Err(_) => Err(Error::unavailable("the database did not answer in time")
-                .hint("call again; if it was a write, look first whether it is there")),
-        }
+        answer.map_or_else(
+            |_| {
+                self.silent.store(true, Ordering::Relaxed);
+                late()
+            },
+            |result| result.map_err(from_postgres),
+        )
     }
 
     /// Runs statements that take no parameters.

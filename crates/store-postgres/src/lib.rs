@@ -38,9 +38,10 @@ impl Postgres {
     /// certificates (PEM) that the server's is checked against, when not the public ones.
     pub fn open(url: &str, authorities: Option<&[u8]>) -> Result<Self> {
         let pool = Arc::new(pool::Pool::new(connect::Target::parse(url, authorities)?)?);
-        let connection = pool.take()?;
-        migrate::run(&connection)?;
-        connection.keep();
+        let mut taken = pool.take()?;
+        taken.begun();
+        migrate::run(taken.get()?)?;
+        taken.give_back();
         Ok(Self {
             writer: writer::Writer::start(pool.clone())?,
             listener: listen::Listener::start(&pool),
@@ -51,12 +52,16 @@ impl Postgres {
 
 impl Floor for Postgres {
     fn read(&self, space: &Space, work: &mut ReadWork<'_>) -> Result<()> {
-        let begin = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY";
-        let connection = self.pool.begin(begin)?;
-        let done = work(&tx::Tx::new(&connection, space));
+        let mut taken = self.pool.take()?;
+        taken
+            .get()?
+            .batch("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
+        taken.begun();
+        let connection = taken.get()?;
+        let done = work(&tx::Tx::new(connection, space));
         // A read has nothing to keep; a rollback ends its snapshot whatever happened.
         if connection.batch("ROLLBACK").is_ok() {
-            connection.keep();
+            taken.give_back();
         }
         done
     }
@@ -70,12 +75,12 @@ impl Floor for Postgres {
     }
 
     fn spaces(&self) -> Result<Vec<Space>> {
-        let connection = self.pool.take()?;
-        let rows = connection.query(
+        let taken = self.pool.take()?;
+        let rows = taken.get()?.query(
             "SELECT space FROM heads UNION SELECT DISTINCT space FROM kv ORDER BY space",
             &[],
         )?;
-        connection.keep();
+        taken.give_back();
         let names = rows.iter().map(|row| row.try_get::<_, String>(0));
         names
             .map(|name| {
@@ -88,14 +93,14 @@ impl Floor for Postgres {
 
     fn check(&self) -> Result<Vec<String>> {
         // A server checks its own files; what can be asked is whether every index is usable.
-        let connection = self.pool.take()?;
-        let rows = connection.query(
+        let taken = self.pool.take()?;
+        let rows = taken.get()?.query(
             "SELECT indexrelid::regclass::text FROM pg_index i
              JOIN pg_class c ON c.oid = i.indrelid
              WHERE c.relnamespace = current_schema()::regnamespace AND NOT indisvalid",
             &[],
         )?;
-        connection.keep();
+        taken.give_back();
         let name = |row: &tokio_postgres::Row| row.try_get::<_, String>(0);
         rows.iter()
             .map(|row| {

@@ -1,6 +1,6 @@
 //! The log's tail: the database says when something was appended, by whichever server.
 
-use crate::connect::{Driver, Target};
+use crate::connect::{CONNECT_WAIT, Driver, Target};
 use crate::pool::Pool;
 use futures::{StreamExt, stream};
 use kenning_store::Wake;
@@ -64,7 +64,7 @@ async fn listen(target: Target, wakes: Wakes) {
 }
 
 async fn listen_once(target: &Target, wakes: &Wakes) -> kenning_core::Result<()> {
-    let (client, driver) = target.connect().await?;
+    let (client, driver) = target.connect(CONNECT_WAIT).await?;
     let listening = async {
         client
             .batch_execute(&format!("LISTEN {CHANNEL}"))

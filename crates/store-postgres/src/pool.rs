@@ -3,17 +3,19 @@
 use crate::WAIT_MAX;
 use crate::connect::{Connection, Target};
 use kenning_core::{Error, Result};
-use std::ops::Deref;
-use std::sync::{Condvar, Mutex, PoisonError};
+use kenning_store::patience;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::runtime::{Handle, Runtime};
 
 /// Connections of one process at the most. A server has a hundred by default, for everybody.
 const CONNECTIONS_MAX: usize = 16;
 
-/// What every session is told: no statement, lock or forgotten transaction goes on for ever.
+/// What every session is told: no statement, lock or forgotten transaction goes on for ever, nor does
+/// what a client asked for that is gone.
 pub(crate) const SESSION: &str = "SET statement_timeout = '60s'; SET lock_timeout = '3s';
-    SET idle_in_transaction_session_timeout = '10s'; SET client_min_messages = 'warning'";
+    SET idle_in_transaction_session_timeout = '10s'; SET client_connection_check_interval = '1s';
+    SET client_min_messages = 'warning'";
 
 pub(crate) struct Pool {
     target: Target,
@@ -58,44 +60,27 @@ impl Pool {
         self.target.describe()
     }
 
-    /// A connection, for as long as the answer lives.
+    /// A connection, waited for no longer than [`WAIT_MAX`] and the caller's patience. What is asked
+    /// of it next has what is left of that; [`Taken::begun`] ends this.
     pub(crate) fn take(&self) -> Result<Taken<'_>> {
-        let connection = Some(self.take_connection()?);
-        Ok(Taken {
-            pool: self,
-            connection,
-        })
-    }
-
-    /// A connection in a transaction that this statement began. One that the server closed while it
-    /// was idle is replaced: nothing was done on it yet.
-    pub(crate) fn begin(&self, sql: &str) -> Result<Taken<'_>> {
-        for _ in 0..=CONNECTIONS_MAX {
-            let connection = self.take()?;
-            match connection.batch(sql) {
-                Ok(()) => return Ok(connection),
-                Err(_) if connection.client.is_closed() => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(Error::unavailable("the database closes every connection").hint("call again"))
-    }
-
-    fn take_connection(&self) -> Result<Connection> {
-        let end = Instant::now() + WAIT_MAX;
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let end = Instant::now() + patience::left(WAIT_MAX);
+        let mut state = self.lock();
         loop {
             // A connection that the server closed while it was idle is of no use.
             while let Some(connection) = state.idle.pop() {
-                if !connection.client.is_closed() {
+                if connection.is_usable() {
                     state.n_out += 1;
-                    return Ok(connection);
+                    drop(state);
+                    return Ok(self.taken(Some(connection), end));
                 }
             }
             if state.n_out < CONNECTIONS_MAX {
                 state.n_out += 1;
                 drop(state);
-                return self.open().inspect_err(|_| self.give_back(None));
+                // Counted from here on, and no longer when it is dropped, whatever happens.
+                let mut taken = self.taken(None, end);
+                taken.connection = Some(self.open(end)?);
+                return Ok(taken);
             }
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -112,55 +97,73 @@ impl Pool {
         }
     }
 
-    fn open(&self) -> Result<Connection> {
+    fn taken(&self, connection: Option<Connection>, end: Instant) -> Taken<'_> {
+        let mut taken = Taken {
+            pool: self,
+            connection,
+        };
+        if let Some(connection) = &mut taken.connection {
+            connection.until = Some(end);
+        }
+        taken
+    }
+
+    fn open(&self, end: Instant) -> Result<Connection> {
         let handle = self.handle()?;
-        let (client, driver) = handle.block_on(self.target.connect())?;
-        handle.spawn(driver.run());
-        let connection = Connection::new(client, handle);
+        let left = end.saturating_duration_since(Instant::now());
+        let (client, driver) = handle.block_on(self.target.connect(left))?;
+        let mut connection = Connection::new(client, driver, handle);
+        connection.until = Some(end);
         connection.batch(SESSION)?;
         Ok(connection)
     }
 
-    fn give_back(&self, connection: Option<Connection>) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.n_out = state.n_out.saturating_sub(1);
-        state
-            .idle
-            .extend(connection.filter(|it| !it.client.is_closed()));
-        self.freed.notify_one();
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A connection that was handed out. Dropped, it is closed, because nobody knows what it was in the
-/// middle of; only [`Taken::keep`] says that it can be used again.
+/// A connection that is out. Dropped, it is closed, and its place is free: only
+/// [`Taken::give_back`] keeps it, for then it is known to be in a good state.
 pub(crate) struct Taken<'a> {
     pool: &'a Pool,
+    /// None only while it is opened and once it was given back.
     connection: Option<Connection>,
 }
 
 impl Taken<'_> {
-    /// The connection is in no transaction and goes back to the others.
-    pub(crate) fn keep(mut self) {
-        self.pool.give_back(self.connection.take());
-    }
-}
-
-impl Deref for Taken<'_> {
-    type Target = Connection;
-
-    #[expect(clippy::expect_used, reason = "it is taken out only where `self` ends")]
-    fn deref(&self) -> &Connection {
+    pub(crate) fn get(&self) -> Result<&Connection> {
         self.connection
             .as_ref()
-            .expect("a connection that was not given back")
+            .ok_or_else(|| Error::internal("a connection was used after it was given back"))
+    }
+
+    /// The other end answers: each further wait has its own limit, within the caller's patience.
+    pub(crate) fn begun(&mut self) {
+        if let Some(connection) = &mut self.connection {
+            connection.until = patience::until();
+        }
+    }
+
+    pub(crate) fn give_back(mut self) {
+        if let Some(connection) = self.connection.take_if(|it| it.is_usable()) {
+            self.pool.lock().idle.push(connection);
+        }
     }
 }
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        if self.connection.take().is_some() {
-            self.pool.give_back(None);
+        let mut state = self.pool.lock();
+        state.n_out = state.n_out.saturating_sub(1);
+        let mut idle = Vec::new();
+        if self.connection.as_ref().is_some_and(Connection::is_silent) {
+            // Those that wait beside it lead to the same silence; each would cost a caller its time.
+            idle = std::mem::take(&mut state.idle);
         }
+        drop(state);
+        drop((self.connection.take(), idle));
+        self.pool.freed.notify_one();
     }
 }
 

@@ -6,12 +6,13 @@
 
 use crate::connect::Connection;
 use crate::listen::CHANNEL;
-use crate::pool::Pool;
+use crate::pool::{Pool, Taken};
 use crate::tx::Tx;
 use kenning_core::{Code, Error, Result, Space};
-use kenning_store::WriteWork;
+use kenning_store::{WriteWork, patience};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -26,6 +27,16 @@ struct Job {
     space: Space,
     work: WriteWork,
     reply: SyncSender<Result<()>>,
+    /// Who takes it first, the writer or the caller that waits no longer, decides.
+    is_decided: Arc<AtomicBool>,
+}
+
+impl Job {
+    /// Whether it may begin. A caller that gave up was told that nothing happens any more, and
+    /// whatever it kept others away from is theirs by now.
+    fn begin(&self) -> bool {
+        !self.is_decided.swap(true, Ordering::SeqCst)
+    }
 }
 
 type Replies = Vec<(SyncSender<Result<()>>, Result<()>)>;
@@ -51,21 +62,32 @@ impl Writer {
     /// Runs the work and waits until it is durable, but not longer than `wait`.
     pub(crate) fn run(&self, space: Space, work: WriteWork, wait: Option<Duration>) -> Result<()> {
         let (reply, answer) = sync_channel(1);
+        let is_decided = Arc::new(AtomicBool::new(false));
         let gone = || Error::unavailable("the store is closing");
         self.jobs
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .as_ref()
             .ok_or_else(gone)?
-            .send(Job { space, work, reply })
+            .send(Job {
+                space,
+                work,
+                reply,
+                is_decided: is_decided.clone(),
+            })
             .map_err(|_| gone())?;
         let Some(wait) = wait else {
             return answer.recv().map_err(|_| gone())?;
         };
         // A little longer than the database is given, so that its own answer comes first.
-        match answer.recv_timeout(wait + Duration::from_millis(700)) {
+        let wait = patience::left(wait + Duration::from_millis(700));
+        match answer.recv_timeout(wait) {
             Ok(result) => result,
             Err(RecvTimeoutError::Disconnected) => Err(gone()),
+            Err(RecvTimeoutError::Timeout) if !is_decided.swap(true, Ordering::SeqCst) => {
+                Err(Error::unavailable("the database did not answer in time")
+                    .hint("nothing was written; call again"))
+            }
             Err(RecvTimeoutError::Timeout) => {
                 Err(Error::unavailable("the database did not answer in time")
                     .hint("look whether the write is there, then call again"))
@@ -90,13 +112,21 @@ impl Drop for Writer {
 fn run(pool: &Pool, jobs: &Receiver<Job>) {
     let mut waiting: VecDeque<Job> = VecDeque::new();
     while let Some(first) = waiting.pop_front().or_else(|| jobs.recv().ok()) {
+        if first.is_decided.load(Ordering::SeqCst) {
+            continue;
+        }
         waiting.extend(jobs.try_iter());
-        let replies = match pool.begin("BEGIN") {
-            Err(error) => vec![(first.reply, Err(error))],
-            Ok(connection) => {
-                let (replies, healthy) = group(&connection, first, &mut waiting, jobs);
+        let replies = match pool.take() {
+            Err(error) => {
+                // Whoever waited meanwhile waited for the same: they are not to wait one by one.
+                waiting.extend(jobs.try_iter());
+                let all = std::iter::once(first).chain(waiting.drain(..));
+                all.map(|it| (it.reply, Err(same(&error)))).collect()
+            }
+            Ok(mut taken) => {
+                let (replies, healthy) = group(&mut taken, first, &mut waiting, jobs);
                 if healthy {
-                    connection.keep();
+                    taken.give_back();
                 }
                 replies
             }
@@ -108,14 +138,22 @@ fn run(pool: &Pool, jobs: &Receiver<Job>) {
     }
 }
 
-/// Runs one group in the transaction that was begun. Gives the answers, and whether the connection can be used again.
+/// Runs one group. Gives the answers, and whether the connection can be used again.
 fn group(
-    connection: &Connection,
+    taken: &mut Taken<'_>,
     first: Job,
     waiting: &mut VecDeque<Job>,
     jobs: &Receiver<Job>,
 ) -> (Replies, bool) {
     let space = first.space.clone();
+    if let Err(error) = taken.get().and_then(|it| it.batch("BEGIN")) {
+        return (vec![(first.reply, Err(error))], false);
+    }
+    taken.begun();
+    let connection = match taken.get() {
+        Ok(connection) => connection,
+        Err(error) => return (vec![(first.reply, Err(error))], false),
+    };
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
     if let Err(error) = connection.query(lock, &[&space.as_str()]) {
         let healthy = connection.batch("ROLLBACK").is_ok();
@@ -125,14 +163,16 @@ fn group(
     let mut replies: Replies = Vec::new();
     let mut next = Some(first);
     while let Some(job) = next.take() {
-        let (result, healthy) = one(connection, &space, job.work);
-        replies.push((job.reply, result));
-        if !healthy {
-            // The whole transaction is gone with its connection, the calls before this one too.
-            return (
-                failed(replies, &Error::unavailable("the database is gone")),
-                false,
-            );
+        if job.begin() {
+            let (result, healthy) = one(connection, &space, job.work);
+            replies.push((job.reply, result));
+            if !healthy {
+                // The whole transaction is gone with its connection, the calls before this one too.
+                return (
+                    failed(replies, &Error::unavailable("the database is gone")),
+                    false,
+                );
+            }
         }
         if replies.len() < GROUP_CALLS_MAX && began.elapsed() < GROUP_TIME_MAX {
             waiting.extend(jobs.try_iter());
@@ -145,6 +185,15 @@ fn group(
     match told.and_then(|_| connection.batch("COMMIT")) {
         Ok(()) => (replies, true),
         Err(error) => (failed(replies, &error), false),
+    }
+}
+
+/// The same error for one more caller.
+fn same(error: &Error) -> Error {
+    let same = Error::new(error.code, error.message.clone());
+    match &error.hint {
+        Some(hint) => same.hint(hint.clone()),
+        None => same,
     }
 }
 

@@ -15,6 +15,7 @@
 
 mod json;
 pub mod names;
+pub mod patience;
 mod rows;
 pub mod scope_tokens;
 pub mod story;

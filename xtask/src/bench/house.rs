@@ -5,6 +5,7 @@ use kenning_audit::{Log, Signer};
 use kenning_core::{Clock, SeededRandom};
 use kenning_store::Store;
 use kenning_store_sqlite::Sqlite;
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -29,10 +30,15 @@ pub(super) fn directory() -> Result<TempDir> {
 
 /// The log of a new store.
 pub(super) fn open(directory: &Path) -> Result<Log> {
-    let random = Arc::new(SeededRandom::new(WallClock.now_ms()));
+    Ok(over(Store::new(Sqlite::open(directory)?)))
+}
+
+/// The log of any store, signed with a key of its own.
+pub(super) fn over(store: Store) -> Log {
+    // Several logs of one run stand on one store: none may make the ids of another.
+    let random = Arc::new(SeededRandom::new(RandomState::new().hash_one(0)));
     let signer = Signer::generate(&*random);
-    let store = Store::new(Sqlite::open(directory)?);
-    Ok(Log::new(store, signer, Arc::new(WallClock), random))
+    Log::new(store, signer, Arc::new(WallClock), random)
 }
 
 /// About `bytes` of words, the same for the same seed.

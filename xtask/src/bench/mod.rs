@@ -6,6 +6,7 @@
 
 mod house;
 pub(crate) mod meter;
+mod postgres;
 mod tokens;
 mod verify;
 mod writes;
@@ -20,7 +21,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ["tokens"] => tokens::run(options),
         ["writes"] => optimized(|| writes::run(options)),
         ["verify"] => optimized(|| verify::run(options)),
-        _ => bail!("`bench` measures tokens, writes or verify"),
+        ["postgres"] => optimized(|| postgres::run(options)),
+        _ => bail!("`bench` measures tokens, writes, verify or postgres"),
     }
 }
 

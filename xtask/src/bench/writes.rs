@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 /// Tells the slow disk how slow it is, and us that we are on it.
 const SLOW: &str = "SLOW_FSYNC_MS";
 /// The size of a note's text.
-const BODY_BYTES: usize = 200;
+pub(super) const BODY_BYTES: usize = 200;
 /// How many rows the bare loop with groups commits at once.
 const BARE_GROUP: usize = 64;
 
@@ -202,7 +202,7 @@ fn ours(callers: usize, time: Duration) -> Result<Measured> {
     })
 }
 
-fn write(log: &Log, caller: usize, n: usize) -> Result<()> {
+pub(super) fn write(log: &Log, caller: usize, n: usize) -> Result<()> {
     let body = house::words((caller * 1_000_000 + n) as u64, BODY_BYTES);
     let key = format!("bench:{caller}/{n}");
     let title = format!("note {n}");

@@ -9,17 +9,18 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use tempfile::TempDir;
 
 /// A copy of the program, so that a build during the test does not exchange it.
-pub(super) struct Binary {
+pub(crate) struct Binary {
     path: PathBuf,
     _copy: Option<TempDir>,
 }
 
 impl Binary {
     /// The one that `--binary` names, or a fresh build.
-    pub(super) fn find(options: &Options, sabotage: bool) -> Result<Self> {
+    pub(crate) fn find(options: &Options, sabotage: bool) -> Result<Self> {
         if let Some(path) = options.text("binary") {
             let path = std::path::absolute(path)?;
             ensure!(
@@ -34,15 +35,22 @@ impl Binary {
         let target = metadata["target_directory"]
             .as_str()
             .context("no target directory")?;
+        // As this program was built: a measurement wants an optimized one.
+        let (folder, profile): (_, &[&str]) = if cfg!(debug_assertions) {
+            ("debug", &[])
+        } else {
+            ("release", &["--release"])
+        };
         let features: &[&str] = if sabotage {
             &["--features", "sabotage"]
         } else {
             &[]
         };
+        let build = |features: &[&str]| build(&[profile, features].concat());
         build(features)?;
         let copy = tempfile::tempdir_in(target)?;
         let path = copy.path().join("kenning");
-        std::fs::copy(Path::new(target).join("debug/kenning"), &path)?;
+        std::fs::copy(Path::new(target).join(folder).join("kenning"), &path)?;
         if sabotage {
             // Nobody should find the sabotaged program where builds are looked for.
             build(&[])?;
@@ -58,7 +66,12 @@ impl Binary {
             .arg("--data")
             .arg(place.data())
             .env("VAULT_PATH", place.vault())
-            .env_remove("KENNING_DATA");
+            .env_remove("KENNING_DATA")
+            .env_remove("KENNING_DATABASE_URL");
+        if let Some(url) = &place.database {
+            // Not an argument: every user of the machine can read those, and it has a password.
+            command.env("KENNING_DATABASE_URL", url);
+        }
         command
     }
 
@@ -92,39 +105,72 @@ impl Binary {
     }
 }
 
-fn build(features: &[&str]) -> Result<()> {
+fn build(arguments: &[&str]) -> Result<()> {
     let status = cargo()
         .args(["build", "--quiet", "--package", "kenning"])
-        .args(features)
+        .args(arguments)
         .status()?;
     ensure!(status.success(), "the program could not be built");
     Ok(())
 }
 
-/// A data directory and a vault.
-pub(super) struct Place(TempDir);
+/// A data directory, a vault and perhaps a database.
+#[derive(Clone)]
+pub(crate) struct Place {
+    root: Arc<TempDir>,
+    data: String,
+    database: Option<String>,
+}
 
 impl Place {
     /// Beside this program: what holds builds is a disk, what holds temporary files may be memory.
-    pub(super) fn fresh() -> Result<Self> {
+    pub(crate) fn fresh() -> Result<Self> {
         let program = std::env::current_exe()?;
         let beside = program.parent().context("this program is nowhere")?;
-        let place = Self(tempfile::tempdir_in(beside)?);
+        let place = Self {
+            root: Arc::new(tempfile::tempdir_in(beside)?),
+            data: "data".to_owned(),
+            database: None,
+        };
         std::fs::create_dir(place.vault())?;
         Ok(place)
     }
 
+    /// The same vault with this database.
+    pub(crate) fn with_database(&self, url: &str) -> Self {
+        Self {
+            database: Some(url.to_owned()),
+            ..self.clone()
+        }
+    }
+
+    /// The same vault and database for a server with a data directory, so a key, of its own.
+    pub(crate) fn with_data(&self, name: &str) -> Self {
+        Self {
+            data: name.to_owned(),
+            ..self.clone()
+        }
+    }
+
+    pub(super) fn database(&self) -> Option<&str> {
+        self.database.as_deref()
+    }
+
     pub(super) fn data(&self) -> PathBuf {
-        self.0.path().join("data")
+        self.root.path().join(&self.data)
     }
 
     pub(super) fn vault(&self) -> PathBuf {
-        self.0.path().join("vault")
+        self.root.path().join("vault")
     }
 
     /// Leaves it on disk for whoever wants to know what happened.
     pub(super) fn keep(self) -> PathBuf {
-        self.0.keep()
+        let path = self.root.path().to_owned();
+        if let Some(root) = Arc::into_inner(self.root) {
+            drop(root.keep());
+        }
+        path
     }
 }
 
@@ -143,6 +189,7 @@ fn read_row(row: &Value, found: &mut Found) -> Result<()> {
             }
         }
         "events" => {
+            found.authors.insert(text("author").to_owned());
             let payload: Value = serde_json::from_slice(&unhex(text("payload"))?)?;
             let data = &payload["data"];
             if let Some(path) = data["path"].as_str() {

@@ -11,16 +11,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Whoever has not answered by then will not answer.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Transport {
+pub(crate) enum Transport {
     Stdio,
     Http,
 }
 
 /// What became of a call.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     Acknowledged,
     /// The program said no, and this.
     Refused(String),
@@ -29,7 +33,7 @@ pub(super) enum Answer {
 }
 
 /// The program, started.
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
     door: Door,
 }
@@ -40,20 +44,20 @@ enum Door {
 }
 
 /// Standard streams that several threads call through.
-pub(super) struct Pipe {
+pub(crate) struct Pipe {
     input: Mutex<Option<ChildStdin>>,
     waiting: Mutex<Option<HashMap<u64, Sender<Value>>>>,
     next: AtomicU64,
 }
 
 /// One caller. Each has its own connection where the door knows connections.
-pub(super) enum Client {
+pub(crate) enum Client {
     Stdio(Arc<Pipe>),
     Http(String, Option<BufReader<TcpStream>>),
 }
 
 impl Server {
-    pub(super) fn start(binary: &Binary, place: &Place, transport: Transport) -> Result<Self> {
+    pub(crate) fn start(binary: &Binary, place: &Place, transport: Transport) -> Result<Self> {
         let mut command = binary.command(place);
         match transport {
             Transport::Stdio => {
@@ -101,7 +105,7 @@ impl Server {
         }
     }
 
-    pub(super) fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         match &self.door {
             Door::Stdio(pipe, _) => Client::Stdio(pipe.clone()),
             Door::Http(address) => Client::Http(address.clone(), None),
@@ -109,7 +113,7 @@ impl Server {
     }
 
     /// Kills it in the middle of whatever it does, and reads what it still had said.
-    pub(super) fn kill(mut self) -> Result<()> {
+    pub(crate) fn kill(mut self) -> Result<()> {
         self.child.kill()?;
         self.child.wait()?;
         self.join();
@@ -188,11 +192,22 @@ impl Pipe {
 
 impl Client {
     /// Writes a note and waits for the answer.
-    pub(super) fn write_note(&mut self, path: &str, content: &str) -> Answer {
-        let arguments = json!({ "path": path, "content": content });
+    pub(crate) fn write_note(&mut self, path: &str, content: &str) -> Answer {
+        self.call(
+            "vault_write_note",
+            &json!({ "path": path, "content": content }),
+        )
+    }
+
+    /// Reads a note and waits for the answer.
+    pub(crate) fn read_note(&mut self, path: &str) -> Answer {
+        self.call("vault_read_note", &json!({ "path": path }))
+    }
+
+    fn call(&mut self, tool: &str, arguments: &Value) -> Answer {
         match self {
             Self::Stdio(pipe) => {
-                let call = json!({ "name": "vault_write_note", "arguments": arguments });
+                let call = json!({ "name": tool, "arguments": arguments });
                 let asked = pipe.ask("tools/call", &call);
                 let Some(answer) = asked.and_then(|it| it.recv().ok()) else {
                     return Answer::Gone;
@@ -205,10 +220,13 @@ impl Client {
                 }
             }
             Self::Http(address, connection) => {
-                match post(address, connection, "/tools/vault_write_note", &arguments) {
+                match post(address, connection, &format!("/tools/{tool}"), arguments) {
                     Ok((200, _)) => Answer::Acknowledged,
                     Ok((status, body)) => Answer::Refused(format!("{status}: {body}")),
-                    Err(_) => Answer::Gone,
+                    Err(_) => {
+                        *connection = None;
+                        Answer::Gone
+                    }
                 }
             }
         }
@@ -225,6 +243,7 @@ fn post(
     if connection.is_none() {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(SILENCE_MAX))?;
         *connection = Some(BufReader::new(stream));
     }
     let stream = connection.as_mut().context("no connection")?;

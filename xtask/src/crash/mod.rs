@@ -5,11 +5,18 @@
 //! people run, over the door that agents use. `--sabotage` runs the same against a build that
 //! acknowledges before it commits: then writes **must** be lost, or the test is blind.
 //!
+//! With `--floor postgres` the store is a database of a private server, which is not killed; [`faults`]
+//! does the reverse, and [`servers`] lets several programs write to one database.
+//!
 //! Reading order: [`verdict`] (what is promised), [`writers`] (who writes), this loop.
 
-mod binary;
+pub(crate) mod binary;
 mod client;
+mod faults;
+mod floor;
 mod processes;
+mod proxy;
+pub(crate) mod servers;
 mod verdict;
 mod writers;
 
@@ -17,6 +24,7 @@ use crate::options::Options;
 use anyhow::{Result, bail, ensure};
 use binary::{Binary, Place};
 use client::{Server, Transport};
+use floor::Floor;
 use kenning_core::{Hash, SeededRandom};
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -32,7 +40,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     match options.words.as_slice() {
         [] => kill(options),
         [word] if word == "processes" => processes::run(options),
-        words => bail!("`crash` knows `processes`, not `{}`", words.join(" ")),
+        [word] if word == "faults" => faults::run(options),
+        [word] if word == "servers" => servers::run(options),
+        words => bail!(
+            "`crash` knows `processes`, `faults` and `servers`, not `{}`",
+            words.join(" ")
+        ),
     }
 }
 
@@ -57,10 +70,9 @@ impl Tally {
 }
 
 fn kill(options: &Options) -> Result<()> {
-    options.only(&["kills", "seed", "transport", "binary", "sabotage"])?;
+    options.only(&["kills", "seed", "transport", "binary", "sabotage", "floor"])?;
     let kills: u64 = options.value("kills", 200)?;
-    let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
-    let seed: u64 = options.value("seed", since.as_secs())?;
+    let seed = seed(options)?;
     let transports: &[Transport] = match options.text("transport").unwrap_or("both") {
         "stdio" => &[Transport::Stdio],
         "http" => &[Transport::Http],
@@ -68,21 +80,22 @@ fn kill(options: &Options) -> Result<()> {
         other => bail!("`--transport {other}`: stdio, http or both"),
     };
     let sabotage = options.has("sabotage");
-    let binary = Binary::find(options, sabotage)?;
-    let random = SeededRandom::new(seed);
+    let stage = Stage {
+        binary: Binary::find(options, sabotage)?,
+        floor: Floor::find(options)?,
+        random: SeededRandom::new(seed),
+    };
     let mut tally = Tally::default();
-    let mut place = Place::fresh()?;
+    let mut place = stage.floor.place()?;
     let mut files = BTreeMap::new();
     for round in 0..kills {
-        if random.below(ROUNDS_A_PLACE) == 0 {
-            (place, files) = (Place::fresh()?, BTreeMap::new());
+        if stage.random.below(ROUNDS_A_PLACE) == 0 {
+            (place, files) = (stage.floor.place()?, BTreeMap::new());
         }
         let transport = transports[usize::try_from(round)? % transports.len()];
-        let broken = one_round(
-            &binary, &place, transport, round, &mut files, &random, &mut tally,
-        )?;
+        let broken = stage.one_round(&place, transport, round, &mut files, &mut tally)?;
         if broken {
-            let broken = std::mem::replace(&mut place, Place::fresh()?);
+            let broken = std::mem::replace(&mut place, stage.floor.place()?);
             files.clear();
             if !sabotage {
                 println!(
@@ -112,41 +125,61 @@ fn kill(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// One life and death. Says whether a promise was broken.
-fn one_round(
-    binary: &Binary,
-    place: &Place,
-    transport: Transport,
-    round: u64,
-    files: &mut BTreeMap<String, Hash>,
-    random: &SeededRandom,
-    tally: &mut Tally,
-) -> Result<bool> {
-    let server = Server::start(binary, place, transport)?;
-    let writers = writers::start(&server, round, random.next());
-    std::thread::sleep(Duration::from_micros(random.below(KILL_WITHIN_US)));
-    server.kill()?;
-    let done = writers.join()?;
-    if random.below(5) == 0 {
-        // Once more, while it may be finishing what the first death left.
-        let mut child = binary
-            .command(place)
-            .arg("doctor")
-            .stdout(std::process::Stdio::null())
-            .spawn()?;
-        std::thread::sleep(Duration::from_micros(random.below(20_000)));
-        child.kill()?;
-        child.wait()?;
+/// The one that was asked for, else that of this moment.
+fn seed(options: &Options) -> Result<u64> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
+    options.value("seed", since.as_secs())
+}
+
+/// What stays the same in all rounds.
+struct Stage {
+    binary: Binary,
+    floor: Floor,
+    random: SeededRandom,
+}
+
+impl Stage {
+    /// One life and death. Says whether a promise was broken.
+    fn one_round(
+        &self,
+        place: &Place,
+        transport: Transport,
+        round: u64,
+        files: &mut BTreeMap<String, Hash>,
+        tally: &mut Tally,
+    ) -> Result<bool> {
+        let Self {
+            binary,
+            floor,
+            random,
+        } = self;
+        let server = Server::start(binary, place, transport)?;
+        let writers = writers::start(&server, round, random.next());
+        std::thread::sleep(Duration::from_micros(random.below(KILL_WITHIN_US)));
+        server.kill()?;
+        let done = writers.join()?;
+        if random.below(5) == 0 {
+            // Once more, while it may be finishing what the first death left.
+            let mut child = binary
+                .command(place)
+                .arg("doctor")
+                .stdout(std::process::Stdio::null())
+                .spawn()?;
+            std::thread::sleep(Duration::from_micros(random.below(20_000)));
+            child.kill()?;
+            child.wait()?;
+        }
+        floor.settle(place)?;
+        let found = binary.look(place)?;
+        let mut verdict = verdict::judge(files, &done.attempts, &found);
+        verdict.unsound.extend(done.refusals);
+        let acknowledged = done.attempts.iter().filter(|it| it.acknowledged.is_some());
+        tally.n_acknowledged += acknowledged.count();
+        tally.n_lost += verdict.lost.len();
+        tally.n_unsound += verdict.unsound.len();
+        tally.tell(round, "lost", &verdict.lost);
+        tally.tell(round, "unsound", &verdict.unsound);
+        *files = found.files;
+        Ok(!(verdict.lost.is_empty() && verdict.unsound.is_empty()))
     }
-    let found = binary.look(place)?;
-    let mut verdict = verdict::judge(files, &done.attempts, &found);
-    verdict.unsound.extend(done.refusals);
-    let acknowledged = done.attempts.iter().filter(|it| it.acknowledged.is_some());
-    tally.n_acknowledged += acknowledged.count();
-    tally.n_lost += verdict.lost.len();
-    tally.n_unsound += verdict.unsound.len();
-    tally.tell(round, "lost", &verdict.lost);
-    tally.tell(round, "unsound", &verdict.unsound);
-    *files = found.files;
-    Ok(!(verdict.lost.is_empty() && verdict.unsound.is_empty()))
 }

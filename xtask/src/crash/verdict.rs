@@ -37,6 +37,8 @@ pub(super) struct Found {
     /// Every text that a node has or had.
     pub(super) revisions: BTreeSet<(String, Hash)>,
     pub(super) events: Vec<Event>,
+    /// Who signed them.
+    pub(super) authors: BTreeSet<String>,
     pub(super) n_intents: usize,
     /// What `doctor` and `audit verify` say is wrong.
     pub(super) faults: Vec<String>,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 /// How many write at once.
-const WRITERS: u64 = 6;
+pub(super) const WRITERS: u64 = 6;
 /// Notes that all of them write over and over.
 const SHARED_NOTES: u64 = 4;
 
@@ -55,12 +55,7 @@ fn write(
 ) -> Done {
     let mut done = Done::default();
     for n in 0.. {
-        let path = if random.below(3) == 0 {
-            format!("shared/{}.md", random.below(SHARED_NOTES))
-        } else {
-            format!("round {round}/{writer}-{n}.md")
-        };
-        let content = content(&format!("{round} {writer} {n}"), random);
+        let (path, content) = note(round, writer, n, random);
         let sent = moments.fetch_add(1, Ordering::SeqCst);
         let answer = client.write_note(&path, &content);
         let acknowledged =
@@ -79,6 +74,17 @@ fn write(
         }
     }
     done
+}
+
+/// Where a writer's next note goes, and what it says: often a file of its own, sometimes one that
+/// others write too.
+pub(super) fn note(round: u64, writer: u64, n: u64, random: &SeededRandom) -> (String, String) {
+    let path = if random.below(3) == 0 {
+        format!("shared/{}.md", random.below(SHARED_NOTES))
+    } else {
+        format!("round {round}/{writer}-{n}.md")
+    };
+    (path, content(&format!("{round} {writer} {n}"), random))
 }
 
 /// Unlike every other, and of any size from a line to many pages.

@@ -1,0 +1,157 @@
+//! What a caller is told when the database goes away, and that it is found again.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests fail by panicking, and write rows that no event is about"
+)]
+
+use kenning_core::{Code, Space};
+use kenning_store::{Store, patience};
+use kenning_store_postgres::Postgres;
+use kenning_testing_postgres::shared;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// More than a pool has.
+const MANY: usize = 40;
+
+fn set(store: &Store, value: &'static [u8]) -> kenning_core::Result<()> {
+    store.write(&Space::default(), move |tx| tx.set("bucket", "key", value))
+}
+
+fn get(store: &Store) -> kenning_core::Result<Option<Vec<u8>>> {
+    store.read(&Space::default(), |tx| tx.get("bucket", "key"))
+}
+
+#[test]
+fn reads_that_fail_use_up_no_connection() {
+    let url = shared().database();
+    let store = Store::new(Postgres::open(&url, None).unwrap());
+    for _ in 0..MANY {
+        let failed = store.read(&Space::default(), |tx| {
+            shared().kill_backends(&url);
+            tx.get("bucket", "key")
+        });
+        assert_eq!(failed.unwrap_err().code, Code::Unavailable);
+    }
+    let began = Instant::now();
+    assert_eq!(get(&store).unwrap(), None);
+    assert!(began.elapsed() < Duration::from_secs(2));
+}
+
+#[test]
+fn reads_that_panic_use_up_no_connection() {
+    let url = shared().database();
+    let store = Store::new(Postgres::open(&url, None).unwrap());
+    for _ in 0..MANY {
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            store.read(&Space::default(), |_| -> kenning_core::Result<()> {
+                panic!("on purpose")
+            })
+        }));
+        assert!(panicked.is_err());
+    }
+    assert_eq!(get(&store).unwrap(), None);
+}
+
+#[test]
+fn a_silent_database_costs_a_call_its_patience_and_no_more() {
+    let url = shared().database();
+    let network = Network::before(&url);
+    let store = Store::new(Postgres::open(&network.url, None).unwrap());
+    set(&store, b"one").unwrap();
+    // Several connections, so that several are stale.
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| get(&store).unwrap());
+        }
+    });
+
+    network.is_silent.store(true, Ordering::SeqCst);
+    std::thread::scope(|scope| {
+        for n in 0..8 {
+            let store = &store;
+            scope.spawn(move || {
+                let began = Instant::now();
+                let error = patience::within(Duration::from_secs(1), || {
+                    // The second wait has what the first has left, which is nothing.
+                    let first = if n % 2 == 0 {
+                        set(store, b"two")
+                    } else {
+                        get(store).map(drop)
+                    };
+                    first
+                        .and(Err(kenning_core::Error::internal("it was answered")))
+                        .or_else(|first: kenning_core::Error| {
+                            assert_eq!(first.code, Code::Unavailable, "{first}");
+                            set(store, b"three")
+                        })
+                });
+                assert_eq!(error.unwrap_err().code, Code::Unavailable);
+                assert!(began.elapsed() < Duration::from_millis(1_900));
+            });
+        }
+    });
+
+    network.is_silent.store(false, Ordering::SeqCst);
+    let began = Instant::now();
+    while set(&store, b"four").is_err() {
+        assert!(
+            began.elapsed() < Duration::from_secs(5),
+            "never found again"
+        );
+    }
+    // What callers were told was not written does not come later.
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(get(&store).unwrap().unwrap(), b"four");
+}
+
+/// Carries bytes to the database and back, unless it is silent.
+struct Network {
+    url: String,
+    is_silent: Arc<AtomicBool>,
+}
+
+impl Network {
+    fn before(url: &str) -> Self {
+        let (user, rest) = url.rsplit_once('@').unwrap();
+        let (database, name) = rest.split_once('/').unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("{user}@{}/{name}", listener.local_addr().unwrap());
+        let (database, is_silent) = (database.to_owned(), Arc::new(AtomicBool::new(false)));
+        let silent = is_silent.clone();
+        std::thread::spawn(move || {
+            for near in listener.incoming() {
+                let near = near.unwrap();
+                let far = TcpStream::connect(&database).unwrap();
+                for (from, to) in [(&near, &far), (&far, &near)] {
+                    let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    let silent = silent.clone();
+                    std::thread::spawn(move || carry(from, to, &silent));
+                }
+            }
+        });
+        Self { url, is_silent }
+    }
+}
+
+fn carry(mut from: TcpStream, mut to: TcpStream, silent: &AtomicBool) {
+    let mut bytes = [0; 8 * 1024];
+    loop {
+        let n = from.read(&mut bytes).unwrap_or(0);
+        while silent.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        if n == 0 || to.write_all(&bytes[..n]).is_err() {
+            // Either end may be closed already.
+            drop(to.shutdown(std::net::Shutdown::Both));
+            return;
+        }
+    }
+}
