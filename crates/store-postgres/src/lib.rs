@@ -39,7 +39,7 @@ impl Postgres {
         let pool = Arc::new(pool::Pool::new(connect::Target::parse(url)?)?);
         let mut connection = pool.take()?;
         migrate::run(&mut connection)?;
-        pool.give_back(connection);
+        connection.give_back();
         Ok(Self {
             writer: writer::Writer::start(pool.clone())?,
             listener: listen::Listener::start(&pool),
@@ -56,7 +56,7 @@ impl Floor for Postgres {
             .and_then(|()| work(&tx::Tx::new(&connection, space)));
         // A read has nothing to keep; a rollback ends its snapshot whatever happened.
         if connection.batch("ROLLBACK").is_ok() {
-            self.pool.give_back(connection);
+            connection.give_back();
         }
         done
     }
@@ -72,10 +72,10 @@ impl Floor for Postgres {
     fn spaces(&self) -> Result<Vec<Space>> {
         let connection = self.pool.take()?;
         let rows = connection.query(
-            "SELECT space FROM heads UNION SELECT DISTINCT space FROM kv ORDER BY space",
+            "SELECT space COLLATE \"C\" FROM heads UNION SELECT space FROM kv ORDER BY 1",
             &[],
         )?;
-        self.pool.give_back(connection);
+        connection.give_back();
         let names = rows.iter().map(|row| row.try_get::<_, String>(0));
         names
             .map(|name| {
@@ -95,7 +95,7 @@ impl Floor for Postgres {
              WHERE c.relnamespace = current_schema()::regnamespace AND NOT indisvalid",
             &[],
         )?;
-        self.pool.give_back(connection);
+        connection.give_back();
         let name = |row: &tokio_postgres::Row| row.try_get::<_, String>(0);
         rows.iter()
             .map(|row| {

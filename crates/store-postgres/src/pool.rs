@@ -3,6 +3,7 @@
 use crate::WAIT_MAX;
 use crate::connect::{Connection, Target};
 use kenning_core::{Error, Result};
+use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::runtime::{Handle, Runtime};
@@ -57,7 +58,13 @@ impl Pool {
         self.target.describe()
     }
 
-    pub(crate) fn take(&self) -> Result<Connection> {
+    pub(crate) fn take(&self) -> Result<Lease<'_>> {
+        let connection = Some(self.take_out()?);
+        let pool = self;
+        Ok(Lease { pool, connection })
+    }
+
+    fn take_out(&self) -> Result<Connection> {
         let end = Instant::now() + WAIT_MAX;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -71,7 +78,7 @@ impl Pool {
             if state.n_out < CONNECTIONS_MAX {
                 state.n_out += 1;
                 drop(state);
-                return self.open().inspect_err(|_| self.forget());
+                return self.open().inspect_err(|_| self.returned(None));
             }
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -97,22 +104,59 @@ impl Pool {
         Ok(connection)
     }
 
-    /// Takes back a connection in a good state. One in a bad state is dropped and [`Pool::forget`]
-    /// is called instead.
-    pub(crate) fn give_back(&self, connection: Connection) {
+    /// A connection that was taken is back, or gone.
+    fn returned(&self, connection: Option<Connection>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.n_out = state.n_out.saturating_sub(1);
-        if !connection.client.is_closed() {
-            state.idle.push(connection);
-        }
+        let good = connection.filter(|it| !it.client.is_closed());
+        state.idle.extend(good);
         self.freed.notify_one();
     }
+}
 
-    /// A connection that was taken is gone.
-    pub(crate) fn forget(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.n_out = state.n_out.saturating_sub(1);
-        self.freed.notify_one();
+/// A connection that was taken out. One that is not given back, because it is in a bad state or its
+/// user panicked, is closed; its place in the pool is free again either way.
+pub(crate) struct Lease<'a> {
+    pool: &'a Pool,
+    connection: Option<Connection>,
+}
+
+impl Lease<'_> {
+    /// Gives back a connection in a good state.
+    pub(crate) fn give_back(mut self) {
+        if let Some(connection) = self.connection.take() {
+            self.pool.returned(Some(connection));
+        }
+    }
+}
+
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        if self.connection.take().is_some() {
+            self.pool.returned(None);
+        }
+    }
+}
+
+#[expect(
+    clippy::expect_used,
+    reason = "only `give_back` and `drop` take it, and they end the lease"
+)]
+impl Deref for Lease<'_> {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        self.connection.as_ref().expect("a lease has a connection")
+    }
+}
+
+#[expect(
+    clippy::expect_used,
+    reason = "only `give_back` and `drop` take it, and they end the lease"
+)]
+impl DerefMut for Lease<'_> {
+    fn deref_mut(&mut self) -> &mut Connection {
+        self.connection.as_mut().expect("a lease has a connection")
     }
 }
 

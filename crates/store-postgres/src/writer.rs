@@ -96,10 +96,7 @@ fn run(pool: &Pool, jobs: &Receiver<Job>) {
             Ok(connection) => {
                 let (replies, healthy) = group(&connection, first, &mut waiting, jobs);
                 if healthy {
-                    pool.give_back(connection);
-                } else {
-                    drop(connection);
-                    pool.forget();
+                    connection.give_back();
                 }
                 replies
             }
