@@ -18,6 +18,7 @@
 mod bench;
 mod codegen;
 mod crash;
+mod model;
 mod options;
 mod repository;
 mod tidy;
@@ -66,6 +67,12 @@ const COMMANDS: &[Command] = &[
                 crash servers [--servers N] [--callers N] [--writes N] [--binary PATH]",
         about: "kill the real binary while it writes; or its database; or let several write at once",
         run: crash::run,
+    },
+    Command {
+        name: "model",
+        usage: "model [--operations N] [--seed S]",
+        about: "do random operations to SQLite, PostgreSQL and a model at once, and compare",
+        run: model::run,
     },
 ];
 

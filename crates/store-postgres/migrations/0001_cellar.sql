@@ -1,6 +1,7 @@
 -- The five tables, plus key-value. `space` leads every key, so that the tables can be distributed by
 -- it. Texts are bytes: PostgreSQL's TEXT refuses the character U+0000, and bytes sort the same
--- everywhere. `convert_from(title, 'UTF8')` shows one.
+-- everywhere. `convert_from(title, 'UTF8')` shows one. A text may be longer than an entry of an index
+-- may be; its hash is not, so indices hold hashes of texts.
 
 CREATE EXTENSION IF NOT EXISTS vector;
 
@@ -19,7 +20,6 @@ CREATE TABLE nodes (
   rev     BIGINT NOT NULL,
   PRIMARY KEY (space, id)
 );
--- A key may be longer than an index entry may be; its hash is not.
 CREATE UNIQUE INDEX nodes_by_key ON nodes (space, kind, sha256(project), sha256(key));
 
 CREATE TABLE node_history (
@@ -49,15 +49,15 @@ CREATE TABLE edges (
   props      BYTEA  NOT NULL,
   valid_from BIGINT NOT NULL,
   valid_to   BIGINT NOT NULL,
-  hash       BYTEA  NOT NULL,
-  PRIMARY KEY (space, src, rel, dst, valid_from)
+  hash       BYTEA  NOT NULL
 );
-CREATE INDEX edges_by_dst ON edges (space, dst, rel, src);
+CREATE UNIQUE INDEX edges_by_src ON edges (space, src, sha256(rel), dst, valid_from);
+CREATE INDEX edges_by_dst ON edges (space, dst, sha256(rel), src);
 
 CREATE TABLE passages (
   space        TEXT     NOT NULL,
   node         BYTEA    NOT NULL,
-  n            INTEGER  NOT NULL,
+  n            BIGINT   NOT NULL,
   text         BYTEA    NOT NULL,
   start        BIGINT   NOT NULL,
   tokens       BYTEA    NOT NULL,
@@ -72,23 +72,23 @@ CREATE INDEX passages_by_token ON passages USING gin (found_by);
 
 CREATE TABLE vectors (
   space      TEXT   NOT NULL,
-  collection TEXT   NOT NULL,
+  collection BYTEA  NOT NULL,
   id         BYTEA  NOT NULL,
-  model      TEXT   NOT NULL,
+  model      BYTEA  NOT NULL,
   numbers    VECTOR NOT NULL,
   props      BYTEA  NOT NULL,
-  seq        BIGINT NOT NULL,
-  PRIMARY KEY (space, collection, id)
+  seq        BIGINT NOT NULL
 );
-CREATE INDEX vectors_by_seq ON vectors (space, collection, seq, id);
+CREATE UNIQUE INDEX vectors_by_id ON vectors (space, sha256(collection), sha256(id));
+CREATE INDEX vectors_by_seq ON vectors (space, sha256(collection), seq);
 
 CREATE TABLE names (
   space TEXT  NOT NULL,
   node  BYTEA NOT NULL,
   name  BYTEA NOT NULL,
-  key   TEXT  NOT NULL,
-  PRIMARY KEY (space, key, node, name)
+  key   TEXT  NOT NULL
 );
+CREATE UNIQUE INDEX names_by_key ON names (space, key, node, sha256(name));
 CREATE INDEX names_by_node ON names (space, node);
 
 CREATE TABLE events (
@@ -98,8 +98,8 @@ CREATE TABLE events (
   id        BYTEA    NOT NULL,
   parents   BYTEA    NOT NULL,
   hlc       BIGINT   NOT NULL,
-  author    TEXT     NOT NULL,
-  kind      TEXT     NOT NULL,
+  author    BYTEA    NOT NULL,
+  kind      BYTEA    NOT NULL,
   payload   BYTEA    NOT NULL,
   signature BYTEA    NOT NULL,
   PRIMARY KEY (space, seq)
@@ -121,7 +121,7 @@ CREATE TABLE checkpoints (
   event_root BYTEA  NOT NULL,
   state_root BYTEA  NOT NULL,
   hlc        BIGINT NOT NULL,
-  author     TEXT   NOT NULL,
+  author     BYTEA  NOT NULL,
   signature  BYTEA  NOT NULL,
   PRIMARY KEY (space, height)
 );
@@ -137,8 +137,8 @@ CREATE TABLE heads (
 
 CREATE TABLE kv (
   space  TEXT  NOT NULL,
-  bucket TEXT  NOT NULL,
+  bucket BYTEA NOT NULL,
   key    BYTEA NOT NULL,
   value  BYTEA NOT NULL
 );
-CREATE UNIQUE INDEX kv_by_key ON kv (space, bucket, sha256(key));
+CREATE UNIQUE INDEX kv_by_key ON kv (space, sha256(bucket), sha256(key));

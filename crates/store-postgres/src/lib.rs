@@ -77,7 +77,7 @@ impl Floor for Postgres {
     fn spaces(&self) -> Result<Vec<Space>> {
         let taken = self.pool.take()?;
         let rows = taken.get()?.query(
-            "SELECT space FROM heads UNION SELECT DISTINCT space FROM kv ORDER BY space",
+            "SELECT space COLLATE \"C\" FROM heads UNION SELECT space FROM kv ORDER BY 1",
             &[],
         )?;
         taken.give_back();

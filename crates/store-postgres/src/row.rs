@@ -17,7 +17,7 @@ fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T> {
     row.try_get(column).map_err(|cause| bad().because(cause))
 }
 
-fn text(row: &Row, column: usize) -> Result<String> {
+pub(crate) fn text(row: &Row, column: usize) -> Result<String> {
     let bytes: &[u8] = get(row, column)?;
     String::from_utf8(bytes.to_vec()).map_err(|cause| bad().because(cause))
 }
@@ -53,9 +53,8 @@ fn small(row: &Row, column: usize) -> Result<u8> {
     u8::try_from(get::<i16>(row, column)?).map_err(|cause| bad().because(cause))
 }
 
-/// Passages are counted in 32 bits with a sign; ours fit.
-fn count(row: &Row, column: usize) -> Result<u32> {
-    u32::try_from(get::<i32>(row, column)?).map_err(|cause| bad().because(cause))
+pub(crate) fn count(row: &Row, column: usize) -> Result<u32> {
+    u32::try_from(get::<i64>(row, column)?).map_err(|cause| bad().because(cause))
 }
 
 fn hlc(row: &Row, column: usize) -> Result<Hlc> {
@@ -123,9 +122,9 @@ pub(crate) const VECTOR_COLUMNS: &str = "collection, id, model, numbers::real[],
 
 pub(crate) fn vector(row: &Row) -> Result<Vector> {
     Ok(Vector {
-        collection: get(row, 0)?,
+        collection: text(row, 0)?,
         id: text(row, 1)?,
-        model: get(row, 2)?,
+        model: text(row, 2)?,
         numbers: get(row, 3)?,
         props: props(row, 4)?,
         seq: number(row, 5)?,
@@ -149,8 +148,8 @@ pub(crate) fn event(row: &Row) -> Result<EventRow> {
         id: hash(row, 2)?,
         parents: hashes(row, 3)?,
         hlc: hlc(row, 4)?,
-        author: get(row, 5)?,
-        kind: get(row, 6)?,
+        author: text(row, 5)?,
+        kind: text(row, 6)?,
         payload: get(row, 7)?,
         signature: get(row, 8)?,
     })
@@ -174,7 +173,7 @@ pub(crate) fn checkpoint(row: &Row) -> Result<CheckpointRow> {
         event_root: hash(row, 2)?,
         state_root: hash(row, 3)?,
         hlc: hlc(row, 4)?,
-        author: get(row, 5)?,
+        author: text(row, 5)?,
         signature: get(row, 6)?,
     })
 }
@@ -191,7 +190,7 @@ pub(crate) fn head(row: &Row) -> Result<HeadRow> {
 
 pub(crate) fn kv(row: &Row) -> Result<KvRow> {
     Ok(KvRow {
-        bucket: get(row, 0)?,
+        bucket: text(row, 0)?,
         key: text(row, 1)?,
         value: get(row, 2)?,
     })

@@ -5,8 +5,8 @@ use crate::row::{self, joined, signed};
 use kenning_core::{Error, Hash, Hlc, Kind, NodeId, Result, Space};
 use kenning_store::{
     CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Near, Node, NodeFilter, Passage,
-    ReadTx, Row, Table, TextHit, TextQuery, TileRow, Vector, When, WriteTx, canonical_json, names,
-    scope_tokens,
+    ReadTx, Row, Table, TextHit, TextQuery, TileRow, Vector, When, WriteTx, canonical_json, lexeme,
+    lexemes, names, scope_tokens,
 };
 use serde_json::{Map, Value};
 use tokio_postgres::types::ToSql;
@@ -160,20 +160,16 @@ impl<'a> Tx<'a> {
     }
 
     fn insert_passage(&self, node: NodeId, scope: &[String], passage: &Passage) -> Result<()> {
-        let words = passage
-            .tokens
-            .split(' ')
-            .chain(passage.title_tokens.split(' '));
-        let words = words.filter(|it| !it.is_empty()).map(token);
         // A title is searched with the text; `array_to_tsvector` sorts and joins what is the same.
-        let found_by: Vec<String> = words.chain(scope.iter().map(|it| token(it))).collect();
+        let words = lexemes(&passage.tokens).chain(lexemes(&passage.title_tokens));
+        let found_by: Vec<String> = words.chain(scope.iter().map(|it| scoped(it))).collect();
         self.run(
             "INSERT INTO passages (space, node, n, text, start, tokens, title_tokens, found_by)
              VALUES ($1, $2, $3, $4, $5, $6, $7, array_to_tsvector($8::text[]))",
             &[
                 &self.space,
                 &node.0.as_slice(),
-                &i32::try_from(passage.n).unwrap_or(i32::MAX),
+                &i64::from(passage.n),
                 &passage.text.as_bytes(),
                 &signed(passage.start),
                 &passage.tokens.as_bytes(),
@@ -200,9 +196,9 @@ fn json(props: &Map<String, Value>) -> Vec<u8> {
     canonical_json(&Value::Object(props.clone())).into_bytes()
 }
 
-/// A token as a lexeme: U+0000 cannot be in one.
-fn token(text: &str) -> String {
-    text.replace('\0', "")
+/// A token of the scope stands among those of the text, and is none of them: no lexeme holds U+0001.
+fn scoped(token: &str) -> String {
+    format!("\u{1}{token}")
 }
 
 /// `AND …` for a filter; the values go to `params`.
@@ -225,9 +221,14 @@ fn conditions<'a>(filter: &'a NodeFilter, params: &mut Owned<'a>) -> String {
     sql
 }
 
+/// What pgvector holds.
+const DIMENSIONS_MAX: usize = 16_000;
+
 fn limit(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
+
+const COLLECTION: &str = "sha256(collection) = sha256($2::bytea)";
 
 const KEY: &str = "space = $1 AND kind = $2 AND sha256(project) = sha256($3::bytea)
                    AND sha256(key) = sha256($4::bytea)";
@@ -353,14 +354,14 @@ impl ReadTx for Tx<'_> {
         }
         if let Some(rel) = &filter.rel {
             params.push(Box::new(rel.as_bytes()));
-            sql += &format!(" AND rel = ${}", params.len());
+            sql += &format!(" AND sha256(rel) = sha256(${}::bytea)", params.len());
         }
         if let Some(dst) = filter.dst {
             params.push(Box::new(dst.0.to_vec()));
             sql += &format!(" AND dst = ${}", params.len());
         }
         self.owned(
-            &format!("{sql} ORDER BY src, rel, dst LIMIT $3"),
+            &format!("{sql} ORDER BY src, rel, dst, valid_from LIMIT $3"),
             &params,
             row::edge,
         )
@@ -376,12 +377,8 @@ impl ReadTx for Tx<'_> {
     }
 
     fn find_text(&self, query: &TextQuery) -> Result<Vec<TextHit>> {
-        let words: Vec<String> = query
-            .tokens
-            .iter()
-            .map(|it| token(it))
-            .filter(|it| !it.is_empty())
-            .collect();
+        let words = query.tokens.iter().map(|it| lexeme(it));
+        let words: Vec<String> = words.filter(|it| !it.is_empty()).collect();
         if words.is_empty() {
             return Ok(Vec::new());
         }
@@ -394,6 +391,7 @@ impl ReadTx for Tx<'_> {
         let wanted = any(&words);
         let mut all = format!("({wanted})");
         for tokens in scope_tokens::wanted(self.of, &query.filter) {
+            let tokens: Vec<String> = tokens.iter().map(|it| scoped(it)).collect();
             all += &format!(" & ({})", any(&tokens));
         }
         let mut params: Owned<'_> = vec![
@@ -415,10 +413,9 @@ impl ReadTx for Tx<'_> {
             &format!("{sql} {place} ORDER BY 3 DESC, 1, 2 LIMIT $4"),
             &params,
             |it| {
-                let n = it.get::<_, i32>(1);
                 Ok(TextHit {
                     node: row::node_id(it, 0)?,
-                    n: u32::try_from(n).unwrap_or(0),
+                    n: row::count(it, 1)?,
                     score: it.get(2),
                 })
             },
@@ -453,9 +450,10 @@ impl ReadTx for Tx<'_> {
         let columns = row::VECTOR_COLUMNS;
         self.one(
             &format!(
-                "SELECT {columns} FROM vectors WHERE space = $1 AND collection = $2 AND id = $3"
+                "SELECT {columns} FROM vectors
+                 WHERE space = $1 AND {COLLECTION} AND sha256(id) = sha256($3::bytea)"
             ),
-            &[&self.space, &collection, &id.as_bytes()],
+            &[&self.space, &collection.as_bytes(), &id.as_bytes()],
             row::vector,
         )
     }
@@ -464,35 +462,42 @@ impl ReadTx for Tx<'_> {
         let columns = row::VECTOR_COLUMNS;
         self.many(
             &format!(
-                "SELECT {columns} FROM vectors WHERE space = $1 AND collection = $2 AND seq > $3
+                "SELECT {columns} FROM vectors WHERE space = $1 AND {COLLECTION} AND seq > $3
                  ORDER BY seq, id LIMIT $4"
             ),
-            &[&self.space, &collection, &signed(seq), &limit(n)],
+            &[&self.space, &collection.as_bytes(), &signed(seq), &limit(n)],
             row::vector,
         )
     }
 
     fn nearest(&self, collection: &str, to: &[f32], n: usize) -> Result<Vec<Near>> {
-        // Exact: no index stands behind it. A vector of another dimension is of another kind.
-        self.many(
-            "SELECT id, 1 - (numbers <=> $3::real[]::vector) FROM
-               (SELECT id, numbers FROM vectors
-                WHERE space = $1 AND collection = $2 AND vector_dims(numbers) = $4
+        // No vector of such a length is stored, and the database would refuse to look.
+        if to.iter().all(|it| *it == 0.0) || to.len() > DIMENSIONS_MAX {
+            return Ok(Vec::new());
+        }
+        // Exact: no index stands behind it. A vector of another dimension is of another kind. They
+        // are brought to length 1 first: the squares of what is very long or very short do not fit
+        // into the single precision that `<=>` counts in.
+        let sql = format!(
+            "SELECT id, -(numbers <#> l2_normalize($3::real[]::vector)) FROM
+               (SELECT id, l2_normalize(numbers) AS numbers FROM vectors
+                WHERE space = $1 AND {COLLECTION} AND vector_dims(numbers) = $4
                   AND vector_norm(numbers) > 0
                 OFFSET 0) AS candidates
-             ORDER BY numbers <=> $3::real[]::vector, id LIMIT $5",
+             ORDER BY 2 DESC, id LIMIT $5"
+        );
+        self.many(
+            &sql,
             &[
                 &self.space,
-                &collection,
+                &collection.as_bytes(),
                 &to,
                 &i32::try_from(to.len()).unwrap_or(i32::MAX),
                 &limit(n),
             ],
             |it| {
-                let bytes: Vec<u8> = it.get(0);
-                let id = String::from_utf8(bytes).map_err(|_| Error::corrupt("a vector's name"))?;
                 Ok(Near {
-                    id,
+                    id: row::text(it, 0)?,
                     similarity: it.get(1),
                 })
             },
@@ -550,16 +555,18 @@ impl ReadTx for Tx<'_> {
     fn get(&self, bucket: &str, key: &str) -> Result<Option<Vec<u8>>> {
         self.one(
             "SELECT value FROM kv
-             WHERE space = $1 AND bucket = $2 AND sha256(key) = sha256($3::bytea)",
-            &[&self.space, &bucket, &key.as_bytes()],
+             WHERE space = $1 AND sha256(bucket) = sha256($2::bytea)
+               AND sha256(key) = sha256($3::bytea)",
+            &[&self.space, &bucket.as_bytes(), &key.as_bytes()],
             |it| Ok(it.get(0)),
         )
     }
 
     fn list(&self, bucket: &str) -> Result<Vec<(String, Vec<u8>)>> {
         let rows = self.many(
-            "SELECT bucket, key, value FROM kv WHERE space = $1 AND bucket = $2 ORDER BY key",
-            &[&self.space, &bucket],
+            "SELECT bucket, key, value FROM kv
+             WHERE space = $1 AND sha256(bucket) = sha256($2::bytea) ORDER BY key",
+            &[&self.space, &bucket.as_bytes()],
             row::kv,
         )?;
         Ok(rows.into_iter().map(|it| (it.key, it.value)).collect())
@@ -595,11 +602,7 @@ impl ReadTx for Tx<'_> {
                 self.each(&sql, row::name, visit, Row::Name)
             }
             Table::Vectors => {
-                let sql = select(
-                    row::VECTOR_COLUMNS,
-                    "vectors",
-                    "collection COLLATE \"C\", id",
-                );
+                let sql = select(row::VECTOR_COLUMNS, "vectors", "collection, id");
                 self.each(&sql, row::vector, visit, Row::Vector)
             }
             Table::Events => {
@@ -619,7 +622,7 @@ impl ReadTx for Tx<'_> {
                 self.each(&sql, row::head, visit, Row::Head)
             }
             Table::Kv => {
-                let sql = select("bucket, key, value", "kv", "bucket COLLATE \"C\", key");
+                let sql = select("bucket, key, value", "kv", "bucket, key");
                 self.each(&sql, row::kv, visit, Row::Kv)
             }
         }
@@ -658,7 +661,8 @@ impl WriteTx for Tx<'_> {
     fn end_edge(&mut self, src: NodeId, rel: &str, dst: NodeId, at: Hlc) -> Result<()> {
         self.run(
             "UPDATE edges SET valid_to = $6
-             WHERE space = $1 AND src = $2 AND rel = $3 AND dst = $4 AND valid_to = $5",
+             WHERE space = $1 AND src = $2 AND sha256(rel) = sha256($3::bytea) AND dst = $4
+               AND valid_to = $5",
             &[
                 &self.space,
                 &src.0.as_slice(),
@@ -699,13 +703,13 @@ impl WriteTx for Tx<'_> {
         self.run(
             "INSERT INTO vectors (space, collection, id, model, numbers, props, seq)
              VALUES ($1, $2, $3, $4, $5::real[]::vector, $6, $7)
-             ON CONFLICT (space, collection, id) DO UPDATE SET model = $4,
+             ON CONFLICT (space, sha256(collection), sha256(id)) DO UPDATE SET model = $4,
                numbers = $5::real[]::vector, props = $6, seq = $7",
             &[
                 &self.space,
-                &vector.collection,
+                &vector.collection.as_bytes(),
                 &vector.id.as_bytes(),
-                &vector.model,
+                &vector.model.as_bytes(),
                 &vector.numbers,
                 &json(&vector.props),
                 &signed(vector.seq),
@@ -716,8 +720,11 @@ impl WriteTx for Tx<'_> {
 
     fn remove_vector(&mut self, collection: &str, id: &str) -> Result<()> {
         self.run(
-            "DELETE FROM vectors WHERE space = $1 AND collection = $2 AND id = $3",
-            &[&self.space, &collection, &id.as_bytes()],
+            &format!(
+                "DELETE FROM vectors
+                 WHERE space = $1 AND {COLLECTION} AND sha256(id) = sha256($3::bytea)"
+            ),
+            &[&self.space, &collection.as_bytes(), &id.as_bytes()],
         )?;
         Ok(())
     }
@@ -734,8 +741,8 @@ impl WriteTx for Tx<'_> {
                 &event.id.0.as_slice(),
                 &joined(&event.parents),
                 &signed(event.hlc.0),
-                &event.author,
-                &event.kind,
+                &event.author.as_bytes(),
+                &event.kind.as_bytes(),
                 &event.payload,
                 &event.signature,
             ],
@@ -786,7 +793,7 @@ impl WriteTx for Tx<'_> {
                 &checkpoint.event_root.0.as_slice(),
                 &checkpoint.state_root.0.as_slice(),
                 &signed(checkpoint.hlc.0),
-                &checkpoint.author,
+                &checkpoint.author.as_bytes(),
                 &checkpoint.signature,
             ],
         )?;
@@ -796,16 +803,17 @@ impl WriteTx for Tx<'_> {
     fn set(&mut self, bucket: &str, key: &str, value: &[u8]) -> Result<()> {
         self.run(
             "INSERT INTO kv (space, bucket, key, value) VALUES ($1, $2, $3, $4)
-             ON CONFLICT (space, bucket, sha256(key)) DO UPDATE SET value = $4",
-            &[&self.space, &bucket, &key.as_bytes(), &value],
+             ON CONFLICT (space, sha256(bucket), sha256(key)) DO UPDATE SET value = $4",
+            &[&self.space, &bucket.as_bytes(), &key.as_bytes(), &value],
         )?;
         Ok(())
     }
 
     fn unset(&mut self, bucket: &str, key: &str) -> Result<()> {
         self.run(
-            "DELETE FROM kv WHERE space = $1 AND bucket = $2 AND sha256(key) = sha256($3::bytea)",
-            &[&self.space, &bucket, &key.as_bytes()],
+            "DELETE FROM kv WHERE space = $1 AND sha256(bucket) = sha256($2::bytea)
+               AND sha256(key) = sha256($3::bytea)",
+            &[&self.space, &bucket.as_bytes(), &key.as_bytes()],
         )?;
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use crate::error;
 use kenning_core::{Error, Result};
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::Path;
 use std::time::Duration;
 
@@ -25,7 +25,16 @@ pub(crate) fn open(path: &Path) -> Result<Connection> {
 
 fn set_up(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.busy_handler(Some(wait_for_other_process))?;
-    connection.pragma_update(None, "journal_mode", "WAL")?;
+    // SQLite does not call the handler for this one: two processes that make a store at once would
+    // refuse each other.
+    let mut attempts = 0;
+    while let Err(cause) = connection.pragma_update(None, "journal_mode", "WAL") {
+        let busy = cause.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
+        if !busy || !wait_for_other_process(attempts) {
+            return Err(cause);
+        }
+        attempts += 1;
+    }
     // FULL syncs the log at every commit: an answer means that it is on disk.
     connection.pragma_update(None, "synchronous", "FULL")?;
     // A checkpoint costs two more syncs: every 16 MiB of log instead of every 4.

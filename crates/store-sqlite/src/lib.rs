@@ -80,7 +80,7 @@ impl Floor for Sqlite {
 
     fn spaces(&self) -> Result<Vec<Space>> {
         let connection = self.readers.take()?;
-        let sql = "SELECT space FROM heads UNION SELECT DISTINCT space FROM kv";
+        let sql = "SELECT space FROM heads UNION SELECT space FROM kv ORDER BY 1";
         let names: rusqlite::Result<Vec<String>> = (|| {
             let mut statement = connection.prepare_cached(sql)?;
             statement
@@ -96,7 +96,9 @@ impl Floor for Sqlite {
     }
 
     fn check(&self) -> Result<Vec<String>> {
-        let connection = self.readers.take()?;
+        // One of its own: FTS5 checks an index by what a connection remembers of it, and a reader may
+        // remember segments that have been merged since.
+        let connection = connection::open(&self.path)?;
         let lines: rusqlite::Result<Vec<String>> = (|| {
             let mut lines = Vec::new();
             let mut statement = connection.prepare("PRAGMA integrity_check(100)")?;
@@ -114,7 +116,6 @@ impl Floor for Sqlite {
         })();
         let mut lines = lines.map_err(error::from_sqlite)?;
         lines.retain(|line| line != "ok");
-        self.readers.give_back(connection);
         Ok(lines)
     }
 

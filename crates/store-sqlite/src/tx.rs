@@ -179,9 +179,10 @@ impl<'a> Tx<'a> {
             ],
         )?;
         let rowid = self.connection.last_insert_rowid();
-        let (title, tokens) = (&passage.title_tokens, &passage.tokens);
+        let title = fts::indexed(&passage.title_tokens);
+        let tokens = fts::indexed(&passage.tokens);
         self.pending
-            .put(self.connection, rowid, scope, title, tokens)
+            .put(self.connection, rowid, scope, &title, &tokens)
             .map_err(from_sqlite)
     }
 
@@ -252,13 +253,23 @@ fn node_conditions<'a>(filter: &'a NodeFilter, params: &mut Params<'a>) -> Strin
         params.push(Box::new(project));
     }
     if let Some(prefix) = &filter.key_prefix {
-        // A range, not LIKE: nothing in the prefix is a pattern. The upper end is the first key
-        // after all that begin so; U+10FFFF is the last character there is.
-        sql += " AND key >= ? AND key < ? || char(1114111)";
+        // A range, not LIKE: nothing in the prefix is a pattern.
+        sql += " AND key >= ?";
         params.push(Box::new(prefix));
-        params.push(Box::new(prefix));
+        if let Some(end) = end_of_prefix(prefix) {
+            sql += " AND key < ?";
+            params.push(Box::new(end));
+        }
     }
     sql
+}
+
+/// The first text after all that begin so; none where every later text does.
+fn end_of_prefix(prefix: &str) -> Option<String> {
+    let rest = prefix.trim_end_matches(char::MAX);
+    let last = rest.chars().next_back()?;
+    let end = (last..=char::MAX).nth(1)?;
+    Some(format!("{}{end}", &rest[..rest.len() - last.len_utf8()]))
 }
 
 impl ReadTx for Tx<'_> {
@@ -399,7 +410,7 @@ impl ReadTx for Tx<'_> {
         }
         params.push(Box::new(i64::try_from(limit).unwrap_or(i64::MAX)));
         self.many(
-            &format!("{sql} ORDER BY src, rel, dst LIMIT ?"),
+            &format!("{sql} ORDER BY src, rel, dst, valid_from LIMIT ?"),
             &refs(&params),
             row::edge,
         )
@@ -433,23 +444,25 @@ impl ReadTx for Tx<'_> {
                 score: it.get(2)?,
             })
         };
-        match &query.filter.key_prefix {
-            None => self.many(
-                &format!("{hits} WHERE passages_fts MATCH ?1 AND p.space = ?2 {order} LIMIT ?3"),
-                params![text, self.space(), limit],
-                map,
+        // Kinds and projects are in the index; a prefix is not.
+        let prefix = NodeFilter {
+            key_prefix: query.filter.key_prefix.clone(),
+            ..NodeFilter::default()
+        };
+        let mut params: Params<'_> = vec![Box::new(text), Box::new(self.space())];
+        let more = node_conditions(&prefix, &mut params);
+        let join = match &prefix.key_prefix {
+            Some(_) => "JOIN nodes ON nodes.space = p.space AND nodes.id = p.node",
+            None => "",
+        };
+        params.push(Box::new(limit));
+        self.many(
+            &format!(
+                "{hits} {join} WHERE passages_fts MATCH ? AND p.space = ?{more} {order} LIMIT ?"
             ),
-            Some(prefix) => self.many(
-                &format!(
-                    "{hits} JOIN nodes ON nodes.space = p.space AND nodes.id = p.node
-                     WHERE passages_fts MATCH ?1 AND p.space = ?2
-                       AND key >= ?4 AND key < ?4 || char(1114111)
-                     {order} LIMIT ?3"
-                ),
-                params![text, self.space(), limit, prefix],
-                map,
-            ),
-        }
+            &refs(&params),
+            map,
+        )
     }
 
     fn find_names(&self, text: &str, filter: &NodeFilter, limit: usize) -> Result<Vec<NameHit>> {

@@ -14,13 +14,16 @@
 #![deny(missing_docs)]
 
 mod json;
+mod lexemes;
 pub mod names;
 pub mod patience;
 mod rows;
 pub mod scope_tokens;
 pub mod story;
+mod strict;
 
 pub use json::canonical_json;
+pub use lexemes::{lexeme, lexemes};
 pub use names::NameHit;
 pub use rows::{
     CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, KvRow, NameRow, Near, Node, NodeFilter,
@@ -30,6 +33,7 @@ pub use rows::{
 use kenning_core::{Error, Hash, NodeId, Result, Space};
 use std::sync::Arc;
 use std::time::Duration;
+use strict::Strict;
 
 /// Called after an append, from any thread; must not wait.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
@@ -58,7 +62,7 @@ pub trait Floor: Send + Sync + 'static {
     /// that it does not.
     fn subscribe(&self, wake: Wake) -> Duration;
 
-    /// Every space that has rows.
+    /// Every space that has a head or a key-value pair, in the order of names.
     fn spaces(&self) -> Result<Vec<Space>>;
 
     /// Asks the back end to check its own files; each string is one thing that is wrong.
@@ -86,13 +90,14 @@ impl Store {
             let work = work
                 .take()
                 .ok_or_else(|| Error::internal("a read ran twice"))?;
-            out = Some(work(tx)?);
+            out = Some(work(&Strict::new(tx))?);
             Ok(())
         })?;
         out.ok_or_else(|| Error::internal("a read did not run"))
     }
 
-    /// Runs `work` in a write transaction and returns once it is durable.
+    /// Runs `work` in a write transaction and returns once it is durable. Once a method of the
+    /// transaction has failed, the whole call fails, even if `work` goes on.
     ///
     /// Only `audit` calls this: everybody else writes through it, so that no write lacks its event.
     pub fn write<T: Send + 'static>(
@@ -118,7 +123,7 @@ impl Store {
         self.0.subscribe(wake)
     }
 
-    /// Every space that has rows.
+    /// Every space that has a head or a key-value pair, in the order of names.
     pub fn spaces(&self) -> Result<Vec<Space>> {
         self.0.spaces()
     }
@@ -141,7 +146,9 @@ fn answered<T: Send + 'static>(
 ) -> Result<T> {
     let (sender, receiver) = std::sync::mpsc::sync_channel(1);
     run(Box::new(move |tx| {
-        let value = work(tx)?;
+        let mut tx = Strict::new(tx);
+        let value = work(&mut tx)?;
+        tx.end()?;
         // Who no longer waits loses the value, not the write.
         drop(sender.send(value));
         Ok(())
@@ -151,7 +158,7 @@ fn answered<T: Send + 'static>(
         .map_err(|_| Error::internal("a write did not run"))
 }
 
-/// What can be asked of one space.
+/// What can be asked of one space. Once a method has failed, every later one fails in the same way.
 pub trait ReadTx {
     /// A node by its id, now or at a past moment.
     fn node(&self, id: NodeId, when: When) -> Result<Option<Node>>;
@@ -180,13 +187,14 @@ pub trait ReadTx {
     /// Every superseded revision of a node, oldest first, with the moment it ended.
     fn history(&self, id: NodeId) -> Result<Vec<(Node, kenning_core::Hlc)>>;
 
-    /// Edges by their ends, in the order of source, relation, target.
+    /// Edges by their ends, in the order of source, relation, target and beginning.
     fn edges(&self, filter: &EdgeFilter, when: When, limit: usize) -> Result<Vec<Edge>>;
 
     /// The passages of a node, in order.
     fn passages(&self, node: NodeId) -> Result<Vec<Passage>>;
 
-    /// Passages that hold any of the tokens, best first by the floor's own ranking.
+    /// Passages that hold any of the tokens, each as it is and whole, best first by the floor's own
+    /// ranking.
     fn find_text(&self, query: &TextQuery) -> Result<Vec<TextHit>>;
 
     /// Nodes with a name like this one, the most similar first.
@@ -199,7 +207,7 @@ pub trait ReadTx {
     fn vectors_since(&self, collection: &str, seq: u64, limit: usize) -> Result<Vec<Vector>>;
 
     /// The vectors of a collection that point most nearly the same way, by cosine, exactly. Those of
-    /// another dimension and those of length 0 do not count.
+    /// another dimension and those of length 0 do not count; to a vector of length 0 none is near.
     fn nearest(&self, collection: &str, to: &[f32], limit: usize) -> Result<Vec<Near>>;
 
     /// The log's head; `None` before the first event.
@@ -239,7 +247,8 @@ pub trait WriteTx: ReadTx {
     /// Removes a node with its passages; its last revision moves to the history.
     fn remove_node(&mut self, id: NodeId, at: kenning_core::Hlc) -> Result<()>;
 
-    /// Puts an edge. A current one of the same ends and relation ends at the new one's `from`.
+    /// Puts an edge. A current one of the same ends and relation ends at the new one's `from`. Its
+    /// weight is a number.
     fn put_edge(&mut self, edge: &Edge) -> Result<()>;
 
     /// Ends an edge.
@@ -257,7 +266,7 @@ pub trait WriteTx: ReadTx {
     /// Replaces the names that a node is found by.
     fn put_names(&mut self, node: NodeId, names: &[String]) -> Result<()>;
 
-    /// Puts a vector.
+    /// Puts a vector: 1 to 16,000 finite numbers.
     fn put_vector(&mut self, vector: &Vector) -> Result<()>;
 
     /// Removes a vector.

@@ -24,6 +24,10 @@ const CRATES: &[(&str, May)] = &[
         "kenning-store-sqlite",
         Only(&["kenning-core", "kenning-store"]),
     ),
+    (
+        "kenning-store-postgres",
+        Only(&["kenning-core", "kenning-store"]),
+    ),
     ("kenning-audit", Only(&["kenning-core", "kenning-store"])),
     ("kenning-search", Only(&["kenning-core", "kenning-store"])),
     ("kenning-vault", Only(&["kenning-core"])),
@@ -58,25 +62,48 @@ const CRATES: &[(&str, May)] = &[
         ]),
     ),
     ("kenning", AnyProduct),
+    ("kenning-testing-postgres", Only(&[])),
     (
-        TESTS_ONLY,
+        "kenning-testing",
         Only(&[
             "kenning-core",
             "kenning-engine",
             "kenning-store",
             "kenning-store-sqlite",
+            "kenning-store-postgres",
+            "kenning-testing-postgres",
             "kenning-tools",
             "kenning-vault",
+        ]),
+    ),
+    (
+        "kenning-testing-model",
+        Only(&[
+            "kenning-core",
+            "kenning-store",
+            "kenning-store-sqlite",
+            "kenning-store-postgres",
+            "kenning-testing-postgres",
         ]),
     ),
     ("xtask", Anything),
 ];
 
-/// No product crate depends on it.
-const TESTS_ONLY: &str = "kenning-testing";
+/// No product crate depends on these.
+const TESTS_ONLY: &[&str] = &[
+    "kenning-testing",
+    "kenning-testing-postgres",
+    "kenning-testing-model",
+];
 
 /// What tests may name besides: a house, a real store to stand it on, and the rows in it.
-const TESTS_ALSO: &[&str] = &[TESTS_ONLY, "kenning-store", "kenning-store-sqlite"];
+const TESTS_ALSO: &[&str] = &[
+    "kenning-testing",
+    "kenning-testing-postgres",
+    "kenning-store",
+    "kenning-store-sqlite",
+    "kenning-store-postgres",
+];
 
 /// What the tests of one crate may name besides.
 const TESTS_OF_ONE: &[(&str, &[&str])] = &[
@@ -126,7 +153,7 @@ impl May {
     fn names(&self, to: &str) -> bool {
         match self {
             Self::Only(list) => list.contains(&to),
-            Self::AnyProduct => to != TESTS_ONLY,
+            Self::AnyProduct => !TESTS_ONLY.contains(&to),
             Self::Anything => true,
         }
     }
@@ -165,12 +192,18 @@ mod tests {
 
     #[test]
     fn a_floor_and_the_test_house_are_for_tests() {
-        for to in ["kenning-store-sqlite", "kenning-testing"] {
+        let floors = ["kenning-store-sqlite", "kenning-store-postgres"];
+        for to in floors.iter().chain(&TESTS_ONLY[..2]) {
             assert!(faults(&[("kenning-mcp", to, true)]).is_empty());
             assert_eq!(faults(&[("kenning-mcp", to, false)]).len(), 1);
         }
-        assert_eq!(faults(&[("kenning", "kenning-testing", false)]).len(), 1);
-        assert!(faults(&[("kenning", "kenning-store-sqlite", false)]).is_empty());
+        for to in TESTS_ONLY {
+            assert_eq!(faults(&[("kenning", to, false)]).len(), 1);
+            assert!(faults(&[("xtask", to, false)]).is_empty());
+        }
+        for to in floors {
+            assert!(faults(&[("kenning", to, false)]).is_empty());
+        }
         assert!(faults(&[("kenning-rest", "kenning-mcp", true)]).is_empty());
         assert_eq!(faults(&[("kenning-mcp", "kenning-rest", true)]).len(), 1);
     }
