@@ -21,6 +21,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             println!("{summary}, {} s", begin.elapsed().as_secs());
             Ok(())
         }
-        Err(difference) => bail!("model: 1 difference, seed {seed}\n{difference}"),
+        Err(difference) => bail!("{difference}"),
     }
 }

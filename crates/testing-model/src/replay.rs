@@ -57,10 +57,9 @@ impl fmt::Display for Summary {
             "model: {operations} operations, 0 differences, seed {seed}"
         )?;
         write!(f, " ({} reopened; refused:", self.reopened)?;
-        let refused = self.refused.iter();
-        refused
-            .map(|(code, n)| write!(f, " {code} {n}"))
-            .collect::<fmt::Result>()?;
+        for (code, n) in &self.refused {
+            write!(f, " {code} {n}")?;
+        }
         f.write_str(")")
     }
 }
@@ -153,8 +152,8 @@ fn differs(
         _ => (shown(expected), shown(got)),
     };
     Difference(format!(
-        "seed {seed}, operation {number}: {name} differs from the model\n\
-         step: {}\nthe model: {one}\n{name}: {two}",
+        "model: {number} operations, 1 difference, seed {seed}\n\
+         operation {number}: {name} differs from the model\nstep: {}\nthe model: {one}\n{name}: {two}",
         shown(step)
     ))
 }

@@ -70,8 +70,9 @@ impl World {
     fn drawn(&mut self) -> Step {
         let space = self.space(self.draw.below(N_SPACES));
         match self.draw.below(1_000) {
-            0 => Step::Reopen(self.draw.index(3)),
-            1..5 => Step::Spaces,
+            // A step is two operations or three: so one operation in a thousand finds a floor reopened.
+            0..3 => Step::Reopen(self.draw.index(3)),
+            3..5 => Step::Spaces,
             5..450 => {
                 let n = if self.draw.once_in(3) {
                     1 + self.draw.below(10)

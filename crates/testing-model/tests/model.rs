@@ -1,5 +1,7 @@
 //! The model lives through the story, and every floor agrees with it.
 
+#![allow(clippy::panic, reason = "tests fail by panicking")]
+
 use kenning_store::{Store, story};
 use kenning_testing_model::{Model, replay};
 
