@@ -23,6 +23,15 @@ impl Floor {
         }
     }
 
+    /// Kills come within so long after the first write. A write to a database takes longer, and what
+    /// is killed before the first is done shows little.
+    pub(super) fn kill_within_us(&self) -> u64 {
+        match self {
+            Self::Sqlite => 120_000,
+            Self::Postgres(_) => 400_000,
+        }
+    }
+
     /// An empty store.
     pub(super) fn place(&self) -> Result<Place> {
         let place = Place::fresh()?;

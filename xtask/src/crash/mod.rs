@@ -29,8 +29,6 @@ use kenning_core::{Hash, SeededRandom};
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Kills come within so long after the first write.
-const KILL_WITHIN_US: u64 = 120_000;
 /// About how many rounds use the same directory.
 const ROUNDS_A_PLACE: u64 = 20;
 /// So many broken promises are told in full.
@@ -155,7 +153,7 @@ impl Stage {
         } = self;
         let server = Server::start(binary, place, transport)?;
         let writers = writers::start(&server, round, random.next());
-        std::thread::sleep(Duration::from_micros(random.below(KILL_WITHIN_US)));
+        std::thread::sleep(Duration::from_micros(random.below(floor.kill_within_us())));
         server.kill()?;
         let done = writers.join()?;
         if random.below(5) == 0 {

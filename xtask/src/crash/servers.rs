@@ -3,7 +3,7 @@
 //! They are what one program cannot be: the log must have one order, whoever appends.
 
 use super::binary::{Binary, Place};
-use super::client::{Answer, Server, Transport};
+use super::client::{Answer, Client, Server, Transport};
 use super::verdict::{self, Attempt};
 use super::{TOLD_MAX, floor};
 use crate::bench::meter::{ms, percentile};
@@ -13,6 +13,9 @@ use kenning_core::Hash;
 use kenning_testing_postgres::{Version, own};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+
+/// Who was told so often to call again gives up.
+const TRIES_MAX: usize = 20;
 
 /// When a caller has called enough.
 #[derive(Clone, Copy)]
@@ -36,6 +39,8 @@ pub(crate) enum Doing {
 pub(crate) struct Load {
     attempts: Vec<Attempt>,
     pub(crate) errors: Vec<String>,
+    /// Calls that were made again, because they were told to.
+    n_again: usize,
     pub(crate) latencies: Vec<Duration>,
     pub(crate) took: Duration,
 }
@@ -96,6 +101,7 @@ impl Servers {
         for load in all? {
             sum.attempts.extend(load.attempts);
             sum.errors.extend(load.errors);
+            sum.n_again += load.n_again;
             sum.latencies.extend(load.latencies);
         }
         sum.took = began.elapsed();
@@ -108,14 +114,37 @@ impl Servers {
 }
 
 impl Load {
-    fn call(&mut self, client: &mut super::client::Client, folder: &str, n: u64, doing: Doing) {
+    /// Calls, and calls again while the answer is `unavailable`: a machine with more to do than it
+    /// can says so, and whoever is told to come back does. The time is that of all of it.
+    fn call(&mut self, client: &mut Client, folder: &str, n: u64, doing: Doing) {
         let before = Instant::now();
-        let (path, answer) = match doing {
+        for _ in 0..TRIES_MAX {
+            let (path, answer) = Self::once(&mut self.attempts, client, folder, n, doing);
+            match answer {
+                Answer::Acknowledged => break,
+                Answer::Refused(said) if said.starts_with("503:") => self.n_again += 1,
+                answer => {
+                    self.errors.push(format!("`{path}`: {answer:?}"));
+                    break;
+                }
+            }
+        }
+        self.latencies.push(before.elapsed());
+    }
+
+    fn once(
+        attempts: &mut Vec<Attempt>,
+        client: &mut Client,
+        folder: &str,
+        n: u64,
+        doing: Doing,
+    ) -> (String, Answer) {
+        match doing {
             Doing::Write => {
                 let path = format!("{folder}/{n}.md");
                 let text = format!("# Note {n} of {folder}\n\nIt was written beside others.\n");
                 let answer = client.write_note(&path, &text);
-                self.attempts.push(Attempt {
+                attempts.push(Attempt {
                     path: path.clone(),
                     content: Hash::of(text.as_bytes()),
                     sent: 0,
@@ -128,10 +157,6 @@ impl Load {
                 let answer = client.read_note(&path);
                 (path, answer)
             }
-        };
-        self.latencies.push(before.elapsed());
-        if answer != Answer::Acknowledged {
-            self.errors.push(format!("`{path}`: {answer:?}"));
         }
     }
 }
@@ -157,11 +182,12 @@ pub(super) fn run(options: &Options) -> Result<()> {
     }
     println!(
         "servers: {n_servers} x {n_callers} callers x {n_writes} writes, {} present, {} lost, \
-         {} errors, {} unsound, {} authors, p50 {:.1} ms, p99 {:.1} ms, slowest {:.1} ms, \
+         {} errors, {} called again, {} unsound, {} authors, p50 {:.1} ms, p99 {:.1} ms, slowest {:.1} ms, \
          {:.0} writes/s",
         found.nodes.len(),
         verdict.lost.len(),
         load.errors.len(),
+        load.n_again,
         verdict.unsound.len(),
         found.authors.len(),
         ms(percentile(&mut load.latencies, 0.5)),
