@@ -85,7 +85,9 @@ pub fn replay(seed: u64, operations: u64) -> std::result::Result<Summary, Differ
     let mut places = [
         Place::new("the model", move || Ok(Store::new(model.clone()))),
         Place::new("SQLite", move || Ok(Store::new(Sqlite::open(&path)?))),
-        Place::new("PostgreSQL", move || Ok(Store::new(Postgres::open(&url, None)?))),
+        Place::new("PostgreSQL", move || {
+            Ok(Store::new(Postgres::open(&url, None)?))
+        }),
     ];
     let mut world = World::new(seed, known);
     let mut summary = Summary {
