@@ -25,19 +25,13 @@ const CALLS_MAX: usize = 64;
 pub(crate) struct Slots {
     calls: Arc<Semaphore>,
     pub(crate) followers: Arc<Semaphore>,
+    pub(crate) tail: sse::Tail,
 }
 
 #[derive(Clone)]
 struct Shared {
     board: Board,
     slots: Slots,
-    tail: sse::Tail,
-}
-
-impl FromRef<Shared> for sse::Tail {
-    fn from_ref(shared: &Shared) -> Self {
-        shared.tail.clone()
-    }
 }
 
 impl FromRef<Shared> for Board {
@@ -54,10 +48,10 @@ impl FromRef<Shared> for Slots {
 
 /// Everything that answers, with the layer around it. `extra` holds what other doors bring (`/mcp`).
 pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
-    let tail = sse::Tail::of(&board);
     let slots = Slots {
         calls: Arc::new(Semaphore::new(CALLS_MAX)),
         followers: Arc::new(Semaphore::new(sse::FOLLOWERS_MAX)),
+        tail: sse::Tail::of(&board),
     };
     Router::new()
         .route("/", get(front))
@@ -67,7 +61,7 @@ pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
         .route("/tools", get(list))
         .route("/tools/{name}", post(call).get(call_safe))
         .route("/events", get(sse::events))
-        .with_state(Shared { board, slots, tail })
+        .with_state(Shared { board, slots })
         .merge(extra)
         .fallback(nothing)
         .method_not_allowed_fallback(wrong_method)
@@ -303,6 +297,7 @@ mod tests {
         Slots {
             calls: Arc::new(Semaphore::new(1)),
             followers: Arc::new(Semaphore::new(1)),
+            tail: sse::Tail::silent(),
         }
     }
 

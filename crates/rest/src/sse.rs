@@ -41,6 +41,15 @@ impl Tail {
         Self { appended, poll }
     }
 
+    /// One that never says anything.
+    #[cfg(test)]
+    pub(crate) fn silent() -> Self {
+        Self {
+            appended: watch::channel(()).1,
+            poll: Duration::from_secs(1),
+        }
+    }
+
     async fn wait(&mut self) {
         // Time is up, something was appended, or the store is closing: ask in any case.
         drop(tokio::time::timeout(self.poll, self.appended.changed()).await);
@@ -52,7 +61,6 @@ impl Tail {
 pub(crate) async fn events(
     State(board): State<Board>,
     State(slots): State<Slots>,
-    State(tail): State<Tail>,
     Extension(who): Extension<Principal>,
     Extension(pass): Extension<Pass>,
     terms: Option<Extension<Terms>>,
@@ -70,7 +78,7 @@ pub(crate) async fn events(
         let seq = reader.start(asked(&query, &headers)?).await?;
         stream(Follower {
             reader,
-            tail,
+            tail: slots.tail,
             seq,
             spoke: Instant::now(),
             terms: terms.map(|it| it.0),
