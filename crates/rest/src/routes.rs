@@ -11,7 +11,7 @@ use axum::routing::{get, post};
 use http_body_util::BodyExt;
 use kenning_core::Error;
 use kenning_engine::{Caller, Principal};
-use kenning_tools::{AnyTool, Board, Effect, Reply};
+use kenning_tools::{AnyTool, Board, Effect, Reply, summary};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -129,17 +129,7 @@ async fn description(State(board): State<Board>) -> Response<Body> {
 }
 
 async fn list(State(board): State<Board>) -> Response<Body> {
-    let tools: Vec<Value> = board
-        .listed()
-        .iter()
-        .map(|tool| {
-            json!({
-                "name": tool.name(), "title": tool.title(), "toolset": tool.toolset().as_str(),
-                "effect": tool.effect().as_str(), "description": tool.description(),
-                "inputSchema": tool.input_schema(),
-            })
-        })
-        .collect();
+    let tools: Vec<Value> = board.listed().iter().map(|tool| summary(*tool)).collect();
     answer::json(StatusCode::OK, &json!({ "tools": tools }))
 }
 

@@ -7,7 +7,7 @@ use kenning_engine::{Caller, Engine, Scope};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -194,6 +194,15 @@ pub trait AnyTool: Send + Sync {
     fn output_schema(&self) -> Option<Value>;
     /// Checks the arguments and does it.
     fn call(&self, ctx: &Call<'_>, arguments: Value) -> Reply;
+}
+
+/// A tool in a list, for people and programs.
+pub fn summary(tool: &dyn AnyTool) -> Value {
+    json!({
+        "name": tool.name(), "title": tool.title(), "toolset": tool.toolset().as_str(),
+        "effect": tool.effect().as_str(), "description": tool.description(),
+        "inputSchema": tool.input_schema(),
+    })
 }
 
 /// Makes an [`AnyTool`] of a [`Tool`].

@@ -22,7 +22,7 @@ mod table;
 pub mod koi;
 
 pub use board::{Board, hide_internal};
-pub use declare::{Annotations, AnyTool, Call, Effect, Example, Text, Tool, Toolset};
+pub use declare::{Annotations, AnyTool, Call, Effect, Example, Text, Tool, Toolset, summary};
 pub use envelope::Reply;
 pub use metrics::Metrics;
 pub use select::Selection;

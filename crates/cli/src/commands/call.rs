@@ -4,7 +4,7 @@ use super::board;
 use crate::{Host, Settings, output, owner, tool_args};
 use clap::ArgMatches;
 use kenning_core::{Error, Result};
-use kenning_tools::{Effect, Reply};
+use kenning_tools::{Effect, Reply, summary};
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 
@@ -12,16 +12,7 @@ use std::io::{IsTerminal, Write};
 pub(crate) fn list(settings: &Settings) -> Result<u8> {
     let tools = settings.selection.listed()?;
     if settings.json {
-        let rows: Vec<Value> = tools
-            .iter()
-            .map(|tool| {
-                json!({
-                    "name": tool.name(), "title": tool.title(), "toolset": tool.toolset().as_str(),
-                    "effect": tool.effect().as_str(), "description": tool.description(),
-                    "inputSchema": tool.input_schema(),
-                })
-            })
-            .collect();
+        let rows: Vec<Value> = tools.iter().map(|tool| summary(*tool)).collect();
         output::print_json(&json!(rows));
         return Ok(0);
     }
