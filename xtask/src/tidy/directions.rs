@@ -29,9 +29,21 @@ const CRATES: &[(&str, May)] = &[
         Only(&["kenning-core", "kenning-store"]),
     ),
     ("kenning-audit", Only(&["kenning-core", "kenning-store"])),
-    ("kenning-search", Only(&["kenning-core", "kenning-store"])),
     ("kenning-vault", Only(&["kenning-core"])),
     ("kenning-egress", Only(&["kenning-core"])),
+    (
+        "kenning-embed",
+        Only(&["kenning-core", "kenning-egress", "kenning-vault"]),
+    ),
+    (
+        "kenning-search",
+        Only(&["kenning-core", "kenning-store", "kenning-embed"]),
+    ),
+    ("kenning-memory", Only(&["kenning-core"])),
+    (
+        "kenning-backup",
+        Only(&["kenning-core", "kenning-egress", "kenning-vault"]),
+    ),
     (
         "kenning-engine",
         Only(&[
@@ -39,6 +51,9 @@ const CRATES: &[(&str, May)] = &[
             "kenning-store",
             "kenning-audit",
             "kenning-search",
+            "kenning-embed",
+            "kenning-memory",
+            "kenning-backup",
             "kenning-vault",
             "kenning-egress",
         ]),

@@ -1,0 +1,28 @@
+//! Text to vectors, behind one trait.
+//!
+//! Every vector belongs to a [`Model`]: vectors of two models are never compared. The built-in table
+//! is part of the binary and always there; a transformer from a local folder and HTTP providers are
+//! chosen by configuration.
+
+#![deny(missing_docs)]
+
+use kenning_core::Result;
+
+/// What makes vectors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// Its name, stored with every vector: provider, name and whatever else changes the numbers.
+    pub id: String,
+    /// How many numbers a vector has.
+    pub dimensions: usize,
+}
+
+/// Makes vectors of texts.
+pub trait Embedder: Send + Sync {
+    /// What makes them.
+    fn model(&self) -> &Model;
+
+    /// One vector of length 1 for each text, in their order; all zeros for a text that says nothing
+    /// to the model. May wait for a network or a processor: `unavailable` means later.
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>>;
+}
