@@ -6,6 +6,10 @@
 
 #![deny(missing_docs)]
 
+mod table;
+
+pub use table::{DIMENSIONS, Probe, TOKENS_MAX, Table, TableVector, TokenId, normalize};
+
 use kenning_core::Result;
 
 /// What makes vectors.
