@@ -1,6 +1,11 @@
 //! Makes what the table needs to be read in place: where each word lies, a hash index over the words
 //! and the length of each row, so that nothing is decoded when the program starts.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a build script reads its own package and writes where cargo says"
+)]
+
 use std::path::PathBuf;
 use std::{env, fs};
 

@@ -13,6 +13,7 @@ pub(crate) struct Layout {
     scales: usize,
     first_row: usize,
     /// One length byte and UTF-8 for each word.
+    #[allow(dead_code, reason = "only the build script walks the words")]
     pub(crate) words: usize,
 }
 
