@@ -1,5 +1,7 @@
 //! The table gives what the reference arithmetic gives.
 
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
+
 use kenning_embed::{Embedder, Table};
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! The log as people and programs see it.
 
-use crate::{Caller, Engine, Scope};
+use crate::{Caller, Engine, Scope, timestamp};
 use kenning_audit::{Consistency, Inclusion, Roots};
 use kenning_core::{Error, Hash, Result};
 use kenning_store::{CheckpointRow, EventRow};
@@ -117,15 +117,6 @@ fn view(row: &EventRow) -> EventView {
         "signature": hex(&row.signature),
     });
     EventView { seq: row.seq, json }
-}
-
-/// Milliseconds since 1970 as `2026-01-31T12:00:00.000Z`.
-pub(crate) fn timestamp(ms: u64) -> String {
-    let ms = i64::try_from(ms).unwrap_or(i64::MAX);
-    match jiff::Timestamp::from_millisecond(ms) {
-        Ok(time) => format!("{time:.3}"),
-        Err(_) => ms.to_string(),
-    }
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -7,24 +7,40 @@
 //! Reading order: [`Engine::open`], then `files` (a write that is also a file), then `notes`.
 
 mod caller;
+mod embedding;
 mod events;
 mod files;
+mod later;
+mod memories;
+mod moments;
 mod notes;
 mod principal;
+mod shim;
 mod tokens;
 mod transfer;
 
 pub use caller::{Caller, DEADLINE_DEFAULT, Progress};
 pub use events::{EventView, Proof};
+pub use kenning_memory::types::MemoryType;
+pub use kenning_search::Mode;
+pub use memories::{
+    BeliefUpdate, Central, Contradiction, Evidence, EvidenceUpdate, GraphEdge, Integrity,
+    IntegrityScope, MEMORY_BYTES_MAX, Memory, MemoryGraph, NewMemory, Recall, Recalled,
+    RecalledMemory, StoredMemory, Topology,
+};
+pub use moments::{parse_moment, timestamp};
 pub use notes::NOTE_BYTES_MAX;
 pub use principal::{Principal, Scope};
+pub use shim::{Now, NowUpdate};
 pub use tokens::{NewToken, TokenView};
 pub use transfer::{Restored, Transferred};
 
 use kenning_audit::{Log, Signer};
 use kenning_core::{Clock, Error, Hash, Random, Result, Space};
+use kenning_search::Searcher;
 use kenning_store::Store;
 use kenning_vault::Dir;
+use later::Later;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,6 +76,8 @@ pub struct Engine {
     vault: Option<PathBuf>,
     vault_space: Space,
     shared: bool,
+    searcher: Arc<Searcher>,
+    later: Later,
 }
 
 impl Engine {
@@ -78,8 +96,11 @@ impl Engine {
         } = options;
         let signer = find_or_make_key(&data, &*random)?;
         let log = Log::new(store, signer, clock, random);
+        let later = Later::new(log.clone(), read_only);
         let engine = Self {
             log,
+            searcher: Arc::default(),
+            later,
             data,
             vault,
             vault_space,

@@ -101,7 +101,9 @@ fn answer(reply: Reply) -> Result<CallToolResult, ErrorData> {
             None,
         ));
     }
-    let content = vec![ContentBlock::text(reply.text)];
+    let structured = reply.structured().cloned();
+    let texts = std::iter::once(reply.text).chain(reply.remarks);
+    let content = texts.map(ContentBlock::text).collect();
     let mut result = match reply.error {
         Some(_) => CallToolResult::error(content),
         None => CallToolResult::success(content),
@@ -110,7 +112,7 @@ fn answer(reply: Reply) -> Result<CallToolResult, ErrorData> {
         // The contract: present only on error.
         result.is_error = None;
     }
-    result.structured_content = reply.structured;
+    result.structured_content = structured;
     Ok(result)
 }
 
@@ -160,7 +162,8 @@ mod tests {
     fn reply(error: Option<Error>) -> Option<Reply> {
         Some(Reply {
             text: "text".to_owned(),
-            structured: Some(serde_json::json!({ "a": 1 })),
+            value: Some(serde_json::json!({ "a": 1 })),
+            remarks: Vec::new(),
             error,
         })
     }

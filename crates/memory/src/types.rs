@@ -103,6 +103,8 @@ pub mod relation {
     pub const CONTRADICTS: &str = "CONTRADICTS";
     /// A new memory to those that it was stored with.
     pub const RELATED_TO: &str = "RELATED_TO";
+    /// A memory to the one that no longer holds because of it.
+    pub const SUPERSEDES: &str = "SUPERSEDES";
     /// Two memories that are alike. Found by the machine, so it counts in no rule about edges.
     pub const SIMILAR: &str = "similar";
 

@@ -35,14 +35,23 @@ pub(crate) fn error(error: &Error) -> Response<Body> {
 
 /// The answer for a tool's reply: the contract's own object, with the status of its error.
 pub(crate) fn reply(reply: &Reply) -> Response<Body> {
-    match (&reply.error, &reply.structured) {
+    match (&reply.error, &reply.value) {
         (Some(failed), None) => error(failed),
         (Some(failed), Some(envelope)) => {
             let mut response = json(status(failed.code.row().http), envelope);
             say(failed.code, response.headers_mut());
             response
         }
-        (None, _) => json(StatusCode::OK, &reply.to_json()),
+        (None, _) => {
+            let mut response = json(StatusCode::OK, &reply.to_json());
+            for remark in &reply.remarks {
+                // A remark beside the payload, which is the contract's.
+                if let Ok(value) = HeaderValue::from_str(remark) {
+                    response.headers_mut().append("kenning-remark", value);
+                }
+            }
+            response
+        }
     }
 }
 

@@ -293,6 +293,13 @@ impl Index {
             .find(|&it| self.entries[it as usize].n == wanted)
     }
 
+    pub(crate) fn first_passage(&self, node: NodeId) -> Option<u32> {
+        let all = self.by_node.get(&node)?;
+        all.iter()
+            .copied()
+            .find(|&it| self.entries[it as usize].n == 0)
+    }
+
     /// The vector of another model for a passage, if it is there.
     pub(crate) fn other_vector(&self, at: usize) -> Option<(&OtherModel, usize)> {
         let other = self.other.as_ref()?;

@@ -32,6 +32,10 @@ const RELEVANCE: [f64; 4] = [9.374, 10.258, -0.676, -4.326];
 /// Where answers and the best of unrelated texts part.
 pub(crate) const THRESHOLD: f64 = 0.7;
 
+/// Words of a query that count: nobody asks in more, and each is compared with every candidate's.
+const QUERY_TOKENS_MAX: usize = 128;
+const QUERY_BYTES_MAX: usize = 4_096;
+
 /// Which of the two ways finds candidates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
@@ -72,6 +76,8 @@ pub struct Hit {
     pub relevance: f64,
     /// The cosine of query and passage.
     pub cosine: f64,
+    /// When the node was made, in milliseconds since 1970.
+    pub created_ms: u64,
 }
 
 /// The scores of every admitted passage, stage by stage, for measuring.
@@ -122,6 +128,33 @@ impl Index {
         hits
     }
 
+    /// Nodes whose beginnings are most like that of `node`, by the built-in table, with their cosines.
+    pub fn alike(&self, node: NodeId, filter: &Filter, limit: usize) -> Vec<(NodeId, f64)> {
+        let Some(at) = self.first_passage(node) else {
+            return Vec::new();
+        };
+        let vector = self.vectors.get(at as usize);
+        let mut rough = Vec::new();
+        self.vectors.scan(&vector, &mut rough);
+        let admission = self.admission(filter);
+        let mut near: Vec<(u32, f32)> = (0_u32..).zip(rough).collect();
+        near.retain(|&(i, _)| {
+            let entry = &self.entries[i as usize];
+            entry.n == 0 && entry.node != node && admission.admits(entry)
+        });
+        let limit = limit.min(near.len());
+        if limit < near.len() {
+            near.select_nth_unstable_by(limit, |a, b| b.1.total_cmp(&a.1));
+        }
+        let exact = near[..limit].iter().map(|&(i, _)| {
+            let cosine = self.vectors.cosine(i as usize, &vector);
+            (self.entries[i as usize].node, f64::from(cosine))
+        });
+        let mut exact: Vec<_> = exact.collect();
+        exact.sort_by(|a, b| b.1.total_cmp(&a.1));
+        exact
+    }
+
     /// The scores of every admitted passage after each stage.
     pub fn stages(&self, query: &Query<'_>) -> Stages {
         let asked = Asked::new(self, query);
@@ -161,7 +194,9 @@ struct Asked<'a> {
 
 impl<'a> Asked<'a> {
     fn new(index: &'a Index, query: &'a Query<'a>) -> Self {
-        let ids = index.table.ids(query.text);
+        let text = beginning(query.text);
+        let mut ids = index.table.ids(text);
+        ids.truncate(QUERY_TOKENS_MAX);
         let rarity: Vec<f64> = ids.iter().map(|&id| index.token_rarity(id)).collect();
         let weights: Vec<f32> = rarity.iter().map(|it| it.sqrt() as f32).collect();
         let importance = ids
@@ -171,7 +206,7 @@ impl<'a> Asked<'a> {
             .collect();
         let vector = index.table.query(&ids, &weights).to_vec();
         let mut terms: Vec<(String, u32)> = Vec::new();
-        for word in tokens(query.text) {
+        for word in tokens(text) {
             match terms.iter_mut().find(|it| it.0 == word) {
                 Some(known) => known.1 += 1,
                 None => terms.push((word, 1)),
@@ -386,6 +421,7 @@ impl<'a> Asked<'a> {
                     score: it.score,
                     relevance: self.relevance(it, &similar),
                     cosine: it.cosine,
+                    created_ms: entry.created_ms,
                 }
             })
             .collect();
@@ -439,6 +475,14 @@ impl Similarities {
             .get(&id)
             .map_or(&[], |row| &self.parts[row * self.width..][..self.width])
     }
+}
+
+/// As much of a query as counts.
+fn beginning(text: &str) -> &str {
+    let end = (0..=QUERY_BYTES_MAX.min(text.len()))
+        .rev()
+        .find(|&i| text.is_char_boundary(i));
+    &text[..end.unwrap_or(0)]
 }
 
 /// How much of an occurrence a similar token is.

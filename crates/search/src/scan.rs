@@ -63,6 +63,14 @@ impl Vectors {
         }));
     }
 
+    /// One of them, as it was added.
+    pub(crate) fn get(&self, at: usize) -> Vec<f32> {
+        let row = &self.fine[at * self.dimensions..][..self.dimensions];
+        row.iter()
+            .map(|&it| f32::from(it) * self.fine_scale[at])
+            .collect()
+    }
+
     /// The cosine of one, to five digits.
     pub(crate) fn cosine(&self, at: usize, query: &[f32]) -> f32 {
         let row = &self.fine[at * self.dimensions..][..self.dimensions];

@@ -10,7 +10,7 @@
     reason = "tests fail by panicking"
 )]
 
-use kenning_core::{FixedClock, SeededRandom, Space};
+use kenning_core::{Clock, FixedClock, SeededRandom, Space};
 use kenning_engine::{Caller, Engine, Options, Principal};
 use kenning_store::Store;
 use kenning_store_postgres::Postgres;
@@ -29,7 +29,9 @@ pub struct House {
     /// The board.
     pub board: Board,
     /// The directory that holds `vault` and `data`; gone when dropped.
-    pub root: tempfile::TempDir,
+    pub root: Arc<tempfile::TempDir>,
+    /// What time it is; it stands still unless it is advanced.
+    pub clock: Arc<FixedClock>,
 }
 
 impl Default for House {
@@ -46,16 +48,54 @@ impl House {
 
     /// With these tools.
     pub fn select(selection: Selection) -> Self {
-        let root = tempfile::tempdir().unwrap();
+        let root = Arc::new(tempfile::tempdir().unwrap());
+        let clock = Arc::new(FixedClock::at(NOW_MS));
         let vault = root.path().join("vault");
         Dir::create(&vault)
             .unwrap()
             .write("People/Bill Baue.md", b"# Bill Baue\n")
             .unwrap();
         Self {
-            board: open(root.path(), Some(vault), selection),
+            board: open_at(root.path(), Some(vault), selection, &clock),
             root,
+            clock,
         }
+    }
+
+    /// The same house with other tools, as another process would open it.
+    pub fn again(&self, selection: Selection) -> Self {
+        Self {
+            board: open_at(self.root.path(), Some(self.vault()), selection, &self.clock),
+            root: Arc::clone(&self.root),
+            clock: Arc::clone(&self.clock),
+        }
+    }
+
+    /// A board that was opened by hand.
+    pub fn of(board: Board, root: impl Into<Arc<tempfile::TempDir>>) -> Self {
+        Self {
+            board,
+            root: root.into(),
+            clock: Arc::new(FixedClock::at(NOW_MS)),
+        }
+    }
+
+    /// Whoever started the process.
+    pub fn owner(&self) -> Caller {
+        Caller::new(Principal::owner(Space::default()))
+    }
+
+    /// The kinds of all events so far.
+    pub fn event_kinds(&self) -> Vec<String> {
+        let events = self
+            .board
+            .engine()
+            .events_after(&self.owner(), 0, 100_000)
+            .unwrap();
+        let kinds = events
+            .iter()
+            .map(|it| it.json["kind"].as_str().unwrap().to_owned());
+        kinds.collect()
     }
 
     /// Where the vault is.
@@ -65,9 +105,8 @@ impl House {
 
     /// Calls a tool as the owner.
     pub fn call(&self, name: &str, arguments: Value) -> Reply {
-        let caller = Caller::new(Principal::owner(Space::default()));
         self.board
-            .call(name, arguments, &caller)
+            .call(name, arguments, &self.owner())
             .expect("a listed tool")
     }
 }
@@ -92,13 +131,22 @@ fn store(root: &Path, data: &Path) -> Store {
 
 /// Opens the data directory beneath `root`, as another process would.
 pub fn open(root: &Path, vault: Option<PathBuf>, selection: Selection) -> Board {
+    open_at(root, vault, selection, &Arc::new(FixedClock::at(NOW_MS)))
+}
+
+fn open_at(
+    root: &Path,
+    vault: Option<PathBuf>,
+    selection: Selection,
+    clock: &Arc<FixedClock>,
+) -> Board {
     let data = Dir::create(&root.join("data")).unwrap();
     let engine = Engine::open(Options {
         store: store(root, data.path()),
         data,
         vault,
         space: Space::default(),
-        clock: Arc::new(FixedClock::at(NOW_MS)),
+        clock: Arc::clone(clock) as Arc<dyn Clock>,
         random: Arc::new(SeededRandom::new(7)),
         shared: false,
         read_only: selection.read_only,

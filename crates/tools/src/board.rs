@@ -5,6 +5,7 @@ use crate::{AnyTool, Call, Effect, Reply, Selection, TOOLS, envelope};
 use kenning_core::{Code, Error, Result};
 use kenning_engine::{Caller, Engine};
 use serde_json::Value;
+use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -71,6 +72,7 @@ impl Board {
                 let call = Call {
                     engine: &self.engine,
                     caller,
+                    remarks: RefCell::default(),
                 };
                 let done = catch_unwind(AssertUnwindSafe(|| tool.call(&call, arguments)));
                 done.unwrap_or_else(|panic| {

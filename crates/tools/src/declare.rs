@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -111,13 +112,27 @@ pub enum Toolset {
     Kg,
     /// Memories and beliefs.
     Omi,
+    /// What the memory contract shows beside its six tools; off unless it is named.
+    OmiExtra,
     /// WASM tools.
     Kami,
 }
 
 impl Toolset {
     /// Every toolset, in the order of the manual.
-    pub const ALL: [Self; 5] = [Self::Koi, Self::Kiwi, Self::Kg, Self::Omi, Self::Kami];
+    pub const ALL: [Self; 6] = [
+        Self::Koi,
+        Self::Kiwi,
+        Self::Kg,
+        Self::Omi,
+        Self::OmiExtra,
+        Self::Kami,
+    ];
+
+    /// Whether its tools are listed when nobody named a toolset.
+    pub const fn is_on_by_default(self) -> bool {
+        !matches!(self, Self::OmiExtra)
+    }
 
     /// The name on the command line and the name of its folder.
     pub const fn as_str(self) -> &'static str {
@@ -126,6 +141,7 @@ impl Toolset {
             Self::Kiwi => "kiwi",
             Self::Kg => "kg",
             Self::Omi => "omi",
+            Self::OmiExtra => "omi-extra",
             Self::Kami => "kami",
         }
     }
@@ -172,6 +188,15 @@ pub struct Call<'a> {
     pub engine: &'a Arc<Engine>,
     /// Who calls, and until when.
     pub caller: &'a Caller,
+    /// See [`Call::remark`].
+    pub(crate) remarks: RefCell<Vec<String>>,
+}
+
+impl Call<'_> {
+    /// Says something beside the answer.
+    pub fn remark(&self, text: impl Into<String>) {
+        self.remarks.borrow_mut().push(text.into());
+    }
 }
 
 /// The face of a tool without its types: what doors see.
@@ -245,6 +270,9 @@ impl<T: Tool> AnyTool for Plate<T> {
         let result = input::parse::<T::Input>(arguments)
             .and_then(|input| T::call(ctx, input))
             .and_then(|output| envelope::to_value(&output));
-        envelope::wrap(T::TOOLSET, result)
+        Reply {
+            remarks: ctx.remarks.take(),
+            ..envelope::wrap(T::TOOLSET, result)
+        }
     }
 }

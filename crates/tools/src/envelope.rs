@@ -1,17 +1,19 @@
 //! Envelopes: the same result or error, in the words of each contract.
 
 use crate::Toolset;
-use kenning_core::{Error, Result};
+use kenning_core::{Code, Error, Result};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 /// An answer, ready for any door.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Reply {
     /// What an MCP client shows: the contract's text.
     pub text: String,
-    /// The same as an object, when the contract's payload is one.
-    pub structured: Option<Value>,
+    /// The contract's payload, unless it is bare text.
+    pub value: Option<Value>,
+    /// What a caller should know beside the answer; not part of the contract's payload.
+    pub remarks: Vec<String>,
     /// Set when the call failed.
     pub error: Option<Error>,
 }
@@ -22,12 +24,16 @@ impl Reply {
         self.error.is_some()
     }
 
+    /// The payload for MCP's `structuredContent`, which is always an object.
+    pub fn structured(&self) -> Option<&Value> {
+        self.value.as_ref().filter(|it| it.is_object())
+    }
+
     /// The answer as one JSON value, for REST and the command line.
     ///
-    /// An object is itself. Bare text is the contract's own `content` list, so that every answer is
-    /// an object.
+    /// Bare text is the contract's own `content` list, so that every answer is JSON.
     pub fn to_json(&self) -> Value {
-        match &self.structured {
+        match &self.value {
             Some(value) => value.clone(),
             None => json!({ "content": [{ "type": "text", "text": self.text }] }),
         }
@@ -42,7 +48,8 @@ pub(crate) fn to_value(output: &impl Serialize) -> Result<Value> {
 /// Puts a result into the envelope of its contract.
 pub(crate) fn wrap(toolset: Toolset, result: Result<Value>) -> Reply {
     match toolset {
-        Toolset::Koi | Toolset::Kami | Toolset::Kiwi | Toolset::Kg | Toolset::Omi => koi(result),
+        Toolset::Omi | Toolset::OmiExtra => omi(result),
+        Toolset::Koi | Toolset::Kami | Toolset::Kiwi | Toolset::Kg => koi(result),
     }
 }
 
@@ -51,23 +58,47 @@ fn koi(result: Result<Value>) -> Reply {
     match result {
         Ok(Value::String(text)) => Reply {
             text,
-            structured: None,
-            error: None,
+            ..Reply::default()
         },
-        Ok(value) => {
-            let text = format!("{value:#}");
-            let structured = value.is_object().then_some(value);
-            Reply {
-                text,
-                structured,
-                error: None,
-            }
-        }
+        Ok(value) => Reply {
+            text: format!("{value:#}"),
+            value: Some(value),
+            ..Reply::default()
+        },
         Err(error) => Reply {
             text: error.to_string(),
-            structured: None,
             error: Some(error),
+            ..Reply::default()
         },
+    }
+}
+
+/// omi: the bare value; where there is none, `ok`; on error the contract's name for it and the
+/// message.
+fn omi(result: Result<Value>) -> Reply {
+    match result {
+        Ok(Value::Null) => Reply {
+            text: "ok".to_owned(),
+            value: Some(json!({})),
+            ..Reply::default()
+        },
+        Ok(value) => Reply {
+            text: value.to_string(),
+            value: Some(value),
+            ..Reply::default()
+        },
+        Err(error) => {
+            let name = match error.code {
+                Code::NotFound => Some("MemoryNotFoundError"),
+                Code::Corrupt => Some("IntegrityError"),
+                _ => None,
+            };
+            Reply {
+                text: name.map_or_else(|| error.to_string(), |name| format!("{name}: {error}")),
+                error: Some(error),
+                ..Reply::default()
+            }
+        }
     }
 }
 
@@ -79,7 +110,7 @@ mod tests {
     fn bare_text_stays_bare() {
         let reply = wrap(Toolset::Koi, Ok("Written: a.md".into()));
         assert_eq!(reply.text, "Written: a.md");
-        assert_eq!(reply.structured, None);
+        assert_eq!(reply.structured(), None);
         assert_eq!(reply.to_json()["content"][0]["text"], "Written: a.md");
     }
 
@@ -88,5 +119,24 @@ mod tests {
         let reply = wrap(Toolset::Koi, Ok(json!({ "count": 1 })));
         assert_eq!(reply.text, "{\n  \"count\": 1\n}");
         assert_eq!(reply.to_json(), json!({ "count": 1 }));
+        assert_eq!(reply.structured(), Some(&json!({ "count": 1 })));
+    }
+
+    #[test]
+    fn memories_come_bare_and_errors_by_the_name_of_their_contract() {
+        let list = wrap(Toolset::Omi, Ok(json!([1])));
+        assert_eq!((list.text.as_str(), list.structured()), ("[1]", None));
+        assert_eq!(list.to_json(), json!([1]));
+        let nothing = wrap(Toolset::Omi, Ok(Value::Null));
+        assert_eq!(
+            (nothing.text.as_str(), nothing.to_json()),
+            ("ok", json!({}))
+        );
+        let missing = wrap(Toolset::Omi, Err(Error::not_found("memory", "mem_1")));
+        assert!(
+            missing.text.starts_with("MemoryNotFoundError: "),
+            "{}",
+            missing.text
+        );
     }
 }

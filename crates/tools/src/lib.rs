@@ -20,6 +20,8 @@ mod select;
 mod table;
 
 pub mod koi;
+pub mod omi;
+pub mod omi_extra;
 
 pub use board::{Board, hide_internal};
 pub use declare::{Annotations, AnyTool, Call, Effect, Example, Text, Tool, Toolset, summary};

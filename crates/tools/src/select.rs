@@ -6,7 +6,7 @@ use kenning_core::{Error, Result};
 /// What `--toolsets`, `--tools`, `--exclude-tools` and `--read-only` said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Toolsets to show; empty means all. `all` is accepted too.
+    /// Toolsets to show; empty means all that are on by default. `all` is accepted too.
     pub toolsets: Vec<String>,
     /// Single tools to show, in addition to the toolsets that were named; alone, nothing but them.
     pub tools: Vec<String>,
@@ -52,7 +52,7 @@ impl Selection {
     fn shows(&self, tool: &dyn AnyTool) -> bool {
         let named = |names: &[String], name: &str| names.iter().any(|it| it == name);
         let everything = self.toolsets.is_empty() && self.tools.is_empty();
-        let by_toolset = everything
+        let by_toolset = (everything && tool.toolset().is_on_by_default())
             || named(&self.toolsets, "all")
             || named(&self.toolsets, tool.toolset().as_str());
         (by_toolset || named(&self.tools, tool.name()))

@@ -1,7 +1,7 @@
 //! The table. Its order is the order of every listing.
 
 use crate::declare::{AnyTool, Plate, Tool};
-use crate::koi;
+use crate::{koi, omi, omi_extra};
 use std::marker::PhantomData;
 
 macro_rules! tools {
@@ -18,6 +18,17 @@ tools! {
     koi::VaultReadNote,
     koi::VaultWriteNote,
     koi::VaultListNotes,
+    omi::MemoryRecall,
+    omi::MemoryStore,
+    omi::BeliefUpdate,
+    omi::NowRead,
+    omi::NowUpdate,
+    omi::IntegrityCheck,
+    omi_extra::MemoryStoreBatch,
+    omi_extra::DailyAppend,
+    omi_extra::BeliefEvidence,
+    omi_extra::BeliefCheckContradiction,
+    omi_extra::BeliefRetrieve,
 }
 
 const fn assert_distinct(names: &[&str]) {

@@ -105,11 +105,12 @@ fn call(
 
 /// An answer is data; an error that has an envelope of its contract is data too.
 fn show(reply: &Reply, as_json: bool) -> u8 {
+    reply.remarks.iter().for_each(|it| output::say(it));
     match &reply.error {
         None if as_json => output::print_json(&reply.to_json()),
         None => output::print(&reply.text),
         Some(error) => {
-            if let (true, Some(envelope)) = (as_json, &reply.structured) {
+            if let (true, Some(envelope)) = (as_json, &reply.value) {
                 output::print_json(envelope);
             }
             return output::print_error(error, as_json);

@@ -47,8 +47,8 @@ impl Fixtures {
         };
         Some(Reply {
             text,
-            structured: None,
             error,
+            ..Reply::default()
         })
     }
 }

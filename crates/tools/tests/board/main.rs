@@ -11,5 +11,17 @@
     reason = "these tests look at the files themselves"
 )]
 
+mod memories;
 mod table;
 mod vault_notes;
+
+use kenning_testing::House;
+use kenning_tools::Selection;
+
+/// The same house with every tool, those that are off by default included.
+fn everything(house: &House) -> House {
+    house.again(Selection {
+        toolsets: vec!["all".to_owned()],
+        ..Selection::default()
+    })
+}

@@ -1,0 +1,347 @@
+//! Beliefs: memories whose confidence follows the evidence.
+
+use super::{Memory, find_any, memory, memory_id};
+use crate::{Caller, Engine, Recall, RecalledMemory, Scope};
+use kenning_audit::{Draft, EdgeDraft, Tx};
+use kenning_core::{Error, Kind, NodeId, Result, Unit};
+use kenning_memory::belief;
+use kenning_memory::types::{Confidence, MemoryType, relation};
+use kenning_store::{Edge, EdgeFilter, Node, ReadTx, When};
+use serde_json::{Map, Value, json};
+
+/// How sure a belief is of which nobody said it.
+const CONFIDENCE_DEFAULT: f64 = 0.5;
+
+/// Evidence for or against a belief.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EvidenceUpdate {
+    /// The belief.
+    pub belief: String,
+    /// What speaks for or against it: a memory, or any other node.
+    pub evidence: String,
+    /// For it, or against.
+    pub supports: bool,
+    /// How strongly, from 0 to 1.
+    pub strength: Unit,
+}
+
+/// What the evidence did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BeliefUpdate {
+    /// Before.
+    pub old_confidence: f64,
+    /// After.
+    pub new_confidence: f64,
+}
+
+/// One piece of a belief's evidence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evidence {
+    /// What it is.
+    pub id: String,
+    /// For or against.
+    pub supports: bool,
+    /// How strongly.
+    pub strength: f64,
+    /// When it was brought, in milliseconds since 1970.
+    pub at_ms: u64,
+}
+
+/// Two memories that do not go together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contradiction {
+    /// One.
+    pub one: String,
+    /// The other.
+    pub other: String,
+    /// What gave it away.
+    pub pattern: String,
+}
+
+impl Engine {
+    /// Moves a belief's confidence toward 1 or 0, and keeps the evidence.
+    pub fn update_belief(&self, caller: &Caller, update: EvidenceUpdate) -> Result<BeliefUpdate> {
+        caller.principal.require(Scope::Write)?;
+        self.log
+            .write(&caller.principal.space, move |tx| apply(tx, &update))
+    }
+
+    /// The evidence of a belief, oldest first.
+    pub fn evidence_chain(&self, caller: &Caller, belief: &str) -> Result<Vec<Evidence>> {
+        caller.principal.require(Scope::Read)?;
+        self.log.read(&caller.principal.space, |tx| {
+            let node = the_belief(tx, belief)?;
+            let mut chain = Vec::new();
+            for edge in evidence_edges(tx, node.id)? {
+                let name = tx
+                    .node(edge.dst, When::Now)?
+                    .map_or_else(|| edge.dst.to_string(), |it| memory_id(&it));
+                chain.extend(
+                    brought(&edge)
+                        .into_iter()
+                        .map(|(at_ms, strength)| Evidence {
+                            id: name.clone(),
+                            supports: edge.rel == relation::SUPPORTS,
+                            strength,
+                            at_ms,
+                        }),
+                );
+            }
+            chain.sort_by_key(|it| it.at_ms);
+            Ok(chain)
+        })
+    }
+
+    /// The beliefs that answer a query, the confident ones first.
+    pub fn recall_beliefs(
+        &self,
+        caller: &Caller,
+        query: &str,
+        min_confidence: f64,
+        limit: usize,
+    ) -> Result<Vec<RecalledMemory>> {
+        let recall = Recall {
+            query: query.to_owned(),
+            limit: limit.saturating_mul(4).max(50),
+            min_relevance: 0.0,
+            memory_type: Some(MemoryType::Belief),
+            ..Recall::default()
+        };
+        let mut found = self.recall(caller, &recall)?.memories;
+        found.retain(|it| confidence_of(it.memory.confidence) >= min_confidence);
+        for it in &mut found {
+            let confidence = Confidence::try_from(confidence_of(it.memory.confidence))?;
+            it.final_score = belief::weighted(it.relevance, confidence);
+        }
+        found.sort_by(|a, b| b.final_score.total_cmp(&a.final_score));
+        found.truncate(limit);
+        Ok(found)
+    }
+
+    /// Whether two memories contradict each other by their words. A hit is an event.
+    pub fn check_contradiction(
+        &self,
+        caller: &Caller,
+        one: &str,
+        other: &str,
+    ) -> Result<Option<Contradiction>> {
+        caller.principal.require(Scope::Read)?;
+        let space = &caller.principal.space;
+        let found = self.log.read(space, |tx| {
+            let (a, b) = (
+                memory(tx, "memory_id_1", one)?,
+                memory(tx, "memory_id_2", other)?,
+            );
+            let pattern = belief::contradiction(&a.body, &b.body);
+            Ok(pattern.map(|pattern| Contradiction {
+                one: memory_id(&a),
+                other: memory_id(&b),
+                pattern,
+            }))
+        })?;
+        if let Some(found) = found.clone() {
+            self.later.write(space, move |tx| {
+                let data = json!({ "memory_id_1": found.one, "memory_id_2": found.other, "contradiction_pattern": found.pattern });
+                tx.record("ContradictionDetectedEvent", data).map(drop)
+            });
+        }
+        Ok(found)
+    }
+
+    /// Everything that contradicts: memories by their words with this one, and beliefs that one piece of
+    /// evidence supports and contradicts at once.
+    pub fn contradictions(&self, caller: &Caller, of: &str) -> Result<Vec<Contradiction>> {
+        caller.principal.require(Scope::Read)?;
+        let content = self.log.read(&caller.principal.space, |tx| {
+            Ok(memory(tx, "memory_id", of)?.body)
+        })?;
+        let recall = Recall {
+            query: content.chars().take(2_000).collect(),
+            limit: 100,
+            min_relevance: 0.0,
+            ..Recall::default()
+        };
+        let near = self.recall(caller, &recall)?.memories;
+        let mut found: Vec<Contradiction> = near
+            .into_iter()
+            .map(|it| it.memory)
+            .filter(|it| it.id != of)
+            .filter_map(|it| {
+                belief::contradiction(&content, &it.content).map(|pattern| Contradiction {
+                    one: of.to_owned(),
+                    other: it.id,
+                    pattern,
+                })
+            })
+            .collect();
+        found.extend(
+            self.divided_beliefs(caller)?
+                .into_iter()
+                .filter(|it| it.one == of || it.other == of),
+        );
+        Ok(found)
+    }
+
+    /// Beliefs that share a piece of evidence which supports one and contradicts the other.
+    pub fn divided_beliefs(&self, caller: &Caller) -> Result<Vec<Contradiction>> {
+        caller.principal.require(Scope::Read)?;
+        self.log.read(&caller.principal.space, |tx| {
+            let mut chain = Vec::new();
+            for rel in [relation::SUPPORTS, relation::CONTRADICTS] {
+                let filter = EdgeFilter {
+                    rel: Some(rel.to_owned()),
+                    ..EdgeFilter::default()
+                };
+                for edge in tx.edges(&filter, When::Now, usize::MAX)? {
+                    chain.push(belief::Evidence {
+                        belief: edge.src,
+                        evidence: edge.dst,
+                        supports: rel == relation::SUPPORTS,
+                    });
+                }
+            }
+            let name = |id: NodeId| -> Result<String> {
+                Ok(tx
+                    .node(id, When::Now)?
+                    .map_or_else(|| id.to_string(), |it| memory_id(&it)))
+            };
+            belief::divided(&chain)
+                .into_iter()
+                .map(|it| {
+                    let evidence = name(it.evidence)?;
+                    Ok(Contradiction {
+                        one: name(it.supported)?,
+                        other: name(it.contradicted)?,
+                        pattern: format!("`{evidence}` supports one and contradicts the other"),
+                    })
+                })
+                .collect()
+        })
+    }
+
+    /// A memory by its name.
+    pub fn memory(&self, caller: &Caller, id: &str) -> Result<Memory> {
+        caller.principal.require(Scope::Read)?;
+        self.log.read(&caller.principal.space, |tx| {
+            Ok(Memory::of(&memory(tx, "memory_id", id)?))
+        })
+    }
+}
+
+fn confidence_of(confidence: Option<f64>) -> f64 {
+    confidence.unwrap_or(CONFIDENCE_DEFAULT)
+}
+
+fn the_belief(tx: &dyn ReadTx, id: &str) -> Result<Node> {
+    let node = memory(tx, "belief_id", id)?;
+    let kind = Memory::of(&node).memory_type;
+    if kind != MemoryType::Belief {
+        return Err(Error::invalid(format!(
+            "`belief_id`: `{id}` is a memory of type {kind}, not a belief"
+        ))
+        .hint("store it with `memory_type` \"belief\""));
+    }
+    Ok(node)
+}
+
+fn apply(tx: &mut Tx<'_>, update: &EvidenceUpdate) -> Result<BeliefUpdate> {
+    let belief = the_belief(&**tx, &update.belief)?;
+    let evidence = find_any(&**tx, &update.evidence)?.ok_or_else(|| {
+        Error::not_found(
+            "memory",
+            format!("{}` (`evidence_memory_id`)", update.evidence).trim_end_matches('`'),
+        )
+        .hint("evidence is a memory, or a note, item or page by its id or path")
+    })?;
+    if evidence.id == belief.id {
+        return Err(Error::invalid(format!(
+            "`evidence_memory_id`: `{}` is the belief itself",
+            update.evidence
+        ))
+        .hint("store what was observed as a memory of its own"));
+    }
+    let old = Confidence::try_from(confidence_of(
+        belief.props.get("confidence").and_then(Value::as_f64),
+    ))?;
+    let new = belief::ema(old, update.supports, update.strength);
+    put_evidence(tx, belief.id, evidence.id, update)?;
+    let mut props = belief.props;
+    props.insert("confidence".to_owned(), new.get().into());
+    tx.put_node(Draft {
+        kind: Kind::Memory,
+        project: String::new(),
+        key: belief.key,
+        title: belief.title,
+        body: belief.body,
+        props,
+    })?;
+    tx.record("BeliefUpdatedEvent", json!({
+        "belief_id": update.belief, "old_confidence": old.get(), "new_confidence": new.get(),
+        "evidence_id": update.evidence, "supports": update.supports, "strength": update.strength.get(),
+    }))?;
+    Ok(BeliefUpdate {
+        old_confidence: old.get(),
+        new_confidence: new.get(),
+    })
+}
+
+/// The same evidence may be brought again: the edge remembers each time.
+fn put_evidence(
+    tx: &mut Tx<'_>,
+    belief: NodeId,
+    evidence: NodeId,
+    update: &EvidenceUpdate,
+) -> Result<()> {
+    let rel = if update.supports {
+        relation::SUPPORTS
+    } else {
+        relation::CONTRADICTS
+    };
+    let filter = EdgeFilter {
+        src: Some(belief),
+        rel: Some(rel.to_owned()),
+        dst: Some(evidence),
+    };
+    let known = tx.edges(&filter, When::Now, 1)?.pop();
+    let mut times = known.map(|it| brought(&it)).unwrap_or_default();
+    times.push((tx.now().ms(), update.strength.get()));
+    let times: Vec<Value> = times
+        .into_iter()
+        .map(|(at, strength)| json!([at, strength]))
+        .collect();
+    let mut props = Map::new();
+    props.insert("brought".to_owned(), times.into());
+    tx.put_edge(EdgeDraft {
+        src: belief,
+        rel: rel.to_owned(),
+        dst: evidence,
+        weight: update.strength.get(),
+        props,
+    })?;
+    Ok(())
+}
+
+/// When and how strongly a piece of evidence was brought.
+fn brought(edge: &Edge) -> Vec<(u64, f64)> {
+    let times = edge.props.get("brought").and_then(Value::as_array);
+    let times: Vec<(u64, f64)> = times
+        .into_iter()
+        .flatten()
+        .filter_map(|it| Some((it[0].as_u64()?, it[1].as_f64()?)))
+        .collect();
+    if times.is_empty() {
+        vec![(edge.from.ms(), edge.weight)]
+    } else {
+        times
+    }
+}
+
+fn evidence_edges(tx: &dyn ReadTx, belief: NodeId) -> Result<Vec<Edge>> {
+    let filter = EdgeFilter {
+        src: Some(belief),
+        ..EdgeFilter::default()
+    };
+    let mut edges = tx.edges(&filter, When::Now, usize::MAX)?;
+    edges.retain(|it| it.rel == relation::SUPPORTS || it.rel == relation::CONTRADICTS);
+    Ok(edges)
+}

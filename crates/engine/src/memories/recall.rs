@@ -1,0 +1,250 @@
+//! Recalling memories.
+
+use super::{ACCESS, Memory, memory_id};
+use crate::{Caller, Engine, Scope};
+use kenning_core::{Error, Kind, NodeId, Result};
+use kenning_memory::score;
+use kenning_memory::types::{MemoryType, relation};
+use kenning_search::{Filter, Hit, Mode, PASSAGE_BYTES, Query};
+use kenning_store::{EdgeFilter, ReadTx, When};
+use serde_json::{Value, json};
+use std::collections::{BTreeSet, HashSet};
+use std::ops::Range;
+
+/// Related memories that an answer names.
+const RELATED_MAX: usize = 20;
+
+/// What to recall.
+#[derive(Clone, Debug)]
+pub struct Recall {
+    /// In any words.
+    pub query: String,
+    /// At most so many.
+    pub limit: usize,
+    /// Only what is at least so relevant.
+    pub min_relevance: f64,
+    /// Only memories of this type.
+    pub memory_type: Option<MemoryType>,
+    /// Only memories with all of these tags.
+    pub tags: Vec<String>,
+    /// By which ways.
+    pub mode: Mode,
+    /// What was known at that moment, in milliseconds since 1970.
+    pub as_of_ms: Option<u64>,
+}
+
+impl Default for Recall {
+    fn default() -> Self {
+        Self {
+            query: String::new(),
+            limit: 10,
+            min_relevance: 0.7,
+            memory_type: None,
+            tags: Vec::new(),
+            mode: Mode::Hybrid,
+            as_of_ms: None,
+        }
+    }
+}
+
+/// A memory that was recalled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecalledMemory {
+    /// The memory.
+    pub memory: Memory,
+    /// How well it answers, from 0 to 1.
+    pub relevance: f64,
+    /// What it is ranked by: relevance and recency.
+    pub final_score: f64,
+    /// Memories that it has an edge with.
+    pub related: Vec<String>,
+    /// Which bytes of its content were found, with what stands before and after them.
+    pub part: Range<usize>,
+}
+
+/// What was recalled.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recalled {
+    /// Best first.
+    pub memories: Vec<RecalledMemory>,
+    /// What the caller should know about how it was found, if anything.
+    pub remark: Option<String>,
+}
+
+/// A memory with its scores, before its content is read.
+struct Ranked {
+    node: NodeId,
+    passage: u32,
+    relevance: f64,
+    final_score: f64,
+}
+
+impl Engine {
+    /// The memories that answer a query, best first.
+    pub fn recall(&self, caller: &Caller, recall: &Recall) -> Result<Recalled> {
+        caller.principal.require(Scope::Read)?;
+        if recall.query.trim().is_empty() {
+            return Err(
+                Error::invalid("`query` is empty").hint("say in a few words what to recall")
+            );
+        }
+        let space = &caller.principal.space;
+        let now_ms = self.log.clock().now_ms();
+        let (vector, remark) = self.query_vector(&recall.query);
+        let filter = filter_of(recall);
+        let query = Query {
+            text: &recall.query,
+            mode: recall.mode,
+            filter: &filter,
+            limit: recall.limit.saturating_mul(4).max(100),
+            vector: vector.as_deref(),
+        };
+        let model = self.chosen_model();
+        let memories = self.log.read(space, |tx| {
+            let hits = self
+                .searcher
+                .with(space, tx, model.as_ref(), |index| index.search(&query))?;
+            let ranked = self.ranked(&hits, recall, recall.as_of_ms.unwrap_or(now_ms))?;
+            ranked
+                .iter()
+                .map(|it| recalled(tx, it))
+                .collect::<Result<Vec<_>>>()
+        })?;
+        self.note_recall(caller, recall, &memories);
+        Ok(Recalled { memories, remark })
+    }
+
+    /// The contract's formula on top of the same candidates.
+    fn ranked(&self, hits: &[Hit], recall: &Recall, now_ms: u64) -> Result<Vec<Ranked>> {
+        let days = self.omi_config()?.recency_days;
+        let mut seen = HashSet::new();
+        let mut ranked = Vec::new();
+        for hit in hits {
+            // Of the passages of one memory the best decides, and it comes first.
+            if hit.relevance < recall.min_relevance || !seen.insert(hit.node) {
+                continue;
+            }
+            let recency = score::recency(score::days_between(hit.created_ms, now_ms), days);
+            ranked.push(Ranked {
+                node: hit.node,
+                passage: hit.n,
+                relevance: hit.relevance,
+                final_score: score::final_score(hit.relevance, recency),
+            });
+        }
+        ranked.sort_by(|a, b| b.final_score.total_cmp(&a.final_score));
+        ranked.truncate(recall.limit);
+        Ok(ranked)
+    }
+
+    /// The event of the recall and the access counts, afterwards.
+    fn note_recall(&self, caller: &Caller, recall: &Recall, found: &[RecalledMemory]) {
+        let top: Vec<Value> = found
+            .iter()
+            .map(|it| json!({ "memory_id": it.memory.id, "relevance": score::rounded(it.relevance), "final_score": score::rounded(it.final_score) }))
+            .collect();
+        let ids: Vec<String> = found.iter().map(|it| it.memory.id.clone()).collect();
+        let (query, count) = (recall.query.clone(), found.len());
+        self.later.write(&caller.principal.space, move |tx| {
+            let now = tx.now().ms();
+            for id in &ids {
+                let access = access(&**tx, id)?;
+                let value = json!({ "count": access.count + 1, "last_ms": now });
+                tx.set(ACCESS, id, value.to_string().as_bytes())?;
+            }
+            tx.record(
+                "MemoryRecalledEvent",
+                json!({ "query": query, "result_count": count, "top_results": top }),
+            )?;
+            Ok(())
+        });
+    }
+}
+
+fn filter_of(recall: &Recall) -> Filter {
+    let memory_type = recall.memory_type.map(|it| format!("memory_type={it}"));
+    let tags = recall.tags.iter().map(|it| format!("tag={it}"));
+    Filter {
+        kinds: vec![Kind::Memory],
+        facets: memory_type.into_iter().chain(tags).collect(),
+        as_of_ms: recall.as_of_ms,
+    }
+}
+
+fn recalled(tx: &dyn ReadTx, ranked: &Ranked) -> Result<RecalledMemory> {
+    let node = tx
+        .node(ranked.node, When::Now)?
+        .ok_or_else(|| Error::not_found("memory", ranked.node))?;
+    let part = part(tx, ranked, node.body.len())?;
+    Ok(RecalledMemory {
+        part,
+        memory: Memory::of(&node),
+        relevance: ranked.relevance,
+        final_score: ranked.final_score,
+        related: related(tx, ranked.node)?,
+    })
+}
+
+/// The passage that was found and its neighbors, as a range of the content.
+fn part(tx: &dyn ReadTx, ranked: &Ranked, whole: usize) -> Result<Range<usize>> {
+    if whole <= PASSAGE_BYTES {
+        return Ok(0..whole);
+    }
+    let near = ranked.passage.saturating_sub(1)..=ranked.passage + 1;
+    let passages = tx.passages(ranked.node)?;
+    let mut near = passages.iter().filter(|it| near.contains(&it.n));
+    let (Some(first), last) = (near.next(), near.next_back()) else {
+        return Ok(0..whole);
+    };
+    let last = last.unwrap_or(first);
+    let start = usize::try_from(first.start).unwrap_or(0);
+    let end = usize::try_from(last.start).unwrap_or(0) + last.text.len();
+    Ok(start.min(whole)..end.min(whole))
+}
+
+/// What a memory has an edge with, in either direction.
+pub(super) fn related(tx: &dyn ReadTx, id: NodeId) -> Result<Vec<String>> {
+    let out = EdgeFilter {
+        src: Some(id),
+        ..EdgeFilter::default()
+    };
+    let into = EdgeFilter {
+        dst: Some(id),
+        ..EdgeFilter::default()
+    };
+    let mut ends = BTreeSet::new();
+    for filter in [out, into] {
+        for edge in tx.edges(&filter, When::Now, 4 * RELATED_MAX)? {
+            if relation::counts(&edge.rel) {
+                ends.insert(if edge.src == id { edge.dst } else { edge.src });
+            }
+        }
+    }
+    let mut names = Vec::new();
+    for end in ends.into_iter().take(RELATED_MAX) {
+        names.extend(tx.node(end, When::Now)?.map(|it| memory_id(&it)));
+    }
+    Ok(names)
+}
+
+/// How often and when a memory was read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Access {
+    pub(super) count: u64,
+    pub(super) last_ms: Option<u64>,
+}
+
+pub(super) fn access(tx: &dyn ReadTx, id: &str) -> Result<Access> {
+    Ok(tx
+        .get(ACCESS, id)?
+        .map(|it| access_of(&it))
+        .unwrap_or_default())
+}
+
+pub(super) fn access_of(bytes: &[u8]) -> Access {
+    let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
+    Access {
+        count: value["count"].as_u64().unwrap_or(0),
+        last_ms: value["last_ms"].as_u64(),
+    }
+}

@@ -1,0 +1,259 @@
+//! Storing memories.
+
+use super::{MEMORY_BYTES_MAX, find_memory, given_key, memory, memory_id};
+use crate::{Caller, Engine, Scope};
+use kenning_audit::{Draft, EdgeDraft, Tx};
+use kenning_core::{Error, Hash, Kind, NodeId, Result};
+use kenning_memory::types::{Confidence, MemoryType, relation};
+use kenning_search::passages;
+use kenning_store::{Node, When};
+use serde_json::{Map, Value, json};
+
+/// The longest name that a caller may give a memory.
+const ID_BYTES_MAX: usize = 200;
+
+/// A memory to be.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NewMemory {
+    /// What to remember.
+    pub content: String,
+    /// What kind of memory it is.
+    pub memory_type: MemoryType,
+    /// How sure, from 0 to 1.
+    pub confidence: Option<f64>,
+    /// Memories it is related to.
+    pub related_to: Vec<String>,
+    /// A memory that no longer holds because of this one.
+    pub supersedes: Option<String>,
+    /// Its name, where the caller has one.
+    pub memory_id: Option<String>,
+    /// Words to filter by.
+    pub tags: Vec<String>,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredMemory {
+    /// Its name.
+    pub id: String,
+    /// Whether the same memory was there already.
+    pub duplicate: bool,
+}
+
+impl Engine {
+    /// Stores memories, all of them or none.
+    pub fn store_memories(
+        &self,
+        caller: &Caller,
+        new: Vec<NewMemory>,
+    ) -> Result<Vec<StoredMemory>> {
+        caller.principal.require(Scope::Write)?;
+        let many = new.len() > 1;
+        for (i, memory) in new.iter().enumerate() {
+            check(memory).map_err(|error| if many { at(i, error) } else { error })?;
+        }
+        let space = &caller.principal.space;
+        let stored = self.log.write(space, move |tx| {
+            let mut stored = Vec::with_capacity(new.len());
+            for (i, memory) in new.into_iter().enumerate() {
+                stored.push(
+                    store(tx, memory).map_err(|error| if many { at(i, error) } else { error })?,
+                );
+            }
+            Ok(stored)
+        })?;
+        if stored.iter().any(|it| !it.duplicate) {
+            self.link_alike_later(space);
+        }
+        Ok(stored)
+    }
+}
+
+/// Which of many was refused.
+fn at(i: usize, error: Error) -> Error {
+    let message = format!("memory {}: {}", i + 1, error.message);
+    Error { message, ..error }
+}
+
+fn check(memory: &NewMemory) -> Result<()> {
+    if memory.content.trim().is_empty() {
+        return Err(Error::invalid("`content` is empty").hint("give the text to remember"));
+    }
+    if memory.content.len() > MEMORY_BYTES_MAX {
+        return Err(Error::too_large(format!(
+            "`content`: {} bytes are more than the {MEMORY_BYTES_MAX} of a memory",
+            memory.content.len()
+        ))
+        .hint("split it into several memories, joined by `related_to`"));
+    }
+    if let Some(confidence) = memory.confidence {
+        Confidence::try_from(confidence)?;
+    }
+    if let Some(id) = &memory.memory_id
+        && (id.is_empty()
+            || id.len() > ID_BYTES_MAX
+            || id.chars().any(|c| c.is_control() || c.is_whitespace()))
+    {
+        return Err(
+            Error::invalid(format!("`memory_id`: {id:?} is not a name")).hint(format!(
+                "1 to {ID_BYTES_MAX} bytes without spaces, or leave it out"
+            )),
+        );
+    }
+    Ok(())
+}
+
+/// Same content, type and confidence: the same memory.
+fn content_key(memory: &NewMemory) -> String {
+    let confidence = memory
+        .confidence
+        .map(|it| it.to_bits().to_string())
+        .unwrap_or_default();
+    let text = format!("{}\0{}\0{}", memory.memory_type, confidence, memory.content);
+    format!("content:{}", Hash::of(text.as_bytes()))
+}
+
+fn store(tx: &mut Tx<'_>, new: NewMemory) -> Result<StoredMemory> {
+    let key = match &new.memory_id {
+        Some(id) => {
+            if let Some(known) = find_memory(&**tx, id)? {
+                return same_or_taken(id, &known, &new);
+            }
+            given_key(id)
+        }
+        None => {
+            let key = content_key(&new);
+            match tx.node_by_key("", Kind::Memory, &key, When::Now)? {
+                None => key,
+                Some(known) if !known.props.contains_key("superseded_by") => {
+                    relate(tx, &known, &new)?;
+                    return Ok(StoredMemory {
+                        id: memory_id(&known),
+                        duplicate: true,
+                    });
+                }
+                // What was taken back may be said again.
+                Some(_) => format!("{key}:{}", tx.next_seq()),
+            }
+        }
+    };
+    let node = tx.put_node(Draft {
+        kind: Kind::Memory,
+        project: String::new(),
+        key,
+        title: String::new(),
+        body: new.content.clone(),
+        props: props(&new),
+    })?;
+    tx.put_passages(node.id, &passages("", &node.body))?;
+    let id = memory_id(&node);
+    put_relations(tx, node.id, &new.related_to)?;
+    if let Some(old) = &new.supersedes {
+        supersede(tx, old, &node)?;
+    }
+    tx.record(
+        "MemoryStoredEvent",
+        json!({
+            "memory_id": id, "memory_type": new.memory_type.as_str(), "confidence": new.confidence,
+        }),
+    )?;
+    Ok(StoredMemory {
+        id,
+        duplicate: false,
+    })
+}
+
+fn props(new: &NewMemory) -> Map<String, Value> {
+    let mut props = Map::new();
+    props.insert("memory_type".to_owned(), new.memory_type.as_str().into());
+    if let Some(confidence) = new.confidence {
+        props.insert("confidence".to_owned(), confidence.into());
+    }
+    if let Some(id) = &new.memory_id {
+        props.insert("memory_id".to_owned(), id.as_str().into());
+    }
+    if !new.tags.is_empty() {
+        props.insert("tags".to_owned(), new.tags.clone().into());
+    }
+    props
+}
+
+/// A name that is taken by the same memory is a duplicate; by another, a conflict.
+fn same_or_taken(id: &str, known: &Node, new: &NewMemory) -> Result<StoredMemory> {
+    if known.body == new.content {
+        return Ok(StoredMemory {
+            id: memory_id(known),
+            duplicate: true,
+        });
+    }
+    Err(
+        Error::conflict(format!("`memory_id`: `{id}` is another memory"))
+            .hint("choose another name, or store a memory that `supersedes` it"),
+    )
+}
+
+/// A duplicate may still bring relations that were not known.
+fn relate(tx: &mut Tx<'_>, known: &Node, new: &NewMemory) -> Result<()> {
+    let before = tx.next_seq();
+    put_relations(tx, known.id, &new.related_to)?;
+    if let Some(old) = &new.supersedes {
+        supersede(tx, old, known)?;
+    }
+    if !new.related_to.is_empty() || new.supersedes.is_some() {
+        tx.record(
+            "MemoryRelated",
+            json!({ "memory_id": memory_id(known), "seq": before }),
+        )?;
+    }
+    Ok(())
+}
+
+fn put_relations(tx: &mut Tx<'_>, from: NodeId, related_to: &[String]) -> Result<()> {
+    for id in related_to {
+        let to = memory(&**tx, "related_to", id)?;
+        tx.put_edge(EdgeDraft {
+            src: from,
+            rel: relation::RELATED_TO.to_owned(),
+            dst: to.id,
+            weight: relation::RELATED_WEIGHT,
+            props: Map::new(),
+        })?;
+    }
+    Ok(())
+}
+
+/// The old memory stays, and says what took its place and when.
+fn supersede(tx: &mut Tx<'_>, old: &str, new: &Node) -> Result<()> {
+    let old_node = memory(&**tx, "supersedes", old)?;
+    if old_node.id == new.id {
+        return Err(
+            Error::invalid(format!("`supersedes`: `{old}` is this memory itself"))
+                .hint("name an earlier one"),
+        );
+    }
+    if let Some(by) = old_node.props.get("superseded_by").and_then(Value::as_str) {
+        return Err(
+            Error::conflict(format!("`supersedes`: `{old}` was superseded by `{by}`"))
+                .hint("supersede that one"),
+        );
+    }
+    let mut props = old_node.props.clone();
+    props.insert("superseded_by".to_owned(), memory_id(new).into());
+    props.insert("superseded_at_ms".to_owned(), tx.now().ms().into());
+    tx.put_edge(EdgeDraft {
+        src: new.id,
+        rel: relation::SUPERSEDES.to_owned(),
+        dst: old_node.id,
+        weight: 1.0,
+        props: Map::new(),
+    })?;
+    tx.put_node(Draft {
+        kind: Kind::Memory,
+        project: String::new(),
+        key: old_node.key,
+        title: old_node.title,
+        body: old_node.body,
+        props,
+    })?;
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! `memory_recall`
+
+use super::{MemoryResult, MemoryTypeWord};
+use crate::{Call, Effect, Example, Tool, Toolset};
+use kenning_core::{Bounded, Result, Unit};
+use kenning_engine::{Recall, parse_moment};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// The tool.
+pub struct MemoryRecall;
+
+/// Semantic search across memories with recency weighting: 0.7 × relevance + 0.3 × recency. Returns
+/// current facts, best first.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Natural language search query
+    pub query: String,
+    /// Maximum number of results (default 10)
+    pub limit: Option<Bounded<1, 100>>,
+    /// Relevance threshold (default 0.7)
+    pub min_relevance: Option<Unit>,
+    /// Filter by type
+    pub memory_type: Option<MemoryTypeWord>,
+    /// What was known at that time (ISO 8601)
+    pub as_of: Option<String>,
+}
+
+impl Tool for MemoryRecall {
+    const NAME: &'static str = "memory_recall";
+    const TITLE: &'static str = "Recall memories";
+    const TOOLSET: Toolset = Toolset::Omi;
+    const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            title: "Experiences with authentication",
+            input: r#"{"query": "authentication issues", "limit": 5, "min_relevance": 0.75, "memory_type": "experience"}"#,
+            output: "[",
+        },
+        Example {
+            title: "A type that does not exist",
+            input: r#"{"query": "x", "memory_type": "rumor"}"#,
+            output: "Invalid memory_type: rumor",
+        },
+    ];
+    type Input = Input;
+    type Output = Vec<MemoryResult>;
+
+    fn call(ctx: &Call<'_>, input: Input) -> Result<Vec<MemoryResult>> {
+        let defaults = Recall::default();
+        let limit = input
+            .limit
+            .map(|it| usize::try_from(it.get()).unwrap_or(defaults.limit));
+        let recall = Recall {
+            query: input.query,
+            limit: limit.unwrap_or(defaults.limit),
+            min_relevance: input
+                .min_relevance
+                .map_or(defaults.min_relevance, Unit::get),
+            memory_type: input.memory_type.map(|it| it.0),
+            as_of_ms: input
+                .as_of
+                .as_deref()
+                .map(|it| parse_moment("as_of", it))
+                .transpose()?,
+            ..Recall::default()
+        };
+        let found = ctx.engine.recall(ctx.caller, &recall)?;
+        found.remark.into_iter().for_each(|it| ctx.remark(it));
+        Ok(found.memories.into_iter().map(MemoryResult::from).collect())
+    }
+}

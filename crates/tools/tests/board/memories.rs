@@ -1,0 +1,630 @@
+//! The memory contract.
+
+use crate::everything;
+use kenning_testing::House;
+use serde_json::{Value, json};
+
+fn store(house: &House, arguments: Value) -> String {
+    let reply = house.call("memory_store", arguments);
+    assert!(!reply.is_error(), "{}", reply.text);
+    reply.to_json()["memory_id"].as_str().unwrap().to_owned()
+}
+
+fn recall(house: &House, arguments: Value) -> Vec<Value> {
+    let reply = house.call("memory_recall", arguments);
+    assert!(!reply.is_error(), "{}", reply.text);
+    reply.to_json().as_array().unwrap().clone()
+}
+
+fn believe(house: &House, belief: &str, evidence: &str, supports: bool, strength: f64) -> f64 {
+    let reply = house.call(
+        "belief_update",
+        json!({ "belief_id": belief, "evidence_memory_id": evidence, "supports": supports, "strength": strength }),
+    );
+    assert!(!reply.is_error(), "{}", reply.text);
+    reply.to_json()["new_confidence"].as_f64().unwrap()
+}
+
+fn refusal(house: &House, tool: &str, arguments: Value) -> String {
+    let reply = house.call(tool, arguments);
+    assert!(reply.is_error(), "{tool}: {}", reply.text);
+    reply.text
+}
+
+#[test]
+fn what_is_stored_is_recalled_by_its_meaning() {
+    let house = House::new();
+    let id = store(
+        &house,
+        json!({ "content": "Fixed auth bug by validating tokens earlier in the middleware chain" }),
+    );
+    store(
+        &house,
+        json!({ "content": "The office plants are watered on Mondays" }),
+    );
+    let found = recall(
+        &house,
+        json!({ "query": "problems with logging in", "min_relevance": 0 }),
+    );
+    assert_eq!(found[0]["memory_id"], json!(id));
+    let exact = recall(
+        &house,
+        json!({ "query": "Fixed auth bug by validating tokens earlier in the middleware chain" }),
+    );
+    assert_eq!(exact[0]["memory_id"], json!(id));
+    assert_eq!(exact.len(), 1);
+    let fields: Vec<&String> = exact[0].as_object().unwrap().keys().collect();
+    assert_eq!(
+        fields,
+        [
+            "memory_id",
+            "content",
+            "memory_type",
+            "created_at",
+            "relevance",
+            "final_score",
+            "related_memories"
+        ]
+    );
+    assert!(exact[0]["relevance"].as_f64().unwrap() >= 0.7);
+    assert_eq!(exact[0]["memory_type"], "experience");
+}
+
+#[test]
+fn the_final_score_is_the_formula_of_the_contract() {
+    let house = House::new();
+    store(
+        &house,
+        json!({ "content": "The deploy takes nine minutes" }),
+    );
+    house.clock.advance(36 * 3_600_000);
+    let found = recall(&house, json!({ "query": "how long does the deploy take" }));
+    let relevance = found[0]["relevance"].as_f64().unwrap();
+    let expected = 0.7 * relevance + 0.3 * (-1.5_f64 / 30.0).exp();
+    assert!(
+        (found[0]["final_score"].as_f64().unwrap() - expected).abs() < 2e-4,
+        "{found:?}"
+    );
+}
+
+#[test]
+fn only_memories_of_the_type_are_found_and_the_limit_comes_after() {
+    let house = House::new();
+    for i in 0..30 {
+        store(
+            &house,
+            json!({ "content": format!("experience number {i} with the database") }),
+        );
+    }
+    let fact = store(
+        &house,
+        json!({ "content": "the database is PostgreSQL", "memory_type": "fact" }),
+    );
+    let found = recall(
+        &house,
+        json!({ "query": "database", "memory_type": "fact", "limit": 1, "min_relevance": 0 }),
+    );
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0]["memory_id"], json!(fact));
+    let found = recall(
+        &house,
+        json!({ "query": "database", "min_relevance": 0, "limit": 7 }),
+    );
+    assert_eq!(found.len(), 7);
+}
+
+#[test]
+fn relations_are_edges_of_half_strength_and_unknown_ones_leave_nothing_behind() {
+    let house = House::new();
+    let one = store(
+        &house,
+        json!({ "content": "Auth design: tokens live ten minutes", "memory_id": "mem_auth_design_001" }),
+    );
+    assert_eq!(one, "mem_auth_design_001");
+    let two = store(
+        &house,
+        json!({ "content": "Refreshed the middleware", "related_to": ["mem_auth_design_001"] }),
+    );
+    let found = recall(&house, json!({ "query": "refreshed the middleware" }));
+    assert_eq!(found[0]["related_memories"], json!([one]));
+    let found = recall(&house, json!({ "query": "auth design tokens" }));
+    assert_eq!(found[0]["related_memories"], json!([two]));
+    let text = refusal(
+        &house,
+        "memory_store",
+        json!({ "content": "quite unique words", "related_to": ["mem_nobody"] }),
+    );
+    assert!(
+        text.starts_with("MemoryNotFoundError: ") && text.contains("mem_nobody"),
+        "{text}"
+    );
+    assert_eq!(
+        recall(
+            &house,
+            json!({ "query": "quite unique words", "min_relevance": 0 })
+        )
+        .len(),
+        2
+    );
+}
+
+#[test]
+fn beliefs_follow_the_golden_values() {
+    let house = House::new();
+    let belief = store(
+        &house,
+        json!({ "content": "TypeScript prevents runtime errors", "memory_type": "belief", "confidence": 0.5 }),
+    );
+    let good = store(
+        &house,
+        json!({ "content": "Caught 15 type errors at compile time that would have been runtime bugs" }),
+    );
+    let bad = store(
+        &house,
+        json!({ "content": "Still got a runtime type error from JSON parsing" }),
+    );
+    assert!((believe(&house, &belief, &good, true, 0.9) - 0.5675).abs() < 1e-9);
+    assert!((believe(&house, &belief, &bad, false, 0.6) - 0.46535).abs() < 1e-9);
+
+    let belief = store(
+        &house,
+        json!({ "content": "GraphQL is better than REST for our use case", "memory_type": "belief", "confidence": 0.5 }),
+    );
+    let items = [
+        (
+            "Reduced API calls by 60% using GraphQL batching",
+            true,
+            0.8,
+            0.56,
+        ),
+        (
+            "Hit N+1 query problem, had to add DataLoader",
+            false,
+            0.6,
+            0.4592,
+        ),
+        (
+            "Client teams love the flexibility of query selection",
+            true,
+            0.7,
+            0.515_984,
+        ),
+        (
+            "Struggling with caching compared to REST",
+            false,
+            0.5,
+            0.438_586_4,
+        ),
+    ];
+    let mut expected = Vec::new();
+    for (content, supports, strength, confidence) in items {
+        let evidence = store(&house, json!({ "content": content }));
+        let now = believe(&house, &belief, &evidence, supports, strength);
+        assert!((now - confidence).abs() < 1e-6, "{now} {confidence}");
+        expected.push((evidence, supports, strength));
+        house.clock.advance(1_000);
+    }
+    let chain = everything(&house)
+        .call("belief_evidence", json!({ "belief_id": belief }))
+        .to_json();
+    let chain: Vec<(String, bool, f64)> = chain
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| {
+            (
+                it["memory_id"].as_str().unwrap().to_owned(),
+                it["supports"].as_bool().unwrap(),
+                it["strength"].as_f64().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(chain, expected);
+}
+
+#[test]
+fn evidence_that_is_brought_twice_is_kept_twice() {
+    let house = House::new();
+    let belief = store(
+        &house,
+        json!({ "content": "Caching helps", "memory_type": "belief" }),
+    );
+    let evidence = store(
+        &house,
+        json!({ "content": "The page loads in half the time" }),
+    );
+    let first = believe(&house, &belief, &evidence, true, 0.5);
+    let second = believe(&house, &belief, &evidence, true, 0.5);
+    assert!(first > 0.5 && second > first);
+    let chain = everything(&house)
+        .call("belief_evidence", json!({ "belief_id": belief }))
+        .to_json();
+    assert_eq!(chain.as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_note_can_be_evidence() {
+    let house = House::new();
+    house.call(
+        "vault_write_note",
+        json!({ "path": "Benchmarks.md", "content": "# Async is 40% faster\n" }),
+    );
+    let belief = store(
+        &house,
+        json!({ "content": "Async is faster", "memory_type": "belief", "confidence": 0.5 }),
+    );
+    assert!(believe(&house, &belief, "Benchmarks.md", true, 1.0) > 0.5);
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_words() {
+    let house = House::new();
+    let fact = store(
+        &house,
+        json!({ "content": "a fact", "memory_type": "fact" }),
+    );
+    let cases = [
+        (
+            "memory_store",
+            json!({ "content": "  " }),
+            "`content` is empty",
+        ),
+        (
+            "memory_store",
+            json!({ "content": "x", "memory_type": "rumor" }),
+            "Invalid memory_type: rumor",
+        ),
+        (
+            "memory_store",
+            json!({ "content": "x", "confidence": -0.1 }),
+            "confidence must be between 0.0 and 1.0",
+        ),
+        (
+            "memory_store",
+            json!({ "content": "x", "supersedes": "mem_0" }),
+            "mem_0",
+        ),
+        (
+            "memory_store",
+            json!({ "content": "x", "memory_id": "two words" }),
+            "`memory_id`",
+        ),
+        (
+            "memory_store",
+            json!({ "content": "other", "memory_id": fact }),
+            "is another memory",
+        ),
+        ("memory_recall", json!({ "query": "" }), "`query` is empty"),
+        (
+            "memory_recall",
+            json!({ "query": "x", "limit": 0 }),
+            "`limit`: `0` is not between 1 and 100",
+        ),
+        (
+            "memory_recall",
+            json!({ "query": "x", "min_relevance": 2 }),
+            "`min_relevance`: `2` is not between 0 and 1",
+        ),
+        (
+            "memory_recall",
+            json!({ "query": "x", "as_of": "soon" }),
+            "`as_of`",
+        ),
+        (
+            "belief_update",
+            json!({ "belief_id": fact, "evidence_memory_id": fact, "supports": true, "strength": 1 }),
+            "not a belief",
+        ),
+        (
+            "belief_update",
+            json!({ "belief_id": "nope", "evidence_memory_id": fact, "supports": true, "strength": 1 }),
+            "MemoryNotFoundError",
+        ),
+        (
+            "belief_update",
+            json!({ "belief_id": fact, "evidence_memory_id": fact, "supports": true, "strength": 1.1 }),
+            "`strength`",
+        ),
+        ("integrity_check", json!({ "scope": "moon" }), "scope"),
+    ];
+    for (tool, arguments, expected) in cases {
+        let text = refusal(&house, tool, arguments.clone());
+        assert!(text.contains(expected), "{tool} {arguments}: {text}");
+    }
+}
+
+#[test]
+fn the_same_memory_is_kept_once_and_a_different_number_or_a_negation_is_another() {
+    let house = House::new();
+    let first = store(&house, json!({ "content": "The limit is 100 requests" }));
+    let again = house
+        .call(
+            "memory_store",
+            json!({ "content": "The limit is 100 requests" }),
+        )
+        .to_json();
+    assert_eq!(again, json!({ "memory_id": first, "duplicate": true }));
+    for other in [
+        json!({ "content": "The limit is 101 requests" }),
+        json!({ "content": "The limit is not 100 requests" }),
+        json!({ "content": "The limit is 100 requests", "memory_type": "fact" }),
+        json!({ "content": "The limit is 100 requests", "confidence": 0.9 }),
+    ] {
+        assert_ne!(store(&house, other), first);
+    }
+}
+
+#[test]
+fn a_correction_hides_what_it_supersedes_except_from_the_past() {
+    let house = House::new();
+    let old = store(
+        &house,
+        json!({ "content": "The API runs on port 8000", "memory_type": "fact" }),
+    );
+    house.clock.advance(86_400_000);
+    let new = store(
+        &house,
+        json!({ "content": "The API runs on port 9000", "memory_type": "fact", "supersedes": old }),
+    );
+    house.clock.advance(86_400_000);
+    let now = recall(
+        &house,
+        json!({ "query": "which port does the API run on", "min_relevance": 0 }),
+    );
+    assert_eq!(
+        now.iter()
+            .map(|it| it["memory_id"].clone())
+            .collect::<Vec<_>>(),
+        [json!(new)]
+    );
+    assert_eq!(now[0]["related_memories"], json!([old]));
+    let past = recall(
+        &house,
+        json!({ "query": "which port does the API run on", "min_relevance": 0, "as_of": "2027-01-15T12:00:00Z" }),
+    );
+    assert_eq!(
+        past.iter()
+            .map(|it| it["memory_id"].clone())
+            .collect::<Vec<_>>(),
+        [json!(old)]
+    );
+    let text = refusal(
+        &house,
+        "memory_store",
+        json!({ "content": "port 7", "supersedes": old }),
+    );
+    assert!(text.contains("was superseded by"), "{text}");
+    let again = store(
+        &house,
+        json!({ "content": "The API runs on port 8000", "memory_type": "fact" }),
+    );
+    assert_ne!(again, old, "what was taken back may be said again");
+}
+
+#[test]
+fn odd_texts_are_kept_and_found() {
+    let house = House::new();
+    let texts = [
+        ("the auth-bug is back", "auth-bug"),
+        ("it's done", "it's"),
+        ("C++ templates", "C++"),
+        ("foo AND bar", "foo AND"),
+        ("shipped 🚀 today", "🚀"),
+        ("会議は毎週火曜日の午前十時", "会議"),
+        ("cafe\u{301} au lait", "café"),
+        ("NUL \u{0} inside xyzzy", "xyzzy"),
+    ];
+    for (content, _) in texts {
+        store(&house, json!({ "content": content }));
+    }
+    for (content, query) in texts {
+        let found = recall(&house, json!({ "query": query }));
+        assert_eq!(found[0]["content"], json!(content), "{query}: {found:?}");
+    }
+}
+
+#[test]
+fn a_megabyte_is_kept_whole_and_answered_by_the_part_that_was_found() {
+    let house = House::new();
+    let mut content =
+        "Nothing of interest happens in this line of the long report.\n".repeat(16_000);
+    content.insert_str(500_000, "\nThe zebra crossed the Limpopo at dawn.\n");
+    let id = store(&house, json!({ "content": content }));
+    let found = recall(
+        &house,
+        json!({ "query": "zebra Limpopo dawn", "min_relevance": 0 }),
+    );
+    assert_eq!(found[0]["memory_id"], json!(id));
+    let part = found[0]["content"].as_str().unwrap();
+    assert!(
+        part.contains("zebra") && part.len() < 6_000,
+        "{} bytes",
+        part.len()
+    );
+    assert_eq!(found[0]["part_of_chars"], json!(content.chars().count()));
+}
+
+#[test]
+fn a_batch_is_stored_whole_or_not_at_all() {
+    let house = House::new();
+    let board = everything(&house);
+    let good = board.call("memory_store_batch", json!({ "memories": [{ "content": "alpha" }, { "content": "beta", "memory_type": "fact" }] }));
+    assert_eq!(good.to_json()["count"], 2);
+    let bad = board.call("memory_store_batch", json!({ "memories": [{ "content": "gamma" }, { "content": "delta", "related_to": ["mem_x"] }] }));
+    assert!(
+        bad.is_error() && bad.text.contains("memory 2"),
+        "{}",
+        bad.text
+    );
+    let found = recall(&house, json!({ "query": "gamma", "min_relevance": 0 }));
+    assert!(found.iter().all(|it| it["content"] != "gamma"), "{found:?}");
+}
+
+#[test]
+fn contradictions_are_found_by_words_and_by_divided_evidence() {
+    let house = House::new();
+    let one = store(
+        &house,
+        json!({ "content": "You should always cache the index", "memory_type": "belief", "confidence": 0.5 }),
+    );
+    let two = store(
+        &house,
+        json!({ "content": "You should never cache the index", "memory_type": "belief", "confidence": 0.5 }),
+    );
+    let board = everything(&house);
+    let found = board
+        .call(
+            "belief_check_contradiction",
+            json!({ "memory_id_1": one, "memory_id_2": two }),
+        )
+        .to_json();
+    assert_eq!(
+        found["contradictions"][0]["contradiction_pattern"],
+        "should always vs should never"
+    );
+    let found = board
+        .call("belief_check_contradiction", json!({ "memory_id_1": two }))
+        .to_json();
+    assert_eq!(found["contradicts"], true);
+    let evidence = store(
+        &house,
+        json!({ "content": "The index was stale for an hour" }),
+    );
+    believe(&house, &one, &evidence, false, 0.5);
+    believe(&house, &two, &evidence, true, 0.5);
+    let found = board
+        .call("belief_check_contradiction", json!({ "memory_id_1": one }))
+        .to_json();
+    assert_eq!(
+        found["contradictions"].as_array().unwrap().len(),
+        2,
+        "{found}"
+    );
+    board.board.engine().settle();
+    let kinds = house.event_kinds();
+    assert!(
+        kinds.contains(&"ContradictionDetectedEvent".to_owned()),
+        "{kinds:?}"
+    );
+}
+
+#[test]
+fn confident_beliefs_come_first() {
+    let house = House::new();
+    for (content, confidence) in [
+        ("Caching the index helps search", 0.2),
+        ("Caching the index helps searches", 0.9),
+    ] {
+        store(
+            &house,
+            json!({ "content": content, "memory_type": "belief", "confidence": confidence }),
+        );
+    }
+    let board = everything(&house);
+    let found = board
+        .call(
+            "belief_retrieve",
+            json!({ "query": "does caching the index help" }),
+        )
+        .to_json();
+    assert_eq!(found[0]["confidence"], 0.9);
+    let found = board
+        .call(
+            "belief_retrieve",
+            json!({ "query": "does caching the index help", "min_confidence": 0.5 }),
+        )
+        .to_json();
+    assert_eq!(found.as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn alike_memories_are_linked_and_never_merged() {
+    let house = House::new();
+    store(
+        &house,
+        json!({ "content": "The nightly backup job failed because the disk of the staging server was full" }),
+    );
+    store(
+        &house,
+        json!({ "content": "The nightly backup job failed since the disk of the staging server was full" }),
+    );
+    store(
+        &house,
+        json!({ "content": "The nightly backup job never failed because the disk of the staging server was full" }),
+    );
+    house.board.engine().settle();
+    let graph = house.board.engine().memory_graph(&house.owner()).unwrap();
+    assert_eq!(graph.memories.len(), 3);
+    let similar: Vec<_> = graph
+        .edges
+        .iter()
+        .filter(|it| it.relation == "similar")
+        .collect();
+    assert_eq!(similar.len(), 1, "{:?}", graph.edges);
+    let safe = house.call("integrity_check", json!({})).to_json();
+    assert_eq!(
+        safe["topology"]["orphan_nodes"], 3,
+        "a link that the machine drew makes no difference"
+    );
+}
+
+#[test]
+fn five_orphans_are_safe_and_six_are_not() {
+    let house = House::new();
+    for i in 0..5 {
+        store(&house, json!({ "content": format!("fact number {i}") }));
+    }
+    assert_eq!(
+        house.call("integrity_check", json!({})).to_json()["overall_safe"],
+        true
+    );
+    store(&house, json!({ "content": "fact number 5" }));
+    let found = house
+        .call("integrity_check", json!({ "scope": "graph" }))
+        .to_json();
+    assert_eq!(found["overall_safe"], false);
+    assert_eq!(found["topology"]["orphan_nodes"], 6);
+    assert_eq!(found["topology"]["warnings"].as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn a_core_that_nobody_reads_is_sudden() {
+    let house = House::new();
+    let core = store(&house, json!({ "content": "the core" }));
+    for i in 0..5 {
+        store(
+            &house,
+            json!({ "content": format!("leaf {i}"), "related_to": [core] }),
+        );
+    }
+    let found = house.call("integrity_check", json!({})).to_json();
+    assert_eq!(found["topology"]["sudden_cores"], 1);
+    assert_eq!(found["overall_safe"], false);
+    for _ in 0..3 {
+        recall(&house, json!({ "query": "the core", "limit": 1 }));
+    }
+    house.board.engine().settle();
+    let found = house.call("integrity_check", json!({})).to_json();
+    assert_eq!(found["topology"]["sudden_cores"], 0, "{found}");
+}
+
+#[test]
+fn every_call_leaves_the_events_of_the_contract() {
+    let house = House::new();
+    let belief = store(
+        &house,
+        json!({ "content": "Tests pay", "memory_type": "belief", "confidence": 0.5 }),
+    );
+    let evidence = store(&house, json!({ "content": "A test caught the bug" }));
+    believe(&house, &belief, &evidence, true, 0.5);
+    recall(&house, json!({ "query": "do tests pay" }));
+    house.board.engine().settle();
+    let kinds = house.event_kinds();
+    for kind in [
+        "MemoryStoredEvent",
+        "BeliefUpdatedEvent",
+        "MemoryRecalledEvent",
+    ] {
+        assert!(kinds.contains(&kind.to_owned()), "{kind}: {kinds:?}");
+    }
+}
