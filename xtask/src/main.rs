@@ -54,8 +54,11 @@ const COMMANDS: &[Command] = &[
         usage: "bench tokens\n\
                 bench writes [--seconds N] [--callers 1,64] [--fsync-ms X]\n\
                 bench verify [--events N]\n\
+                bench recall --collection DIR[,DIR] [--off-topic FILE]\n\
+                bench memory [--memories N]\n\
                 bench postgres [--seconds N] [--rows N]",
-        about: "measure what a model pays, durable writes, the check of a large log, and PostgreSQL",
+        about: "measure what a model pays, durable writes, the check of a large log, what is found\n      \
+                and how fast, and PostgreSQL",
         run: bench::run,
     },
     Command {

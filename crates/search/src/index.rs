@@ -293,6 +293,10 @@ impl Index {
             .find(|&it| self.entries[it as usize].n == wanted)
     }
 
+    pub(crate) fn passages_of(&self, node: NodeId) -> &[u32] {
+        self.by_node.get(&node).map_or(&[], Vec::as_slice)
+    }
+
     pub(crate) fn first_passage(&self, node: NodeId) -> Option<u32> {
         let all = self.by_node.get(&node)?;
         all.iter()

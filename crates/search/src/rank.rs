@@ -42,6 +42,8 @@ pub enum Mode {
     /// Both, fused and re-ranked.
     #[default]
     Hybrid,
+    /// Both, fused, and no more.
+    Fused,
     /// Vectors only.
     Semantic,
     /// Full text only.
@@ -105,6 +107,17 @@ struct Candidate {
     score: f64,
 }
 
+impl Candidate {
+    /// What a mode orders by, before re-ranking.
+    fn by(&self, mode: Mode) -> f64 {
+        match mode {
+            Mode::Hybrid | Mode::Fused => self.fused,
+            Mode::Semantic => self.cosine,
+            Mode::FullText => self.text,
+        }
+    }
+}
+
 impl Index {
     /// The best passages, best first.
     pub fn search(&self, query: &Query<'_>) -> Vec<Hit> {
@@ -115,11 +128,10 @@ impl Index {
             found.truncate(depth);
             asked.rerank(&mut found);
         } else {
-            let text = query.mode == Mode::FullText;
-            found.retain(|it| if text { it.text > 0.0 } else { it.cosine > 0.0 });
             for it in &mut found {
-                it.score = if text { it.text } else { it.cosine };
+                it.score = it.by(query.mode);
             }
+            found.retain(|it| query.mode == Mode::Fused || it.score > 0.0);
             sort(&mut found, |it| it.score);
             found.truncate(depth);
         }
@@ -153,6 +165,22 @@ impl Index {
         let mut exact: Vec<_> = exact.collect();
         exact.sort_by(|a, b| b.1.total_cmp(&a.1));
         exact
+    }
+
+    /// How well a node answers a query, by its best passage, whatever else there is.
+    pub fn relevance(&self, query: &Query<'_>, node: NodeId) -> f64 {
+        let asked = Asked::new(self, query);
+        let passages = self.passages_of(node).iter().map(|&at| Candidate {
+            at,
+            text: 0.0,
+            cosine: asked.table_cosine(at as usize),
+            fused: 0.0,
+            score: 0.0,
+        });
+        let passages: Vec<Candidate> = passages.collect();
+        let similar = Similarities::new(&asked, &passages);
+        let each = passages.iter().map(|it| asked.relevance(it, &similar));
+        each.fold(0.0, f64::max)
     }
 
     /// The scores of every admitted passage after each stage.
@@ -231,11 +259,7 @@ impl<'a> Asked<'a> {
                 .iter()
                 .copied()
                 .min_by(|a, b| a.cosine.total_cmp(&b.cosine));
-            let key = |it: &Candidate| match self.query.mode {
-                Mode::Hybrid => it.fused,
-                Mode::Semantic => it.cosine,
-                Mode::FullText => it.text,
-            };
+            let key = |it: &Candidate| it.by(self.query.mode);
             all.select_nth_unstable_by(wanted, |a, b| key(b).total_cmp(&key(a)));
             all.truncate(wanted);
             // What the scores are scaled by must stay, or the fused score would change.

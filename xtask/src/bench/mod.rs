@@ -4,9 +4,12 @@
 //! the same run, and the ratio is what counts. Processor time is told too: it is what to trust on a
 //! machine that is busy with other things.
 
+mod collection;
 mod house;
+mod memory;
 pub(crate) mod meter;
 mod postgres;
+mod recall;
 mod tokens;
 mod verify;
 mod writes;
@@ -21,8 +24,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ["tokens"] => tokens::run(options),
         ["writes"] => optimized(|| writes::run(options)),
         ["verify"] => optimized(|| verify::run(options)),
+        ["recall"] => optimized(|| recall::run(options)),
+        ["memory"] => optimized(|| memory::run(options)),
         ["postgres"] => optimized(|| postgres::run(options)),
-        _ => bail!("`bench` measures tokens, writes, verify or postgres"),
+        _ => bail!("`bench` measures tokens, writes, verify, recall, memory or postgres"),
     }
 }
 
