@@ -19,6 +19,8 @@ CJK_OR_RUN = re.compile(r"[^\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff
 CJK = ((0x3040, 0x30FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xAC00, 0xD7AF), (0xF900, 0xFAFF), (0x20000, 0x2FA1F))
 WORD_CHARS_MAX = 40
 IDS_MAX = 512
+# A reader keeps ids in two bytes, and one value for none.
+ENTRIES_MAX = 65_534
 
 HEADER = "<4sHHIIHHIII"
 HEADER_BYTES = 64
@@ -104,6 +106,8 @@ class Table:
 def write(path: Path, table: Table, bits: int) -> None:
     """4 bits: byte k of a row holds dimension k in its low half and k + d/2 in its high half."""
     n, d = table.rows.shape
+    if n > ENTRIES_MAX or d % 2:
+        raise ValueError(f"{n} rows of {d} numbers: at most {ENTRIES_MAX} rows of an even number fit the format")
     scale, steps = quantized(table.rows, bits)
     if bits == 4:
         nibbles = (steps + 8).astype(np.uint8)

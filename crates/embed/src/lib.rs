@@ -7,9 +7,12 @@
 #![deny(missing_docs)]
 
 pub mod http;
+mod table;
 #[cfg(feature = "transformer")]
 pub mod transformer;
 mod vector;
+
+pub use table::{DIMENSIONS, Probe, TOKENS_MAX, Table, TableVector, TokenId, normalize};
 
 use kenning_core::{Error, Result};
 

@@ -1,11 +1,24 @@
-//! The one search: how text becomes what is stored and what is asked.
+//! The one search.
 //!
-//! [`tokens`] is used for both, so that both floors and every wing find the same passages.
-//! [`passages`] cuts a text into verbatim slices; nothing is lost at the tail. This crate knows no
-//! wing and no SQL.
+//! [`tokens`] makes what is stored and what is asked, so that both floors and every wing find the same
+//! passages; [`passages`] cuts a text into verbatim slices, and nothing is lost at the tail.
+//!
+//! An [`Index`] holds what ranking needs of one space, in memory, and follows the log; [`Searcher`]
+//! keeps one for each space. The way of a query, in `rank`: full text (BM25) and vectors, fused, then
+//! the first hundred re-ranked by soft BM25, then a relevance between 0 and 1 that means the same for
+//! every query. The numbers are computed here and not by the floor, so they are the same on each.
+//!
+//! This crate knows no wing and no SQL.
 
+mod index;
 mod passages;
+mod rank;
+mod scan;
+mod searcher;
 mod tokens;
 
+pub use index::{Entry, Filter, Index};
 pub use passages::{PASSAGE_BYTES, passages};
+pub use rank::{Hit, Mode, Query, Stages};
+pub use searcher::{Searcher, collection_of};
 pub use tokens::tokens;

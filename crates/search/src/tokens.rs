@@ -1,17 +1,27 @@
 //! Words, parts of identifiers, pairs of CJK characters, symbols.
 
+use pagefind_stem::{Algorithm, Stemmer};
+use std::sync::LazyLock;
 use unicode_normalization::UnicodeNormalization;
+
+static PORTER: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::Porter));
 
 /// The longest token that is kept; more of it tells nothing more.
 const TOKEN_BYTES_MAX: usize = 64;
 
 /// The tokens of a text, in order, repetitions included.
 ///
-/// A word is a run of letters, digits and marks; an identifier (`camelCase`, `snake_case`) gives
-/// itself and its parts; a run of CJK characters gives its pairs; a symbol stands for itself, so
-/// that an emoji can be found.
+/// A word is a run of letters, digits and marks, without accents and reduced to its stem; one that is
+/// put together of parts (`parseHeader`) gives itself and its parts; a run of CJK characters gives its
+/// pairs; a symbol stands for itself, so that an emoji can be found.
 pub fn tokens(text: &str) -> Vec<String> {
-    let text: String = text.nfkc().collect();
+    if text.is_ascii() {
+        return tokens_of(text);
+    }
+    tokens_of(&text.nfkc().collect::<String>())
+}
+
+fn tokens_of(text: &str) -> Vec<String> {
     let mut out = Vec::new();
     let mut word = String::new();
     let mut cjk = Vec::new();
@@ -22,7 +32,7 @@ pub fn tokens(text: &str) -> Vec<String> {
         if is_cjk(c) {
             flush_word(&mut word, &mut out);
             cjk.push(c);
-        } else if c.is_alphanumeric() || is_mark(c) || c == '_' {
+        } else if c.is_alphanumeric() || is_mark(c) {
             word.push(c);
         } else {
             flush_word(&mut word, &mut out);
@@ -37,43 +47,49 @@ pub fn tokens(text: &str) -> Vec<String> {
 }
 
 fn flush_word(word: &mut String, out: &mut Vec<String>) {
-    let whole = std::mem::take(word);
-    if whole.chars().all(|c| c == '_') {
+    if word.is_empty() {
         return;
     }
-    let parts = identifier_parts(&whole);
+    let parts = parts(word);
     if parts.len() > 1 {
-        out.extend(parts.iter().map(|part| folded(part)));
+        out.extend(parts.iter().map(|part| stem(part)));
     }
-    out.push(folded(&whole));
+    out.push(stem(word));
+    word.clear();
 }
 
-/// `fooBar_baz2` is `foo`, `Bar`, `baz2`; an acronym stays whole: `HTTPServer` is `HTTP`, `Server`.
-fn identifier_parts(word: &str) -> Vec<&str> {
+/// `fooBar2` is `foo`, `Bar`, `2`; an acronym stays whole: `HTTPServer` is `HTTP`, `Server`. A word
+/// without capitals is one part, digits or not: `sha256`.
+fn parts(word: &str) -> Vec<&str> {
     let mut parts = Vec::new();
-    for piece in word.split('_').filter(|it| !it.is_empty()) {
-        let chars: Vec<(usize, char)> = piece.char_indices().collect();
-        let mut start = 0;
-        for i in 1..chars.len() {
-            let (at, c) = chars[i];
-            let before = chars[i - 1].1;
-            let lower_follows = chars.get(i + 1).is_some_and(|it| it.1.is_lowercase());
-            let begins = c.is_uppercase()
-                && (before.is_lowercase()
-                    || before.is_numeric()
-                    || (before.is_uppercase() && lower_follows));
-            if begins {
-                parts.push(&piece[start..at]);
-                start = at;
-            }
-        }
-        parts.push(&piece[start..]);
+    if !word.chars().any(char::is_uppercase) {
+        parts.push(word);
+        return parts;
     }
+    let chars: Vec<(usize, char)> = word.char_indices().collect();
+    let mut start = 0;
+    for i in 1..chars.len() {
+        let (at, c) = chars[i];
+        let before = chars[i - 1].1;
+        let lower_follows = chars.get(i + 1).is_some_and(|it| it.1.is_lowercase());
+        let begins_capital =
+            c.is_uppercase() && (before.is_lowercase() || (before.is_uppercase() && lower_follows));
+        if begins_capital || c.is_numeric() != before.is_numeric() {
+            parts.push(&word[start..at]);
+            start = at;
+        }
+    }
+    parts.push(&word[start..]);
     parts
 }
 
-fn folded(word: &str) -> String {
-    let mut word = word.to_lowercase();
+/// Small letters, without accents where the alphabet has them as ornaments, reduced to the stem.
+fn stem(word: &str) -> String {
+    let mut word = if word.is_ascii() {
+        word.to_ascii_lowercase()
+    } else {
+        without_accents(&word.to_lowercase())
+    };
     if word.len() > TOKEN_BYTES_MAX {
         let end = (0..=TOKEN_BYTES_MAX)
             .rev()
@@ -81,7 +97,27 @@ fn folded(word: &str) -> String {
             .unwrap_or(0);
         word.truncate(end);
     }
+    if word.bytes().all(|b| b.is_ascii_lowercase()) {
+        let stem = PORTER.stem(&word);
+        // Of `s` nothing would be left.
+        if !stem.is_empty() {
+            return stem.into_owned();
+        }
+    }
     word
+}
+
+/// In Latin, Greek and Cyrillic a mark varies its letter; elsewhere it may be a vowel.
+fn without_accents(word: &str) -> String {
+    let mut varies = false;
+    let bare = word.nfd().filter(|&c| {
+        let mark = is_mark(c);
+        if !mark {
+            varies = matches!(u32::from(c), 0x41..=0x52f | 0x1e00..=0x1fff);
+        }
+        !(mark && varies)
+    });
+    bare.nfc().collect()
 }
 
 fn flush_cjk(run: &mut Vec<char>, out: &mut Vec<String>) {
@@ -132,14 +168,21 @@ mod tests {
 
     #[test]
     fn identifiers_give_themselves_and_their_parts() {
-        check("parseHTTPHeader", "parse http header parsehttpheader");
-        check("snake_case_name", "snake case name snake_case_name");
-        check("__init__", "__init__");
+        check("parseHTTPHeader", "pars http header parsehttphead");
+        check("snake_case_name", "snake case name");
+        check("__init__ SHA256 sha256", "init sha 256 sha256 sha256");
     }
 
     #[test]
     fn composed_and_decomposed_letters_are_the_same() {
         assert_eq!(tokens("cafe\u{301}"), tokens("café"));
+    }
+
+    #[test]
+    fn words_are_reduced_to_their_stems_and_accents_fall_away() {
+        check("running relational ponies", "run relat poni");
+        check("Ångström naïve ёлка", "angstrom naiv елка");
+        check("हिन्दी", "हिन्दी");
     }
 
     #[test]

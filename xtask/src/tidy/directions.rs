@@ -37,7 +37,12 @@ const CRATES: &[(&str, May)] = &[
     ),
     (
         "kenning-search",
-        Only(&["kenning-core", "kenning-store", "kenning-embed"]),
+        Only(&[
+            "kenning-core",
+            "kenning-store",
+            "kenning-audit",
+            "kenning-embed",
+        ]),
     ),
     ("kenning-memory", Only(&["kenning-core"])),
     (

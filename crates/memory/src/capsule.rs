@@ -1,0 +1,187 @@
+//! State capsules: what was intended and how far it had come, with a checksum.
+//!
+//! A capsule is made whenever NOW.md is updated, so that a session that lost its context can tell
+//! whether what it finds is whole and of the same intent.
+
+use crate::digest::sha256_hex;
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+
+/// The version of the form.
+const VERSION: &str = "1.0";
+
+/// How many digits of the intent's hash are kept.
+const INTENT_DIGITS: usize = 16;
+
+/// A capsule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Capsule {
+    /// The version of the form.
+    pub version: String,
+    /// The first digits of the intent's SHA-256.
+    pub intent_hash: String,
+    /// How far it had come.
+    pub partial_plan: Value,
+    /// When.
+    pub timestamp: String,
+    /// SHA-256 of everything else, as sorted JSON.
+    pub checksum: String,
+}
+
+impl Capsule {
+    /// A capsule of this intent.
+    pub fn new(intent: &str, partial_plan: Value, timestamp: &str) -> Self {
+        let mut capsule = Self {
+            version: VERSION.to_owned(),
+            intent_hash: intent_hash(intent),
+            partial_plan,
+            timestamp: timestamp.to_owned(),
+            checksum: String::new(),
+        };
+        capsule.checksum = capsule.computed_checksum();
+        capsule
+    }
+
+    /// Whether nothing in it was changed.
+    pub fn is_whole(&self) -> bool {
+        self.checksum == self.computed_checksum()
+    }
+
+    /// Whether it is of this intent.
+    pub fn is_of(&self, intent: &str) -> bool {
+        self.intent_hash == intent_hash(intent)
+    }
+
+    /// As JSON.
+    pub fn to_json(&self) -> Value {
+        let mut value = self.unchecked_json();
+        value["checksum"] = Value::from(self.checksum.as_str());
+        value
+    }
+
+    /// Reads the form of [`Capsule::to_json`]; `None` if it is another. Whether it is whole is another
+    /// question.
+    pub fn from_json(value: &Value) -> Option<Self> {
+        let text = |name: &str| Some(value.get(name)?.as_str()?.to_owned());
+        Some(Self {
+            version: text("version")?,
+            intent_hash: text("intent_hash")?,
+            partial_plan: value.get("partial_plan")?.clone(),
+            timestamp: text("timestamp")?,
+            checksum: text("checksum")?,
+        })
+    }
+
+    fn unchecked_json(&self) -> Value {
+        json!({
+            "version": self.version, "intent_hash": self.intent_hash,
+            "partial_plan": self.partial_plan, "timestamp": self.timestamp,
+        })
+    }
+
+    fn computed_checksum(&self) -> String {
+        let mut text = String::new();
+        sorted(&self.unchecked_json(), &mut text);
+        sha256_hex(text.as_bytes())
+    }
+}
+
+fn intent_hash(intent: &str) -> String {
+    let mut hex = sha256_hex(intent.as_bytes());
+    hex.truncate(INTENT_DIGITS);
+    hex
+}
+
+/// JSON as the original writes it for its checksum, so that both agree: keys sorted, a space after
+/// each comma and colon, ASCII only.
+fn sorted(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(map) => sorted_object(map, out),
+        Value::Array(items) => {
+            out.push('[');
+            for (at, item) in items.iter().enumerate() {
+                out.push_str(if at == 0 { "" } else { ", " });
+                sorted(item, out);
+            }
+            out.push(']');
+        }
+        Value::String(text) => ascii(&Value::from(text.as_str()).to_string(), out),
+        Value::Null | Value::Bool(_) | Value::Number(_) => out.push_str(&value.to_string()),
+    }
+}
+
+fn sorted_object(map: &Map<String, Value>, out: &mut String) {
+    let mut entries: Vec<_> = map.iter().collect();
+    entries.sort_by_key(|(key, _)| key.as_str());
+    out.push('{');
+    for (at, (key, value)) in entries.into_iter().enumerate() {
+        out.push_str(if at == 0 { "" } else { ", " });
+        ascii(&Value::from(key.as_str()).to_string(), out);
+        out.push_str(": ");
+        sorted(value, out);
+    }
+    out.push('}');
+}
+
+fn ascii(quoted: &str, out: &mut String) {
+    let mut units = [0; 2];
+    for c in quoted.chars() {
+        if matches!(c, ' '..='~') {
+            out.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut units) {
+                // Writing to a text cannot fail.
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn golden() -> Capsule {
+        Capsule::new(
+            "Implementing authentication middleware",
+            json!({ "completions": ["Fixed é \"q\"", "🦀"], "n": 2, "z": null, "a": true }),
+            "2026-11-15T02:11:00.123456",
+        )
+    }
+
+    #[test]
+    fn a_capsule_has_the_hashes_that_the_original_computes() {
+        let capsule = golden();
+        assert_eq!(capsule.intent_hash, "49c166c74ea9aca7");
+        assert_eq!(
+            capsule.checksum,
+            "1edd47ef78f17ecd1f881d1f1a0e53e224549982ba8312e66eb1845b014fc4db"
+        );
+        assert_eq!(capsule.to_json()["version"], "1.0");
+    }
+
+    #[test]
+    fn a_capsule_reads_back_and_is_whole() {
+        let read = Capsule::from_json(&golden().to_json()).unwrap();
+        assert_eq!(read, golden());
+        assert!(read.is_whole() && read.is_of("Implementing authentication middleware"));
+        assert!(!read.is_of("Something else"));
+    }
+
+    #[test]
+    fn whatever_is_changed_is_noticed() {
+        for (pointer, value) in [
+            ("/version", json!("1.1")),
+            ("/intent_hash", json!("49c166c74ea9aca8")),
+            ("/partial_plan/n", json!(3)),
+            ("/partial_plan/completions/1", json!("🦞")),
+            ("/timestamp", json!("2026-11-15T02:11:00.123457")),
+            ("/checksum", json!("")),
+        ] {
+            let mut json = golden().to_json();
+            *json.pointer_mut(pointer).unwrap() = value;
+            assert!(!Capsule::from_json(&json).unwrap().is_whole(), "{pointer}");
+        }
+        assert!(Capsule::from_json(&json!({ "version": "1.0" })).is_none());
+    }
+}

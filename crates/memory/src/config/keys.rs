@@ -1,0 +1,289 @@
+//! Every key that a person may set, in one table: what may stand there, what holds without it, and
+//! what it does. The file is checked against it, and the manual can be made from it.
+
+use kenning_core::{Error, Result};
+use serde_json::Value;
+
+/// What may stand behind a key.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Form {
+    /// `true` or `false`.
+    Flag,
+    /// A whole number between these.
+    Count(u64, u64),
+    /// A number greater than 0.
+    Positive,
+    /// Any text. `${NAME}` in it stands for a variable of the environment.
+    Text,
+    /// One of these.
+    Choice(&'static [&'static str]),
+    /// A list of addresses, or of mappings with `url`, `headers` and `events`.
+    Webhooks,
+}
+
+/// A key.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Key {
+    /// Section and name: `vault.enabled`.
+    pub name: &'static str,
+    /// What may stand there.
+    pub form: Form,
+    /// What holds when it is missing, as it would be written; nothing if there is no default.
+    pub default: &'static str,
+    /// Whether it is not shown.
+    pub secret: bool,
+    /// What it does.
+    pub doc: &'static str,
+}
+
+/// Where vectors may come from.
+pub(super) const PROVIDERS: &[&str] = &["builtin", "local", "nim", "ollama", "openai"];
+
+/// Where backups may go.
+pub(super) const BACKUP_PROVIDERS: &[&str] = &["local", "r2"];
+
+const fn key(
+    name: &'static str,
+    form: Form,
+    default: &'static str,
+    secret: bool,
+    doc: &'static str,
+) -> Key {
+    Key {
+        name,
+        form,
+        default,
+        secret,
+        doc,
+    }
+}
+
+/// Every key, in the order of the manual.
+pub const KEYS: &[Key] = &[
+    key(
+        "embedding.provider",
+        Form::Choice(PROVIDERS),
+        "builtin",
+        false,
+        "where vectors come from: the table inside the program, a folder with a model, or a service",
+    ),
+    key(
+        "embedding.model",
+        Form::Text,
+        "",
+        false,
+        "the service's name of the model; for `local` the folder",
+    ),
+    key(
+        "embedding.dimensions",
+        Form::Count(1, 65_536),
+        "",
+        false,
+        "how many numbers a vector has; an answer of another length is refused",
+    ),
+    key(
+        "embedding.endpoint",
+        Form::Text,
+        "",
+        false,
+        "the address of the service, when it is not the provider's own",
+    ),
+    key(
+        "embedding.api_key",
+        Form::Text,
+        "",
+        true,
+        "the key for the service, best as `${NAME}` of an environment variable",
+    ),
+    key(
+        "storage.max_now_tokens",
+        Form::Count(1, 1_000_000),
+        "1000",
+        false,
+        "how long NOW.md may become before its oldest completions are left out",
+    ),
+    key(
+        "storage.recency_half_life_days",
+        Form::Positive,
+        "30",
+        false,
+        "the time constant of recency: a memory this old keeps 0.368 of it",
+    ),
+    key(
+        "vault.enabled",
+        Form::Flag,
+        "true",
+        false,
+        "whether backups are made",
+    ),
+    key(
+        "vault.provider",
+        Form::Choice(BACKUP_PROVIDERS),
+        "local",
+        false,
+        "where backups go: a folder, or a bucket that speaks S3",
+    ),
+    key(
+        "vault.retention_days",
+        Form::Count(1, 36_500),
+        "90",
+        false,
+        "how long backups are kept",
+    ),
+    key(
+        "vault.endpoint",
+        Form::Text,
+        "",
+        false,
+        "the address of the service with the bucket",
+    ),
+    key("vault.bucket", Form::Text, "", false, "the bucket"),
+    key(
+        "vault.region",
+        Form::Text,
+        "",
+        false,
+        "the region of the bucket",
+    ),
+    key(
+        "vault.access_key_id",
+        Form::Text,
+        "",
+        true,
+        "the name of the key for the bucket",
+    ),
+    key(
+        "vault.secret_access_key",
+        Form::Text,
+        "",
+        true,
+        "the key for the bucket",
+    ),
+    key(
+        "security.enable_consensus",
+        Form::Flag,
+        "false",
+        false,
+        "only `false`: one node has nobody to agree with",
+    ),
+    key(
+        "security.integrity_check_on_start",
+        Form::Flag,
+        "true",
+        false,
+        "whether files are compared with their checksums when a session starts",
+    ),
+    key(
+        "security.sudden_core_edges",
+        Form::Count(1, 1_000_000),
+        "5",
+        false,
+        "so many edges into a memory that was hardly read make it a sudden core",
+    ),
+    key(
+        "security.sudden_core_accesses",
+        Form::Count(0, 1_000_000),
+        "3",
+        false,
+        "a memory that was read this often is no sudden core by its edges alone",
+    ),
+    key(
+        "security.burst_edges",
+        Form::Count(1, 1_000_000),
+        "20",
+        false,
+        "so many edges within the window make a memory a sudden core however often it was read",
+    ),
+    key(
+        "security.burst_seconds",
+        Form::Count(1, 31_536_000),
+        "60",
+        false,
+        "the window",
+    ),
+    key(
+        "events.webhooks",
+        Form::Webhooks,
+        "[]",
+        false,
+        "addresses that are told of every event",
+    ),
+];
+
+/// The key of this name; otherwise the nearest known one is the hint.
+pub(super) fn find(name: &str) -> Result<&'static Key> {
+    let found = KEYS.iter().find(|it| it.name == name);
+    found.ok_or_else(|| {
+        Error::invalid(format!("config.yaml has no key `{name}`")).hint(nearest(name))
+    })
+}
+
+/// The part before the period.
+pub(super) fn section_of(key: &Key) -> &'static str {
+    key.name.split_once('.').map_or(key.name, |(it, _)| it)
+}
+
+/// The part behind the period.
+pub(super) fn last_of(key: &Key) -> &'static str {
+    key.name.split_once('.').map_or(key.name, |(_, it)| it)
+}
+
+/// What was perhaps meant: a key, or a section if a section was named.
+fn nearest(name: &str) -> String {
+    let known = KEYS.iter().map(|it| {
+        if name.contains('.') {
+            it.name
+        } else {
+            section_of(it)
+        }
+    });
+    let distance = |it: &&str| (strsim::jaro_winkler(it, name) * 1e6) as u64;
+    let best = known.max_by_key(distance).unwrap_or_default();
+    format!("perhaps `{best}` was meant")
+}
+
+impl Key {
+    /// Whether a value may stand there. The error names key, value and what is expected.
+    pub(super) fn check(&self, value: &Value) -> Result<()> {
+        let good = match self.form {
+            Form::Flag => value.is_boolean(),
+            Form::Count(min, max) => value.as_u64().is_some_and(|it| (min..=max).contains(&it)),
+            Form::Positive => value.as_f64().is_some_and(|it| it > 0.0),
+            Form::Text => value.is_string(),
+            Form::Choice(names) => value.as_str().is_some_and(|it| names.contains(&it)),
+            Form::Webhooks => value.is_array(),
+        };
+        if good {
+            return Ok(());
+        }
+        // A secret is not repeated, not even a misplaced one.
+        let shown = match value {
+            _ if self.secret => "the value".to_owned(),
+            Value::String(text) => format!("`{text}`"),
+            other => format!("`{other}`"),
+        };
+        let error = Error::invalid(format!(
+            "config.yaml: `{}`: {shown} is not {}",
+            self.name,
+            self.form.expected()
+        ));
+        Err(match (self.form, value) {
+            (Form::Text, Value::Number(_) | Value::Bool(_)) => error.hint("put it in quotes"),
+            _ if self.default.is_empty() => error.hint("leave it out if it is not needed"),
+            _ => error.hint(format!("the default is `{}`", self.default)),
+        })
+    }
+}
+
+impl Form {
+    fn expected(self) -> String {
+        match self {
+            Self::Flag => "`true` or `false`".to_owned(),
+            Self::Count(min, max) => format!("a whole number from {min} to {max}"),
+            Self::Positive => "a number greater than 0".to_owned(),
+            Self::Text => "a text".to_owned(),
+            Self::Choice(names) => format!("one of {}", names.join(", ")),
+            Self::Webhooks => "a list of addresses".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,900 @@
+//! `config.yaml`: what a person may set.
+//!
+//! [`KEYS`] is the whole of it. A key that is not there is refused with the nearest one that is; a value
+//! of another form is refused with key, value and what is expected; and a value that could have no
+//! effect is refused with the reason, so that nothing in the file is ever silently ignored. A file that
+//! is missing or empty means the defaults.
+//!
+//! Reading the text of the file is the caller's business, and so is the environment: it is passed to
+//! [`Text::expand`], where a value is used.
+
+mod edit;
+mod keys;
+mod text;
+
+pub use keys::{Form, KEYS, Key};
+pub use text::Text;
+
+use crate::topology::Thresholds;
+use kenning_core::{Error, Result};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// The name of the file.
+pub const FILE: &str = "config.yaml";
+
+/// The largest file that is read.
+pub const BYTES_MAX: u64 = 1 << 20;
+
+/// What the file sets, by key.
+type Values = BTreeMap<&'static str, Value>;
+
+/// What holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Where vectors come from.
+    pub embedding: Embedding,
+    /// How long NOW.md may become.
+    pub max_now_tokens: usize,
+    /// The time constant of recency.
+    pub recency_days: f64,
+    /// Backups.
+    pub vault: Vault,
+    /// Whether files are compared with their checksums when a session starts.
+    pub integrity_check_on_start: bool,
+    /// When a memory has become important too suddenly.
+    pub thresholds: Thresholds,
+    /// Who is told of every event.
+    pub webhooks: Vec<Webhook>,
+}
+
+/// Where vectors come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Embedding {
+    /// From whom.
+    pub provider: Provider,
+    /// Which model; for [`Provider::Local`] the folder.
+    pub model: Option<Text>,
+    /// How many numbers a vector has.
+    pub dimensions: Option<usize>,
+    /// Where the service is, if not at the provider's own address.
+    pub endpoint: Option<Text>,
+    /// The key for it.
+    pub api_key: Option<Text>,
+}
+
+/// Who makes vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provider {
+    /// The table inside the program: no network, no key.
+    Builtin,
+    /// A transformer in a folder.
+    Local,
+    /// NVIDIA NIM.
+    Nim,
+    /// Ollama.
+    Ollama,
+    /// OpenAI, or whoever speaks its protocol.
+    OpenAi,
+}
+
+impl Provider {
+    /// The name in the file.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Builtin => "builtin",
+            Self::Local => "local",
+            Self::Nim => "nim",
+            Self::Ollama => "ollama",
+            Self::OpenAi => "openai",
+        }
+    }
+
+    /// The model and its dimensions when the file names none.
+    pub const fn default_model(self) -> Option<(&'static str, usize)> {
+        match self {
+            Self::Builtin | Self::Local => None,
+            Self::Nim => Some(("baai/bge-m3", 1_024)),
+            Self::Ollama => Some(("nomic-embed-text", 768)),
+            Self::OpenAi => Some(("text-embedding-3-small", 1_536)),
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        let all = [
+            Self::Builtin,
+            Self::Local,
+            Self::Nim,
+            Self::Ollama,
+            Self::OpenAi,
+        ];
+        all.into_iter().find(|it| it.as_str() == name)
+    }
+}
+
+/// Backups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vault {
+    /// Whether they are made.
+    pub enabled: bool,
+    /// Where they go.
+    pub place: BackupPlace,
+    /// How long they are kept.
+    pub retention_days: u32,
+}
+
+/// Where backups go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BackupPlace {
+    /// A folder.
+    Local,
+    /// A bucket that speaks S3.
+    Bucket(Box<Bucket>),
+}
+
+/// A bucket. What is missing is said by [`missing`] when it is needed, so that keys can be set one by
+/// one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// The address of the service.
+    pub endpoint: Option<Text>,
+    /// What it is called there.
+    pub bucket: Option<Text>,
+    /// Its region.
+    pub region: Option<Text>,
+    /// The name of the key.
+    pub access_key_id: Option<Text>,
+    /// The key.
+    pub secret_access_key: Option<Text>,
+}
+
+/// Somebody who is told of events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Webhook {
+    /// Where.
+    pub url: Text,
+    /// What is sent along. Values are secrets: they often carry a token.
+    pub headers: Vec<(String, Text)>,
+    /// Which kinds of events; all if none is named.
+    pub events: Vec<String>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let none = Values::new();
+        // Every default is in the table, and a test reads each of them.
+        Self::from_values(&none).unwrap_or_else(|_| unreachable!("the defaults are valid"))
+    }
+}
+
+impl Config {
+    /// Reads the file.
+    pub fn parse(text: &str) -> Result<Self> {
+        Self::from_values(&values(text)?)
+    }
+
+    fn from_values(values: &Values) -> Result<Self> {
+        let file = Reader(values);
+        file.refuse_what_has_no_effect()?;
+        Ok(Self {
+            embedding: file.embedding(),
+            max_now_tokens: file.size("storage.max_now_tokens").unwrap_or(1),
+            recency_days: file.number("storage.recency_half_life_days"),
+            vault: file.vault(),
+            integrity_check_on_start: file.flag("security.integrity_check_on_start"),
+            thresholds: Thresholds {
+                core_edges_min: file.size("security.sudden_core_edges").unwrap_or(0),
+                core_access_min: file.count("security.sudden_core_accesses"),
+                burst_edges_min: file.size("security.burst_edges").unwrap_or(0),
+                burst_window_ms: file.count("security.burst_seconds") * 1_000,
+            },
+            webhooks: webhooks(&file.value("events.webhooks"))?,
+        })
+    }
+}
+
+/// A key that is needed and not there.
+pub fn missing(key: &str) -> Error {
+    Error::invalid(format!("config.yaml: `{key}` is not set"))
+        .hint(format!("`kenning omi config set {key} VALUE`"))
+}
+
+/// What holds for a key: what the file sets, else the default. Secrets are masked.
+pub fn get(text: &str, key: &str) -> Result<Value> {
+    let key = keys::find(key)?;
+    let values = values(text)?;
+    let value = Reader(&values).value(key.name);
+    Ok(shown(key, value))
+}
+
+/// Every key with what holds for it, as YAML. Secrets are masked; defaults are marked.
+pub fn show(text: &str) -> Result<String> {
+    let values = values(text)?;
+    let mut out = String::new();
+    let mut section = "";
+    for key in KEYS {
+        let value = shown(key, Reader(&values).value(key.name));
+        if value.is_null() {
+            continue;
+        }
+        if keys::section_of(key) != section {
+            section = keys::section_of(key);
+            // Writing to a text cannot fail.
+            let _ = writeln!(out, "{section}:");
+        }
+        let mark = if values.contains_key(key.name) {
+            ""
+        } else {
+            "  # default"
+        };
+        let _ = writeln!(out, "  {}: {}{mark}", keys::last_of(key), written(&value));
+    }
+    Ok(out)
+}
+
+/// The file with one key changed, and everything else as it was. The value is read as YAML, so `true`
+/// is a flag and `90` a number.
+pub fn set(text: &str, key: &str, value: &str) -> Result<String> {
+    let key = keys::find(key)?;
+    let mut expected = values(text)?;
+    let value = value_from(key, value);
+    if value.is_null() {
+        expected.remove(key.name);
+    } else {
+        key.check(&value)?;
+        expected.insert(key.name, value.clone());
+    }
+    Config::from_values(&expected)?;
+    let (section, name) = (keys::section_of(key), keys::last_of(key));
+    let changed = edit::set(text, section, name, &written(&value));
+    if values(&changed).ok() != Some(expected) {
+        return Err(Error::conflict(format!(
+            "config.yaml is written in a way in which `{}` cannot be changed without touching the rest",
+            key.name
+        ))
+        .hint("change it in an editor; the file was left as it is"));
+    }
+    Ok(changed)
+}
+
+/// What was typed, as the value that the key's form asks for.
+fn value_from(key: &Key, typed: &str) -> Value {
+    let typed = typed.trim();
+    let parsed = yaml(typed).unwrap_or_else(|_| Value::from(typed));
+    let is_yaml = parsed.is_null() || typed.starts_with(['"', '\'']);
+    match key.form {
+        // Whoever types a name or a key does not think of quotes: `3` is a text there, and so is all
+        // of `a #b`.
+        Form::Text | Form::Choice(_) if !is_yaml => Value::from(typed),
+        _ => parsed,
+    }
+}
+
+/// A value on one line of YAML.
+fn written(value: &Value) -> String {
+    let Value::String(text) = value else {
+        return value.to_string();
+    };
+    let plain = !text.contains(['\n', '\r', '#'])
+        && yaml(&format!("key: {text}"))
+            .is_ok_and(|it| it.get("key") == Some(&Value::from(text.as_str())));
+    if plain {
+        text.clone()
+    } else {
+        value.to_string()
+    }
+}
+
+fn shown(key: &Key, value: Value) -> Value {
+    match (key.form, value) {
+        (Form::Webhooks, Value::Array(hooks)) => hooks.into_iter().map(without_headers).collect(),
+        (_, Value::String(text)) if key.secret => Value::from(text::masked(&text)),
+        (_, value) => value,
+    }
+}
+
+fn without_headers(mut hook: Value) -> Value {
+    if let Some(headers) = hook.get_mut("headers").and_then(Value::as_object_mut) {
+        for value in headers.values_mut() {
+            let shown = text::masked(value.as_str().unwrap_or_default());
+            *value = Value::from(shown);
+        }
+    }
+    hook
+}
+
+/// What the file sets, every key and every value checked.
+fn values(text: &str) -> Result<Values> {
+    let mut found = Values::new();
+    let sections = match yaml(text)? {
+        Value::Null => Map::new(),
+        Value::Object(sections) => sections,
+        _ => {
+            return Err(Error::invalid("config.yaml is not a mapping")
+                .hint("write sections such as `storage:`"));
+        }
+    };
+    for (section, content) in sections {
+        if !KEYS.iter().any(|it| keys::section_of(it) == section) {
+            // Not a key either, so this gives the hint.
+            keys::find(&section)?;
+        }
+        let content = match content {
+            Value::Null => continue,
+            Value::Object(content) => content,
+            _ => {
+                return Err(
+                    Error::invalid(format!("config.yaml: `{section}` is not a mapping"))
+                        .hint("write its keys beneath it, indented by two spaces"),
+                );
+            }
+        };
+        for (name, value) in content {
+            let key = keys::find(&format!("{section}.{name}"))?;
+            if !value.is_null() {
+                key.check(&value)?;
+                found.insert(key.name, value);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Reads YAML. The error says where, not what stands there: it may be a secret.
+fn yaml(text: &str) -> Result<Value> {
+    if text.trim().is_empty() {
+        return Ok(Value::Null);
+    }
+    let options = serde_saphyr::options! { strict_booleans: true };
+    serde_saphyr::from_str_with_options::<Option<Value>>(text, options)
+        .map(Option::unwrap_or_default)
+        .map_err(|error| {
+            let place = error.location().map_or(String::new(), |it| {
+                format!(" in line {}, column {}", it.line(), it.column())
+            });
+            Error::invalid(format!("config.yaml is not valid YAML{place}"))
+                .hint("indent with spaces, and name each key once")
+        })
+}
+
+/// Reads values that were checked, or their defaults.
+struct Reader<'a>(&'a Values);
+
+impl Reader<'_> {
+    fn value(&self, name: &str) -> Value {
+        if let Some(value) = self.0.get(name) {
+            return value.clone();
+        }
+        let default = KEYS
+            .iter()
+            .find(|it| it.name == name)
+            .map_or("", |it| it.default);
+        serde_json::from_str(default).unwrap_or_else(|_| match default {
+            "" => Value::Null,
+            text => Value::from(text),
+        })
+    }
+
+    fn flag(&self, name: &str) -> bool {
+        self.value(name) == Value::Bool(true)
+    }
+
+    fn number(&self, name: &str) -> f64 {
+        self.value(name).as_f64().unwrap_or_default()
+    }
+
+    fn count(&self, name: &str) -> u64 {
+        self.value(name).as_u64().unwrap_or_default()
+    }
+
+    fn size(&self, name: &str) -> Option<usize> {
+        usize::try_from(self.value(name).as_u64()?).ok()
+    }
+
+    fn text(&self, name: &str) -> Option<Text> {
+        let secret = KEYS.iter().any(|it| it.name == name && it.secret);
+        Some(Text::new(name, self.value(name).as_str()?, secret))
+    }
+
+    fn embedding(&self) -> Embedding {
+        let provider = self.value("embedding.provider");
+        let provider = provider.as_str().and_then(Provider::from_name);
+        Embedding {
+            provider: provider.unwrap_or(Provider::Builtin),
+            model: self.text("embedding.model"),
+            dimensions: self.size("embedding.dimensions"),
+            endpoint: self.text("embedding.endpoint"),
+            api_key: self.text("embedding.api_key"),
+        }
+    }
+
+    fn vault(&self) -> Vault {
+        let place = if self.value("vault.provider") == "r2" {
+            BackupPlace::Bucket(Box::new(Bucket {
+                endpoint: self.text("vault.endpoint"),
+                bucket: self.text("vault.bucket"),
+                region: self.text("vault.region"),
+                access_key_id: self.text("vault.access_key_id"),
+                secret_access_key: self.text("vault.secret_access_key"),
+            }))
+        } else {
+            BackupPlace::Local
+        };
+        Vault {
+            enabled: self.flag("vault.enabled"),
+            place,
+            retention_days: u32::try_from(self.count("vault.retention_days")).unwrap_or(u32::MAX),
+        }
+    }
+
+    fn refuse_what_has_no_effect(&self) -> Result<()> {
+        if self.flag("security.enable_consensus") {
+            return Err(Error::invalid(
+                "config.yaml: `security.enable_consensus`: `true` is not possible: \
+                 one node has nobody to agree with",
+            )
+            .hint("set it to `false` or leave it out; the log is signed either way"));
+        }
+        let provider = self.value("embedding.provider");
+        let unused: &[&str] = match provider.as_str() {
+            Some("builtin") => &["model", "dimensions", "endpoint", "api_key"],
+            Some("local") => &["endpoint", "api_key"],
+            _ => &[],
+        };
+        self.refuse("embedding", unused, "nim, ollama or openai")?;
+        let bucket = [
+            "endpoint",
+            "bucket",
+            "region",
+            "access_key_id",
+            "secret_access_key",
+        ];
+        let unused: &[&str] = if self.value("vault.provider") == "r2" {
+            &[]
+        } else {
+            &bucket
+        };
+        self.refuse("vault", unused, "r2")
+    }
+
+    fn refuse(&self, section: &str, unused: &[&str], wanted: &str) -> Result<()> {
+        let mut names = unused.iter().map(|it| format!("{section}.{it}"));
+        let Some(name) = names.find(|it| self.0.contains_key(it.as_str())) else {
+            return Ok(());
+        };
+        let provider = self.value(&format!("{section}.provider"));
+        let provider = provider.as_str().unwrap_or_default();
+        Err(Error::invalid(format!(
+            "config.yaml: `{name}` has no effect while `{section}.provider` is `{provider}`"
+        ))
+        .hint(format!(
+            "set `{section}.provider` to {wanted} first, or leave `{name}` out"
+        )))
+    }
+}
+
+fn webhooks(value: &Value) -> Result<Vec<Webhook>> {
+    let hooks = value.as_array().map_or(&[][..], Vec::as_slice);
+    let read = |(at, hook): (usize, &Value)| webhook(&format!("events.webhooks[{at}]"), hook);
+    hooks.iter().enumerate().map(read).collect()
+}
+
+fn webhook(key: &str, hook: &Value) -> Result<Webhook> {
+    let wrong = |field: &str, expected: &str| {
+        Error::invalid(format!("config.yaml: `{key}{field}` is not {expected}"))
+            .hint("a hook is an address, or a mapping with `url`, `headers` and `events`")
+    };
+    if let Some(url) = hook.as_str() {
+        return Ok(Webhook {
+            url: Text::new(key, url, false),
+            headers: Vec::new(),
+            events: Vec::new(),
+        });
+    }
+    let fields = hook.as_object().ok_or_else(|| wrong("", "an address"))?;
+    if let Some(other) = fields
+        .keys()
+        .find(|it| !["url", "headers", "events"].contains(&it.as_str()))
+    {
+        return Err(wrong(&format!(".{other}"), "known"));
+    }
+    let url = fields.get("url").and_then(Value::as_str);
+    let url = url.ok_or_else(|| wrong(".url", "an address"))?;
+    let mut headers = Vec::new();
+    if let Some(given) = fields.get("headers") {
+        let given = given
+            .as_object()
+            .ok_or_else(|| wrong(".headers", "a mapping"))?;
+        for (name, value) in given {
+            let field = format!(".headers.{name}");
+            let value = value.as_str().ok_or_else(|| wrong(&field, "a text"))?;
+            headers.push((
+                name.clone(),
+                Text::new(&format!("{key}{field}"), value, true),
+            ));
+        }
+    }
+    let events = fields.get("events").map_or(Some(Vec::new()), |given| {
+        let names = given
+            .as_array()?
+            .iter()
+            .map(|it| it.as_str().map(str::to_owned));
+        names.collect()
+    });
+    Ok(Webhook {
+        url: Text::new(&format!("{key}.url"), url, false),
+        headers,
+        events: events.ok_or_else(|| wrong(".events", "a list of kinds"))?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    /// The file of the contract.
+    const CONTRACT: &str = "\
+embedding:
+  provider: nim  # or 'ollama'
+  model: baai/bge-m3  # or 'nomic-embed-text' for ollama
+  dimensions: 1024  # or 768 for ollama
+  api_key: ${NIM_API_KEY}
+
+storage:
+  max_now_tokens: 1000
+  recency_half_life_days: 30
+
+vault:
+  enabled: true
+  provider: local  # or 'r2'
+  retention_days: 90
+
+security:
+  enable_consensus: false
+  integrity_check_on_start: true
+";
+
+    #[test]
+    fn the_file_of_the_contract_means_what_it_says() {
+        let config = Config::parse(CONTRACT).unwrap();
+        assert_eq!(config.embedding.provider, Provider::Nim);
+        assert_eq!(config.embedding.dimensions, Some(1_024));
+        let lookup = |name: &str| Some(format!("value of {name}"));
+        let expand = |it: &Option<Text>| it.as_ref().unwrap().expand(&lookup).unwrap();
+        assert_eq!(expand(&config.embedding.model), "baai/bge-m3");
+        assert_eq!(expand(&config.embedding.api_key), "value of NIM_API_KEY");
+        // Everything else in it is the default.
+        let defaults = Config::default();
+        assert_eq!(
+            Config {
+                embedding: defaults.embedding.clone(),
+                ..config
+            },
+            defaults
+        );
+    }
+
+    #[test]
+    fn without_a_file_everything_is_offline_and_as_documented() {
+        for text in [
+            "",
+            "# nothing yet\n",
+            "storage:\n",
+            "embedding:\n  provider:\n",
+            "---\n",
+        ] {
+            assert_eq!(Config::parse(text).unwrap(), Config::default(), "{text:?}");
+        }
+        let config = Config::default();
+        assert_eq!(config.embedding.provider, Provider::Builtin);
+        assert_eq!((config.max_now_tokens, config.recency_days), (1_000, 30.0));
+        assert_eq!(config.thresholds, Thresholds::default());
+        assert!(config.vault.enabled && config.integrity_check_on_start);
+        assert_eq!(config.vault.place, BackupPlace::Local);
+        assert_eq!(config.vault.retention_days, 90);
+        assert!(config.webhooks.is_empty());
+    }
+
+    #[test]
+    fn every_default_of_the_table_may_stand_in_the_file() {
+        for key in KEYS {
+            assert!(!key.doc.is_empty(), "{}", key.name);
+            if !key.default.is_empty() {
+                let text = set("", key.name, key.default).unwrap();
+                assert_eq!(Config::parse(&text).unwrap(), Config::default(), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn providers_have_names_and_models() {
+        for name in keys::PROVIDERS {
+            assert_eq!(Provider::from_name(name).unwrap().as_str(), *name);
+        }
+        assert_eq!(
+            Provider::Ollama.default_model(),
+            Some(("nomic-embed-text", 768))
+        );
+        assert_eq!(Provider::Nim.default_model(), Some(("baai/bge-m3", 1_024)));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_key_value_and_remedy() {
+        for (text, message, hint) in [
+            (
+                "embeding:\n  provider: nim",
+                "config.yaml has no key `embeding`",
+                "`embedding`",
+            ),
+            (
+                "storage:\n  max_now_token: 5",
+                "config.yaml has no key `storage.max_now_token`",
+                "`storage.max_now_tokens`",
+            ),
+            (
+                "vault:\n  retention: 5",
+                "config.yaml has no key `vault.retention`",
+                "`vault.retention_days`",
+            ),
+            (
+                "vault:\n  retention_days: often",
+                "config.yaml: `vault.retention_days`: `often` is not a whole number from 1 to 36500",
+                "the default is `90`",
+            ),
+            (
+                "vault:\n  retention_days: 0",
+                "config.yaml: `vault.retention_days`: `0` is not a whole number from 1 to 36500",
+                "the default is `90`",
+            ),
+            (
+                "vault:\n  enabled: 'true'",
+                "config.yaml: `vault.enabled`: `true` is not `true` or `false`",
+                "the default is `true`",
+            ),
+            (
+                "vault:\n  enabled: yes",
+                "config.yaml: `vault.enabled`: `yes` is not `true` or `false`",
+                "the default is `true`",
+            ),
+            (
+                "storage:\n  recency_half_life_days: -1",
+                "config.yaml: `storage.recency_half_life_days`: `-1` is not a number greater than 0",
+                "the default is `30`",
+            ),
+            (
+                "embedding:\n  provider: bert",
+                "config.yaml: `embedding.provider`: `bert` is not one of builtin, local, nim, ollama, openai",
+                "the default is `builtin`",
+            ),
+            (
+                "embedding:\n  provider: ollama\n  model: 3",
+                "config.yaml: `embedding.model`: `3` is not a text",
+                "put it in quotes",
+            ),
+            (
+                "embedding:\n  provider: nim\n  api_key: 12345",
+                "config.yaml: `embedding.api_key`: the value is not a text",
+                "put it in quotes",
+            ),
+            (
+                "security:\n  enable_consensus: true",
+                "config.yaml: `security.enable_consensus`: `true` is not possible: one node has nobody to agree with",
+                "set it to `false`",
+            ),
+            (
+                "embedding:\n  model: baai/bge-m3",
+                "config.yaml: `embedding.model` has no effect while `embedding.provider` is `builtin`",
+                "first",
+            ),
+            (
+                "vault:\n  bucket: b",
+                "config.yaml: `vault.bucket` has no effect while `vault.provider` is `local`",
+                "r2",
+            ),
+            (
+                "storage: 5",
+                "config.yaml: `storage` is not a mapping",
+                "indented",
+            ),
+            ("- a", "config.yaml is not a mapping", "sections"),
+            (
+                "storage:\n  max_now_tokens: 1\n  max_now_tokens: 2",
+                "config.yaml is not valid YAML in line 3, column 3",
+                "once",
+            ),
+            (
+                "events:\n  webhooks: [{ url: 'http://a', method: GET }]",
+                "config.yaml: `events.webhooks[0].method` is not known",
+                "`headers`",
+            ),
+            (
+                "events:\n  webhooks: [5]",
+                "config.yaml: `events.webhooks[0]` is not an address",
+                "url",
+            ),
+        ] {
+            let error = Config::parse(text).unwrap_err();
+            assert_eq!(error.message, message);
+            let got = error.hint.unwrap_or_default();
+            assert!(got.contains(hint), "{message}: {got}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_in_no_message_and_in_no_answer() {
+        let text = "embedding:\n  provider: openai\n  api_key: sk-secret\n  dimensions: 'x\n";
+        assert!(!format!("{:?}", Config::parse(text).unwrap_err()).contains("sk-secret"));
+        let text = "\
+embedding: { provider: openai, api_key: sk-secret }
+events:
+  webhooks:
+    - url: https://example.com
+      headers: { Authorization: Bearer sk-secret, X-Key: '${KEY}' }
+      events: [MemoryStored]
+    - https://example.org
+";
+        let config = Config::parse(text).unwrap();
+        let shown = [
+            format!("{config:?}"),
+            show(text).unwrap(),
+            get(text, "embedding.api_key").unwrap().to_string(),
+            get(text, "events.webhooks").unwrap().to_string(),
+        ];
+        for shown in &shown {
+            assert!(!shown.contains("sk-secret"), "{shown}");
+            assert!(shown.contains("********"), "{shown}");
+        }
+        assert!(shown[1].contains("${KEY}"), "{}", shown[1]);
+        assert_eq!(config.webhooks[0].events, ["MemoryStored"]);
+        assert_eq!(
+            config.webhooks[1].url,
+            Text::new("events.webhooks[1]", "https://example.org", false)
+        );
+    }
+
+    #[test]
+    fn setting_a_key_changes_its_line_and_no_other() {
+        for (key, value, before, after) in [
+            (
+                "vault.enabled",
+                "false",
+                "  enabled: true",
+                "  enabled: false",
+            ),
+            (
+                "embedding.provider",
+                "ollama",
+                "  provider: nim  # or 'ollama'",
+                "  provider: ollama  # or 'ollama'",
+            ),
+            (
+                "embedding.dimensions",
+                "768",
+                "  dimensions: 1024  # or 768 for ollama",
+                "  dimensions: 768  # or 768 for ollama",
+            ),
+            (
+                "embedding.api_key",
+                "sk-1 #2",
+                "  api_key: ${NIM_API_KEY}",
+                "  api_key: \"sk-1 #2\"",
+            ),
+            (
+                "embedding.model",
+                "3",
+                "  model: baai/bge-m3  # or 'nomic-embed-text' for ollama",
+                "  model: \"3\"  # or 'nomic-embed-text' for ollama",
+            ),
+            (
+                "storage.recency_half_life_days",
+                "7.5",
+                "  recency_half_life_days: 30",
+                "  recency_half_life_days: 7.5",
+            ),
+        ] {
+            let expected = CONTRACT.replacen(before, after, 1);
+            assert_ne!(expected, CONTRACT);
+            assert_eq!(set(CONTRACT, key, value).unwrap(), expected);
+            let windows = CONTRACT.replace('\n', "\r\n");
+            assert_eq!(
+                set(&windows, key, value).unwrap(),
+                expected.replace('\n', "\r\n")
+            );
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_not_there_is_added_where_it_belongs() {
+        let text = "# mine\nstorage:\n    max_now_tokens: 5 # few\n\n# next\nvault:\n";
+        let text = set(text, "storage.recency_half_life_days", "9").unwrap();
+        let text = set(&text, "vault.retention_days", "9").unwrap();
+        let text = set(&text, "events.webhooks", "[https://example.com]").unwrap();
+        assert_eq!(
+            text,
+            "# mine\nstorage:\n    max_now_tokens: 5 # few\n    recency_half_life_days: 9\n\n\
+             # next\nvault:\n  retention_days: 9\n\n\
+             events:\n  webhooks: [\"https://example.com\"]\n"
+        );
+    }
+
+    #[test]
+    fn a_value_of_several_lines_is_replaced_as_a_whole() {
+        let list =
+            "events:\n  webhooks:\n  - http://a\n  - url: http://b\n    events: [X]\n# end\n";
+        assert_eq!(
+            set(list, "events.webhooks", "[]").unwrap(),
+            "events:\n  webhooks: []\n# end\n"
+        );
+        let folded = "embedding:\n  provider: nim\n  model: >-\n    baai/\n\n    bge-m3\n";
+        let error = set(folded, "embedding.model", "x").unwrap_err();
+        assert_eq!(error.code, kenning_core::Code::Conflict);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_changed_line_by_line_is_left_alone() {
+        for text in [
+            "storage: { max_now_tokens: 5 }\n",
+            "storage:\n  'max_now_tokens': 5\n",
+            "\"storage\":\n  max_now_tokens: 5\n",
+        ] {
+            let error = set(text, "storage.max_now_tokens", "6").unwrap_err();
+            assert_eq!(error.code, kenning_core::Code::Conflict, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_may_not_stand_in_the_file_cannot_be_set() {
+        for (key, value, message) in [
+            ("vault.enabled", "maybe", "`maybe` is not `true` or `false`"),
+            ("vault.enable", "true", "no key `vault.enable`"),
+            ("security.enable_consensus", "true", "nobody to agree with"),
+            ("vault.bucket", "b", "has no effect"),
+            ("storage.max_now_tokens", "'5'", "is not a whole number"),
+        ] {
+            let error = set(CONTRACT, key, value).unwrap_err();
+            assert!(error.message.contains(message), "{}", error.message);
+        }
+    }
+
+    #[test]
+    fn getting_gives_what_holds() {
+        for (key, expected) in [
+            ("embedding.provider", json!("nim")),
+            ("embedding.api_key", json!("${NIM_API_KEY}")),
+            ("embedding.endpoint", json!(null)),
+            ("vault.enabled", json!(true)),
+            ("security.burst_edges", json!(20)),
+        ] {
+            assert_eq!(get(CONTRACT, key).unwrap(), expected, "{key}");
+        }
+        assert!(get(CONTRACT, "vault").is_err());
+        let shown = show(CONTRACT).unwrap();
+        assert!(shown.contains("  provider: nim\n"), "{shown}");
+        assert!(shown.contains("  burst_edges: 20  # default\n"), "{shown}");
+        assert_eq!(
+            Config::parse(&shown).unwrap(),
+            Config::parse(CONTRACT).unwrap()
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_that_is_set_is_what_is_got(value in "[^\\s${}]([ -~é]{0,20}[^\\s])?") {
+            if let Ok(text) = set(CONTRACT, "embedding.model", &value) {
+                let got = get(&text, "embedding.model").unwrap();
+                // What is typed in quotes is what stands in the quotes, and nothing is nothing.
+                let typed = yaml(&value).ok().filter(|it| it.is_null() || value.starts_with(['"', '\'']));
+                prop_assert_eq!(got, typed.unwrap_or(Value::from(value)));
+            }
+        }
+
+        #[test]
+        fn no_file_breaks_the_reader(text in "(?s).{0,200}", yaml in "([a-z]{1,9}:|[ \n]|- |\\{|'|\\*x|&x|[0-9]){0,40}") {
+            let _ = Config::parse(&text);
+            let _ = set(&yaml, "vault.enabled", "true");
+        }
+    }
+}

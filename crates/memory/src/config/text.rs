@@ -1,0 +1,135 @@
+//! Texts of the configuration, in which `${NAME}` stands for a variable of the environment.
+
+use kenning_core::{Error, Result};
+use std::fmt;
+
+/// A text as it stands in the file.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Text {
+    key: String,
+    raw: String,
+    secret: bool,
+}
+
+impl Text {
+    pub(super) fn new(key: &str, raw: &str, secret: bool) -> Self {
+        Self {
+            key: key.to_owned(),
+            raw: raw.to_owned(),
+            secret,
+        }
+    }
+
+    /// The text with its variables. A variable that is not set is an error only here, where the text
+    /// is needed.
+    pub fn expand(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String> {
+        let mut out = String::new();
+        let mut rest = self.raw.as_str();
+        while let Some((before, after)) = rest.split_once("${") {
+            let (name, behind) = after.split_once('}').ok_or_else(|| {
+                Error::invalid(format!("config.yaml: `{}`: `${{` has no `}}`", self.key))
+                    .hint("write `${NAME}`")
+            })?;
+            out.push_str(before);
+            out.push_str(&self.variable(name, lookup)?);
+            rest = behind;
+        }
+        out.push_str(rest);
+        Ok(out)
+    }
+
+    fn variable(&self, name: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String> {
+        let key = &self.key;
+        let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if name.is_empty() || !name.chars().all(good) || name.starts_with(char::is_numeric) {
+            return Err(Error::invalid(format!(
+                "config.yaml: `{key}`: `{name}` is not the name of a variable"
+            ))
+            .hint("letters, digits and `_`, as in `${NIM_API_KEY}`"));
+        }
+        lookup(name).ok_or_else(|| {
+            Error::invalid(format!(
+                "config.yaml: `{key}`: the environment variable `{name}` is not set"
+            ))
+            .hint(format!("set {name}, or write the value itself"))
+        })
+    }
+
+    /// For people: the variable's name is no secret, its value is.
+    pub(super) fn shown(&self) -> String {
+        if self.secret {
+            masked(&self.raw)
+        } else {
+            self.raw.clone()
+        }
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.shown())
+    }
+}
+
+/// A secret as it is shown: only a bare reference to a variable is left readable.
+pub(super) fn masked(raw: &str) -> String {
+    let name = raw.strip_prefix("${").and_then(|it| it.strip_suffix('}'));
+    let is_reference = name.is_some_and(|it| !it.contains(['$', '{', '}']));
+    if raw.is_empty() || is_reference {
+        raw.to_owned()
+    } else {
+        "********".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expand(raw: &str) -> Result<String> {
+        let lookup = |name: &str| (name == "NIM_API_KEY").then(|| "nvapi-1".to_owned());
+        Text::new("embedding.api_key", raw, true).expand(&lookup)
+    }
+
+    #[test]
+    fn variables_are_put_in_where_they_are_named() {
+        for (raw, expected) in [
+            ("${NIM_API_KEY}", "nvapi-1"),
+            ("Bearer ${NIM_API_KEY}!", "Bearer nvapi-1!"),
+            ("${NIM_API_KEY}${NIM_API_KEY}", "nvapi-1nvapi-1"),
+            ("plain $ { text }", "plain $ { text }"),
+            ("", ""),
+        ] {
+            assert_eq!(expand(raw).unwrap(), expected, "{raw}");
+        }
+    }
+
+    #[test]
+    fn a_variable_that_is_missing_is_named_with_its_key() {
+        for (raw, expected) in [
+            (
+                "${NIM_KEY}",
+                "the environment variable `NIM_KEY` is not set",
+            ),
+            ("${NIM KEY}", "`NIM KEY` is not the name of a variable"),
+            ("${}", "`` is not the name of a variable"),
+            ("${1}", "`1` is not the name of a variable"),
+            ("${NIM_API_KEY", "`${` has no `}`"),
+        ] {
+            let message = expand(raw).unwrap_err().message;
+            assert_eq!(
+                message,
+                format!("config.yaml: `embedding.api_key`: {expected}")
+            );
+        }
+    }
+
+    #[test]
+    fn a_secret_is_shown_only_as_the_name_of_its_variable() {
+        let shown = |raw| format!("{:?}", Text::new("embedding.api_key", raw, true));
+        assert_eq!(shown("${NIM_API_KEY}"), "\"${NIM_API_KEY}\"");
+        for raw in ["nvapi-1", "${A}nvapi-1", "${nvapi-1}${A}"] {
+            assert_eq!(shown(raw), "\"********\"", "{raw}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The daily log: one Markdown file a day, one heading an entry.
+
+use crate::lines::unix;
+use crate::stamp;
+use jiff::civil::{Date, DateTime};
+
+/// The folder of the logs.
+pub const FOLDER: &str = "memory";
+
+/// One entry of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// When it was written; `None` for what stands before the first heading.
+    pub at: Option<DateTime>,
+    /// What was written.
+    pub text: String,
+}
+
+/// What is appended to the file. A line that could be taken for the heading of another entry gets a
+/// backslash, which Markdown does not show.
+pub fn entry(at: DateTime, content: &str) -> String {
+    let mut escaped = String::with_capacity(content.len());
+    for line in content.split_inclusive('\n') {
+        if heading(line.trim_start_matches('\\')).is_some() {
+            escaped.push('\\');
+        }
+        escaped.push_str(line);
+    }
+    format!("\n\n## [{}]\n\n{escaped}\n", stamp::iso(at))
+}
+
+/// `memory/2026-11-15.md`
+pub fn file_name(day: Date) -> String {
+    format!("{FOLDER}/{day}.md")
+}
+
+/// The day of a log, by its name in the folder; `None` if the file is no log.
+pub fn day_of(name: &str) -> Option<Date> {
+    let day = name.strip_suffix(".md")?;
+    let parsed: Date = day.parse().ok()?;
+    // `20261115` is a date too, but not the name of a log.
+    (parsed.to_string() == day).then_some(parsed)
+}
+
+/// The entries of a log, oldest first.
+pub fn parse(text: &str) -> Vec<Entry> {
+    let text = unix(text);
+    let mut entries = Vec::new();
+    let (mut at, mut lines) = (None, Vec::new());
+    for line in text.split('\n') {
+        match heading(line) {
+            Some(next) => {
+                entries.extend(finished(at.replace(next), &lines));
+                lines.clear();
+            }
+            None => lines.push(line),
+        }
+    }
+    entries.extend(finished(at, &lines));
+    entries
+}
+
+/// An entry of these lines; nothing if they say nothing and have no heading.
+fn finished(at: Option<DateTime>, lines: &[&str]) -> Option<Entry> {
+    let plain = lines.iter().map(|line| match line.strip_prefix('\\') {
+        Some(rest) if heading(rest.trim_start_matches('\\')).is_some() => rest,
+        _ => line,
+    });
+    let text = plain.collect::<Vec<_>>().join("\n");
+    let text = text.trim_matches('\n').to_owned();
+    (at.is_some() || !text.trim().is_empty()).then_some(Entry { at, text })
+}
+
+/// The moment in `## [2026-11-15T02:11:00]`.
+fn heading(line: &str) -> Option<DateTime> {
+    let inner = line.strip_prefix("## [")?.trim_end().strip_suffix(']')?;
+    stamp::parse(inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::civil::{date, datetime};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    const AT: DateTime = datetime(2026, 11, 15, 2, 11, 0, 0);
+
+    #[test]
+    fn an_entry_has_the_form_of_the_contract() {
+        assert_eq!(
+            entry(AT, "Session ended at 2026-11-15T02:10:00\nLast task: none"),
+            "\n\n## [2026-11-15T02:11:00]\n\n\
+             Session ended at 2026-11-15T02:10:00\nLast task: none\n"
+        );
+    }
+
+    #[test]
+    fn only_a_day_is_the_name_of_a_log() {
+        assert_eq!(file_name(date(2026, 1, 5)), "memory/2026-01-05.md");
+        assert_eq!(day_of("2026-01-05.md"), Some(date(2026, 1, 5)));
+        for name in [
+            "2026-13-05.md",
+            "2026-1-5.md",
+            "20260105.md",
+            "2026-01-05.txt",
+            "2026-01-05",
+            "notes.md",
+            ".md",
+            "2026-01-05T10:00:00.md",
+            "+002026-01-05.md",
+            "",
+        ] {
+            assert_eq!(day_of(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_log_reads_as_its_entries_and_what_stands_before_them() {
+        let text = format!(
+            "# My day\n{}{}## [later]\nstill the second\n",
+            entry(AT, "one"),
+            entry(AT, "two\n\n## [2020-01-01T00:00:00]\nforged")
+        );
+        let entries = parse(&text.replace('\n', "\r\n"));
+        let texts: Vec<_> = entries.iter().map(|it| (it.at, it.text.as_str())).collect();
+        assert_eq!(
+            texts,
+            [
+                (None, "# My day"),
+                (Some(AT), "one"),
+                (
+                    Some(AT),
+                    "two\n\n## [2020-01-01T00:00:00]\nforged\n## [later]\nstill the second"
+                ),
+            ]
+        );
+        assert!(parse("").is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn every_entry_comes_back_whatever_it_says(
+            contents in vec(
+                prop_oneof!["(?s).{0,40}", "(\\\\|\n|## |\\[2020-01-01\\]|\\[2020-01-01T00:00:00\\]|x){0,9}"],
+                0..5,
+            ),
+        ) {
+            let text: String = contents.iter().map(|it| entry(AT, it)).collect();
+            let read: Vec<String> = parse(&text).into_iter().map(|it| it.text).collect();
+            let expected: Vec<&str> = contents.iter().map(|it| it.trim_matches('\n')).collect();
+            prop_assert_eq!(read, expected);
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! What ranking needs of one space, in memory.
+//!
+//! Everything here is derived from nodes and passages, and is made again when a process starts. One
+//! entry a passage; an entry whose node changed is dead, and when half of them are, the index is made
+//! anew.
+
+use crate::scan::Vectors;
+use kenning_core::{Hash, Kind, NodeId};
+use kenning_embed::{DIMENSIONS, Model, TOKENS_MAX, Table, TokenId};
+use kenning_store::{Node, Passage};
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// A term's occurrences in a passage.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Posting {
+    pub(crate) entry: u32,
+    pub(crate) count: u32,
+}
+
+/// A passage, as ranking sees it.
+#[derive(Debug)]
+pub struct Entry {
+    /// Whose.
+    pub node: NodeId,
+    /// Which passage of it.
+    pub n: u32,
+    /// What the node is.
+    pub kind: Kind,
+    /// When the node was made, in milliseconds since 1970.
+    pub created_ms: u64,
+    /// When the node ceased to hold, if it did.
+    pub ended_ms: Option<u64>,
+    facets: Box<[u32]>,
+    pub(crate) terms: u32,
+    tokens_start: usize,
+    tokens: u32,
+    text: [u8; 16],
+    alive: bool,
+}
+
+/// Which passages may be found.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Of nodes of these kinds; empty for any.
+    pub kinds: Vec<Kind>,
+    /// With every one of these properties, as `name=value`.
+    pub facets: Vec<String>,
+    /// What held at that moment; otherwise what holds now.
+    pub as_of_ms: Option<u64>,
+}
+
+/// A filter in the numbers of one index.
+pub(crate) struct Admission<'a> {
+    filter: &'a Filter,
+    facets: Vec<u32>,
+    /// A property that nobody has admits nobody.
+    impossible: bool,
+}
+
+impl Admission<'_> {
+    pub(crate) fn admits(&self, entry: &Entry) -> bool {
+        let holds = match self.filter.as_of_ms {
+            None => entry.ended_ms.is_none(),
+            Some(at) => entry.created_ms <= at && entry.ended_ms.is_none_or(|end| at < end),
+        };
+        entry.alive
+            && !self.impossible
+            && holds
+            && (self.filter.kinds.is_empty() || self.filter.kinds.contains(&entry.kind))
+            && self.facets.iter().all(|it| entry.facets.contains(it))
+    }
+}
+
+/// What ranking needs of one space.
+#[derive(Debug)]
+pub struct Index {
+    pub(crate) table: &'static Table,
+    /// The last event that was taken in.
+    pub(crate) seq: u64,
+    pub(crate) entries: Vec<Entry>,
+    by_node: HashMap<NodeId, Vec<u32>>,
+    alive: usize,
+    facets: HashMap<String, u32>,
+    terms: HashMap<Box<str>, u32>,
+    pub(crate) postings: Vec<Vec<Posting>>,
+    /// How many living passages have each term.
+    term_frequency: Vec<u32>,
+    sum_terms: u64,
+    tokens: Vec<TokenId>,
+    /// How many living passages have each token of the table.
+    token_frequency: Vec<u32>,
+    sum_tokens: u64,
+    pub(crate) vectors: Vectors,
+    /// Vectors of another model than the table, by the hash of the passage's text.
+    pub(crate) other: Option<OtherModel>,
+}
+
+/// The vectors of a model that configuration chose.
+#[derive(Debug)]
+pub(crate) struct OtherModel {
+    pub(crate) model: Model,
+    pub(crate) seq: u64,
+    pub(crate) by_text: HashMap<[u8; 16], u32>,
+    pub(crate) vectors: Vectors,
+}
+
+impl Index {
+    /// Of an empty space.
+    pub fn new() -> Self {
+        let table = Table::built_in();
+        Self {
+            table,
+            seq: 0,
+            entries: Vec::new(),
+            by_node: HashMap::new(),
+            alive: 0,
+            facets: HashMap::new(),
+            terms: HashMap::new(),
+            postings: Vec::new(),
+            term_frequency: Vec::new(),
+            sum_terms: 0,
+            tokens: Vec::new(),
+            token_frequency: vec![0; table.len()],
+            sum_tokens: 0,
+            vectors: Vectors::new(DIMENSIONS),
+            other: None,
+        }
+    }
+
+    /// How many passages can be found.
+    pub fn len(&self) -> usize {
+        self.alive
+    }
+
+    /// Whether nothing can be found.
+    pub fn is_empty(&self) -> bool {
+        self.alive == 0
+    }
+
+    /// Whether it would pay to begin anew.
+    pub(crate) fn is_mostly_dead(&self) -> bool {
+        self.entries.len() > 1_000 && self.alive * 2 < self.entries.len()
+    }
+
+    /// Takes in a node with its passages, in place of what was known of it.
+    pub fn put(&mut self, node: &Node, passages: &[Passage]) {
+        self.remove(node.id);
+        let facets: Box<[u32]> = facets(node).map(|it| self.facet_or_new(it)).collect();
+        for passage in passages {
+            self.push(node, passage, facets.clone());
+        }
+    }
+
+    fn push(&mut self, node: &Node, passage: &Passage, facets: Box<[u32]>) {
+        let Ok(at) = u32::try_from(self.entries.len()) else {
+            return;
+        };
+        let mut counts: HashMap<&str, u32> = HashMap::new();
+        let words = passage
+            .tokens
+            .split(' ')
+            .chain(passage.title_tokens.split(' '));
+        for word in words.filter(|it| !it.is_empty()) {
+            *counts.entry(word).or_default() += 1;
+        }
+        let terms: u32 = counts.values().sum();
+        for (word, count) in counts {
+            let term = self.term_or_new(word);
+            self.postings[term].push(Posting { entry: at, count });
+            self.term_frequency[term] += 1;
+        }
+        let mut ids = if node.title.is_empty() {
+            Vec::new()
+        } else {
+            self.table.ids(&node.title)
+        };
+        ids.extend(self.table.ids(&passage.text));
+        ids.truncate(TOKENS_MAX);
+        self.vectors.push(&self.table.passage(&ids));
+        let tokens_start = self.tokens.len();
+        self.tokens.extend_from_slice(&ids);
+        let tokens = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+        for_each_distinct(&mut ids, |id| self.token_frequency[usize::from(id)] += 1);
+        self.sum_terms += u64::from(terms);
+        self.sum_tokens += u64::from(tokens);
+        self.entries.push(Entry {
+            node: node.id,
+            n: passage.n,
+            kind: node.kind,
+            created_ms: node.created.ms(),
+            ended_ms: node.props.get("superseded_at_ms").and_then(Value::as_u64),
+            facets,
+            terms,
+            tokens_start,
+            tokens,
+            text: text_hash(&passage.text),
+            alive: true,
+        });
+        self.by_node.entry(node.id).or_default().push(at);
+        self.alive += 1;
+    }
+
+    /// Forgets a node.
+    pub fn remove(&mut self, node: NodeId) {
+        for at in self.by_node.remove(&node).unwrap_or_default() {
+            let entry = &mut self.entries[at as usize];
+            entry.alive = false;
+            let (terms, start, tokens) = (entry.terms, entry.tokens_start, entry.tokens);
+            self.sum_terms -= u64::from(terms);
+            self.sum_tokens -= u64::from(tokens);
+            self.alive -= 1;
+            let mut ids = self.tokens[start..start + tokens as usize].to_vec();
+            for_each_distinct(&mut ids, |id| self.token_frequency[usize::from(id)] -= 1);
+            // Nobody lists the terms of a passage, and removals are rare.
+            for (postings, frequency) in self.postings.iter_mut().zip(&mut self.term_frequency) {
+                if let Ok(i) = postings.binary_search_by_key(&at, |it| it.entry) {
+                    postings.remove(i);
+                    *frequency -= 1;
+                }
+            }
+        }
+    }
+
+    fn facet_or_new(&mut self, facet: String) -> u32 {
+        let next = u32::try_from(self.facets.len()).unwrap_or(u32::MAX);
+        *self.facets.entry(facet).or_insert(next)
+    }
+
+    fn term_or_new(&mut self, word: &str) -> usize {
+        if let Some(&term) = self.terms.get(word) {
+            return term as usize;
+        }
+        let term = self.postings.len();
+        self.terms
+            .insert(word.into(), u32::try_from(term).unwrap_or(u32::MAX));
+        self.postings.push(Vec::new());
+        self.term_frequency.push(0);
+        term
+    }
+
+    pub(crate) fn admission<'a>(&self, filter: &'a Filter) -> Admission<'a> {
+        let facets: Vec<u32> = filter
+            .facets
+            .iter()
+            .filter_map(|it| self.facets.get(it).copied())
+            .collect();
+        let impossible = facets.len() < filter.facets.len();
+        Admission {
+            filter,
+            facets,
+            impossible,
+        }
+    }
+
+    /// The number of a term and how many passages have it.
+    pub(crate) fn term(&self, word: &str) -> Option<(usize, u32)> {
+        let term = *self.terms.get(word)? as usize;
+        Some((term, self.term_frequency[term])).filter(|it| it.1 > 0)
+    }
+
+    pub(crate) fn mean_terms(&self) -> f64 {
+        self.sum_terms as f64 / (self.alive as f64).max(1.0)
+    }
+
+    pub(crate) fn mean_tokens(&self) -> f64 {
+        self.sum_tokens as f64 / (self.alive as f64).max(1.0)
+    }
+
+    /// How rare something is that this many passages have.
+    pub(crate) fn rarity(&self, frequency: u32) -> f64 {
+        let (n, df) = (self.alive as f64, f64::from(frequency));
+        (1.0 + (n - df + 0.5) / (df + 0.5)).ln()
+    }
+
+    pub(crate) fn token_rarity(&self, id: TokenId) -> f64 {
+        self.rarity(self.token_frequency[usize::from(id)])
+    }
+
+    /// The tokens of a passage.
+    pub(crate) fn tokens(&self, at: u32) -> &[TokenId] {
+        let entry = &self.entries[at as usize];
+        &self.tokens[entry.tokens_start..][..entry.tokens as usize]
+    }
+
+    /// The passage of the same node that is `step` after this one.
+    pub(crate) fn neighbour(&self, at: u32, step: i64) -> Option<u32> {
+        let entry = &self.entries[at as usize];
+        let wanted = u32::try_from(i64::from(entry.n) + step).ok()?;
+        let all = self.by_node.get(&entry.node)?;
+        all.iter()
+            .copied()
+            .find(|&it| self.entries[it as usize].n == wanted)
+    }
+
+    /// The vector of another model for a passage, if it is there.
+    pub(crate) fn other_vector(&self, at: usize) -> Option<(&OtherModel, usize)> {
+        let other = self.other.as_ref()?;
+        let found = *other.by_text.get(&self.entries[at].text)?;
+        Some((other, found as usize))
+    }
+}
+
+impl Default for Index {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What a text is found by among vectors that somebody else made.
+pub(crate) fn text_hash(text: &str) -> [u8; 16] {
+    let mut short = [0; 16];
+    short.copy_from_slice(&Hash::of(text.as_bytes()).0[..16]);
+    short
+}
+
+fn for_each_distinct(ids: &mut Vec<TokenId>, mut work: impl FnMut(TokenId)) {
+    ids.sort_unstable();
+    ids.dedup();
+    ids.iter().for_each(|&id| work(id));
+}
+
+/// The properties of a node that a filter may name.
+fn facets(node: &Node) -> impl Iterator<Item = String> {
+    let text = |name: &'static str| {
+        let value = node.props.get(name).and_then(Value::as_str);
+        value.map(|value| format!("{name}={value}"))
+    };
+    let tags = node.props.get("tags").and_then(Value::as_array);
+    let tags: Vec<String> = tags
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(|it| format!("tag={it}"))
+        .collect();
+    let project = (!node.project.is_empty()).then(|| format!("project={}", node.project));
+    [text("memory_type"), text("type"), text("source"), project]
+        .into_iter()
+        .flatten()
+        .chain(tags)
+}

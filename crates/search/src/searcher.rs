@@ -1,0 +1,216 @@
+//! The indexes of all spaces, following the log.
+
+use crate::index::{Index, OtherModel, text_hash};
+use crate::scan::Vectors;
+use kenning_audit::Change;
+use kenning_core::{Error, Hash, NodeId, Result, Space};
+use kenning_embed::Model;
+use kenning_store::{Passage, ReadTx, Row, Table, When};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, RwLock};
+
+/// Events and vectors that are taken in at a time.
+const PAGE: usize = 1_000;
+
+/// The kind of the event that says that passages were made anew.
+pub(crate) const REINDEXED: &str = "Reindexed";
+
+/// The indexes of all spaces. Each is made when it is first asked, and follows the log from then on,
+/// whichever process wrote.
+#[derive(Debug, Default)]
+pub struct Searcher {
+    spaces: Mutex<HashMap<Space, Arc<RwLock<Index>>>>,
+}
+
+impl Searcher {
+    /// With nothing made yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Runs `work` on the index of a space as it is in this snapshot. `model` is what was chosen in
+    /// place of the built-in table, if anything was.
+    pub fn with<T>(
+        &self,
+        space: &Space,
+        tx: &dyn ReadTx,
+        model: Option<&Model>,
+        work: impl FnOnce(&Index) -> T,
+    ) -> Result<T> {
+        let index = {
+            let mut spaces = self.spaces.lock().map_err(|_| broken())?;
+            Arc::clone(spaces.entry(space.clone()).or_default())
+        };
+        let seq = tx.head()?.map_or(0, |it| it.seq);
+        {
+            let index = index.read().map_err(|_| broken())?;
+            if index.is_at(seq, model) {
+                return Ok(work(&index));
+            }
+        }
+        {
+            let mut index = index.write().map_err(|_| broken())?;
+            if index.seq > seq {
+                // A snapshot from before what another call has taken in: nothing newer is hidden from
+                // it, and nothing that it can see is lost.
+                return Ok(work(&index));
+            }
+            if let Err(error) = index.follow(tx, seq, model) {
+                // Half taken in is worse than not at all.
+                *index = Index::new();
+                return Err(error);
+            }
+        }
+        let index = index.read().map_err(|_| broken())?;
+        Ok(work(&index))
+    }
+}
+
+fn broken() -> Error {
+    Error::internal("the index of a space is broken")
+}
+
+impl Index {
+    fn is_at(&self, seq: u64, model: Option<&Model>) -> bool {
+        let model_is_there = match (model, &self.other) {
+            (None, _) => true,
+            (Some(model), Some(other)) => other.model == *model && other.seq == seq,
+            (Some(_), None) => false,
+        };
+        self.seq == seq && model_is_there
+    }
+
+    /// Takes in everything up to the event `seq`.
+    fn follow(&mut self, tx: &dyn ReadTx, seq: u64, model: Option<&Model>) -> Result<()> {
+        if self.seq == 0 || self.is_mostly_dead() {
+            let other = self.other.take();
+            *self = Self::new();
+            self.other = other;
+            self.load(tx)?;
+            self.seq = seq;
+        }
+        if self.seq < seq {
+            self.take_in_events(tx, seq)?;
+        }
+        if let Some(model) = model {
+            self.take_in_vectors(tx, seq, model)?;
+        }
+        Ok(())
+    }
+
+    /// Takes in the whole space.
+    fn load(&mut self, tx: &dyn ReadTx) -> Result<()> {
+        let mut passages: HashMap<NodeId, Vec<Passage>> = HashMap::new();
+        tx.scan(Table::Passages, &mut |row| {
+            if let Row::Passage(row) = row {
+                passages.entry(row.node).or_default().push(row.passage);
+            }
+            Ok(())
+        })?;
+        tx.scan(Table::Nodes, &mut |row| {
+            if let Row::Node(node) = row
+                && let Some(passages) = passages.remove(&node.id)
+            {
+                self.put(&node, &passages);
+            }
+            Ok(())
+        })
+    }
+
+    fn take_in_events(&mut self, tx: &dyn ReadTx, seq: u64) -> Result<()> {
+        let mut changed = HashSet::new();
+        let mut at = self.seq;
+        while at < seq {
+            let page = tx.events_after(at, PAGE)?;
+            let Some(last) = page.last() else { break };
+            at = last.seq;
+            for row in &page {
+                if row.kind == REINDEXED {
+                    let other = self.other.take();
+                    *self = Self::new();
+                    self.other = other;
+                    self.load(tx)?;
+                    self.seq = seq;
+                    return Ok(());
+                }
+                let event = kenning_audit::event::parse(row);
+                for change in event.into_iter().flat_map(|it| it.changes) {
+                    if let Change::PutNode { id, .. } | Change::RemoveNode { id } = change {
+                        changed.insert(id);
+                    }
+                }
+            }
+        }
+        for id in changed {
+            match tx.node(id, When::Now)? {
+                Some(node) => self.put(&node, &tx.passages(id)?),
+                None => self.remove(id),
+            }
+        }
+        self.seq = seq;
+        Ok(())
+    }
+
+    fn take_in_vectors(&mut self, tx: &dyn ReadTx, seq: u64, model: &Model) -> Result<()> {
+        if self.other.as_ref().is_none_or(|it| it.model != *model) {
+            self.other = Some(OtherModel {
+                model: model.clone(),
+                seq: 0,
+                by_text: HashMap::new(),
+                vectors: Vectors::new(model.dimensions),
+            });
+        }
+        let Some(other) = &mut self.other else {
+            return Ok(());
+        };
+        let collection = collection_of(model);
+        let (mut at, mut limit) = (other.seq, PAGE);
+        loop {
+            let mut page = tx.vectors_since(&collection, at, limit)?;
+            let is_last = page.len() < limit;
+            if !is_last {
+                // The rest of the last event's vectors may be beyond the page.
+                let last = page.last().map_or(0, |it| it.seq);
+                page.retain(|it| it.seq < last);
+                limit = if page.is_empty() { limit * 2 } else { PAGE };
+            }
+            for vector in &page {
+                other.put(vector);
+                at = vector.seq;
+            }
+            if is_last {
+                break;
+            }
+        }
+        other.seq = seq;
+        Ok(())
+    }
+
+    /// Which of these texts have no vector by the chosen model yet.
+    pub fn lacks_vector(&self, text: &str) -> bool {
+        self.other
+            .as_ref()
+            .is_some_and(|it| !it.by_text.contains_key(&text_hash(text)))
+    }
+}
+
+impl OtherModel {
+    fn put(&mut self, vector: &kenning_store::Vector) {
+        let Some(hash) = Hash::from_hex(&vector.id) else {
+            return;
+        };
+        if vector.numbers.len() != self.model.dimensions {
+            return;
+        }
+        let mut short = [0; 16];
+        short.copy_from_slice(&hash.0[..16]);
+        let place = u32::try_from(self.vectors.len()).unwrap_or(u32::MAX);
+        self.vectors.push(&vector.numbers);
+        self.by_text.insert(short, place);
+    }
+}
+
+/// The collection of vectors of passages' texts by a model; a vector's name is the hash of its text.
+pub fn collection_of(model: &Model) -> String {
+    format!("text/{}", model.id)
+}
