@@ -17,6 +17,7 @@ pub use patience::Patience;
 use crate::{Embedder, Model, vector};
 use kenning_core::{Code, Error, Result};
 use kenning_egress::{Egress, Grant, Method, Policy, Request, Response};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,6 +76,10 @@ pub struct Settings {
     pub key: Option<Key>,
     /// Whether the model is told which texts are queries (`input_type`). NIM only.
     pub names_roles: bool,
+    /// What the model wants before a passage, such as nomic's `search_document: `.
+    pub passage_prefix: String,
+    /// What it wants before a query.
+    pub query_prefix: String,
     /// Texts in one request.
     pub batch_texts_max: usize,
     /// Bytes of text in one request. A single longer text is a request of its own.
@@ -100,6 +105,8 @@ impl Settings {
             model,
             dimensions,
             key: None,
+            passage_prefix: String::new(),
+            query_prefix: String::new(),
             batch_texts_max: 32,
             batch_bytes_max: 128 * 1024,
             timeout: Duration::from_secs(60),
@@ -141,7 +148,7 @@ impl Provider {
         Ok(Self {
             url: format!("{base}{}", kind.path()),
             model: Model {
-                id: format!("{}:{}:{}", kind.name(), settings.model, settings.dimensions),
+                id: model_id(&settings),
                 dimensions: settings.dimensions,
             },
             for_passages: gate(settings.timeout, settings.batch_texts_max),
@@ -159,7 +166,7 @@ impl Provider {
     }
 
     /// Asks until it is answered or patience ends.
-    fn ask_patiently(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
+    fn ask_patiently(&self, texts: &[Cow<'_, str>]) -> Result<Vec<Vec<f32>>> {
         let patience = &self.settings.patience;
         let mut number = 0;
         loop {
@@ -179,7 +186,12 @@ impl Provider {
     }
 
     /// Asks once.
-    fn ask(&self, gate: &Egress, texts: &[&str], role: Role) -> Result<Vec<Vec<f32>>, Failure> {
+    fn ask(
+        &self,
+        gate: &Egress,
+        texts: &[Cow<'_, str>],
+        role: Role,
+    ) -> Result<Vec<Vec<f32>>, Failure> {
         let Settings { kind, model, .. } = &self.settings;
         let role = self.settings.names_roles.then_some(role);
         let body = wire::request(*kind, model, texts, role);
@@ -237,13 +249,20 @@ impl Provider {
     fn refused(&self, response: &Response) -> Failure {
         let (who, status) = (self.named(), response.status);
         let repeatable = matches!(status, 408 | 429 | 500..);
+        let asked_wait = patience::asked(response);
         let said = match status {
             // What a server says of a key tends to show part of it.
             401 | 403 => String::new(),
             _ => self.said(&response.body),
         };
         let error = match status {
-            _ if repeatable => Error::unavailable(format!("{who} answered {status}{said}")),
+            _ if repeatable => {
+                let error = Error::unavailable(format!("{who} answered {status}{said}"));
+                match asked_wait {
+                    Some(wait) => error.hint(format!("it asks to wait {} s", wait.as_secs())),
+                    None => error,
+                }
+            }
             401 | 403 => {
                 let why = match &self.settings.key {
                     Some(_) => "refuses the API key",
@@ -264,7 +283,7 @@ impl Provider {
         Failure {
             error,
             repeatable,
-            asked_wait: patience::asked(response),
+            asked_wait,
         }
     }
 
@@ -290,10 +309,14 @@ impl Embedder for Provider {
             .collect();
         let mut rest = &spoken[..];
         while !rest.is_empty() {
-            let length = |&it: &usize| texts[it].len();
+            let prefix = &self.settings.passage_prefix;
+            let length = |&it: &usize| prefix.len() + texts[it].len();
             let (batch, later) = rest.split_at(self.settings.batch(rest.iter().map(length)));
-            let input: Vec<&str> = batch.iter().map(|&it| texts[it]).collect();
-            for (&idx, vector) in batch.iter().zip(self.ask_patiently(&input)?) {
+            let prefixed = batch.iter().map(|&it| prefixed(prefix, texts[it]));
+            for (&idx, vector) in batch
+                .iter()
+                .zip(self.ask_patiently(&prefixed.collect::<Vec<_>>())?)
+            {
                 vectors[idx] = vector;
             }
             rest = later;
@@ -305,6 +328,7 @@ impl Embedder for Provider {
         if !says_something(text) {
             return Ok(vec![0.0; self.model.dimensions]);
         }
+        let text = prefixed(&self.settings.query_prefix, text);
         let only = self.ask(&self.for_queries, &[text], Role::Query);
         let only = only.map_err(|it| it.error)?.pop();
         only.ok_or_else(|| self.nonsense("no vector"))
@@ -356,6 +380,23 @@ impl Failure {
             error,
             asked_wait: None,
         }
+    }
+}
+
+/// Only the prefix of passages is part of it: that of queries changes nothing that is stored.
+fn model_id(settings: &Settings) -> String {
+    let (kind, dimensions) = (settings.kind.name(), settings.dimensions);
+    let id = format!("{kind}:{}:{dimensions}", settings.model);
+    match settings.passage_prefix.trim() {
+        "" => id,
+        prefix => format!("{id}:{prefix}"),
+    }
+}
+
+fn prefixed<'a>(prefix: &str, text: &'a str) -> Cow<'a, str> {
+    match prefix {
+        "" => Cow::Borrowed(text),
+        _ => Cow::Owned(format!("{prefix}{text}")),
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::Kind;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// What a text is to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,14 +17,14 @@ pub(super) enum Role {
 #[derive(Serialize)]
 struct OllamaRequest<'a> {
     model: &'a str,
-    input: &'a [&'a str],
+    input: &'a [Cow<'a, str>],
     truncate: bool,
 }
 
 #[derive(Serialize)]
 struct OpenAiRequest<'a> {
     model: &'a str,
-    input: &'a [&'a str],
+    input: &'a [Cow<'a, str>],
     encoding_format: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     input_type: Option<&'static str>,
@@ -35,7 +36,7 @@ struct OpenAiRequest<'a> {
 pub(super) fn request(
     kind: Kind,
     model: &str,
-    input: &[&str],
+    input: &[Cow<'_, str>],
     role: Option<Role>,
 ) -> serde_json::Result<Vec<u8>> {
     match kind {
