@@ -312,11 +312,9 @@ impl Embedder for Provider {
             let prefix = &self.settings.passage_prefix;
             let length = |&it: &usize| prefix.len() + texts[it].len();
             let (batch, later) = rest.split_at(self.settings.batch(rest.iter().map(length)));
-            let prefixed = batch.iter().map(|&it| prefixed(prefix, texts[it]));
-            for (&idx, vector) in batch
-                .iter()
-                .zip(self.ask_patiently(&prefixed.collect::<Vec<_>>())?)
-            {
+            let input = batch.iter().map(|&it| prefixed(prefix, texts[it]));
+            let found = self.ask_patiently(&input.collect::<Vec<_>>())?;
+            for (&idx, vector) in batch.iter().zip(found) {
                 vectors[idx] = vector;
             }
             rest = later;
