@@ -6,11 +6,15 @@
 
 #![deny(missing_docs)]
 
+pub mod http;
 mod table;
+#[cfg(feature = "transformer")]
+pub mod transformer;
+mod vector;
 
 pub use table::{DIMENSIONS, Probe, TOKENS_MAX, Table, TableVector, TokenId, normalize};
 
-use kenning_core::Result;
+use kenning_core::{Error, Result};
 
 /// What makes vectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,4 +33,11 @@ pub trait Embedder: Send + Sync {
     /// One vector of length 1 for each text, in their order; all zeros for a text that says nothing
     /// to the model. May wait for a network or a processor: `unavailable` means later.
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>>;
+
+    /// The vector of a question, to be compared with those of [`Embedder::embed`]. Some models see
+    /// questions differently from what answers them, and somebody waits for this one.
+    fn embed_query(&self, text: &str) -> Result<Vec<f32>> {
+        let only = self.embed(&[text])?.pop();
+        only.ok_or_else(|| Error::internal("the model gave no vector for the query"))
+    }
 }
