@@ -10,6 +10,7 @@
     reason = "tests fail by panicking"
 )]
 
+use jiff::tz::TimeZone;
 use kenning_core::{FixedClock, SeededRandom, Space};
 use kenning_engine::{Caller, Engine, Options, Principal};
 use kenning_store::Store;
@@ -28,7 +29,7 @@ pub const NOW_MS: u64 = 1_800_000_000_000;
 pub struct House {
     /// The board.
     pub board: Board,
-    /// The directory that holds `vault` and `data`; gone when dropped.
+    /// The directory that holds `vault`, `omi` and `data`; gone when dropped.
     pub root: tempfile::TempDir,
 }
 
@@ -61,6 +62,11 @@ impl House {
     /// Where the vault is.
     pub fn vault(&self) -> PathBuf {
         self.root.path().join("vault")
+    }
+
+    /// Where NOW.md and the daily logs are, once something was written.
+    pub fn omi(&self) -> PathBuf {
+        self.root.path().join("omi")
     }
 
     /// Calls a tool as the owner.
@@ -97,8 +103,10 @@ pub fn open(root: &Path, vault: Option<PathBuf>, selection: Selection) -> Board 
         store: store(root, data.path()),
         data,
         vault,
+        omi: Some(root.join("omi")),
         space: Space::default(),
         clock: Arc::new(FixedClock::at(NOW_MS)),
+        zone: TimeZone::UTC,
         random: Arc::new(SeededRandom::new(7)),
         shared: false,
         read_only: selection.read_only,
