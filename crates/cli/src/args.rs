@@ -51,6 +51,7 @@ fn shared() -> Vec<Arg> {
         .value_name("FILE")
         .env(env_vars::DATABASE_CA),
         path("vault", "Vault of Markdown notes").env(env_vars::VAULT_PATH),
+        path("omi-path", "Directory of NOW.md and the daily logs").env(env_vars::OMI_BASE_PATH),
         global("space", "Space to work in")
             .value_name("NAME")
             .env(env_vars::SPACE),

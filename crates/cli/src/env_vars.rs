@@ -28,6 +28,9 @@ env_vars! {
     DATABASE_CA = "KENNING_DATABASE_CA";
     /// The vault of notes; `--vault` wins over it. Only the vault tools need it.
     VAULT_PATH = "VAULT_PATH";
+    /// The directory of NOW.md, the daily logs and `config.yaml`; `--omi-path` wins over it. Default:
+    /// `~/.openclaw/omi`. It is made by the first write.
+    OMI_BASE_PATH = "OMI_BASE_PATH";
     /// The space that the command line and stdio work in. Default: `default`.
     SPACE = "KENNING_SPACE";
     /// The toolsets to show, separated by commas; `--toolsets` wins over it.

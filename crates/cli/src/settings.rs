@@ -22,6 +22,8 @@ pub struct Settings {
     pub database_ca: Option<PathBuf>,
     /// The vault, if one was named.
     pub vault: Option<PathBuf>,
+    /// The directory of NOW.md and the daily logs; `None` only where there is no home directory.
+    pub omi: Option<PathBuf>,
     /// The space that the owner works in.
     pub space: Space,
     /// Which tools are shown.
@@ -89,6 +91,9 @@ impl Settings {
                 .map(|it| DatabaseUrl(it.trim().to_owned())),
             database_ca: path("database-ca").filter(|it| !it.as_os_str().is_empty()),
             vault: path("vault").filter(|it| !it.as_os_str().is_empty()),
+            omi: path("omi-path")
+                .filter(|it| !it.as_os_str().is_empty())
+                .map_or_else(omi_default, |it| Some(at_home(it))),
             space: space
                 .map_err(|it| Error::invalid(format!("`--space`: {it}")))?
                 .unwrap_or_default(),
@@ -142,13 +147,27 @@ fn parse_listen(text: &str) -> Result<SocketAddr> {
     })
 }
 
+/// A directory that a variable of the environment names.
+fn absolute(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os(name).map(PathBuf::from);
+    path.filter(|path| path.is_absolute())
+}
+
+/// `~/.openclaw/omi`
+fn omi_default() -> Option<PathBuf> {
+    absolute("HOME").map(|home| home.join(".openclaw/omi"))
+}
+
+/// `~/omi` comes from where no shell has put in the home directory: a service or a client's settings.
+fn at_home(path: PathBuf) -> PathBuf {
+    match (path.strip_prefix("~"), absolute("HOME")) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => path,
+    }
+}
+
 /// `$XDG_DATA_HOME/kenning`, else `~/.local/share/kenning`.
 fn data_default() -> Result<PathBuf> {
-    let absolute = |name: &str| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
     absolute(env_vars::XDG_DATA_HOME)
         .or_else(|| absolute("HOME").map(|home| home.join(".local/share")))
         .map(|base| base.join("kenning"))

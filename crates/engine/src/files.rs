@@ -7,8 +7,14 @@
 //!
 //! A file that somebody else changed wins over our copy: it is adopted as a new revision before it is
 //! replaced, so nothing is overwritten that is not in the history.
+//!
+//! Such files lie in a [`Root`]: the vault, or the directory of the current context. Files of the
+//! context have checksums beside them, which are written after the file and before the intent is
+//! cleared; they follow from the content, so whoever finishes a write writes the same.
 
-use crate::Engine;
+use crate::context::checksums;
+use crate::roots::Root;
+use crate::{Engine, roots};
 use kenning_audit::{Draft, Tx};
 use kenning_core::{Code, Error, Hash, Kind, Result, Space};
 use kenning_search::passages;
@@ -30,7 +36,9 @@ const SHARED_WAIT: Duration = Duration::from_millis(4_500);
 /// A text file that is also a node.
 #[derive(Clone, Debug)]
 pub(crate) struct FileNode {
-    /// Where the file is, for the intent.
+    /// The name of its root, which its node's key begins with.
+    pub(crate) source: &'static str,
+    /// Where its root is, for the intent.
     pub(crate) root: String,
     /// Its name beneath the root.
     pub(crate) name: String,
@@ -38,6 +46,48 @@ pub(crate) struct FileNode {
     pub(crate) key: String,
     /// The largest file that is read.
     pub(crate) bytes_max: u64,
+}
+
+impl FileNode {
+    /// What is locked while the file is written. Files of the context share checksums, so one lock
+    /// serves them all.
+    fn lock_name(&self) -> &str {
+        if self.source == roots::OMI.name {
+            ""
+        } else {
+            &self.name
+        }
+    }
+
+    /// A copy that is kept of NOW.md says nothing new, so it is not found beside it.
+    fn is_searchable(&self) -> bool {
+        !(self.source == roots::OMI.name && self.name.starts_with("NOW-"))
+    }
+}
+
+/// What a file becomes, and what is said about it.
+#[derive(Clone, Debug)]
+pub(crate) struct Writing {
+    /// The whole text.
+    pub(crate) content: String,
+    /// The kind of the event.
+    pub(crate) event: &'static str,
+    /// What the event says besides path, size and hash.
+    pub(crate) details: Map<String, Value>,
+    /// What the node carries besides path and source.
+    pub(crate) props: Map<String, Value>,
+}
+
+impl Writing {
+    /// Nothing besides.
+    pub(crate) fn new(content: String, event: &'static str) -> Self {
+        Self {
+            content,
+            event,
+            details: Map::new(),
+            props: Map::new(),
+        }
+    }
 }
 
 /// An unfinished write.
@@ -71,10 +121,12 @@ impl Intent {
             Value::Null => None,
             hash => Some(Hash::from_hex(hash.as_str()?)?),
         };
+        let key = text("key")?;
         let file = FileNode {
+            source: roots::name_in_key(&key)?,
             root: text("root")?,
             name: text("name")?,
-            key: text("key")?,
+            key,
             bytes_max: value.get("bytes_max")?.as_u64()?,
         };
         Some(Self {
@@ -95,30 +147,47 @@ impl Engine {
         }
     }
 
-    /// Writes a file and its node. `event` names the event.
+    /// Writes a file and its node. `writing` is asked, while nobody else can write, what becomes of the
+    /// text that is there.
     pub(crate) fn write_file(
         &self,
         space: &Space,
         dir: &Dir,
         file: &FileNode,
-        content: String,
-        event: &'static str,
+        writing: impl FnOnce(Option<&str>) -> Result<Writing>,
     ) -> Result<()> {
         let _lock = self.lock_file(file, patience::left(LOCK_WAIT))?;
-        self.finish_file_write(space, dir, &file.key)?;
+        self.finish_before(space, dir, file)?;
         // A name that leads outside, or that is no file, is refused here, before anything is kept.
         let before = read_text(dir, file)?;
+        let writing = writing(before.as_deref())?;
         let intent = Intent {
             file: file.clone(),
-            content: content.clone(),
+            content: writing.content.clone(),
             before: before.as_ref().map(|it| Hash::of(it.as_bytes())),
         };
-        let known = self.commit_intent(space, file, before, &content, intent.to_bytes(), event)?;
-        if let Err(error) = dir.write(&file.name, content.as_bytes()) {
+        let known = self.commit_intent(space, file, before, &writing, intent.to_bytes())?;
+        if let Err(error) = dir.write(&file.name, writing.content.as_bytes()) {
             self.undo_file_write(space, file, known)?;
             return Err(error);
         }
+        if let Err(error) = checksums::record(dir, file, &writing.content) {
+            // What was asked for is done; the intent stays, so whoever comes next records it.
+            tracing::warn!("the checksum of `{}` is not recorded: {error}", file.name);
+            return Ok(());
+        }
         self.clear_intent(space, &file.key)
+    }
+
+    /// Carries out what must be done before this file is written. The caller holds its lock.
+    fn finish_before(&self, space: &Space, dir: &Dir, file: &FileNode) -> Result<()> {
+        if file.source != roots::OMI.name {
+            return self.finish_file_write(space, dir, &file.key);
+        }
+        for key in self.unfinished_writes(space, &self.omi)? {
+            self.finish_file_write(space, dir, &key)?;
+        }
+        Ok(())
     }
 
     /// Commits the event, the node and the intent. Returns what the node's text was before.
@@ -127,11 +196,10 @@ impl Engine {
         space: &Space,
         file: &FileNode,
         before: Option<String>,
-        content: &str,
+        writing: &Writing,
         intent: Vec<u8>,
-        event: &'static str,
     ) -> Result<Option<String>> {
-        let (file, content) = (file.clone(), content.to_owned());
+        let (file, writing) = (file.clone(), writing.clone());
         self.log.write(space, move |tx| {
             // A write whose caller waited no longer may have been committed after we had looked for
             // one. It never came to its file, so the file being another is nobody else's doing.
@@ -143,13 +211,19 @@ impl Engine {
             {
                 adopt(tx, &file, theirs)?;
             }
-            put(tx, &file, &content)?;
-            let bytes = content.len();
-            let hash = Hash::of(content.as_bytes()).to_string();
-            tx.record(
+            let Writing {
+                content,
                 event,
-                json!({ "path": file.name, "bytes": bytes, "content": hash }),
-            )?;
+                details,
+                props,
+            } = writing;
+            put(tx, &file, &content, props)?;
+            let hash = Hash::of(content.as_bytes()).to_string();
+            let mut data = json!({ "path": file.name, "bytes": content.len(), "content": hash });
+            if let Some(data) = data.as_object_mut() {
+                data.extend(details);
+            }
+            tx.record(event, data)?;
             tx.set(INTENTS, &file.key, &intent)?;
             Ok(before)
         })
@@ -160,7 +234,7 @@ impl Engine {
         let file = file.clone();
         self.log.write(space, move |tx| {
             match known {
-                Some(text) => put(tx, &file, &text)?,
+                Some(text) => put(tx, &file, &text, Map::new())?,
                 None => {
                     let node = tx.node_by_key("", Kind::Document, &file.key, When::Now)?;
                     if let Some(node) = node {
@@ -183,11 +257,20 @@ impl Engine {
         Ok(self.log.read(space, |tx| tx.get(INTENTS, key))?.is_some())
     }
 
+    /// The keys of a root's files whose writes were left unfinished.
+    pub(crate) fn unfinished_writes(&self, space: &Space, root: &Root) -> Result<Vec<String>> {
+        let intents = self.log.read(space, |tx| tx.list(INTENTS))?;
+        let own = intents
+            .into_iter()
+            .filter(|(_, bytes)| Intent::from_bytes(bytes).is_some_and(|it| root.has(&it.file)));
+        Ok(own.map(|(key, _)| key).collect())
+    }
+
     pub(crate) fn lock_file(&self, file: &FileNode, wait: Duration) -> Result<Lock> {
-        let name = Hash::of(format!("{}\0{}", file.root, file.name).as_bytes());
+        let name = Hash::of(format!("{}\0{}", file.root, file.lock_name()).as_bytes());
         let locks = if self.shared {
-            self.vault_dir(&self.vault_space)?
-                .create_subdir(".kenning/locks")?
+            let root = self.root(file.source);
+            root.open(root.space())?.create_subdir(".kenning/locks")?
         } else {
             self.data.create_subdir("locks")?
         };
@@ -214,9 +297,11 @@ impl Engine {
         let now = read_text(dir, &intent.file)?;
         let now_hash = now.as_ref().map(|it| Hash::of(it.as_bytes()));
         if now_hash == Some(Hash::of(intent.content.as_bytes())) {
-            // The file was renamed into place; only the answer was lost.
+            // The file was renamed into place; only the answer was lost, and perhaps the checksum.
+            checksums::record(dir, &intent.file, &intent.content)?;
         } else if now_hash == intent.before {
             dir.write(&intent.file.name, intent.content.as_bytes())?;
+            checksums::record(dir, &intent.file, &intent.content)?;
         } else if let Some(theirs) = now {
             // Somebody else wrote meanwhile: the file wins.
             let file = intent.file.clone();
@@ -225,31 +310,37 @@ impl Engine {
         self.clear_intent(space, key)
     }
 
-    /// Finishes every write of the vault that no living process is busy with.
+    /// Finishes every write of this process's roots that no living process is busy with. Those of
+    /// other directories are none of its business.
     pub(crate) fn finish_file_writes(&self) -> Result<()> {
-        let space = &self.vault_space;
-        for (key, bytes) in self.log.read(space, |tx| tx.list(INTENTS))? {
-            let Some(intent) = Intent::from_bytes(&bytes) else {
-                tracing::error!("space {space}: the unfinished write `{key}` is not of its form");
-                continue;
-            };
-            // Another vault than the one this process was given is none of its business.
-            if self
-                .vault
-                .as_ref()
-                .is_none_or(|it| it.to_string_lossy() != intent.file.root)
-            {
-                continue;
-            }
-            let finished = self.vault_dir(space).and_then(|dir| {
-                let _lock = self.lock_file(&intent.file, Duration::ZERO)?;
-                self.finish_file_write(space, &dir, &key)
-            });
-            if let Err(error) = finished {
-                tracing::warn!("space {space}: `{key}` is still unfinished: {error}");
+        for root in [&self.vault, &self.omi] {
+            let space = root.space();
+            for (key, bytes) in self.log.read(space, |tx| tx.list(INTENTS))? {
+                let Some(intent) = Intent::from_bytes(&bytes) else {
+                    tracing::error!(
+                        "space {space}: the unfinished write `{key}` is not of its form"
+                    );
+                    continue;
+                };
+                if !root.has(&intent.file) {
+                    continue;
+                }
+                let finished = root.create(space).and_then(|dir| {
+                    let _lock = self.lock_file(&intent.file, Duration::ZERO)?;
+                    self.finish_file_write(space, &dir, &key)
+                });
+                if let Err(error) = finished {
+                    tracing::warn!("space {space}: `{key}` is still unfinished: {error}");
+                }
             }
         }
         Ok(())
+    }
+
+    /// Makes a revision of a file that was not written here, if it is not what is known.
+    pub(crate) fn adopt_file(&self, space: &Space, file: &FileNode, text: String) -> Result<()> {
+        let file = file.clone();
+        self.log.write(space, move |tx| adopt(tx, &file, &text))
     }
 }
 
@@ -271,7 +362,7 @@ fn adopt(tx: &mut Tx<'_>, file: &FileNode, theirs: &str) -> Result<()> {
     if known.is_some_and(|it| it.body == theirs) {
         return Ok(());
     }
-    put(tx, file, theirs)?;
+    put(tx, file, theirs, Map::new())?;
     tx.record(
         "FileAdopted",
         json!({ "path": file.name, "bytes": theirs.len() }),
@@ -279,11 +370,15 @@ fn adopt(tx: &mut Tx<'_>, file: &FileNode, theirs: &str) -> Result<()> {
     Ok(())
 }
 
-fn put(tx: &mut Tx<'_>, file: &FileNode, content: &str) -> Result<()> {
+fn put(
+    tx: &mut Tx<'_>,
+    file: &FileNode,
+    content: &str,
+    mut props: Map<String, Value>,
+) -> Result<()> {
     let title = title_of(&file.name);
-    let mut props = Map::new();
     props.insert("path".to_owned(), Value::from(file.name.as_str()));
-    props.insert("source".to_owned(), Value::from("vault"));
+    props.insert("source".to_owned(), Value::from(file.source));
     let node = tx.put_node(Draft {
         kind: Kind::Document,
         project: String::new(),
@@ -292,6 +387,9 @@ fn put(tx: &mut Tx<'_>, file: &FileNode, content: &str) -> Result<()> {
         body: content.to_owned(),
         props,
     })?;
+    if !file.is_searchable() {
+        return Ok(());
+    }
     tx.put_passages(node.id, &passages(title, content))
 }
 

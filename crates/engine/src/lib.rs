@@ -4,9 +4,11 @@
 //! doors call it on threads that may wait. It keeps nothing between calls that is not in the store,
 //! so that any number of processes can stand on one data directory.
 //!
-//! Reading order: [`Engine::open`], then `files` (a write that is also a file), then `notes`.
+//! Reading order: [`Engine::open`], then `files` (a write that is also a file), then `notes` and
+//! `context`, which write such files.
 
 mod caller;
+mod context;
 mod embedding;
 mod events;
 mod files;
@@ -15,11 +17,12 @@ mod memories;
 mod moments;
 mod notes;
 mod principal;
-mod shim;
+mod roots;
 mod tokens;
 mod transfer;
 
 pub use caller::{Caller, DEADLINE_DEFAULT, Progress};
+pub use context::{FilesIntegrity, Now, NowUpdate};
 pub use events::{EventView, Proof};
 pub use kenning_memory::types::MemoryType;
 pub use kenning_search::Mode;
@@ -31,16 +34,17 @@ pub use memories::{
 pub use moments::{parse_moment, timestamp};
 pub use notes::NOTE_BYTES_MAX;
 pub use principal::{Principal, Scope};
-pub use shim::{Now, NowUpdate};
 pub use tokens::{NewToken, TokenView};
 pub use transfer::{Restored, Transferred};
 
+use jiff::tz::TimeZone;
 use kenning_audit::{Log, Signer};
 use kenning_core::{Clock, Error, Hash, Random, Result, Space};
 use kenning_search::Searcher;
 use kenning_store::Store;
 use kenning_vault::Dir;
 use later::Later;
+use roots::Root;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,10 +60,14 @@ pub struct Options {
     pub data: Dir,
     /// Where the vault is (`VAULT_PATH`). Only the vault tools need it.
     pub vault: Option<PathBuf>,
-    /// The space that the vault belongs to: its files are nobody else's to see.
+    /// Where NOW.md and the daily logs are (`OMI_BASE_PATH`). It is made by the first write.
+    pub omi: Option<PathBuf>,
+    /// The space that these directories belong to: their files are nobody else's to see.
     pub space: Space,
     /// Wall time.
     pub clock: Arc<dyn Clock>,
+    /// Where that clock hangs: files for people have local time.
+    pub zone: TimeZone,
     /// Unpredictable bytes.
     pub random: Arc<dyn Random>,
     /// Whether other machines may stand on the same store: then a file is locked beside itself, not
@@ -73,11 +81,13 @@ pub struct Options {
 pub struct Engine {
     log: Log,
     data: Dir,
-    vault: Option<PathBuf>,
-    vault_space: Space,
+    vault: Root,
+    omi: Root,
+    zone: TimeZone,
     shared: bool,
     searcher: Arc<Searcher>,
     later: Later,
+    read_only: bool,
 }
 
 impl Engine {
@@ -88,8 +98,10 @@ impl Engine {
             store,
             data,
             vault,
-            space: vault_space,
+            omi,
+            space,
             clock,
+            zone,
             random,
             shared,
             read_only,
@@ -102,9 +114,11 @@ impl Engine {
             searcher: Arc::default(),
             later,
             data,
-            vault,
-            vault_space,
+            vault: Root::new(&roots::VAULT, vault, space.clone()),
+            omi: Root::new(&roots::OMI, omi, space),
+            zone,
             shared,
+            read_only,
         };
         if !read_only {
             engine.finish_file_writes()?;
@@ -146,16 +160,11 @@ impl Engine {
                 ));
             }
         }
-        match (&self.vault, self.vault_dir(&self.vault_space)) {
-            (None, _) => found
-                .seen
-                .push(("vault".to_owned(), "none (VAULT_PATH)".to_owned())),
-            (Some(path), Ok(_)) => {
-                found
-                    .seen
-                    .push(("vault".to_owned(), path.display().to_string()));
-            }
-            (Some(_), Err(error)) => found.faults.push(format!("vault: {error}")),
+        for root in [&self.vault, &self.omi] {
+            root.examine(&mut found);
+        }
+        if let Err(error) = self.memory_config() {
+            found.faults.push(format!("omi: {error}"));
         }
         Ok(found)
     }

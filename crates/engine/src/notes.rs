@@ -1,8 +1,8 @@
 //! Notes of the vault: Markdown files that are also nodes.
 
-use crate::files::FileNode;
+use crate::files::{FileNode, Writing};
 use crate::{Caller, Engine, Scope, files};
-use kenning_core::{Code, Error, Result, Space};
+use kenning_core::{Code, Error, Result};
 use kenning_vault::{Dir, Name};
 use std::time::Duration;
 
@@ -10,45 +10,20 @@ use std::time::Duration;
 pub const NOTE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 impl Engine {
-    /// The vault, if one was named and it is of this space.
-    pub(crate) fn vault_dir(&self, space: &Space) -> Result<Dir> {
-        if *space != self.vault_space {
-            return Err(Error::denied(format!("the space `{space}` has no vault"))
-                .hint("serve it with `--space` and `--vault` of its own"));
-        }
-        let path = self.vault.as_ref().ok_or_else(|| {
-            Error::unavailable("VAULT_PATH environment variable must be set")
-                .hint("set it to the absolute path of the vault, or start with `--vault DIR`")
-        })?;
-        Dir::open(path).map_err(|error| {
-            Error::unavailable("the vault that VAULT_PATH names cannot be opened")
-                .hint("set VAULT_PATH to a directory that exists")
-                .because(error)
-        })
-    }
-
     fn note(&self, path: &str) -> Result<FileNode> {
         let name = Name::parse(path)?;
-        let root = self
-            .vault
-            .as_ref()
-            .map(|it| it.to_string_lossy().into_owned());
-        Ok(FileNode {
-            root: root.unwrap_or_default(),
-            key: format!("vault:{}", name.as_str()),
-            name: name.as_str().to_owned(),
-            bytes_max: NOTE_BYTES_MAX,
-        })
+        Ok(self.vault.file(name.as_str(), NOTE_BYTES_MAX))
     }
 
     /// The text of a note.
     pub fn read_note(&self, caller: &Caller, path: &str) -> Result<String> {
         caller.principal.require(Scope::Read)?;
-        let dir = self.vault_dir(&caller.principal.space)?;
+        let dir = self.vault.open(&caller.principal.space)?;
         let note = self.note(path)?;
         let space = &caller.principal.space;
         self.patiently(|| {
-            if self.has_unfinished_write(space, &note.key)?
+            if !self.read_only
+                && self.has_unfinished_write(space, &note.key)?
                 && let Ok(_lock) = self.lock_file(&note, Duration::ZERO)
             {
                 self.finish_file_write(space, &dir, &note.key)?;
@@ -62,7 +37,7 @@ impl Engine {
     /// gets `.md`.
     pub fn write_note(&self, caller: &Caller, path: &str, content: String) -> Result<String> {
         caller.principal.require(Scope::Write)?;
-        let dir = self.vault_dir(&caller.principal.space)?;
+        let dir = self.vault.open(&caller.principal.space)?;
         if content.len() as u64 > NOTE_BYTES_MAX {
             return Err(Error::too_large(format!(
                 "`content`: {} bytes are more than the {NOTE_BYTES_MAX} of a note",
@@ -73,7 +48,8 @@ impl Engine {
         let path = with_extension(path);
         let note = self.note(&path)?;
         let space = &caller.principal.space;
-        self.patiently(|| self.write_file(space, &dir, &note, content, "NoteWritten"))?;
+        let writing = |_: Option<&str>| Ok(Writing::new(content, "NoteWritten"));
+        self.patiently(|| self.write_file(space, &dir, &note, writing))?;
         Ok(path)
     }
 
@@ -81,7 +57,8 @@ impl Engine {
     pub fn list_notes(&self, caller: &Caller, folder: &str) -> Result<Vec<String>> {
         caller.principal.require(Scope::Read)?;
         let entries = self
-            .vault_dir(&caller.principal.space)?
+            .vault
+            .open(&caller.principal.space)?
             .list(folder)
             .map_err(|error| match error.code {
                 Code::NotFound => Error::not_found("folder", folder)

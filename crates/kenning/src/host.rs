@@ -2,6 +2,7 @@
 
 use crate::outside::{OsRandom, WallClock};
 use axum::Router;
+use jiff::tz::TimeZone;
 use kenning_cli::{Host, ServeOptions, Settings, env_vars};
 use kenning_core::{Error, Result};
 use kenning_engine::{Engine, Options, Principal};
@@ -64,8 +65,10 @@ impl Host for Program {
             store,
             data,
             vault: settings.vault.clone(),
+            omi: settings.omi.clone(),
             space: settings.space.clone(),
             clock: Arc::new(WallClock),
+            zone: TimeZone::system(),
             random: Arc::new(OsRandom),
             shared: settings.database.is_some(),
             read_only: settings.selection.read_only,

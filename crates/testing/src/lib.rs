@@ -10,6 +10,7 @@
     reason = "tests fail by panicking"
 )]
 
+use jiff::tz::TimeZone;
 use kenning_core::{Clock, FixedClock, SeededRandom, Space};
 use kenning_engine::{Caller, Engine, Options, Principal};
 use kenning_store::Store;
@@ -24,11 +25,13 @@ use std::sync::Arc;
 /// When it is in every test.
 pub const NOW_MS: u64 = 1_800_000_000_000;
 
+const SEED: u64 = 7;
+
 /// A board, its vault (with one note, `People/Bill Baue.md`) and its data directory.
 pub struct House {
     /// The board.
     pub board: Board,
-    /// The directory that holds `vault` and `data`; gone when dropped.
+    /// The directory that holds `vault`, `omi` and `data`; gone when dropped.
     pub root: Arc<tempfile::TempDir>,
     /// What time it is; it stands still unless it is advanced.
     pub clock: Arc<FixedClock>,
@@ -56,7 +59,7 @@ impl House {
             .write("People/Bill Baue.md", b"# Bill Baue\n")
             .unwrap();
         Self {
-            board: open_at(root.path(), Some(vault), selection, &clock),
+            board: open_at(root.path(), Some(vault), selection, &clock, SEED),
             root,
             clock,
         }
@@ -64,8 +67,10 @@ impl House {
 
     /// The same house with other tools, as another process would open it.
     pub fn again(&self, selection: Selection) -> Self {
+        // Another process makes other ids.
+        let (root, vault, seed) = (self.root.path(), Some(self.vault()), SEED + 1);
         Self {
-            board: open_at(self.root.path(), Some(self.vault()), selection, &self.clock),
+            board: open_at(root, vault, selection, &self.clock, seed),
             root: Arc::clone(&self.root),
             clock: Arc::clone(&self.clock),
         }
@@ -103,6 +108,11 @@ impl House {
         self.root.path().join("vault")
     }
 
+    /// Where NOW.md and the daily logs are, once something was written.
+    pub fn omi(&self) -> PathBuf {
+        self.root.path().join("omi")
+    }
+
     /// Calls a tool as the owner.
     pub fn call(&self, name: &str, arguments: Value) -> Reply {
         self.board
@@ -131,7 +141,8 @@ fn store(root: &Path, data: &Path) -> Store {
 
 /// Opens the data directory beneath `root`, as another process would.
 pub fn open(root: &Path, vault: Option<PathBuf>, selection: Selection) -> Board {
-    open_at(root, vault, selection, &Arc::new(FixedClock::at(NOW_MS)))
+    let clock = Arc::new(FixedClock::at(NOW_MS));
+    open_at(root, vault, selection, &clock, SEED)
 }
 
 fn open_at(
@@ -139,15 +150,18 @@ fn open_at(
     vault: Option<PathBuf>,
     selection: Selection,
     clock: &Arc<FixedClock>,
+    seed: u64,
 ) -> Board {
     let data = Dir::create(&root.join("data")).unwrap();
     let engine = Engine::open(Options {
         store: store(root, data.path()),
         data,
         vault,
+        omi: Some(root.join("omi")),
         space: Space::default(),
         clock: Arc::clone(clock) as Arc<dyn Clock>,
-        random: Arc::new(SeededRandom::new(7)),
+        zone: TimeZone::UTC,
+        random: Arc::new(SeededRandom::new(seed)),
         shared: false,
         read_only: selection.read_only,
     });

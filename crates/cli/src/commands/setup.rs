@@ -148,9 +148,14 @@ impl Entry {
             }
         };
         name("VAULT_PATH", settings.vault.as_ref());
-        let named = std::env::args().any(|it| it.starts_with("--data"))
-            || std::env::var_os(crate::env_vars::DATA).is_some();
-        name(crate::env_vars::DATA, named.then_some(&settings.data));
+        let named = |flag: &str, variable: &str| {
+            std::env::args().any(|it| it.starts_with(flag)) || std::env::var_os(variable).is_some()
+        };
+        let omi = named("--omi-path", crate::env_vars::OMI_BASE_PATH);
+        let omi = settings.omi.as_ref().filter(|_| omi);
+        name(crate::env_vars::OMI_BASE_PATH, omi);
+        let data = named("--data", crate::env_vars::DATA);
+        name(crate::env_vars::DATA, data.then_some(&settings.data));
         Ok(Self {
             command: command.display().to_string(),
             env,

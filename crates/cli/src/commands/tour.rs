@@ -45,6 +45,7 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings) -> Result<u8> {
     let settings = Settings {
         data: place.join("data"),
         vault: Some(place.join("vault")),
+        omi: Some(place.join("omi")),
         selection: Selection::default(),
         ..settings.clone()
     };

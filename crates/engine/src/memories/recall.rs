@@ -116,7 +116,7 @@ impl Engine {
 
     /// The contract's formula on top of the same candidates.
     fn ranked(&self, hits: &[Hit], recall: &Recall, now_ms: u64) -> Result<Vec<Ranked>> {
-        let days = self.omi_config()?.recency_days;
+        let days = self.memory_config()?.recency_days;
         let mut seen = HashSet::new();
         let mut ranked = Vec::new();
         for hit in hits {

@@ -1,0 +1,91 @@
+//! The current context: NOW.md, and a log a day.
+//!
+//! Both are Markdown files in the directory that `OMI_BASE_PATH` names, and nodes that are found like
+//! notes. Their formats are the memory wing's; here they are read and written: [`checksums`] stand
+//! beside them, and `integrity` compares file, checksum and node.
+
+pub(crate) mod checksums;
+mod daily;
+mod integrity;
+mod now;
+
+pub use integrity::FilesIntegrity;
+pub use kenning_memory::now::{Now, Update as NowUpdate};
+
+use crate::{Caller, Engine, Scope};
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use kenning_core::{Code, Error, Result, Space};
+use kenning_memory::config::{self, Config};
+use kenning_vault::Dir;
+use std::time::Duration;
+
+impl Engine {
+    /// What `config.yaml` sets. It is read whenever it is asked for: a person may change it at any
+    /// time, and another process may have.
+    pub(crate) fn memory_config(&self) -> Result<Config> {
+        if !self.omi.is_named() {
+            return Ok(Config::default());
+        }
+        let Some(dir) = self.omi.existing(self.omi.space())? else {
+            return Ok(Config::default());
+        };
+        match dir.read(config::FILE, config::BYTES_MAX) {
+            Ok(bytes) => {
+                let text = String::from_utf8(bytes).map_err(|_| {
+                    Error::invalid("config.yaml is not UTF-8 text").hint("convert it to UTF-8")
+                })?;
+                Config::parse(&text)
+            }
+            Err(error) if error.code == Code::NotFound => Ok(Config::default()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The wall's time where it hangs.
+    fn local_now(&self) -> DateTime {
+        self.local(self.log.clock().now_ms())
+    }
+
+    fn local(&self, ms: u64) -> DateTime {
+        let at = i64::try_from(ms).ok().map(Timestamp::from_millisecond);
+        let at = at.and_then(Result::ok).unwrap_or(Timestamp::MAX);
+        at.to_zoned(self.zone.clone()).datetime()
+    }
+
+    /// The directory for a caller who reads; `None` if nobody has written anything yet. What a killed
+    /// process left is carried out first.
+    fn context_to_read(&self, caller: &Caller) -> Result<Option<Dir>> {
+        caller.principal.require(Scope::Read)?;
+        let space = &caller.principal.space;
+        let Some(dir) = self.omi.existing(space)? else {
+            return Ok(None);
+        };
+        self.patiently(|| self.finish_context_writes(space, &dir))?;
+        Ok(Some(dir))
+    }
+
+    /// The directory for a caller who writes.
+    fn context_to_write(&self, caller: &Caller) -> Result<Dir> {
+        caller.principal.require(Scope::Write)?;
+        if self.read_only {
+            return Err(Error::denied("nothing may be written").hint("start without `--read-only`"));
+        }
+        self.omi.create(&caller.principal.space)
+    }
+
+    /// Whoever is busy with a write finishes it, so nothing is waited for.
+    fn finish_context_writes(&self, space: &Space, dir: &Dir) -> Result<()> {
+        if self.read_only || self.unfinished_writes(space, &self.omi)?.is_empty() {
+            return Ok(());
+        }
+        let file = self.omi.file(kenning_memory::now::FILE, now::BYTES_MAX);
+        let Ok(_lock) = self.lock_file(&file, Duration::ZERO) else {
+            return Ok(());
+        };
+        for key in self.unfinished_writes(space, &self.omi)? {
+            self.finish_file_write(space, dir, &key)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,128 @@
+//! NOW.md.
+
+use super::{Now, NowUpdate};
+use crate::files::{FileNode, Writing, read_text};
+use crate::{Caller, Engine};
+use kenning_core::{Error, Result};
+use kenning_memory::capsule::Capsule;
+use kenning_memory::config::Config;
+use kenning_memory::{now, stamp};
+use kenning_vault::Dir;
+use serde_json::{Value, json};
+
+/// The largest NOW.md.
+pub(super) const BYTES_MAX: u64 = 1024 * 1024;
+
+impl Engine {
+    fn now_file(&self) -> FileNode {
+        self.omi.file(now::FILE, BYTES_MAX)
+    }
+
+    /// What the agent was doing; `None` if the file is missing, empty or as it was made.
+    pub fn now_read(&self, caller: &Caller) -> Result<Option<Now>> {
+        let Some(dir) = self.context_to_read(caller)? else {
+            return Ok(None);
+        };
+        let text = read_text(&dir, &self.now_file())?.unwrap_or_default();
+        if now::is_default(&text) {
+            return Ok(None);
+        }
+        let mut found = now::parse(&text);
+        if found.timestamp.is_empty() {
+            found.timestamp = stamp::iso(self.local(dir.metadata(now::FILE)?.modified_ms));
+        }
+        Ok(Some(found))
+    }
+
+    /// Changes what the agent is doing: what is left out stays, completions are added, the rest
+    /// replaces. A capsule of the new state goes with the node, its hashes with the event.
+    pub fn now_update(&self, caller: &Caller, update: NowUpdate) -> Result<()> {
+        let dir = self.context_to_write(caller)?;
+        let at = self.local_now();
+        let tokens_max = self.now_tokens_max();
+        let writing = |before: Option<&str>| {
+            let before = before.filter(|it| !now::is_default(it)).map(now::parse);
+            let after = before.unwrap_or_default().updated(update, at, tokens_max);
+            let content = after.render();
+            if content.len() as u64 > BYTES_MAX {
+                return Err(Error::too_large(format!(
+                    "NOW.md: {} bytes are more than the {BYTES_MAX} that it may have",
+                    content.len()
+                ))
+                .hint("shorten `current_task` or the lists; store the rest with `memory_store`"));
+            }
+            let capsule = capsule_of(&after);
+            let mut writing = Writing::new(content, "NowUpdated");
+            let hashes = json!({
+                "intent_hash": capsule.intent_hash, "checksum": capsule.checksum,
+            });
+            writing.details.insert("capsule".to_owned(), hashes);
+            writing
+                .props
+                .insert("capsule".to_owned(), capsule.to_json());
+            Ok(writing)
+        };
+        self.write_context_file(caller, &dir, &self.now_file(), writing)
+    }
+
+    /// Keeps a copy of NOW.md and returns its name.
+    pub fn now_checkpoint(&self, caller: &Caller, reason: Option<&str>) -> Result<String> {
+        let dir = self.context_to_write(caller)?;
+        let at = self.local_now();
+        let name = free_name(&dir, &now::checkpoint_name(at))?;
+        let text = read_text(&dir, &self.now_file())?;
+        let text = text.as_deref().unwrap_or(now::DEFAULT);
+        let reason = reason.unwrap_or(now::CHECKPOINT_REASON_DEFAULT);
+        let copy = now::checkpoint(text, reason, at);
+        let mut writing = Writing::new(copy, "NowCheckpointed");
+        writing
+            .details
+            .insert("reason".to_owned(), Value::from(reason));
+        // The copy is longer than the original by a comment.
+        let file = self.omi.file(&name, 2 * BYTES_MAX);
+        self.write_context_file(caller, &dir, &file, |_| Ok(writing))?;
+        Ok(name)
+    }
+
+    pub(super) fn write_context_file(
+        &self,
+        caller: &Caller,
+        dir: &Dir,
+        file: &FileNode,
+        writing: impl FnOnce(Option<&str>) -> Result<Writing>,
+    ) -> Result<()> {
+        let space = &caller.principal.space;
+        self.patiently(|| self.write_file(space, dir, file, writing))
+            .map_err(|error| self.omi.unwritable(error))
+    }
+
+    /// A mistake elsewhere in the configuration must not cost an agent its context.
+    fn now_tokens_max(&self) -> usize {
+        let config = self.memory_config().unwrap_or_else(|error| {
+            tracing::warn!("the defaults are used: {error}");
+            Config::default()
+        });
+        config.max_now_tokens
+    }
+}
+
+fn capsule_of(now: &Now) -> Capsule {
+    let plan = json!({
+        "recent_completions": now.completions,
+        "pending_decisions": now.pending,
+        "key_files": now.files,
+    });
+    Capsule::new(&now.task, plan, &now.timestamp)
+}
+
+/// Two checkpoints within a second have two names.
+fn free_name(dir: &Dir, name: &str) -> Result<String> {
+    let stem = name.strip_suffix(".md").unwrap_or(name);
+    let mut free = name.to_owned();
+    let mut n = 1;
+    while dir.exists(&free)? {
+        n += 1;
+        free = format!("{stem}-{n}.md");
+    }
+    Ok(free)
+}

@@ -1,0 +1,171 @@
+//! NOW.md and the daily logs, on a real store in a fresh directory.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "tests fail by panicking, and play the person who edits the files"
+)]
+
+mod daily;
+mod integrity;
+mod now;
+mod unfinished;
+
+use jiff::tz::TimeZone;
+use kenning_core::{FixedClock, Kind, SeededRandom, Space};
+use kenning_engine::{Caller, Engine, EventView, Now, NowUpdate, Options, Principal, Scope};
+use kenning_store::{NodeFilter, Store, TextQuery, When};
+use kenning_store_sqlite::Sqlite;
+use kenning_vault::Dir;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// 2027-01-15T08:00:00 in UTC.
+const NOW_MS: u64 = 1_800_000_000_000;
+
+const DAY_MS: u64 = 86_400_000;
+
+/// An engine whose context is in `omi` beneath `root`, and a clock that a test can move.
+struct Place {
+    engine: Engine,
+    clock: Arc<FixedClock>,
+    root: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self::at(tempfile::tempdir().unwrap())
+    }
+
+    /// Opens a directory again, as another process would.
+    fn at(root: tempfile::TempDir) -> Self {
+        let clock = Arc::new(FixedClock::at(NOW_MS));
+        let engine = open(
+            root.path().join("omi"),
+            root.path().join("data"),
+            &clock,
+            false,
+        );
+        Self {
+            engine,
+            clock,
+            root,
+        }
+    }
+
+    fn reopened(self) -> Self {
+        let Self { engine, root, .. } = self;
+        drop(engine);
+        Self::at(root)
+    }
+
+    /// A second process on the same directories, which may not write.
+    fn reader(&self) -> Engine {
+        let data = self.root.path().join("data");
+        open(self.omi(), data, &self.clock, true)
+    }
+
+    fn omi(&self) -> PathBuf {
+        self.root.path().join("omi")
+    }
+
+    fn file(&self, name: &str) -> String {
+        std::fs::read_to_string(self.omi().join(name)).unwrap()
+    }
+
+    fn put(&self, name: &str, text: &str) {
+        let path = self.omi().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn update(&self, task: &str, completions: &[&str]) {
+        self.engine
+            .now_update(&owner(), update(task, completions))
+            .unwrap();
+    }
+
+    fn now(&self) -> Now {
+        self.engine.now_read(&owner()).unwrap().unwrap()
+    }
+
+    /// The kinds of the events, oldest first.
+    fn events(&self) -> Vec<String> {
+        let events = self.engine.events_after(&owner(), 0, 1_000).unwrap();
+        let kind = |it: EventView| it.json["kind"].as_str().unwrap().to_owned();
+        events.into_iter().map(kind).collect()
+    }
+
+    /// The texts that a file's node had, the present one last.
+    fn revisions(&self, key: &str) -> Vec<String> {
+        let read = self.engine.log().read(&Space::default(), |tx| {
+            let node = tx.node_by_key("", Kind::Document, key, When::Now)?;
+            let node = node.unwrap();
+            let history = tx.history(node.id)?;
+            let bodies = history.into_iter().map(|(it, _)| it.body);
+            Ok(bodies.chain([node.body]).collect())
+        });
+        read.unwrap()
+    }
+
+    /// The keys of the nodes in which a word is found.
+    fn found(&self, word: &str) -> Vec<String> {
+        let query = TextQuery {
+            tokens: kenning_search::tokens(word),
+            filter: NodeFilter::default(),
+            limit: 9,
+        };
+        let read = self.engine.log().read(&Space::default(), |tx| {
+            let mut keys = Vec::new();
+            for hit in tx.find_text(&query)? {
+                keys.extend(tx.node(hit.node, When::Now)?.map(|it| it.key));
+            }
+            keys.sort();
+            keys.dedup();
+            Ok(keys)
+        });
+        read.unwrap()
+    }
+
+    fn is_clean(&self) -> bool {
+        let report = self.engine.verify(&Space::default(), &|_| ());
+        report.unwrap().is_clean()
+    }
+}
+
+fn open(omi: PathBuf, data: PathBuf, clock: &Arc<FixedClock>, read_only: bool) -> Engine {
+    let data = Dir::create(&data).unwrap();
+    let engine = Engine::open(Options {
+        store: Store::new(Sqlite::open(data.path()).unwrap()),
+        data,
+        vault: None,
+        omi: Some(omi),
+        space: Space::default(),
+        clock: clock.clone(),
+        zone: TimeZone::UTC,
+        random: Arc::new(SeededRandom::new(7)),
+        shared: false,
+        read_only,
+    });
+    engine.unwrap()
+}
+
+fn owner() -> Caller {
+    Caller::new(Principal::owner(Space::default()))
+}
+
+/// Somebody with one scope only.
+fn only(scope: Scope) -> Caller {
+    Caller::new(Principal {
+        scopes: vec![scope],
+        ..Principal::owner(Space::default())
+    })
+}
+
+fn update(task: &str, completions: &[&str]) -> NowUpdate {
+    NowUpdate {
+        task: Some(task.to_owned()),
+        completions: Some(completions.iter().map(|&it| it.to_owned()).collect()),
+        ..NowUpdate::default()
+    }
+}
