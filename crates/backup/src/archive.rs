@@ -15,7 +15,7 @@ use flate2::write::GzEncoder;
 use kenning_core::{Error, Result};
 use kenning_vault::Name;
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use tar::{Archive, Builder, EntryType, Header};
 
 /// The longest name, with the zero that ends it in an archive.
@@ -62,7 +62,7 @@ impl<W: Write> Packer<W> {
     }
 }
 
-fn unwritable(error: std::io::Error) -> Error {
+fn unwritable(error: io::Error) -> Error {
     told(error, "the backup could not be written")
 }
 
@@ -120,11 +120,6 @@ pub(crate) fn scan(
     limits: &Limits,
     mut each: impl FnMut(&str, u64, &mut dyn Read) -> Result<()>,
 ) -> Result<()> {
-    let unreadable = |error| match told(error, "") {
-        // Errors of our own readers say more than that the archive is broken.
-        ours if !ours.message.is_empty() => ours,
-        other => broken("it is cut off or damaged").because(other),
-    };
     let mut gzip = GzDecoder::new(BufReader::new(input));
     let mut archive = Archive::new(&mut gzip);
     let mut names = Names::default();
@@ -150,9 +145,12 @@ pub(crate) fn scan(
                     None => text(entry.header().path_bytes().into_owned())?,
                 };
                 names.admit(&name, n_bytes, limits)?;
-                each(&name, n_bytes, &mut entry)?;
-                // A short file is noticed here and not taken for the next header.
-                std::io::copy(&mut entry, &mut std::io::sink()).map_err(unreadable)?;
+                let mut content = Content {
+                    entry: &mut entry,
+                    n_left: n_bytes,
+                };
+                each(&name, n_bytes, &mut content)?;
+                io::copy(&mut content, &mut io::sink()).map_err(unreadable)?;
             }
             other => {
                 let what = kind_name(other);
@@ -163,9 +161,8 @@ pub(crate) fn scan(
         }
     }
     if long_name.is_some() {
-        return Err(broken("it is cut off or damaged"));
+        return Err(broken(CUT_OFF));
     }
-    drop(archive);
     let mut padding = Vec::new();
     let mut end = (&mut gzip).take(PADDING_BYTES_MAX + 1);
     end.read_to_end(&mut padding).map_err(unreadable)?;
@@ -178,6 +175,34 @@ pub(crate) fn scan(
         return Err(broken("something follows its end"));
     }
     Ok(())
+}
+
+/// The content of one file, all of it or an error that says what is wrong with the archive.
+struct Content<'a, R> {
+    entry: &'a mut R,
+    n_left: u64,
+}
+
+impl<R: Read> Read for Content<'_, R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let n = self.entry.read(out);
+        let n = n.map_err(|error| io::Error::other(unreadable(error)))?;
+        self.n_left = self.n_left.saturating_sub(n as u64);
+        if n == 0 && self.n_left > 0 && !out.is_empty() {
+            return Err(io::Error::other(broken(CUT_OFF)));
+        }
+        Ok(n)
+    }
+}
+
+const CUT_OFF: &str = "it is cut off or damaged";
+
+/// Errors of our own readers say more than that the archive is broken.
+fn unreadable(error: io::Error) -> Error {
+    match error.downcast::<Error>() {
+        Ok(ours) => ours,
+        Err(other) => broken(CUT_OFF).because(other),
+    }
 }
 
 fn text(bytes: Vec<u8>) -> Result<String> {

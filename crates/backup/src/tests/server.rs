@@ -130,7 +130,7 @@ impl Answer {
     }
 
     fn error(status: u16, code: &str) -> Self {
-        let said = format!("access key {ACCESS_KEY}");
+        let said = format!("the request of {ACCESS_KEY} was this");
         let body = format!(
             "<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>{said}</Message></Error>"
         );
