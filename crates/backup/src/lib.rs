@@ -57,7 +57,7 @@ pub struct Limits {
     pub files_max: usize,
     /// Bytes of one file.
     pub file_bytes_max: u64,
-    /// Bytes of all files of one archive, unpacked.
+    /// Bytes of all files, unpacked.
     pub total_bytes_max: u64,
     /// Bytes of the archive itself. A bucket takes no more than 10,000 parts of 5 MiB.
     pub archive_bytes_max: u64,

@@ -142,13 +142,8 @@ impl Manifest {
             return Err(damaged("belongs to another backup"));
         }
         let mut names = Names::default();
-        // Two archives, so twice the bytes of one.
-        let limits = Limits {
-            total_bytes_max: limits.total_bytes_max.saturating_mul(2),
-            ..*limits
-        };
         for file in &manifest.files {
-            names.admit(&file.name, file.n_bytes, &limits)?;
+            names.admit(&file.name, file.n_bytes, limits)?;
             if !file.is_here && manifest.based_on.is_none() {
                 let why = format!("leaves `{}` to no other backup", shown(&file.name));
                 return Err(damaged(&why));

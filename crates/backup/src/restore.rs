@@ -16,6 +16,7 @@ use kenning_vault::Dir;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read, Seek, sink};
+use std::time::Duration;
 
 /// A backup that was read through and is whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,21 +63,32 @@ impl Backups {
     /// Puts every file of a backup into a directory. Files of the same name are replaced; others stay.
     ///
     /// Nothing is changed before the whole backup is known to be good and every file lies beside its
-    /// place. The last step, renaming, can only be stopped by the disk itself.
+    /// place. The last step, renaming, can only be stopped by the disk itself or by the end of the
+    /// process; then the same restore can be run again.
     pub fn restore(&self, id: &str, into: &Dir) -> Result<Restored> {
         let metadata = self.metadata(id)?;
         let manifest = self.manifest(&metadata)?;
         let fetched = self.fetch_checked(&metadata, &manifest)?;
         check_targets(&manifest, into)?;
-        let staging = Staging::new(&metadata.backup_id, into)?;
-        let staged = self.stage(&manifest, fetched, &staging);
-        let moved = staged.and_then(|()| staging.move_into_place(&manifest));
-        // Also when it failed: what lies beside is of no use to anybody.
-        staging.clear(&manifest);
-        moved?;
+        let lock_name = format!(".restore-{id}.lock");
+        let lock = into.lock(&lock_name, Duration::ZERO)?;
+        let restored = self.restore_locked(&manifest, fetched, into);
+        // Whoever locks next looks whether the file is still there, so it need not stay.
+        let _ = into.remove(&lock_name);
+        drop(lock);
+        restored?;
         let mut files: Vec<String> = manifest.files.into_iter().map(|it| it.name).collect();
         files.sort();
         Ok(Restored { metadata, files })
+    }
+
+    fn restore_locked(&self, manifest: &Manifest, fetched: Vec<Fetched>, into: &Dir) -> Result<()> {
+        let staging = Staging::new(manifest, into)?;
+        let staged = self.stage(manifest, fetched, &staging);
+        let moved = staged.and_then(|()| staging.move_into_place(manifest));
+        // Also when it failed: what lies beside is of no use to anybody.
+        staging.clear(manifest);
+        moved
     }
 
     /// Which files a backup has, from its manifest.
@@ -266,18 +278,22 @@ struct Staging {
 }
 
 impl Staging {
-    fn new(id: &str, into: &Dir) -> Result<Self> {
-        let name = format!(".restore-{id}");
-        if into.exists(&name)? {
-            return Err(Error::conflict(format!("`{name}` is there already"))
-                .hint("another restore is running or was stopped: remove it when none is"));
-        }
-        let dir = into.create_subdir(&name)?;
-        Ok(Self {
+    /// Empty, also when a restore of the same backup was killed here before.
+    fn new(manifest: &Manifest, into: &Dir) -> Result<Self> {
+        let name = format!(".restore-{}", manifest.backup_id);
+        let staging = Self {
             into: into.clone(),
-            dir,
+            dir: into.create_subdir(&name)?,
             name,
-        })
+        };
+        if !staging.dir.list(".")?.is_empty() {
+            staging.clear(manifest);
+            return Ok(Self {
+                dir: into.create_subdir(&staging.name)?,
+                ..staging
+            });
+        }
+        Ok(staging)
     }
 
     fn move_into_place(&self, manifest: &Manifest) -> Result<()> {

@@ -475,11 +475,50 @@ fn what_stands_in_the_way_is_found_before_anything_is_changed() {
     check(&link("../place", "dir"), Code::Denied);
     check(&link("../place/x", "z"), Code::Denied);
     check(&link("/etc", "dir"), Code::Denied);
-    let left = format!(".restore-{}", made.backup_id);
+    let beside = format!(".restore-{}", made.backup_id);
     check(
-        &|into| drop(into.create_subdir(&left).unwrap()),
-        Code::Conflict,
+        &|into| into.write(&beside, b"a file").unwrap(),
+        Code::InvalidInput,
     );
+}
+
+#[test]
+fn a_restore_that_was_killed_can_be_run_again() {
+    let home = Home::new();
+    let backups = home.local();
+    let sample = sample();
+    let made = backups
+        .create(&home.request(Kind::Full, NOW), sources(&sample))
+        .unwrap();
+    let beside = format!(".restore-{}", made.backup_id);
+    let half = format!("{beside}/memory/2026-11-15.md");
+    home.into.write(&half, b"half of a d").unwrap();
+    home.into.write("NOW.md", b"# now").unwrap();
+    let lock_name = format!("{beside}.lock");
+    let running = home
+        .into
+        .lock(&lock_name, std::time::Duration::ZERO)
+        .unwrap();
+    let error = backups.restore(&made.backup_id, &home.into).unwrap_err();
+    assert_eq!(error.code, Code::Unavailable, "another one is running");
+    drop(running);
+    backups.restore(&made.backup_id, &home.into).unwrap();
+    assert_eq!(only_files(&home.into), sample);
+    assert!(!home.into.exists(&beside).unwrap());
+}
+
+#[test]
+fn a_bucket_can_be_asked_from_a_thread_for_blocking_work() {
+    let server = Server::start();
+    let runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = { runtime }.enable_all().build().unwrap();
+    let listing = runtime.block_on(async {
+        let home = Home::new();
+        let backups = home.on(&server);
+        let asked = tokio::task::spawn_blocking(move || backups.list());
+        asked.await.unwrap()
+    });
+    assert!(listing.unwrap().backups.is_empty());
 }
 
 #[test]
