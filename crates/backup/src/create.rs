@@ -139,21 +139,16 @@ impl Backups {
     /// An id that nobody has, and that nobody else gets meanwhile.
     fn claim(&self, kind: Kind, request: &Request<'_>) -> Result<String> {
         let first = id_at(kind, request.now);
-        let taken = self.place.list(FOLDER)?;
+        let moment = request.now.to_string();
         let mut id = first.clone();
         for _ in 0..IDS_MAX {
-            let of_id = format!("{FOLDER}{id}.");
-            let is_taken = taken.iter().any(|it| it.key.starts_with(&of_id));
-            if !is_taken
-                && self
-                    .place
-                    .put_new(&claim_key(&id), request.now.to_string().as_bytes())?
-            {
-                // Whoever had the id may have finished and taken the claim away since the listing.
-                let now_there = self.place.list(FOLDER)?;
-                let claim = claim_key(&id);
-                let others = |key: &str| key.starts_with(&of_id) && key != claim;
-                if !now_there.iter().any(|it| others(&it.key)) {
+            let claim = claim_key(&id);
+            if self.place.put_new(&claim, moment.as_bytes())? {
+                // Looked at under the claim: whoever had the id before has finished by now.
+                let of_id = format!("{FOLDER}{id}.");
+                let is_other = |key: &str| key.starts_with(&of_id) && key != claim;
+                let there = self.place.list(FOLDER)?;
+                if !there.iter().any(|it| is_other(&it.key)) {
                     return Ok(id);
                 }
                 self.place.delete(&claim)?;

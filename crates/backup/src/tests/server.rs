@@ -33,6 +33,10 @@ pub(crate) enum Act {
     HangUp,
     /// Closes the line in the middle of the answer.
     BreakOff,
+    /// Answers as it should.
+    Nothing,
+    /// Has got other objects before it answers.
+    Replace,
     /// Says yes and stores something else.
     Damage,
     /// Points elsewhere.
@@ -184,6 +188,11 @@ fn serve(mut stream: TcpStream, state: &Mutex<State>) {
         (Some(Act::HangUp), _) => return,
         (Some(Act::Say(status, code)), _) => Answer::error(*status, code),
         (Some(Act::Redirect(to)), _) => Answer::of(307, "").with("Location", to),
+        (Some(Act::Replace), _) => {
+            let bytes = state.objects.values_mut().flatten();
+            bytes.for_each(|byte| *byte ^= 1);
+            state.answer(&asked)
+        }
         (Some(Act::Damage), _) => {
             let mut asked = asked;
             if let Some(byte) = asked.body.last_mut() {
