@@ -1,10 +1,11 @@
 //! Whole backups in a real directory and on a server that speaks S3.
 
+mod bucket;
 mod hostile;
 mod server;
 mod stories;
 
-use crate::{Backups, BucketSettings, Kind, Passphrase, Place, Request, Source};
+use crate::{Backups, BucketSettings, Kind, Metadata, Passphrase, Place, Request, Source};
 use jiff::Timestamp;
 use kenning_core::SeededRandom;
 use kenning_vault::Dir;
@@ -137,4 +138,20 @@ pub(crate) fn only_files(dir: &Dir) -> Files {
     let mut files = content(dir);
     files.retain(|name, _| !name.ends_with('/'));
     files
+}
+
+pub(crate) fn ids(backups: &[Metadata]) -> Vec<&str> {
+    backups.iter().map(|it| it.backup_id.as_str()).collect()
+}
+
+pub(crate) fn sample() -> Files {
+    let mut sample = files(&[
+        ("store.dump", "rows\n"),
+        ("NOW.md", "# now"),
+        ("memory/2026-11-15.md", "a day"),
+        ("empty", ""),
+    ]);
+    let deep = format!("{}/{}.md", vec!["deep"; 40].join("/"), "x".repeat(200));
+    sample.insert(deep, b"a name too long for a plain header".to_vec());
+    sample
 }
