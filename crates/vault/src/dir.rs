@@ -256,6 +256,22 @@ impl Dir {
         temp::sync(&place.dir).map_err(error)
     }
 
+    /// Removes a directory that is empty.
+    pub fn remove_dir(&self, name: &str) -> Result<()> {
+        let error = |cause: io::Error| fault::of("directory", name, cause);
+        let plain = Name::parse_beneath(name)?;
+        let place = self.place(name, plain.as_path(), None)?;
+        rustix::fs::unlinkat(&place.dir, &place.last, AtFlags::REMOVEDIR)
+            .map_err(|cause| error(cause.into()))?;
+        temp::sync(&place.dir).map_err(error)
+    }
+
+    /// A file without a name, to write and read what is too large to hold. Only the owner could open
+    /// it, nobody can find it, and it is gone when it is closed, however the process ends.
+    pub fn scratch(&self) -> Result<std::fs::File> {
+        temp::unnamed(self.root()).map_err(|cause| fault::of("file", "scratch", cause))
+    }
+
     /// Whether there is something of this name, of any kind. A link that leads nowhere is nothing.
     pub fn exists(&self, name: &str) -> Result<bool> {
         match self.metadata(name) {
@@ -800,6 +816,38 @@ mod tests {
         std::os::unix::fs::symlink("../../secret.md", sub.path().join("up")).unwrap();
         assert_eq!(sub.read("up", 9).unwrap_err().code, Code::Denied);
         assert_eq!(dir.read("a/b/up", 9).unwrap(), b"above");
+    }
+
+    #[test]
+    fn a_scratch_file_has_no_name_and_keeps_what_was_written() {
+        use std::io::Seek as _;
+        let (_home, dir) = fresh();
+        let mut file = dir.scratch().unwrap();
+        assert!(raw_names(&dir).is_empty());
+        file.write_all(b"kept").unwrap();
+        file.rewind().unwrap();
+        assert_eq!(io::read_to_string(file).unwrap(), "kept");
+    }
+
+    #[test]
+    fn only_an_empty_directory_is_removed() {
+        let (_home, dir) = fresh();
+        dir.write("a/b/note.md", b"one").unwrap();
+        std::os::unix::fs::symlink("a", dir.path().join("link")).unwrap();
+        for (name, code) in [
+            ("a/b", Code::Conflict),
+            ("a/b/note.md", Code::InvalidInput),
+            ("link", Code::InvalidInput),
+            ("absent", Code::NotFound),
+            ("..", Code::Denied),
+            (".", Code::InvalidInput),
+        ] {
+            let error = dir.remove_dir(name).unwrap_err();
+            assert_eq!(error.code, code, "{name}: {error}");
+        }
+        dir.remove("a/b/note.md").unwrap();
+        dir.remove_dir("a/b/").unwrap();
+        assert!(dir.list("a").unwrap().is_empty());
     }
 
     #[test]

@@ -125,6 +125,16 @@ impl Drop for Temp<'_> {
     }
 }
 
+/// A file to write and read that loses its name at once.
+pub(crate) fn unnamed(dir: &Dir) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let random = getrandom::u64().map_err(|_| Errno::IO)?;
+    let name = format!(".{random:016x}{TEMP_SUFFIX}");
+    let file = rustix::fs::openat(dir, &name, flags, Mode::from_raw_mode(0o600))?;
+    rustix::fs::unlinkat(dir, &name, AtFlags::empty())?;
+    Ok(File::from(file))
+}
+
 /// Makes the names in a directory reach the disk.
 pub(crate) fn sync(dir: &Dir) -> io::Result<()> {
     // The handle itself only names the directory and cannot be synced.
