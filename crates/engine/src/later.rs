@@ -12,6 +12,9 @@ use std::thread::JoinHandle;
 /// A piece of work in a transaction of its space.
 type Work = Box<dyn FnOnce(&mut Tx<'_>) -> Result<()> + Send>;
 
+/// Work with transactions of its own.
+type Errand = Box<dyn FnOnce(&Log) -> Result<()> + Send>;
+
 /// So many pieces share a transaction.
 const GROUP_MAX: usize = 64;
 
@@ -19,7 +22,7 @@ enum Job {
     /// In a transaction, together with others.
     Write(Space, Work),
     /// By itself, with transactions of its own.
-    Run(Box<dyn FnOnce(&Log) -> Result<()> + Send>),
+    Run(Errand),
 }
 
 /// How many jobs are not done.
