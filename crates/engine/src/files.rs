@@ -169,10 +169,15 @@ impl Engine {
         let known = self.commit_intent(space, file, before, &writing, intent.to_bytes())?;
         if let Err(error) = dir.write(&file.name, writing.content.as_bytes()) {
             self.undo_file_write(space, file, known)?;
-            return Err(error);
+            return Err(self.root(file.source).unwritable(error));
         }
-        if let Err(error) = checksums::record(dir, file, &writing.content) {
-            // What was asked for is done; the intent stays, so whoever comes next records it.
+        self.conclude(space, dir, file, &writing.content)
+    }
+
+    /// The file is written: records its checksum and clears the intent. If the checksum cannot be
+    /// recorded, the intent stays, so that whoever comes next does it; what was asked for is done.
+    fn conclude(&self, space: &Space, dir: &Dir, file: &FileNode, content: &str) -> Result<()> {
+        if let Err(error) = checksums::record(dir, file, content) {
             tracing::warn!("the checksum of `{}` is not recorded: {error}", file.name);
             return Ok(());
         }
@@ -184,6 +189,11 @@ impl Engine {
         if file.source != roots::OMI.name {
             return self.finish_file_write(space, dir, &file.key);
         }
+        self.finish_unfinished(space, dir)
+    }
+
+    /// Carries out every unfinished write of the context. The caller holds its lock.
+    pub(crate) fn finish_unfinished(&self, space: &Space, dir: &Dir) -> Result<()> {
         for key in self.unfinished_writes(space, &self.omi)? {
             self.finish_file_write(space, dir, &key)?;
         }
@@ -298,11 +308,13 @@ impl Engine {
         let now_hash = now.as_ref().map(|it| Hash::of(it.as_bytes()));
         if now_hash == Some(Hash::of(intent.content.as_bytes())) {
             // The file was renamed into place; only the answer was lost, and perhaps the checksum.
-            checksums::record(dir, &intent.file, &intent.content)?;
-        } else if now_hash == intent.before {
+            return self.conclude(space, dir, &intent.file, &intent.content);
+        }
+        if now_hash == intent.before {
             dir.write(&intent.file.name, intent.content.as_bytes())?;
-            checksums::record(dir, &intent.file, &intent.content)?;
-        } else if let Some(theirs) = now {
+            return self.conclude(space, dir, &intent.file, &intent.content);
+        }
+        if let Some(theirs) = now {
             // Somebody else wrote meanwhile: the file wins.
             let file = intent.file.clone();
             self.log.write(space, move |tx| adopt(tx, &file, &theirs))?;
