@@ -8,7 +8,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
@@ -191,6 +191,8 @@ pub(crate) struct Connection {
     /// Set when an answer did not come in time: whether it comes later, and to which question, is
     /// not waited for.
     silent: AtomicBool,
+    /// Vectors that were put since the last look at it, whatever became of them.
+    pub(crate) n_vectors: AtomicU64,
     /// Statements that the server knows already, by their text.
     statements: Mutex<HashMap<String, Statement>>,
 }
@@ -212,6 +214,7 @@ impl Connection {
             driver,
             until: None,
             silent: AtomicBool::new(false),
+            n_vectors: AtomicU64::new(0),
             statements: Mutex::default(),
         }
     }

@@ -1,14 +1,16 @@
 //! A transaction bound to one space: SQL stands beside the method that uses it.
 
 use crate::connect::Connection;
+use crate::graph::Graph;
 use crate::row::{self, joined, signed};
 use kenning_core::{Error, Hash, Hlc, Kind, NodeId, Result, Space};
 use kenning_store::{
-    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Near, Node, NodeFilter, Passage,
-    ReadTx, Row, Table, TextHit, TextQuery, TileRow, Vector, When, WriteTx, canonical_json, lexeme,
-    lexemes, names, scope_tokens,
+    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Nearest, Node, NodeFilter,
+    Passage, ReadTx, Row, Table, TextHit, TextQuery, TileRow, Vector, When, WriteTx,
+    canonical_json, lexeme, lexemes, names, scope_tokens,
 };
 use serde_json::{Map, Value};
+use std::sync::atomic::Ordering;
 use tokio_postgres::types::ToSql;
 
 pub(crate) struct Tx<'a> {
@@ -470,10 +472,15 @@ impl ReadTx for Tx<'_> {
         )
     }
 
-    fn nearest(&self, collection: &str, to: &[f32], n: usize) -> Result<Vec<Near>> {
+    fn nearest(&self, collection: &str, to: &[f32], n: usize) -> Result<Nearest> {
         // No vector of such a length is stored, and the database would refuse to look.
         if to.iter().all(|it| *it == 0.0) || to.len() > DIMENSIONS_MAX {
-            return Ok(Vec::new());
+            return Ok(Nearest::exact(Vec::new()));
+        }
+        if let Some(graph) = Graph::of(self.of, collection, to.len())
+            && graph.is_built(self.connection)?
+        {
+            return graph.nearest(self.connection, to, n);
         }
         // Exact: no index stands behind it. A vector of another dimension is of another kind. They
         // are brought to length 1 first: the squares of what is very long or very short do not fit
@@ -486,7 +493,7 @@ impl ReadTx for Tx<'_> {
                 OFFSET 0) AS candidates
              ORDER BY 2 DESC, id LIMIT $5"
         );
-        self.many(
+        let hits = self.many(
             &sql,
             &[
                 &self.space,
@@ -495,13 +502,9 @@ impl ReadTx for Tx<'_> {
                 &i32::try_from(to.len()).unwrap_or(i32::MAX),
                 &limit(n),
             ],
-            |it| {
-                Ok(Near {
-                    id: row::text(it, 0)?,
-                    similarity: it.get(1),
-                })
-            },
-        )
+            row::near,
+        )?;
+        Ok(Nearest::exact(hits))
     }
 
     fn head(&self) -> Result<Option<HeadRow>> {
@@ -700,6 +703,7 @@ impl WriteTx for Tx<'_> {
     }
 
     fn put_vector(&mut self, vector: &Vector) -> Result<()> {
+        self.connection.n_vectors.fetch_add(1, Ordering::Relaxed);
         self.run(
             "INSERT INTO vectors (space, collection, id, model, numbers, props, seq)
              VALUES ($1, $2, $3, $4, $5::real[]::vector, $6, $7)

@@ -26,8 +26,8 @@ pub use json::canonical_json;
 pub use lexemes::{lexeme, lexemes};
 pub use names::NameHit;
 pub use rows::{
-    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, KvRow, NameRow, Near, Node, NodeFilter,
-    Passage, PassageRow, Row, Table, TextHit, TextQuery, TileRow, Vector, When,
+    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, IndexKind, KvRow, NameRow, Near, Nearest,
+    Node, NodeFilter, Passage, PassageRow, Row, Table, TextHit, TextQuery, TileRow, Vector, When,
 };
 
 use kenning_core::{Error, Hash, NodeId, Result, Space};
@@ -206,9 +206,10 @@ pub trait ReadTx {
     /// Vectors of a collection written after the event `seq`, in that order.
     fn vectors_since(&self, collection: &str, seq: u64, limit: usize) -> Result<Vec<Vector>>;
 
-    /// The vectors of a collection that point most nearly the same way, by cosine, exactly. Those of
-    /// another dimension and those of length 0 do not count; to a vector of length 0 none is near.
-    fn nearest(&self, collection: &str, to: &[f32], limit: usize) -> Result<Vec<Near>>;
+    /// The vectors of a collection that point most nearly the same way, by cosine. Those of another
+    /// dimension and those of length 0 do not count; to a vector of length 0 none is near. A floor
+    /// may look through an index where comparing all would take too long, and says so.
+    fn nearest(&self, collection: &str, to: &[f32], limit: usize) -> Result<Nearest>;
 
     /// The log's head; `None` before the first event.
     fn head(&self) -> Result<Option<HeadRow>>;
