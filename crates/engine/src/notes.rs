@@ -47,7 +47,7 @@ impl Engine {
         let dir = self.vault_dir(&caller.principal.space)?;
         let note = self.note(path)?;
         let space = &caller.principal.space;
-        self.patiently(|| {
+        self.patiently(caller.waited, || {
             if self.has_unfinished_write(space, &note.key)?
                 && let Ok(_lock) = self.lock_file(&note, Duration::ZERO)
             {
@@ -73,7 +73,9 @@ impl Engine {
         let path = with_extension(path);
         let note = self.note(&path)?;
         let space = &caller.principal.space;
-        self.patiently(|| self.write_file(space, &dir, &note, content, "NoteWritten"))?;
+        self.patiently(caller.waited, || {
+            self.write_file(space, &dir, &note, content, "NoteWritten")
+        })?;
         Ok(path)
     }
 

@@ -63,7 +63,14 @@ impl Pool {
     /// A connection, waited for no longer than [`WAIT_MAX`] and the caller's patience. What is asked
     /// of it next has what is left of that; [`Taken::begun`] ends this.
     pub(crate) fn take(&self) -> Result<Taken<'_>> {
-        let end = Instant::now() + patience::left(WAIT_MAX);
+        let limit = patience::left(WAIT_MAX);
+        if limit.is_zero() {
+            // Whoever has no time left must not find a connection silent that nobody has asked.
+            return Err(
+                Error::unavailable("the database did not answer in time").hint("call again")
+            );
+        }
+        let end = Instant::now() + limit;
         let mut state = self.lock();
         loop {
             // A connection that the server closed while it was idle is of no use.

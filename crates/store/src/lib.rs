@@ -86,12 +86,14 @@ impl Store {
     pub fn read<T>(&self, space: &Space, work: impl FnOnce(&dyn ReadTx) -> Result<T>) -> Result<T> {
         let mut work = Some(work);
         let mut out = None;
-        self.0.read(space, &mut |tx| {
-            let work = work
-                .take()
-                .ok_or_else(|| Error::internal("a read ran twice"))?;
-            out = Some(work(&Strict::new(tx))?);
-            Ok(())
+        patience::waiting(|| {
+            self.0.read(space, &mut |tx| {
+                let work = work
+                    .take()
+                    .ok_or_else(|| Error::internal("a read ran twice"))?;
+                out = Some(work(&Strict::new(tx))?);
+                Ok(())
+            })
         })?;
         out.ok_or_else(|| Error::internal("a read did not run"))
     }
@@ -105,7 +107,7 @@ impl Store {
         space: &Space,
         work: impl FnOnce(&mut dyn WriteTx) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        answered(work, |work| self.0.write(space, work))
+        patience::waiting(|| answered(work, |work| self.0.write(space, work)))
     }
 
     /// The same for work that may take long. Only `audit` calls this.
@@ -114,7 +116,7 @@ impl Store {
         space: &Space,
         work: impl FnOnce(&mut dyn WriteTx) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        answered(work, |work| self.0.write_long(space, work))
+        patience::waiting(|| answered(work, |work| self.0.write_long(space, work)))
     }
 
     /// Calls `wake` after appends that the floor hears of, and gives how often to look for those
@@ -125,12 +127,12 @@ impl Store {
 
     /// Every space that has a head or a key-value pair, in the order of names.
     pub fn spaces(&self) -> Result<Vec<Space>> {
-        self.0.spaces()
+        patience::waiting(|| self.0.spaces())
     }
 
     /// Asks the back end to check its own files; each string is one thing that is wrong.
     pub fn check(&self) -> Result<Vec<String>> {
-        self.0.check()
+        patience::waiting(|| self.0.check())
     }
 
     /// One line for `doctor`.
