@@ -2,6 +2,7 @@
 
 use crate::WAIT_MAX;
 use crate::error::from_postgres;
+use crate::wait::wait_for;
 use kenning_core::{Error, Result};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -246,10 +247,8 @@ impl Connection {
             .until
             .map(|it| it.saturating_duration_since(Instant::now()));
         let limit = left.map_or(limit, |it| it.min(limit));
-        let answer = self
-            .runtime
-            .block_on(async { tokio::time::timeout(limit, answer).await });
-        answer.map_or_else(
+        let answer = async { tokio::time::timeout(limit, answer).await };
+        wait_for(&self.runtime, answer).map_or_else(
             |_| {
                 self.silent.store(true, Ordering::Relaxed);
                 late()

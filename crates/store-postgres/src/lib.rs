@@ -16,6 +16,7 @@ mod migrate;
 mod pool;
 mod row;
 mod tx;
+mod wait;
 mod writer;
 
 pub use connect::is_url;

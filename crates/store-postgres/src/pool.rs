@@ -2,6 +2,7 @@
 
 use crate::WAIT_MAX;
 use crate::connect::{Connection, Target};
+use crate::wait::wait_for;
 use kenning_core::{Error, Result};
 use kenning_store::patience;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -118,7 +119,7 @@ impl Pool {
     fn open(&self, end: Instant) -> Result<Connection> {
         let handle = self.handle()?;
         let left = end.saturating_duration_since(Instant::now());
-        let (client, driver) = handle.block_on(self.target.connect(left))?;
+        let (client, driver) = wait_for(&handle, self.target.connect(left))?;
         let mut connection = Connection::new(client, driver, handle);
         connection.until = Some(end);
         connection.batch(SESSION)?;
