@@ -137,12 +137,13 @@ impl Reader {
         let reader = self.clone();
         blocking(move || {
             let engine = reader.board.engine();
-            // A token may be revoked or expire while its owner listens.
-            let who = match &reader.pass.0 {
-                Some(token) => engine.authenticate(token)?,
-                None => reader.who,
-            };
-            engine.events_after(&Caller::new(who), seq, BATCH)
+            let events = engine.events_after(&Caller::new(reader.who), seq, BATCH)?;
+            // A token may be revoked or expire while its owner listens. It is looked up after the
+            // log was read: what came after the revocation is then never told.
+            if let Some(token) = &reader.pass.0 {
+                engine.authenticate(token)?.require(Scope::Read)?;
+            }
+            Ok(events)
         })
         .await
     }

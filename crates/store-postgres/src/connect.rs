@@ -19,6 +19,9 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+/// Changes that are sent before the first one is answered.
+const AT_ONCE_MAX: usize = 256;
+
 pub(crate) const CONNECT_WAIT: Duration = Duration::from_secs(3);
 
 /// Whether a text names a PostgreSQL database.
@@ -204,6 +207,9 @@ impl Drop for Connection {
     }
 }
 
+/// Parameters that live as long as they are needed.
+pub(crate) type Owned<'a> = Vec<Box<dyn ToSql + Sync + 'a>>;
+
 pub(crate) type Params<'a> = [&'a (dyn ToSql + Sync)];
 
 impl Connection {
@@ -316,5 +322,25 @@ impl Connection {
     pub(crate) fn run(&self, sql: &str, params: &Params<'_>) -> Result<u64> {
         let statement = self.statement(sql)?;
         self.wait(WAIT_MAX, self.client.execute(&statement, params))
+    }
+
+    /// Makes the same change with each of these, and waits for many of them at once.
+    pub(crate) fn run_each<'a>(
+        &self,
+        sql: &str,
+        rows: impl Iterator<Item = Owned<'a>>,
+    ) -> Result<()> {
+        let statement = self.statement(sql)?;
+        let mut rows = rows.peekable();
+        while rows.peek().is_some() {
+            let some: Vec<Owned<'a>> = rows.by_ref().take(AT_ONCE_MAX).collect();
+            let sent = some.iter().map(|row| {
+                let params: Vec<&(dyn ToSql + Sync)> = row.iter().map(AsRef::as_ref).collect();
+                let statement = &statement;
+                async move { self.client.execute(statement, &params).await }
+            });
+            self.wait(WAIT_MAX, futures::future::try_join_all(sent))?;
+        }
+        Ok(())
     }
 }

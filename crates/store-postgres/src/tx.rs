@@ -1,6 +1,6 @@
 //! A transaction bound to one space: SQL stands beside the method that uses it.
 
-use crate::connect::Connection;
+use crate::connect::{Connection, Owned};
 use crate::graph::Graph;
 use crate::row::{self, joined, signed};
 use kenning_core::{Error, Hash, Hlc, Kind, NodeId, Result, Space};
@@ -20,7 +20,6 @@ pub(crate) struct Tx<'a> {
 }
 
 type Map1<T> = fn(&tokio_postgres::Row) -> Result<T>;
-type Owned<'a> = Vec<Box<dyn ToSql + Sync + 'a>>;
 
 impl<'a> Tx<'a> {
     pub(crate) fn new(connection: &'a Connection, space: &'a Space) -> Self {
@@ -161,25 +160,28 @@ impl<'a> Tx<'a> {
         )
     }
 
-    fn insert_passage(&self, node: NodeId, scope: &[String], passage: &Passage) -> Result<()> {
-        // A title is searched with the text; `array_to_tsvector` sorts and joins what is the same.
-        let words = lexemes(&passage.tokens).chain(lexemes(&passage.title_tokens));
-        let found_by: Vec<String> = words.chain(scope.iter().map(|it| scoped(it))).collect();
-        self.run(
+    fn insert_passages(&self, node: NodeId, scope: &[String], passages: &[Passage]) -> Result<()> {
+        // A long text has thousands: they are not waited for one by one.
+        let rows = passages.iter().map(|passage| -> Owned<'_> {
+            // A title is searched with the text; `array_to_tsvector` sorts and joins what is the same.
+            let words = lexemes(&passage.tokens).chain(lexemes(&passage.title_tokens));
+            let found_by: Vec<String> = words.chain(scope.iter().map(|it| scoped(it))).collect();
+            vec![
+                Box::new(self.space),
+                Box::new(node.0.to_vec()),
+                Box::new(i64::from(passage.n)),
+                Box::new(passage.text.as_bytes()),
+                Box::new(signed(passage.start)),
+                Box::new(passage.tokens.as_bytes()),
+                Box::new(passage.title_tokens.as_bytes()),
+                Box::new(found_by),
+            ]
+        });
+        self.connection.run_each(
             "INSERT INTO passages (space, node, n, text, start, tokens, title_tokens, found_by)
              VALUES ($1, $2, $3, $4, $5, $6, $7, array_to_tsvector($8::text[]))",
-            &[
-                &self.space,
-                &node.0.as_slice(),
-                &i64::from(passage.n),
-                &passage.text.as_bytes(),
-                &signed(passage.start),
-                &passage.tokens.as_bytes(),
-                &passage.title_tokens.as_bytes(),
-                &found_by,
-            ],
-        )?;
-        Ok(())
+            rows,
+        )
     }
 
     fn insert_name(&self, node: NodeId, name: &str) -> Result<()> {
@@ -687,9 +689,7 @@ impl WriteTx for Tx<'_> {
             .place(node)?
             .ok_or_else(|| Error::not_found("node", node))?;
         let scope = scope_tokens::of(self.of, kind, &project);
-        passages
-            .iter()
-            .try_for_each(|passage| self.insert_passage(node, &scope, passage))
+        self.insert_passages(node, &scope, passages)
     }
 
     fn put_names(&mut self, node: NodeId, names: &[String]) -> Result<()> {
@@ -831,7 +831,7 @@ impl WriteTx for Tx<'_> {
                 let place = self.place(it.node)?;
                 let (kind, project) = place.ok_or_else(|| Error::not_found("node", it.node))?;
                 let scope = scope_tokens::of(self.of, kind, &project);
-                self.insert_passage(it.node, &scope, &it.passage)
+                self.insert_passages(it.node, &scope, std::slice::from_ref(&it.passage))
             }
             Row::Name(it) => self.insert_name(it.node, &it.name),
             Row::Vector(vector) => self.put_vector(vector),

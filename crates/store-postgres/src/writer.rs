@@ -184,9 +184,8 @@ fn group(
             next = same.and_then(|at| waiting.remove(at));
         }
     }
-    let told = connection.query(&format!("SELECT pg_notify('{CHANNEL}', '')"), &[]);
     // Nobody is answered before the database has answered.
-    match told.and_then(|_| connection.batch("COMMIT")) {
+    match connection.batch(&format!("SELECT pg_notify('{CHANNEL}', ''); COMMIT")) {
         Ok(()) => (replies, true),
         Err(error) => (failed(replies, &error), false),
     }
