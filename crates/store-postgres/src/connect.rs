@@ -3,6 +3,7 @@
 use crate::WAIT_MAX;
 use crate::error::from_postgres;
 use crate::wait::wait_for;
+use futures::future::{maybe_done, poll_fn};
 use kenning_core::{Error, Result};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -10,7 +11,8 @@ use rustls::{ClientConfig, RootCertStore};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
@@ -20,7 +22,7 @@ use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// Changes that are sent before the first one is answered.
-const AT_ONCE_MAX: usize = 256;
+const AT_ONCE_MAX: usize = 64;
 
 pub(crate) const CONNECT_WAIT: Duration = Duration::from_secs(3);
 
@@ -197,6 +199,8 @@ pub(crate) struct Connection {
     silent: AtomicBool,
     /// Vectors that were put since the last look at it, whatever became of them.
     pub(crate) n_vectors: AtomicU64,
+    /// Changes that were asked for and are not yet sent.
+    waiting: Mutex<Vec<(Statement, Later)>>,
     /// Statements that the server knows already, by their text.
     statements: Mutex<HashMap<String, Statement>>,
 }
@@ -207,8 +211,8 @@ impl Drop for Connection {
     }
 }
 
-/// Parameters that live as long as they are needed.
-pub(crate) type Owned<'a> = Vec<Box<dyn ToSql + Sync + 'a>>;
+/// Parameters of a change that is made later.
+pub(crate) type Later = Vec<Box<dyn ToSql + Sync + Send>>;
 
 pub(crate) type Params<'a> = [&'a (dyn ToSql + Sync)];
 
@@ -222,6 +226,7 @@ impl Connection {
             until: None,
             silent: AtomicBool::new(false),
             n_vectors: AtomicU64::new(0),
+            waiting: Mutex::default(),
             statements: Mutex::default(),
         }
     }
@@ -277,7 +282,7 @@ impl Connection {
         let mut known = self
             .statements
             .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(statement) = known.get(sql) {
             return Ok(statement.clone());
         }
@@ -289,7 +294,13 @@ impl Connection {
     /// The rows of a query.
     pub(crate) fn query(&self, sql: &str, params: &Params<'_>) -> Result<Vec<Row>> {
         let statement = self.statement(sql)?;
-        self.wait(WAIT_MAX, self.client.query(&statement, params))
+        let waiting = std::mem::take(&mut *self.waiting());
+        self.wait(WAIT_MAX, async {
+            // Sent together: the changes first, and the question right behind them.
+            let asked = self.client.query(&statement, params);
+            let (changed, rows) = futures::join!(self.changed(&waiting), asked);
+            changed.and(rows)
+        })
     }
 
     /// The rows of a query that may read a whole table, one by one.
@@ -300,6 +311,7 @@ impl Connection {
         visit: &mut dyn FnMut(&Row) -> Result<()>,
     ) -> Result<()> {
         use futures::{StreamExt, pin_mut};
+        self.flush()?;
         let statement = self.statement(sql)?;
         let rows = self.wait(
             WAIT_MAX,
@@ -318,28 +330,69 @@ impl Connection {
         }
     }
 
-    /// Changes rows.
-    pub(crate) fn run(&self, sql: &str, params: &Params<'_>) -> Result<u64> {
+    /// Changes rows, no later than before the next question. Who asks for many changes so waits for
+    /// the database only once.
+    pub(crate) fn later(&self, sql: &str, params: Later) -> Result<()> {
         let statement = self.statement(sql)?;
-        self.wait(WAIT_MAX, self.client.execute(&statement, params))
+        let n_waiting = {
+            let mut waiting = self.waiting();
+            waiting.push((statement, params));
+            waiting.len()
+        };
+        if n_waiting < AT_ONCE_MAX {
+            return Ok(());
+        }
+        self.flush()
     }
 
-    /// Makes the same change with each of these, and waits for many of them at once.
-    pub(crate) fn run_each<'a>(
+    /// Makes the changes that wait.
+    pub(crate) fn flush(&self) -> Result<()> {
+        let waiting = std::mem::take(&mut *self.waiting());
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        self.wait(WAIT_MAX, self.changed(&waiting))
+    }
+
+    /// Forgets the changes that wait: what they belong to has failed.
+    pub(crate) fn forget(&self) {
+        self.waiting().clear();
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Vec<(Statement, Later)>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends all changes when it is first polled, in their order, and gives the first error.
+    async fn changed(
         &self,
-        sql: &str,
-        rows: impl Iterator<Item = Owned<'a>>,
-    ) -> Result<()> {
-        let statement = self.statement(sql)?;
-        let mut rows = rows.peekable();
-        while rows.peek().is_some() {
-            let some: Vec<Owned<'a>> = rows.by_ref().take(AT_ONCE_MAX).collect();
-            let sent = some.iter().map(|row| {
-                let params: Vec<&(dyn ToSql + Sync)> = row.iter().map(AsRef::as_ref).collect();
-                let statement = &statement;
-                async move { self.client.execute(statement, &params).await }
-            });
-            self.wait(WAIT_MAX, futures::future::try_join_all(sent))?;
+        changes: &[(Statement, Later)],
+    ) -> std::result::Result<(), tokio_postgres::Error> {
+        let sent = changes.iter().map(|(statement, params)| {
+            let params: Vec<&(dyn ToSql + Sync)> = params
+                .iter()
+                .map(|it| &**it as &(dyn ToSql + Sync))
+                .collect();
+            Box::pin(maybe_done(async move {
+                self.client.execute(statement, &params).await
+            }))
+        });
+        let mut sent: Vec<_> = sent.collect();
+        // Not one of the ready-made joins: of many futures those poll some before others.
+        poll_fn(|context| {
+            let mut is_done = true;
+            for it in &mut sent {
+                is_done &= it.as_mut().poll(context).is_ready();
+            }
+            if is_done {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+        for it in &mut sent {
+            it.as_mut().take_output().transpose()?;
         }
         Ok(())
     }
