@@ -25,7 +25,7 @@ const SIGHT_MIN: usize = 200;
 const SIGHT_MAX: usize = 1_000;
 
 /// Denser than by default, because texts come in clusters, and a thin graph loses some of them: on
-/// such vectors it raises recall@10 from 0.97 to above 0.99, for twice the time to build.
+/// such vectors it raises recall@10 from 0.97 to above 0.99, for a slower build.
 const DENSITY: &str = "WITH (m = 24, ef_construction = 128)";
 
 /// The index of one dimension of one collection, built or not.
