@@ -29,10 +29,6 @@ pub(crate) const INTENTS: &str = "intents";
 /// How long a call waits for another one's write of the same file.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
 
-/// How long a call waits in all, for the file and for the store, when the store is a database that
-/// may fall silent: whoever holds the file's lock meanwhile makes others wait too.
-const SHARED_WAIT: Duration = Duration::from_millis(4_500);
-
 /// A text file that is also a node.
 #[derive(Clone, Debug)]
 pub(crate) struct FileNode {
@@ -138,15 +134,6 @@ impl Intent {
 }
 
 impl Engine {
-    /// Runs a call that waits more than once: all its waits together have one end.
-    pub(crate) fn patiently<T>(&self, work: impl FnOnce() -> T) -> T {
-        if self.shared {
-            patience::within(SHARED_WAIT, work)
-        } else {
-            work()
-        }
-    }
-
     /// Writes a file and its node. `writing` is asked, while nobody else can write, what becomes of the
     /// text that is there.
     pub(crate) fn write_file(
@@ -156,7 +143,8 @@ impl Engine {
         file: &FileNode,
         writing: impl FnOnce(Option<&str>) -> Result<Writing>,
     ) -> Result<()> {
-        let _lock = self.lock_file(file, patience::left(LOCK_WAIT))?;
+        let wait = || self.lock_file(file, patience::left(LOCK_WAIT));
+        let _lock = patience::waiting(wait)?;
         self.finish_before(space, dir, file)?;
         // A name that leads outside, or that is no file, is refused here, before anything is kept.
         let before = read_text(dir, file)?;

@@ -18,9 +18,9 @@ impl Engine {
     pub fn context_accept(&self, caller: &Caller) -> Result<Vec<String>> {
         let dir = self.context_to_write(caller)?;
         let space = &caller.principal.space;
-        self.patiently(|| {
+        self.patiently(caller.waited, || {
             let file = self.omi.file(now_file::FILE, now::BYTES_MAX);
-            let _lock = self.lock_file(&file, patience::left(LOCK_WAIT))?;
+            let _lock = patience::waiting(|| self.lock_file(&file, patience::left(LOCK_WAIT)))?;
             self.finish_unfinished(space, &dir)?;
             let found = self.check_context(space, &dir, false)?;
             self.accept_file(space, &dir, &file)?;

@@ -52,14 +52,14 @@ impl Engine {
     pub fn context_integrity(&self, caller: &Caller) -> Result<FilesIntegrity> {
         let space = &caller.principal.space;
         let Some(dir) = self.context_to_read(caller)? else {
-            return self.patiently(|| self.missing_context(space));
+            return self.patiently(caller.waited, || self.missing_context(space));
         };
         let may_record = !self.read_only && caller.principal.require(Scope::Write).is_ok();
         if may_record {
-            return self.patiently(|| {
+            return self.patiently(caller.waited, || {
                 // A file and its checksum are two: between them a check would cry wolf.
                 let any = self.omi.file(now_file::FILE, now::BYTES_MAX);
-                let _lock = self.lock_file(&any, patience::left(LOCK_WAIT))?;
+                let _lock = patience::waiting(|| self.lock_file(&any, patience::left(LOCK_WAIT)))?;
                 self.check_context(space, &dir, true)
             });
         }

@@ -44,7 +44,7 @@ impl Engine {
         let Some(dir) = self.omi.existing(space)? else {
             return Ok(None);
         };
-        self.patiently(|| self.finish_context_writes(space, &dir))?;
+        self.patiently(caller.waited, || self.finish_context_writes(space, &dir))?;
         Ok(Some(dir))
     }
 

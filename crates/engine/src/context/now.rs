@@ -102,7 +102,7 @@ impl Engine {
         writing: impl FnOnce(Option<&str>) -> Result<Writing>,
     ) -> Result<()> {
         let space = &caller.principal.space;
-        self.patiently(|| self.write_file(space, dir, file, writing))
+        self.patiently(caller.waited, || self.write_file(space, dir, file, writing))
     }
 
     /// A mistake elsewhere in the configuration must not cost an agent its context.

@@ -47,8 +47,9 @@ impl Engine {
         caller.principal.require(Scope::Admin)?;
         let dir = self.context_to_write(caller)?;
         let file = self.omi.file(config::FILE, config::BYTES_MAX);
-        self.patiently(|| {
-            let _lock = self.lock_file(&file, patience::left(super::LOCK_WAIT))?;
+        self.patiently(caller.waited, || {
+            let _lock =
+                patience::waiting(|| self.lock_file(&file, patience::left(super::LOCK_WAIT)))?;
             let changed = config::set(&self.config_text(&dir)?, key, value)?;
             if changed.len() as u64 > config::BYTES_MAX {
                 return Err(Error::too_large(format!(
