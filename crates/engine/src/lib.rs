@@ -7,6 +7,7 @@
 //! Reading order: [`Engine::open`], then `files` (a write that is also a file), then `notes` and
 //! `context`, which write such files.
 
+mod backups;
 mod caller;
 mod context;
 mod embedding;
@@ -20,7 +21,9 @@ mod principal;
 mod roots;
 mod tokens;
 mod transfer;
+mod webhooks;
 
+pub use backups::{BackupKind, BackupList, BackupView, RestoreTo, RestoredBackup, VerifiedBackup};
 pub use caller::{Caller, DEADLINE_DEFAULT, Progress};
 pub use context::{FilesIntegrity, Now, NowUpdate};
 pub use events::{EventView, Proof};
@@ -36,6 +39,7 @@ pub use notes::NOTE_BYTES_MAX;
 pub use principal::{Principal, Scope};
 pub use tokens::{NewToken, TokenView};
 pub use transfer::{Restored, Transferred};
+pub use webhooks::{Pace, Webhooks};
 
 use jiff::tz::TimeZone;
 use kenning_audit::{Log, Signer};
@@ -51,6 +55,9 @@ use std::time::Duration;
 
 /// The name of the key file in the data directory.
 const KEY_FILE: &str = "node.key";
+
+/// Looks up a variable of the environment.
+pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// What a process needs to open the hall.
 pub struct Options {
@@ -70,6 +77,9 @@ pub struct Options {
     pub zone: TimeZone,
     /// Unpredictable bytes.
     pub random: Arc<dyn Random>,
+    /// Variables that `config.yaml` may name as `${NAME}`, and the passphrase of backups
+    /// (`MOLTVAULT_KEY`).
+    pub environment: Environment,
     /// Whether other machines may stand on the same store: then a file is locked beside itself, not
     /// in the data directory, which is each one's own.
     pub shared: bool,
@@ -84,6 +94,7 @@ pub struct Engine {
     vault: Root,
     omi: Root,
     zone: TimeZone,
+    environment: Environment,
     shared: bool,
     searcher: Arc<Searcher>,
     later: Later,
@@ -103,6 +114,7 @@ impl Engine {
             clock,
             zone,
             random,
+            environment,
             shared,
             read_only,
         } = options;
@@ -117,6 +129,7 @@ impl Engine {
             vault: Root::new(&roots::VAULT, vault, space.clone()),
             omi: Root::new(&roots::OMI, omi, space),
             zone,
+            environment,
             shared,
             read_only,
         };

@@ -144,6 +144,7 @@ fn open(omi: PathBuf, data: PathBuf, clock: &Arc<FixedClock>, read_only: bool) -
         clock: clock.clone(),
         zone: TimeZone::UTC,
         random: Arc::new(SeededRandom::new(7)),
+        environment: Arc::new(|_| None),
         shared: false,
         read_only,
     });
