@@ -5,6 +5,7 @@ use crate::{DAY_MS, Place, Start, only, owner};
 use kenning_core::{Code, Error};
 use kenning_engine::{BackupKind, BackupView, RestoreTo, Scope};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const KEY: Start = Start {
     data: "",
@@ -391,4 +392,42 @@ fn a_bucket_is_asked_with_what_the_file_says() {
         .vault_backup(&owner(), BackupKind::Full)
         .unwrap_err();
     refused(&error, Code::InvalidInput, "`NOT_SET` is not set");
+}
+
+#[test]
+fn files_and_store_are_of_one_moment_while_others_write() {
+    let place = lived_in();
+    let writer = place.again(Start::default());
+    let is_done = AtomicBool::new(false);
+    let made = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut n = 0;
+            while !is_done.load(Ordering::Relaxed) {
+                n += 1;
+                writer.task(&format!("task number {n}"));
+            }
+        });
+        let made: Vec<String> = (0..8)
+            .map(|_| {
+                place.clock.advance(1_000);
+                backup(&place, BackupKind::Full).backup_id
+            })
+            .collect();
+        is_done.store(true, Ordering::Relaxed);
+        made
+    });
+    for id in made {
+        let target = to(&place, &id);
+        let restored = place
+            .engine
+            .backup_restore(&owner(), &id, &target, false, false);
+        let dir = restored.unwrap().directory;
+        let file = std::fs::read_to_string(dir.join("NOW.md")).unwrap();
+        let dump = std::fs::read_to_string(dir.join("store.jsonl")).unwrap();
+        let rows = dump
+            .lines()
+            .map(|it| serde_json::from_str::<serde_json::Value>(it).unwrap());
+        let mut nodes = rows.filter(|it| it["table"] == "nodes" && it["key"] == "omi:NOW.md");
+        assert_eq!(nodes.next().unwrap()["body"], file.as_str(), "{id}");
+    }
 }
