@@ -299,15 +299,17 @@ impl Engine {
         dump: &mut File,
     ) -> Result<Vec<Spooled>> {
         let space = &caller.principal.space;
-        self.patiently(|| self.finish_context_writes(space, dir))?;
+        self.patiently(caller.waited, || self.finish_context_writes(space, dir))?;
         let lock = self.lock_file(&self.omi.file(now::FILE, 0), LOCK_WAIT)?;
         let spooled = spool(dir, files)?;
-        let dumped = self.dump(
-            caller,
-            space,
-            move || drop(lock),
-            &mut io::BufWriter::new(dump),
-        );
+        // A thread's patience with the store is for calls that read or write a little. A copy of
+        // everything takes the time that it takes, so it has a thread of its own.
+        let dumped = std::thread::scope(|scope| {
+            let mut out = io::BufWriter::new(dump);
+            let work = move || self.dump(caller, space, move || drop(lock), &mut out);
+            scope.spawn(work).join()
+        });
+        let dumped = dumped.map_err(|_| Error::internal("the copy of the store panicked"))?;
         dumped.map_err(|error| match error.code {
             Code::Timeout => error.hint("`kenning omi backup create` takes the time that it needs"),
             _ => error,

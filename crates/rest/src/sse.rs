@@ -9,7 +9,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Extension, Query, State};
 use axum::http::{HeaderMap, HeaderValue, Response, header};
 use kenning_core::{Code, Error, Result};
-use kenning_engine::{Caller, EventView, Principal, Scope};
+use kenning_engine::{Caller, EventView, Principal, Scope, Waited};
 use kenning_tools::Board;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ impl Tail {
 pub(crate) async fn events(
     State(board): State<Board>,
     State(slots): State<Slots>,
-    Extension(who): Extension<Principal>,
+    (Extension(who), Extension(waited)): (Extension<Principal>, Extension<Waited>),
     Extension(pass): Extension<Pass>,
     terms: Option<Extension<Terms>>,
     query: Result<Query<Vec<(String, String)>>, QueryRejection>,
@@ -75,7 +75,7 @@ pub(crate) async fn events(
             Error::limited(format!("{FOLLOWERS_MAX} followers are connected already"))
         })?;
         let reader = Reader { board, who, pass };
-        let seq = reader.start(asked(&query, &headers)?).await?;
+        let seq = reader.start(asked(&query, &headers)?, waited).await?;
         stream(Follower {
             reader,
             tail: slots.tail,
@@ -117,9 +117,9 @@ struct Reader {
 
 impl Reader {
     /// The place after which to begin.
-    async fn start(&self, asked: Option<u64>) -> Result<u64> {
+    async fn start(&self, asked: Option<u64>, waited: Waited) -> Result<u64> {
         let reader = self.clone();
-        let caller = Caller::new(self.who.clone());
+        let caller = Caller::new(self.who.clone()).after(waited);
         let end = blocking(move || reader.board.engine().roots(&caller)).await?;
         match asked {
             // Another log, or one that was restored: going on silently would hide a gap.
@@ -137,12 +137,13 @@ impl Reader {
         let reader = self.clone();
         blocking(move || {
             let engine = reader.board.engine();
-            // A token may be revoked or expire while its owner listens.
-            let who = match &reader.pass.0 {
-                Some(token) => engine.authenticate(token)?,
-                None => reader.who,
-            };
-            engine.events_after(&Caller::new(who), seq, BATCH)
+            let events = engine.events_after(&Caller::new(reader.who), seq, BATCH)?;
+            // A token may be revoked or expire while its owner listens. It is looked up after the
+            // log was read: what came after the revocation is then never told.
+            if let Some(token) = &reader.pass.0 {
+                engine.authenticate(token)?.require(Scope::Read)?;
+            }
+            Ok(events)
         })
         .await
     }

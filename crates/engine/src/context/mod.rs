@@ -4,10 +4,12 @@
 //! notes. Their formats are the memory wing's; here they are read and written: [`checksums`] stand
 //! beside them, and `integrity` compares file, checksum and node.
 
+mod accept;
 pub(crate) mod checksums;
 mod daily;
 mod integrity;
 mod now;
+mod settings;
 
 pub use integrity::FilesIntegrity;
 pub use kenning_memory::now::{Now, Update as NowUpdate};
@@ -15,33 +17,14 @@ pub use kenning_memory::now::{Now, Update as NowUpdate};
 use crate::{Caller, Engine, Scope};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
-use kenning_core::{Code, Error, Result, Space};
-use kenning_memory::config::{self, Config};
+use kenning_core::{Error, Result, Space};
 use kenning_vault::Dir;
 use std::time::Duration;
 
-impl Engine {
-    /// What `config.yaml` sets. It is read whenever it is asked for: a person may change it at any
-    /// time, and another process may have.
-    pub(crate) fn memory_config(&self) -> Result<Config> {
-        if !self.omi.is_named() {
-            return Ok(Config::default());
-        }
-        let Some(dir) = self.omi.existing(self.omi.space())? else {
-            return Ok(Config::default());
-        };
-        match dir.read(config::FILE, config::BYTES_MAX) {
-            Ok(bytes) => {
-                let text = String::from_utf8(bytes).map_err(|_| {
-                    Error::invalid("config.yaml is not UTF-8 text").hint("convert it to UTF-8")
-                })?;
-                Config::parse(&text)
-            }
-            Err(error) if error.code == Code::NotFound => Ok(Config::default()),
-            Err(error) => Err(error),
-        }
-    }
+/// How long a check or a setting waits for a write to end.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
 
+impl Engine {
     /// The wall's time where it hangs.
     fn local_now(&self) -> DateTime {
         self.local(self.log.clock().now_ms())
@@ -61,7 +44,7 @@ impl Engine {
         let Some(dir) = self.omi.existing(space)? else {
             return Ok(None);
         };
-        self.patiently(|| self.finish_context_writes(space, &dir))?;
+        self.patiently(caller.waited, || self.finish_context_writes(space, &dir))?;
         Ok(Some(dir))
     }
 
@@ -83,9 +66,6 @@ impl Engine {
         let Ok(_lock) = self.lock_file(&file, Duration::ZERO) else {
             return Ok(());
         };
-        for key in self.unfinished_writes(space, &self.omi)? {
-            self.finish_file_write(space, dir, &key)?;
-        }
-        Ok(())
+        self.finish_unfinished(space, dir)
     }
 }

@@ -1,0 +1,69 @@
+//! `config.yaml`: read whenever it is asked for, and changed line by line.
+//!
+//! It may hold keys, so it is no node, only its owner can read it, and no event says what was set.
+
+use crate::files::read_text;
+use crate::{Caller, Engine, Scope};
+use kenning_core::{Error, Result};
+use kenning_memory::config::{self, Config};
+use kenning_store::patience;
+use kenning_vault::Dir;
+use serde_json::{Value, json};
+
+impl Engine {
+    /// What holds. A person may change it at any time, and another process may have.
+    pub(crate) fn memory_config(&self) -> Result<Config> {
+        if !self.omi.is_named() {
+            return Ok(Config::default());
+        }
+        match self.omi.existing(self.omi.space())? {
+            Some(dir) => Config::parse(&self.config_text(&dir)?),
+            None => Ok(Config::default()),
+        }
+    }
+
+    fn config_text(&self, dir: &Dir) -> Result<String> {
+        let file = self.omi.file(config::FILE, config::BYTES_MAX);
+        Ok(read_text(dir, &file)?.unwrap_or_default())
+    }
+
+    fn config_to_read(&self, caller: &Caller) -> Result<String> {
+        let dir = self.context_to_read(caller)?;
+        dir.map_or_else(|| Ok(String::new()), |dir| self.config_text(&dir))
+    }
+
+    /// What holds for a key; secrets are masked.
+    pub fn config_get(&self, caller: &Caller, key: &str) -> Result<Value> {
+        config::get(&self.config_to_read(caller)?, key)
+    }
+
+    /// Every key with what holds for it, as YAML; secrets are masked.
+    pub fn config_show(&self, caller: &Caller) -> Result<String> {
+        config::show(&self.config_to_read(caller)?)
+    }
+
+    /// Sets a key and leaves every other line as it is.
+    pub fn config_set(&self, caller: &Caller, key: &str, value: &str) -> Result<()> {
+        caller.principal.require(Scope::Admin)?;
+        let dir = self.context_to_write(caller)?;
+        let file = self.omi.file(config::FILE, config::BYTES_MAX);
+        self.patiently(caller.waited, || {
+            let _lock =
+                patience::waiting(|| self.lock_file(&file, patience::left(super::LOCK_WAIT)))?;
+            let changed = config::set(&self.config_text(&dir)?, key, value)?;
+            if changed.len() as u64 > config::BYTES_MAX {
+                return Err(Error::too_large(format!(
+                    "`{key}`: config.yaml would be larger than {} bytes",
+                    config::BYTES_MAX
+                ))
+                .hint("shorten the value"));
+            }
+            let data = json!({ "key": key });
+            self.log.write(&caller.principal.space, move |tx| {
+                tx.record("ConfigChanged", data).map(drop)
+            })?;
+            dir.write_private(config::FILE, changed.as_bytes())
+                .map_err(|error| self.omi.unwritable(error))
+        })
+    }
+}
