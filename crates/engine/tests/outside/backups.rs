@@ -398,12 +398,12 @@ fn a_bucket_is_asked_with_what_the_file_says() {
 fn files_and_store_are_of_one_moment_while_others_write() {
     let place = lived_in();
     // Time to write in, between the first file and the last.
-    for n in 0..300 {
+    for n in 0..20 {
         place.put(&format!("memory/other-{n}.md"), "not a day");
     }
     place.put(
         "MEMORY.md",
-        &"a long line of a curated file\n".repeat(100_000),
+        &"a long line of a curated file\n".repeat(400_000),
     );
     let writer = place.again(Start::default());
     let is_done = AtomicBool::new(false);
