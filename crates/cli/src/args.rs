@@ -299,6 +299,10 @@ fn toolset(toolset: Toolset) -> Option<Command> {
         .about(about)
         .subcommand_required(true)
         .arg_required_else_help(true);
+    let command = match toolset {
+        Toolset::Omi => command.subcommand(commands::omi_backup()),
+        _ => command,
+    };
     Some(
         command.subcommands(
             tools

@@ -7,6 +7,7 @@
 //! Reading order: [`Engine::open`], then `files` (a write that is also a file), then `notes` and
 //! `context`, which write such files.
 
+mod backups;
 mod caller;
 mod context;
 mod embedding;
@@ -20,7 +21,9 @@ mod principal;
 mod roots;
 mod tokens;
 mod transfer;
+mod webhooks;
 
+pub use backups::{BackupKind, BackupList, BackupView, RestoreTo, RestoredBackup, VerifiedBackup};
 pub use caller::{Caller, DEADLINE_DEFAULT, Progress, Waited};
 pub use context::{FilesIntegrity, Now, NowUpdate};
 pub use embedding::{EmbeddingStatus, Reindexed};
@@ -37,6 +40,7 @@ pub use notes::NOTE_BYTES_MAX;
 pub use principal::{Principal, Scope};
 pub use tokens::{NewToken, TokenView};
 pub use transfer::{Restored, Transferred};
+pub use webhooks::{Pace, Webhooks};
 
 use embedding::Chosen;
 use jiff::tz::TimeZone;
@@ -53,6 +57,9 @@ use std::time::Duration;
 
 /// The name of the key file in the data directory.
 const KEY_FILE: &str = "node.key";
+
+/// Looks up a variable of the environment.
+pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// How long a call waits in all for the store, when that is a database that may fall silent, and for
 /// the files of others: whoever holds a file's lock meanwhile makes others wait too.

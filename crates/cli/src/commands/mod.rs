@@ -3,11 +3,13 @@
 mod audit;
 mod call;
 mod doctor;
+mod omi_backup;
 mod setup;
 mod store;
 mod token;
 mod tour;
 
+pub(crate) use omi_backup::command as omi_backup;
 pub(crate) use setup::CLIENTS as SETUP_CLIENTS;
 
 use crate::settings::ServeOptions;
@@ -42,6 +44,10 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
         "tour" => tour::run(host, settings),
         "completions" => completions(matches),
         "man" => man(),
+        "omi" if matches.subcommand_name() == Some("backup") => match matches.subcommand() {
+            Some((_, matches)) => omi_backup::run(host, settings, matches),
+            None => Ok(2),
+        },
         toolset => call::by_flags(host, settings, toolset, matches),
     }
 }
