@@ -30,6 +30,8 @@ pub struct Settings {
     pub selection: Selection,
     /// Whether answers are JSON.
     pub json: bool,
+    /// Whether only data and errors are shown.
+    pub quiet: bool,
     /// How much is logged: 0 to 3.
     pub verbosity: u8,
 }
@@ -107,6 +109,7 @@ impl Settings {
             json: innermost
                 .try_get_one::<bool>("json")
                 .map_or(true, |it| it == Some(&true)),
+            quiet: innermost.get_flag("quiet"),
             verbosity: innermost.get_count("verbose"),
         })
     }

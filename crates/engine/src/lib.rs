@@ -7,6 +7,7 @@
 //! Reading order: [`Engine::open`], then `files` (a write that is also a file), then `notes` and
 //! `context`, which write such files.
 
+mod bus;
 mod caller;
 mod context;
 mod embedding;
@@ -18,9 +19,11 @@ mod moments;
 mod notes;
 mod principal;
 mod roots;
+mod sessions;
 mod tokens;
 mod transfer;
 
+pub use bus::{EVENT_TYPES, EventQuery, EventType, MemoryEvent, MemoryEvents};
 pub use caller::{Caller, DEADLINE_DEFAULT, Progress};
 pub use context::{FilesIntegrity, Now, NowUpdate};
 pub use events::{EventView, Proof};
@@ -28,12 +31,13 @@ pub use kenning_memory::types::MemoryType;
 pub use kenning_search::Mode;
 pub use memories::{
     BeliefUpdate, Central, Contradiction, Evidence, EvidenceUpdate, GraphEdge, Integrity,
-    IntegrityScope, MEMORY_BYTES_MAX, Memory, MemoryGraph, NewMemory, Recall, Recalled,
-    RecalledMemory, StoredMemory, Topology,
+    IntegrityScope, MEMORY_BYTES_MAX, Memory, MemoryAccess, MemoryGraph, NewMemory, Recall,
+    Recalled, RecalledMemory, StoredMemory, Topology,
 };
 pub use moments::{parse_moment, timestamp};
 pub use notes::NOTE_BYTES_MAX;
 pub use principal::{Principal, Scope};
+pub use sessions::{SessionEnded, SessionStarted};
 pub use tokens::{NewToken, TokenView};
 pub use transfer::{Restored, Transferred};
 

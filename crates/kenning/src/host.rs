@@ -29,7 +29,7 @@ const BLOCKING_THREADS_MAX: usize = 96;
 const CERTIFICATES_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// The program.
-pub(crate) struct Program;
+pub struct Program;
 
 impl Host for Program {
     fn start_logging(&self, settings: &Settings) {

@@ -3,11 +3,14 @@
 mod audit;
 mod call;
 mod doctor;
+mod omi;
 mod setup;
 mod store;
 mod token;
 mod tour;
 
+pub(crate) use omi::args::commands as omi_commands;
+pub(crate) use omi::run as run_omi;
 pub(crate) use setup::CLIENTS as SETUP_CLIENTS;
 
 use crate::settings::ServeOptions;
@@ -42,6 +45,7 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
         "tour" => tour::run(host, settings),
         "completions" => completions(matches),
         "man" => man(),
+        "omi" => omi::run(host, settings, matches),
         toolset => call::by_flags(host, settings, toolset, matches),
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod checksums;
 mod daily;
 mod integrity;
 mod now;
+mod settings;
 
 pub use integrity::FilesIntegrity;
 pub use kenning_memory::now::{Now, Update as NowUpdate};
@@ -15,8 +16,8 @@ pub use kenning_memory::now::{Now, Update as NowUpdate};
 use crate::{Caller, Engine, Scope};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
-use kenning_core::{Code, Error, Result, Space};
-use kenning_memory::config::{self, Config};
+use kenning_core::{Error, Result, Space};
+use kenning_memory::config::Config;
 use kenning_vault::Dir;
 use std::time::Duration;
 
@@ -30,20 +31,11 @@ impl Engine {
         let Some(dir) = self.omi.existing(self.omi.space())? else {
             return Ok(Config::default());
         };
-        match dir.read(config::FILE, config::BYTES_MAX) {
-            Ok(bytes) => {
-                let text = String::from_utf8(bytes).map_err(|_| {
-                    Error::invalid("config.yaml is not UTF-8 text").hint("convert it to UTF-8")
-                })?;
-                Config::parse(&text)
-            }
-            Err(error) if error.code == Code::NotFound => Ok(Config::default()),
-            Err(error) => Err(error),
-        }
+        Config::parse(&settings::read(&dir)?)
     }
 
     /// The wall's time where it hangs.
-    fn local_now(&self) -> DateTime {
+    pub(crate) fn local_now(&self) -> DateTime {
         self.local(self.log.clock().now_ms())
     }
 
