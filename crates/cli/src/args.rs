@@ -128,6 +128,7 @@ fn own() -> Vec<Command> {
                 "to",
                 "Where it goes; must be empty, or half moved by an earlier run",
             )),
+        commands::hook_command(),
         Command::new("doctor").about("Look for what is wrong with this installation"),
         token(),
         Command::new("setup")
@@ -142,6 +143,19 @@ fn own() -> Vec<Command> {
                     .long("write")
                     .action(ArgAction::SetTrue)
                     .help("Write it into the client's file instead of showing it"),
+            )
+            .arg(
+                Arg::new("hooks")
+                    .long("hooks")
+                    .action(ArgAction::SetTrue)
+                    .help("The hooks of claude-code instead of its servers"),
+            )
+            .arg(
+                Arg::new("plugin")
+                    .long("plugin")
+                    .action(ArgAction::SetTrue)
+                    .conflicts_with("hooks")
+                    .help("The memory plugin of openclaw instead of its servers"),
             ),
         Command::new("completions")
             .about("Print completions for a shell")

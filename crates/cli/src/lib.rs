@@ -29,7 +29,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// What only the binary can do.
-pub trait Host {
+pub trait Host: Sync {
     /// Sets up the log of the program itself, on standard error.
     fn start_logging(&self, settings: &Settings);
     /// Opens the engine.
@@ -50,27 +50,30 @@ pub trait Host {
 }
 
 /// What is started: the whole, or one part under a name of its own.
-type Commands = fn(&dyn Host, &Settings, &ArgMatches) -> Result<u8>;
+type Commands = fn(&'static dyn Host, &Settings, &ArgMatches) -> Result<u8>;
 
 /// Runs the command line of `kenning` and gives its exit code.
 ///
 /// A link to the program that is named `omi` is the program `omi`.
-pub fn run(host: &dyn Host, arguments: impl IntoIterator<Item = OsString>) -> u8 {
+pub fn run(host: &'static dyn Host, arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let called = arguments.first().map(Path::new).and_then(Path::file_stem);
     if called.is_some_and(|it| it == "omi") {
         return run_omi(host, arguments);
     }
-    run_as(host, args::command(), commands::run, arguments)
+    // To a client's hook a usage error is not an answer: some codes would stop the client.
+    let fails_open = arguments.get(1).is_some_and(|it| it == "hook");
+    let code = run_as(host, args::command(), commands::run, arguments);
+    if fails_open { 0 } else { code }
 }
 
 /// Runs the command line of `omi` and gives its exit code.
-pub fn run_omi(host: &dyn Host, arguments: impl IntoIterator<Item = OsString>) -> u8 {
+pub fn run_omi(host: &'static dyn Host, arguments: impl IntoIterator<Item = OsString>) -> u8 {
     run_as(host, args::omi_command(), commands::run_omi, arguments)
 }
 
 fn run_as(
-    host: &dyn Host,
+    host: &'static dyn Host,
     command: clap::Command,
     commands: Commands,
     arguments: impl IntoIterator<Item = OsString>,

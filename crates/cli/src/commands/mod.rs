@@ -3,12 +3,14 @@
 mod audit;
 mod call;
 mod doctor;
+mod hook;
 mod omi;
 mod setup;
 mod store;
 mod token;
 mod tour;
 
+pub(crate) use hook::command as hook_command;
 pub(crate) use omi::args::commands as omi_commands;
 pub(crate) use omi::run as run_omi;
 pub(crate) use setup::CLIENTS as SETUP_CLIENTS;
@@ -20,7 +22,11 @@ use kenning_core::Result;
 use kenning_tools::Board;
 
 /// Runs the command and gives its exit code.
-pub(crate) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
+pub(crate) fn run(
+    host: &'static dyn Host,
+    settings: &Settings,
+    matches: &ArgMatches,
+) -> Result<u8> {
     let Some((name, matches)) = matches.subcommand() else {
         return Ok(2);
     };
@@ -39,6 +45,7 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
         "export" => store::export(host, settings, matches),
         "import" => store::import(host, settings, matches),
         "migrate" => store::migrate(host, settings, matches),
+        "hook" => Ok(hook::run(host, settings, matches)),
         "doctor" => doctor::run(host, settings),
         "token" => token::run(host, settings, matches),
         "setup" => setup::run(settings, matches),

@@ -42,8 +42,16 @@ impl Place {
         Self::with(Setup::default()).await
     }
 
+    /// With these tools only.
+    pub(crate) async fn choosing(selection: kenning_tools::Selection) -> Self {
+        Self::of(House::select(selection), Setup::default()).await
+    }
+
     pub(crate) async fn with(setup: Setup) -> Self {
-        let house = House::new();
+        Self::of(House::new(), setup).await
+    }
+
+    async fn of(house: House, setup: Setup) -> Self {
         let guard = Guard::new(
             house.board.engine().clone(),
             Hosts {

@@ -40,7 +40,11 @@ enum Needs {
 }
 
 /// Runs what stands behind `omi`.
-pub(crate) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
+pub(crate) fn run(
+    host: &'static dyn Host,
+    settings: &Settings,
+    matches: &ArgMatches,
+) -> Result<u8> {
     let Some((name, inner)) = matches.subcommand() else {
         return Ok(2);
     };
