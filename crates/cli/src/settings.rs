@@ -164,10 +164,11 @@ fn omi_default() -> Option<PathBuf> {
 }
 
 /// `~/omi` comes from where no shell has put in the home directory: a service or a client's settings.
+/// Absolute, because an unfinished write remembers it, and whoever finishes it may stand elsewhere.
 fn at_home(path: PathBuf) -> PathBuf {
     match (path.strip_prefix("~"), absolute("HOME")) {
         (Ok(rest), Some(home)) => home.join(rest),
-        _ => path,
+        _ => std::path::absolute(&path).unwrap_or(path),
     }
 }
 

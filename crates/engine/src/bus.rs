@@ -124,7 +124,7 @@ impl Engine {
     /// The latest events that the query asks for, oldest first.
     pub fn memory_events(&self, caller: &Caller, query: &EventQuery) -> Result<Vec<MemoryEvent>> {
         caller.principal.require(Scope::Read)?;
-        self.log.read(&caller.principal.space, |tx| {
+        let read = |tx: &dyn ReadTx| {
             let mut end = kenning_audit::roots(tx)?.seq;
             let mut found = Vec::new();
             while end > 0 && found.len() < query.limit {
@@ -143,7 +143,9 @@ impl Engine {
             }
             found.reverse();
             Ok(found)
-        })
+        };
+        let space = &caller.principal.space;
+        self.patiently(caller.waited, || self.log.read(space, read))
     }
 
     /// The events after a place in the log, of one kind or of all: as many as are among the next `limit`
@@ -160,7 +162,7 @@ impl Engine {
             event_type,
             ..EventQuery::default()
         };
-        self.log.read(&caller.principal.space, |tx| {
+        let read = |tx: &dyn ReadTx| {
             let rows = tx.events_after(seq, limit)?;
             let mut found = MemoryEvents {
                 events: Vec::new(),
@@ -170,7 +172,9 @@ impl Engine {
                 found.events.extend(event(tx, row)?);
             }
             Ok(found)
-        })
+        };
+        let space = &caller.principal.space;
+        self.patiently(caller.waited, || self.log.read(space, read))
     }
 }
 

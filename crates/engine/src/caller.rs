@@ -9,6 +9,10 @@ use std::time::{Duration, Instant};
 /// How long a call may take when its door says nothing else.
 pub const DEADLINE_DEFAULT: Duration = Duration::from_secs(60);
 
+/// How long a call has waited before it began. It is taken off what it may wait for the store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waited(pub Duration);
+
 /// Told how far a long call is: done so far, of how many, and a word about it.
 pub type Progress = dyn Fn(f64, Option<f64>, &str) + Send + Sync;
 
@@ -21,6 +25,8 @@ pub struct Caller {
     pub deadline: Instant,
     /// Set by the door when the client went away or asked to stop.
     pub cancelled: Arc<AtomicBool>,
+    /// How long its door has waited already, to find out who calls and for a place in line.
+    pub waited: Waited,
     /// Where progress goes, if anybody listens.
     pub progress: Option<Arc<Progress>>,
 }
@@ -32,8 +38,16 @@ impl Caller {
             principal,
             deadline: Instant::now() + DEADLINE_DEFAULT,
             cancelled: Arc::default(),
+            waited: Waited::default(),
             progress: None,
         }
+    }
+
+    /// The same call, of which a part of the time is gone.
+    #[must_use]
+    pub fn after(mut self, waited: Waited) -> Self {
+        self.waited = waited;
+        self
     }
 
     /// Long work asks this between steps: an error when the client went away or time is up.

@@ -3,7 +3,7 @@
 use crate::{Caller, Engine, Scope, timestamp};
 use kenning_audit::{Consistency, Inclusion, Roots};
 use kenning_core::{Error, Hash, Result};
-use kenning_store::{CheckpointRow, EventRow};
+use kenning_store::{CheckpointRow, EventRow, ReadTx};
 use serde_json::{Value, json};
 
 /// An event, ready to be shown.
@@ -46,22 +46,23 @@ impl Engine {
     /// Events of the caller's space after a place in the log.
     pub fn events_after(&self, caller: &Caller, seq: u64, limit: usize) -> Result<Vec<EventView>> {
         caller.principal.require(Scope::Read)?;
-        let rows = self
-            .log
-            .read(&caller.principal.space, |tx| tx.events_after(seq, limit))?;
+        let space = &caller.principal.space;
+        let read = || self.log.read(space, |tx| tx.events_after(seq, limit));
+        let rows = self.patiently(caller.waited, read)?;
         Ok(rows.iter().map(view).collect())
     }
 
     /// Where the log of the caller's space stands.
     pub fn roots(&self, caller: &Caller) -> Result<Roots> {
         caller.principal.require(Scope::Read)?;
-        self.log.roots(&caller.principal.space)
+        let space = &caller.principal.space;
+        self.patiently(caller.waited, || self.log.roots(space))
     }
 
     /// Proves that an event, by its place or its id, is in the log as it is now.
     pub fn prove_inclusion(&self, caller: &Caller, event: &str) -> Result<Proof> {
         caller.principal.require(Scope::Read)?;
-        self.log.read(&caller.principal.space, |tx| {
+        let work = |tx: &dyn ReadTx| {
             let seq = match (event.parse::<u64>(), Hash::from_hex(event)) {
                 (Ok(seq), _) => seq,
                 (_, Some(id)) => {
@@ -76,26 +77,30 @@ impl Engine {
             };
             let size = kenning_audit::roots(tx)?.seq;
             Ok(Proof::Inclusion(kenning_audit::inclusion(tx, seq, size)?))
-        })
+        };
+        let space = &caller.principal.space;
+        self.patiently(caller.waited, || self.log.read(space, work))
     }
 
     /// Proves that the log with `old` events is a prefix of the log as it is now.
     pub fn prove_consistency(&self, caller: &Caller, old: u64) -> Result<Proof> {
         caller.principal.require(Scope::Read)?;
-        self.log.read(&caller.principal.space, |tx| {
+        let work = |tx: &dyn ReadTx| {
             let new = kenning_audit::roots(tx)?.seq;
             Ok(Proof::Consistency(kenning_audit::consistency(
                 tx, old, new,
             )?))
-        })
+        };
+        let space = &caller.principal.space;
+        self.patiently(caller.waited, || self.log.read(space, work))
     }
 
     /// Signs what the log is now.
     pub fn checkpoint(&self, caller: &Caller) -> Result<Value> {
         caller.principal.require(Scope::Write)?;
-        Ok(checkpoint_json(
-            &self.log.checkpoint(&caller.principal.space)?,
-        ))
+        let space = &caller.principal.space;
+        let row = self.patiently(caller.waited, || self.log.checkpoint(space))?;
+        Ok(checkpoint_json(&row))
     }
 }
 

@@ -29,10 +29,6 @@ pub(crate) const INTENTS: &str = "intents";
 /// How long a call waits for another one's write of the same file.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
 
-/// How long a call waits in all, for the file and for the store, when the store is a database that
-/// may fall silent: whoever holds the file's lock meanwhile makes others wait too.
-const SHARED_WAIT: Duration = Duration::from_millis(4_500);
-
 /// A text file that is also a node.
 #[derive(Clone, Debug)]
 pub(crate) struct FileNode {
@@ -138,15 +134,6 @@ impl Intent {
 }
 
 impl Engine {
-    /// Runs a call that waits more than once: all its waits together have one end.
-    pub(crate) fn patiently<T>(&self, work: impl FnOnce() -> T) -> T {
-        if self.shared {
-            patience::within(SHARED_WAIT, work)
-        } else {
-            work()
-        }
-    }
-
     /// Writes a file and its node. `writing` is asked, while nobody else can write, what becomes of the
     /// text that is there.
     pub(crate) fn write_file(
@@ -156,7 +143,8 @@ impl Engine {
         file: &FileNode,
         writing: impl FnOnce(Option<&str>) -> Result<Writing>,
     ) -> Result<()> {
-        let _lock = self.lock_file(file, patience::left(LOCK_WAIT))?;
+        let wait = || self.lock_file(file, patience::left(LOCK_WAIT));
+        let _lock = patience::waiting(wait)?;
         self.finish_before(space, dir, file)?;
         // A name that leads outside, or that is no file, is refused here, before anything is kept.
         let before = read_text(dir, file)?;
@@ -169,10 +157,15 @@ impl Engine {
         let known = self.commit_intent(space, file, before, &writing, intent.to_bytes())?;
         if let Err(error) = dir.write(&file.name, writing.content.as_bytes()) {
             self.undo_file_write(space, file, known)?;
-            return Err(error);
+            return Err(self.root(file.source).unwritable(error));
         }
-        if let Err(error) = checksums::record(dir, file, &writing.content) {
-            // What was asked for is done; the intent stays, so whoever comes next records it.
+        self.conclude(space, dir, file, &writing.content)
+    }
+
+    /// The file is written: records its checksum and clears the intent. If the checksum cannot be
+    /// recorded, the intent stays, so that whoever comes next does it; what was asked for is done.
+    fn conclude(&self, space: &Space, dir: &Dir, file: &FileNode, content: &str) -> Result<()> {
+        if let Err(error) = checksums::record(dir, file, content) {
             tracing::warn!("the checksum of `{}` is not recorded: {error}", file.name);
             return Ok(());
         }
@@ -184,6 +177,11 @@ impl Engine {
         if file.source != roots::OMI.name {
             return self.finish_file_write(space, dir, &file.key);
         }
+        self.finish_unfinished(space, dir)
+    }
+
+    /// Carries out every unfinished write of the context. The caller holds its lock.
+    pub(crate) fn finish_unfinished(&self, space: &Space, dir: &Dir) -> Result<()> {
         for key in self.unfinished_writes(space, &self.omi)? {
             self.finish_file_write(space, dir, &key)?;
         }
@@ -298,11 +296,13 @@ impl Engine {
         let now_hash = now.as_ref().map(|it| Hash::of(it.as_bytes()));
         if now_hash == Some(Hash::of(intent.content.as_bytes())) {
             // The file was renamed into place; only the answer was lost, and perhaps the checksum.
-            checksums::record(dir, &intent.file, &intent.content)?;
-        } else if now_hash == intent.before {
+            return self.conclude(space, dir, &intent.file, &intent.content);
+        }
+        if now_hash == intent.before {
             dir.write(&intent.file.name, intent.content.as_bytes())?;
-            checksums::record(dir, &intent.file, &intent.content)?;
-        } else if let Some(theirs) = now {
+            return self.conclude(space, dir, &intent.file, &intent.content);
+        }
+        if let Some(theirs) = now {
             // Somebody else wrote meanwhile: the file wins.
             let file = intent.file.clone();
             self.log.write(space, move |tx| adopt(tx, &file, &theirs))?;

@@ -24,7 +24,7 @@ mod tokens;
 mod transfer;
 
 pub use bus::{EVENT_TYPES, EventQuery, EventType, MemoryEvent, MemoryEvents};
-pub use caller::{Caller, DEADLINE_DEFAULT, Progress};
+pub use caller::{Caller, DEADLINE_DEFAULT, Progress, Waited};
 pub use context::{FilesIntegrity, Now, NowUpdate};
 pub use events::{EventView, Proof};
 pub use kenning_memory::types::MemoryType;
@@ -45,7 +45,7 @@ use jiff::tz::TimeZone;
 use kenning_audit::{Log, Signer};
 use kenning_core::{Clock, Error, Hash, Random, Result, Space};
 use kenning_search::Searcher;
-use kenning_store::Store;
+use kenning_store::{Store, patience};
 use kenning_vault::Dir;
 use later::Later;
 use roots::Root;
@@ -55,6 +55,10 @@ use std::time::Duration;
 
 /// The name of the key file in the data directory.
 const KEY_FILE: &str = "node.key";
+
+/// How long a call waits in all for the store, when that is a database that may fall silent, and for
+/// the files of others: whoever holds a file's lock meanwhile makes others wait too.
+const SHARED_WAIT: Duration = Duration::from_millis(4_500);
 
 /// What a process needs to open the hall.
 pub struct Options {
@@ -128,6 +132,17 @@ impl Engine {
             engine.finish_file_writes()?;
         }
         Ok(engine)
+    }
+
+    /// Runs a call: all its waits together have one end, and what its door has waited for is taken
+    /// off. Every call of a tool is made through this, and so is everything else here that a door asks
+    /// for while somebody waits. Long work (backup, restore, verify, import, export) is not.
+    pub fn patiently<T>(&self, waited: Waited, work: impl FnOnce() -> T) -> T {
+        if self.shared {
+            patience::within(SHARED_WAIT.saturating_sub(waited.0), work)
+        } else {
+            work()
+        }
     }
 
     /// The log.

@@ -21,7 +21,7 @@ impl Engine {
         let dir = self.vault.open(&caller.principal.space)?;
         let note = self.note(path)?;
         let space = &caller.principal.space;
-        self.patiently(|| {
+        self.patiently(caller.waited, || {
             if !self.read_only
                 && self.has_unfinished_write(space, &note.key)?
                 && let Ok(_lock) = self.lock_file(&note, Duration::ZERO)
@@ -49,7 +49,9 @@ impl Engine {
         let note = self.note(&path)?;
         let space = &caller.principal.space;
         let writing = |_: Option<&str>| Ok(Writing::new(content, "NoteWritten"));
-        self.patiently(|| self.write_file(space, &dir, &note, writing))?;
+        self.patiently(caller.waited, || {
+            self.write_file(space, &dir, &note, writing)
+        })?;
         Ok(path)
     }
 

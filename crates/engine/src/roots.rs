@@ -120,16 +120,17 @@ impl Root {
         }
     }
 
-    /// Says that a file could not be written, and which directory to look at.
+    /// Why a file could not be written, with the directory to look at.
     pub(crate) fn unwritable(&self, error: Error) -> Error {
-        let RootKind { what, variable, .. } = self.kind;
-        match error.code {
-            Code::Denied | Code::Unavailable | Code::Internal if error.hint.is_none() => error
-                .hint(format!(
-                    "see that the {what} that {variable} names can be written"
-                )),
-            _ => error,
+        let variable = self.kind.variable;
+        if !matches!(error.code, Code::Denied | Code::Unavailable) {
+            return error;
         }
+        let message = format!("{}, in the directory that {variable} names", error.message);
+        let hint = error.hint.clone().unwrap_or_else(|| {
+            format!("let it be written, or set {variable} to another directory")
+        });
+        Error::new(error.code, message).hint(hint).because(error)
     }
 
     /// A file of this root. The name is not checked here: whoever takes it from a caller does.

@@ -41,6 +41,10 @@ impl Engine {
     /// Begins a session, under the client's name for it or a new one.
     pub fn session_start(&self, caller: &Caller, id: Option<&str>) -> Result<SessionStarted> {
         caller.principal.require(Scope::Write)?;
+        self.patiently(caller.waited, || self.begin(caller, id))
+    }
+
+    fn begin(&self, caller: &Caller, id: Option<&str>) -> Result<SessionStarted> {
         let id = self.session_id(id)?;
         let now_integrity = if self.memory_config()?.integrity_check_on_start {
             let found = self.check_integrity(caller, IntegrityScope::Now)?;
@@ -71,6 +75,10 @@ impl Engine {
     /// Ends a session, the latest one if none is named, and says so in the daily log.
     pub fn session_end(&self, caller: &Caller, id: Option<&str>) -> Result<SessionEnded> {
         caller.principal.require(Scope::Write)?;
+        self.patiently(caller.waited, || self.end(caller, id))
+    }
+
+    fn end(&self, caller: &Caller, id: Option<&str>) -> Result<SessionEnded> {
         let id = match id {
             Some(id) => checked(id)?.to_owned(),
             None => match self.latest_session(caller)? {
@@ -111,7 +119,8 @@ impl Engine {
             ..NodeFilter::default()
         };
         let space = &caller.principal.space;
-        self.log.read(space, |tx| tx.count_nodes(&filter))
+        let read = || self.log.read(space, |tx| tx.count_nodes(&filter));
+        self.patiently(caller.waited, read)
     }
 
     fn latest_session(&self, caller: &Caller) -> Result<Option<String>> {

@@ -3,7 +3,8 @@
 //! A token is `kng_<id>_<secret>`; only the hash of the secret is kept, in a space that no token can
 //! be bound to. Making and revoking one are events of that space's log.
 
-use crate::{Caller, Engine, Principal, Scope};
+use crate::{Caller, Engine, Principal, Scope, Waited};
+use kenning_audit::Tx;
 use kenning_core::{Error, Hash, Result, Space};
 use serde_json::{Value, json};
 
@@ -114,18 +115,20 @@ impl Engine {
             },
         };
         let token = format!("{PREFIX}_{id}_{secret}");
-        self.log.write(&system_space(), move |tx| {
+        let write = move |tx: &mut Tx<'_>| {
             tx.set(BUCKET, &id, &stored.to_bytes())?;
             let view = stored.view;
             tx.record("TokenCreated", json!({ "id": id, "name": view.name }))
-        })?;
+        };
+        self.patiently(caller.waited, || self.log.write(&system_space(), write))?;
         Ok(token)
     }
 
     /// Every token, without its secret.
     pub fn tokens(&self, caller: &Caller) -> Result<Vec<TokenView>> {
         caller.principal.require(Scope::Admin)?;
-        let rows = self.log.read(&system_space(), |tx| tx.list(BUCKET))?;
+        let read = || self.log.read(&system_space(), |tx| tx.list(BUCKET));
+        let rows = self.patiently(caller.waited, read)?;
         let views = rows
             .iter()
             .map(|(id, bytes)| Stored::from_bytes(id, bytes).map(|it| it.view));
@@ -138,14 +141,15 @@ impl Engine {
     pub fn revoke_token(&self, caller: &Caller, id: &str) -> Result<()> {
         caller.principal.require(Scope::Admin)?;
         let id = id.to_owned();
-        self.log.write(&system_space(), move |tx| {
+        let write = move |tx: &mut Tx<'_>| {
             if tx.get(BUCKET, &id)?.is_none() {
                 return Err(Error::not_found("token", &id).hint("`kenning token list` lists them"));
             }
             tx.unset(BUCKET, &id)?;
             tx.record("TokenRevoked", json!({ "id": id }))?;
             Ok(())
-        })
+        };
+        self.patiently(caller.waited, || self.log.write(&system_space(), write))
     }
 
     /// Who a token stands for. Every refusal reads the same.
@@ -159,7 +163,8 @@ impl Engine {
         else {
             return Err(refused());
         };
-        let stored = self.log.read(&system_space(), |tx| tx.get(BUCKET, id))?;
+        let read = || self.log.read(&system_space(), |tx| tx.get(BUCKET, id));
+        let stored = self.patiently(Waited::default(), read)?;
         let stored = stored.and_then(|bytes| Stored::from_bytes(id, &bytes));
         // An unknown id is compared too, so that it takes as long as a known one.
         let expected = stored

@@ -119,7 +119,12 @@ fn postgres(url: &str, settings: &Settings) -> Result<Store> {
             Some(dir.read(&name, CERTIFICATES_BYTES_MAX)?)
         }
     };
-    Ok(Store::new(Postgres::open(url, authorities.as_deref())?))
+    let options = kenning_store_postgres::Options {
+        authorities: authorities.as_deref(),
+        read_only: settings.selection.read_only,
+        ..Default::default()
+    };
+    Ok(Store::new(Postgres::open_with(url, options)?))
 }
 
 /// The store at a place: a directory, or a database's address.

@@ -5,12 +5,13 @@
 //! slot is free again only when its work has really stopped.
 
 use kenning_core::{Error, McpForm};
-use kenning_engine::{Caller, Principal};
+use kenning_engine::{Caller, Principal, Waited};
 use kenning_tools::Reply;
 use rmcp::model::{CallToolResult, ContentBlock, ProgressNotificationParam, ProgressToken};
 use rmcp::{ErrorData, Peer, RoleServer};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +28,7 @@ pub(crate) type Step = (f64, Option<f64>, String);
 /// Who calls, and how they are told about it.
 pub(crate) struct Request {
     pub(crate) principal: Principal,
+    pub(crate) waited: Waited,
     pub(crate) cancelled: CancellationToken,
     pub(crate) progress: Option<(ProgressToken, Peer<RoleServer>)>,
 }
@@ -39,11 +41,12 @@ pub(crate) async fn run(
 ) -> Result<Option<CallToolResult>, ErrorData> {
     let Request {
         principal,
+        waited,
         cancelled,
         progress,
     } = request;
     let (steps, waiting) = mpsc::channel(PROGRESS_WAITING_MAX);
-    let mut caller = Caller::new(principal);
+    let mut caller = Caller::new(principal).after(waited);
     if progress.is_some() {
         caller.progress = Some(Arc::new(move |done, total, word: &str| {
             // A full queue means that the client is slower than the work. It will hear a later step.
@@ -52,6 +55,7 @@ pub(crate) async fn run(
             }
         }));
     }
+    let before = Instant::now();
     // The semaphore is never closed; were it, the call would run without a slot.
     let slot = tokio::select! {
         slot = slots.clone().acquire_owned() => slot.ok(),
@@ -59,6 +63,7 @@ pub(crate) async fn run(
             return Err(ErrorData::internal_error("the call was cancelled", None));
         }
     };
+    caller.waited.0 += before.elapsed();
     let flag = caller.cancelled.clone();
     let mut task = tokio::task::spawn_blocking(move || {
         let reply = work(&caller);
@@ -154,6 +159,7 @@ mod tests {
     fn request() -> Request {
         Request {
             principal: Principal::owner(Space::default()),
+            waited: Waited::default(),
             cancelled: CancellationToken::new(),
             progress: None,
         }

@@ -3,7 +3,7 @@
 use crate::call;
 use crate::conformance::Fixtures;
 use crate::listing;
-use kenning_engine::Principal;
+use kenning_engine::{Principal, Waited};
 use kenning_tools::Board;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
@@ -103,6 +103,13 @@ impl Server {
     }
 }
 
+/// How long the layer around the door took to find out who calls.
+fn waited(context: &RequestContext<RoleServer>) -> Waited {
+    let parts = context.extensions.get::<http::request::Parts>();
+    let waited = parts.and_then(|it| it.extensions.get::<Waited>());
+    waited.copied().unwrap_or_default()
+}
+
 pub(crate) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context
         .protocol_version()
@@ -152,6 +159,7 @@ impl ServerHandler for Server {
         }
         let call = call::Request {
             principal: self.principal(&context),
+            waited: waited(&context),
             cancelled: context.ct.clone(),
             progress: context
                 .meta

@@ -17,7 +17,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Uri, header};
 use axum::middleware::Next;
 use kenning_core::{Error, Result, Space};
-use kenning_engine::{Engine, Principal, Scope};
+use kenning_engine::{Engine, Principal, Scope, Waited};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
@@ -289,7 +289,9 @@ async fn admit(guard: &Guard, request: &mut Request) -> Result<(), Response<Body
         .extensions()
         .get::<Peer>()
         .map_or(IpAddr::from([0, 0, 0, 0]), |it| it.0.ip());
+    let before = Instant::now();
     let admitted = guard.principal(peer, request.headers()).await;
+    let waited = before.elapsed();
     let Admitted {
         principal,
         token,
@@ -301,6 +303,7 @@ async fn admit(guard: &Guard, request: &mut Request) -> Result<(), Response<Body
         taken.map_err(|seconds| too_often(&guard.rate, seconds))?;
     }
     request.extensions_mut().insert(principal);
+    request.extensions_mut().insert(Waited(waited));
     request.extensions_mut().insert(Pass(token));
     Ok(())
 }

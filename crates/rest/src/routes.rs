@@ -11,11 +11,12 @@ use axum::http::{HeaderMap, Method, Response, StatusCode, header};
 use axum::routing::{get, post};
 use http_body_util::BodyExt;
 use kenning_core::Error;
-use kenning_engine::{Caller, Principal};
+use kenning_engine::{Caller, Principal, Waited};
 use kenning_tools::{AnyTool, Board, Effect, summary};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 use tokio::sync::Semaphore;
 
 /// How many calls work at once. More wait in line, so that a flood of calls is no flood of threads.
@@ -121,8 +122,10 @@ fn refuse_method(method: &Method) -> Response<Body> {
 async fn health(
     State(board): State<Board>,
     Extension(who): Extension<Principal>,
+    Extension(waited): Extension<Waited>,
 ) -> Response<Body> {
-    let state = tokio::task::spawn_blocking(move || board.engine().roots(&Caller::new(who))).await;
+    let caller = Caller::new(who).after(waited);
+    let state = tokio::task::spawn_blocking(move || board.engine().roots(&caller)).await;
     match state {
         Ok(Ok(roots)) => answer::json(
             StatusCode::OK,
@@ -154,6 +157,7 @@ async fn call_safe(
     State(board): State<Board>,
     State(slots): State<Slots>,
     Extension(who): Extension<Principal>,
+    Extension(waited): Extension<Waited>,
     name: Result<Path<String>, PathRejection>,
     query: Result<Query<Vec<(String, String)>>, QueryRejection>,
 ) -> Response<Body> {
@@ -172,7 +176,16 @@ async fn call_safe(
     };
     let schema = tool.map(AnyTool::input_schema).unwrap_or_default();
     match arguments_of_query(query, &schema) {
-        Ok(arguments) => run(board, slots, who, name, arguments).await,
+        Ok(arguments) => {
+            run(
+                board,
+                slots,
+                Caller::new(who).after(waited),
+                name,
+                arguments,
+            )
+            .await
+        }
         Err(error) => answer::error(&error),
     }
 }
@@ -200,6 +213,7 @@ async fn call(
     State(board): State<Board>,
     State(slots): State<Slots>,
     Extension(who): Extension<Principal>,
+    Extension(waited): Extension<Waited>,
     name: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
     body: Body,
@@ -209,7 +223,16 @@ async fn call(
         return unknown("");
     };
     match arguments {
-        Ok(arguments) => run(board, slots, who, name, arguments).await,
+        Ok(arguments) => {
+            run(
+                board,
+                slots,
+                Caller::new(who).after(waited),
+                name,
+                arguments,
+            )
+            .await
+        }
         Err(error) => answer::error(&error),
     }
 }
@@ -262,13 +285,13 @@ impl Drop for CancelOnDrop {
 async fn run(
     board: Board,
     slots: Slots,
-    who: Principal,
+    caller: Caller,
     name: String,
     arguments: Value,
 ) -> Response<Body> {
     let tool = name.clone();
     let work = move |caller: &Caller| board.call(&tool, arguments, caller);
-    match attended(&slots, who, work).await {
+    match attended(&slots, caller, work).await {
         Ok(Some(reply)) => answer::reply(&reply),
         Ok(None) => unknown(&name),
         Err(error) => answer::error(&error),
@@ -278,12 +301,13 @@ async fn run(
 /// Does the work on a thread that may wait, and tells it when nobody waits for it any more.
 pub(crate) async fn attended<T: Send + 'static>(
     slots: &Slots,
-    who: Principal,
+    mut caller: Caller,
     work: impl FnOnce(&Caller) -> T + Send + 'static,
 ) -> Result<T, Error> {
     // The semaphore is never closed; were it, the call would run without a slot.
+    let before = Instant::now();
     let slot = slots.calls.clone().acquire_owned().await.ok();
-    let caller = Caller::new(who);
+    caller.waited.0 += before.elapsed();
     let _cancel = CancelOnDrop(caller.cancelled.clone());
     let done = tokio::task::spawn_blocking(move || {
         let reply = work(&caller);
@@ -321,7 +345,8 @@ mod tests {
             ended.recv().unwrap();
             heard.send(caller.check().is_err()).unwrap();
         };
-        let call = attended(&slots, Principal::owner(Space::default()), work);
+        let caller = Caller::new(Principal::owner(Space::default()));
+        let call = attended(&slots, caller, work);
         let call = tokio::time::timeout(Duration::from_millis(50), call);
         assert!(call.await.is_err(), "the client goes away");
         assert!(has_begun.recv().unwrap());

@@ -10,7 +10,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Extension, Query, State};
 use axum::http::{HeaderMap, HeaderValue, Response, header};
 use kenning_core::{Code, Error, Result};
-use kenning_engine::{Caller, Engine, EventType, EventView, MemoryEvent, Principal, Scope};
+use kenning_engine::{Caller, Engine, EventType, EventView, MemoryEvent, Principal, Scope, Waited};
 use kenning_tools::Board;
 use serde_json::json;
 use std::convert::Infallible;
@@ -65,7 +65,7 @@ impl Tail {
 pub(crate) async fn events(
     State(board): State<Board>,
     State(slots): State<Slots>,
-    Extension(who): Extension<Principal>,
+    (Extension(who), Extension(waited)): (Extension<Principal>, Extension<Waited>),
     Extension(pass): Extension<Pass>,
     terms: Option<Extension<Terms>>,
     query: Result<Query<Vec<(String, String)>>, QueryRejection>,
@@ -78,7 +78,8 @@ pub(crate) async fn events(
         pass,
         shape: Shape::Log,
     };
-    let followed = follow(slots, reader, terms.map(|it| it.0), &query, &headers);
+    let asked = asked(&query, &headers);
+    let followed = follow(slots, reader, terms.map(|it| it.0), asked, waited);
     followed.await.unwrap_or_else(|error| answer::error(&error))
 }
 
@@ -86,7 +87,7 @@ pub(crate) async fn events(
 pub(crate) async fn memory_events(
     State(memory): State<Memory>,
     State(slots): State<Slots>,
-    Extension(who): Extension<Principal>,
+    (Extension(who), Extension(waited)): (Extension<Principal>, Extension<Waited>),
     Extension(pass): Extension<Pass>,
     terms: Option<Extension<Terms>>,
     query: Result<Query<Vec<(String, String)>>, QueryRejection>,
@@ -102,7 +103,8 @@ pub(crate) async fn memory_events(
             pass,
             shape: Shape::Memory(wanted),
         };
-        follow(slots, reader, terms.map(|it| it.0), &query, &headers).await
+        let asked = asked(&query, &headers);
+        follow(slots, reader, terms.map(|it| it.0), asked, waited).await
     };
     followed
         .await
@@ -113,15 +115,15 @@ async fn follow(
     slots: Slots,
     reader: Reader,
     terms: Option<Terms>,
-    query: &[(String, String)],
-    headers: &HeaderMap,
+    asked: Result<Option<u64>>,
+    waited: Waited,
 ) -> Result<Response<Body>> {
     reader.who.require(Scope::Read)?;
     let permit = slots
         .followers
         .try_acquire_owned()
         .map_err(|_| Error::limited(format!("{FOLLOWERS_MAX} followers are connected already")))?;
-    let seq = reader.start(asked(query, headers)?).await?;
+    let seq = reader.start(asked?, waited).await?;
     stream(Follower {
         reader,
         tail: slots.tail,
@@ -193,9 +195,9 @@ struct Reader {
 
 impl Reader {
     /// The place after which to begin.
-    async fn start(&self, asked: Option<u64>) -> Result<u64> {
+    async fn start(&self, asked: Option<u64>, waited: Waited) -> Result<u64> {
         let reader = self.clone();
-        let caller = Caller::new(self.who.clone());
+        let caller = Caller::new(self.who.clone()).after(waited);
         let end = blocking(move || reader.engine.roots(&caller)).await?;
         match asked {
             // Another log, or one that was restored: going on silently would hide a gap.
@@ -214,23 +216,24 @@ impl Reader {
         let reader = self.clone();
         blocking(move || {
             let engine = &reader.engine;
-            // A token may be revoked or expire while its owner listens.
-            let who = match &reader.pass.0 {
-                Some(token) => engine.authenticate(token)?,
-                None => reader.who,
-            };
-            let caller = Caller::new(who);
-            match reader.shape {
+            let caller = Caller::new(reader.who);
+            let told = match reader.shape {
                 Shape::Log => {
                     let events = engine.events_after(&caller, seq, BATCH)?;
                     let end = events.last().map_or(seq, |it| it.seq);
-                    Ok((end, events.iter().map(frame).collect()))
+                    (end, events.iter().map(frame).collect())
                 }
                 Shape::Memory(wanted) => {
                     let found = engine.memory_events_after(&caller, seq, BATCH, wanted)?;
-                    Ok((found.seq, found.events.iter().map(memory_frame).collect()))
+                    (found.seq, found.events.iter().map(memory_frame).collect())
                 }
+            };
+            // A token may be revoked or expire while its owner listens. It is looked up after the
+            // log was read: what came after the revocation is then never told.
+            if let Some(token) = &reader.pass.0 {
+                engine.authenticate(token)?.require(Scope::Read)?;
             }
+            Ok(told)
         })
         .await
     }

@@ -4,12 +4,17 @@
 //! entry a passage; an entry whose node changed is dead, and when half of them are, the index is made
 //! anew.
 
+use crate::rank::Spread;
 use crate::scan::Vectors;
 use kenning_core::{Hash, Kind, NodeId};
 use kenning_embed::{DIMENSIONS, Model, TOKENS_MAX, Table, TokenId};
 use kenning_store::{Node, Passage};
 use serde_json::Value;
 use std::collections::HashMap;
+
+/// Vectors from which on it can be told what is unusual, and pairs that are looked at for it.
+const UNRELATED_MIN: usize = 50;
+const UNRELATED_PAIRS: usize = 200;
 
 /// A term's occurrences in a passage.
 #[derive(Clone, Copy, Debug)]
@@ -302,6 +307,53 @@ impl Index {
         all.iter()
             .copied()
             .find(|&it| self.entries[it as usize].n == 0)
+    }
+
+    pub(crate) fn is_alive(&self, at: usize) -> bool {
+        self.entries[at].alive
+    }
+
+    /// Whether the chosen model has seen nine passages in ten.
+    pub(crate) fn is_mostly_embedded(&self) -> bool {
+        self.waiting().0 * 10 <= self.alive
+    }
+
+    /// How many passages wait for a vector by the chosen model, of how many.
+    pub fn waiting(&self) -> (usize, usize) {
+        let Some(other) = &self.other else {
+            return (0, self.alive);
+        };
+        let alive = self.entries.iter().filter(|it| it.alive);
+        let waiting = alive.filter(|it| !other.by_text.contains_key(&it.text));
+        (waiting.count(), self.alive)
+    }
+
+    /// Passages that wait for a vector by the chosen model, at most so many.
+    pub fn lacking(&self, limit: usize) -> Vec<(NodeId, u32)> {
+        let Some(other) = &self.other else {
+            return Vec::new();
+        };
+        let alive = self.entries.iter().filter(|it| it.alive);
+        let lacking = alive.filter(|it| !other.by_text.contains_key(&it.text));
+        lacking.take(limit).map(|it| (it.node, it.n)).collect()
+    }
+
+    /// How the chosen model's cosines spread between passages that have nothing to do with each other.
+    /// `None` while there are too few to tell.
+    pub(crate) fn unrelated(&self) -> Option<Spread> {
+        let other = self.other.as_ref()?;
+        let n = other.vectors.len();
+        if n < UNRELATED_MIN {
+            return None;
+        }
+        // Far apart in the order of writing, so rarely about the same.
+        let step = (n / UNRELATED_PAIRS).max(1);
+        let pairs = (0..n / 2).step_by(step);
+        let cosines = pairs.map(|at| {
+            let vector = other.vectors.get(at);
+            f64::from(other.vectors.cosine(at + n / 2, &vector))
+        });
+        Some(Spread::of(&cosines.collect::<Vec<_>>()))
     }
 
     /// The vector of another model for a passage, if it is there.

@@ -32,6 +32,12 @@ const RELEVANCE: [f64; 4] = [9.374, 10.258, -0.676, -4.326];
 /// Where answers and the best of unrelated texts part.
 pub(crate) const THRESHOLD: f64 = 0.7;
 
+/// Passages that a model's cosines are looked at in, to know how they spread.
+const SAMPLE: usize = 500;
+/// So many deviations above unrelated passages an answer stands, by a model other than the table.
+const MODEL_STANDS_OUT: f64 = 3.0;
+const MODEL_SLOPE: f64 = 1.5;
+
 /// Words of a query that count: nobody asks in more, and each is compared with every candidate's.
 const QUERY_TOKENS_MAX: usize = 128;
 const QUERY_BYTES_MAX: usize = 4_096;
@@ -218,6 +224,88 @@ struct Asked<'a> {
     vector: Vec<f32>,
     /// Distinct terms of the query, with how often each is there.
     terms: Vec<(String, u32)>,
+    /// The chosen model, where it has seen enough to answer.
+    other: Option<Other>,
+}
+
+/// What is known of the chosen model's cosines with this query.
+struct Other {
+    /// Mean and deviation of its cosines, and of the table's with the same passages.
+    by_model: Spread,
+    by_table: Spread,
+    /// What its cosines are between passages that have nothing to do with each other.
+    unrelated: Option<Spread>,
+}
+
+/// Mean and standard deviation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spread {
+    mean: f64,
+    deviation: f64,
+}
+
+impl Spread {
+    pub(crate) fn of(values: &[f64]) -> Self {
+        let n = values.len().max(1) as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let variance = values.iter().map(|it| (it - mean).powi(2)).sum::<f64>() / n;
+        Self {
+            mean,
+            deviation: variance.sqrt().max(1e-6),
+        }
+    }
+
+    /// How many deviations above the mean.
+    fn height(self, value: f64) -> f64 {
+        (value - self.mean) / self.deviation
+    }
+}
+
+impl Other {
+    /// Where the chosen model has seen nine passages in ten; until then the table answers.
+    fn of(asked: &Asked<'_>) -> Option<Self> {
+        asked.query.vector?;
+        let index = asked.index;
+        if !index.is_mostly_embedded() {
+            return None;
+        }
+        let step = (index.entries.len() / SAMPLE).max(1);
+        let sampled = (0..index.entries.len())
+            .step_by(step)
+            .filter(|&at| index.is_alive(at));
+        let pairs =
+            sampled.filter_map(|at| Some((asked.model_cosine(at)?, asked.table_cosine(at))));
+        let (by_model, by_table): (Vec<f64>, Vec<f64>) = pairs.unzip();
+        if by_model.is_empty() {
+            return None;
+        }
+        Some(Self {
+            by_model: Spread::of(&by_model),
+            by_table: Spread::of(&by_table),
+            unrelated: index.unrelated(),
+        })
+    }
+
+    fn cosine(&self, asked: &Asked<'_>, at: usize) -> Option<f64> {
+        asked.model_cosine(at)
+    }
+
+    /// What the model would say of a passage that it has not seen yet, by what the table says.
+    fn estimate(&self, by_table: f64) -> f64 {
+        self.by_model.mean + self.by_table.height(by_table) * self.by_model.deviation
+    }
+
+    /// Relevance by the model's cosine alone: 0.7 where it stands out from unrelated passages.
+    fn relevance(&self, cosine: f64) -> f64 {
+        self.unrelated.map_or(0.0, |it| {
+            logistic(MODEL_SLOPE * (it.height(cosine) - MODEL_STANDS_OUT))
+        })
+    }
+}
+
+/// z = 0 becomes the threshold.
+fn logistic(z: f64) -> f64 {
+    1.0 / (1.0 + (-z - (THRESHOLD / (1.0 - THRESHOLD)).ln()).exp())
 }
 
 impl<'a> Asked<'a> {
@@ -240,14 +328,25 @@ impl<'a> Asked<'a> {
                 None => terms.push((word, 1)),
             }
         }
-        Self {
+        let mut asked = Self {
             index,
             query,
             ids,
             importance,
             vector,
             terms,
-        }
+            other: None,
+        };
+        asked.other = Other::of(&asked);
+        asked
+    }
+
+    /// The cosine by the model that was chosen, where both vectors are there.
+    fn model_cosine(&self, at: usize) -> Option<f64> {
+        let query = self.query.vector?;
+        let (other, found) = self.index.other_vector(at)?;
+        (other.model.dimensions == query.len())
+            .then(|| f64::from(other.vectors.cosine(found, query)))
     }
 
     /// The best by the fused score, with exact cosines, best first.
@@ -286,7 +385,7 @@ impl<'a> Asked<'a> {
             .map(|(i, _)| Candidate {
                 at: u32::try_from(i).unwrap_or(u32::MAX),
                 text: text[i],
-                cosine: self.other_cosine(i).unwrap_or_else(|| f64::from(rough[i])),
+                cosine: self.cosine(i, f64::from(rough[i])),
                 fused: 0.0,
                 score: 0.0,
             })
@@ -298,9 +397,7 @@ impl<'a> Asked<'a> {
     fn refine(&self, all: &mut [Candidate]) {
         for it in all.iter_mut() {
             let at = it.at as usize;
-            it.cosine = self
-                .other_cosine(at)
-                .unwrap_or_else(|| self.table_cosine(at));
+            it.cosine = self.cosine(at, self.table_cosine(at));
         }
         fuse(all);
     }
@@ -309,12 +406,14 @@ impl<'a> Asked<'a> {
         f64::from(self.index.vectors.cosine(at, &self.vector))
     }
 
-    /// The cosine by the model that was chosen, where both vectors are there.
-    fn other_cosine(&self, at: usize) -> Option<f64> {
-        let query = self.query.vector?;
-        let (other, found) = self.index.other_vector(at)?;
-        (other.model.dimensions == query.len())
-            .then(|| f64::from(other.vectors.cosine(found, query)))
+    /// The cosine that counts: by the chosen model where there is one, otherwise by the table.
+    fn cosine(&self, at: usize, by_table: f64) -> f64 {
+        match &self.other {
+            None => by_table,
+            Some(other) => other
+                .cosine(self, at)
+                .unwrap_or_else(|| other.estimate(by_table)),
+        }
     }
 
     /// BM25 of every passage; a word that the query repeats counts again.
@@ -428,8 +527,11 @@ impl<'a> Asked<'a> {
         let [a, b, c, d] = RELEVANCE;
         let length = (1.0 + ids.len() as f64).ln();
         let z = a * self.table_cosine(it.at as usize) + b * coverage + c * length + d;
-        let relevance = 1.0 / (1.0 + (-z - (THRESHOLD / (1.0 - THRESHOLD)).ln()).exp());
-        relevance.max(literal)
+        let by_model = self
+            .other
+            .as_ref()
+            .and_then(|other| Some(other.relevance(self.model_cosine(it.at as usize)?)));
+        logistic(z).max(literal).max(by_model.unwrap_or(0.0))
     }
 
     /// Relevance never rises along the ranking, so that sorting by it keeps the order.

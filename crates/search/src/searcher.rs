@@ -1,6 +1,6 @@
 //! The indexes of all spaces, following the log.
 
-use crate::index::{Index, OtherModel, text_hash};
+use crate::index::{Index, OtherModel};
 use crate::scan::Vectors;
 use kenning_audit::Change;
 use kenning_core::{Error, Hash, NodeId, Result, Space};
@@ -184,13 +184,6 @@ impl Index {
         }
         other.seq = seq;
         Ok(())
-    }
-
-    /// Which of these texts have no vector by the chosen model yet.
-    pub fn lacks_vector(&self, text: &str) -> bool {
-        self.other
-            .as_ref()
-            .is_some_and(|it| !it.by_text.contains_key(&text_hash(text)))
     }
 }
 

@@ -2,14 +2,17 @@
 
 use crate::WAIT_MAX;
 use crate::error::from_postgres;
+use crate::wait::wait_for;
+use futures::future::{maybe_done, poll_fn};
 use kenning_core::{Error, Result};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
@@ -17,6 +20,9 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// Changes that are sent before the first one is answered.
+const AT_ONCE_MAX: usize = 64;
 
 pub(crate) const CONNECT_WAIT: Duration = Duration::from_secs(3);
 
@@ -191,6 +197,10 @@ pub(crate) struct Connection {
     /// Set when an answer did not come in time: whether it comes later, and to which question, is
     /// not waited for.
     silent: AtomicBool,
+    /// Vectors that were put since the last look at it, whatever became of them.
+    pub(crate) n_vectors: AtomicU64,
+    /// Changes that were asked for and are not yet sent.
+    waiting: Mutex<Vec<(Statement, Later)>>,
     /// Statements that the server knows already, by their text.
     statements: Mutex<HashMap<String, Statement>>,
 }
@@ -200,6 +210,9 @@ impl Drop for Connection {
         self.driver.abort();
     }
 }
+
+/// Parameters of a change that is made later.
+pub(crate) type Later = Vec<Box<dyn ToSql + Sync + Send>>;
 
 pub(crate) type Params<'a> = [&'a (dyn ToSql + Sync)];
 
@@ -212,6 +225,8 @@ impl Connection {
             driver,
             until: None,
             silent: AtomicBool::new(false),
+            n_vectors: AtomicU64::new(0),
+            waiting: Mutex::default(),
             statements: Mutex::default(),
         }
     }
@@ -243,10 +258,8 @@ impl Connection {
             .until
             .map(|it| it.saturating_duration_since(Instant::now()));
         let limit = left.map_or(limit, |it| it.min(limit));
-        let answer = self
-            .runtime
-            .block_on(async { tokio::time::timeout(limit, answer).await });
-        answer.map_or_else(
+        let answer = async { tokio::time::timeout(limit, answer).await };
+        wait_for(&self.runtime, answer).map_or_else(
             |_| {
                 self.silent.store(true, Ordering::Relaxed);
                 late()
@@ -269,7 +282,7 @@ impl Connection {
         let mut known = self
             .statements
             .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(statement) = known.get(sql) {
             return Ok(statement.clone());
         }
@@ -281,7 +294,13 @@ impl Connection {
     /// The rows of a query.
     pub(crate) fn query(&self, sql: &str, params: &Params<'_>) -> Result<Vec<Row>> {
         let statement = self.statement(sql)?;
-        self.wait(WAIT_MAX, self.client.query(&statement, params))
+        let waiting = std::mem::take(&mut *self.waiting());
+        self.wait(WAIT_MAX, async {
+            // Sent together: the changes first, and the question right behind them.
+            let asked = self.client.query(&statement, params);
+            let (changed, rows) = futures::join!(self.changed(&waiting), asked);
+            changed.and(rows)
+        })
     }
 
     /// The rows of a query that may read a whole table, one by one.
@@ -292,6 +311,7 @@ impl Connection {
         visit: &mut dyn FnMut(&Row) -> Result<()>,
     ) -> Result<()> {
         use futures::{StreamExt, pin_mut};
+        self.flush()?;
         let statement = self.statement(sql)?;
         let rows = self.wait(
             WAIT_MAX,
@@ -310,9 +330,70 @@ impl Connection {
         }
     }
 
-    /// Changes rows.
-    pub(crate) fn run(&self, sql: &str, params: &Params<'_>) -> Result<u64> {
+    /// Changes rows, no later than before the next question. Who asks for many changes so waits for
+    /// the database only once.
+    pub(crate) fn later(&self, sql: &str, params: Later) -> Result<()> {
         let statement = self.statement(sql)?;
-        self.wait(WAIT_MAX, self.client.execute(&statement, params))
+        let n_waiting = {
+            let mut waiting = self.waiting();
+            waiting.push((statement, params));
+            waiting.len()
+        };
+        if n_waiting < AT_ONCE_MAX {
+            return Ok(());
+        }
+        self.flush()
+    }
+
+    /// Makes the changes that wait.
+    pub(crate) fn flush(&self) -> Result<()> {
+        let waiting = std::mem::take(&mut *self.waiting());
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        self.wait(WAIT_MAX, self.changed(&waiting))
+    }
+
+    /// Forgets the changes that wait: what they belong to has failed.
+    pub(crate) fn forget(&self) {
+        self.waiting().clear();
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Vec<(Statement, Later)>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends all changes when it is first polled, in their order, and gives the first error.
+    async fn changed(
+        &self,
+        changes: &[(Statement, Later)],
+    ) -> std::result::Result<(), tokio_postgres::Error> {
+        let sent = changes.iter().map(|(statement, params)| {
+            let params: Vec<&(dyn ToSql + Sync)> = params
+                .iter()
+                .map(|it| &**it as &(dyn ToSql + Sync))
+                .collect();
+            Box::pin(maybe_done(async move {
+                self.client.execute(statement, &params).await
+            }))
+        });
+        let mut sent: Vec<_> = sent.collect();
+        // Not one of the ready-made joins: of many futures those poll some before others.
+        poll_fn(|context| {
+            let mut is_done = true;
+            for it in &mut sent {
+                is_done &= it.as_mut().poll(context).is_ready();
+            }
+            if is_done {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+        for it in &mut sent {
+            it.as_mut().take_output().transpose()?;
+        }
+        Ok(())
     }
 }

@@ -30,6 +30,10 @@ pub(crate) fn from_postgres(cause: tokio_postgres::Error) -> Error {
         (_, &SqlState::PROGRAM_LIMIT_EXCEEDED) => {
             Error::too_large("a value is larger than the database can hold")
         }
+        (_, &SqlState::READ_ONLY_SQL_TRANSACTION) => {
+            Error::denied("this database takes no writes: it is a standby, or set to read only")
+                .hint("write through a server on the primary; start this one with `--read-only`")
+        }
         (_, &SqlState::UNDEFINED_FILE) => Error::unavailable("the database lacks an extension")
             .hint("install pgvector on the database server"),
         ("28", _) => Error::unavailable("the database refused the user or the password")

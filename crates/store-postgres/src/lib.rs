@@ -7,13 +7,16 @@
 //! Inside, tokio drives the connections on a thread of its own; outside, everything waits, as on
 //! every floor. No wait is longer than [`WAIT_MAX`]: a call is answered as done or as unavailable.
 
+mod builder;
 mod connect;
 mod error;
+mod graph;
 mod listen;
 mod migrate;
 mod pool;
 mod row;
 mod tx;
+mod wait;
 mod writer;
 
 pub use connect::is_url;
@@ -33,17 +36,54 @@ pub struct Postgres {
     listener: listen::Listener,
 }
 
+/// How the floor is opened, beyond its address.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// The certificates (PEM) that the server's is checked against, when not the public ones.
+    pub authorities: Option<&'a [u8]>,
+    /// Nothing is written: no table is brought to the newest version, and no index is built.
+    pub read_only: bool,
+    /// A collection of so many vectors gets an index. Below, all are compared.
+    pub index_from: u64,
+    /// How long to wait before looking for collections without their index, and before looking again
+    /// when another server was at it: a command that ends sooner builds none.
+    pub index_pause: Duration,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self {
+            authorities: None,
+            read_only: false,
+            index_from: 1_000_000,
+            index_pause: Duration::from_secs(10),
+        }
+    }
+}
+
 impl Postgres {
     /// Connects to `postgres://…` and brings its tables to the newest version. `authorities` are the
     /// certificates (PEM) that the server's is checked against, when not the public ones.
     pub fn open(url: &str, authorities: Option<&[u8]>) -> Result<Self> {
-        let pool = Arc::new(pool::Pool::new(connect::Target::parse(url, authorities)?)?);
+        Self::open_with(
+            url,
+            Options {
+                authorities,
+                ..Options::default()
+            },
+        )
+    }
+
+    /// The same, with everything that can be chosen.
+    pub fn open_with(url: &str, options: Options<'_>) -> Result<Self> {
+        let target = connect::Target::parse(url, options.authorities)?;
+        let pool = Arc::new(pool::Pool::new(target)?);
         let mut taken = pool.take()?;
         taken.begun();
-        migrate::run(taken.get()?)?;
+        migrate::run(taken.get()?, options.read_only)?;
         taken.give_back();
         Ok(Self {
-            writer: writer::Writer::start(pool.clone())?,
+            writer: writer::Writer::start(pool.clone(), builder::Builder::start(&pool, options)?)?,
             listener: listen::Listener::start(&pool),
             pool,
         })
@@ -97,8 +137,10 @@ impl Floor for Postgres {
         let rows = taken.get()?.query(
             "SELECT indexrelid::regclass::text FROM pg_index i
              JOIN pg_class c ON c.oid = i.indrelid
-             WHERE c.relnamespace = current_schema()::regnamespace AND NOT indisvalid",
-            &[],
+             WHERE c.relnamespace = current_schema()::regnamespace AND NOT indisvalid
+               AND NOT starts_with(indexrelid::regclass::text, $1)",
+            // One of these is not valid while it is built, and is built again when that was cut off.
+            &[&graph::PREFIX],
         )?;
         taken.give_back();
         let name = |row: &tokio_postgres::Row| row.try_get::<_, String>(0);

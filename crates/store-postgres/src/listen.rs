@@ -3,6 +3,7 @@
 use crate::connect::{CONNECT_WAIT, Driver, Target};
 use crate::pool::Pool;
 use futures::{StreamExt, stream};
+use kenning_core::Code;
 use kenning_store::Wake;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,6 +13,8 @@ use tokio_postgres::AsyncMessage;
 const POLL: Duration = Duration::from_secs(2);
 /// How long to wait before connecting again.
 const RECONNECT: Duration = Duration::from_secs(1);
+/// The same on a standby, which refuses to be listened to, and logs that, until it is made the primary.
+const STANDBY: Duration = Duration::from_secs(60);
 
 /// The channel that a commit notifies.
 pub(crate) const CHANNEL: &str = "kenning_log";
@@ -56,10 +59,15 @@ impl Listener {
 
 async fn listen(target: Target, wakes: Wakes) {
     loop {
-        if let Err(error) = listen_once(&target, &wakes).await {
+        let ended = listen_once(&target, &wakes).await;
+        let pause = match &ended {
+            Err(error) if error.code == Code::Denied => STANDBY,
+            _ => RECONNECT,
+        };
+        if let Err(error) = ended {
             tracing::debug!("listening for appends: {error}");
         }
-        tokio::time::sleep(RECONNECT).await;
+        tokio::time::sleep(pause).await;
     }
 }
 

@@ -12,9 +12,18 @@ const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_cellar.sql")];
 const LOCK: i64 = 7_310_868_735_421;
 
 /// Brings the tables to the newest version. Each step is one transaction.
-pub(crate) fn run(connection: &Connection) -> Result<()> {
-    if version(connection)? == Some(MIGRATIONS.len()) {
+pub(crate) fn run(connection: &Connection, read_only: bool) -> Result<()> {
+    let found = version(connection)?;
+    if found == Some(MIGRATIONS.len()) {
         return Ok(());
+    }
+    if read_only {
+        return Err(Error::unavailable(format!(
+            "the store has version {}; this program reads version {}",
+            found.unwrap_or(0),
+            MIGRATIONS.len()
+        ))
+        .hint("open it once without `--read-only`, on the primary, with this program"));
     }
     // The lock is the session's and comes before the transaction: one that began earlier could
     // still believe that a table is not there. A connection that dies gives the lock back.

@@ -2,6 +2,7 @@
 
 use crate::WAIT_MAX;
 use crate::connect::{Connection, Target};
+use crate::wait::wait_for;
 use kenning_core::{Error, Result};
 use kenning_store::patience;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -63,7 +64,14 @@ impl Pool {
     /// A connection, waited for no longer than [`WAIT_MAX`] and the caller's patience. What is asked
     /// of it next has what is left of that; [`Taken::begun`] ends this.
     pub(crate) fn take(&self) -> Result<Taken<'_>> {
-        let end = Instant::now() + patience::left(WAIT_MAX);
+        let limit = patience::left(WAIT_MAX);
+        if limit.is_zero() {
+            // Whoever has no time left must not find a connection silent that nobody has asked.
+            return Err(
+                Error::unavailable("the database did not answer in time").hint("call again")
+            );
+        }
+        let end = Instant::now() + limit;
         let mut state = self.lock();
         loop {
             // A connection that the server closed while it was idle is of no use.
@@ -111,7 +119,7 @@ impl Pool {
     fn open(&self, end: Instant) -> Result<Connection> {
         let handle = self.handle()?;
         let left = end.saturating_duration_since(Instant::now());
-        let (client, driver) = handle.block_on(self.target.connect(left))?;
+        let (client, driver) = wait_for(&handle, self.target.connect(left))?;
         let mut connection = Connection::new(client, driver, handle);
         connection.until = Some(end);
         connection.batch(SESSION)?;

@@ -2,8 +2,8 @@
 
 use kenning_core::{Error, Hash, Hlc, NodeId, Result};
 use kenning_store::{
-    CheckpointRow, Edge, EventRow, HeadRow, KvRow, NameRow, Node, Passage, PassageRow, TileRow,
-    Vector,
+    CheckpointRow, Edge, EventRow, HeadRow, KvRow, NameRow, Near, Node, Passage, PassageRow,
+    TileRow, Vector,
 };
 use serde_json::{Map, Value};
 use tokio_postgres::Row;
@@ -20,6 +20,13 @@ fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T> {
 pub(crate) fn text(row: &Row, column: usize) -> Result<String> {
     let bytes: &[u8] = get(row, column)?;
     String::from_utf8(bytes.to_vec()).map_err(|cause| bad().because(cause))
+}
+
+pub(crate) fn near(row: &Row) -> Result<Near> {
+    Ok(Near {
+        id: text(row, 0)?,
+        similarity: get(row, 1)?,
+    })
 }
 
 pub(crate) fn node_id(row: &Row, column: usize) -> Result<NodeId> {

@@ -1,15 +1,24 @@
 //! A transaction bound to one space: SQL stands beside the method that uses it.
 
-use crate::connect::Connection;
+use crate::connect::{Connection, Later};
+use crate::graph::Graph;
 use crate::row::{self, joined, signed};
 use kenning_core::{Error, Hash, Hlc, Kind, NodeId, Result, Space};
 use kenning_store::{
-    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Near, Node, NodeFilter, Passage,
-    ReadTx, Row, Table, TextHit, TextQuery, TileRow, Vector, When, WriteTx, canonical_json, lexeme,
-    lexemes, names, scope_tokens,
+    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Nearest, Node, NodeFilter,
+    Passage, ReadTx, Row, Table, TextHit, TextQuery, TileRow, Vector, When, WriteTx,
+    canonical_json, lexeme, lexemes, names, scope_tokens,
 };
 use serde_json::{Map, Value};
+use std::sync::atomic::Ordering;
 use tokio_postgres::types::ToSql;
+
+/// Parameters that are kept until they are sent.
+macro_rules! owned {
+    ($($value:expr),* $(,)?) => {
+        vec![$(Box::new($value) as Box<dyn ToSql + Sync + Send>),*]
+    };
+}
 
 pub(crate) struct Tx<'a> {
     connection: &'a Connection,
@@ -17,8 +26,8 @@ pub(crate) struct Tx<'a> {
     of: &'a Space,
 }
 
-type Map1<T> = fn(&tokio_postgres::Row) -> Result<T>;
 type Owned<'a> = Vec<Box<dyn ToSql + Sync + 'a>>;
+type Map1<T> = fn(&tokio_postgres::Row) -> Result<T>;
 
 impl<'a> Tx<'a> {
     pub(crate) fn new(connection: &'a Connection, space: &'a Space) -> Self {
@@ -50,8 +59,10 @@ impl<'a> Tx<'a> {
         self.many(sql, &params, map)
     }
 
-    fn run(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<u64> {
-        self.connection.run(sql, params)
+    /// Changes rows, no later than before the next question and the end of the call. What is wrong
+    /// with it is told then.
+    fn later(&self, sql: &str, params: Later) -> Result<()> {
+        self.connection.later(sql, params)
     }
 
     fn each<T>(
@@ -66,80 +77,80 @@ impl<'a> Tx<'a> {
     }
 
     fn insert_node(&self, node: &Node) -> Result<()> {
-        self.run(
+        self.later(
             "INSERT INTO nodes (space, id, kind, project, key, title, body, props, created,
                                 updated, hash, rev)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
              ON CONFLICT (space, id) DO UPDATE SET kind = $3, project = $4, key = $5, title = $6,
                body = $7, props = $8, created = $9, updated = $10, hash = $11, rev = $12",
-            &[
-                &self.space,
-                &node.id.0.as_slice(),
-                &node.kind.as_str(),
-                &node.project.as_bytes(),
-                &node.key.as_bytes(),
-                &node.title.as_bytes(),
-                &node.body.as_bytes(),
-                &json(&node.props),
-                &signed(node.created.0),
-                &signed(node.updated.0),
-                &node.hash.0.as_slice(),
-                &signed(node.rev),
+            owned![
+                self.space.to_owned(),
+                node.id.0.to_vec(),
+                node.kind.as_str().to_owned(),
+                node.project.as_bytes().to_vec(),
+                node.key.as_bytes().to_vec(),
+                node.title.as_bytes().to_vec(),
+                node.body.as_bytes().to_vec(),
+                json(&node.props),
+                signed(node.created.0),
+                signed(node.updated.0),
+                node.hash.0.to_vec(),
+                signed(node.rev)
             ],
         )?;
         Ok(())
     }
 
     fn insert_history(&self, node: &Node, ended: Hlc) -> Result<()> {
-        self.run(
+        self.later(
             "INSERT INTO node_history (space, id, kind, project, key, title, body, props, created,
                                        updated, hash, rev, ended)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
-            &[
-                &self.space,
-                &node.id.0.as_slice(),
-                &node.kind.as_str(),
-                &node.project.as_bytes(),
-                &node.key.as_bytes(),
-                &node.title.as_bytes(),
-                &node.body.as_bytes(),
-                &json(&node.props),
-                &signed(node.created.0),
-                &signed(node.updated.0),
-                &node.hash.0.as_slice(),
-                &signed(node.rev),
-                &signed(ended.0),
+            owned![
+                self.space.to_owned(),
+                node.id.0.to_vec(),
+                node.kind.as_str().to_owned(),
+                node.project.as_bytes().to_vec(),
+                node.key.as_bytes().to_vec(),
+                node.title.as_bytes().to_vec(),
+                node.body.as_bytes().to_vec(),
+                json(&node.props),
+                signed(node.created.0),
+                signed(node.updated.0),
+                node.hash.0.to_vec(),
+                signed(node.rev),
+                signed(ended.0)
             ],
         )?;
         Ok(())
     }
 
     /// Moves the current revision to the history without bringing it here.
-    fn archive_node(&self, id: NodeId, ended: Hlc) -> Result<u64> {
-        self.run(
+    fn archive_node(&self, id: NodeId, ended: Hlc) -> Result<()> {
+        self.later(
             "INSERT INTO node_history (space, id, kind, project, key, title, body, props, created,
                                        updated, hash, rev, ended)
              SELECT space, id, kind, project, key, title, body, props, created, updated, hash, rev,
                     $3::bigint
              FROM nodes WHERE space = $1 AND id = $2",
-            &[&self.space, &id.0.as_slice(), &signed(ended.0)],
+            owned![self.space.to_owned(), id.0.to_vec(), signed(ended.0)],
         )
     }
 
     fn insert_edge(&self, edge: &Edge) -> Result<()> {
-        self.run(
+        self.later(
             "INSERT INTO edges (space, src, rel, dst, weight, props, valid_from, valid_to, hash)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-            &[
-                &self.space,
-                &edge.src.0.as_slice(),
-                &edge.rel.as_bytes(),
-                &edge.dst.0.as_slice(),
-                &edge.weight,
-                &json(&edge.props),
-                &signed(edge.from.0),
-                &signed(edge.to.0),
-                &edge.hash.0.as_slice(),
+            owned![
+                self.space.to_owned(),
+                edge.src.0.to_vec(),
+                edge.rel.as_bytes().to_vec(),
+                edge.dst.0.to_vec(),
+                edge.weight,
+                json(&edge.props),
+                signed(edge.from.0),
+                signed(edge.to.0),
+                edge.hash.0.to_vec()
             ],
         )?;
         Ok(())
@@ -163,30 +174,34 @@ impl<'a> Tx<'a> {
         // A title is searched with the text; `array_to_tsvector` sorts and joins what is the same.
         let words = lexemes(&passage.tokens).chain(lexemes(&passage.title_tokens));
         let found_by: Vec<String> = words.chain(scope.iter().map(|it| scoped(it))).collect();
-        self.run(
+        self.later(
             "INSERT INTO passages (space, node, n, text, start, tokens, title_tokens, found_by)
              VALUES ($1, $2, $3, $4, $5, $6, $7, array_to_tsvector($8::text[]))",
-            &[
-                &self.space,
-                &node.0.as_slice(),
-                &i64::from(passage.n),
-                &passage.text.as_bytes(),
-                &signed(passage.start),
-                &passage.tokens.as_bytes(),
-                &passage.title_tokens.as_bytes(),
-                &found_by,
+            owned![
+                self.space.to_owned(),
+                node.0.to_vec(),
+                i64::from(passage.n),
+                passage.text.as_bytes().to_vec(),
+                signed(passage.start),
+                passage.tokens.as_bytes().to_vec(),
+                passage.title_tokens.as_bytes().to_vec(),
+                found_by,
             ],
-        )?;
-        Ok(())
+        )
     }
 
     fn insert_name(&self, node: NodeId, name: &str) -> Result<()> {
         let keys: Vec<String> = names::keys(name).into_iter().collect();
-        self.run(
+        self.later(
             "INSERT INTO names (space, node, name, key)
              SELECT $1, $2, $3, key FROM unnest($4::text[]) AS key
              ON CONFLICT DO NOTHING",
-            &[&self.space, &node.0.as_slice(), &name.as_bytes(), &keys],
+            owned![
+                self.space.to_owned(),
+                node.0.to_vec(),
+                name.as_bytes().to_vec(),
+                keys
+            ],
         )?;
         Ok(())
     }
@@ -470,10 +485,15 @@ impl ReadTx for Tx<'_> {
         )
     }
 
-    fn nearest(&self, collection: &str, to: &[f32], n: usize) -> Result<Vec<Near>> {
+    fn nearest(&self, collection: &str, to: &[f32], n: usize) -> Result<Nearest> {
         // No vector of such a length is stored, and the database would refuse to look.
         if to.iter().all(|it| *it == 0.0) || to.len() > DIMENSIONS_MAX {
-            return Ok(Vec::new());
+            return Ok(Nearest::exact(Vec::new()));
+        }
+        if let Some(graph) = Graph::of(self.of, collection, to.len())
+            && graph.is_built(self.connection)?
+        {
+            return graph.nearest(self.connection, to, n);
         }
         // Exact: no index stands behind it. A vector of another dimension is of another kind. They
         // are brought to length 1 first: the squares of what is very long or very short do not fit
@@ -486,7 +506,7 @@ impl ReadTx for Tx<'_> {
                 OFFSET 0) AS candidates
              ORDER BY 2 DESC, id LIMIT $5"
         );
-        self.many(
+        let hits = self.many(
             &sql,
             &[
                 &self.space,
@@ -495,13 +515,9 @@ impl ReadTx for Tx<'_> {
                 &i32::try_from(to.len()).unwrap_or(i32::MAX),
                 &limit(n),
             ],
-            |it| {
-                Ok(Near {
-                    id: row::text(it, 0)?,
-                    similarity: it.get(1),
-                })
-            },
-        )
+            row::near,
+        )?;
+        Ok(Nearest::exact(hits))
     }
 
     fn head(&self) -> Result<Option<HeadRow>> {
@@ -646,10 +662,13 @@ impl WriteTx for Tx<'_> {
 
     fn remove_node(&mut self, id: NodeId, at: Hlc) -> Result<()> {
         self.archive_node(id, at)?;
-        let place: &[&(dyn ToSql + Sync)] = &[&self.space, &id.0.as_slice()];
-        self.run("DELETE FROM passages WHERE space = $1 AND node = $2", place)?;
-        self.run("DELETE FROM names WHERE space = $1 AND node = $2", place)?;
-        self.run("DELETE FROM nodes WHERE space = $1 AND id = $2", place)?;
+        for sql in [
+            "DELETE FROM passages WHERE space = $1 AND node = $2",
+            "DELETE FROM names WHERE space = $1 AND node = $2",
+            "DELETE FROM nodes WHERE space = $1 AND id = $2",
+        ] {
+            self.later(sql, owned![self.space.to_owned(), id.0.to_vec()])?;
+        }
         Ok(())
     }
 
@@ -659,26 +678,26 @@ impl WriteTx for Tx<'_> {
     }
 
     fn end_edge(&mut self, src: NodeId, rel: &str, dst: NodeId, at: Hlc) -> Result<()> {
-        self.run(
+        self.later(
             "UPDATE edges SET valid_to = $6
              WHERE space = $1 AND src = $2 AND sha256(rel) = sha256($3::bytea) AND dst = $4
                AND valid_to = $5",
-            &[
-                &self.space,
-                &src.0.as_slice(),
-                &rel.as_bytes(),
-                &dst.0.as_slice(),
-                &signed(Hlc::MAX.0),
-                &signed(at.0),
+            owned![
+                self.space.to_owned(),
+                src.0.to_vec(),
+                rel.as_bytes().to_vec(),
+                dst.0.to_vec(),
+                signed(Hlc::MAX.0),
+                signed(at.0)
             ],
         )?;
         Ok(())
     }
 
     fn put_passages(&mut self, node: NodeId, passages: &[Passage]) -> Result<()> {
-        self.run(
+        self.later(
             "DELETE FROM passages WHERE space = $1 AND node = $2",
-            &[&self.space, &node.0.as_slice()],
+            owned![self.space.to_owned(), node.0.to_vec()],
         )?;
         let (kind, project) = self
             .place(node)?
@@ -690,9 +709,9 @@ impl WriteTx for Tx<'_> {
     }
 
     fn put_names(&mut self, node: NodeId, names: &[String]) -> Result<()> {
-        self.run(
+        self.later(
             "DELETE FROM names WHERE space = $1 AND node = $2",
-            &[&self.space, &node.0.as_slice()],
+            owned![self.space.to_owned(), node.0.to_vec()],
         )?;
         names
             .iter()
@@ -700,120 +719,134 @@ impl WriteTx for Tx<'_> {
     }
 
     fn put_vector(&mut self, vector: &Vector) -> Result<()> {
-        self.run(
+        self.connection.n_vectors.fetch_add(1, Ordering::Relaxed);
+        self.later(
             "INSERT INTO vectors (space, collection, id, model, numbers, props, seq)
              VALUES ($1, $2, $3, $4, $5::real[]::vector, $6, $7)
              ON CONFLICT (space, sha256(collection), sha256(id)) DO UPDATE SET model = $4,
                numbers = $5::real[]::vector, props = $6, seq = $7",
-            &[
-                &self.space,
-                &vector.collection.as_bytes(),
-                &vector.id.as_bytes(),
-                &vector.model.as_bytes(),
-                &vector.numbers,
-                &json(&vector.props),
-                &signed(vector.seq),
+            owned![
+                self.space.to_owned(),
+                vector.collection.as_bytes().to_vec(),
+                vector.id.as_bytes().to_vec(),
+                vector.model.as_bytes().to_vec(),
+                vector.numbers.clone(),
+                json(&vector.props),
+                signed(vector.seq)
             ],
         )?;
         Ok(())
     }
 
     fn remove_vector(&mut self, collection: &str, id: &str) -> Result<()> {
-        self.run(
+        self.later(
             &format!(
                 "DELETE FROM vectors
                  WHERE space = $1 AND {COLLECTION} AND sha256(id) = sha256($3::bytea)"
             ),
-            &[&self.space, &collection.as_bytes(), &id.as_bytes()],
+            owned![
+                self.space.to_owned(),
+                collection.as_bytes().to_vec(),
+                id.as_bytes().to_vec()
+            ],
         )?;
         Ok(())
     }
 
     fn append_event(&mut self, event: &EventRow) -> Result<()> {
-        self.run(
+        self.later(
             "INSERT INTO events (space, seq, version, id, parents, hlc, author, kind, payload,
                                  signature)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-            &[
-                &self.space,
-                &signed(event.seq),
-                &i16::from(event.version),
-                &event.id.0.as_slice(),
-                &joined(&event.parents),
-                &signed(event.hlc.0),
-                &event.author.as_bytes(),
-                &event.kind.as_bytes(),
-                &event.payload,
-                &event.signature,
+            owned![
+                self.space.to_owned(),
+                signed(event.seq),
+                i16::from(event.version),
+                event.id.0.to_vec(),
+                joined(&event.parents),
+                signed(event.hlc.0),
+                event.author.as_bytes().to_vec(),
+                event.kind.as_bytes().to_vec(),
+                event.payload.clone(),
+                event.signature.clone()
             ],
         )?;
         Ok(())
     }
 
     fn put_head(&mut self, head: &HeadRow) -> Result<()> {
-        self.run(
+        self.later(
             "INSERT INTO heads (space, seq, hlc, tips, frontier, state)
              VALUES ($1, $2, $3, $4, $5, $6)
              ON CONFLICT (space) DO UPDATE SET seq = $2, hlc = $3, tips = $4, frontier = $5,
                state = $6",
-            &[
-                &self.space,
-                &signed(head.seq),
-                &signed(head.hlc.0),
-                &joined(&head.tips),
-                &joined(&head.frontier),
-                &head.state,
+            owned![
+                self.space.to_owned(),
+                signed(head.seq),
+                signed(head.hlc.0),
+                joined(&head.tips),
+                joined(&head.frontier),
+                head.state.clone()
             ],
         )?;
         Ok(())
     }
 
     fn put_tile(&mut self, tile: &TileRow) -> Result<()> {
-        self.run(
+        self.later(
             "INSERT INTO tiles (space, level, idx, hash) VALUES ($1, $2, $3, $4)",
-            &[
-                &self.space,
-                &i16::from(tile.level),
-                &signed(tile.index),
-                &tile.hash.0.as_slice(),
+            owned![
+                self.space.to_owned(),
+                i16::from(tile.level),
+                signed(tile.index),
+                tile.hash.0.to_vec()
             ],
         )?;
         Ok(())
     }
 
     fn put_checkpoint(&mut self, checkpoint: &CheckpointRow) -> Result<()> {
-        self.run(
+        self.later(
             "INSERT INTO checkpoints (space, height, seq, event_root, state_root, hlc, author,
                                       signature)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-            &[
-                &self.space,
-                &signed(checkpoint.height),
-                &signed(checkpoint.seq),
-                &checkpoint.event_root.0.as_slice(),
-                &checkpoint.state_root.0.as_slice(),
-                &signed(checkpoint.hlc.0),
-                &checkpoint.author.as_bytes(),
-                &checkpoint.signature,
+            owned![
+                self.space.to_owned(),
+                signed(checkpoint.height),
+                signed(checkpoint.seq),
+                checkpoint.event_root.0.to_vec(),
+                checkpoint.state_root.0.to_vec(),
+                signed(checkpoint.hlc.0),
+                checkpoint.author.as_bytes().to_vec(),
+                checkpoint.signature.clone()
             ],
         )?;
         Ok(())
     }
 
     fn set(&mut self, bucket: &str, key: &str, value: &[u8]) -> Result<()> {
-        self.run(
+        self.later(
             "INSERT INTO kv (space, bucket, key, value) VALUES ($1, $2, $3, $4)
              ON CONFLICT (space, sha256(bucket), sha256(key)) DO UPDATE SET value = $4",
-            &[&self.space, &bucket.as_bytes(), &key.as_bytes(), &value],
+            owned![
+                self.space.to_owned(),
+                bucket.as_bytes().to_vec(),
+                key.as_bytes().to_vec(),
+                value.to_vec()
+            ],
         )?;
         Ok(())
     }
 
     fn unset(&mut self, bucket: &str, key: &str) -> Result<()> {
-        self.run(
+        self.later(
             "DELETE FROM kv WHERE space = $1 AND sha256(bucket) = sha256($2::bytea)
                AND sha256(key) = sha256($3::bytea)",
-            &[&self.space, &bucket.as_bytes(), &key.as_bytes()],
+            owned![
+                self.space.to_owned(),
+                bucket.as_bytes().to_vec(),
+                key.as_bytes().to_vec()
+            ],
         )?;
         Ok(())
     }

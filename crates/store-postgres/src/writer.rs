@@ -4,6 +4,7 @@
 //! has one order whichever server appends. A call that fails or panics loses its savepoint and
 //! nothing else.
 
+use crate::builder::Builder;
 use crate::connect::Connection;
 use crate::listen::CHANNEL;
 use crate::pool::{Pool, Taken};
@@ -47,11 +48,11 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn start(pool: Arc<Pool>) -> Result<Self> {
+    pub(crate) fn start(pool: Arc<Pool>, builder: Builder) -> Result<Self> {
         let (sender, receiver) = channel();
         let thread = std::thread::Builder::new()
             .name("kenning-writer".to_owned())
-            .spawn(move || run(&pool, &receiver))
+            .spawn(move || run(&pool, &builder, &receiver))
             .map_err(|cause| Error::unavailable("no thread for the writer").because(cause))?;
         Ok(Self {
             jobs: Mutex::new(Some(sender)),
@@ -109,7 +110,7 @@ impl Drop for Writer {
     }
 }
 
-fn run(pool: &Pool, jobs: &Receiver<Job>) {
+fn run(pool: &Pool, builder: &Builder, jobs: &Receiver<Job>) {
     let mut waiting: VecDeque<Job> = VecDeque::new();
     while let Some(first) = waiting.pop_front().or_else(|| jobs.recv().ok()) {
         if first.is_decided.load(Ordering::SeqCst) {
@@ -125,6 +126,9 @@ fn run(pool: &Pool, jobs: &Receiver<Job>) {
             }
             Ok(mut taken) => {
                 let (replies, healthy) = group(&mut taken, first, &mut waiting, jobs);
+                if let Ok(connection) = taken.get() {
+                    builder.wrote(connection.n_vectors.swap(0, Ordering::Relaxed));
+                }
                 if healthy {
                     taken.give_back();
                 }
@@ -180,9 +184,8 @@ fn group(
             next = same.and_then(|at| waiting.remove(at));
         }
     }
-    let told = connection.query(&format!("SELECT pg_notify('{CHANNEL}', '')"), &[]);
     // Nobody is answered before the database has answered.
-    match told.and_then(|_| connection.batch("COMMIT")) {
+    match connection.batch(&format!("SELECT pg_notify('{CHANNEL}', ''); COMMIT")) {
         Ok(()) => (replies, true),
         Err(error) => (failed(replies, &error), false),
     }
@@ -218,12 +221,17 @@ fn one(connection: &Connection, space: &Space, work: WriteWork) -> (Result<()>, 
         return (Err(error), false);
     }
     let result = catch_unwind(AssertUnwindSafe(|| work(&mut Tx::new(connection, space))));
-    let result = result.unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().cloned();
-        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|it| (*it).to_owned()));
-        Err(Error::internal("a write panicked and was rolled back")
-            .because(text.unwrap_or_default()))
-    });
+    let result = match result {
+        // A change that waits came before whatever the call failed with, so its error comes first.
+        Ok(own) => connection.flush().and(own),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|it| (*it).to_owned()));
+            Err(Error::internal("a write panicked and was rolled back")
+                .because(text.unwrap_or_default()))
+        }
+    };
+    connection.forget();
     let end = if result.is_ok() {
         "RELEASE call"
     } else {

@@ -5,8 +5,9 @@ use crate::pending::Pending;
 use crate::{fts, row};
 use kenning_core::{Hash, Hlc, Kind, NodeId, Result, Space};
 use kenning_store::{
-    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Near, Node, NodeFilter, Passage,
-    ReadTx, Row, Table, TextHit, TextQuery, TileRow, Vector, When, WriteTx, canonical_json, names,
+    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Near, Nearest, Node, NodeFilter,
+    Passage, ReadTx, Row, Table, TextHit, TextQuery, TileRow, Vector, When, WriteTx,
+    canonical_json, names,
 };
 use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -489,7 +490,7 @@ impl ReadTx for Tx<'_> {
         Ok(names::ranked(text, candidates, limit))
     }
 
-    fn nearest(&self, collection: &str, to: &[f32], limit: usize) -> Result<Vec<Near>> {
+    fn nearest(&self, collection: &str, to: &[f32], limit: usize) -> Result<Nearest> {
         let sql = "SELECT id, numbers FROM vectors WHERE space = ?1 AND collection = ?2";
         let mut statement = self.connection.prepare_cached(sql).map_err(from_sqlite)?;
         let rows = statement
@@ -510,7 +511,7 @@ impl ReadTx for Tx<'_> {
                 .then_with(|| a.id.cmp(&b.id))
         });
         found.truncate(limit);
-        Ok(found)
+        Ok(Nearest::exact(found))
     }
 
     fn vector(&self, collection: &str, id: &str) -> Result<Option<Vector>> {

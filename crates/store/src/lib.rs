@@ -26,8 +26,8 @@ pub use json::canonical_json;
 pub use lexemes::{lexeme, lexemes};
 pub use names::NameHit;
 pub use rows::{
-    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, KvRow, NameRow, Near, Node, NodeFilter,
-    Passage, PassageRow, Row, Table, TextHit, TextQuery, TileRow, Vector, When,
+    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, IndexKind, KvRow, NameRow, Near, Nearest,
+    Node, NodeFilter, Passage, PassageRow, Row, Table, TextHit, TextQuery, TileRow, Vector, When,
 };
 
 use kenning_core::{Error, Hash, NodeId, Result, Space};
@@ -86,12 +86,14 @@ impl Store {
     pub fn read<T>(&self, space: &Space, work: impl FnOnce(&dyn ReadTx) -> Result<T>) -> Result<T> {
         let mut work = Some(work);
         let mut out = None;
-        self.0.read(space, &mut |tx| {
-            let work = work
-                .take()
-                .ok_or_else(|| Error::internal("a read ran twice"))?;
-            out = Some(work(&Strict::new(tx))?);
-            Ok(())
+        patience::waiting(|| {
+            self.0.read(space, &mut |tx| {
+                let work = work
+                    .take()
+                    .ok_or_else(|| Error::internal("a read ran twice"))?;
+                out = Some(work(&Strict::new(tx))?);
+                Ok(())
+            })
         })?;
         out.ok_or_else(|| Error::internal("a read did not run"))
     }
@@ -105,7 +107,7 @@ impl Store {
         space: &Space,
         work: impl FnOnce(&mut dyn WriteTx) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        answered(work, |work| self.0.write(space, work))
+        patience::waiting(|| answered(work, |work| self.0.write(space, work)))
     }
 
     /// The same for work that may take long. Only `audit` calls this.
@@ -114,7 +116,7 @@ impl Store {
         space: &Space,
         work: impl FnOnce(&mut dyn WriteTx) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        answered(work, |work| self.0.write_long(space, work))
+        patience::waiting(|| answered(work, |work| self.0.write_long(space, work)))
     }
 
     /// Calls `wake` after appends that the floor hears of, and gives how often to look for those
@@ -125,12 +127,12 @@ impl Store {
 
     /// Every space that has a head or a key-value pair, in the order of names.
     pub fn spaces(&self) -> Result<Vec<Space>> {
-        self.0.spaces()
+        patience::waiting(|| self.0.spaces())
     }
 
     /// Asks the back end to check its own files; each string is one thing that is wrong.
     pub fn check(&self) -> Result<Vec<String>> {
-        self.0.check()
+        patience::waiting(|| self.0.check())
     }
 
     /// One line for `doctor`.
@@ -206,9 +208,10 @@ pub trait ReadTx {
     /// Vectors of a collection written after the event `seq`, in that order.
     fn vectors_since(&self, collection: &str, seq: u64, limit: usize) -> Result<Vec<Vector>>;
 
-    /// The vectors of a collection that point most nearly the same way, by cosine, exactly. Those of
-    /// another dimension and those of length 0 do not count; to a vector of length 0 none is near.
-    fn nearest(&self, collection: &str, to: &[f32], limit: usize) -> Result<Vec<Near>>;
+    /// The vectors of a collection that point most nearly the same way, by cosine. Those of another
+    /// dimension and those of length 0 do not count; to a vector of length 0 none is near. A floor
+    /// may look through an index where comparing all would take too long, and says so.
+    fn nearest(&self, collection: &str, to: &[f32], limit: usize) -> Result<Nearest>;
 
     /// The log's head; `None` before the first event.
     fn head(&self) -> Result<Option<HeadRow>>;

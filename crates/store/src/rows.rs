@@ -222,6 +222,42 @@ pub struct NameRow {
     pub name: String,
 }
 
+/// What looked for the nearest vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexKind {
+    /// Every vector of the collection was compared.
+    Exact,
+    /// A graph led to those that were compared: one of the nearest may be missing.
+    Hnsw,
+}
+
+impl IndexKind {
+    /// The name that callers are told.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Hnsw => "hnsw",
+        }
+    }
+}
+
+/// The nearest vectors, and what found them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nearest {
+    /// What looked.
+    pub index: IndexKind,
+    /// The most similar first; the cosine is exact, whatever looked.
+    pub hits: Vec<Near>,
+}
+
+impl Nearest {
+    /// Found by comparing all.
+    pub fn exact(hits: Vec<Near>) -> Self {
+        let index = IndexKind::Exact;
+        Self { index, hits }
+    }
+}
+
 /// A vector that was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Near {

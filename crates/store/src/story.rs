@@ -14,8 +14,8 @@
 mod corners;
 
 use crate::{
-    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, Node, NodeFilter, Passage, Row, Store,
-    Table, TextQuery, TileRow, Vector, When,
+    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, IndexKind, Node, NodeFilter, Passage, Row,
+    Store, Table, TextQuery, TileRow, Vector, When,
 };
 use kenning_core::{Code, Error, Hash, Hlc, Kind, NodeId, SeededRandom, Space};
 use serde_json::{Map, Value, json};
@@ -530,18 +530,20 @@ fn the_nearest_vectors_come_first(store: &Store) {
     let near = store
         .read(&here, |tx| tx.nearest("c", &[1.0, 0.0], 9))
         .unwrap();
-    let names: Vec<&str> = near.iter().map(|it| it.id.as_str()).collect();
+    let names: Vec<&str> = near.hits.iter().map(|it| it.id.as_str()).collect();
     assert_eq!(names, ["same", "near", "across", "against"]);
+    // So few are compared one by one on every floor.
+    assert_eq!(near.index, IndexKind::Exact);
     let expected = [1.0, 0.894_427, 0.0, -1.0];
-    for (it, expected) in near.iter().zip(expected) {
+    for (it, expected) in near.hits.iter().zip(expected) {
         assert!((it.similarity - expected).abs() < 1e-5, "{it:?}");
     }
     let two = store
         .read(&here, |tx| tx.nearest("c", &[1.0, 0.0], 2))
         .unwrap();
-    assert_eq!(two.len(), 2);
+    assert_eq!(two.hits.len(), 2);
     let other = store.read(&here, |tx| tx.nearest("d", &[1.0, 0.0], 2));
-    assert!(other.unwrap().is_empty());
+    assert!(other.unwrap().hits.is_empty());
 }
 
 fn names_that_are_almost_the_same_are_found(store: &Store) {

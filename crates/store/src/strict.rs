@@ -6,8 +6,8 @@
 //! same way, and so does the call, even if its work goes on.
 
 use crate::{
-    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Near, Node, NodeFilter, Passage,
-    ReadTx, Row, Table, TextHit, TextQuery, TileRow, Vector, When, WriteTx,
+    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Nearest, Node, NodeFilter,
+    Passage, ReadTx, Row, Table, TextHit, TextQuery, TileRow, Vector, When, WriteTx,
 };
 use kenning_core::{Code, Error, Hash, Hlc, Kind, NodeId, Result};
 use std::cell::RefCell;
@@ -118,7 +118,7 @@ impl<'a, T: Deref<Target: ReadTx + 'a>> ReadTx for Strict<T> {
         if enough { scanned } else { self.noted(scanned) }
     }
 
-    fn nearest(&self, collection: &str, to: &[f32], limit: usize) -> Result<Vec<Near>> {
+    fn nearest(&self, collection: &str, to: &[f32], limit: usize) -> Result<Nearest> {
         self.unharmed()?;
         let near = good_numbers(to).and_then(|()| self.tx.nearest(collection, to, limit));
         self.noted(near)

@@ -209,7 +209,7 @@ impl Ask {
                 Answer::Vectors(tx.vectors_since(collection, *seq, *limit)?)
             }
             Self::Nearest(collection, to, limit) => {
-                Answer::Near(tx.nearest(collection, to, *limit)?)
+                Answer::Near(tx.nearest(collection, to, *limit)?.hits)
             }
             Self::Head => Answer::Head(tx.head()?),
             Self::EventsAfter(seq, limit) => Answer::Events(tx.events_after(*seq, *limit)?),

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 /// The user `nobody`. PostgreSQL refuses to run as root.
 const NOBODY: u32 = 65534;
 
-/// Obeys lines on its input; its arguments are the directory, `pg_ctl`, and how `initdb` is called.
+/// Obeys lines on its input; its arguments are the directory, `pg_ctl`, and how the directory is made.
 ///
 /// When the input ends, the process that held the other end is gone, even if it was killed: then the server has to
 /// go too, and the directory with it.
@@ -45,6 +45,50 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Makes a fresh data directory and starts a server on it.
     pub(crate) fn create(programs: &Path, version: Version) -> Result<Self, String> {
+        let password = format!("{:016x}{:016x}", random(), random());
+        Self::begin(programs, password, |init, dir| {
+            init.arg(programs.join("initdb"))
+                .arg("--pgdata=data")
+                .args(["--username=kenning", "--pwfile=password"])
+                .args(["--auth=scram-sha-256", "--encoding=UTF8"])
+                // Only the files of an empty database are not waited for; the server itself syncs.
+                .arg("--no-sync")
+                .args(["--set", "fsync=on"])
+                .args(["--set", "listen_addresses=127.0.0.1"])
+                .args(["--set", "max_connections=200"])
+                .args(["--set", "shared_buffers=64MB"])
+                .arg("--set")
+                .arg(format!("unix_socket_directories={}", dir.display()));
+            // Both mean: ordered by code point, and upper and lower case known beyond ASCII.
+            match version {
+                Version::V16 => init.arg("--locale=C.UTF-8"),
+                Version::V18 => init.args([
+                    "--locale=C",
+                    "--locale-provider=builtin",
+                    "--builtin-locale=C.UTF-8",
+                ]),
+            };
+        })
+    }
+
+    /// Copies this server while it runs, and starts a second one on the copy that follows it.
+    pub(crate) fn standby(&self, programs: &Path) -> Result<Self, String> {
+        Self::begin(programs, self.password.clone(), |init, _| {
+            init.arg(programs.join("pg_basebackup"))
+                .args(["--pgdata=data", "--host=127.0.0.1", "--username=kenning"])
+                .arg(format!("--port={}", self.port))
+                .args(["--checkpoint=fast", "--wal-method=stream"])
+                .args(["--write-recovery-conf", "--no-password", "--no-sync"])
+                .env("PGPASSWORD", &self.password);
+        })
+    }
+
+    /// Makes a data directory as the shell is told to, and starts a server on it.
+    fn begin(
+        programs: &Path,
+        password: String,
+        tell_how: impl FnOnce(&mut Command, &Path),
+    ) -> Result<Self, String> {
         let fail = |err: io::Error| format!("the data directory could not be made: {err}");
         let root = files::uid() == 0;
         // A short name, because the path of a socket may have a hundred bytes.
@@ -53,7 +97,6 @@ impl Cluster {
             .permissions(Permissions::from_mode(0o700))
             .tempdir()
             .map_err(fail)?;
-        let password = format!("{:016x}{:016x}", random(), random());
         let secret = dir.path().join("password");
         fs::write(&secret, &password).map_err(fail)?;
         if root {
@@ -66,28 +109,8 @@ impl Cluster {
         }
         sh.current_dir(dir.path())
             .args(["-c", SHELL, "sh"])
-            .args([dir.path(), &programs.join("pg_ctl")])
-            .arg(programs.join("initdb"))
-            .arg("--pgdata=data")
-            .args(["--username=kenning", "--pwfile=password"])
-            .args(["--auth=scram-sha-256", "--encoding=UTF8"])
-            // Only the files of an empty database are not waited for; the server itself syncs.
-            .arg("--no-sync")
-            .args(["--set", "fsync=on"])
-            .args(["--set", "listen_addresses=127.0.0.1"])
-            .args(["--set", "max_connections=200"])
-            .args(["--set", "shared_buffers=64MB"])
-            .arg("--set")
-            .arg(format!("unix_socket_directories={}", dir.path().display()));
-        // Both mean: ordered by code point, and upper and lower case known beyond ASCII.
-        match version {
-            Version::V16 => sh.arg("--locale=C.UTF-8"),
-            Version::V18 => sh.args([
-                "--locale=C",
-                "--locale-provider=builtin",
-                "--builtin-locale=C.UTF-8",
-            ]),
-        };
+            .args([dir.path(), &programs.join("pg_ctl")]);
+        tell_how(&mut sh, dir.path());
         let mut cluster = Self {
             shell: Mutex::new(Shell::spawn(&mut sh).map_err(fail)?),
             dir,

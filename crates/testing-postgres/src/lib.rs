@@ -150,6 +150,26 @@ impl Server {
         version.split(' ').next().unwrap_or_default().to_string()
     }
 
+    /// A second server that follows this one and takes no writes. It has the databases that this one
+    /// has; `same_database` tells where.
+    pub fn standby(&self) -> Self {
+        let cluster = self.cluster("copied");
+        let programs = self.psql.parent().unwrap_or(Path::new(""));
+        match cluster.standby(programs) {
+            Ok(standby) => Self {
+                psql: self.psql.clone(),
+                url: standby.url(),
+                cluster: Some(standby),
+            },
+            Err(why) => panic!("{}", unavailable(&why)),
+        }
+    }
+
+    /// Where a database of another server is found on this one.
+    pub fn same_database(&self, url: &str) -> String {
+        with_database(&self.url, database_of(url))
+    }
+
     /// Stops the server without a checkpoint: the next start recovers from the log, as after a crash.
     pub fn stop_immediate(&self) {
         self.cluster("stopped").stop();

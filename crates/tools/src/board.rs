@@ -74,7 +74,11 @@ impl Board {
                     caller,
                     remarks: RefCell::default(),
                 };
-                let done = catch_unwind(AssertUnwindSafe(|| tool.call(&call, arguments)));
+                let work = || {
+                    self.engine
+                        .patiently(caller.waited, || tool.call(&call, arguments))
+                };
+                let done = catch_unwind(AssertUnwindSafe(work));
                 done.unwrap_or_else(|panic| {
                     let text = panic.downcast_ref::<String>().cloned();
                     let text = text.or_else(|| panic.downcast_ref::<&str>().map(|it| (*it).into()));

@@ -5,6 +5,7 @@
 //! with what the tables say now.
 
 mod cli;
+mod config;
 mod errors;
 mod markdown;
 mod tools;
@@ -25,6 +26,7 @@ const PAGES: &[Page] = &[
     ("docs/reference/errors.md", errors::page),
     ("docs/reference/cli.md", cli::page),
     ("docs/reference/environment.md", cli::environment),
+    ("docs/reference/config.md", config::page),
     ("docs/reference/openapi.json", openapi),
 ];
 

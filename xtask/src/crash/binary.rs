@@ -94,6 +94,21 @@ impl Binary {
         Ok(found)
     }
 
+    /// Makes a token that may read and write.
+    pub(super) fn token(&self, place: &Place) -> Result<String> {
+        let words = [
+            "token",
+            "create",
+            "--name",
+            "crash",
+            "--scopes",
+            "read,write",
+        ];
+        let token = self.json(place, &words)?["token"].take();
+        let token = token.as_str().context("an answer without `token`")?;
+        Ok(token.to_owned())
+    }
+
     /// What a command answers, whether or not it found a fault.
     fn json(&self, place: &Place, words: &[&str]) -> Result<Value> {
         let done = self.command(place).args(words).arg("--json").output()?;

@@ -53,7 +53,14 @@ pub(crate) struct Pipe {
 /// One caller. Each has its own connection where the door knows connections.
 pub(crate) enum Client {
     Stdio(Arc<Pipe>),
-    Http(String, Option<BufReader<TcpStream>>),
+    Http(Address, Option<BufReader<TcpStream>>),
+}
+
+/// Where a caller calls, and with which token.
+#[derive(Clone)]
+pub(crate) struct Address {
+    host: String,
+    token: Option<String>,
 }
 
 impl Server {
@@ -108,7 +115,10 @@ impl Server {
     pub(crate) fn client(&self) -> Client {
         match &self.door {
             Door::Stdio(pipe, _) => Client::Stdio(pipe.clone()),
-            Door::Http(address) => Client::Http(address.clone(), None),
+            Door::Http(host) => {
+                let (host, token) = (host.clone(), None);
+                Client::Http(Address { host, token }, None)
+            }
         }
     }
 
@@ -191,6 +201,14 @@ impl Pipe {
 }
 
 impl Client {
+    /// The same caller, who shows this token where the door asks for one.
+    pub(super) fn with_token(mut self, token: &str) -> Self {
+        if let Self::Http(address, _) = &mut self {
+            address.token = Some(token.to_owned());
+        }
+        self
+    }
+
     /// Writes a note and waits for the answer.
     pub(crate) fn write_note(&mut self, path: &str, content: &str) -> Answer {
         self.call(
@@ -235,22 +253,26 @@ impl Client {
 
 /// One request on a connection that stays open.
 fn post(
-    address: &str,
+    address: &Address,
     connection: &mut Option<BufReader<TcpStream>>,
     path: &str,
     body: &Value,
 ) -> Result<(u16, String)> {
     if connection.is_none() {
-        let stream = TcpStream::connect(address)?;
+        let stream = TcpStream::connect(&address.host)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(SILENCE_MAX))?;
         *connection = Some(BufReader::new(stream));
     }
     let stream = connection.as_mut().context("no connection")?;
     let body = body.to_string();
+    let token = address.token.as_ref();
+    let token = token.map(|it| format!("Authorization: Bearer {it}\r\n"));
     let request = format!(
-        "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+        "POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n{}\
          Content-Length: {}\r\n\r\n{body}",
+        address.host,
+        token.unwrap_or_default(),
         body.len()
     );
     stream.get_mut().write_all(request.as_bytes())?;

@@ -1,6 +1,7 @@
 //! The database goes away, in every way that a database does, while the program serves.
 //!
-//! Callers write and read over HTTP. A fault is: all backends killed, the server stopped as by a power
+//! Callers write and read over HTTP, every other one with a token, which the program has to look up
+//! first. A fault is: all backends killed, the server stopped as by a power
 //! cut and started again, all sockets reset, nobody listening for a while, and a network that swallows
 //! what it is given for longer than anybody waits. Each call must be answered in time, as done or as
 //! `unavailable`; what was acknowledged must be there in the end, and nothing may be half-done.
@@ -62,6 +63,8 @@ struct Done {
     /// Answers that are neither.
     wrong: Vec<String>,
     slowest: Duration,
+    /// Of those who show a token.
+    slowest_with_token: Duration,
     n_slow: usize,
 }
 
@@ -71,7 +74,16 @@ impl Done {
         self.n_unavailable += other.n_unavailable;
         self.wrong.extend(other.wrong);
         self.slowest = self.slowest.max(other.slowest);
+        self.slowest_with_token = self.slowest_with_token.max(other.slowest_with_token);
         self.n_slow += other.n_slow;
+    }
+
+    /// All of it was done with a token, or without.
+    fn of(mut self, has_token: bool) -> Self {
+        if has_token {
+            self.slowest_with_token = self.slowest;
+        }
+        self
     }
 
     /// Makes one call and keeps what is to be known of it.
@@ -146,12 +158,20 @@ pub(super) fn run(options: &Options) -> Result<()> {
         &place.with_database(&proxy.url(&url)?),
         Transport::Http,
     )?;
+    let token = binary.token(&place)?;
+    let caller = |n: u64| {
+        let client = server.client();
+        match n % 2 {
+            0 => client,
+            _ => client.with_token(&token),
+        }
+    };
     let (moments, stop) = (AtomicU64::new(1), AtomicBool::new(false));
     let random = SeededRandom::new(seed);
     let mut slowest_return = Duration::ZERO;
     let mut done = Done::default();
     let steady = (STEADY.to_owned(), "# Steady\n".to_owned());
-    let mut prober = server.client();
+    let mut prober = caller(1);
     ensure!(
         done.write(&mut prober, &steady, &moments, || false),
         "the first write was refused"
@@ -163,7 +183,8 @@ pub(super) fn run(options: &Options) -> Result<()> {
         // The callers also stop when something here panics: a scope waits for them.
         let stopping = Stop(&stop);
         let writers = (0..WRITERS).map(|writer| {
-            let (mut client, random) = (server.client(), SeededRandom::new(seed ^ (writer + 1)));
+            let (mut client, random) = (caller(writer), SeededRandom::new(seed ^ (writer + 1)));
+            let has_token = writer % 2 == 1;
             scope.spawn(move || {
                 let mut done = Done::default();
                 for n in 0.. {
@@ -173,19 +194,19 @@ pub(super) fn run(options: &Options) -> Result<()> {
                         break;
                     }
                 }
-                done
+                done.of(has_token)
             })
         });
         let mut callers: Vec<_> = writers.collect();
-        callers.extend((0..READERS).map(|_| {
-            let mut client = server.client();
+        callers.extend((0..READERS).map(|reader| {
+            let mut client = caller(reader);
             scope.spawn(move || {
                 let mut done = Done::default();
                 while go_on() {
                     done.timed(|| client.read_note(STEADY));
                     std::thread::sleep(Duration::from_millis(5));
                 }
-                done
+                done.of(reader % 2 == 1)
             })
         }));
         for n in 0..n_faults {
@@ -262,11 +283,12 @@ fn report(
     let n_acknowledged = acknowledged.count();
     println!(
         "faults: {n_faults} faults, {n_acknowledged} acknowledged, {} unavailable, {} lost, \
-         {} unsound, slowest call {:.2} s ({} too slow), back after at most {:.2} s, seed {seed}",
+         {} unsound, slowest call {:.2} s, with a token {:.2} s ({} too slow), back after at most {:.2} s, seed {seed}",
         done.n_unavailable,
         verdict.lost.len(),
         verdict.unsound.len(),
         done.slowest.as_secs_f64(),
+        done.slowest_with_token.as_secs_f64(),
         done.n_slow,
         slowest_return.as_secs_f64(),
     );

@@ -67,6 +67,27 @@ fn record_log(dir: &Dir, name: &str, sum: &str) -> Result<()> {
     write_changed(dir, DAILY_SUMS, &format!("{}\n", lines.join("\n")))
 }
 
+/// Records that NOW.md or MEMORY.md is not there.
+pub(crate) fn forget(dir: &Dir, file: &FileNode) -> Result<()> {
+    match file.name.as_str() {
+        now::FILE => remove(dir, NOW_SUM),
+        MEMORY => remove(dir, MEMORY_SUM),
+        _ => Ok(()),
+    }
+}
+
+/// Records nothing of any daily log.
+pub(crate) fn forget_logs(dir: &Dir) -> Result<()> {
+    remove(dir, DAILY_SUMS)
+}
+
+fn remove(dir: &Dir, name: &str) -> Result<()> {
+    match dir.remove(name) {
+        Err(error) if error.code != Code::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// What is recorded of NOW.md or MEMORY.md.
 pub(crate) fn of(dir: &Dir, name: &str) -> Result<Option<String>> {
     let file = if name == now::FILE {

@@ -5,7 +5,7 @@
 //! which nothing is recorded yet is taken as it is, and recorded.
 
 use super::checksums::{self, MEMORY};
-use super::{daily, now};
+use super::{LOCK_WAIT, daily, now};
 use crate::files::FileNode;
 use crate::{Caller, Engine, Scope};
 use kenning_core::{Code, Kind, Result, Space};
@@ -15,10 +15,6 @@ use kenning_memory::now as now_file;
 use kenning_store::{NodeFilter, When, patience};
 use kenning_vault::Dir;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
-
-/// How long a check waits for a write to end.
-const LOCK_WAIT: Duration = Duration::from_secs(10);
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,14 +52,14 @@ impl Engine {
     pub fn context_integrity(&self, caller: &Caller) -> Result<FilesIntegrity> {
         let space = &caller.principal.space;
         let Some(dir) = self.context_to_read(caller)? else {
-            return self.patiently(|| self.missing_context(space));
+            return self.patiently(caller.waited, || self.missing_context(space));
         };
         let may_record = !self.read_only && caller.principal.require(Scope::Write).is_ok();
         if may_record {
-            return self.patiently(|| {
+            return self.patiently(caller.waited, || {
                 // A file and its checksum are two: between them a check would cry wolf.
                 let any = self.omi.file(now_file::FILE, now::BYTES_MAX);
-                let _lock = self.lock_file(&any, patience::left(LOCK_WAIT))?;
+                let _lock = patience::waiting(|| self.lock_file(&any, patience::left(LOCK_WAIT)))?;
                 self.check_context(space, &dir, true)
             });
         }
@@ -84,23 +80,38 @@ impl Engine {
         Ok(found)
     }
 
-    fn check_context(&self, space: &Space, dir: &Dir, may_record: bool) -> Result<FilesIntegrity> {
+    pub(super) fn check_context(
+        &self,
+        space: &Space,
+        dir: &Dir,
+        may_record: bool,
+    ) -> Result<FilesIntegrity> {
         let mut found = FilesIntegrity::default();
         for (name, bytes_max) in [(now_file::FILE, now::BYTES_MAX), (MEMORY, daily::BYTES_MAX)] {
-            let sum = checksums::of(dir, name)?;
+            let sum = match checksums::of(dir, name) {
+                Ok(sum) => sum,
+                Err(error) => {
+                    found.add(name, Some(error.message));
+                    continue;
+                }
+            };
             let file = self.omi.file(name, bytes_max);
             let fault = self.check_file(space, dir, &file, sum.as_deref(), may_record)?;
             found.add(name, fault);
         }
-        let sums = checksums::of_logs(dir)?;
+        let sums = match checksums::of_logs(dir) {
+            Ok(sums) => sums,
+            Err(error) => {
+                found.add(checksums::DAILY_SUMS, Some(error.message));
+                return Ok(found);
+            }
+        };
         for fault in sums.faults {
             found.add(checksums::DAILY_SUMS, Some(fault));
         }
         let sums: BTreeMap<String, String> = sums.logs.into_iter().collect();
         let mut names: BTreeSet<String> = sums.keys().cloned().collect();
-        names.extend(logs_in(dir)?);
-        let known = self.known_files(space)?;
-        names.extend(known.into_iter().filter(|it| it.starts_with(logs::FOLDER)));
+        names.extend(self.logs_known_or_there(space, dir)?);
         for name in names {
             let file = self.omi.file(&name, daily::BYTES_MAX);
             let sum = sums.get(&name).map(String::as_str);
@@ -167,6 +178,14 @@ impl Engine {
             Ok(text) => Verdict::Unrecorded(text),
             Err(_) => Verdict::Fault(format!("`{name}` is not UTF-8 text")),
         })
+    }
+
+    /// The names of the logs that the store knows or that are there.
+    pub(super) fn logs_known_or_there(&self, space: &Space, dir: &Dir) -> Result<Vec<String>> {
+        let known = self.known_files(space)?;
+        let known = known.into_iter().filter(|it| it.starts_with(logs::FOLDER));
+        let names: BTreeSet<String> = known.chain(logs_in(dir)?).collect();
+        Ok(names.into_iter().collect())
     }
 
     /// The names of the watched files that the store knows.

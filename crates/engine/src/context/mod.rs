@@ -4,8 +4,10 @@
 //! notes. Their formats are the memory wing's; here they are read and written: [`checksums`] stand
 //! beside them, and `integrity` compares file, checksum and node.
 
+mod accept;
 pub(crate) mod checksums;
 mod daily;
+mod init;
 mod integrity;
 mod now;
 mod settings;
@@ -17,23 +19,13 @@ use crate::{Caller, Engine, Scope};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use kenning_core::{Error, Result, Space};
-use kenning_memory::config::Config;
 use kenning_vault::Dir;
 use std::time::Duration;
 
-impl Engine {
-    /// What `config.yaml` sets. It is read whenever it is asked for: a person may change it at any
-    /// time, and another process may have.
-    pub(crate) fn memory_config(&self) -> Result<Config> {
-        if !self.omi.is_named() {
-            return Ok(Config::default());
-        }
-        let Some(dir) = self.omi.existing(self.omi.space())? else {
-            return Ok(Config::default());
-        };
-        Config::parse(&settings::read(&dir)?)
-    }
+/// How long a check or a setting waits for a write to end.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
 
+impl Engine {
     /// The wall's time where it hangs.
     pub(crate) fn local_now(&self) -> DateTime {
         self.local(self.log.clock().now_ms())
@@ -53,7 +45,7 @@ impl Engine {
         let Some(dir) = self.omi.existing(space)? else {
             return Ok(None);
         };
-        self.patiently(|| self.finish_context_writes(space, &dir))?;
+        self.patiently(caller.waited, || self.finish_context_writes(space, &dir))?;
         Ok(Some(dir))
     }
 
@@ -75,9 +67,6 @@ impl Engine {
         let Ok(_lock) = self.lock_file(&file, Duration::ZERO) else {
             return Ok(());
         };
-        for key in self.unfinished_writes(space, &self.omi)? {
-            self.finish_file_write(space, dir, &key)?;
-        }
-        Ok(())
+        self.finish_unfinished(space, dir)
     }
 }

@@ -3,7 +3,7 @@
 use super::{Now, NowUpdate};
 use crate::files::{FileNode, Writing, read_text};
 use crate::{Caller, Engine};
-use kenning_core::{Error, Result};
+use kenning_core::{Code, Error, Result};
 use kenning_memory::capsule::Capsule;
 use kenning_memory::config::Config;
 use kenning_memory::{now, stamp};
@@ -69,19 +69,29 @@ impl Engine {
     pub fn now_checkpoint(&self, caller: &Caller, reason: Option<&str>) -> Result<String> {
         let dir = self.context_to_write(caller)?;
         let at = self.local_now();
-        let name = free_name(&dir, &now::checkpoint_name(at))?;
         let text = read_text(&dir, &self.now_file())?;
         let text = text.as_deref().unwrap_or(now::DEFAULT);
         let reason = reason.unwrap_or(now::CHECKPOINT_REASON_DEFAULT);
-        let copy = now::checkpoint(text, reason, at);
-        let mut writing = Writing::new(copy, "NowCheckpointed");
+        let mut writing = Writing::new(now::checkpoint(text, reason, at), "NowCheckpointed");
         writing
             .details
             .insert("reason".to_owned(), Value::from(reason));
-        // The copy is longer than the original by a comment.
-        let file = self.omi.file(&name, 2 * BYTES_MAX);
-        self.write_context_file(caller, &dir, &file, |_| Ok(writing))?;
-        Ok(name)
+        let mut name = now::checkpoint_name(at);
+        let stem = name.trim_end_matches(".md").to_owned();
+        for n in 2.. {
+            // The copy is longer than the original by a comment.
+            let file = self.omi.file(&name, 2 * BYTES_MAX);
+            let written = self.write_context_file(caller, &dir, &file, |before| match before {
+                None => Ok(writing.clone()),
+                Some(_) => Err(Error::conflict(format!("`{}` exists", file.name))),
+            });
+            match written {
+                // Another one of the same second has the name.
+                Err(error) if error.code == Code::Conflict => name = format!("{stem}-{n}.md"),
+                written => return written.map(|()| name),
+            }
+        }
+        Err(Error::internal("every name of a checkpoint is taken"))
     }
 
     pub(super) fn write_context_file(
@@ -92,8 +102,7 @@ impl Engine {
         writing: impl FnOnce(Option<&str>) -> Result<Writing>,
     ) -> Result<()> {
         let space = &caller.principal.space;
-        self.patiently(|| self.write_file(space, dir, file, writing))
-            .map_err(|error| self.omi.unwritable(error))
+        self.patiently(caller.waited, || self.write_file(space, dir, file, writing))
     }
 
     /// A mistake elsewhere in the configuration must not cost an agent its context.
@@ -113,16 +122,4 @@ fn capsule_of(now: &Now) -> Capsule {
         "key_files": now.files,
     });
     Capsule::new(&now.task, plan, &now.timestamp)
-}
-
-/// Two checkpoints within a second have two names.
-fn free_name(dir: &Dir, name: &str) -> Result<String> {
-    let stem = name.strip_suffix(".md").unwrap_or(name);
-    let mut free = name.to_owned();
-    let mut n = 1;
-    while dir.exists(&free)? {
-        n += 1;
-        free = format!("{stem}-{n}.md");
-    }
-    Ok(free)
 }

@@ -106,6 +106,53 @@ fn one_flipped_bit_in_any_file_is_noticed() {
 }
 
 #[test]
+fn every_byte_of_a_checksum_counts() {
+    let place = Place::furnished();
+    let reader = place.reader();
+    for name in [".now.hash", ".memory.hash", ".daily.hash"] {
+        let whole = place.file(name);
+        for at in 0..whole.len() {
+            let mut bytes = whole.clone().into_bytes();
+            bytes[at] ^= 1;
+            std::fs::write(place.omi().join(name), bytes).unwrap();
+            let found = reader.context_integrity(&owner()).unwrap();
+            assert!(!found.faults.is_empty(), "{name}: byte {at}");
+        }
+        place.put(name, &whole);
+    }
+    assert_eq!(place.check(), FilesIntegrity::default());
+}
+
+#[test]
+fn what_a_person_has_looked_at_can_be_accepted() {
+    let place = Place::furnished();
+    place.put("MEMORY.md", "# Curated\n\nanew\n");
+    place.put("NOW.md", "# NOW\n\n## Current Task\nby hand\n");
+    std::fs::remove_file(place.omi().join("memory/2027-01-15.md")).unwrap();
+    place.put(".daily.hash", "nonsense\n");
+    let found = place.check().faults;
+    assert_eq!(found.len(), 4, "{found:?}");
+    let error = place.engine.context_accept(&only(Scope::Read)).unwrap_err();
+    assert_eq!(error.code, kenning_core::Code::Denied);
+    assert_eq!(place.engine.context_accept(&owner()).unwrap().len(), 4);
+    assert_eq!(place.check(), FilesIntegrity::default());
+    assert_eq!(place.file(".daily.hash").lines().count(), 1);
+    assert_eq!(place.found("anew"), ["omi:MEMORY.md"]);
+    assert_eq!(
+        place.revisions("omi:MEMORY.md").len(),
+        2,
+        "what was before is kept"
+    );
+    let events = place.events();
+    assert_eq!(
+        events[events.len() - 3..],
+        ["FileAdopted", "FileAdopted", "FileRemoved"]
+    );
+    assert!(place.engine.context_accept(&owner()).unwrap().is_empty());
+    assert!(place.is_clean());
+}
+
+#[test]
 fn a_file_that_is_changed_with_its_checksum_is_noticed_by_its_node() {
     let place = Place::furnished();
     let forged = place.file("NOW.md").replace("the task", "a forged task");
@@ -177,4 +224,27 @@ fn an_update_after_somebody_elses_change_makes_it_good_again() {
     assert!(!place.check().now_md);
     place.update("ours again", &[]);
     assert_eq!(place.check(), FilesIntegrity::default());
+}
+
+#[test]
+fn a_checksum_that_cannot_be_read_or_written_costs_no_entry() {
+    for (sums, now_md, memory_md) in [(".now.hash", false, true), (".daily.hash", true, false)] {
+        let place = Place::new();
+        std::fs::create_dir_all(place.omi().join(sums)).unwrap();
+        place.update("the task", &[]);
+        place.engine.daily_append(&owner(), "an entry").unwrap();
+        assert_eq!(place.now().task, "the task");
+        let found = place.check();
+        assert_eq!(
+            (found.now_md, found.memory_md),
+            (now_md, memory_md),
+            "{sums}"
+        );
+        std::fs::remove_dir(place.omi().join(sums)).unwrap();
+        assert_eq!(place.check(), FilesIntegrity::default(), "{sums}");
+        assert!(
+            place.omi().join(sums).is_file(),
+            "whoever comes next records it"
+        );
+    }
 }

@@ -9,6 +9,7 @@
 mod daily;
 mod integrity;
 mod now;
+mod settings;
 mod unfinished;
 
 use jiff::tz::TimeZone;
@@ -134,8 +135,12 @@ impl Place {
 }
 
 fn open(omi: PathBuf, data: PathBuf, clock: &Arc<FixedClock>, read_only: bool) -> Engine {
+    Engine::open(options(omi, data, clock, read_only)).unwrap()
+}
+
+fn options(omi: PathBuf, data: PathBuf, clock: &Arc<FixedClock>, read_only: bool) -> Options {
     let data = Dir::create(&data).unwrap();
-    let engine = Engine::open(Options {
+    Options {
         store: Store::new(Sqlite::open(data.path()).unwrap()),
         data,
         vault: None,
@@ -146,8 +151,7 @@ fn open(omi: PathBuf, data: PathBuf, clock: &Arc<FixedClock>, read_only: bool) -
         random: Arc::new(SeededRandom::new(7)),
         shared: false,
         read_only,
-    });
-    engine.unwrap()
+    }
 }
 
 fn owner() -> Caller {

@@ -271,3 +271,55 @@ fn what_is_too_long_is_refused_before_anything_is_kept() {
     assert_eq!(place.now().task, "before");
     assert_eq!(place.events(), ["NowUpdated"]);
 }
+
+#[test]
+fn where_other_machines_write_too_locks_lie_beside_the_files() {
+    let place = Place::new();
+    let data = place.root.path().join("data-of-this-machine");
+    let shared = Options {
+        shared: true,
+        ..options(place.omi(), data.clone(), &place.clock, false)
+    };
+    let engine = Engine::open(shared).unwrap();
+    engine.now_update(&owner(), update("x", &[])).unwrap();
+    engine.daily_append(&owner(), "y").unwrap();
+    assert!(
+        engine
+            .context_integrity(&owner())
+            .unwrap()
+            .faults
+            .is_empty()
+    );
+    let locks: Vec<_> = std::fs::read_dir(place.omi().join(".kenning/locks"))
+        .unwrap()
+        .collect();
+    assert_eq!(locks.len(), 1, "one for all files: {locks:?}");
+    assert!(!data.join("locks").exists());
+}
+
+#[test]
+fn files_have_the_time_of_the_place_and_a_day_ends_at_its_midnight() {
+    let place = Place::new();
+    let east = jiff::tz::TimeZone::fixed(jiff::tz::offset(14));
+    let there = Options {
+        zone: east,
+        ..options(
+            place.omi(),
+            place.root.path().join("data-there"),
+            &place.clock,
+            false,
+        )
+    };
+    let engine = Engine::open(there).unwrap();
+    place.clock.advance(3 * 3_600_000);
+    let name = engine
+        .daily_append(&owner(), "after midnight there")
+        .unwrap();
+    assert_eq!(name, "memory/2027-01-16.md");
+    engine.now_update(&owner(), update("x", &[])).unwrap();
+    assert!(
+        place
+            .file("NOW.md")
+            .starts_with("# NOW - 2027-01-16T01:00:00\n")
+    );
+}

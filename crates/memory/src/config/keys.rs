@@ -276,7 +276,8 @@ impl Key {
 }
 
 impl Form {
-    fn expected(self) -> String {
+    /// In words: `a whole number from 1 to 9`.
+    pub fn expected(self) -> String {
         match self {
             Self::Flag => "`true` or `false`".to_owned(),
             Self::Count(min, max) => format!("a whole number from {min} to {max}"),

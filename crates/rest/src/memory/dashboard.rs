@@ -1,17 +1,16 @@
 //! What a dashboard shows: memories, edges and beliefs by the page, the graph, counts, a search.
 
-use super::{Memory, answered, call, pairs};
+use super::{Asker, Memory, answered, call, pairs};
 use crate::routes::{Shared, Slots, arguments_of_query, attended};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Extension, Query, State};
+use axum::extract::{Query, State};
 use axum::http::{Response, StatusCode};
 use axum::routing::get;
 use kenning_core::{Error, Result};
 use kenning_engine::{
-    Caller, GraphEdge, Memory as OneMemory, MemoryAccess, MemoryGraph, MemoryType, Principal,
-    timestamp,
+    Caller, GraphEdge, Memory as OneMemory, MemoryAccess, MemoryGraph, MemoryType, timestamp,
 };
 use kenning_tools::AnyTool;
 use serde_json::{Value, json};
@@ -203,20 +202,21 @@ fn wire_edge(it: &GraphEdge) -> Value {
 async fn of_graph(
     memory: Memory,
     slots: &Slots,
-    who: Principal,
+    caller: Caller,
     shown: impl FnOnce(MemoryGraph) -> Value + Send + 'static,
 ) -> Result<Value> {
     let work = move |caller: &Caller| {
         let engine = memory.engine_as("memory_recall")?;
-        engine.memory_graph(caller).map(shown)
+        let graph = engine.patiently(caller.waited, || engine.memory_graph(caller));
+        graph.map(shown)
     };
-    attended(slots, who, work).await?
+    attended(slots, caller, work).await?
 }
 
 async fn memories(
     State(memory): State<Memory>,
     State(slots): State<Slots>,
-    Extension(who): Extension<Principal>,
+    Asker(caller): Asker,
     query: Queried,
 ) -> Response<Body> {
     let listed = async {
@@ -227,7 +227,7 @@ async fn memories(
             all.retain(|it| memory_type.is_none_or(|wanted| it.memory.memory_type == wanted));
             page.cut("memories", all, Listed::order, Listed::wire)
         };
-        of_graph(memory, &slots, who, shown).await
+        of_graph(memory, &slots, caller, shown).await
     };
     answered(StatusCode::OK, listed.await)
 }
@@ -235,7 +235,7 @@ async fn memories(
 async fn beliefs(
     State(memory): State<Memory>,
     State(slots): State<Slots>,
-    Extension(who): Extension<Principal>,
+    Asker(caller): Asker,
     query: Queried,
 ) -> Response<Body> {
     let listed = async {
@@ -262,7 +262,7 @@ async fn beliefs(
                 shown
             })
         };
-        of_graph(memory, &slots, who, shown).await
+        of_graph(memory, &slots, caller, shown).await
     };
     answered(StatusCode::OK, listed.await)
 }
@@ -270,7 +270,7 @@ async fn beliefs(
 async fn edges(
     State(memory): State<Memory>,
     State(slots): State<Slots>,
-    Extension(who): Extension<Principal>,
+    Asker(caller): Asker,
     query: Queried,
 ) -> Response<Body> {
     let listed = async {
@@ -287,7 +287,7 @@ async fn edges(
             };
             page.cut("edges", all, order, wire_edge)
         };
-        of_graph(memory, &slots, who, shown).await
+        of_graph(memory, &slots, caller, shown).await
     };
     answered(StatusCode::OK, listed.await)
 }
@@ -296,7 +296,7 @@ async fn edges(
 async fn graph(
     State(memory): State<Memory>,
     State(slots): State<Slots>,
-    Extension(who): Extension<Principal>,
+    Asker(caller): Asker,
     query: Queried,
 ) -> Response<Body> {
     let listed = async {
@@ -320,7 +320,7 @@ async fn graph(
             shown["edges"] = between.into();
             shown
         };
-        of_graph(memory, &slots, who, shown).await
+        of_graph(memory, &slots, caller, shown).await
     };
     answered(StatusCode::OK, listed.await)
 }
@@ -328,12 +328,14 @@ async fn graph(
 async fn stats(
     State(memory): State<Memory>,
     State(slots): State<Slots>,
-    Extension(who): Extension<Principal>,
+    Asker(caller): Asker,
 ) -> Response<Body> {
     let work = move |caller: &Caller| {
         let engine = memory.engine_as("memory_recall")?;
-        let graph = engine.memory_graph(caller)?;
-        let central = engine.central_memories(caller, CENTRAL)?;
+        let (graph, central) = engine.patiently(caller.waited, || {
+            let graph = engine.memory_graph(caller)?;
+            Ok((graph, engine.central_memories(caller, CENTRAL)?))
+        })?;
         let events = engine.roots(caller)?.seq;
         let mut types: BTreeMap<&str, u64> = MemoryType::ALL.map(|it| (it.as_str(), 0)).into();
         for it in &graph.memories {
@@ -353,7 +355,7 @@ async fn stats(
             "edge_distribution": relations, "most_central": central,
         }))
     };
-    let counted = attended(&slots, who, work).await.and_then(|it| it);
+    let counted = attended(&slots, caller, work).await.and_then(|it| it);
     answered(StatusCode::OK, counted)
 }
 
@@ -361,7 +363,7 @@ async fn stats(
 async fn search(
     State(memory): State<Memory>,
     State(slots): State<Slots>,
-    Extension(who): Extension<Principal>,
+    Asker(caller): Asker,
     query: Queried,
 ) -> Response<Body> {
     let found = async {
@@ -377,7 +379,7 @@ async fn search(
         let tool = memory.board.find("memory_recall");
         let schema = tool.map(AnyTool::input_schema).unwrap_or_default();
         let arguments = arguments_of_query(query, &schema)?;
-        let reply = call(memory, &slots, who, "memory_recall", arguments).await?;
+        let reply = call(memory, &slots, caller, "memory_recall", arguments).await?;
         let results = reply.to_json();
         let total = results.as_array().map_or(0, Vec::len);
         Ok(json!({ "results": results, "total": total }))

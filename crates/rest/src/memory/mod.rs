@@ -12,11 +12,12 @@ use crate::{answer, sse};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};
-use axum::extract::{Extension, Path, Query, State};
+use axum::extract::{FromRequestParts, Path, Query, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Response, StatusCode};
 use axum::routing::{get, post, put};
 use kenning_core::{Code, Error, Result};
-use kenning_engine::{Caller, Engine, Principal};
+use kenning_engine::{Caller, Engine, Principal, Waited};
 use kenning_tools::{AnyTool, Board, Reply, Selection, Toolset};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -66,6 +67,21 @@ impl Memory {
     }
 }
 
+/// Who asks, with what they waited for before: the layer around every route knows both.
+pub(crate) struct Asker(pub(crate) Caller);
+
+impl<S: Sync> FromRequestParts<S> for Asker {
+    type Rejection = Response<Body>;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Response<Body>> {
+        let who = parts.extensions.get::<Principal>().cloned();
+        let waited = parts.extensions.get::<Waited>().copied();
+        // A route outside the layer would answer anybody.
+        let who = who.ok_or_else(|| refused(&Error::internal("nobody asks")))?;
+        Ok(Self(Caller::new(who).after(waited.unwrap_or_default())))
+    }
+}
+
 fn not_served() -> Error {
     Error::not_found("route", "of memories").hint("this server was started with other toolsets")
 }
@@ -105,12 +121,14 @@ fn answered(status: StatusCode, done: Result<Value>) -> Response<Body> {
 async fn call(
     memory: Memory,
     slots: &Slots,
-    who: Principal,
+    caller: Caller,
     tool: &'static str,
     arguments: Value,
 ) -> Result<Reply> {
     let work = move |caller: &Caller| memory.board.call(tool, arguments, caller);
-    let mut reply = attended(slots, who, work).await?.ok_or_else(not_served)?;
+    let mut reply = attended(slots, caller, work)
+        .await?
+        .ok_or_else(not_served)?;
     match reply.error.take() {
         Some(error) => Err(error),
         None => Ok(reply),
@@ -120,10 +138,10 @@ async fn call(
 async fn health(
     State(memory): State<Memory>,
     State(slots): State<Slots>,
-    Extension(who): Extension<Principal>,
+    Asker(caller): Asker,
 ) -> Response<Body> {
     let work = move |caller: &Caller| memory.engine_as("memory_recall")?.memory_count(caller);
-    let counted = attended(&slots, who, work).await.and_then(|it| it);
+    let counted = attended(&slots, caller, work).await.and_then(|it| it);
     let shown = counted.map(
         |n| json!({ "status": "healthy", "version": env!("CARGO_PKG_VERSION"), "memories": n }),
     );
@@ -134,7 +152,7 @@ async fn health(
 async fn store(
     State(memory): State<Memory>,
     State(slots): State<Slots>,
-    Extension(who): Extension<Principal>,
+    Asker(caller): Asker,
     headers: HeaderMap,
     body: Body,
 ) -> Response<Body> {
@@ -143,7 +161,7 @@ async fn store(
             Value::Array(memories) => ("memory_store_batch", json!({ "memories": memories })),
             one => ("memory_store", one),
         };
-        let reply = call(memory, &slots, who, tool, arguments).await?;
+        let reply = call(memory, &slots, caller, tool, arguments).await?;
         Ok(reply.to_json())
     };
     answered(StatusCode::CREATED, stored.await)
@@ -152,7 +170,7 @@ async fn store(
 async fn recall(
     State(memory): State<Memory>,
     State(slots): State<Slots>,
-    Extension(who): Extension<Principal>,
+    Asker(caller): Asker,
     query: Result<Query<Vec<(String, String)>>, QueryRejection>,
 ) -> Response<Body> {
     let recalled = async {
@@ -160,7 +178,7 @@ async fn recall(
         let tool = memory.board.find("memory_recall");
         let schema = tool.map(AnyTool::input_schema).unwrap_or_default();
         let arguments = arguments_of_query(query, &schema)?;
-        call(memory, &slots, who, "memory_recall", arguments).await
+        call(memory, &slots, caller, "memory_recall", arguments).await
     };
     match recalled.await {
         Ok(reply) => {
@@ -195,7 +213,7 @@ fn fields(body: Value) -> Result<Map<String, Value>> {
 async fn add_belief(
     State(memory): State<Memory>,
     State(slots): State<Slots>,
-    Extension(who): Extension<Principal>,
+    Asker(caller): Asker,
     headers: HeaderMap,
     body: Body,
 ) -> Response<Body> {
@@ -211,7 +229,7 @@ async fn add_belief(
             .or_insert_with(|| CONFIDENCE_DEFAULT.into())
             .clone();
         let arguments = Value::Object(belief);
-        let reply = call(memory, &slots, who, "memory_store", arguments).await?;
+        let reply = call(memory, &slots, caller, "memory_store", arguments).await?;
         let mut shown = reply.to_json();
         shown["belief_id"] = shown["memory_id"].clone();
         shown["confidence"] = confidence;
@@ -223,7 +241,7 @@ async fn add_belief(
 async fn update_belief(
     State(memory): State<Memory>,
     State(slots): State<Slots>,
-    Extension(who): Extension<Principal>,
+    Asker(caller): Asker,
     id: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
     body: Body,
@@ -238,7 +256,7 @@ async fn update_belief(
             );
         }
         let arguments = Value::Object(update);
-        let reply = call(memory, &slots, who, "belief_update", arguments).await?;
+        let reply = call(memory, &slots, caller, "belief_update", arguments).await?;
         let mut shown = json!({ "belief_id": id });
         shown["new_confidence"] = reply.to_json()["new_confidence"].clone();
         Ok(shown)
@@ -263,7 +281,7 @@ async fn session_id(headers: &HeaderMap, body: Body) -> Result<Option<String>> {
 async fn start_session(
     State(memory): State<Memory>,
     State(slots): State<Slots>,
-    Extension(who): Extension<Principal>,
+    Asker(caller): Asker,
     headers: HeaderMap,
     body: Body,
 ) -> Response<Body> {
@@ -273,7 +291,7 @@ async fn start_session(
             let engine = memory.engine_as("memory_store")?;
             engine.session_start(caller, id.as_deref())
         };
-        let started = attended(&slots, who, work).await??;
+        let started = attended(&slots, caller, work).await??;
         Ok(json!({
             "session_id": started.id, "memory_count": started.memory_count,
             "now_integrity": started.now_integrity,
@@ -285,7 +303,7 @@ async fn start_session(
 async fn end_session(
     State(memory): State<Memory>,
     State(slots): State<Slots>,
-    Extension(who): Extension<Principal>,
+    Asker(caller): Asker,
     headers: HeaderMap,
     body: Body,
 ) -> Response<Body> {
@@ -295,7 +313,7 @@ async fn end_session(
             let engine = memory.engine_as("memory_store")?;
             engine.session_end(caller, id.as_deref())
         };
-        let ended = attended(&slots, who, work).await??;
+        let ended = attended(&slots, caller, work).await??;
         Ok(json!({
             "session_id": ended.id, "duration_seconds": ended.duration_seconds, "log": ended.log,
         }))

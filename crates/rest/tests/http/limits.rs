@@ -92,7 +92,8 @@ async fn a_client_that_does_not_read_is_closed() {
     .await;
     let (n_asked, n_bytes) = (8, 4_000_000);
     let arguments = serde_json::json!({ "path": "Large.md", "content": "x".repeat(n_bytes) });
-    assert!(!place.house.call("vault_write_note", arguments).is_error());
+    let reply = place.house.call("vault_write_note", arguments);
+    assert!(!reply.is_error(), "{}", reply.text);
     let mut wire = place.connect().await;
     let request = post(READ, "", br#"{"path":"Large.md"}"#).repeat(n_asked);
     wire.send(request).await;

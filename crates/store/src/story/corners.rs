@@ -191,7 +191,7 @@ fn long_texts_and_zeros_may_stand_everywhere(store: &Store) {
             assert_eq!(tx.edges(&rel, When::Now, 9)?.len(), 1);
             assert_eq!(tx.vector(&text, &text)?, Some(vector.clone()));
             assert_eq!(tx.vectors_since(&text, 0, 9)?, [vector]);
-            assert_eq!(tx.nearest(&text, &[2.0], 9)?.len(), 1);
+            assert_eq!(tx.nearest(&text, &[2.0], 9)?.hits.len(), 1);
             assert_eq!(tx.events_after(n - 1, 1)?[0].kind, text);
             assert_eq!(tx.list(&text)?, [(text.clone(), b"w".to_vec())]);
             Ok(())
@@ -220,7 +220,7 @@ fn only_finite_numbers_are_kept(store: &Store) {
     assert_eq!(code(vec![f32::INFINITY]), Some(Code::InvalidInput));
     assert_eq!(code(vec![1.0; 16_001]), Some(Code::TooLarge));
     assert_eq!(code(vec![1.0; 16_000]), None);
-    let near = |to: &[f32]| store.read(&here, |tx| tx.nearest("c", to, 9));
+    let near = |to: &[f32]| store.read(&here, |tx| Ok(tx.nearest("c", to, 9)?.hits));
     assert_eq!(near(&[f32::NAN]).unwrap_err().code, Code::InvalidInput);
     assert!(near(&[]).unwrap().is_empty());
     assert!(near(&vec![0.0; 16_000]).unwrap().is_empty());
@@ -246,7 +246,9 @@ fn very_long_and_very_short_vectors_have_a_direction(store: &Store) {
             .unwrap();
     }
     for to in [[1.0, 0.0], [1e38, 0.0], [1e-38, 0.0]] {
-        let near = store.read(&here, |tx| tx.nearest("c", &to, 9)).unwrap();
+        let near = store
+            .read(&here, |tx| Ok(tx.nearest("c", &to, 9)?.hits))
+            .unwrap();
         assert_eq!(near.len(), 3);
         for it in near {
             let expected = std::f64::consts::FRAC_1_SQRT_2;

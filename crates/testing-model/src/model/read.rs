@@ -3,9 +3,9 @@
 use super::{State, Tx};
 use kenning_core::{Hash, Hlc, Kind, NodeId, Result};
 use kenning_store::{
-    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, KvRow, NameHit, NameRow, Near, Node,
-    NodeFilter, Passage, PassageRow, ReadTx, Row, Table, TextHit, TextQuery, TileRow, Vector, When,
-    names,
+    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, KvRow, NameHit, NameRow, Near, Nearest,
+    Node, NodeFilter, Passage, PassageRow, ReadTx, Row, Table, TextHit, TextQuery, TileRow, Vector,
+    When, names,
 };
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
@@ -152,7 +152,7 @@ impl<S: Borrow<State>> ReadTx for Tx<S> {
         Ok(all)
     }
 
-    fn nearest(&self, collection: &str, to: &[f32], limit: usize) -> Result<Vec<Near>> {
+    fn nearest(&self, collection: &str, to: &[f32], limit: usize) -> Result<Nearest> {
         let mut found = Vec::new();
         for vector in self.state().vectors.values() {
             if vector.collection == collection
@@ -167,7 +167,7 @@ impl<S: Borrow<State>> ReadTx for Tx<S> {
             by_similarity.then_with(|| a.id.cmp(&b.id))
         });
         found.truncate(limit);
-        Ok(found)
+        Ok(Nearest::exact(found))
     }
 
     fn head(&self) -> Result<Option<HeadRow>> {

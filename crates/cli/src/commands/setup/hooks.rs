@@ -74,7 +74,7 @@ fn is_ours(group: &Value) -> bool {
                 .iter()
                 .any(|turn| it.contains(&format!(" hook {}", turn.name)))
     };
-    !commands.is_empty() && commands.iter().all(|it| ours(it))
+    !commands.is_empty() && commands.iter().all(ours)
 }
 
 #[cfg(test)]
