@@ -424,6 +424,9 @@ fn context_sessions_and_logs_go_together() {
         good_json(&place, &["session-start"])["now_integrity"],
         false
     );
+    let (code, _, err) = run(&place, &["audit", "--accept"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("accepted: `NOW.md`"), "{err}");
     let kinds = good_json(&place, &["events", "list", "--type", "SessionStartedEvent"]);
     assert_eq!(kinds[0]["metadata"]["now_integrity"], true, "{kinds}");
     assert_eq!(kinds[1]["metadata"]["now_integrity"], false, "{kinds}");

@@ -27,7 +27,11 @@ pub(crate) fn commands() -> Vec<Command> {
             .about("Save the state before a context is compressed: stamp NOW.md and keep a copy"),
         Command::new("status").about("Show how much there is, and where"),
         Command::new("audit")
-            .about("Check files, memories, graph and log; exit code 9 when something is wrong"),
+            .about("Check files, memories, graph and log; exit code 9 when something is wrong")
+            .arg(flag(
+                "accept",
+                "Take the files as they are, after you have looked at them",
+            )),
         config(),
         events(),
         graph(),

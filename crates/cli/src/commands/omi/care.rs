@@ -85,7 +85,12 @@ pub(super) fn status(omi: &Omi<'_>) -> Result<u8> {
     Ok(0)
 }
 
-pub(super) fn audit(omi: &Omi<'_>) -> Result<u8> {
+pub(super) fn audit(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
+    if matches.get_flag("accept") {
+        for fault in omi.engine.context_accept(&omi.caller)? {
+            output::say(&format!("accepted: {fault}"));
+        }
+    }
     let mut caller = omi.caller.clone();
     // A person who waits decides how long.
     caller.deadline += std::time::Duration::from_secs(365 * 24 * 60 * 60);
