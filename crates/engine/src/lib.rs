@@ -26,6 +26,7 @@ mod transfer;
 pub use bus::{EVENT_TYPES, EventQuery, EventType, MemoryEvent, MemoryEvents};
 pub use caller::{Caller, DEADLINE_DEFAULT, Progress, Waited};
 pub use context::{FilesIntegrity, Now, NowUpdate};
+pub use embedding::{EmbeddingStatus, Reindexed};
 pub use events::{EventView, Proof};
 pub use kenning_memory::types::MemoryType;
 pub use kenning_search::Mode;
@@ -41,6 +42,7 @@ pub use sessions::{SessionEnded, SessionStarted};
 pub use tokens::{NewToken, TokenView};
 pub use transfer::{Restored, Transferred};
 
+use embedding::Chosen;
 use jiff::tz::TimeZone;
 use kenning_audit::{Log, Signer};
 use kenning_core::{Clock, Error, Hash, Random, Result, Space};
@@ -60,6 +62,9 @@ const KEY_FILE: &str = "node.key";
 /// the files of others: whoever holds a file's lock meanwhile makes others wait too.
 const SHARED_WAIT: Duration = Duration::from_millis(4_500);
 
+/// A variable of the environment, by its name.
+pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
 /// What a process needs to open the hall.
 pub struct Options {
     /// The cellar.
@@ -78,6 +83,9 @@ pub struct Options {
     pub zone: TimeZone,
     /// Unpredictable bytes.
     pub random: Arc<dyn Random>,
+    /// Variables that `config.yaml` may name as `${NAME}`, and the passphrase of backups
+    /// (`MOLTVAULT_KEY`).
+    pub environment: Environment,
     /// Whether other machines may stand on the same store: then a file is locked beside itself, not
     /// in the data directory, which is each one's own.
     pub shared: bool,
@@ -92,6 +100,8 @@ pub struct Engine {
     vault: Root,
     omi: Root,
     zone: TimeZone,
+    environment: Environment,
+    chosen: Chosen,
     shared: bool,
     searcher: Arc<Searcher>,
     later: Later,
@@ -111,6 +121,7 @@ impl Engine {
             clock,
             zone,
             random,
+            environment,
             shared,
             read_only,
         } = options;
@@ -125,6 +136,8 @@ impl Engine {
             vault: Root::new(&roots::VAULT, vault, space.clone()),
             omi: Root::new(&roots::OMI, omi, space),
             zone,
+            environment,
+            chosen: Chosen::default(),
             shared,
             read_only,
         };

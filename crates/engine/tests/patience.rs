@@ -67,6 +67,7 @@ fn house(root: &std::path::Path, shared: bool) -> (Engine, Waits) {
         space: Space::default(),
         clock: Arc::new(FixedClock::at(1_000)),
         random: Arc::new(SeededRandom::new(1)),
+        environment: Arc::new(|_| None),
         shared,
         read_only: false,
     });

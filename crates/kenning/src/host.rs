@@ -70,6 +70,7 @@ impl Host for Program {
             clock: Arc::new(WallClock),
             zone: TimeZone::system(),
             random: Arc::new(OsRandom),
+            environment: Arc::new(|name| std::env::var(name).ok()),
             shared: settings.database.is_some(),
             read_only: settings.selection.read_only,
         })?))

@@ -16,6 +16,10 @@ use std::collections::HashMap;
 const UNRELATED_MIN: usize = 50;
 const UNRELATED_PAIRS: usize = 200;
 
+/// Words by which alike passages are looked for, and passages that each may propose.
+const RARE_TERMS: usize = 5;
+const RARE_POSTINGS: usize = 200;
+
 /// A term's occurrences in a passage.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Posting {
@@ -38,6 +42,8 @@ pub struct Entry {
     pub ended_ms: Option<u64>,
     facets: Box<[u32]>,
     pub(crate) terms: u32,
+    distinct_start: usize,
+    distinct: u32,
     tokens_start: usize,
     tokens: u32,
     text: [u8; 16],
@@ -92,6 +98,8 @@ pub struct Index {
     /// How many living passages have each term.
     term_frequency: Vec<u32>,
     sum_terms: u64,
+    /// The distinct terms of each passage, one passage after the other.
+    distinct: Vec<u32>,
     tokens: Vec<TokenId>,
     /// How many living passages have each token of the table.
     token_frequency: Vec<u32>,
@@ -125,6 +133,7 @@ impl Index {
             postings: Vec::new(),
             term_frequency: Vec::new(),
             sum_terms: 0,
+            distinct: Vec::new(),
             tokens: Vec::new(),
             token_frequency: vec![0; table.len()],
             sum_tokens: 0,
@@ -170,11 +179,14 @@ impl Index {
             *counts.entry(word).or_default() += 1;
         }
         let terms: u32 = counts.values().sum();
+        let distinct_start = self.distinct.len();
         for (word, count) in counts {
             let term = self.term_or_new(word);
-            self.postings[term].push(Posting { entry: at, count });
-            self.term_frequency[term] += 1;
+            self.postings[term as usize].push(Posting { entry: at, count });
+            self.term_frequency[term as usize] += 1;
+            self.distinct.push(term);
         }
+        let distinct = u32::try_from(self.distinct.len() - distinct_start).unwrap_or(u32::MAX);
         let mut ids = if node.title.is_empty() {
             Vec::new()
         } else {
@@ -197,6 +209,8 @@ impl Index {
             ended_ms: node.props.get("superseded_at_ms").and_then(Value::as_u64),
             facets,
             terms,
+            distinct_start,
+            distinct,
             tokens_start,
             tokens,
             text: text_hash(&passage.text),
@@ -217,14 +231,40 @@ impl Index {
             self.alive -= 1;
             let mut ids = self.tokens[start..start + tokens as usize].to_vec();
             for_each_distinct(&mut ids, |id| self.token_frequency[usize::from(id)] -= 1);
-            // Nobody lists the terms of a passage, and removals are rare.
-            for (postings, frequency) in self.postings.iter_mut().zip(&mut self.term_frequency) {
+            for term in self.distinct_terms(at).to_vec() {
+                let postings = &mut self.postings[term as usize];
                 if let Ok(i) = postings.binary_search_by_key(&at, |it| it.entry) {
                     postings.remove(i);
-                    *frequency -= 1;
+                    self.term_frequency[term as usize] -= 1;
                 }
             }
         }
+    }
+
+    fn distinct_terms(&self, at: u32) -> &[u32] {
+        let entry = &self.entries[at as usize];
+        &self.distinct[entry.distinct_start..][..entry.distinct as usize]
+    }
+
+    /// Passages that share one of the rarest words of this one, which others have at all.
+    pub(crate) fn sharing_rare_terms(&self, at: u32) -> Vec<u32> {
+        let frequency = |term: u32| self.term_frequency[term as usize];
+        let mut terms = self.distinct_terms(at).to_vec();
+        terms.retain(|&term| frequency(term) > 1);
+        terms.sort_unstable_by_key(|&term| frequency(term));
+        terms.truncate(RARE_TERMS);
+        let mut found = Vec::new();
+        for term in terms {
+            // The latest: what is alike was mostly written at about the same time.
+            let postings = self.postings[term as usize]
+                .iter()
+                .rev()
+                .take(RARE_POSTINGS);
+            found.extend(postings.map(|it| it.entry));
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
     }
 
     fn facet_or_new(&mut self, facet: String) -> u32 {
@@ -232,13 +272,12 @@ impl Index {
         *self.facets.entry(facet).or_insert(next)
     }
 
-    fn term_or_new(&mut self, word: &str) -> usize {
+    fn term_or_new(&mut self, word: &str) -> u32 {
         if let Some(&term) = self.terms.get(word) {
-            return term as usize;
+            return term;
         }
-        let term = self.postings.len();
-        self.terms
-            .insert(word.into(), u32::try_from(term).unwrap_or(u32::MAX));
+        let term = u32::try_from(self.postings.len()).unwrap_or(u32::MAX);
+        self.terms.insert(word.into(), term);
         self.postings.push(Vec::new());
         self.term_frequency.push(0);
         term

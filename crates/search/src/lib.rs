@@ -20,5 +20,5 @@ mod tokens;
 pub use index::{Entry, Filter, Index};
 pub use passages::{PASSAGE_BYTES, passages};
 pub use rank::{Hit, Mode, Query, Stages};
-pub use searcher::{Searcher, collection_of};
+pub use searcher::{REINDEXED, Searcher, collection_of};
 pub use tokens::tokens;

@@ -152,25 +152,22 @@ impl Index {
             return Vec::new();
         };
         let vector = self.vectors.get(at as usize);
-        let mut rough = Vec::new();
-        self.vectors.scan(&vector, &mut rough);
         let admission = self.admission(filter);
-        let mut near: Vec<(u32, f32)> = (0_u32..).zip(rough).collect();
-        near.retain(|&(i, _)| {
-            let entry = &self.entries[i as usize];
-            entry.n == 0 && entry.node != node && admission.admits(entry)
-        });
-        let limit = limit.min(near.len());
-        if limit < near.len() {
-            near.select_nth_unstable_by(limit, |a, b| b.1.total_cmp(&a.1));
-        }
-        let exact = near[..limit].iter().map(|&(i, _)| {
-            let cosine = self.vectors.cosine(i as usize, &vector);
-            (self.entries[i as usize].node, f64::from(cosine))
-        });
-        let mut exact: Vec<_> = exact.collect();
-        exact.sort_by(|a, b| b.1.total_cmp(&a.1));
-        exact
+        let mut near: Vec<(NodeId, f64)> = self
+            .sharing_rare_terms(at)
+            .into_iter()
+            .map(|other| (other, &self.entries[other as usize]))
+            .filter(|(_, it)| it.n == 0 && it.node != node && admission.admits(it))
+            .map(|(other, it)| {
+                (
+                    it.node,
+                    f64::from(self.vectors.cosine(other as usize, &vector)),
+                )
+            })
+            .collect();
+        near.sort_by(|a, b| b.1.total_cmp(&a.1));
+        near.truncate(limit);
+        near
     }
 
     /// How well a node answers a query, by its best passage, whatever else there is.
@@ -452,14 +449,14 @@ impl<'a> Asked<'a> {
     /// Puts the candidates in their final order.
     fn rerank(&self, found: &mut [Candidate]) {
         let similar = Similarities::new(self, found);
-        let mut soft: Vec<f64> = found
+        let soft: Vec<f64> = found
             .iter()
             .map(|it| self.soft_bm25(it.at, &similar))
             .collect();
-        scale(&mut soft);
-        let mut fused: Vec<f64> = found.iter().map(|it| it.fused).collect();
-        scale(&mut fused);
-        for ((it, soft), fused) in found.iter_mut().zip(soft).zip(fused) {
+        let by_soft = Scale::of(soft.iter().copied());
+        let by_fused = Scale::of(found.iter().map(|it| it.fused));
+        for (it, soft) in found.iter_mut().zip(soft) {
+            let (soft, fused) = (by_soft.apply(soft), by_fused.apply(it.fused));
             it.score = SOFT_SHARE * soft + (1.0 - SOFT_SHARE) * fused;
         }
         self.add_neighbours(found);
@@ -618,21 +615,33 @@ fn part(similarity: f32) -> f32 {
 }
 
 fn fuse(all: &mut [Candidate]) {
-    let mut text: Vec<f64> = all.iter().map(|it| it.text).collect();
-    let mut cosine: Vec<f64> = all.iter().map(|it| it.cosine).collect();
-    scale(&mut text);
-    scale(&mut cosine);
-    for ((it, text), cosine) in all.iter_mut().zip(text).zip(cosine) {
+    let text = Scale::of(all.iter().map(|it| it.text));
+    let cosine = Scale::of(all.iter().map(|it| it.cosine));
+    for it in all {
+        let (text, cosine) = (text.apply(it.text), cosine.apply(it.cosine));
         it.fused = TEXT_SHARE * text + (1.0 - TEXT_SHARE) * cosine;
     }
 }
 
-/// Scales scores to 0..1.
-fn scale(scores: &mut [f64]) {
-    let low = scores.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let range = (high - low).max(1e-9);
-    scores.iter_mut().for_each(|it| *it = (*it - low) / range);
+/// Moves scores to 0..1.
+struct Scale {
+    low: f64,
+    range: f64,
+}
+
+impl Scale {
+    fn of(scores: impl Iterator<Item = f64>) -> Self {
+        let ends = (f64::INFINITY, f64::NEG_INFINITY);
+        let (low, high) = scores.fold(ends, |(low, high), it| (low.min(it), high.max(it)));
+        Self {
+            low,
+            range: (high - low).max(1e-9),
+        }
+    }
+
+    fn apply(&self, score: f64) -> f64 {
+        (score - self.low) / self.range
+    }
 }
 
 /// Best first; equals in the order in which they came.

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, RwLock};
 const PAGE: usize = 1_000;
 
 /// The kind of the event that says that passages were made anew.
-pub(crate) const REINDEXED: &str = "Reindexed";
+pub const REINDEXED: &str = "Reindexed";
 
 /// The indexes of all spaces. Each is made when it is first asked, and follows the log from then on,
 /// whichever process wrote.

@@ -162,6 +162,7 @@ fn open_at(
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         zone: TimeZone::UTC,
         random: Arc::new(SeededRandom::new(seed)),
+        environment: Arc::new(|_| None),
         shared: false,
         read_only: selection.read_only,
     });

@@ -100,6 +100,10 @@ impl Engine {
             vector: vector.as_deref(),
         };
         let model = self.chosen_model();
+        if model.is_some() {
+            // Whoever changed the model finds the old passages embedded by asking.
+            self.embed_later(space);
+        }
         let memories = self.log.read(space, |tx| {
             let hits = self
                 .searcher
@@ -116,7 +120,8 @@ impl Engine {
 
     /// The contract's formula on top of the same candidates.
     fn ranked(&self, hits: &[Hit], recall: &Recall, now_ms: u64) -> Result<Vec<Ranked>> {
-        let days = self.memory_config()?.recency_days;
+        // A mistake in the file must not cost an agent its memory; `doctor` and `status` tell of it.
+        let days = self.memory_config().unwrap_or_default().recency_days;
         let mut seen = HashSet::new();
         let mut ranked = Vec::new();
         for hit in hits {

@@ -64,6 +64,7 @@ impl Engine {
         })?;
         if stored.iter().any(|it| !it.duplicate) {
             self.link_alike_later(space);
+            self.embed_later(space);
         }
         Ok(stored)
     }

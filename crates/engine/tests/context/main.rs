@@ -150,6 +150,7 @@ fn options(omi: PathBuf, data: PathBuf, clock: &Arc<FixedClock>, read_only: bool
         clock: clock.clone(),
         zone: TimeZone::UTC,
         random: Arc::new(SeededRandom::new(7)),
+        environment: Arc::new(|_| None),
         shared: false,
         read_only,
     }
