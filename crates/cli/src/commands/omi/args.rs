@@ -26,6 +26,8 @@ pub(crate) fn commands() -> Vec<Command> {
         Command::new("check")
             .about("Save the state before a context is compressed: stamp NOW.md and keep a copy"),
         Command::new("status").about("Show how much there is, and where"),
+        Command::new("reindex")
+            .about("Cut every text into passages again, and embed what has no vector"),
         Command::new("audit")
             .about("Check files, memories, graph and log; exit code 9 when something is wrong")
             .arg(flag(

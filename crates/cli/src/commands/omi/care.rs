@@ -1,7 +1,7 @@
 //! `omi init`, `status`, `audit`, `config` and `completion`
 
 use super::{Omi, text};
-use crate::{args, output};
+use crate::{args, output, progress};
 use clap::ArgMatches;
 use kenning_core::{Code, Result};
 use kenning_engine::IntegrityScope;
@@ -44,8 +44,7 @@ pub(super) fn status(omi: &Omi<'_>) -> Result<u8> {
     let (engine, caller) = (&omi.engine, &omi.caller);
     let (by_type, edges) = engine.memory_counts(caller)?;
     let total: u64 = by_type.values().sum();
-    let provider = engine.config_get(caller, "embedding.provider")?;
-    let provider = provider.as_str().unwrap_or_default().to_owned();
+    let embedding = engine.embedding_status(caller)?;
     let task = engine.now_read(caller)?.map(|it| it.task);
     let events = engine.roots(caller)?.seq;
     if omi.settings.json {
@@ -56,7 +55,10 @@ pub(super) fn status(omi: &Omi<'_>) -> Result<u8> {
         output::print_json(&json!({
             "data_dir": omi.path(), "store": omi.store(), "space": omi.settings.space.as_str(),
             "memories": total, "by_type": by_type, "edges": edges, "events": events,
-            "embedding_provider": provider, "current_task": task,
+            "embedding_provider": embedding.provider, "embedding_model": embedding.model,
+            "embedding_dimensions": embedding.dimensions, "passages": embedding.passages,
+            "embedding_queue": embedding.waiting, "embedding_fault": embedding.fault,
+            "current_task": task,
         }));
         return Ok(0);
     }
@@ -77,11 +79,44 @@ pub(super) fn status(omi: &Omi<'_>) -> Result<u8> {
         ("memories", format!("{total}{types}")),
         ("edges", edges.to_string()),
         ("events", events.to_string()),
-        ("embedding", provider),
+        (
+            "embedding",
+            format!(
+                "{}, {}, {} dimensions",
+                embedding.provider, embedding.model, embedding.dimensions
+            ),
+        ),
+        (
+            "queue",
+            format!(
+                "{} of {} passages wait for a vector",
+                embedding.waiting, embedding.passages
+            ),
+        ),
         ("current task", task.unwrap_or_else(|| "none".to_owned())),
     ];
     let rows = rows.map(|(name, value)| format!("{name:<16} {value}"));
     output::print(&rows.join("\n"));
+    if let Some(fault) = &embedding.fault {
+        output::print(&format!("fault: {fault}"));
+    }
+    Ok(0)
+}
+
+pub(super) fn reindex(omi: &Omi<'_>) -> Result<u8> {
+    let bar = progress::bar("texts cut into passages");
+    let done = omi
+        .engine
+        .reindex(&progress::watched(omi.caller.clone(), &bar))?;
+    bar.finish_and_clear();
+    if omi.settings.json {
+        output::print_json(&json!({ "nodes": done.nodes, "embedded": done.embedded }));
+    } else {
+        let (nodes, embedded) = (done.nodes, done.embedded);
+        output::chat(&format!(
+            "✓ {nodes} texts cut into passages again, {embedded} passages embedded"
+        ));
+    }
     Ok(0)
 }
 

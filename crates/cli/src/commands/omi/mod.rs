@@ -79,7 +79,7 @@ pub(crate) fn run(
 fn needs(name: &str, matches: &ArgMatches) -> Option<Needs> {
     Some(match (name, matches.subcommand_name()) {
         ("audit", _) if matches.get_flag("accept") => Needs::Writing,
-        ("init" | "store" | "session-start" | "session-end" | "check", _)
+        ("init" | "store" | "session-start" | "session-end" | "check" | "reindex", _)
         | ("belief" | "now", Some("update"))
         | ("daily", Some("append"))
         | ("config", Some("set")) => Needs::Writing,
@@ -108,6 +108,7 @@ fn dispatch(omi: &Omi<'_>, name: &str, matches: &ArgMatches) -> Result<u8> {
         ("session-end", _) => context::session_end(omi, matches),
         ("check", _) => context::check(omi),
         ("status", _) => care::status(omi),
+        ("reindex", _) => care::reindex(omi),
         ("audit", _) => care::audit(omi, matches),
         ("config", Some(("get", it))) => care::config_get(omi, it),
         ("config", Some(("set", it))) => care::config_set(omi, it),
