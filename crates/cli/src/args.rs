@@ -25,6 +25,25 @@ fn global(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).help(help).global(true)
 }
 
+/// The command line of the program `omi`.
+pub fn omi_command() -> Command {
+    Command::new("omi")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Memories, beliefs and the current context of AI agents")
+        .after_help("`kenning omi` is the same; `kenning mcp` is what an MCP client starts.")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .args(shared())
+        .subcommands(omi_subcommands())
+}
+
+/// The commands of `omi`, and the tools of its contract.
+fn omi_subcommands() -> Vec<Command> {
+    let mut all = commands::omi_commands();
+    all.extend(tool_commands(Toolset::Omi));
+    all
+}
+
 /// What every command takes.
 fn shared() -> Vec<Arg> {
     let list = |name, help| global(name, help).value_delimiter(',').value_name("NAMES");
@@ -51,7 +70,9 @@ fn shared() -> Vec<Arg> {
         .value_name("FILE")
         .env(env_vars::DATABASE_CA),
         path("vault", "Vault of Markdown notes").env(env_vars::VAULT_PATH),
-        path("omi-path", "Directory of NOW.md and the daily logs").env(env_vars::OMI_BASE_PATH),
+        path("omi-path", "Directory of NOW.md and the daily logs")
+            .visible_alias("data-dir")
+            .env(env_vars::OMI_BASE_PATH),
         global("space", "Space to work in")
             .value_name("NAME")
             .env(env_vars::SPACE),
@@ -64,6 +85,7 @@ fn shared() -> Vec<Arg> {
         list("exclude-tools", "Hide these tools"),
         flag("read-only", "Change nothing"),
         flag("json", "Answer in JSON"),
+        flag("quiet", "Show data and errors only").short('q'),
         global("verbose", "Log more; twice for still more")
             .short('v')
             .action(ArgAction::Count),
@@ -106,6 +128,7 @@ fn own() -> Vec<Command> {
                 "to",
                 "Where it goes; must be empty, or half moved by an earlier run",
             )),
+        commands::hook_command(),
         Command::new("doctor").about("Look for what is wrong with this installation"),
         token(),
         Command::new("setup")
@@ -120,6 +143,19 @@ fn own() -> Vec<Command> {
                     .long("write")
                     .action(ArgAction::SetTrue)
                     .help("Write it into the client's file instead of showing it"),
+            )
+            .arg(
+                Arg::new("hooks")
+                    .long("hooks")
+                    .action(ArgAction::SetTrue)
+                    .help("The hooks of claude-code instead of its servers"),
+            )
+            .arg(
+                Arg::new("plugin")
+                    .long("plugin")
+                    .action(ArgAction::SetTrue)
+                    .conflicts_with("hooks")
+                    .help("The memory plugin of openclaw instead of its servers"),
             ),
         Command::new("completions")
             .about("Print completions for a shell")
@@ -285,31 +321,29 @@ fn token() -> Command {
 
 /// `kenning <toolset> <tool>`; nothing for a toolset without tools.
 fn toolset(toolset: Toolset) -> Option<Command> {
-    let tools: Vec<_> = TOOLS
-        .iter()
-        .filter(|tool| tool.toolset() == toolset)
-        .collect();
-    let first = tools.first()?;
-    let about = format!(
-        "Tools of the {} contract, for example `{}`",
-        toolset.as_str(),
-        first.name()
-    );
+    let tools = tool_commands(toolset);
+    let first = tools.first()?.get_name().to_owned();
     let command = Command::new(toolset.as_str())
-        .about(about)
         .subcommand_required(true)
         .arg_required_else_help(true);
-    let command = match toolset {
-        Toolset::Omi => command.subcommand(commands::omi_backup()),
-        _ => command,
-    };
-    Some(
-        command.subcommands(
-            tools
-                .into_iter()
-                .map(|tool| tool_args::command(*tool).arg(yes())),
-        ),
-    )
+    Some(if toolset == Toolset::Omi {
+        command
+            .about("Memories, beliefs and the current context; also the program `omi`")
+            .subcommands(omi_subcommands())
+    } else {
+        let about = format!(
+            "Tools of the {} contract, for example `{first}`",
+            toolset.as_str()
+        );
+        command.about(about).subcommands(tools)
+    })
+}
+
+fn tool_commands(toolset: Toolset) -> Vec<Command> {
+    let tools = TOOLS.iter().filter(|tool| tool.toolset() == toolset);
+    tools
+        .map(|tool| tool_args::command(*tool).arg(yes()))
+        .collect()
 }
 
 fn yes() -> Arg {
@@ -326,6 +360,7 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         command().debug_assert();
+        omi_command().debug_assert();
     }
 
     #[test]

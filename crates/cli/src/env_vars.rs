@@ -40,6 +40,11 @@ env_vars! {
     TOOLSETS = "KENNING_TOOLSETS";
     /// A token with every scope that `kenning serve` accepts.
     TOKEN = "KENNING_TOKEN";
+    /// The same, for clients of the memory contract, which send it as `X-API-Key`; `KENNING_TOKEN` wins
+    /// over it.
+    OMI_API_KEY = "OMI_API_KEY";
+    /// How many milliseconds `kenning hook` may take before it gives up, silently. Default: 100.
+    HOOK_BUDGET_MS = "KENNING_HOOK_BUDGET_MS";
     /// What the program logs on standard error, for example `info` or `kenning_rest=debug`.
     LOG = "KENNING_LOG";
     /// Where data directories are when nothing else is said.

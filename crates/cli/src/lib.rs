@@ -15,19 +15,21 @@ mod progress;
 mod settings;
 mod tool_args;
 
-pub use args::command;
+pub use args::{command, omi_command};
 pub use output::print_error;
 pub use settings::{DatabaseUrl, ServeOptions, Settings};
 
+use clap::ArgMatches;
 use kenning_core::Result;
 use kenning_engine::{Caller, Engine, Principal};
 use kenning_tools::Board;
 use serde_json::Value;
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::Arc;
 
 /// What only the binary can do.
-pub trait Host {
+pub trait Host: Sync {
     /// Sets up the log of the program itself, on standard error.
     fn start_logging(&self, settings: &Settings);
     /// Opens the engine.
@@ -47,9 +49,36 @@ pub trait Host {
     fn serve(&self, board: Board, settings: &Settings, options: &ServeOptions) -> Result<()>;
 }
 
-/// Runs a command line and gives its exit code.
-pub fn run(host: &dyn Host, arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let matches = match args::command().try_get_matches_from(arguments) {
+/// What is started: the whole, or one part under a name of its own.
+type Commands = fn(&'static dyn Host, &Settings, &ArgMatches) -> Result<u8>;
+
+/// Runs the command line of `kenning` and gives its exit code.
+///
+/// A link to the program that is named `omi` is the program `omi`.
+pub fn run(host: &'static dyn Host, arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let called = arguments.first().map(Path::new).and_then(Path::file_stem);
+    if called.is_some_and(|it| it == "omi") {
+        return run_omi(host, arguments);
+    }
+    // To a client's hook a usage error is not an answer: some codes would stop the client.
+    let fails_open = arguments.get(1).is_some_and(|it| it == "hook");
+    let code = run_as(host, args::command(), commands::run, arguments);
+    if fails_open { 0 } else { code }
+}
+
+/// Runs the command line of `omi` and gives its exit code.
+pub fn run_omi(host: &'static dyn Host, arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    run_as(host, args::omi_command(), commands::run_omi, arguments)
+}
+
+fn run_as(
+    host: &'static dyn Host,
+    command: clap::Command,
+    commands: Commands,
+    arguments: impl IntoIterator<Item = OsString>,
+) -> u8 {
+    let matches = match command.try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(usage) => return output::print_usage(&usage),
     };
@@ -58,7 +87,10 @@ pub fn run(host: &dyn Host, arguments: impl IntoIterator<Item = OsString>) -> u8
         Err(error) => return print_error(&error, false),
     };
     host.start_logging(&settings);
-    match commands::run(host, &settings, &matches) {
+    if settings.quiet {
+        output::be_quiet();
+    }
+    match commands(host, &settings, &matches) {
         Ok(code) => code,
         Err(error) => print_error(&error, settings.json),
     }

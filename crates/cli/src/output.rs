@@ -3,6 +3,15 @@
 use kenning_core::Error;
 use serde_json::{Value, json};
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether only data and errors are wanted.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// From now on only data and errors are shown.
+pub(crate) fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
 
 /// Writes data to standard output. A reader that went away is no error: it has what it wanted.
 pub(crate) fn print(text: &str) {
@@ -25,8 +34,22 @@ pub(crate) fn print_json(value: &Value) {
     print(&format!("{value:#}"));
 }
 
+/// Says to people, among the data, what was done; programs ask for JSON or for quiet.
+pub(crate) fn chat(text: &str) {
+    if !QUIET.load(Ordering::Relaxed) {
+        print(text);
+    }
+}
+
 /// Says something that is not data.
 pub(crate) fn say(text: &str) {
+    if !QUIET.load(Ordering::Relaxed) {
+        complain(text);
+    }
+}
+
+/// Says what went wrong, however quiet it should be.
+pub(crate) fn complain(text: &str) {
     // Where standard error is closed there is nobody to tell.
     drop(writeln!(io::stderr(), "{}", inert(text)));
 }
@@ -36,14 +59,14 @@ pub fn print_error(error: &Error, as_json: bool) -> u8 {
     let row = error.code.row();
     if as_json {
         let hint = error.hint.as_deref();
-        say(&json!({ "error": {
+        complain(&json!({ "error": {
             "code": row.name, "message": error.message, "hint": hint, "retryable": row.retryable,
         }})
         .to_string());
     } else {
-        say(&format!("error: {}", error.message));
+        complain(&format!("error: {}", error.message));
         if let Some(hint) = &error.hint {
-            say(&format!("\nhint: {hint}"));
+            complain(&format!("\nhint: {hint}"));
         }
     }
     row.exit

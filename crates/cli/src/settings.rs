@@ -30,6 +30,8 @@ pub struct Settings {
     pub selection: Selection,
     /// Whether answers are JSON.
     pub json: bool,
+    /// Whether only data and errors are shown.
+    pub quiet: bool,
     /// How much is logged: 0 to 3.
     pub verbosity: u8,
 }
@@ -107,6 +109,7 @@ impl Settings {
             json: innermost
                 .try_get_one::<bool>("json")
                 .map_or(true, |it| it == Some(&true)),
+            quiet: innermost.get_flag("quiet"),
             verbosity: innermost.get_count("verbose"),
         })
     }
@@ -127,9 +130,11 @@ impl ServeOptions {
             .map(|text| parse_listen(text))
             .collect::<Result<_>>()?;
         let token: Option<String> = matches.get_one::<String>("token").cloned();
+        let named = |it: &String| !it.trim().is_empty();
+        let api_key = || std::env::var(env_vars::OMI_API_KEY).ok().filter(named);
         Ok(Self {
             listen,
-            token: token.filter(|it| !it.trim().is_empty()),
+            token: token.filter(named).or_else(api_key),
             require_token: matches.get_flag("require-token"),
             allow_hosts: list("allow-host"),
             calls_per_minute: matches.get_one("rate-limit").copied().unwrap_or(600),

@@ -17,6 +17,9 @@ const TAKEN: &[&str] = &[
     "read-only",
     "json",
     "verbose",
+    "quiet",
+    "omi-path",
+    "data-dir",
     "yes",
     "help",
     "version",
@@ -86,7 +89,8 @@ fn example(tool: &dyn AnyTool, title: &str, input: &str) -> String {
     format!("  # {title}\n{line}\n")
 }
 
-fn quoted(text: &str) -> String {
+/// A word for a shell.
+pub(crate) fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "./_-".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         return text.to_owned();

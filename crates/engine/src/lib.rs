@@ -8,6 +8,7 @@
 //! `context`, which write such files.
 
 mod backups;
+mod bus;
 mod caller;
 mod context;
 mod embedding;
@@ -19,11 +20,13 @@ mod moments;
 mod notes;
 mod principal;
 mod roots;
+mod sessions;
 mod tokens;
 mod transfer;
 mod webhooks;
 
 pub use backups::{BackupKind, BackupList, BackupView, RestoreTo, RestoredBackup, VerifiedBackup};
+pub use bus::{EVENT_TYPES, EventQuery, EventType, MemoryEvent, MemoryEvents};
 pub use caller::{Caller, DEADLINE_DEFAULT, Progress, Waited};
 pub use context::{FilesIntegrity, Now, NowUpdate};
 pub use embedding::{EmbeddingStatus, Reindexed};
@@ -32,12 +35,13 @@ pub use kenning_memory::types::MemoryType;
 pub use kenning_search::Mode;
 pub use memories::{
     BeliefUpdate, Central, Contradiction, Evidence, EvidenceUpdate, GraphEdge, Integrity,
-    IntegrityScope, MEMORY_BYTES_MAX, Memory, MemoryGraph, NewMemory, Recall, Recalled,
-    RecalledMemory, StoredMemory, Topology,
+    IntegrityScope, MEMORY_BYTES_MAX, Memory, MemoryAccess, MemoryGraph, NewMemory, Recall,
+    Recalled, RecalledMemory, StoredMemory, Topology,
 };
 pub use moments::{parse_moment, timestamp};
 pub use notes::NOTE_BYTES_MAX;
 pub use principal::{Principal, Scope};
+pub use sessions::{SessionEnded, SessionStarted};
 pub use tokens::{NewToken, TokenView};
 pub use transfer::{Restored, Transferred};
 pub use webhooks::{Pace, Webhooks};
@@ -64,9 +68,6 @@ pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 /// How long a call waits in all for the store, when that is a database that may fall silent, and for
 /// the files of others: whoever holds a file's lock meanwhile makes others wait too.
 const SHARED_WAIT: Duration = Duration::from_millis(4_500);
-
-/// A variable of the environment, by its name.
-pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// What a process needs to open the hall.
 pub struct Options {

@@ -33,7 +33,7 @@ const CERTIFICATES_BYTES_MAX: u64 = 4 * 1024 * 1024;
 const HOOKS_WAIT: Duration = Duration::from_secs(5);
 
 /// The program.
-pub(crate) struct Program;
+pub struct Program;
 
 impl Host for Program {
     fn start_logging(&self, settings: &Settings) {

@@ -1,11 +1,6 @@
-//! The binary: chooses the floor, the clock and the randomness, and hands them to the house.
-//!
-//! Everything it can do is in the crates it names; here they are only put together.
+//! The program `kenning`.
 
-mod host;
-mod outside;
-
-use host::Program;
+use kenning::Program;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -44,13 +44,17 @@ pub(crate) fn reply(reply: &Reply) -> Response<Body> {
         }
         (None, _) => {
             let mut response = json(StatusCode::OK, &reply.to_json());
-            for remark in &reply.remarks {
-                // A remark beside the payload, which is the contract's.
-                if let Ok(value) = HeaderValue::from_str(remark) {
-                    response.headers_mut().append("kenning-remark", value);
-                }
-            }
+            remark(reply, &mut response);
             response
+        }
+    }
+}
+
+/// Remarks stand beside the payload, which is the contract's.
+pub(crate) fn remark(reply: &Reply, response: &mut Response<Body>) {
+    for remark in &reply.remarks {
+        if let Ok(value) = HeaderValue::from_str(remark) {
+            response.headers_mut().append("kenning-remark", value);
         }
     }
 }

@@ -32,6 +32,9 @@ const PROXY_HEADERS: [&str; 6] = [
     "via",
 ];
 
+/// Where clients of the memory contract put their token.
+const API_KEY: &str = "x-api-key";
+
 /// What the layer knows.
 pub struct Guard {
     engine: Arc<Engine>,
@@ -101,9 +104,7 @@ impl Guard {
         let proxied = PROXY_HEADERS.iter().any(|it| headers.contains_key(*it));
         // A socket for both versions shows an address of version 4 in the form of version 6.
         let local = peer.to_canonical().is_loopback() && !proxied;
-        let bad = || Error::unauthenticated("the header `authorization` is not one `Bearer TOKEN`");
-        let mut values = headers.get_all(header::AUTHORIZATION).iter();
-        let Some(value) = values.next() else {
+        let Some(token) = credential(headers)? else {
             if local && !self.require_token {
                 return Ok(Admitted {
                     principal: Principal::owner(self.owner_space.clone()),
@@ -114,17 +115,6 @@ impl Guard {
             return Err(Error::unauthenticated("this server needs a token")
                 .hint("send `Authorization: Bearer TOKEN`; `kenning token create` makes one"));
         };
-        // Two credentials could be two callers; which one a proxy has checked is not known.
-        if values.next().is_some() {
-            return Err(bad());
-        }
-        let token = value
-            .to_str()
-            .ok()
-            .and_then(|it| it.split_once(' '))
-            .filter(|it| it.0.eq_ignore_ascii_case("bearer"))
-            .map(|it| it.1.trim())
-            .ok_or_else(bad)?;
         if let Some(fixed) = &self.fixed_token
             && same(fixed, token)
         {
@@ -149,6 +139,31 @@ impl Guard {
             local,
         })
     }
+}
+
+/// The one token that a request carries, as `Authorization: Bearer TOKEN` or as `X-API-Key: TOKEN`.
+fn credential(headers: &HeaderMap) -> Result<Option<&str>> {
+    let bad = || Error::unauthenticated("the header `authorization` is not one `Bearer TOKEN`");
+    let bearer = headers.get_all(header::AUTHORIZATION).iter();
+    let key = headers.get_all(API_KEY).iter();
+    let mut values = bearer.map(|it| (it, true)).chain(key.map(|it| (it, false)));
+    let Some((value, is_bearer)) = values.next() else {
+        return Ok(None);
+    };
+    // Two credentials could be two callers; which one a proxy has checked is not known.
+    if values.next().is_some() {
+        return Err(bad());
+    }
+    let text = value.to_str().ok();
+    if !is_bearer {
+        let key = text.map(str::trim).filter(|it| !it.is_empty());
+        let bad = || Error::unauthenticated("the header `x-api-key` is not a token");
+        return key.map(Some).ok_or_else(bad);
+    }
+    text.and_then(|it| it.split_once(' '))
+        .filter(|it| it.0.eq_ignore_ascii_case("bearer"))
+        .map(|it| Some(it.1.trim()))
+        .ok_or_else(bad)
 }
 
 /// Who was let in.

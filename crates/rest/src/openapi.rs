@@ -1,5 +1,6 @@
 //! The OpenAPI document, from the tool table.
 
+use crate::memory;
 use kenning_core::CODES;
 use kenning_tools::{AnyTool, Effect};
 use serde_json::{Map, Value, json};
@@ -33,6 +34,7 @@ pub fn document(tools: &[&'static dyn AnyTool]) -> Value {
         "/events".to_owned(),
         get("The log as it grows", "text/event-stream"),
     );
+    paths.extend(memory::description::paths(tools));
     let codes: Vec<&str> = CODES.iter().map(|row| row.name).collect();
     let error = json!({
         "type": "object",
@@ -63,9 +65,12 @@ pub fn document(tools: &[&'static dyn AnyTool]) -> Value {
         "components": {
             "schemas": { "Error": error },
             "responses": { "Error": error_response },
-            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+            "securitySchemes": {
+                "token": { "type": "http", "scheme": "bearer" },
+                "apiKey": { "type": "apiKey", "in": "header", "name": "X-API-Key" },
+            },
         },
-        "security": [{}, { "token": [] }],
+        "security": [{}, { "token": [] }, { "apiKey": [] }],
     })
 }
 

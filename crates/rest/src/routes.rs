@@ -1,6 +1,7 @@
 //! The routes, all over the same board.
 
 use crate::guard::{self, Guard};
+use crate::memory::{self, Memory};
 use crate::{answer, body, openapi, sse};
 use axum::Router;
 use axum::body::Body;
@@ -11,7 +12,7 @@ use axum::routing::{get, post};
 use http_body_util::BodyExt;
 use kenning_core::Error;
 use kenning_engine::{Caller, Principal, Waited};
-use kenning_tools::{AnyTool, Board, Effect, Reply, summary};
+use kenning_tools::{AnyTool, Board, Effect, summary};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,10 +30,12 @@ pub(crate) struct Slots {
     pub(crate) tail: sse::Tail,
 }
 
+/// What every handler can ask for.
 #[derive(Clone)]
-struct Shared {
+pub(crate) struct Shared {
     board: Board,
     slots: Slots,
+    memory: Memory,
 }
 
 impl FromRef<Shared> for Board {
@@ -47,6 +50,12 @@ impl FromRef<Shared> for Slots {
     }
 }
 
+impl FromRef<Shared> for Memory {
+    fn from_ref(shared: &Shared) -> Self {
+        shared.memory.clone()
+    }
+}
+
 /// Everything that answers, with the layer around it. `extra` holds what other doors bring (`/mcp`).
 pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
     let slots = Slots {
@@ -54,6 +63,7 @@ pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
         followers: Arc::new(Semaphore::new(sse::FOLLOWERS_MAX)),
         tail: sse::Tail::of(&board),
     };
+    let memory = Memory::of(&board);
     Router::new()
         .route("/", get(front))
         .route("/healthz", get(health))
@@ -62,7 +72,12 @@ pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
         .route("/tools", get(list))
         .route("/tools/{name}", post(call).get(call_safe))
         .route("/events", get(sse::events))
-        .with_state(Shared { board, slots })
+        .merge(memory::routes())
+        .with_state(Shared {
+            board,
+            slots,
+            memory,
+        })
         .merge(extra)
         .fallback(nothing)
         .method_not_allowed_fallback(wrong_method)
@@ -79,6 +94,7 @@ async fn front() -> &'static str {
      POST /tools/{name}   call one, with its arguments as a JSON object\n\
      GET  /openapi.json   the same as OpenAPI\n\
      GET  /events         the log as server-sent events\n\
+     /api/v1              memories: store, recall, beliefs, sessions, events, dashboard\n\
      GET  /healthz        whether all is well\n\
      GET  /metrics        counters for Prometheus\n"
 }
@@ -175,7 +191,10 @@ async fn call_safe(
 }
 
 /// A query knows only text; where the schema wants something else, it is read as JSON.
-fn arguments_of_query(query: Vec<(String, String)>, schema: &Value) -> Result<Value, Error> {
+pub(crate) fn arguments_of_query(
+    query: Vec<(String, String)>,
+    schema: &Value,
+) -> Result<Value, Error> {
     let mut arguments = Map::new();
     for (field, text) in query {
         if arguments.contains_key(&field) {
@@ -226,7 +245,7 @@ fn unknown(tool: &str) -> Response<Body> {
 }
 
 /// Reads the body. A form that a web page could send without asking is not JSON and is refused.
-async fn arguments(headers: &HeaderMap, body: Body) -> Result<Value, Error> {
+pub(crate) async fn arguments(headers: &HeaderMap, body: Body) -> Result<Value, Error> {
     let kind = headers
         .get(header::CONTENT_TYPE)
         .and_then(|it| it.to_str().ok())
@@ -280,11 +299,11 @@ async fn run(
 }
 
 /// Does the work on a thread that may wait, and tells it when nobody waits for it any more.
-async fn attended(
+pub(crate) async fn attended<T: Send + 'static>(
     slots: &Slots,
     mut caller: Caller,
-    work: impl FnOnce(&Caller) -> Option<Reply> + Send + 'static,
-) -> Result<Option<Reply>, Error> {
+    work: impl FnOnce(&Caller) -> T + Send + 'static,
+) -> Result<T, Error> {
     // The semaphore is never closed; were it, the call would run without a slot.
     let before = Instant::now();
     let slot = slots.calls.clone().acquire_owned().await.ok();
@@ -325,7 +344,6 @@ mod tests {
             began.send(caller.check().is_ok()).unwrap();
             ended.recv().unwrap();
             heard.send(caller.check().is_err()).unwrap();
-            None
         };
         let caller = Caller::new(Principal::owner(Space::default()));
         let call = attended(&slots, caller, work);

@@ -2,6 +2,7 @@
 
 use crate::answer;
 use crate::guard::Pass;
+use crate::memory::{self, Memory};
 use crate::routes::Slots;
 use crate::server::Terms;
 use axum::body::{Body, Bytes};
@@ -9,8 +10,9 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Extension, Query, State};
 use axum::http::{HeaderMap, HeaderValue, Response, header};
 use kenning_core::{Code, Error, Result};
-use kenning_engine::{Caller, EventView, Principal, Scope, Waited};
+use kenning_engine::{Caller, Engine, EventType, EventView, MemoryEvent, Principal, Scope, Waited};
 use kenning_tools::Board;
+use serde_json::json;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,6 +20,8 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 
 /// A line is sent at least so often, so that a dead connection is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// The same as the memory contract has it.
+const KEEP_ALIVE_MEMORY: Duration = Duration::from_secs(30);
 /// Events that are read at once.
 const BATCH: usize = 100;
 /// Followers at once.
@@ -68,24 +72,97 @@ pub(crate) async fn events(
     headers: HeaderMap,
 ) -> Response<Body> {
     let query = query.map(|it| it.0).unwrap_or_default();
-    let permit = slots.followers.try_acquire_owned();
-    let followed = async {
-        who.require(Scope::Read)?;
-        let permit = permit.map_err(|_| {
-            Error::limited(format!("{FOLLOWERS_MAX} followers are connected already"))
-        })?;
-        let reader = Reader { board, who, pass };
-        let seq = reader.start(asked(&query, &headers)?, waited).await?;
-        stream(Follower {
-            reader,
-            tail: slots.tail,
-            seq,
-            spoke: Instant::now(),
-            terms: terms.map(|it| it.0),
-            _permit: permit,
-        })
+    let reader = Reader {
+        engine: board.engine().clone(),
+        who,
+        pass,
+        shape: Shape::Log,
     };
+    let asked = asked(&query, &headers);
+    let followed = follow(slots, reader, terms.map(|it| it.0), asked, waited);
     followed.await.unwrap_or_else(|error| answer::error(&error))
+}
+
+/// `GET /api/v1/events`: the same log, as the memory contract sees it. `?event_type=` names one kind.
+pub(crate) async fn memory_events(
+    State(memory): State<Memory>,
+    State(slots): State<Slots>,
+    (Extension(who), Extension(waited)): (Extension<Principal>, Extension<Waited>),
+    Extension(pass): Extension<Pass>,
+    terms: Option<Extension<Terms>>,
+    query: Result<Query<Vec<(String, String)>>, QueryRejection>,
+    headers: HeaderMap,
+) -> Response<Body> {
+    let query = query.map(|it| it.0).unwrap_or_default();
+    let followed = async {
+        let wanted = query.iter().find(|(name, _)| name == "event_type");
+        let wanted = wanted.map(|it| EventType::find(&it.1)).transpose()?;
+        let reader = Reader {
+            engine: memory.engine_as("memory_recall")?.clone(),
+            who,
+            pass,
+            shape: Shape::Memory(wanted),
+        };
+        let asked = asked(&query, &headers);
+        follow(slots, reader, terms.map(|it| it.0), asked, waited).await
+    };
+    followed
+        .await
+        .unwrap_or_else(|error| memory::refused(&error))
+}
+
+async fn follow(
+    slots: Slots,
+    reader: Reader,
+    terms: Option<Terms>,
+    asked: Result<Option<u64>>,
+    waited: Waited,
+) -> Result<Response<Body>> {
+    reader.who.require(Scope::Read)?;
+    let permit = slots
+        .followers
+        .try_acquire_owned()
+        .map_err(|_| Error::limited(format!("{FOLLOWERS_MAX} followers are connected already")))?;
+    let seq = reader.start(asked?, waited).await?;
+    stream(Follower {
+        reader,
+        tail: slots.tail,
+        seq,
+        spoke: Instant::now(),
+        terms,
+        _permit: permit,
+    })
+}
+
+/// How events are told.
+#[derive(Clone, Copy)]
+enum Shape {
+    /// As they are in the log.
+    Log,
+    /// As the memory contract has them, of one kind or of all.
+    Memory(Option<&'static EventType>),
+}
+
+impl Shape {
+    /// What goes first, so that a client knows that it is connected.
+    fn hello(self, seq: u64) -> String {
+        match self {
+            Self::Log => "retry: 1000\n\n".to_owned(),
+            Self::Memory(wanted) => {
+                let wanted = wanted.map(|it| it.name);
+                let hello = json!({ "type": "connected", "event_type": wanted, "after": seq });
+                format!("retry: 1000\ndata: {hello}\n\n")
+            }
+        }
+    }
+
+    /// What is said at least how often.
+    fn keep_alive(self) -> (Duration, &'static [u8]) {
+        match self {
+            Self::Log => (KEEP_ALIVE, b": alive\n\n"),
+            Self::Memory(_) => (KEEP_ALIVE_MEMORY, b": keepalive\n\n"),
+        }
+    }
 }
 
 /// Where to begin. A client that reconnects asks with the address it had at first and says with the
@@ -110,9 +187,10 @@ fn asked(query: &[(String, String)], headers: &HeaderMap) -> Result<Option<u64>>
 /// Reads the log for one caller, for as long as they may.
 #[derive(Clone)]
 struct Reader {
-    board: Board,
+    engine: Arc<Engine>,
     who: Principal,
     pass: Pass,
+    shape: Shape,
 }
 
 impl Reader {
@@ -120,7 +198,7 @@ impl Reader {
     async fn start(&self, asked: Option<u64>, waited: Waited) -> Result<u64> {
         let reader = self.clone();
         let caller = Caller::new(self.who.clone()).after(waited);
-        let end = blocking(move || reader.board.engine().roots(&caller)).await?;
+        let end = blocking(move || reader.engine.roots(&caller)).await?;
         match asked {
             // Another log, or one that was restored: going on silently would hide a gap.
             Some(seq) if seq > end.seq => Err(Error::invalid(format!(
@@ -133,17 +211,29 @@ impl Reader {
         }
     }
 
-    async fn after(&self, seq: u64) -> Result<Vec<EventView>> {
+    /// What follows a place, as frames, and the place up to which that is.
+    async fn after(&self, seq: u64) -> Result<(u64, String)> {
         let reader = self.clone();
         blocking(move || {
-            let engine = reader.board.engine();
-            let events = engine.events_after(&Caller::new(reader.who), seq, BATCH)?;
+            let engine = &reader.engine;
+            let caller = Caller::new(reader.who);
+            let told = match reader.shape {
+                Shape::Log => {
+                    let events = engine.events_after(&caller, seq, BATCH)?;
+                    let end = events.last().map_or(seq, |it| it.seq);
+                    (end, events.iter().map(frame).collect())
+                }
+                Shape::Memory(wanted) => {
+                    let found = engine.memory_events_after(&caller, seq, BATCH, wanted)?;
+                    (found.seq, found.events.iter().map(memory_frame).collect())
+                }
+            };
             // A token may be revoked or expire while its owner listens. It is looked up after the
             // log was read: what came after the revocation is then never told.
             if let Some(token) = &reader.pass.0 {
                 engine.authenticate(token)?.require(Scope::Read)?;
             }
-            Ok(events)
+            Ok(told)
         })
         .await
     }
@@ -163,10 +253,15 @@ impl Follower {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             match self.reader.after(self.seq).await {
-                Ok(events) if !events.is_empty() => {
-                    self.seq = events.last().map_or(self.seq, |it| it.seq);
+                Ok((seq, frames)) if !frames.is_empty() => {
+                    self.seq = seq;
                     self.spoke = Instant::now();
-                    return Some(events.iter().map(frame).collect::<String>().into());
+                    return Some(frames.into());
+                }
+                // Nothing of what is asked for was among them; the next may be.
+                Ok((seq, _)) if seq > self.seq => {
+                    self.seq = seq;
+                    continue;
                 }
                 Err(error) if matches!(error.code, Code::Unauthenticated | Code::Denied) => {
                     return None;
@@ -175,9 +270,10 @@ impl Follower {
                 Err(error) => tracing::debug!("the log cannot be followed right now: {error}"),
                 Ok(_) => {}
             }
-            if self.spoke.elapsed() >= KEEP_ALIVE {
+            let (often, alive) = self.reader.shape.keep_alive();
+            if self.spoke.elapsed() >= often {
                 self.spoke = Instant::now();
-                return Some(Bytes::from_static(b": alive\n\n"));
+                return Some(Bytes::from_static(alive));
             }
             match &mut self.terms {
                 // The client comes back to the next server and says how far it came.
@@ -192,9 +288,8 @@ impl Follower {
 }
 
 fn stream(follower: Follower) -> Result<Response<Body>> {
-    // The first bytes go at once, so that a client knows that it is connected.
-    let first =
-        futures::stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"retry: 1000\n\n"))]);
+    let hello = Bytes::from(follower.reader.shape.hello(follower.seq));
+    let first = futures::stream::iter([Ok::<_, Infallible>(hello)]);
     let rest = futures::stream::unfold(follower, async |mut it| {
         let bytes = it.next().await?;
         Some((Ok(bytes), it))
@@ -213,6 +308,11 @@ fn frame(event: &EventView) -> String {
     format!("id: {}\nevent: {kind}\ndata: {}\n\n", event.seq, event.json)
 }
 
+/// Without a name of its own, so that a page hears it as a message.
+fn memory_frame(event: &MemoryEvent) -> String {
+    format!("id: {}\ndata: {}\n\n", event.seq, event.json)
+}
+
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
@@ -223,7 +323,6 @@ async fn blocking<T: Send + 'static>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn the_header_counts_more_than_the_address() {

@@ -3,13 +3,17 @@
 mod audit;
 mod call;
 mod doctor;
+mod hook;
+mod omi;
 mod omi_backup;
 mod setup;
 mod store;
 mod token;
 mod tour;
 
-pub(crate) use omi_backup::command as omi_backup;
+pub(crate) use hook::command as hook_command;
+pub(crate) use omi::args::commands as omi_commands;
+pub(crate) use omi::run as run_omi;
 pub(crate) use setup::CLIENTS as SETUP_CLIENTS;
 
 use crate::settings::ServeOptions;
@@ -19,7 +23,11 @@ use kenning_core::Result;
 use kenning_tools::Board;
 
 /// Runs the command and gives its exit code.
-pub(crate) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
+pub(crate) fn run(
+    host: &'static dyn Host,
+    settings: &Settings,
+    matches: &ArgMatches,
+) -> Result<u8> {
     let Some((name, matches)) = matches.subcommand() else {
         return Ok(2);
     };
@@ -38,16 +46,14 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
         "export" => store::export(host, settings, matches),
         "import" => store::import(host, settings, matches),
         "migrate" => store::migrate(host, settings, matches),
+        "hook" => Ok(hook::run(host, settings, matches)),
         "doctor" => doctor::run(host, settings),
         "token" => token::run(host, settings, matches),
         "setup" => setup::run(settings, matches),
         "tour" => tour::run(host, settings),
         "completions" => completions(matches),
         "man" => man(),
-        "omi" if matches.subcommand_name() == Some("backup") => match matches.subcommand() {
-            Some((_, matches)) => omi_backup::run(host, settings, matches),
-            None => Ok(2),
-        },
+        "omi" => omi::run(host, settings, matches),
         toolset => call::by_flags(host, settings, toolset, matches),
     }
 }

@@ -7,6 +7,7 @@
 mod accept;
 pub(crate) mod checksums;
 mod daily;
+mod init;
 mod integrity;
 mod now;
 mod settings;
@@ -26,7 +27,7 @@ const LOCK_WAIT: Duration = Duration::from_secs(10);
 
 impl Engine {
     /// The wall's time where it hangs.
-    fn local_now(&self) -> DateTime {
+    pub(crate) fn local_now(&self) -> DateTime {
         self.local(self.log.clock().now_ms())
     }
 

@@ -42,6 +42,15 @@ impl Engine {
         config::show(&self.config_to_read(caller)?)
     }
 
+    /// The same as JSON, a key each.
+    pub fn config_values(&self, caller: &Caller) -> Result<Value> {
+        let text = self.config_to_read(caller)?;
+        let values = config::KEYS
+            .iter()
+            .map(|key| Ok((key.name.to_owned(), config::get(&text, key.name)?)));
+        Ok(Value::Object(values.collect::<Result<_>>()?))
+    }
+
     /// Sets a key and leaves every other line as it is.
     pub fn config_set(&self, caller: &Caller, key: &str, value: &str) -> Result<()> {
         caller.principal.require(Scope::Admin)?;

@@ -16,6 +16,8 @@ pub struct MemoryGraph {
     pub memories: Vec<Memory>,
     /// By the names of their ends.
     pub edges: Vec<GraphEdge>,
+    /// How often memories were read, by their names; those that never were are not here.
+    pub access: HashMap<String, super::recall::Access>,
 }
 
 /// An edge between two memories, or a memory and its evidence.
@@ -107,6 +109,7 @@ impl Engine {
             Ok(MemoryGraph {
                 edges: edges.collect(),
                 memories: all.memories.iter().map(Memory::of).collect(),
+                access: all.access,
             })
         })
     }

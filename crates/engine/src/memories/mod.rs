@@ -13,6 +13,7 @@ mod store;
 pub use beliefs::{BeliefUpdate, Contradiction, Evidence, EvidenceUpdate};
 pub use graph::{Central, GraphEdge, MemoryGraph};
 pub use integrity::{Integrity, IntegrityScope, Topology};
+pub use recall::Access as MemoryAccess;
 pub use recall::{Recall, Recalled, RecalledMemory};
 pub use store::{NewMemory, StoredMemory};
 
@@ -85,7 +86,7 @@ fn given_key(id: &str) -> String {
 }
 
 /// A memory by its name.
-fn find_memory(tx: &dyn ReadTx, id: &str) -> Result<Option<Node>> {
+pub(crate) fn find_memory(tx: &dyn ReadTx, id: &str) -> Result<Option<Node>> {
     if let Some(node) = node_id(id) {
         let found = tx
             .node(node, When::Now)?

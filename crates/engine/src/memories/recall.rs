@@ -233,10 +233,12 @@ pub(super) fn related(tx: &dyn ReadTx, id: NodeId) -> Result<Vec<String>> {
 }
 
 /// How often and when a memory was read.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Access {
-    pub(super) count: u64,
-    pub(super) last_ms: Option<u64>,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// How often.
+    pub count: u64,
+    /// When last, in milliseconds since 1970.
+    pub last_ms: Option<u64>,
 }
 
 pub(super) fn access(tx: &dyn ReadTx, id: &str) -> Result<Access> {

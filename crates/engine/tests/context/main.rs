@@ -9,6 +9,7 @@
 mod daily;
 mod integrity;
 mod now;
+mod sessions;
 mod settings;
 mod unfinished;
 

@@ -11,7 +11,9 @@
 mod backups;
 mod cli;
 mod doors;
+mod hook;
 mod http;
+mod omi;
 mod postgres;
 mod processes;
 mod stdio;
@@ -38,7 +40,16 @@ impl Place {
 
     /// The binary, with nothing of this machine's environment.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kenning"));
+        self.program(env!("CARGO_BIN_EXE_kenning"), arguments)
+    }
+
+    /// The program `omi`, likewise.
+    pub(crate) fn omi(&self, arguments: &[&str]) -> Command {
+        self.program(env!("CARGO_BIN_EXE_omi"), arguments)
+    }
+
+    fn program(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(arguments)
             .env_clear()
@@ -164,8 +175,11 @@ impl Server {
     pub(crate) fn start(place: &Place, arguments: &[&str]) -> Self {
         let mut all = vec!["serve", "--listen", "127.0.0.1:0"];
         all.extend(arguments);
-        let mut child = place
-            .command(&all)
+        Self::of(place.command(&all))
+    }
+
+    pub(crate) fn of(mut command: Command) -> Self {
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

@@ -18,6 +18,10 @@ const ROUTES: &[(&str, &str, &str)] = &[
         r#"{"path":"People/Bill Baue.md"}"#,
     ),
     ("GET", "/events?after=0", ""),
+    ("GET", "/api/v1/recall?query=x", ""),
+    ("POST", "/api/v1/store", r#"{"content":"x"}"#),
+    ("GET", "/api/v1/events?after=0", ""),
+    ("GET", "/api/v1/dashboard/memories", ""),
     (
         "POST",
         "/mcp",
@@ -131,7 +135,11 @@ async fn a_foreign_name_gets_nothing_from_any_route() {
         let expected = ask(&place, &usual, *route).await.status;
         assert_eq!(
             expected,
-            if route.1 == "/nowhere" { 404 } else { 200 },
+            match route.1 {
+                "/nowhere" => 404,
+                "/api/v1/store" => 201,
+                _ => 200,
+            },
             "{route:?}"
         );
         for case in &cases {

@@ -17,5 +17,6 @@ mod events;
 mod hosts;
 mod limits;
 mod malformed;
+mod memories;
 mod place;
 mod routes;

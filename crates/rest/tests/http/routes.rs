@@ -289,7 +289,7 @@ async fn the_list_and_the_description_name_every_tool() {
         assert!(path.starts_with('/'), "{path}");
         for (method, operation) in item.as_object().unwrap() {
             assert!(
-                ["get", "post"].contains(&method.as_str()),
+                ["get", "post", "put"].contains(&method.as_str()),
                 "{path} {method}"
             );
             let responses = operation["responses"].as_object().expect("responses");
@@ -303,7 +303,9 @@ async fn the_list_and_the_description_name_every_tool() {
                 assert!(ids.insert(id.to_owned()), "{id} stands twice");
             }
             for parameter in operation["parameters"].as_array().into_iter().flatten() {
-                assert_eq!(parameter["in"], "query");
+                let in_path =
+                    path.contains(&format!("{{{}}}", parameter["name"].as_str().unwrap()));
+                assert_eq!(parameter["in"], if in_path { "path" } else { "query" });
                 assert!(parameter["schema"]["type"] != Value::Null, "{parameter}");
             }
         }

@@ -1,5 +1,9 @@
 //! `kenning setup`: tells an MCP client how to start us.
 
+mod hooks;
+mod plugin;
+
+use crate::tool_args::quoted;
 use crate::{Settings, output};
 use clap::ArgMatches;
 use kenning_core::{Code, Error, Result};
@@ -85,7 +89,20 @@ pub(crate) fn run(settings: &Settings, matches: &ArgMatches) -> Result<u8> {
         .map_or("", String::as_str);
     let client = client(name).ok_or_else(|| Error::not_found("client", name))?;
     let entry = Entry::new(settings)?;
-    if !matches.get_flag("write") {
+    let write = matches.get_flag("write");
+    for (flag, owner) in [("hooks", "claude-code"), ("plugin", "openclaw")] {
+        if matches.get_flag(flag) && name != owner {
+            return Err(Error::invalid(format!("`--{flag}`: {name} has none"))
+                .hint(format!("it is for {owner}")));
+        }
+    }
+    if matches.get_flag("hooks") {
+        return hooks::run(&entry, write);
+    }
+    if matches.get_flag("plugin") {
+        return plugin::run(&entry, write);
+    }
+    if !write {
         let place = match client.base {
             Base::Project => client.file.to_owned(),
             Base::Home => format!("~/{}", client.file),
@@ -103,16 +120,10 @@ pub(crate) fn run(settings: &Settings, matches: &ArgMatches) -> Result<u8> {
     }
     let base = match client.base {
         Base::Project => PathBuf::from("."),
-        Base::Home => std::env::var_os("HOME").map(PathBuf::from).ok_or_else(|| {
-            Error::invalid("HOME is not set").hint("run it without `--write` and copy the text")
-        })?,
+        Base::Home => home()?,
     };
     let dir = Dir::open(&base)?;
-    let old = match dir.read(client.file, CONFIG_BYTES_MAX) {
-        Ok(bytes) => String::from_utf8(bytes).map_err(|_| left_alone(client.file))?,
-        Err(error) if error.code == Code::NotFound => String::new(),
-        Err(error) => return Err(error),
-    };
+    let old = read_config(&dir, client.file)?;
     let new = match &client.form {
         Form::Json { keys, with_type } => {
             merged(&old, keys, entry.to_json(*with_type)).ok_or_else(|| left_alone(client.file))?
@@ -122,6 +133,21 @@ pub(crate) fn run(settings: &Settings, matches: &ArgMatches) -> Result<u8> {
     dir.write(client.file, new.as_bytes())?;
     output::say(&format!("wrote `{}`; restart the client", client.file));
     Ok(0)
+}
+
+fn home() -> Result<PathBuf> {
+    std::env::var_os("HOME").map(PathBuf::from).ok_or_else(|| {
+        Error::invalid("HOME is not set").hint("run it without `--write` and copy the text")
+    })
+}
+
+/// A client's configuration; nothing if there is none.
+fn read_config(dir: &Dir, file: &str) -> Result<String> {
+    match dir.read(file, CONFIG_BYTES_MAX) {
+        Ok(bytes) => String::from_utf8(bytes).map_err(|_| left_alone(file)),
+        Err(error) if error.code == Code::NotFound => Ok(String::new()),
+        Err(error) => Err(error),
+    }
 }
 
 fn left_alone(file: &str) -> Error {
@@ -148,18 +174,40 @@ impl Entry {
             }
         };
         name("VAULT_PATH", settings.vault.as_ref());
-        let named = |flag: &str, variable: &str| {
-            std::env::args().any(|it| it.starts_with(flag)) || std::env::var_os(variable).is_some()
+        // `--data` begins `--database` and `--data-dir` too, which say something else.
+        let named = |flags: &[&str], variable: &str| {
+            let is_flag = |it: &str| flags.contains(&it.split('=').next().unwrap_or_default());
+            std::env::args().any(|it| is_flag(&it)) || std::env::var_os(variable).is_some()
         };
-        let omi = named("--omi-path", crate::env_vars::OMI_BASE_PATH);
+        let omi = named(
+            &["--omi-path", "--data-dir"],
+            crate::env_vars::OMI_BASE_PATH,
+        );
         let omi = settings.omi.as_ref().filter(|_| omi);
         name(crate::env_vars::OMI_BASE_PATH, omi);
-        let data = named("--data", crate::env_vars::DATA);
+        let data = named(&["--data"], crate::env_vars::DATA);
         name(crate::env_vars::DATA, data.then_some(&settings.data));
         Ok(Self {
             command: command.display().to_string(),
             env,
         })
+    }
+
+    /// A line for a shell: the program, what to do, and where.
+    fn shell(&self, arguments: &[&str]) -> String {
+        let mut line = quoted(&self.command);
+        for argument in arguments {
+            line += &format!(" {}", quoted(argument));
+        }
+        for (variable, flag) in [
+            (crate::env_vars::DATA, "--data"),
+            (crate::env_vars::OMI_BASE_PATH, "--omi-path"),
+        ] {
+            if let Some(value) = self.env.get(variable).and_then(Value::as_str) {
+                line += &format!(" {flag} {}", quoted(value));
+            }
+        }
+        line
     }
 
     fn to_json(&self, with_type: bool) -> Value {

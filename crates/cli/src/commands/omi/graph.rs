@@ -1,0 +1,118 @@
+//! `omi graph export`
+
+use super::{Omi, picture, text};
+use crate::output;
+use clap::ArgMatches;
+use kenning_core::Result;
+use kenning_engine::{Memory, MemoryGraph, timestamp};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::Path;
+
+/// A label longer than this hides its neighbors.
+const LABEL_CHARS_MAX: usize = 40;
+
+pub(super) fn export(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
+    let graph = omi.engine.memory_graph(&omi.caller)?;
+    let shown = match text(matches, "format") {
+        "json" => format!("{:#}", to_json(&graph)),
+        "svg" => picture::svg(&graph),
+        "html" => picture::html(&graph),
+        _ => to_dot(&graph),
+    };
+    let target = text(matches, "output");
+    if target == "-" {
+        output::print(shown.trim_end());
+        return Ok(0);
+    }
+    let (dir, name) = kenning_vault::split(Path::new(target))?;
+    dir.write(&name, format!("{}\n", shown.trim_end()).as_bytes())?;
+    let (nodes, edges) = (graph.memories.len(), graph.edges.len());
+    if omi.settings.json {
+        output::print_json(&json!({ "file": target, "memories": nodes, "edges": edges }));
+    } else {
+        output::chat(&format!(
+            "✓ {nodes} memories and {edges} edges written to {target}"
+        ));
+    }
+    Ok(0)
+}
+
+fn to_json(graph: &MemoryGraph) -> Value {
+    let memories = graph.memories.iter().map(|it| {
+        json!({
+            "memory_id": it.id, "content": it.content, "memory_type": it.memory_type.as_str(),
+            "confidence": it.confidence, "tags": it.tags, "created_at": timestamp(it.created_ms),
+            "superseded_by": it.superseded_by,
+        })
+    });
+    let edges = graph.edges.iter().map(|it| {
+        json!({
+            "source_id": it.source, "target_id": it.target, "edge_type": it.relation,
+            "strength": it.strength, "created_at": timestamp(it.created_ms),
+        })
+    });
+    json!({ "memories": memories.collect::<Vec<_>>(), "edges": edges.collect::<Vec<_>>() })
+}
+
+fn to_dot(graph: &MemoryGraph) -> String {
+    let mut out = String::from("digraph memories {\n  node [shape=box, style=rounded];\n");
+    for memory in &graph.memories {
+        // Writing to a text cannot fail.
+        let _ = writeln!(
+            out,
+            "  {} [label={}, tooltip={}];",
+            quoted(&memory.id),
+            quoted(&label(memory)),
+            quoted(&memory.content)
+        );
+    }
+    for edge in &graph.edges {
+        let _ = writeln!(
+            out,
+            "  {} -> {} [label={}, weight={:.2}];",
+            quoted(&edge.source),
+            quoted(&edge.target),
+            quoted(&edge.relation),
+            edge.strength
+        );
+    }
+    out + "}\n"
+}
+
+/// The beginning of a memory, on one line.
+pub(super) fn label(memory: &Memory) -> String {
+    let line = super::table::one_line(&memory.content);
+    if line.chars().count() <= LABEL_CHARS_MAX {
+        return line;
+    }
+    let kept: String = line.chars().take(LABEL_CHARS_MAX - 1).collect();
+    format!("{kept}…")
+}
+
+/// A text in DOT: only the quote ends it, and a backslash begins an escape.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '\n' => out.push_str("\\n"),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out + "\""
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_memory_cannot_break_out_of_its_quotes() {
+        assert_eq!(
+            quoted("a\"; b -> c \\\n\u{7}"),
+            "\"a\\\"; b -> c \\\\\\n \""
+        );
+    }
+}

@@ -1,0 +1,167 @@
+//! `omi`: memories, beliefs and the current context, for people.
+//!
+//! The same commands stand under `kenning omi` and are the program `omi`, beside the tools of the
+//! contract, which keep their names with underscores.
+
+pub(crate) mod args;
+mod care;
+mod context;
+mod events;
+mod graph;
+mod memories;
+mod picture;
+mod table;
+
+use super::{call, omi_backup};
+use crate::{Host, Settings, output, owner};
+use clap::ArgMatches;
+use kenning_core::{Error, Result};
+use kenning_engine::{Caller, Engine};
+use serde_json::json;
+use std::sync::Arc;
+
+/// What the contract says where nothing was set up.
+const NOT_INITIALIZED: &str = "OMI not initialized. Run 'omi init' first.";
+
+/// What a command works with.
+pub(super) struct Omi<'a> {
+    settings: &'a Settings,
+    engine: Arc<Engine>,
+    caller: Caller,
+}
+
+/// What a command needs of the directory.
+#[derive(PartialEq, Eq)]
+enum Needs {
+    /// That there is something to look at.
+    Something,
+    /// That it may be written; it is made if it is missing.
+    Writing,
+}
+
+/// Runs what stands behind `omi`.
+pub(crate) fn run(
+    host: &'static dyn Host,
+    settings: &Settings,
+    matches: &ArgMatches,
+) -> Result<u8> {
+    let Some((name, inner)) = matches.subcommand() else {
+        return Ok(2);
+    };
+    if name == "completion" {
+        return Ok(care::completion(inner));
+    }
+    if name == "backup" {
+        return omi_backup::run(host, settings, inner);
+    }
+    let Some(needs) = needs(name, inner) else {
+        return call::by_flags(host, settings, "omi", matches);
+    };
+    let omi = Omi {
+        settings,
+        engine: host.open(settings)?,
+        caller: owner(settings),
+    };
+    match needs {
+        Needs::Writing => {
+            refuse_read_only(settings, name)?;
+            let made = omi.engine.init_context(&omi.caller)?;
+            if name == "init" {
+                return Ok(care::init(&omi, &made));
+            }
+        }
+        Needs::Something if !omi.engine.has_context(&omi.caller)? => {
+            return Ok(not_initialized(settings));
+        }
+        Needs::Something => {}
+    }
+    dispatch(&omi, name, inner)
+}
+
+/// `None` for a tool.
+fn needs(name: &str, matches: &ArgMatches) -> Option<Needs> {
+    Some(match (name, matches.subcommand_name()) {
+        ("audit", _) if matches.get_flag("accept") => Needs::Writing,
+        ("init" | "store" | "session-start" | "session-end" | "check" | "reindex", _)
+        | ("belief" | "now", Some("update"))
+        | ("daily", Some("append"))
+        | ("config", Some("set")) => Needs::Writing,
+        (
+            "recall" | "belief" | "now" | "daily" | "status" | "audit" | "config" | "events"
+            | "graph",
+            _,
+        ) => Needs::Something,
+        _ => return None,
+    })
+}
+
+fn dispatch(omi: &Omi<'_>, name: &str, matches: &ArgMatches) -> Result<u8> {
+    match (name, matches.subcommand()) {
+        ("store", _) => memories::store(omi, matches),
+        ("recall", _) => memories::recall(omi, matches),
+        ("belief", Some(("update", it))) => memories::belief_update(omi, it),
+        ("belief", Some(("evidence", it))) => memories::belief_evidence(omi, it),
+        ("belief", Some(("check", it))) => memories::belief_check(omi, it),
+        ("now", Some(("show", _))) => context::now_show(omi),
+        ("now", Some(("update", it))) => context::now_update(omi, it),
+        ("daily", Some(("append", it))) => context::daily_append(omi, it),
+        ("daily", Some(("show", it))) => context::daily_show(omi, it),
+        ("daily", Some(("list", it))) => context::daily_list(omi, it),
+        ("session-start", _) => context::session_start(omi, matches),
+        ("session-end", _) => context::session_end(omi, matches),
+        ("check", _) => context::check(omi),
+        ("status", _) => care::status(omi),
+        ("reindex", _) => care::reindex(omi),
+        ("audit", _) => care::audit(omi, matches),
+        ("config", Some(("get", it))) => care::config_get(omi, it),
+        ("config", Some(("set", it))) => care::config_set(omi, it),
+        ("config", Some(("show", _))) => care::config_show(omi),
+        ("events", Some(("list", it))) => events::list(omi, it),
+        ("events", Some(("subscribe", it))) => events::subscribe(omi, it),
+        ("graph", Some(("export", it))) => graph::export(omi, it),
+        _ => Ok(2),
+    }
+}
+
+fn refuse_read_only(settings: &Settings, name: &str) -> Result<()> {
+    if settings.selection.read_only {
+        return Err(Error::denied(format!("`omi {name}` changes things"))
+            .hint("say it without `--read-only`"));
+    }
+    Ok(())
+}
+
+/// The contract's own words and exit code, which the error table does not have.
+fn not_initialized(settings: &Settings) -> u8 {
+    if settings.json {
+        let error = json!({ "code": "not_found", "message": NOT_INITIALIZED, "retryable": false });
+        output::complain(&json!({ "error": error }).to_string());
+    } else {
+        output::complain(&format!("Error: {NOT_INITIALIZED}"));
+    }
+    1
+}
+
+/// A text argument; nothing where it was not given.
+fn text<'a>(matches: &'a ArgMatches, name: &str) -> &'a str {
+    matches.get_one::<String>(name).map_or("", String::as_str)
+}
+
+/// A text argument, of which `-` is standard input.
+fn text_or_stdin(matches: &ArgMatches, name: &str) -> Result<String> {
+    match text(matches, name) {
+        "-" => crate::tool_args::read_stdin(),
+        given => Ok(given.to_owned()),
+    }
+}
+
+/// All values of an argument; `None` where it was not given.
+fn texts(matches: &ArgMatches, name: &str) -> Option<Vec<String>> {
+    let values = matches.get_many::<String>(name)?;
+    Some(values.map(|it| it.trim().to_owned()).collect())
+}
+
+fn limit(matches: &ArgMatches) -> usize {
+    let limit = matches.get_one::<u32>("limit").copied().unwrap_or(10);
+    usize::try_from(limit).unwrap_or(10)
+}

@@ -1,0 +1,79 @@
+//! Rows for people: a table on a terminal, a line each otherwise.
+
+use std::io::IsTerminal;
+
+/// The widest cell of a table.
+const CELL_CHARS_MAX: usize = 72;
+
+/// Rows under a head; between tabs where no terminal is.
+pub(super) fn rows(head: &[&str], rows: &[Vec<String>]) -> String {
+    if std::io::stdout().is_terminal() {
+        table(head, rows)
+    } else {
+        lines(rows)
+    }
+}
+
+fn lines(rows: &[Vec<String>]) -> String {
+    let rows = rows.iter().map(|row| {
+        let cells: Vec<String> = row.iter().map(|it| one_line(it)).collect();
+        cells.join("\t")
+    });
+    rows.collect::<Vec<_>>().join("\n")
+}
+
+fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| row.iter().map(|it| cut(&one_line(it))).collect())
+        .collect();
+    let width = |at: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(at));
+        let cells = cells.map(|it| it.chars().count());
+        cells.chain([head[at].chars().count()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let line = |cells: &[String]| {
+        let cells = cells.iter().zip(&widths);
+        let padded: Vec<String> = cells.map(|(it, width)| format!("{it:<width$}")).collect();
+        padded.join("  ").trim_end().to_owned()
+    };
+    let titles: Vec<String> = head.iter().map(ToString::to_string).collect();
+    let rule: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
+    let mut out = vec![line(&titles), line(&rule)];
+    out.extend(rows.iter().map(|row| line(row)));
+    out.join("\n")
+}
+
+/// A text on one line.
+pub(super) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn cut(text: &str) -> String {
+    if text.chars().count() <= CELL_CHARS_MAX {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(CELL_CHARS_MAX - 1).collect();
+    format!("{kept}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let long = "x".repeat(100);
+        let rows = [
+            vec!["a".to_owned(), "é\nb".to_owned()],
+            vec!["long".to_owned(), long],
+        ];
+        let shown = table(&["id", "text"], &rows);
+        let shown: Vec<&str> = shown.lines().collect();
+        assert_eq!(shown[0], "id    text");
+        assert_eq!(shown[2], "a     é b");
+        assert_eq!(shown[3].chars().count(), 6 + CELL_CHARS_MAX);
+        assert_eq!(lines(&rows[..1]), "a\té b");
+    }
+}

@@ -1,0 +1,111 @@
+//! `kenning setup claude-code --hooks`: what the client runs at the turns of a session.
+
+use super::{Entry, left_alone, read_config};
+use crate::commands::hook;
+use crate::output;
+use kenning_core::Result;
+use kenning_vault::Dir;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+/// Where the client looks, in the project.
+const FILE: &str = ".claude/settings.json";
+
+/// A hook that has not answered after so many seconds is given up by the client. Ours gives up long
+/// before.
+const TIMEOUT_SECONDS: u64 = 5;
+
+pub(super) fn run(entry: &Entry, write: bool) -> Result<u8> {
+    if !write {
+        output::say(&format!(
+            "put this into {FILE}, or say `kenning setup claude-code --hooks --write`:\n"
+        ));
+        output::print(&format!("{:#}", json!({ "hooks": block(entry) })));
+        return Ok(0);
+    }
+    let dir = Dir::open(Path::new("."))?;
+    let old = read_config(&dir, FILE)?;
+    let new = merged(&old, entry).ok_or_else(|| left_alone(FILE))?;
+    dir.write(FILE, new.as_bytes())?;
+    output::say(&format!("wrote `{FILE}`; restart the client"));
+    Ok(0)
+}
+
+/// The client's name of each turn, with what is run.
+fn block(entry: &Entry) -> Map<String, Value> {
+    let turns = hook::TURNS.iter().map(|turn| {
+        let command = json!({
+            "type": "command", "command": entry.shell(&["hook", turn.name]),
+            "timeout": TIMEOUT_SECONDS,
+        });
+        (turn.event.to_owned(), json!([{ "hooks": [command] }]))
+    });
+    turns.collect()
+}
+
+/// The old settings with our hooks, once, and everything else as it was.
+fn merged(old: &str, entry: &Entry) -> Option<String> {
+    let mut settings: Value = if old.trim().is_empty() {
+        json!({})
+    } else {
+        serde_json::from_str(old).ok()?
+    };
+    let hooks = settings
+        .as_object_mut()?
+        .entry("hooks")
+        .or_insert_with(|| json!({}))
+        .as_object_mut()?;
+    for (event, groups) in block(entry) {
+        let there = hooks.entry(event).or_insert_with(|| json!([]));
+        let there = there.as_array_mut()?;
+        there.retain(|it| !is_ours(it));
+        there.extend(groups.as_array().cloned().unwrap_or_default());
+    }
+    Some(format!("{settings:#}\n"))
+}
+
+/// Whether an earlier setup wrote it.
+fn is_ours(group: &Value) -> bool {
+    let commands = group["hooks"].as_array().into_iter().flatten();
+    let commands: Vec<&str> = commands.filter_map(|it| it["command"].as_str()).collect();
+    let ours = |it: &&str| {
+        it.contains("kenning")
+            && hook::TURNS
+                .iter()
+                .any(|turn| it.contains(&format!(" hook {}", turn.name)))
+    };
+    !commands.is_empty() && commands.iter().all(ours)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_hooks_stay_and_ours_stand_once() {
+        let entry = Entry {
+            command: "/opt/my tools/kenning".to_owned(),
+            env: Map::new(),
+        };
+        let old = r#"{"model": "x", "hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": "say bye"}]}]}}"#;
+        let once = merged(old, &entry).unwrap();
+        assert_eq!(merged(&once, &entry).unwrap(), once);
+        let new: Value = serde_json::from_str(&once).unwrap();
+        assert_eq!(new["model"], "x");
+        let end = new["hooks"]["SessionEnd"].as_array().unwrap();
+        assert_eq!(end.len(), 2, "{once}");
+        assert_eq!(end[0]["hooks"][0]["command"], "say bye");
+        assert_eq!(
+            new["hooks"]["UserPromptSubmit"][0]["hooks"][0]["command"],
+            "'/opt/my tools/kenning' hook prompt"
+        );
+        for bad in [
+            "// a comment\n{}",
+            "[]",
+            r#"{"hooks": 5}"#,
+            r#"{"hooks": {"PreCompact": 1}}"#,
+        ] {
+            assert!(merged(bad, &entry).is_none(), "{bad}");
+        }
+    }
+}
