@@ -11,6 +11,7 @@ use kenning_memory::types::relation;
 use kenning_search::{Filter, Searcher};
 use kenning_store::When;
 use serde_json::{Map, json};
+use std::collections::BTreeMap;
 
 const CURSORS: &str = "cursors";
 const CURSOR: &str = "alike";
@@ -21,12 +22,8 @@ const PAGE: usize = 200;
 /// How many of the nearest are compared word by word.
 const NEAREST: usize = 8;
 
-/// Two memories that are alike.
-struct Pair {
-    one: NodeId,
-    other: NodeId,
-    similarity: f64,
-}
+/// Two memories that are alike, the later one first, and how much.
+type Pair = ((NodeId, NodeId), f64);
 
 impl Engine {
     /// Joins alike memories, some time.
@@ -52,7 +49,8 @@ fn step(log: &Log, searcher: &Searcher, space: &Space) -> Result<bool> {
             .and_then(|it| String::from_utf8(it).ok()?.parse().ok())
             .unwrap_or(0);
         let page = tx.events_after(cursor, PAGE)?;
-        let mut pairs = Vec::new();
+        // Each of two new ones finds the other.
+        let mut pairs = BTreeMap::new();
         for row in page.iter().filter(|it| it.kind == "MemoryStoredEvent") {
             for change in event::parse(row).into_iter().flat_map(|it| it.changes) {
                 if let Change::PutNode { id, rev: 1, .. } = change {
@@ -66,12 +64,12 @@ fn step(log: &Log, searcher: &Searcher, space: &Space) -> Result<bool> {
         return Ok(false);
     }
     log.write(space, move |tx| {
-        for pair in &pairs {
+        for (&(one, other), &similarity) in &pairs {
             tx.put_edge(EdgeDraft {
-                src: pair.one,
+                src: one,
                 rel: relation::SIMILAR.to_owned(),
-                dst: pair.other,
-                weight: pair.similarity,
+                dst: other,
+                weight: similarity,
                 props: Map::new(),
             })?;
         }
@@ -107,16 +105,8 @@ fn pairs_of(
         };
         if alike(&node.body, &other.body, similarity) != Alike::Different {
             // The later one points to the earlier one, whichever is looked at first.
-            let (one, other) = if node.id > other.id {
-                (node.id, other.id)
-            } else {
-                (other.id, node.id)
-            };
-            pairs.push(Pair {
-                one,
-                other,
-                similarity,
-            });
+            let ends = (node.id.max(other.id), node.id.min(other.id));
+            pairs.push((ends, similarity));
         }
     }
     Ok(pairs)

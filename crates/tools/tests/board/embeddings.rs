@@ -191,7 +191,8 @@ fn a_model_that_is_away_costs_no_write_and_recall_says_so() {
     // It comes back: whatever waits is embedded, here by asking for it.
     model.is_up.store(true, Ordering::SeqCst);
     let done = house.board.engine().reindex(&house.owner()).unwrap();
-    assert_eq!((done.nodes, done.embedded), (1, 1));
+    // The thread in the background may have been quicker.
+    assert!(done.nodes == 1 && done.embedded <= 1, "{done:?}");
     assert_eq!(
         house
             .board
