@@ -66,9 +66,21 @@ impl Backups {
     /// place. The last step, renaming, can only be stopped by the disk itself or by the end of the
     /// process; then the same restore can be run again.
     pub fn restore(&self, id: &str, into: &Dir) -> Result<Restored> {
+        self.restore_part(id, into, &|_| true)
+    }
+
+    /// As [`Backups::restore`], of those files only whose names are wanted. The whole backup must be
+    /// good all the same.
+    pub fn restore_part(
+        &self,
+        id: &str,
+        into: &Dir,
+        is_wanted: &dyn Fn(&str) -> bool,
+    ) -> Result<Restored> {
         let metadata = self.metadata(id)?;
-        let manifest = self.manifest(&metadata)?;
+        let mut manifest = self.manifest(&metadata)?;
         let fetched = self.fetch_checked(&metadata, &manifest)?;
+        manifest.files.retain(|it| is_wanted(&it.name));
         check_targets(&manifest, into)?;
         let lock_name = format!(".restore-{id}.lock");
         let lock = into.lock(&lock_name, Duration::ZERO)?;
@@ -80,6 +92,27 @@ impl Backups {
         let mut files: Vec<String> = manifest.files.into_iter().map(|it| it.name).collect();
         files.sort();
         Ok(Restored { metadata, files })
+    }
+
+    /// The files of a backup that a directory has with another content, sorted. A restore there would
+    /// replace them.
+    pub fn differing(&self, id: &str, dir: &Dir) -> Result<Vec<String>> {
+        let metadata = self.metadata(id)?;
+        let mut differing = Vec::new();
+        for file in self.manifest(&metadata)?.files {
+            let mut content = match dir.open_read(&file.name) {
+                Ok(content) => content,
+                Err(error) if error.code == Code::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            let mut measured = Measured::new(sink(), "the file", u64::MAX);
+            copy(&mut content, &mut measured)?;
+            if measured.measure().sha256 != file.sha256 {
+                differing.push(file.name);
+            }
+        }
+        differing.sort();
+        Ok(differing)
     }
 
     fn restore_locked(&self, manifest: &Manifest, fetched: Vec<Fetched>, into: &Dir) -> Result<()> {

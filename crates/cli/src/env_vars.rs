@@ -31,6 +31,9 @@ env_vars! {
     /// The directory of NOW.md, the daily logs and `config.yaml`; `--omi-path` wins over it. Default:
     /// `~/.openclaw/omi`. It is made by the first write.
     OMI_BASE_PATH = "OMI_BASE_PATH";
+    /// The passphrase that `kenning omi backup` and `vault_backup` seal new backups with, and open sealed
+    /// ones with. Without it backups are not encrypted.
+    MOLTVAULT_KEY = "MOLTVAULT_KEY";
     /// The space that the command line and stdio work in. Default: `default`.
     SPACE = "KENNING_SPACE";
     /// The toolsets to show, separated by commas; `--toolsets` wins over it.

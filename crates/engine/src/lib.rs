@@ -7,6 +7,7 @@
 //! Reading order: [`Engine::open`], then `files` (a write that is also a file), then `notes` and
 //! `context`, which write such files.
 
+mod backups;
 mod bus;
 mod caller;
 mod context;
@@ -22,7 +23,9 @@ mod roots;
 mod sessions;
 mod tokens;
 mod transfer;
+mod webhooks;
 
+pub use backups::{BackupKind, BackupList, BackupView, RestoreTo, RestoredBackup, VerifiedBackup};
 pub use bus::{EVENT_TYPES, EventQuery, EventType, MemoryEvent, MemoryEvents};
 pub use caller::{Caller, DEADLINE_DEFAULT, Progress, Waited};
 pub use context::{FilesIntegrity, Now, NowUpdate};
@@ -41,6 +44,7 @@ pub use principal::{Principal, Scope};
 pub use sessions::{SessionEnded, SessionStarted};
 pub use tokens::{NewToken, TokenView};
 pub use transfer::{Restored, Transferred};
+pub use webhooks::{Pace, Webhooks};
 
 use embedding::Chosen;
 use jiff::tz::TimeZone;
@@ -58,12 +62,12 @@ use std::time::Duration;
 /// The name of the key file in the data directory.
 const KEY_FILE: &str = "node.key";
 
+/// Looks up a variable of the environment.
+pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
 /// How long a call waits in all for the store, when that is a database that may fall silent, and for
 /// the files of others: whoever holds a file's lock meanwhile makes others wait too.
 const SHARED_WAIT: Duration = Duration::from_millis(4_500);
-
-/// A variable of the environment, by its name.
-pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// What a process needs to open the hall.
 pub struct Options {

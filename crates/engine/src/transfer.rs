@@ -60,15 +60,35 @@ impl Engine {
     /// Writes a consistent copy of every space.
     pub fn backup(&self, caller: &Caller, out: &mut dyn Write) -> Result<Transferred> {
         caller.principal.require(Scope::Admin)?;
+        self.dump(caller, &caller.principal.space, || (), out)
+    }
+
+    /// As [`Engine::backup`], of whoever may: the space `first` comes first, and `begun` is called as
+    /// soon as no later write to it can be in the copy.
+    pub(crate) fn dump(
+        &self,
+        caller: &Caller,
+        first: &Space,
+        begun: impl FnOnce(),
+        out: &mut dyn Write,
+    ) -> Result<Transferred> {
         let mut out = Hashing {
             out,
             hasher: blake3::Hasher::new(),
         };
         out.line(&json!({ "format": FORMAT, "version": VERSION }))?;
         let mut done = Transferred::default();
-        for space in self.log.store().spaces()? {
+        let mut begun = Some(begun);
+        let mut spaces = self.log.store().spaces()?;
+        spaces.sort_by_key(|it| it != first);
+        for space in spaces {
             out.line(&json!({ "space": space.as_str() }))?;
             self.log.read(&space, |tx| {
+                if let Some(begun) = begun.take() {
+                    // A snapshot is of the moment of its first read.
+                    tx.head()?;
+                    begun();
+                }
                 archive::dump(tx, &mut |row| {
                     done.rows += 1;
                     if done.rows.is_multiple_of(1_000) {

@@ -1,11 +1,11 @@
 //! Opens the engine and runs the servers.
 
-use crate::outside::{OsRandom, WallClock};
+use crate::outside::{OsRandom, WallClock, variable};
 use axum::Router;
 use jiff::tz::TimeZone;
 use kenning_cli::{Host, ServeOptions, Settings, env_vars};
 use kenning_core::{Error, Result};
-use kenning_engine::{Engine, Options, Principal};
+use kenning_engine::{Engine, Options, Pace, Principal, Webhooks};
 use kenning_mcp::{Server, http, stdio};
 use kenning_rest::{Guard, Hosts};
 use kenning_store::Store;
@@ -18,6 +18,7 @@ use std::future::Future;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -27,6 +28,9 @@ const BLOCKING_THREADS_MAX: usize = 96;
 
 /// More certificates than anybody has.
 const CERTIFICATES_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// How long the end of the process waits for a webhook's answer.
+const HOOKS_WAIT: Duration = Duration::from_secs(5);
 
 /// The program.
 pub struct Program;
@@ -70,7 +74,7 @@ impl Host for Program {
             clock: Arc::new(WallClock),
             zone: TimeZone::system(),
             random: Arc::new(OsRandom),
-            environment: Arc::new(|name| std::env::var(name).ok()),
+            environment: Arc::new(variable),
             shared: settings.database.is_some(),
             read_only: settings.selection.read_only,
         })?))
@@ -193,6 +197,7 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
     }
     let stop = CancellationToken::new();
     tokio::spawn(cancel_on_signal(stop.clone()));
+    let hooks = Webhooks::start(board.engine(), Pace::default());
     let guard = Guard::new(
         board.engine().clone(),
         hosts,
@@ -220,7 +225,9 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
         });
     }
     while servers.join_next().await.is_some() {}
-    Ok(())
+    // What a hook does not take in this time is sent by the next process.
+    let stopped = tokio::task::spawn_blocking(move || hooks.stop(HOOKS_WAIT)).await;
+    stopped.map_err(|cause| Error::internal("the webhooks did not stop").because(cause))
 }
 
 /// What was opened, for the person who started it and for programs that wait for it.

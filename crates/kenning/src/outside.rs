@@ -1,4 +1,4 @@
-//! What comes from outside: the time, and randomness.
+//! What comes from outside: the time, randomness, and variables of the environment.
 
 use kenning_core::{Clock, Random};
 
@@ -24,4 +24,10 @@ impl Random for OsRandom {
     fn fill(&self, bytes: &mut [u8]) {
         getrandom::fill(bytes).expect("the operating system gives random bytes");
     }
+}
+
+/// A variable of the environment. One that is not text is still set: a passphrase that cannot be read
+/// must not mean that there is none.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|it| it.to_string_lossy().into_owned())
 }

@@ -16,6 +16,9 @@ use std::collections::HashMap;
 const UNRELATED_MIN: usize = 50;
 const UNRELATED_PAIRS: usize = 200;
 
+/// Properties that a gate has a bit for.
+const FACET_BITS: u32 = 64;
+
 /// Words by which alike passages are looked for, and passages that each may propose.
 const RARE_TERMS: usize = 5;
 const RARE_POSTINGS: usize = 200;
@@ -34,19 +37,26 @@ pub struct Entry {
     pub node: NodeId,
     /// Which passage of it.
     pub n: u32,
-    /// What the node is.
-    pub kind: Kind,
     /// When the node was made, in milliseconds since 1970.
     pub created_ms: u64,
-    /// When the node ceased to hold, if it did.
-    pub ended_ms: Option<u64>,
     facets: Box<[u32]>,
-    pub(crate) terms: u32,
+    terms: u32,
     distinct_start: usize,
     distinct: u32,
     tokens_start: usize,
     tokens: u32,
     text: [u8; 16],
+}
+
+/// What decides whether a passage may be found, packed: every query looks at every one.
+#[derive(Clone, Copy, Debug)]
+struct Gate {
+    created_ms: u64,
+    /// The end of time while it holds.
+    ended_ms: u64,
+    /// One bit for each of the first [`FACET_BITS`] properties.
+    facets: u64,
+    kind: Kind,
     alive: bool,
 }
 
@@ -63,23 +73,31 @@ pub struct Filter {
 
 /// A filter in the numbers of one index.
 pub(crate) struct Admission<'a> {
+    index: &'a Index,
     filter: &'a Filter,
-    facets: Vec<u32>,
+    bits: u64,
+    /// Properties beyond the bits.
+    further: Vec<u32>,
     /// A property that nobody has admits nobody.
     impossible: bool,
 }
 
 impl Admission<'_> {
-    pub(crate) fn admits(&self, entry: &Entry) -> bool {
+    pub(crate) fn admits(&self, at: usize) -> bool {
+        let gate = &self.index.gates[at];
         let holds = match self.filter.as_of_ms {
-            None => entry.ended_ms.is_none(),
-            Some(at) => entry.created_ms <= at && entry.ended_ms.is_none_or(|end| at < end),
+            None => gate.ended_ms == u64::MAX,
+            Some(moment) => gate.created_ms <= moment && moment < gate.ended_ms,
         };
-        entry.alive
-            && !self.impossible
+        gate.alive
             && holds
-            && (self.filter.kinds.is_empty() || self.filter.kinds.contains(&entry.kind))
-            && self.facets.iter().all(|it| entry.facets.contains(it))
+            && gate.facets & self.bits == self.bits
+            && (self.filter.kinds.is_empty() || self.filter.kinds.contains(&gate.kind))
+            && !self.impossible
+            && self
+                .further
+                .iter()
+                .all(|it| self.index.entries[at].facets.contains(it))
     }
 }
 
@@ -90,6 +108,9 @@ pub struct Index {
     /// The last event that was taken in.
     pub(crate) seq: u64,
     pub(crate) entries: Vec<Entry>,
+    gates: Vec<Gate>,
+    /// How many terms each passage has.
+    pub(crate) lengths: Vec<f32>,
     by_node: HashMap<NodeId, Vec<u32>>,
     alive: usize,
     facets: HashMap<String, u32>,
@@ -116,7 +137,14 @@ pub(crate) struct OtherModel {
     pub(crate) seq: u64,
     pub(crate) by_text: HashMap<[u8; 16], u32>,
     pub(crate) vectors: Vectors,
+    /// Which vector each passage has.
+    pub(crate) places: Vec<u32>,
+    /// How many living passages have one.
+    pub(crate) covered: usize,
 }
+
+/// A passage without a vector.
+const NO_PLACE: u32 = u32::MAX;
 
 impl Index {
     /// Of an empty space.
@@ -126,6 +154,8 @@ impl Index {
             table,
             seq: 0,
             entries: Vec::new(),
+            gates: Vec::new(),
+            lengths: Vec::new(),
             by_node: HashMap::new(),
             alive: 0,
             facets: HashMap::new(),
@@ -201,12 +231,19 @@ impl Index {
         for_each_distinct(&mut ids, |id| self.token_frequency[usize::from(id)] += 1);
         self.sum_terms += u64::from(terms);
         self.sum_tokens += u64::from(tokens);
+        let ended_ms = node.props.get("superseded_at_ms").and_then(Value::as_u64);
+        self.gates.push(Gate {
+            created_ms: node.created.ms(),
+            ended_ms: ended_ms.unwrap_or(u64::MAX),
+            facets: bits(&facets),
+            kind: node.kind,
+            alive: true,
+        });
+        self.lengths.push(terms as f32);
         self.entries.push(Entry {
             node: node.id,
             n: passage.n,
-            kind: node.kind,
             created_ms: node.created.ms(),
-            ended_ms: node.props.get("superseded_at_ms").and_then(Value::as_u64),
             facets,
             terms,
             distinct_start,
@@ -214,7 +251,6 @@ impl Index {
             tokens_start,
             tokens,
             text: text_hash(&passage.text),
-            alive: true,
         });
         self.by_node.entry(node.id).or_default().push(at);
         self.alive += 1;
@@ -223,8 +259,8 @@ impl Index {
     /// Forgets a node.
     pub fn remove(&mut self, node: NodeId) {
         for at in self.by_node.remove(&node).unwrap_or_default() {
-            let entry = &mut self.entries[at as usize];
-            entry.alive = false;
+            let entry = &self.entries[at as usize];
+            self.gates[at as usize].alive = false;
             let (terms, start, tokens) = (entry.terms, entry.tokens_start, entry.tokens);
             self.sum_terms -= u64::from(terms);
             self.sum_tokens -= u64::from(tokens);
@@ -283,16 +319,18 @@ impl Index {
         term
     }
 
-    pub(crate) fn admission<'a>(&self, filter: &'a Filter) -> Admission<'a> {
-        let facets: Vec<u32> = filter
-            .facets
-            .iter()
-            .filter_map(|it| self.facets.get(it).copied())
-            .collect();
+    pub(crate) fn admission<'a>(&'a self, filter: &'a Filter) -> Admission<'a> {
+        let wanted = filter.facets.iter().map(|it| self.facets.get(it).copied());
+        let facets: Vec<u32> = wanted.flatten().collect();
         let impossible = facets.len() < filter.facets.len();
         Admission {
+            bits: bits(&facets),
+            further: facets
+                .into_iter()
+                .filter(|&it| facet_bit(it).is_none())
+                .collect(),
+            index: self,
             filter,
-            facets,
             impossible,
         }
     }
@@ -349,12 +387,30 @@ impl Index {
     }
 
     pub(crate) fn is_alive(&self, at: usize) -> bool {
-        self.entries[at].alive
+        self.gates[at].alive
+    }
+
+    fn alive(&self) -> impl Iterator<Item = &Entry> {
+        let both = self.entries.iter().zip(&self.gates);
+        both.filter(|(_, gate)| gate.alive).map(|(entry, _)| entry)
     }
 
     /// Whether the chosen model has seen nine passages in ten.
     pub(crate) fn is_mostly_embedded(&self) -> bool {
-        self.waiting().0 * 10 <= self.alive
+        self.other
+            .as_ref()
+            .is_some_and(|it| it.covered * 10 >= self.alive * 9)
+    }
+
+    /// Notes which vector of the chosen model each passage has.
+    pub(crate) fn place_other_vectors(&mut self) {
+        let Some(other) = &mut self.other else { return };
+        let place = |entry: &Entry| other.by_text.get(&entry.text).copied().unwrap_or(NO_PLACE);
+        other.places = self.entries.iter().map(place).collect();
+        let both = other.places.iter().zip(&self.gates);
+        other.covered = both
+            .filter(|(place, gate)| **place != NO_PLACE && gate.alive)
+            .count();
     }
 
     /// How many passages wait for a vector by the chosen model, of how many.
@@ -362,8 +418,9 @@ impl Index {
         let Some(other) = &self.other else {
             return (0, self.alive);
         };
-        let alive = self.entries.iter().filter(|it| it.alive);
-        let waiting = alive.filter(|it| !other.by_text.contains_key(&it.text));
+        let waiting = self
+            .alive()
+            .filter(|it| !other.by_text.contains_key(&it.text));
         (waiting.count(), self.alive)
     }
 
@@ -372,8 +429,9 @@ impl Index {
         let Some(other) = &self.other else {
             return Vec::new();
         };
-        let alive = self.entries.iter().filter(|it| it.alive);
-        let lacking = alive.filter(|it| !other.by_text.contains_key(&it.text));
+        let lacking = self
+            .alive()
+            .filter(|it| !other.by_text.contains_key(&it.text));
         lacking.take(limit).map(|it| (it.node, it.n)).collect()
     }
 
@@ -395,11 +453,11 @@ impl Index {
         Some(Spread::of(&cosines.collect::<Vec<_>>()))
     }
 
-    /// The vector of another model for a passage, if it is there.
+    /// The place of the chosen model's vector for a passage, if it has one.
     pub(crate) fn other_vector(&self, at: usize) -> Option<(&OtherModel, usize)> {
         let other = self.other.as_ref()?;
-        let found = *other.by_text.get(&self.entries[at].text)?;
-        Some((other, found as usize))
+        let place = other.places.get(at).copied().filter(|&it| it != NO_PLACE)?;
+        Some((other, place as usize))
     }
 }
 
@@ -407,6 +465,16 @@ impl Default for Index {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// The bit of a property in a [`Gate`], for the first ones.
+fn facet_bit(facet: u32) -> Option<u64> {
+    (facet < FACET_BITS).then(|| 1 << facet)
+}
+
+fn bits(facets: &[u32]) -> u64 {
+    let bits = facets.iter().filter_map(|&it| facet_bit(it));
+    bits.fold(0, |all, bit| all | bit)
 }
 
 /// What a text is found by among vectors that somebody else made.

@@ -94,6 +94,7 @@ impl Index {
         }
         if let Some(model) = model {
             self.take_in_vectors(tx, seq, model)?;
+            self.place_other_vectors();
         }
         Ok(())
     }
@@ -158,6 +159,8 @@ impl Index {
                 seq: 0,
                 by_text: HashMap::new(),
                 vectors: Vectors::new(model.dimensions),
+                places: Vec::new(),
+                covered: 0,
             });
         }
         let Some(other) = &mut self.other else {

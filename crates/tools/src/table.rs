@@ -29,6 +29,7 @@ tools! {
     omi_extra::BeliefEvidence,
     omi_extra::BeliefCheckContradiction,
     omi_extra::BeliefRetrieve,
+    omi_extra::VaultBackup,
 }
 
 const fn assert_distinct(names: &[&str]) {

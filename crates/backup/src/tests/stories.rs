@@ -664,3 +664,44 @@ fn cleanup_sweeps_old_remains_and_leaves_young_ones_and_strangers() {
     assert_eq!(later.remains.len(), 3);
     backups.verify(&made.backup_id).unwrap();
 }
+
+#[test]
+fn a_part_is_restored_only_from_a_backup_that_is_whole() {
+    let home = Home::new();
+    let backups = home.local();
+    let made = backups
+        .create(&home.request(Kind::Full, NOW), sources(&sample()))
+        .unwrap();
+    let id = &made.backup_id;
+    let restored = backups
+        .restore_part(id, &home.into, &|name| name == "NOW.md")
+        .unwrap();
+    assert_eq!(restored.files, ["NOW.md"]);
+    assert_eq!(content(&home.into), files(&[("NOW.md", "# now")]));
+
+    home.into.remove("NOW.md").unwrap();
+    let key = format!("backups/{id}.tar.gz");
+    let mut bytes = home.place.read(&key, 1 << 20).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    home.place.write(&key, &bytes).unwrap();
+    let error = backups.restore_part(id, &home.into, &|name| name == "NOW.md");
+    assert_eq!(error.unwrap_err().code, Code::Corrupt);
+    assert!(content(&home.into).is_empty());
+}
+
+#[test]
+fn what_a_restore_would_replace_is_told_before() {
+    let home = Home::new();
+    let backups = home.local();
+    let made = backups
+        .create(&home.request(Kind::Full, NOW), sources(&sample()))
+        .unwrap();
+    let differing = || backups.differing(&made.backup_id, &home.into).unwrap();
+    assert_eq!(differing(), [""; 0]);
+    home.into.write("other.txt", b"not in the backup").unwrap();
+    home.into.write("NOW.md", b"# now").unwrap();
+    assert_eq!(differing(), [""; 0]);
+    home.into.write("NOW.md", b"# later").unwrap();
+    home.into.write("empty", b"no more").unwrap();
+    assert_eq!(differing(), ["NOW.md", "empty"]);
+}

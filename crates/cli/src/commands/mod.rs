@@ -5,6 +5,7 @@ mod call;
 mod doctor;
 mod hook;
 mod omi;
+mod omi_backup;
 mod setup;
 mod store;
 mod token;

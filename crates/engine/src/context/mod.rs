@@ -39,7 +39,7 @@ impl Engine {
 
     /// The directory for a caller who reads; `None` if nobody has written anything yet. What a killed
     /// process left is carried out first.
-    fn context_to_read(&self, caller: &Caller) -> Result<Option<Dir>> {
+    pub(crate) fn context_to_read(&self, caller: &Caller) -> Result<Option<Dir>> {
         caller.principal.require(Scope::Read)?;
         let space = &caller.principal.space;
         let Some(dir) = self.omi.existing(space)? else {
@@ -50,7 +50,7 @@ impl Engine {
     }
 
     /// The directory for a caller who writes.
-    fn context_to_write(&self, caller: &Caller) -> Result<Dir> {
+    pub(crate) fn context_to_write(&self, caller: &Caller) -> Result<Dir> {
         caller.principal.require(Scope::Write)?;
         if self.read_only {
             return Err(Error::denied("nothing may be written").hint("start without `--read-only`"));
@@ -59,7 +59,7 @@ impl Engine {
     }
 
     /// Whoever is busy with a write finishes it, so nothing is waited for.
-    fn finish_context_writes(&self, space: &Space, dir: &Dir) -> Result<()> {
+    pub(crate) fn finish_context_writes(&self, space: &Space, dir: &Dir) -> Result<()> {
         if self.read_only || self.unfinished_writes(space, &self.omi)?.is_empty() {
             return Ok(());
         }

@@ -6,7 +6,7 @@
 use crate::Engine;
 use kenning_audit::{Change, EdgeDraft, Log, event};
 use kenning_core::{Kind, NodeId, Result, Space};
-use kenning_memory::duplicates::{Alike, alike};
+use kenning_memory::duplicates::{Alike, SIMILARITY_MIN, alike};
 use kenning_memory::types::relation;
 use kenning_search::{Filter, Searcher};
 use kenning_store::When;
@@ -99,6 +99,9 @@ fn pairs_of(
     let near = searcher.with(space, tx, None, |index| index.alike(id, &filter, NEAREST))?;
     let mut pairs = Vec::new();
     for (other, similarity) in near {
+        if similarity < SIMILARITY_MIN {
+            break;
+        }
         let Some(other) = tx.node(other, When::Now)? else {
             continue;
         };

@@ -8,6 +8,7 @@
     reason = "tests start processes, talk to loopback and fail by panicking"
 )]
 
+mod backups;
 mod cli;
 mod doors;
 mod hook;

@@ -56,7 +56,7 @@ impl Text {
     }
 
     /// For people: the variable's name is no secret, its value is.
-    pub(super) fn shown(&self) -> String {
+    pub fn shown(&self) -> String {
         if self.secret {
             masked(&self.raw)
         } else {

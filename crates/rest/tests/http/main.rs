@@ -11,6 +11,7 @@
     reason = "a test connects to its own server and reads its own corpus"
 )]
 
+mod backups;
 mod credentials;
 mod events;
 mod hosts;

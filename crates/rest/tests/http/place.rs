@@ -6,6 +6,7 @@ use kenning_engine::{Caller, NewToken, Principal, Scope};
 use kenning_mcp::Server;
 use kenning_rest::{Guard, Hosts, Limits};
 use kenning_testing::House;
+use kenning_tools::Selection;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -27,6 +28,7 @@ pub(crate) struct Setup {
     pub(crate) allow_hosts: Vec<String>,
     pub(crate) extra: Router,
     pub(crate) space: Space,
+    pub(crate) selection: Selection,
 }
 
 pub(crate) struct Place {
@@ -44,14 +46,15 @@ impl Place {
 
     /// With these tools only.
     pub(crate) async fn choosing(selection: kenning_tools::Selection) -> Self {
-        Self::of(House::select(selection), Setup::default()).await
+        Self::with(Setup {
+            selection,
+            ..Setup::default()
+        })
+        .await
     }
 
     pub(crate) async fn with(setup: Setup) -> Self {
-        Self::of(House::new(), setup).await
-    }
-
-    async fn of(house: House, setup: Setup) -> Self {
+        let house = House::select(setup.selection);
         let guard = Guard::new(
             house.board.engine().clone(),
             Hosts {

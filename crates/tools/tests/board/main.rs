@@ -11,6 +11,7 @@
     reason = "these tests look at the files themselves"
 )]
 
+mod backups;
 mod memories;
 mod table;
 mod vault_notes;

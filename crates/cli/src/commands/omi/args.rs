@@ -1,5 +1,6 @@
 //! The commands of `omi`, as clap sees them.
 
+use crate::commands::omi_backup;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, Command, value_parser};
 use clap_complete::Shell;
@@ -34,6 +35,7 @@ pub(crate) fn commands() -> Vec<Command> {
                 "accept",
                 "Take the files as they are, after you have looked at them",
             )),
+        omi_backup::command(),
         config(),
         events(),
         graph(),

@@ -12,7 +12,7 @@ mod memories;
 mod picture;
 mod table;
 
-use super::call;
+use super::{call, omi_backup};
 use crate::{Host, Settings, output, owner};
 use clap::ArgMatches;
 use kenning_core::{Error, Result};
@@ -50,6 +50,9 @@ pub(crate) fn run(
     };
     if name == "completion" {
         return Ok(care::completion(inner));
+    }
+    if name == "backup" {
+        return omi_backup::run(host, settings, inner);
     }
     let Some(needs) = needs(name, inner) else {
         return call::by_flags(host, settings, "omi", matches);
