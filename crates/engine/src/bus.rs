@@ -186,7 +186,7 @@ fn is_asked_for(row: &EventRow, query: &EventQuery) -> bool {
 }
 
 /// The event as the contract knows it; `None` if it does not.
-fn event(tx: &dyn ReadTx, row: &EventRow) -> Result<Option<MemoryEvent>> {
+pub(crate) fn event(tx: &dyn ReadTx, row: &EventRow) -> Result<Option<MemoryEvent>> {
     let Some(event_type) = EVENT_TYPES.iter().find(|it| it.class == row.kind) else {
         return Ok(None);
     };

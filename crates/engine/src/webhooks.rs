@@ -9,7 +9,7 @@
 //! A hook that is new begins with what happens next, not with the past. One that is slow or gone holds
 //! up no other: each has its own thread. Only a serving process has couriers.
 
-use crate::{Engine, timestamp};
+use crate::{Engine, bus, timestamp};
 use kenning_core::{Code, Error, Hash, Result};
 use kenning_egress::{Egress, Grant, Limits, Method, Policy, Request};
 use kenning_memory::config::Webhook;
@@ -368,11 +368,22 @@ impl Courier {
         }
     }
 
+    /// The event as the contract has it, and the id by which a receiver knows it again.
+    fn body(&self, row: &EventRow) -> Result<Vec<u8>> {
+        let engine = &self.office.engine;
+        let known = engine
+            .log
+            .read(engine.omi.space(), |tx| bus::event(tx, row))?;
+        let mut json = known.map_or_else(|| other_event(row), |it| it.json);
+        json["event_id"] = row.id.to_string().into();
+        Ok(json.to_string().into_bytes())
+    }
+
     /// Sends an event until it is received or given up. An error is one of the configuration: the event
     /// waits until it is repaired.
     fn send(&self, receiver: &Receiver, row: &EventRow, at: u64) -> Result<Outcome> {
         let (signal, pace) = (&self.office.signal, self.office.pace);
-        let body = wire(row).to_string().into_bytes();
+        let body = self.body(row)?;
         for n in 0..=RETRIES_MAX {
             if n > 0 {
                 signal.pause(pace.first_pause * 2_u32.pow(n - 1));
@@ -528,15 +539,15 @@ fn lease(bytes: &[u8]) -> Result<(&str, u64)> {
     read().ok_or_else(|| Error::corrupt("the lease of a webhook is not of its form"))
 }
 
-fn wire(event: &EventRow) -> Value {
-    let payload: Value = serde_json::from_slice(&event.payload).unwrap_or(Value::Null);
+/// An event that the contract does not know.
+fn other_event(row: &EventRow) -> Value {
+    let payload: Value = serde_json::from_slice(&row.payload).unwrap_or(Value::Null);
     let mut fields = match payload.get("data") {
         Some(Value::Object(data)) => data.clone(),
         _ => Map::new(),
     };
-    fields.insert("event_type".to_owned(), event_type(&event.kind).into());
-    fields.insert("event_id".to_owned(), event.id.to_string().into());
-    fields.insert("timestamp".to_owned(), timestamp(event.hlc.ms()).into());
+    fields.insert("event_type".to_owned(), event_type(&row.kind).into());
+    fields.insert("timestamp".to_owned(), timestamp(row.hlc.ms()).into());
     fields.entry("metadata").or_insert_with(|| json!({}));
     Value::Object(fields)
 }

@@ -46,15 +46,15 @@ impl Place {
 
     /// With these tools only.
     pub(crate) async fn choosing(selection: kenning_tools::Selection) -> Self {
-        Self::with(Setup {
-            selection,
-            ..Setup::default()
-        })
-        .await
+        Self::of(House::select(selection), Setup::default()).await
     }
 
     pub(crate) async fn with(setup: Setup) -> Self {
-        let house = House::select(setup.selection);
+        let house = House::select(setup.selection.clone());
+        Self::of(house, setup).await
+    }
+
+    async fn of(house: House, setup: Setup) -> Self {
         let guard = Guard::new(
             house.board.engine().clone(),
             Hosts {

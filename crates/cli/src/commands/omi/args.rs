@@ -1,6 +1,5 @@
 //! The commands of `omi`, as clap sees them.
 
-use crate::commands::omi_backup;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, Command, value_parser};
 use clap_complete::Shell;
@@ -23,7 +22,8 @@ pub(crate) fn commands() -> Vec<Command> {
                 "id",
                 "ID",
                 "Which session; the latest one when absent",
-            )),
+            ))
+            .arg(flag("no-backup", "Make no backup of what changed")),
         Command::new("check")
             .about("Save the state before a context is compressed: stamp NOW.md and keep a copy"),
         Command::new("status").about("Show how much there is, and where"),
@@ -35,10 +35,10 @@ pub(crate) fn commands() -> Vec<Command> {
                 "accept",
                 "Take the files as they are, after you have looked at them",
             )),
-        omi_backup::command(),
         config(),
         events(),
         graph(),
+        super::super::omi_backup::command(),
         Command::new("completion")
             .about("Print completions for a shell")
             .arg(

@@ -4,7 +4,7 @@ use super::{Omi, text_or_stdin, texts};
 use crate::output;
 use clap::ArgMatches;
 use kenning_core::{Error, Result};
-use kenning_engine::{Now, NowUpdate};
+use kenning_engine::{BackupKind, Now, NowUpdate};
 use serde_json::{Value, json};
 
 pub(super) fn now_show(omi: &Omi<'_>) -> Result<u8> {
@@ -119,9 +119,13 @@ pub(super) fn session_start(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
 pub(super) fn session_end(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
     let id = matches.get_one::<String>("id").map(String::as_str);
     let ended = omi.engine.session_end(&omi.caller, id)?;
+    let backup = (!matches.get_flag("no-backup"))
+        .then(|| back_up(omi))
+        .flatten();
     if omi.settings.json {
         output::print_json(&json!({
             "session_id": ended.id, "duration_seconds": ended.duration_seconds, "log": ended.log,
+            "backup_id": backup,
         }));
         return Ok(0);
     }
@@ -130,7 +134,24 @@ pub(super) fn session_end(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
         .map_or_else(String::new, |it| format!(" after {it:.0} s"));
     output::chat(&format!("✓ Session ended{length}: {}", ended.id));
     output::chat(&format!("Added to {}", ended.log));
+    if let Some(backup) = backup {
+        output::chat(&format!("Backed up as {backup}"));
+    }
     Ok(0)
+}
+
+/// A session that ended has ended, also when its backup could not be made.
+fn back_up(omi: &Omi<'_>) -> Option<String> {
+    match omi
+        .engine
+        .vault_backup(&omi.caller, BackupKind::Incremental)
+    {
+        Ok(made) => Some(made.backup_id),
+        Err(error) => {
+            output::complain(&format!("no backup was made: {error}"));
+            None
+        }
+    }
 }
 
 /// An empty NOW.md stays empty: a stamp would make a context of it.
