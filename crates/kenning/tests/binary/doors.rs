@@ -70,7 +70,8 @@ fn alike(value: Value) -> Value {
         Value::Object(fields) => fields
             .into_iter()
             .map(|(name, value)| match name.as_str() {
-                "timestamp" | "created_at" => (name, "…".into()),
+                "timestamp" | "created_at" | "backup_id" | "checksum" | "file_size"
+                | "base_path_hash" => (name, "…".into()),
                 _ => (name, alike(value)),
             })
             .collect::<serde_json::Map<_, _>>()
