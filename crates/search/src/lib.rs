@@ -15,6 +15,7 @@ mod passages;
 mod rank;
 mod scan;
 mod searcher;
+mod sketch;
 mod tokens;
 
 pub use index::{Entry, Filter, Index};

@@ -92,6 +92,7 @@ impl Index {
         if self.seq < seq {
             self.take_in_events(tx, seq)?;
         }
+        self.vectors.prepare();
         if let Some(model) = model {
             self.take_in_vectors(tx, seq, model)?;
             self.place_other_vectors();
