@@ -13,8 +13,11 @@ use kenning_simd::{dot_i8_i16, dot_i16_f32};
 /// From so many vectors on, sketches pay: fewer are scanned in a fraction of a millisecond.
 const SKETCHED_FROM: usize = 20_000;
 
-/// About so many of the best by estimate get a better cosine. More than twice what ranking looks at.
-const CORRECTED: usize = 1_024;
+/// About so many of the best by estimate get a better cosine: several times what ranking looks at.
+const CORRECTED_BEST: usize = 2_048;
+
+/// About so many of the lowest do, because ranking scales by the lowest of all.
+const CORRECTED_LOWEST: usize = 512;
 
 /// Every so many estimates one is looked at, to tell where the best begin. A prime, so that it does not
 /// fall into step with how memories were written.
@@ -102,8 +105,8 @@ impl Vectors {
         sum.iter().map(|it| (it / n) as f32).collect()
     }
 
-    /// The cosines of all: to about two digits while there are few, otherwise of about the best
-    /// thousand, and estimates of the others.
+    /// The cosines of all: to about two digits while there are few, otherwise of the best two thousand
+    /// or so and of the lowest, and estimates of those between.
     pub(crate) fn scan(&self, query: &[f32], out: &mut Vec<f32>) {
         out.clear();
         out.resize(self.len(), 0.0);
@@ -115,24 +118,26 @@ impl Vectors {
         self.coarse_cosines(n_sketched, &coarse_query, rest);
         if let Some(sketched) = &self.sketched {
             sketched.sketches.estimate(query, estimated);
-            self.correct_best(&coarse_query, estimated);
+            self.correct_ends(&coarse_query, estimated);
         }
     }
 
-    /// Puts better cosines in the place of the best estimates.
-    fn correct_best(&self, query: &CoarseQuery, estimates: &mut [f32]) {
-        let mut sample: Vec<f32> = estimates.iter().step_by(SAMPLED).copied().collect();
-        let wanted = CORRECTED / SAMPLED;
-        let mut from = f32::NEG_INFINITY;
-        if wanted < sample.len() {
-            from = *sample
-                .select_nth_unstable_by(wanted, |a, b| b.total_cmp(a))
-                .1;
-        }
+    /// Puts better cosines in the place of estimates at both ends.
+    fn correct_ends(&self, query: &CoarseQuery, estimates: &mut [f32]) {
+        let Some((low, high)) = ends(estimates) else {
+            return;
+        };
+        let mut lowest = f32::INFINITY;
         for (at, estimate) in estimates.iter_mut().enumerate() {
-            if *estimate >= from {
+            if *estimate <= low || *estimate >= high {
                 *estimate = self.coarse_cosine(at, query);
+                lowest = lowest.min(*estimate);
             }
+        }
+        // An estimate beneath the lowest that was looked at is an error of the estimate.
+        let floor = lowest.next_up();
+        for estimate in estimates.iter_mut().filter(|it| **it < lowest) {
+            *estimate = floor;
         }
     }
 
@@ -170,6 +175,19 @@ impl Vectors {
         let row = &self.fine[at * self.dimensions..][..self.dimensions];
         dot_i16_f32(row, query) * self.fine_scale[at]
     }
+}
+
+/// Up to where the lowest go, and from where on the best do.
+fn ends(estimates: &[f32]) -> Option<(f32, f32)> {
+    let mut sample: Vec<f32> = estimates.iter().step_by(SAMPLED).copied().collect();
+    let high_at = sample.len().checked_sub(CORRECTED_BEST / SAMPLED + 1)?;
+    let (below, &mut high, _) = sample.select_nth_unstable_by(high_at, f32::total_cmp);
+    let low_at = CORRECTED_LOWEST / SAMPLED;
+    if low_at >= below.len() {
+        return None;
+    }
+    let (_, &mut low, _) = below.select_nth_unstable_by(low_at, f32::total_cmp);
+    Some((low, high))
 }
 
 /// A query, to be multiplied with 8-bit codes.
@@ -345,6 +363,9 @@ mod tests {
             for at in &proposed[..100] {
                 assert!((found[*at] - exact[*at]).abs() < 0.02, "{text}: {at}");
             }
+            let lowest = best(&found, found.len())[found.len() - 1];
+            let lowest_exact = exact.iter().copied().fold(1.0, f32::min);
+            assert!((exact[lowest] - lowest_exact).abs() < 0.05, "{text}");
             for (estimate, exact) in found.iter().zip(&exact) {
                 assert!((estimate - exact).abs() < 0.3, "{text}: {estimate} {exact}");
             }
