@@ -1,7 +1,7 @@
 //! `omi init`, `status`, `audit`, `config` and `completion`
 
 use super::{Omi, text};
-use crate::{args, output, progress};
+use crate::{args, output};
 use clap::ArgMatches;
 use kenning_core::{Code, Result};
 use kenning_engine::IntegrityScope;
