@@ -56,6 +56,30 @@ impl Vectors {
         }
     }
 
+    /// The 16-bit codes and their scales, which everything else is made of.
+    pub(crate) fn fine(&self) -> (&[i16], &[f32]) {
+        (&self.fine, &self.fine_scale)
+    }
+
+    /// From such codes; `None` if there are not as many as scales.
+    pub(crate) fn from_fine(dimensions: usize, fine: Vec<i16>, scales: Vec<f32>) -> Option<Self> {
+        if fine.len() != scales.len().checked_mul(dimensions)? {
+            return None;
+        }
+        // 32,767 steps of the fine scale are 127 of the coarse one.
+        const RATIO: f32 = 32_767.0 / 127.0;
+        Some(Self {
+            coarse: fine
+                .iter()
+                .map(|&it| (f32::from(it) / RATIO).round() as i8)
+                .collect(),
+            coarse_scale: scales.iter().map(|it| it * RATIO).collect(),
+            fine,
+            fine_scale: scales,
+            ..Self::new(dimensions)
+        })
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.coarse_scale.len()
     }
