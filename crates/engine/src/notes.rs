@@ -28,7 +28,7 @@ impl Engine {
             {
                 self.finish_file_write(space, &dir, &note.key)?;
             }
-            Ok(())
+            Ok::<(), Error>(())
         })?;
         files::read_text(&dir, &note)?.ok_or_else(|| missing(&dir, path))
     }
