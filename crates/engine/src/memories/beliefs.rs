@@ -1,6 +1,6 @@
 //! Beliefs: memories whose confidence follows the evidence.
 
-use super::{Memory, find_any, memory, memory_id};
+use super::{Memory, find_any, memory, memory_id, no_memory};
 use crate::{Caller, Engine, Recall, RecalledMemory, Scope};
 use kenning_audit::{Draft, EdgeDraft, Tx};
 use kenning_core::{Error, Kind, NodeId, Result, Unit};
@@ -247,11 +247,7 @@ fn the_belief(tx: &dyn ReadTx, id: &str) -> Result<Node> {
 fn apply(tx: &mut Tx<'_>, update: &EvidenceUpdate) -> Result<BeliefUpdate> {
     let belief = the_belief(&**tx, &update.belief)?;
     let evidence = find_any(&**tx, &update.evidence)?.ok_or_else(|| {
-        Error::not_found(
-            "memory",
-            format!("{}` (`evidence_memory_id`)", update.evidence).trim_end_matches('`'),
-        )
-        .hint("evidence is a memory, or a note, item or page by its id or path")
+        no_memory("evidence_memory_id", &update.evidence).hint("evidence is a memory, or a note, item or page by its id or path")
     })?;
     if evidence.id == belief.id {
         return Err(Error::invalid(format!(

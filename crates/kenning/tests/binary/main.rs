@@ -11,6 +11,7 @@
 mod backups;
 mod cli;
 mod doors;
+mod guide;
 mod hook;
 mod http;
 mod omi;
