@@ -247,7 +247,8 @@ fn the_belief(tx: &dyn ReadTx, id: &str) -> Result<Node> {
 fn apply(tx: &mut Tx<'_>, update: &EvidenceUpdate) -> Result<BeliefUpdate> {
     let belief = the_belief(&**tx, &update.belief)?;
     let evidence = find_any(&**tx, &update.evidence)?.ok_or_else(|| {
-        no_memory("evidence_memory_id", &update.evidence).hint("evidence is a memory, or a note, item or page by its id or path")
+        no_memory("evidence_memory_id", &update.evidence)
+            .hint("evidence is a memory, or a note, item or page by its id or path")
     })?;
     if evidence.id == belief.id {
         return Err(Error::invalid(format!(

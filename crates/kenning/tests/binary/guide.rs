@@ -15,7 +15,9 @@
 //! value that is kept under that name, or for the kept one.
 
 use crate::{Client, Place, Server};
+use kenning_testing_postgres::shared;
 use serde_json::{Value, json};
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -45,12 +47,21 @@ const CONTRACT: [&str; 15] = [
 
 #[test]
 fn every_block_of_the_memory_guide_does_what_it_says() {
-    let blocks = blocks(GUIDE);
+    run_all(Place::new);
+}
+
+#[test]
+fn every_block_of_the_memory_guide_says_the_same_on_postgresql() {
+    run_all(|| Place::on_database(shared().database()));
+}
+
+#[expect(clippy::print_stdout, reason = "the last line says which block failed")]
+fn run_all(place: fn() -> Place) {
     let mut run = 0;
-    let mut section = Section::new("");
-    for block in &blocks {
+    let mut section = Section::new("", place);
+    for block in &blocks(GUIDE) {
         if section.heading != block.heading {
-            section = Section::new(&block.heading);
+            section = Section::new(&block.heading, place);
         }
         println!("{block}");
         match block.kind.as_str() {
@@ -75,7 +86,7 @@ fn the_memory_guide_restates_every_example_of_the_contract() {
             found.any(|it| it.kind == kind)
         };
         assert!(here("console"), "{title}: no command");
-        // These four are about the program and its files, not about a tool.
+        // These three are about the program and its files, not about a tool.
         let has_call = !["Entry point", "Configuration", "OpenClaw plugin"].contains(&title);
         assert_eq!(here("mcp"), has_call, "{title}: call");
     }
@@ -128,11 +139,7 @@ struct Block {
 
 impl std::fmt::Display for Block {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "line {}, {}, `{}`",
-            self.line, self.heading, self.kind
-        )
+        write!(f, "line {}, {}, `{}`", self.line, self.heading, self.kind)
     }
 }
 
@@ -167,10 +174,10 @@ type Kept = BTreeMap<String, String>;
 /// What the blocks under one heading work with.
 struct Section {
     heading: String,
-    by_mcp: Place,
+    by_mcp: LazyCell<Place, fn() -> Place>,
     client: Option<Client>,
     mcp_kept: Kept,
-    by_hand: Place,
+    by_hand: LazyCell<Place, fn() -> Place>,
     kept: Kept,
     exit: i32,
     in_background: Option<Child>,
@@ -179,13 +186,13 @@ struct Section {
 }
 
 impl Section {
-    fn new(heading: &str) -> Self {
+    fn new(heading: &str, place: fn() -> Place) -> Self {
         Self {
             heading: heading.to_owned(),
-            by_mcp: Place::new(),
+            by_mcp: LazyCell::new(place),
             client: None,
             mcp_kept: Kept::new(),
-            by_hand: Place::new(),
+            by_hand: LazyCell::new(place),
             kept: Kept::new(),
             exit: 0,
             in_background: None,
@@ -449,8 +456,7 @@ fn line_is_like(expected: &str, actual: &str) -> bool {
         return false;
     };
     let ends = actual.char_indices().map(|it| it.0).chain([actual.len()]);
-    ends.into_iter()
-        .any(|at| line_is_like(rest, &actual[at..]))
+    ends.into_iter().any(|at| line_is_like(rest, &actual[at..]))
 }
 
 /// An open stream of events, from which the head of the answer has been read: whatever happens from

@@ -25,14 +25,18 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 
-/// A place of its own: a data directory and a vault.
-pub(crate) struct Place(pub(crate) tempfile::TempDir);
+/// A place of its own: a data directory and a vault, and a database if it stands on one.
+pub(crate) struct Place(pub(crate) tempfile::TempDir, Option<String>);
 
 impl Place {
     pub(crate) fn new() -> Self {
-        let place = Self(tempfile::tempdir().unwrap());
+        let place = Self(tempfile::tempdir().unwrap(), None);
         std::fs::create_dir(place.vault()).unwrap();
         place
+    }
+
+    pub(crate) fn on_database(url: String) -> Self {
+        Self(Self::new().0, Some(url))
     }
 
     pub(crate) fn vault(&self) -> PathBuf {
@@ -58,6 +62,9 @@ impl Place {
             .env("KENNING_DATA", self.0.path().join("data"))
             .env("VAULT_PATH", self.vault())
             .current_dir(self.0.path());
+        if let Some(url) = &self.1 {
+            command.env("KENNING_DATABASE_URL", url);
+        }
         command
     }
 
