@@ -130,6 +130,8 @@ fn own() -> Vec<Command> {
             )),
         commands::hook_command(),
         Command::new("doctor").about("Look for what is wrong with this installation"),
+        Command::new("reindex")
+            .about("Cut every text into passages again, and embed what has no vector"),
         token(),
         Command::new("setup")
             .about("Show or write the configuration of an MCP client")

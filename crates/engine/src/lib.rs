@@ -14,6 +14,7 @@ mod context;
 mod embedding;
 mod events;
 mod files;
+mod index_files;
 mod later;
 mod memories;
 mod moments;
@@ -47,6 +48,7 @@ pub use transfer::{Restored, Transferred};
 pub use webhooks::{Pace, Webhooks};
 
 use embedding::Chosen;
+use index_files::IndexFiles;
 use jiff::tz::TimeZone;
 use kenning_audit::{Log, Signer};
 use kenning_core::{Clock, Error, Hash, Random, Result, Space};
@@ -106,6 +108,7 @@ pub struct Engine {
     zone: TimeZone,
     environment: Environment,
     chosen: Chosen,
+    linked: memories::Linked,
     shared: bool,
     searcher: Arc<Searcher>,
     later: Later,
@@ -134,7 +137,7 @@ impl Engine {
         let later = Later::new(log.clone(), read_only);
         let engine = Self {
             log,
-            searcher: Arc::default(),
+            searcher: Arc::new(Searcher::kept_by(IndexFiles::new(data.clone(), read_only))),
             later,
             data,
             vault: Root::new(&roots::VAULT, vault, space.clone()),
@@ -142,6 +145,7 @@ impl Engine {
             zone,
             environment,
             chosen: Chosen::default(),
+            linked: memories::Linked::default(),
             shared,
             read_only,
         };

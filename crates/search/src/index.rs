@@ -39,25 +39,38 @@ pub struct Entry {
     pub n: u32,
     /// When the node was made, in milliseconds since 1970.
     pub created_ms: u64,
-    facets: Box<[u32]>,
-    terms: u32,
-    distinct_start: usize,
-    distinct: u32,
-    tokens_start: usize,
-    tokens: u32,
-    text: [u8; 16],
+    pub(crate) facets: Box<[u32]>,
+    pub(crate) terms: u32,
+    pub(crate) distinct_start: usize,
+    pub(crate) distinct: u32,
+    pub(crate) tokens_start: usize,
+    pub(crate) tokens: u32,
+    pub(crate) text: [u8; 16],
 }
 
 /// What decides whether a passage may be found, packed: every query looks at every one.
 #[derive(Clone, Copy, Debug)]
-struct Gate {
-    created_ms: u64,
+pub(crate) struct Gate {
+    pub(crate) created_ms: u64,
     /// The end of time while it holds.
-    ended_ms: u64,
+    pub(crate) ended_ms: u64,
     /// One bit for each of the first [`FACET_BITS`] properties.
-    facets: u64,
-    kind: Kind,
-    alive: bool,
+    pub(crate) facets: u64,
+    pub(crate) kind: Kind,
+    pub(crate) alive: bool,
+}
+
+impl Gate {
+    /// Of a passage whose node is of this kind, or of one that is dead.
+    pub(crate) fn of(entry: &Entry, ended_ms: u64, kind: Option<Kind>) -> Self {
+        Self {
+            created_ms: entry.created_ms,
+            ended_ms,
+            facets: bits(&entry.facets),
+            kind: kind.unwrap_or(Kind::Memory),
+            alive: kind.is_some(),
+        }
+    }
 }
 
 /// Which passages may be found.
@@ -108,24 +121,26 @@ pub struct Index {
     /// The last event that was taken in.
     pub(crate) seq: u64,
     pub(crate) entries: Vec<Entry>,
-    gates: Vec<Gate>,
+    pub(crate) gates: Vec<Gate>,
     /// How many terms each passage has.
     pub(crate) lengths: Vec<f32>,
     by_node: HashMap<NodeId, Vec<u32>>,
     alive: usize,
-    facets: HashMap<String, u32>,
-    terms: HashMap<Box<str>, u32>,
+    pub(crate) facets: HashMap<String, u32>,
+    pub(crate) terms: HashMap<Box<str>, u32>,
     pub(crate) postings: Vec<Vec<Posting>>,
     /// How many living passages have each term.
     term_frequency: Vec<u32>,
     sum_terms: u64,
     /// The distinct terms of each passage, one passage after the other.
-    distinct: Vec<u32>,
-    tokens: Vec<TokenId>,
+    pub(crate) distinct: Vec<u32>,
+    pub(crate) tokens: Vec<TokenId>,
     /// How many living passages have each token of the table.
     token_frequency: Vec<u32>,
     sum_tokens: u64,
     pub(crate) vectors: Vectors,
+    /// How many entries a snapshot has.
+    pub(crate) kept: usize,
     /// Vectors of another model than the table, by the hash of the passage's text.
     pub(crate) other: Option<OtherModel>,
 }
@@ -168,6 +183,7 @@ impl Index {
             token_frequency: vec![0; table.len()],
             sum_tokens: 0,
             vectors: Vectors::new(DIMENSIONS),
+            kept: 0,
             other: None,
         }
     }
@@ -232,15 +248,8 @@ impl Index {
         self.sum_terms += u64::from(terms);
         self.sum_tokens += u64::from(tokens);
         let ended_ms = node.props.get("superseded_at_ms").and_then(Value::as_u64);
-        self.gates.push(Gate {
-            created_ms: node.created.ms(),
-            ended_ms: ended_ms.unwrap_or(u64::MAX),
-            facets: bits(&facets),
-            kind: node.kind,
-            alive: true,
-        });
         self.lengths.push(terms as f32);
-        self.entries.push(Entry {
+        let entry = Entry {
             node: node.id,
             n: passage.n,
             created_ms: node.created.ms(),
@@ -251,9 +260,35 @@ impl Index {
             tokens_start,
             tokens,
             text: text_hash(&passage.text),
-        });
+        };
+        let ended_ms = ended_ms.unwrap_or(u64::MAX);
+        self.gates.push(Gate::of(&entry, ended_ms, Some(node.kind)));
+        self.entries.push(entry);
         self.by_node.entry(node.id).or_default().push(at);
         self.alive += 1;
+    }
+
+    /// Counts everything that entries imply.
+    pub(crate) fn count_again(&mut self) {
+        self.lengths = self.entries.iter().map(|it| it.terms as f32).collect();
+        self.term_frequency = self
+            .postings
+            .iter()
+            .map(|it| u32::try_from(it.len()).unwrap_or(u32::MAX))
+            .collect();
+        for at in 0..self.entries.len() {
+            if !self.gates[at].alive {
+                continue;
+            }
+            let Ok(place) = u32::try_from(at) else { break };
+            let entry = &self.entries[at];
+            self.by_node.entry(entry.node).or_default().push(place);
+            self.alive += 1;
+            self.sum_terms += u64::from(entry.terms);
+            self.sum_tokens += u64::from(entry.tokens);
+            let mut ids = self.tokens(place).to_vec();
+            for_each_distinct(&mut ids, |id| self.token_frequency[usize::from(id)] += 1);
+        }
     }
 
     /// Forgets a node.

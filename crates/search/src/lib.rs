@@ -15,10 +15,12 @@ mod passages;
 mod rank;
 mod scan;
 mod searcher;
+mod sketch;
+mod snapshot;
 mod tokens;
 
 pub use index::{Entry, Filter, Index};
 pub use passages::{PASSAGE_BYTES, passages};
 pub use rank::{Hit, Mode, Query, Stages};
-pub use searcher::{REINDEXED, Searcher, collection_of};
+pub use searcher::{Keeper, REINDEXED, Searcher, collection_of};
 pub use tokens::tokens;

@@ -2,6 +2,7 @@
 
 use crate::index::{Index, OtherModel};
 use crate::scan::Vectors;
+use crate::snapshot;
 use kenning_audit::Change;
 use kenning_core::{Error, Hash, NodeId, Result, Space};
 use kenning_embed::Model;
@@ -17,15 +18,70 @@ pub const REINDEXED: &str = "Reindexed";
 
 /// The indexes of all spaces. Each is made when it is first asked, and follows the log from then on,
 /// whichever process wrote.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Searcher {
     spaces: Mutex<HashMap<Space, Arc<RwLock<Index>>>>,
+    keeper: Option<Box<dyn Keeper>>,
 }
 
+/// Keeps snapshots of indexes between processes. They are derived: losing one costs only time.
+pub trait Keeper: Send + Sync {
+    /// What was last kept of a space.
+    fn load(&self, space: &Space) -> Option<Vec<u8>>;
+
+    /// Keeps this instead, some time. Must not wait.
+    fn save(&self, space: &Space, snapshot: Vec<u8>);
+}
+
+/// So many passages must be new before a snapshot pays, and a quarter of all.
+const KEPT_FROM: usize = 1_000;
+
 impl Searcher {
-    /// With nothing made yet.
+    /// With nothing made yet, and nobody to keep it.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// With what this one kept.
+    pub fn kept_by(keeper: impl Keeper + 'static) -> Self {
+        Self {
+            keeper: Some(Box::new(keeper)),
+            ..Self::default()
+        }
+    }
+
+    /// What was kept, if it fits this log.
+    fn kept(&self, space: &Space, tx: &dyn ReadTx) -> Result<Option<Index>> {
+        let Some(bytes) = self.keeper.as_ref().and_then(|it| it.load(space)) else {
+            return Ok(None);
+        };
+        let Some(taken) = snapshot::taken_at(&bytes).filter(|it| it.seq > 0) else {
+            return Ok(None);
+        };
+        let same = tx
+            .events_after(taken.seq - 1, 1)?
+            .first()
+            .map(|it| (it.seq, it.id));
+        if same != Some((taken.seq, taken.event)) {
+            return Ok(None);
+        }
+        Ok(Index::from_snapshot(&bytes).map(|mut index| {
+            index.kept = index.entries.len();
+            index
+        }))
+    }
+
+    /// Has the index kept, if enough of it is new.
+    fn keep(&self, space: &Space, tx: &dyn ReadTx, index: &mut Index) -> Result<()> {
+        let new = index.entries.len().saturating_sub(index.kept);
+        if let Some(keeper) = &self.keeper
+            && new >= KEPT_FROM.max(index.entries.len() / 4)
+            && let Some(event) = tx.events_after(index.seq - 1, 1)?.first()
+        {
+            keeper.save(space, index.to_snapshot(event.id));
+            index.kept = index.entries.len();
+        }
+        Ok(())
     }
 
     /// Runs `work` on the index of a space as it is in this snapshot. `model` is what was chosen in
@@ -55,11 +111,18 @@ impl Searcher {
                 // it, and nothing that it can see is lost.
                 return Ok(work(&index));
             }
+            if index.seq == 0
+                && seq > 0
+                && let Some(kept) = self.kept(space, tx)?
+            {
+                *index = kept;
+            }
             if let Err(error) = index.follow(tx, seq, model) {
                 // Half taken in is worse than not at all.
                 *index = Index::new();
                 return Err(error);
             }
+            self.keep(space, tx, &mut index)?;
         }
         let index = index.read().map_err(|_| broken())?;
         Ok(work(&index))
@@ -92,6 +155,7 @@ impl Index {
         if self.seq < seq {
             self.take_in_events(tx, seq)?;
         }
+        self.vectors.prepare();
         if let Some(model) = model {
             self.take_in_vectors(tx, seq, model)?;
             self.place_other_vectors();

@@ -35,6 +35,8 @@ const CRATES: &[(&str, May)] = &[
         "kenning-embed",
         Only(&["kenning-core", "kenning-egress", "kenning-vault"]),
     ),
+    // So that no other crate may contain unsafe code.
+    ("kenning-simd", Only(&[])),
     (
         "kenning-search",
         Only(&[
@@ -42,6 +44,7 @@ const CRATES: &[(&str, May)] = &[
             "kenning-store",
             "kenning-audit",
             "kenning-embed",
+            "kenning-simd",
         ]),
     ),
     ("kenning-memory", Only(&["kenning-core"])),

@@ -6,6 +6,7 @@ mod doctor;
 mod hook;
 mod omi;
 mod omi_backup;
+mod reindex;
 mod setup;
 mod store;
 mod token;
@@ -48,6 +49,11 @@ pub(crate) fn run(
         "migrate" => store::migrate(host, settings, matches),
         "hook" => Ok(hook::run(host, settings, matches)),
         "doctor" => doctor::run(host, settings),
+        "reindex" => reindex::run(
+            &*host.open(settings)?,
+            crate::owner(settings),
+            settings.json,
+        ),
         "token" => token::run(host, settings, matches),
         "setup" => setup::run(settings, matches),
         "tour" => tour::run(host, settings),

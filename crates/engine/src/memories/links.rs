@@ -11,6 +11,9 @@ use kenning_memory::types::relation;
 use kenning_search::{Filter, Searcher};
 use kenning_store::When;
 use serde_json::{Map, json};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 const CURSORS: &str = "cursors";
 const CURSOR: &str = "alike";
@@ -21,19 +24,30 @@ const PAGE: usize = 200;
 /// How many of the nearest are compared word by word.
 const NEAREST: usize = 8;
 
-/// Two memories that are alike.
-struct Pair {
-    one: NodeId,
-    other: NodeId,
-    similarity: f64,
+/// So many events without a link may be looked at again by another process.
+const CURSOR_EVERY: u64 = 256;
+
+/// How far this process has come, in each space.
+#[derive(Default)]
+pub(crate) struct Linked(Mutex<HashMap<Space, Arc<AtomicU64>>>);
+
+impl Linked {
+    fn of(&self, space: &Space) -> Arc<AtomicU64> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(all.entry(space.clone()).or_default())
+    }
 }
+
+/// Two memories that are alike, the later one first, and how much.
+type Pair = ((NodeId, NodeId), f64);
 
 impl Engine {
     /// Joins alike memories, some time.
     pub(super) fn link_alike_later(&self, space: &Space) {
         let (space, searcher) = (space.clone(), self.searcher.clone());
+        let seen = self.linked.of(&space);
         self.later.run(move |log| {
-            while step(log, &searcher, &space)? {}
+            while step(log, &searcher, &space, &seen)? {}
             Ok(())
         });
     }
@@ -44,15 +58,18 @@ impl Engine {
     }
 }
 
-/// Looks at some more events; whether there may be more.
-fn step(log: &Log, searcher: &Searcher, space: &Space) -> Result<bool> {
-    let (cursor, end, pairs) = log.read(space, |tx| {
-        let cursor = tx.get(CURSORS, CURSOR)?;
-        let cursor = cursor
+/// Looks at some more events; whether there may be more. `seen` is how far this process has come: the
+/// cursor is not worth a write of its own after every memory.
+fn step(log: &Log, searcher: &Searcher, space: &Space, seen: &AtomicU64) -> Result<bool> {
+    let (stored, cursor, end, pairs) = log.read(space, |tx| {
+        let stored = tx.get(CURSORS, CURSOR)?;
+        let stored: u64 = stored
             .and_then(|it| String::from_utf8(it).ok()?.parse().ok())
             .unwrap_or(0);
+        let cursor = stored.max(seen.load(Ordering::Relaxed));
         let page = tx.events_after(cursor, PAGE)?;
-        let mut pairs = Vec::new();
+        // Each of two new ones finds the other.
+        let mut pairs = BTreeMap::new();
         for row in page.iter().filter(|it| it.kind == "MemoryStoredEvent") {
             for change in event::parse(row).into_iter().flat_map(|it| it.changes) {
                 if let Change::PutNode { id, rev: 1, .. } = change {
@@ -60,18 +77,23 @@ fn step(log: &Log, searcher: &Searcher, space: &Space) -> Result<bool> {
                 }
             }
         }
-        Ok((cursor, page.last().map_or(cursor, |it| it.seq), pairs))
+        let end = page.last().map_or(cursor, |it| it.seq);
+        Ok((stored, cursor, end, pairs))
     })?;
     if end == cursor {
         return Ok(false);
     }
+    if pairs.is_empty() && end - stored < CURSOR_EVERY {
+        seen.store(end, Ordering::Relaxed);
+        return Ok(true);
+    }
     log.write(space, move |tx| {
-        for pair in &pairs {
+        for (&(one, other), &similarity) in &pairs {
             tx.put_edge(EdgeDraft {
-                src: pair.one,
+                src: one,
                 rel: relation::SIMILAR.to_owned(),
-                dst: pair.other,
-                weight: pair.similarity,
+                dst: other,
+                weight: similarity,
                 props: Map::new(),
             })?;
         }
@@ -107,16 +129,8 @@ fn pairs_of(
         };
         if alike(&node.body, &other.body, similarity) != Alike::Different {
             // The later one points to the earlier one, whichever is looked at first.
-            let (one, other) = if node.id > other.id {
-                (node.id, other.id)
-            } else {
-                (other.id, node.id)
-            };
-            pairs.push(Pair {
-                one,
-                other,
-                similarity,
-            });
+            let ends = (node.id.max(other.id), node.id.min(other.id));
+            pairs.push((ends, similarity));
         }
     }
     Ok(pairs)

@@ -13,6 +13,7 @@ mod store;
 pub use beliefs::{BeliefUpdate, Contradiction, Evidence, EvidenceUpdate};
 pub use graph::{Central, GraphEdge, MemoryGraph};
 pub use integrity::{Integrity, IntegrityScope, Topology};
+pub(crate) use links::Linked;
 pub use recall::Access as MemoryAccess;
 pub use recall::{Recall, Recalled, RecalledMemory};
 pub use store::{NewMemory, StoredMemory};

@@ -23,6 +23,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const GUIDE: &str = include_str!("../../../../docs/guides/memory.md");
 
@@ -52,7 +54,12 @@ fn every_block_of_the_memory_guide_does_what_it_says() {
 
 #[test]
 fn every_block_of_the_memory_guide_says_the_same_on_postgresql() {
-    run_all(|| Place::on_database(shared().database()));
+    run_all(|| {
+        static DATABASE: LazyLock<String> = LazyLock::new(|| shared().database());
+        static SPACES: AtomicUsize = AtomicUsize::new(0);
+        let space = format!("guide-{}", SPACES.fetch_add(1, Ordering::Relaxed));
+        Place::on_database(&DATABASE, &space)
+    });
 }
 
 #[expect(clippy::print_stdout, reason = "the last line says which block failed")]

@@ -25,8 +25,8 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 
-/// A place of its own: a data directory and a vault, and a database if it stands on one.
-pub(crate) struct Place(pub(crate) tempfile::TempDir, Option<String>);
+/// A place of its own: a data directory and a vault, and a space of a database if it stands on one.
+pub(crate) struct Place(pub(crate) tempfile::TempDir, Option<(String, String)>);
 
 impl Place {
     pub(crate) fn new() -> Self {
@@ -35,8 +35,8 @@ impl Place {
         place
     }
 
-    pub(crate) fn on_database(url: String) -> Self {
-        Self(Self::new().0, Some(url))
+    pub(crate) fn on_database(url: &str, space: &str) -> Self {
+        Self(Self::new().0, Some((url.to_owned(), space.to_owned())))
     }
 
     pub(crate) fn vault(&self) -> PathBuf {
@@ -62,8 +62,9 @@ impl Place {
             .env("KENNING_DATA", self.0.path().join("data"))
             .env("VAULT_PATH", self.vault())
             .current_dir(self.0.path());
-        if let Some(url) = &self.1 {
+        if let Some((url, space)) = &self.1 {
             command.env("KENNING_DATABASE_URL", url);
+            command.env("KENNING_SPACE", space);
         }
         command
     }

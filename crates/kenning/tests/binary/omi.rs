@@ -667,3 +667,15 @@ fn help_version_and_completions_are_its_own() {
         );
     }
 }
+
+#[test]
+fn a_link_to_the_whole_is_the_part_that_it_is_named_after() {
+    let place = Place::new();
+    let link = place.0.path().join("omi");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_kenning"), &link).unwrap();
+    let mut command = Command::new(&link);
+    command.arg("--version").env_clear();
+    let (code, out, err) = finish(command, "");
+    assert_eq!(code, 0, "{err}");
+    assert!(out.starts_with("omi "), "{out}");
+}

@@ -415,3 +415,48 @@ async fn what_the_operator_left_out_is_not_served() {
         assert_eq!(answer.status, session, "{answer:?}");
     }
 }
+
+#[tokio::test]
+async fn another_space_sees_nothing_of_it() {
+    let place = Place::new().await;
+    let id = stored(
+        &place,
+        json!({ "content": "ours", "memory_type": "belief" }),
+    )
+    .await;
+    let token = place.token(&Scope::ALL, "theirs", None);
+    let header = format!("X-API-Key: {token}\r\n");
+    let recall = place.get("/api/v1/recall?query=ours&min_relevance=0", &header);
+    assert_eq!(recall.await.json()["count"], 0);
+    for (list, name) in [
+        ("memories", "memories"),
+        ("beliefs", "beliefs"),
+        ("graph", "nodes"),
+    ] {
+        let path = format!("/api/v1/dashboard/{list}");
+        let listed = place.get(&path, &header).await.json();
+        assert_eq!(
+            (&listed["total"], &listed[name]),
+            (&json!(0), &json!([])),
+            "{list}"
+        );
+    }
+    let mut theirs = Follower::new(&place, "?event_type=memory.stored&after=0", &header).await;
+    let theirs_too = json!({ "content": "theirs", "related_to": [id] }).to_string();
+    let answer = place.post("/api/v1/store", &header, &theirs_too).await;
+    assert_eq!(answer.status, 404, "{answer:?}");
+    let answer = place
+        .post("/api/v1/store", &header, r#"{"content":"theirs"}"#)
+        .await;
+    assert_eq!(answer.status, 201, "{answer:?}");
+    assert_eq!(
+        theirs.next().await.1["content"],
+        "theirs",
+        "and nothing before it"
+    );
+    let answer = place.post("/api/v1/sessions/end", &header, "").await;
+    assert_eq!(
+        answer.status, 403,
+        "the daily log is not theirs: {answer:?}"
+    );
+}

@@ -12,6 +12,7 @@
 )]
 
 mod backups;
+mod embeddings;
 mod memories;
 mod table;
 mod vault_notes;

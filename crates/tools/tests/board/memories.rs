@@ -649,3 +649,48 @@ fn every_call_leaves_the_events_of_the_contract() {
         assert!(kinds.contains(&kind.to_owned()), "{kind}: {kinds:?}");
     }
 }
+
+#[test]
+fn an_index_that_was_kept_is_used_and_one_that_does_not_fit_is_not() {
+    let house = House::new();
+    let batch: Vec<Value> = (0..1_200)
+        .map(|i| json!({ "content": format!("note {i} about the harbor") }))
+        .collect();
+    let stored = everything(&house).call("memory_store_batch", json!({ "memories": batch }));
+    assert_eq!(stored.to_json()["count"], 1_200);
+    let ask = |house: &House| {
+        recall(
+            house,
+            json!({ "query": "note 777 about the harbor", "limit": 1 }),
+        )[0]
+        .clone()
+    };
+    let first = ask(&everything(&house));
+    let file = house.root.path().join("data/index/default.idx");
+    let kept = std::fs::read(&file).unwrap();
+    store(
+        &house,
+        json!({ "content": "the lighthouse keeper is called Ida" }),
+    );
+    let again = everything(&house);
+    assert_eq!(ask(&again)["memory_id"], first["memory_id"]);
+    let later = recall(
+        &again,
+        json!({ "query": "who keeps the lighthouse", "limit": 1, "min_relevance": 0 }),
+    );
+    assert_eq!(later[0]["content"], "the lighthouse keeper is called Ida");
+    for damaged in [&kept[..kept.len() / 2], b"nonsense".as_slice()] {
+        std::fs::write(&file, damaged).unwrap();
+        assert_eq!(ask(&everything(&house))["memory_id"], first["memory_id"]);
+    }
+    // Another log: the file is nothing to it.
+    let other = House::new();
+    std::fs::create_dir_all(other.root.path().join("data/index")).unwrap();
+    std::fs::write(other.root.path().join("data/index/default.idx"), kept).unwrap();
+    store(&other, json!({ "content": "only this" }));
+    let found = recall(
+        &other,
+        json!({ "query": "note 777 about the harbor", "min_relevance": 0 }),
+    );
+    assert_eq!(found.len(), 1);
+}

@@ -1,7 +1,7 @@
 //! `omi init`, `status`, `audit`, `config` and `completion`
 
 use super::{Omi, text};
-use crate::{args, output, progress};
+use crate::{args, output};
 use clap::ArgMatches;
 use kenning_core::{Code, Result};
 use kenning_engine::IntegrityScope;
@@ -104,20 +104,7 @@ pub(super) fn status(omi: &Omi<'_>) -> Result<u8> {
 }
 
 pub(super) fn reindex(omi: &Omi<'_>) -> Result<u8> {
-    let bar = progress::bar("texts cut into passages");
-    let done = omi
-        .engine
-        .reindex(&progress::watched(omi.caller.clone(), &bar))?;
-    bar.finish_and_clear();
-    if omi.settings.json {
-        output::print_json(&json!({ "nodes": done.nodes, "embedded": done.embedded }));
-    } else {
-        let (nodes, embedded) = (done.nodes, done.embedded);
-        output::chat(&format!(
-            "✓ {nodes} texts cut into passages again, {embedded} passages embedded"
-        ));
-    }
-    Ok(0)
+    super::super::reindex::run(&omi.engine, omi.caller.clone(), omi.settings.json)
 }
 
 pub(super) fn audit(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
