@@ -78,7 +78,7 @@ fn shared() -> Vec<Arg> {
             .env(env_vars::SPACE),
         list(
             "toolsets",
-            "Show these toolsets only: koi, kiwi, kg, omi, kami, all",
+            "Show these toolsets only: koi, kiwi, kg, omi, omi-extra, kami, all",
         )
         .env(env_vars::TOOLSETS),
         list("tools", "Show these tools, in addition to --toolsets"),

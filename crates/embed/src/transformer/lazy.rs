@@ -90,7 +90,7 @@ impl Lazy {
         let state = self.shared.state().clone();
         match state {
             State::Ready(transformer) => Ok(transformer),
-            State::Failed(failure) => Err(failure.into()),
+            State::Failed(failure) => Err(failure.told()),
             State::Asleep | State::Loading => {
                 self.start();
                 Err(Error::unavailable("the embedding model is loading")
@@ -148,10 +148,11 @@ impl From<Error> for Failure {
     }
 }
 
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
-        let error = Error::new(failure.code, failure.message);
-        match failure.hint {
+impl Failure {
+    /// Not a `From`: a second way into [`Error`] would leave every `?` in other crates ambiguous.
+    fn told(self) -> Error {
+        let error = Error::new(self.code, self.message);
+        match self.hint {
             Some(hint) => error.hint(hint),
             None => error,
         }

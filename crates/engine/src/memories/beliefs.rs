@@ -1,6 +1,6 @@
 //! Beliefs: memories whose confidence follows the evidence.
 
-use super::{Memory, find_any, memory, memory_id};
+use super::{Memory, find_any, memory, memory_id, no_memory};
 use crate::{Caller, Engine, Recall, RecalledMemory, Scope};
 use kenning_audit::{Draft, EdgeDraft, Tx};
 use kenning_core::{Error, Kind, NodeId, Result, Unit};
@@ -118,7 +118,8 @@ impl Engine {
         Ok(found)
     }
 
-    /// Whether two memories contradict each other by their words. A hit is an event.
+    /// Whether two memories contradict each other, by their words or by shared evidence. A hit is an
+    /// event.
     pub fn check_contradiction(
         &self,
         caller: &Caller,
@@ -127,29 +128,53 @@ impl Engine {
     ) -> Result<Option<Contradiction>> {
         caller.principal.require(Scope::Read)?;
         let space = &caller.principal.space;
-        let found = self.log.read(space, |tx| {
+        let (one, other, pattern) = self.log.read(space, |tx| {
             let (a, b) = (
                 memory(tx, "memory_id_1", one)?,
                 memory(tx, "memory_id_2", other)?,
             );
             let pattern = belief::contradiction(&a.body, &b.body);
-            Ok(pattern.map(|pattern| Contradiction {
-                one: memory_id(&a),
-                other: memory_id(&b),
-                pattern,
-            }))
+            Ok((memory_id(&a), memory_id(&b), pattern))
         })?;
-        if let Some(found) = found.clone() {
-            self.later.write(space, move |tx| {
-                let data = json!({ "memory_id_1": found.one, "memory_id_2": found.other, "contradiction_pattern": found.pattern });
-                tx.record("ContradictionDetectedEvent", data).map(drop)
-            });
-        }
+        let found = match pattern {
+            Some(pattern) => Some(Contradiction {
+                one,
+                other,
+                pattern,
+            }),
+            None => {
+                let mut divided = self.divided_beliefs(caller)?.into_iter();
+                divided.find(|it| {
+                    [&it.one, &it.other]
+                        .iter()
+                        .all(|it| [&one, &other].contains(it))
+                })
+            }
+        };
+        self.note_contradictions(caller, found.as_slice());
         Ok(found)
     }
 
+    /// The events of what was found, afterwards.
+    fn note_contradictions(&self, caller: &Caller, found: &[Contradiction]) {
+        if found.is_empty() {
+            return;
+        }
+        let found = found.to_vec();
+        self.later.write(&caller.principal.space, move |tx| {
+            for it in &found {
+                let data = json!({
+                    "memory_id_1": it.one, "memory_id_2": it.other,
+                    "contradiction_pattern": it.pattern,
+                });
+                tx.record("ContradictionDetectedEvent", data)?;
+            }
+            Ok(())
+        });
+    }
+
     /// Everything that contradicts: memories by their words with this one, and beliefs that one piece of
-    /// evidence supports and contradicts at once.
+    /// evidence supports and contradicts at once. Each is an event.
     pub fn contradictions(&self, caller: &Caller, of: &str) -> Result<Vec<Contradiction>> {
         caller.principal.require(Scope::Read)?;
         let content = self.log.read(&caller.principal.space, |tx| {
@@ -161,7 +186,7 @@ impl Engine {
             min_relevance: 0.0,
             ..Recall::default()
         };
-        let near = self.recall(caller, &recall)?.memories;
+        let near = self.look_up(caller, &recall)?.memories;
         let mut found: Vec<Contradiction> = near
             .into_iter()
             .map(|it| it.memory)
@@ -179,6 +204,7 @@ impl Engine {
                 .into_iter()
                 .filter(|it| it.one == of || it.other == of),
         );
+        self.note_contradictions(caller, &found);
         Ok(found)
     }
 
@@ -247,11 +273,8 @@ fn the_belief(tx: &dyn ReadTx, id: &str) -> Result<Node> {
 fn apply(tx: &mut Tx<'_>, update: &EvidenceUpdate) -> Result<BeliefUpdate> {
     let belief = the_belief(&**tx, &update.belief)?;
     let evidence = find_any(&**tx, &update.evidence)?.ok_or_else(|| {
-        Error::not_found(
-            "memory",
-            format!("{}` (`evidence_memory_id`)", update.evidence).trim_end_matches('`'),
-        )
-        .hint("evidence is a memory, or a note, item or page by its id or path")
+        no_memory("evidence_memory_id", &update.evidence)
+            .hint("evidence is a memory, or a note, item or page by its id or path")
     })?;
     if evidence.id == belief.id {
         return Err(Error::invalid(format!(

@@ -4,7 +4,7 @@ use super::graph::Everything;
 use super::memory_id;
 use crate::{Caller, Engine, Scope};
 use kenning_core::{Error, NodeId, Result};
-use kenning_memory::topology::{self, Vertex};
+use kenning_memory::topology::{self, Thresholds, Vertex};
 use kenning_memory::types::relation;
 use kenning_store::ReadTx;
 use std::collections::HashMap;
@@ -94,8 +94,10 @@ impl Engine {
             found.overall_safe &= found.now_md && found.memory_md;
         }
         if scope.looks_at_graph() {
+            // A mistake in the file must not hide what is wrong elsewhere.
+            let thresholds = self.memory_config().unwrap_or_default().thresholds;
             let (topology, safe, faults) = self.log.read(&caller.principal.space, |tx| {
-                let (topology, safe) = shape(tx)?;
+                let (topology, safe) = shape(tx, &thresholds)?;
                 let report = kenning_audit::verify(tx, &|_| ())?;
                 Ok((topology, safe, report.faults))
             })?;
@@ -107,7 +109,7 @@ impl Engine {
     }
 }
 
-fn shape(tx: &dyn ReadTx) -> Result<(Topology, bool)> {
+fn shape(tx: &dyn ReadTx, thresholds: &Thresholds) -> Result<(Topology, bool)> {
     let all = Everything::read(tx)?;
     let mut out_edges: HashMap<NodeId, usize> = HashMap::new();
     let mut in_edges: HashMap<NodeId, Vec<u64>> = HashMap::new();
@@ -128,7 +130,7 @@ fn shape(tx: &dyn ReadTx) -> Result<(Topology, bool)> {
             }
         })
         .collect();
-    let found = topology::inspect(&vertices, &topology::Thresholds::default());
+    let found = topology::inspect(&vertices, thresholds);
     let shape = Topology {
         orphan_nodes: found.orphans.len(),
         sudden_cores: found.sudden_cores.len(),

@@ -18,7 +18,7 @@ pub use recall::Access as MemoryAccess;
 pub use recall::{Recall, Recalled, RecalledMemory};
 pub use store::{NewMemory, StoredMemory};
 
-use kenning_core::{Error, Kind, NodeId, Result};
+use kenning_core::{Code, Error, Kind, NodeId, Result};
 use kenning_memory::types::MemoryType;
 use kenning_store::{Node, ReadTx, When};
 use serde_json::Value;
@@ -101,9 +101,12 @@ pub(crate) fn find_memory(tx: &dyn ReadTx, id: &str) -> Result<Option<Node>> {
 
 fn memory(tx: &dyn ReadTx, field: &str, id: &str) -> Result<Node> {
     find_memory(tx, id)?.ok_or_else(|| {
-        Error::not_found("memory", format!("{id}` (`{field}`)").trim_end_matches('`'))
-            .hint("ids come from `memory_store` and `memory_recall`")
+        no_memory(field, id).hint("ids come from `memory_store` and `memory_recall`")
     })
+}
+
+fn no_memory(field: &str, id: &str) -> Error {
+    Error::new(Code::NotFound, format!("`{field}`: no memory `{id}`"))
 }
 
 /// Anything that can be evidence: a memory, or any other node by its id or key.

@@ -80,8 +80,15 @@ struct Ranked {
 }
 
 impl Engine {
-    /// The memories that answer a query, best first.
+    /// The memories that answer a query, best first. That they were recalled is an event.
     pub fn recall(&self, caller: &Caller, recall: &Recall) -> Result<Recalled> {
+        let found = self.look_up(caller, recall)?;
+        self.note_recall(caller, recall, &found.memories);
+        Ok(found)
+    }
+
+    /// As [`Engine::recall`], where nobody is shown what was found.
+    pub(super) fn look_up(&self, caller: &Caller, recall: &Recall) -> Result<Recalled> {
         caller.principal.require(Scope::Read)?;
         if recall.query.trim().is_empty() {
             return Err(
@@ -114,7 +121,6 @@ impl Engine {
                 .map(|it| recalled(tx, it))
                 .collect::<Result<Vec<_>>>()
         })?;
-        self.note_recall(caller, recall, &memories);
         Ok(Recalled { memories, remark })
     }
 

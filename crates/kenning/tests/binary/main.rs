@@ -11,6 +11,7 @@
 mod backups;
 mod cli;
 mod doors;
+mod guide;
 mod hook;
 mod http;
 mod omi;
@@ -24,14 +25,18 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 
-/// A place of its own: a data directory and a vault.
-pub(crate) struct Place(pub(crate) tempfile::TempDir);
+/// A place of its own: a data directory and a vault, and a space of a database if it stands on one.
+pub(crate) struct Place(pub(crate) tempfile::TempDir, Option<(String, String)>);
 
 impl Place {
     pub(crate) fn new() -> Self {
-        let place = Self(tempfile::tempdir().unwrap());
+        let place = Self(tempfile::tempdir().unwrap(), None);
         std::fs::create_dir(place.vault()).unwrap();
         place
+    }
+
+    pub(crate) fn on_database(url: &str, space: &str) -> Self {
+        Self(Self::new().0, Some((url.to_owned(), space.to_owned())))
     }
 
     pub(crate) fn vault(&self) -> PathBuf {
@@ -57,6 +62,10 @@ impl Place {
             .env("KENNING_DATA", self.0.path().join("data"))
             .env("VAULT_PATH", self.vault())
             .current_dir(self.0.path());
+        if let Some((url, space)) = &self.1 {
+            command.env("KENNING_DATABASE_URL", url);
+            command.env("KENNING_SPACE", space);
+        }
         command
     }
 

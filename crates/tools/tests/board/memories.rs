@@ -502,10 +502,31 @@ fn contradictions_are_found_by_words_and_by_divided_evidence() {
     );
     board.board.engine().settle();
     let kinds = house.event_kinds();
-    assert!(
-        kinds.contains(&"ContradictionDetectedEvent".to_owned()),
-        "{kinds:?}"
+    let detected = kinds
+        .iter()
+        .filter(|it| *it == "ContradictionDetectedEvent");
+    assert_eq!(
+        detected.count(),
+        1 + 1 + 2,
+        "each that was found: {kinds:?}"
     );
+    assert!(
+        !kinds.contains(&"MemoryRecalledEvent".to_owned()),
+        "nobody recalled anything: {kinds:?}"
+    );
+    // Divided evidence is enough, whatever the words.
+    let three = store(
+        &house,
+        json!({ "content": "Indexes age quickly", "memory_type": "belief" }),
+    );
+    believe(&house, &three, &evidence, true, 0.5);
+    let found = board
+        .call(
+            "belief_check_contradiction",
+            json!({ "memory_id_1": three, "memory_id_2": one }),
+        )
+        .to_json();
+    assert_eq!(found["contradicts"], true, "{found}");
 }
 
 #[test]
