@@ -4,7 +4,7 @@ use crate::merkle::Frontier;
 use crate::state::State;
 use crate::{Signer, Tx, event};
 use kenning_core::{Error, Hash, HlcClock, Random, Result, Space};
-use kenning_store::{CheckpointRow, ReadTx, Store};
+use kenning_store::{CheckpointRow, ReadTx, Store, WriteTx};
 use std::sync::Arc;
 
 /// The clock of the house.
@@ -83,12 +83,33 @@ impl Log {
         work: impl FnOnce(&mut Tx<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let log = self.clone();
-        self.store.write(space, move |raw| {
-            let mut tx = Tx::begin(raw, &log.signer, &log.clock, &*log.random)?;
-            let value = work(&mut tx)?;
-            tx.finish()?;
-            Ok(value)
-        })
+        self.store.write(space, move |raw| log.recorded(raw, work))
+    }
+
+    /// The same for work that may take long: many rows at once.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one caller: it adds the event"
+    )]
+    pub fn write_long<T: Send + 'static>(
+        &self,
+        space: &Space,
+        work: impl FnOnce(&mut Tx<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let log = self.clone();
+        self.store
+            .write_long(space, move |raw| log.recorded(raw, work))
+    }
+
+    fn recorded<T>(
+        &self,
+        raw: &mut dyn WriteTx,
+        work: impl FnOnce(&mut Tx<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let mut tx = Tx::begin(raw, &self.signer, &self.clock, &*self.random)?;
+        let value = work(&mut tx)?;
+        tx.finish()?;
+        Ok(value)
     }
 
     /// Signs what the log is now.

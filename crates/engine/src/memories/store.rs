@@ -12,6 +12,9 @@ use serde_json::{Map, Value, json};
 /// The longest name that a caller may give a memory.
 const ID_BYTES_MAX: usize = 200;
 
+/// More memories than this at once may keep a database busy for longer than a call usually waits.
+const LONG_FROM: usize = 20;
+
 /// A memory to be.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NewMemory {
@@ -48,12 +51,13 @@ impl Engine {
         new: Vec<NewMemory>,
     ) -> Result<Vec<StoredMemory>> {
         caller.principal.require(Scope::Write)?;
-        let many = new.len() > 1;
+        let n = new.len();
+        let many = n > 1;
         for (i, memory) in new.iter().enumerate() {
             check(memory).map_err(|error| if many { at(i, error) } else { error })?;
         }
         let space = &caller.principal.space;
-        let stored = self.log.write(space, move |tx| {
+        let store_all = move |tx: &mut Tx<'_>| {
             let mut stored = Vec::with_capacity(new.len());
             for (i, memory) in new.into_iter().enumerate() {
                 stored.push(
@@ -61,7 +65,12 @@ impl Engine {
                 );
             }
             Ok(stored)
-        })?;
+        };
+        let stored = if n > LONG_FROM {
+            self.log.write_long(space, store_all)?
+        } else {
+            self.log.write(space, store_all)?
+        };
         if stored.iter().any(|it| !it.duplicate) {
             self.link_alike_later(space);
             self.embed_later(space);
