@@ -694,3 +694,33 @@ fn an_index_that_was_kept_is_used_and_one_that_does_not_fit_is_not() {
     );
     assert_eq!(found.len(), 1);
 }
+
+#[test]
+fn ten_thousand_memories_that_differ_in_one_number_stay_apart() {
+    let house = House::new();
+    let engine = house.board.engine();
+    for first in (0..10_000).step_by(2_500) {
+        let batch = (first..first + 2_500).map(|i| kenning_engine::NewMemory {
+            content: format!("Order {i} was shipped on Monday"),
+            ..kenning_engine::NewMemory::default()
+        });
+        let stored = engine
+            .store_memories(&house.owner(), batch.collect())
+            .unwrap();
+        assert!(stored.iter().all(|it| !it.duplicate));
+    }
+    for i in [0, 77, 4_321, 9_999] {
+        let found = recall(
+            &house,
+            json!({ "query": format!("when was order {i} shipped"), "limit": 1 }),
+        );
+        assert_eq!(
+            found[0]["content"],
+            json!(format!("Order {i} was shipped on Monday"))
+        );
+    }
+    engine.settle();
+    let graph = engine.memory_graph(&house.owner()).unwrap();
+    assert_eq!(graph.memories.len(), 10_000);
+    assert!(graph.edges.is_empty(), "{:?}", graph.edges.first());
+}

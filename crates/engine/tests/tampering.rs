@@ -1,0 +1,77 @@
+//! Whoever changes a byte of the store behind the log's back is seen.
+
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use jiff::tz::TimeZone;
+use kenning_core::{FixedClock, SeededRandom, Space};
+use kenning_engine::{Caller, Engine, IntegrityScope, NewMemory, Options, Principal};
+use kenning_store::Store;
+use kenning_store_sqlite::{FILE_NAME, Sqlite};
+use kenning_vault::Dir;
+use std::path::Path;
+use std::sync::Arc;
+
+fn owner() -> Caller {
+    Caller::new(Principal::owner(Space::default()))
+}
+
+fn open(root: &Path) -> Engine {
+    let data = Dir::create(&root.join("data")).unwrap();
+    let engine = Engine::open(Options {
+        store: Store::new(Sqlite::open(data.path()).unwrap()),
+        data,
+        vault: None,
+        omi: Some(root.join("omi")),
+        space: Space::default(),
+        clock: Arc::new(FixedClock::at(1_800_000_000_000)),
+        zone: TimeZone::UTC,
+        random: Arc::new(SeededRandom::new(1)),
+        environment: Arc::new(|_| None),
+        shared: false,
+        read_only: false,
+    });
+    engine.unwrap()
+}
+
+fn is_safe(root: &Path) -> bool {
+    let found = open(root).check_integrity(&owner(), IntegrityScope::All);
+    let found = found.unwrap();
+    assert_eq!(found.overall_safe, found.faults.is_empty(), "{found:?}");
+    found.overall_safe
+}
+
+#[test]
+fn a_changed_byte_of_a_memory_an_edge_or_an_event_is_seen() {
+    let changes = [
+        "UPDATE nodes SET body = replace(body, '100', '900') WHERE kind = 'memory'",
+        "UPDATE nodes SET props = replace(props, '0.5', '0.9') WHERE kind = 'memory'",
+        "UPDATE edges SET weight = 0.9",
+        "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), 'belief', 'relief') AS BLOB)",
+        "UPDATE events SET hlc = hlc + 1 WHERE seq = 1",
+        "DELETE FROM nodes WHERE body LIKE '%100%'",
+    ];
+    for change in changes {
+        let root = tempfile::tempdir().unwrap();
+        let memory = |content: &str, related_to: &[&str]| NewMemory {
+            content: content.to_owned(),
+            memory_type: "belief".parse().unwrap(),
+            confidence: Some(0.5),
+            memory_id: Some(content[..3].to_owned()),
+            related_to: related_to.iter().map(ToString::to_string).collect(),
+            ..NewMemory::default()
+        };
+        let engine = open(root.path());
+        let both = vec![
+            memory("one: the limit is 100", &[]),
+            memory("two", &["one"]),
+        ];
+        engine.store_memories(&owner(), both).unwrap();
+        drop(engine);
+        assert!(is_safe(root.path()), "before");
+        let file = rusqlite::Connection::open(root.path().join("data").join(FILE_NAME)).unwrap();
+        file.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
+        assert!(file.execute(change, []).unwrap() > 0, "{change}");
+        drop(file);
+        assert!(!is_safe(root.path()), "{change}");
+    }
+}
