@@ -35,6 +35,22 @@ fn steps() -> Vec<(&'static str, &'static str, Value)> {
             "vault_read_note",
             json!({ "path": "../../etc/passwd" }),
         ),
+        (
+            "It remembers what it learned:",
+            "memory_store",
+            json!({ "content": "Nightly dumps are never rotated, so the disk of the staging cluster is full by Friday." }),
+        ),
+        (
+            "And finds it again by what it means, in other words:",
+            "memory_recall",
+            json!({ "query": "why does our test environment run out of storage", "min_relevance": 0.5 }),
+        ),
+        (
+            "It says where it stopped, for the next session:",
+            "now_update",
+            json!({ "current_task": "Rotate the dumps", "recent_completions": ["Found the full disk"] }),
+        ),
+        ("Which begins by reading it:", "now_read", json!({})),
     ]
 }
 
@@ -57,11 +73,18 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings) -> Result<u8> {
         let answer = reply.text.trim_end().replace('\n', "\n  ");
         output::print(&format!("{sentence}\n\n  {tool} {arguments}\n  {answer}\n"));
     }
+    engine.settle();
     output::print("Behind every write stands an event:\n");
     for event in engine.events_after(&owner(&settings), 0, 10)? {
         let it = &event.json;
-        let (kind, path) = (&it["kind"], &it["data"]["path"]);
-        output::print(&format!("  {} {kind} {path}", event.seq));
+        let about = [
+            &it["data"]["path"],
+            &it["data"]["memory_id"],
+            &it["data"]["query"],
+        ];
+        let about = about.iter().find_map(|it| it.as_str()).unwrap_or_default();
+        let kind = it["kind"].as_str().unwrap_or_default();
+        output::print(&format!("  {} {kind} {about}", event.seq));
     }
     let report = engine.verify(&settings.space, &|_| ())?;
     let fault = report.faults.first().cloned();
