@@ -41,8 +41,14 @@ fn query<'a>(text: &'a str, filter: &'a Filter) -> Query<'a> {
     }
 }
 
-fn golden() -> Value {
-    serde_json::from_str(include_str!("../../embed/tests/golden-ext256.json")).unwrap()
+/// What the reference printed, and an index of its notes.
+fn golden() -> (Value, Index) {
+    let text = include_str!("../../embed/tests/golden-ext256.json");
+    let golden: Value = serde_json::from_str(text).unwrap();
+    let notes = golden["notes"].as_array().unwrap().iter();
+    let notes: Vec<&str> = notes.map(|it| it.as_str().unwrap()).collect();
+    let index = index_of(&notes);
+    (golden, index)
 }
 
 fn check(what: &str, found: &[f64], expected: &Value) {
@@ -58,14 +64,7 @@ fn check(what: &str, found: &[f64], expected: &Value) {
 
 #[test]
 fn every_stage_scores_the_same() {
-    let golden = golden();
-    let notes: Vec<&str> = golden["notes"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|it| it.as_str().unwrap())
-        .collect();
-    let index = index_of(&notes);
+    let (golden, index) = golden();
     let filter = Filter::default();
     for case in golden["searches"].as_array().unwrap() {
         let text = case["query"].as_str().unwrap();
@@ -83,14 +82,7 @@ fn every_stage_scores_the_same() {
 
 #[test]
 fn answers_and_their_relevance_are_the_same() {
-    let golden = golden();
-    let notes: Vec<&str> = golden["notes"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|it| it.as_str().unwrap())
-        .collect();
-    let index = index_of(&notes);
+    let (golden, index) = golden();
     let filter = Filter::default();
     for case in golden["searches"].as_array().unwrap() {
         let text = case["query"].as_str().unwrap();
