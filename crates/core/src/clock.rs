@@ -20,6 +20,11 @@ impl Hlc {
         Self(ms << 16)
     }
 
+    /// The last moment of a millisecond.
+    pub const fn end_of_ms(ms: u64) -> Self {
+        Self((ms << 16) | 0xffff)
+    }
+
     /// The wall-clock part, in milliseconds since 1970.
     pub const fn ms(self) -> u64 {
         self.0 >> 16

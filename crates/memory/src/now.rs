@@ -42,6 +42,9 @@ No active task (just started)
 - MEMORY.md (curated)
 ";
 
+/// Where words go that a person wrote among our lists.
+const NOTES: &str = "## Notes";
+
 const TASK: &str = "## Current Task";
 const COMPLETIONS: &str = "## Recent Completions";
 const PENDING: &str = "## Pending Decisions";
@@ -211,13 +214,27 @@ fn parse_code_span(item: &str) -> Option<String> {
     Some(inner.strip_prefix(' ')?.strip_suffix(' ')?.to_owned())
 }
 
-/// The items of a list, each with its lines; what is no item is left out.
-fn items(lines: &[&str]) -> Vec<String> {
+/// What stands behind the sign of an item. We write dashes; people write what they like.
+fn bulleted(line: &str) -> Option<&str> {
+    let behind_number = || {
+        let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+        let is_numbered = rest.len() < line.len();
+        is_numbered.then(|| rest.strip_prefix(". ").or_else(|| rest.strip_prefix(") ")))?
+    };
+    let signs = ["- ", "* ", "+ "].iter();
+    signs
+        .clone()
+        .find_map(|it| line.strip_prefix(it))
+        .or_else(behind_number)
+}
+
+/// The items of a list, each with its lines; what is no item goes to `rest`.
+fn items<'a>(lines: &[&'a str], rest: &mut Vec<&'a str>) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut in_item = false;
     let mut n_blank = 0;
-    for line in lines {
-        if let Some(first) = line.strip_prefix("- ") {
+    for &line in lines {
+        if let Some(first) = bulleted(line) {
             found.push(first.to_owned());
             (in_item, n_blank) = (true, 0);
         } else if line.is_empty() {
@@ -230,31 +247,34 @@ fn items(lines: &[&str]) -> Vec<String> {
             item.push_str(further);
             n_blank = 0;
         } else {
+            rest.push(line);
             in_item = false;
         }
     }
     found
 }
 
-/// Items with a box in this state.
-fn boxed(lines: &[&str], boxes: &[&str]) -> Vec<String> {
-    let strip = |item: String| -> Option<String> {
-        let rest = boxes.iter().find_map(|it| item.strip_prefix(it))?;
-        if rest.is_empty() || rest.starts_with('\n') {
-            return Some(rest.to_owned());
+/// An item without its box, and whether the box was ticked; `None` for an item that has none.
+fn unboxed(item: &str) -> (Option<bool>, &str) {
+    for (sign, ticked) in [("[x]", true), ("[X]", true), ("[ ]", false)] {
+        match item.strip_prefix(sign) {
+            Some(rest) if rest.is_empty() || rest.starts_with('\n') => return (Some(ticked), rest),
+            Some(rest) if rest.starts_with(' ') => return (Some(ticked), &rest[1..]),
+            _ => {}
         }
-        rest.strip_prefix(' ').map(str::to_owned)
-    };
-    items(lines).into_iter().filter_map(strip).collect()
+    }
+    (None, item)
 }
 
-/// Reads a file. What is in none of its sections, and items without their box, are not part of it.
+/// Reads a file. What a person wrote in another way than we do is kept: items without a box count
+/// where they stand, a box counts for what it says, and whatever else there is is carried along.
 pub fn parse(text: &str) -> Now {
     let text = unix(text);
     let mut timestamp = "";
     let mut sections: [Vec<&str>; 4] = Default::default();
     let mut other: Vec<&str> = Vec::new();
     let mut current: Option<&mut Vec<&str>> = None;
+    let mut above: Vec<&str> = Vec::new();
     for line in text.split('\n') {
         if line.starts_with("## ") {
             let known = [TASK, COMPLETIONS, PENDING, FILES];
@@ -269,19 +289,44 @@ pub fn parse(text: &str) -> Now {
             && rest.get(..10).is_some_and(|it| it.parse::<Date>().is_ok())
         {
             timestamp = rest.trim_end();
+        } else if !line.trim().is_empty() && !line.starts_with("# NOW") {
+            above.push(line);
         }
     }
     let [task, completions, pending, files] = &sections;
+    let mut rest = above;
+    let mut done = Vec::new();
+    let mut open = Vec::new();
+    for (lines, ticked) in [(completions, true), (pending, false)] {
+        for item in items(lines, &mut rest) {
+            let (its, item) = unboxed(&item);
+            let list = if its.unwrap_or(ticked) {
+                &mut done
+            } else {
+                &mut open
+            };
+            // The template says that there is none.
+            if its.is_some() || item != "None" {
+                list.push(item.to_owned());
+            }
+        }
+    }
+    let files = items(files, &mut rest);
+    let files = files
+        .into_iter()
+        .map(|it| parse_code_span(&it).unwrap_or(it));
+    if !rest.is_empty() {
+        // Under a heading of its own, so that it is never taken for a part of ours.
+        rest.insert(0, NOTES);
+    }
+    rest.extend(other);
     Now {
         task: parse_task(task),
-        completions: boxed(completions, &["[x]", "[X]"]),
-        pending: boxed(pending, &["[ ]"]),
-        files: items(files)
-            .iter()
-            .filter_map(|it| parse_code_span(it))
-            .collect(),
+        completions: done,
+        pending: open,
+        files: files.collect(),
         timestamp: timestamp.to_owned(),
-        other: other.join("\n").trim_end_matches('\n').to_owned(),
+        other: rest.join("\n").trim_end_matches('\n').to_owned(),
     }
 }
 
@@ -420,11 +465,19 @@ loose
         assert_eq!(now.task, "Several lines\n\n#1 of them a number, \\o/");
         assert_eq!(
             now.completions,
-            ["capital", "first\n\nsecond\n    - nested", ""]
+            [
+                "capital",
+                "first\n\nsecond\n    - nested",
+                "another bullet",
+                ""
+            ]
         );
-        assert_eq!(now.files, ["a.rs"]);
+        assert_eq!(now.files, ["a.rs", "plain.rs", "`unclosed"]);
         assert_eq!(now.timestamp, "");
-        assert_eq!(now.other, "## Notes\nkept\n## Current Tasks\nkept too");
+        assert_eq!(
+            now.other,
+            "## Notes\nA preface.\nloose\n  lost\n## Notes\nkept\n## Current Tasks\nkept too"
+        );
         assert_eq!(parse(&now.render()), now);
     }
 

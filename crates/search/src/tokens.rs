@@ -99,9 +99,12 @@ fn stem(word: &str) -> String {
     }
     if word.bytes().all(|b| b.is_ascii_lowercase()) {
         let stem = PORTER.stem(&word);
-        // Of `s` nothing would be left.
-        if !stem.is_empty() {
+        // Too short a stem is another word's: `one` is not `on`.
+        if stem.len() > 2 || word.len() <= 2 && !stem.is_empty() {
             return stem.into_owned();
+        }
+        if word.len() > 3 && word.ends_with('s') {
+            word.truncate(word.len() - 1);
         }
     }
     word
@@ -181,6 +184,7 @@ mod tests {
     #[test]
     fn words_are_reduced_to_their_stems_and_accents_fall_away() {
         check("running relational ponies", "run relat poni");
+        check("one ones on use uses was", "one one on use use was");
         check("Ångström naïve ёлка", "angstrom naiv елка");
         check("हिन्दी", "हिन्दी");
     }

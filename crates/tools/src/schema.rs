@@ -50,6 +50,9 @@ fn drop_null(schema: &mut Value) {
             if fields.get("default") == Some(&Value::Null) {
                 fields.remove("default");
             }
+            if let Some(Value::Array(words)) = fields.get_mut("enum") {
+                words.retain(|word| !word.is_null());
+            }
             if let Some(Value::Array(kinds)) = fields.get_mut("type") {
                 kinds.retain(|kind| kind != "null");
                 if let [one] = kinds.as_slice() {

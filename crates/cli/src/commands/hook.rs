@@ -190,6 +190,9 @@ fn at_start(scene: &Scene<'_>) -> Result<Option<String>> {
     let memories = recalled(scene, task, MEMORIES_AT_START)?;
     let mut context = String::new();
     if let Some(now) = &now {
+        if !scene.engine.context_integrity(&scene.caller)?.now_md {
+            context += "NOW.md was changed by somebody else since it was written; do not take it for granted.\n";
+        }
         context += &left_off(now);
     }
     context += &known(&memories);

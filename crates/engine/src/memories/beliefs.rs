@@ -1,9 +1,10 @@
 //! Beliefs: memories whose confidence follows the evidence.
 
+use super::store::put_props;
 use super::{Memory, find_any, memory, memory_id, no_memory};
 use crate::{Caller, Engine, Recall, RecalledMemory, Scope};
-use kenning_audit::{Draft, EdgeDraft, Tx};
-use kenning_core::{Error, Kind, NodeId, Result, Unit};
+use kenning_audit::{EdgeDraft, Tx};
+use kenning_core::{Error, NodeId, Result, Unit};
 use kenning_memory::belief;
 use kenning_memory::types::{Confidence, MemoryType, relation};
 use kenning_store::{Edge, EdgeFilter, Node, ReadTx, When};
@@ -272,6 +273,13 @@ fn the_belief(tx: &dyn ReadTx, id: &str) -> Result<Node> {
 
 fn apply(tx: &mut Tx<'_>, update: &EvidenceUpdate) -> Result<BeliefUpdate> {
     let belief = the_belief(&**tx, &update.belief)?;
+    if let Some(by) = belief.props.get("superseded_by").and_then(Value::as_str) {
+        return Err(Error::conflict(format!(
+            "`belief_id`: `{}` was superseded by `{by}`",
+            update.belief
+        ))
+        .hint("bring the evidence for that one"));
+    }
     let evidence = find_any(&**tx, &update.evidence)?.ok_or_else(|| {
         no_memory("evidence_memory_id", &update.evidence)
             .hint("evidence is a memory, or a note, item or page by its id or path")
@@ -288,16 +296,9 @@ fn apply(tx: &mut Tx<'_>, update: &EvidenceUpdate) -> Result<BeliefUpdate> {
     ))?;
     let new = belief::ema(old, update.supports, update.strength);
     put_evidence(tx, belief.id, evidence.id, update)?;
-    let mut props = belief.props;
+    let mut props = belief.props.clone();
     props.insert("confidence".to_owned(), new.get().into());
-    tx.put_node(Draft {
-        kind: Kind::Memory,
-        project: String::new(),
-        key: belief.key,
-        title: belief.title,
-        body: belief.body,
-        props,
-    })?;
+    put_props(tx, belief, props)?;
     tx.record("BeliefUpdatedEvent", json!({
         "belief_id": update.belief, "old_confidence": old.get(), "new_confidence": new.get(),
         "evidence_id": update.evidence, "supports": update.supports, "strength": update.strength.get(),

@@ -2,7 +2,7 @@
 
 use super::{ACCESS, Memory, memory_id};
 use crate::{Caller, Engine, Scope};
-use kenning_core::{Error, Kind, NodeId, Result};
+use kenning_core::{Error, Hlc, Kind, NodeId, Result};
 use kenning_memory::score;
 use kenning_memory::types::{MemoryType, relation};
 use kenning_search::{Filter, Hit, Mode, PASSAGE_BYTES, Query};
@@ -116,9 +116,12 @@ impl Engine {
                 .searcher
                 .with(space, tx, model.as_ref(), |index| index.search(&query))?;
             let ranked = self.ranked(&hits, recall, recall.as_of_ms.unwrap_or(now_ms))?;
+            let when = recall
+                .as_of_ms
+                .map_or(When::Now, |ms| When::At(Hlc::end_of_ms(ms)));
             ranked
                 .iter()
-                .map(|it| recalled(tx, it))
+                .map(|it| recalled(tx, it, when))
                 .collect::<Result<Vec<_>>>()
         })?;
         Ok(Recalled { memories, remark })
@@ -132,7 +135,7 @@ impl Engine {
         let mut ranked = Vec::new();
         for hit in hits {
             // Of the passages of one memory the best decides, and it comes first.
-            if hit.relevance < recall.min_relevance || !seen.insert(hit.node) {
+            if score::rounded(hit.relevance) < recall.min_relevance || !seen.insert(hit.node) {
                 continue;
             }
             let recency = score::recency(score::days_between(hit.created_ms, now_ms), days);
@@ -182,9 +185,9 @@ fn filter_of(recall: &Recall) -> Filter {
     }
 }
 
-fn recalled(tx: &dyn ReadTx, ranked: &Ranked) -> Result<RecalledMemory> {
+fn recalled(tx: &dyn ReadTx, ranked: &Ranked, when: When) -> Result<RecalledMemory> {
     let node = tx
-        .node(ranked.node, When::Now)?
+        .node(ranked.node, when)?
         .ok_or_else(|| Error::not_found("memory", ranked.node))?;
     let part = part(tx, ranked, node.body.len())?;
     Ok(RecalledMemory {
@@ -192,7 +195,7 @@ fn recalled(tx: &dyn ReadTx, ranked: &Ranked) -> Result<RecalledMemory> {
         memory: Memory::of(&node),
         relevance: ranked.relevance,
         final_score: ranked.final_score,
-        related: related(tx, ranked.node)?,
+        related: related(tx, ranked.node, when)?,
     })
 }
 
@@ -214,7 +217,7 @@ fn part(tx: &dyn ReadTx, ranked: &Ranked, whole: usize) -> Result<Range<usize>> 
 }
 
 /// What a memory has an edge with, in either direction.
-pub(super) fn related(tx: &dyn ReadTx, id: NodeId) -> Result<Vec<String>> {
+pub(super) fn related(tx: &dyn ReadTx, id: NodeId, when: When) -> Result<Vec<String>> {
     let out = EdgeFilter {
         src: Some(id),
         ..EdgeFilter::default()
@@ -225,7 +228,7 @@ pub(super) fn related(tx: &dyn ReadTx, id: NodeId) -> Result<Vec<String>> {
     };
     let mut ends = BTreeSet::new();
     for filter in [out, into] {
-        for edge in tx.edges(&filter, When::Now, 4 * RELATED_MAX)? {
+        for edge in tx.edges(&filter, when, 4 * RELATED_MAX)? {
             if relation::counts(&edge.rel) {
                 ends.insert(if edge.src == id { edge.dst } else { edge.src });
             }
@@ -233,7 +236,7 @@ pub(super) fn related(tx: &dyn ReadTx, id: NodeId) -> Result<Vec<String>> {
     }
     let mut names = Vec::new();
     for end in ends.into_iter().take(RELATED_MAX) {
-        names.extend(tx.node(end, When::Now)?.map(|it| memory_id(&it)));
+        names.extend(tx.node(end, when)?.map(|it| memory_id(&it)));
     }
     Ok(names)
 }

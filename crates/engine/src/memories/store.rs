@@ -1,6 +1,6 @@
 //! Storing memories.
 
-use super::{MEMORY_BYTES_MAX, find_memory, given_key, memory, memory_id};
+use super::{MEMORY_BYTES_MAX, Memory, find_memory, given_key, memory, memory_id};
 use crate::{Caller, Engine, Scope};
 use kenning_audit::{Draft, EdgeDraft, Tx};
 use kenning_core::{Error, Hash, Kind, NodeId, Result};
@@ -202,25 +202,48 @@ fn same_or_taken(id: &str, known: &Node, new: &NewMemory) -> Result<StoredMemory
     )
 }
 
-/// A duplicate may still bring relations that were not known.
+/// A duplicate may still bring relations and tags that were not known.
 fn relate(tx: &mut Tx<'_>, known: &Node, new: &NewMemory) -> Result<()> {
-    let before = tx.next_seq();
     put_relations(tx, known.id, &new.related_to)?;
+    let mut tags = Memory::of(known).tags;
+    let further = new.tags.iter().filter(|it| !tags.contains(it));
+    let further: Vec<String> = further.cloned().collect();
+    if !further.is_empty() {
+        tags.extend(further.iter().cloned());
+        let mut props = known.props.clone();
+        props.insert("tags".to_owned(), tags.into());
+        put_props(tx, known.clone(), props)?;
+    }
     if let Some(old) = &new.supersedes {
         supersede(tx, old, known)?;
     }
-    if !new.related_to.is_empty() || new.supersedes.is_some() {
-        tx.record(
-            "MemoryRelated",
-            json!({ "memory_id": memory_id(known), "seq": before }),
-        )?;
+    if !new.related_to.is_empty() || new.supersedes.is_some() || !further.is_empty() {
+        tx.record("MemoryRelated", json!({ "memory_id": memory_id(known) }))?;
     }
     Ok(())
+}
+
+/// The next revision of a memory, with other properties.
+pub(super) fn put_props(tx: &mut Tx<'_>, node: Node, props: Map<String, Value>) -> Result<Node> {
+    tx.put_node(Draft {
+        kind: Kind::Memory,
+        project: String::new(),
+        key: node.key,
+        title: node.title,
+        body: node.body,
+        props,
+    })
 }
 
 fn put_relations(tx: &mut Tx<'_>, from: NodeId, related_to: &[String]) -> Result<()> {
     for id in related_to {
         let to = memory(&**tx, "related_to", id)?;
+        if to.id == from {
+            return Err(
+                Error::invalid(format!("`related_to`: `{id}` is this memory itself"))
+                    .hint("name others"),
+            );
+        }
         tx.put_edge(EdgeDraft {
             src: from,
             rel: relation::RELATED_TO.to_owned(),
@@ -257,13 +280,6 @@ fn supersede(tx: &mut Tx<'_>, old: &str, new: &Node) -> Result<()> {
         weight: 1.0,
         props: Map::new(),
     })?;
-    tx.put_node(Draft {
-        kind: Kind::Memory,
-        project: String::new(),
-        key: old_node.key,
-        title: old_node.title,
-        body: old_node.body,
-        props,
-    })?;
+    put_props(tx, old_node, props)?;
     Ok(())
 }

@@ -60,7 +60,7 @@ impl Text {
         if self.secret {
             masked(&self.raw)
         } else {
-            self.raw.clone()
+            without_credentials(&self.raw)
         }
     }
 }
@@ -69,6 +69,24 @@ impl fmt::Debug for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.shown())
     }
+}
+
+/// An address without what opens it: a name and password before the host, and a query behind it.
+fn without_credentials(raw: &str) -> String {
+    let Some((scheme, rest)) = raw.split_once("://") else {
+        return raw.to_owned();
+    };
+    let (rest, query) = rest
+        .split_once('?')
+        .map_or((rest, ""), |it| (it.0, "?********"));
+    let (host, path) = rest
+        .split_once('/')
+        .map_or((rest, None), |it| (it.0, Some(it.1)));
+    let host = host
+        .rsplit_once('@')
+        .map_or(host.to_owned(), |it| format!("********@{}", it.1));
+    let path = path.map(|it| format!("/{it}")).unwrap_or_default();
+    format!("{scheme}://{host}{path}{query}")
 }
 
 /// A secret as it is shown: only a bare reference to a variable is left readable.

@@ -170,17 +170,37 @@ impl<'a> Asked<'a> {
         scores
     }
 
-    /// Whether the passage has every term of the query literally.
-    pub(super) fn has_every_term(&self, at: u32) -> bool {
+    /// How relevant the words alone make a passage.
+    ///
+    /// One that has every term of the query literally is an answer. Where the table knows no word of the
+    /// query at all (another script, symbols), the words are all there is: the share of them that the
+    /// passage has counts, and the more of the passage they are, the better.
+    fn literal(&self, at: u32) -> f64 {
         let index = self.index;
-        !self.terms.is_empty()
-            && self.terms.iter().all(|(word, _)| {
-                index.term(word).is_some_and(|(term, _)| {
-                    index.postings[term]
-                        .binary_search_by_key(&at, |it| it.entry)
-                        .is_ok()
-                })
+        let has = |word: &str| {
+            index.term(word).is_some_and(|(term, _)| {
+                let postings = &index.postings[term];
+                postings.binary_search_by_key(&at, |it| it.entry).is_ok()
             })
+        };
+        let (asked, found) = (
+            self.terms.len(),
+            self.terms.iter().filter(|it| has(&it.0)).count(),
+        );
+        let share = found as f64 / asked.max(1) as f64;
+        if !self.ids.is_empty() {
+            return if asked > 0 && found == asked {
+                THRESHOLD
+            } else {
+                0.0
+            };
+        }
+        let of_passage = found as f64 / f64::from(index.entries[at as usize].distinct.max(1));
+        if found == asked && asked > 0 {
+            THRESHOLD + (1.0 - THRESHOLD) * of_passage.min(1.0)
+        } else {
+            THRESHOLD * share
+        }
     }
 
     /// Puts the candidates in their final order.
@@ -237,11 +257,7 @@ impl<'a> Asked<'a> {
     /// The relevance of one passage by itself, between 0 and 1.
     pub(super) fn relevance(&self, it: &Candidate, similar: &Similarities) -> f64 {
         let ids = self.index.tokens(it.at);
-        let literal = if self.has_every_term(it.at) {
-            THRESHOLD
-        } else {
-            0.0
-        };
+        let literal = self.literal(it.at);
         if self.ids.is_empty() || ids.is_empty() {
             return literal;
         }

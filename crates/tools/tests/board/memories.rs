@@ -724,3 +724,84 @@ fn ten_thousand_memories_that_differ_in_one_number_stay_apart() {
     assert_eq!(graph.memories.len(), 10_000);
     assert!(graph.edges.is_empty(), "{:?}", graph.edges.first());
 }
+
+#[test]
+fn a_script_that_the_table_does_not_know_is_found_by_its_words() {
+    let house = House::new();
+    store(&house, json!({ "content": "认证问题" }));
+    store(&house, json!({ "content": "数据库迁移脚本昨天失败了" }));
+    let found = recall(
+        &house,
+        json!({ "query": "认证问题", "min_relevance": 0.75 }),
+    );
+    assert_eq!(found[0]["content"], "认证问题");
+    let found = recall(&house, json!({ "query": "迁移失败", "min_relevance": 0.4 }));
+    assert_eq!(found[0]["content"], "数据库迁移脚本昨天失败了");
+}
+
+#[test]
+fn short_words_are_not_each_other_and_the_same_text_is_wholly_relevant() {
+    let house = House::new();
+    store(&house, json!({ "content": "He sat on the chair" }));
+    assert!(recall(&house, json!({ "query": "one" })).is_empty());
+    let found = recall(
+        &house,
+        json!({ "query": "He sat on the chair", "min_relevance": 1 }),
+    );
+    assert_eq!(found.len(), 1);
+}
+
+#[test]
+fn the_past_is_as_it_was_and_knows_nothing_of_what_came_later() {
+    let house = House::new();
+    let old = store(
+        &house,
+        json!({ "content": "Caching pays off", "memory_type": "belief", "confidence": 0.8 }),
+    );
+    house.clock.advance(86_400_000);
+    let evidence = store(&house, json!({ "content": "The page is twice as fast" }));
+    believe(&house, &old, &evidence, true, 0.5);
+    let new = store(
+        &house,
+        json!({ "content": "Caching rarely pays off", "memory_type": "belief", "supersedes": old }),
+    );
+    let past = recall(
+        &house,
+        json!({ "query": "does caching pay off", "min_relevance": 0, "as_of": "2027-01-15T12:00:00Z" }),
+    );
+    assert_eq!(past.len(), 1);
+    assert_eq!(
+        (&past[0]["confidence"], &past[0]["related_memories"]),
+        (&json!(0.8), &json!([]))
+    );
+    let text = refusal(
+        &house,
+        "belief_update",
+        json!({ "belief_id": old, "evidence_memory_id": evidence, "supports": true, "strength": 1 }),
+    );
+    assert!(text.contains(&new), "{text}");
+}
+
+#[test]
+fn a_duplicate_brings_its_tags_and_no_memory_is_related_to_itself() {
+    let house = House::new();
+    let id = store(
+        &house,
+        json!({ "content": "The roof leaks", "tags": ["house"] }),
+    );
+    assert_eq!(
+        store(
+            &house,
+            json!({ "content": "The roof leaks", "tags": ["rain", "house"] })
+        ),
+        id
+    );
+    let memory = house.board.engine().memory(&house.owner(), &id).unwrap();
+    assert_eq!(memory.tags, ["house", "rain"]);
+    let text = refusal(
+        &house,
+        "memory_store",
+        json!({ "content": "me", "memory_id": "me", "related_to": ["me"] }),
+    );
+    assert!(text.contains("itself"), "{text}");
+}
