@@ -30,6 +30,12 @@ impl Engine {
             for name in self.logs_known_or_there(space, &dir)? {
                 self.accept_file(space, &dir, &self.omi.file(&name, daily::BYTES_MAX))?;
             }
+            self.log.write(space, |tx| {
+                for (name, _) in tx.list(daily::SUSPECTS)? {
+                    tx.unset(daily::SUSPECTS, &name)?;
+                }
+                Ok(())
+            })?;
             Ok(found.faults)
         })
     }

@@ -1,11 +1,17 @@
 //! The daily logs.
 
+use super::checksums;
 use crate::files::{FileNode, Writing, read_text};
 use crate::{Caller, Engine};
 use jiff::Span;
 use jiff::civil::Date;
-use kenning_core::{Code, Error, Result};
-use kenning_memory::daily;
+use kenning_core::{Code, Error, Result, Space};
+use kenning_memory::{daily, digest};
+use kenning_vault::Dir;
+use std::cell::Cell;
+
+/// The key-value bucket of logs that were changed and appended to since, until somebody accepts them.
+pub(super) const SUSPECTS: &str = "context.suspects";
 
 /// The largest log of a day.
 pub(super) const BYTES_MAX: u64 = 8 * 1024 * 1024;
@@ -24,7 +30,9 @@ impl Engine {
         let at = self.local_now();
         let file = self.log_of(at.date());
         let entry = daily::entry(at, text);
+        let changed = Cell::new(false);
         let writing = |before: Option<&str>| {
+            changed.set(is_changed(&dir, &file.name, before.unwrap_or_default()));
             let content = format!("{}{entry}", before.unwrap_or_default());
             if content.len() as u64 > BYTES_MAX {
                 return Err(Error::too_large(format!(
@@ -37,7 +45,19 @@ impl Engine {
             Ok(Writing::new(content, "DailyAppended"))
         };
         self.write_context_file(caller, &dir, &file, writing)?;
+        if changed.get() {
+            // The new checksum covers the whole file: without this nobody would be told any more.
+            self.suspect(&caller.principal.space, &file.name)?;
+        }
         Ok(file.name)
+    }
+
+    fn suspect(&self, space: &Space, name: &str) -> Result<()> {
+        let name = name.to_owned();
+        self.log.write(space, move |tx| {
+            let fault = format!("`{name}` was changed by somebody else before its last entry");
+            tx.set(SUSPECTS, &name, fault.as_bytes())
+        })
     }
 
     /// The log of so many days ago; empty if there is none.
@@ -72,6 +92,13 @@ impl Engine {
         found.sort_unstable();
         Ok(found.into_iter().rev().map(daily::file_name).collect())
     }
+}
+
+/// Whether a log is not what was recorded of it. A record that cannot be read is the check's to tell.
+fn is_changed(dir: &Dir, name: &str, text: &str) -> bool {
+    let sums = checksums::of_logs(dir).unwrap_or_default();
+    let recorded = sums.logs.into_iter().find(|it| it.0 == name);
+    recorded.is_some_and(|it| it.1 != digest::sha256_hex(text.as_bytes()))
 }
 
 /// `None` before the first day of the calendar.

@@ -87,6 +87,9 @@ impl Engine {
         may_record: bool,
     ) -> Result<FilesIntegrity> {
         let mut found = FilesIntegrity::default();
+        for (name, fault) in self.log.read(space, |tx| tx.list(daily::SUSPECTS))? {
+            found.add(&name, Some(String::from_utf8_lossy(&fault).into_owned()));
+        }
         for (name, bytes_max) in [(now_file::FILE, now::BYTES_MAX), (MEMORY, daily::BYTES_MAX)] {
             let sum = match checksums::of(dir, name) {
                 Ok(sum) => sum,

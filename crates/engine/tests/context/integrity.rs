@@ -248,3 +248,19 @@ fn a_checksum_that_cannot_be_read_or_written_costs_no_entry() {
         );
     }
 }
+
+#[test]
+fn a_log_that_was_changed_stays_suspect_when_it_is_appended_to() {
+    let place = Place::new();
+    let name = place
+        .engine
+        .daily_append(&owner(), "what happened")
+        .unwrap();
+    place.put(&name, &place.file(&name).replace("happened", "was forged"));
+    place.engine.daily_append(&owner(), "and then").unwrap();
+    let found = place.check();
+    assert!(!found.memory_md, "{found:?}");
+    assert!(found.faults[0].contains(&name), "{found:?}");
+    place.engine.context_accept(&owner()).unwrap();
+    assert_eq!(place.check(), FilesIntegrity::default());
+}
