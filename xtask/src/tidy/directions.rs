@@ -48,6 +48,14 @@ const CRATES: &[(&str, May)] = &[
         ]),
     ),
     ("kenning-memory", Only(&["kenning-core"])),
+    ("kenning-graph", Only(&["kenning-core"])),
+    // So that nothing else is built anew when the runtime is, and no tool's code runs beside ours.
+    (
+        "kenning-sandbox",
+        Only(&["kenning-core", "kenning-egress", "kenning-vault"]),
+    ),
+    // What people who write WASM tools build on: nothing of ours comes with it.
+    ("kami-guest", Only(&[])),
     (
         "kenning-backup",
         Only(&["kenning-core", "kenning-egress", "kenning-vault"]),
@@ -61,6 +69,8 @@ const CRATES: &[(&str, May)] = &[
             "kenning-search",
             "kenning-embed",
             "kenning-memory",
+            "kenning-graph",
+            "kenning-sandbox",
             "kenning-backup",
             "kenning-vault",
             "kenning-egress",

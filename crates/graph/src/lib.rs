@@ -1,0 +1,1 @@
+//! Markdown documents as a graph, apart from where they are kept.

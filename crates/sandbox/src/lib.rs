@@ -1,0 +1,1 @@
+//! Where tools that somebody else wrote are run.
