@@ -31,7 +31,7 @@ const SEED: u64 = 7;
 pub struct House {
     /// The board.
     pub board: Board,
-    /// The directory that holds `vault`, `omi` and `data`; gone when dropped.
+    /// The directory that holds `vault`, `omi`, `project` and `data`; gone when dropped.
     pub root: Arc<tempfile::TempDir>,
     /// What time it is; it stands still unless it is advanced.
     pub clock: Arc<FixedClock>,
@@ -65,10 +65,22 @@ impl House {
         }
     }
 
+    /// With these tools and no vault.
+    pub fn without_vault(selection: Selection) -> Self {
+        let root = Arc::new(tempfile::tempdir().unwrap());
+        let clock = Arc::new(FixedClock::at(NOW_MS));
+        Self {
+            board: open_at(root.path(), None, selection, &clock, SEED),
+            root,
+            clock,
+        }
+    }
+
     /// The same house with other tools, as another process would open it.
     pub fn again(&self, selection: Selection) -> Self {
         // Another process makes other ids.
-        let (root, vault, seed) = (self.root.path(), Some(self.vault()), SEED + 1);
+        let vault = Some(self.vault()).filter(|it| it.is_dir());
+        let (root, seed) = (self.root.path(), SEED + 1);
         Self {
             board: open_at(root, vault, selection, &self.clock, seed),
             root: Arc::clone(&self.root),
@@ -113,6 +125,17 @@ impl House {
         self.root.path().join("omi")
     }
 
+    /// Where the project is.
+    pub fn project(&self) -> PathBuf {
+        self.root.path().join("project")
+    }
+
+    /// Writes a file of the project.
+    pub fn put_document(&self, path: &str, text: &str) {
+        let project = Dir::open(&self.project()).unwrap();
+        project.write(path, text.as_bytes()).unwrap();
+    }
+
     /// Calls a tool as the owner.
     pub fn call(&self, name: &str, arguments: Value) -> Reply {
         self.board
@@ -153,11 +176,13 @@ fn open_at(
     seed: u64,
 ) -> Board {
     let data = Dir::create(&root.join("data")).unwrap();
+    Dir::create(&root.join("project")).unwrap();
     let engine = Engine::open(Options {
         store: store(root, data.path()),
         data,
         vault,
         omi: Some(root.join("omi")),
+        project: Some(root.join("project")),
         space: Space::default(),
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         zone: TimeZone::UTC,

@@ -1,7 +1,7 @@
 //! The table. Its order is the order of every listing.
 
 use crate::declare::{AnyTool, Plate, Tool};
-use crate::{koi, omi, omi_extra};
+use crate::{kg, koi, omi, omi_extra};
 use std::marker::PhantomData;
 
 macro_rules! tools {
@@ -18,6 +18,18 @@ tools! {
     koi::VaultReadNote,
     koi::VaultWriteNote,
     koi::VaultListNotes,
+    kg::KgQuery,
+    kg::KgStats,
+    kg::KgGetNode,
+    kg::KgListTags,
+    kg::KgGraphQuery,
+    kg::KgGraphStats,
+    kg::KgGraphGenerate,
+    kg::KgSearchNodes,
+    kg::KgSearchTags,
+    kg::KgHealth,
+    kg::KgHealthCheck,
+    kg::KgCacheStats,
     omi::MemoryRecall,
     omi::MemoryStore,
     omi::BeliefUpdate,

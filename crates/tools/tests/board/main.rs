@@ -13,7 +13,9 @@
 
 mod backups;
 mod embeddings;
+mod graph;
 mod memories;
+mod shapes;
 mod table;
 mod vault_notes;
 

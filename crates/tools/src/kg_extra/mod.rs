@@ -1,0 +1,1 @@
+//! What people want of a graph beyond its contract.
