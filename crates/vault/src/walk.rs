@@ -61,7 +61,9 @@ impl Dir {
         skips: &[&str],
         wants: &dyn Fn(&str) -> bool,
     ) -> Result<Walked> {
-        let folder = Name::parse(folder)?.as_str().to_owned();
+        let folder = Name::parse(if folder.is_empty() { "." } else { folder })?
+            .as_str()
+            .to_owned();
         if !folder.is_empty() && !self.metadata(&folder)?.is_dir {
             return Err(Error::invalid(format!("`{folder}` is not a directory")));
         }

@@ -223,6 +223,7 @@ impl Engine {
                 ..Generated::default()
             },
             parsed: HashSet::new(),
+            is_changed: false,
         };
         run.result.errors = survey.errors;
         run.write_nodes(looked, &survey.removed)?;
@@ -495,6 +496,8 @@ struct Run<'e> {
     result: Generated,
     /// Documents that were read in this run.
     parsed: HashSet<String>,
+    /// Whether any document, of the vault too, is another now.
+    is_changed: bool,
 }
 
 impl Run<'_> {
@@ -576,6 +579,7 @@ impl Run<'_> {
             for (path, _) in &batch {
                 self.cards.remove(path);
             }
+            self.is_changed = true;
             self.result.nodes_removed += batch
                 .iter()
                 .filter(|it| !it.0.starts_with("vault:"))
@@ -615,6 +619,7 @@ impl Run<'_> {
             if let Some(from) = moved_from {
                 self.cards.remove(&from);
             }
+            self.is_changed |= !matches!(change, Change::Same);
             match change {
                 Change::New if counts => self.result.nodes_added += 1,
                 Change::Changed if counts => self.result.nodes_updated += 1,
@@ -686,8 +691,7 @@ impl Run<'_> {
         result
             .errors
             .sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
-        let changes = result.nodes_added + result.nodes_updated + result.nodes_removed;
-        let is_changed = changes + self.parsed.len() > 0 || edges.added + edges.ended > 0;
+        let is_changed = self.is_changed || edges.added + edges.ended > 0;
         let data = json!({
             "project": self.project, "docsPath": tree.folder, "nodesAdded": result.nodes_added,
             "nodesUpdated": result.nodes_updated, "nodesRemoved": result.nodes_removed,

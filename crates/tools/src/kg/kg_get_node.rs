@@ -37,7 +37,7 @@ pub struct Node {
     incoming_links: Vec<IncomingLink>,
     word_count: u64,
     last_modified: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     faults: Vec<String>,
 }
 

@@ -19,7 +19,6 @@ pub struct KgGraphQuery;
 pub struct Input {
     /// Search query string to match against node titles and content
     #[serde(default)]
-    #[schemars(required)]
     pub query: Required,
     /// Filter by node type
     #[serde(rename = "type")]

@@ -17,7 +17,6 @@ pub struct KgSearchNodes;
 pub struct Input {
     /// Search query to match against node content and titles
     #[serde(default)]
-    #[schemars(required)]
     pub query: Required,
     /// Filter by node type
     #[serde(rename = "type")]

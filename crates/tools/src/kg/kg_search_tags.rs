@@ -1,7 +1,7 @@
 //! `kg_search_tags`
 
 use super::words::{self, Clamped, KgReply, Required};
-use crate::{Call, Effect, Example, Tool, Toolset};
+use crate::{Call, Effect, Example, Tool, Toolset, schema};
 use kenning_core::{Error, Result};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ const TAG_REQUIRED: &str = "At least one valid tag string is required";
 pub struct Input {
     /// Array of tags to search for
     #[serde(default)]
-    #[schemars(required, schema_with = "list_of_texts")]
+    #[schemars(schema_with = "list_of_texts")]
     pub tags: Required,
     /// Whether nodes must have ALL of the tags; otherwise ANY
     #[serde(default, rename = "matchAll")]
@@ -29,7 +29,7 @@ pub struct Input {
 }
 
 fn list_of_texts(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "array", "items": { "type": "string" } })
+    json_schema!({ "type": "array", "items": { "type": "string" }, (schema::REQUIRED): true })
 }
 
 /// What was found.

@@ -1,5 +1,6 @@
 //! What the tools of the graph share: their envelope, their words and their forgiving numbers.
 
+use crate::schema;
 use kenning_core::{Error, Result};
 use kenning_engine::{DocType, Document, Incoming, Outgoing, Status, timestamp};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -173,7 +174,7 @@ impl JsonSchema for Required {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string" })
+        json_schema!({ "type": "string", (schema::REQUIRED): true })
     }
 }
 
@@ -205,7 +206,7 @@ pub(crate) struct OutgoingLink {
     /// The line of the file.
     pub line: u32,
     /// Set for a link that leads nowhere.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub broken: bool,
     /// What was perhaps meant by a broken link.
     #[serde(skip_serializing_if = "Option::is_none")]

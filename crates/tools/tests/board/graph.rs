@@ -40,7 +40,12 @@ fn example_files() -> BTreeMap<String, String> {
             if path.is_dir() {
                 gather(&path, root, into);
             } else {
-                let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+                let name = path
+                    .strip_prefix(root)
+                    .unwrap()
+                    .to_str()
+                    .unwrap()
+                    .to_owned();
                 into.insert(name, std::fs::read_to_string(&path).unwrap());
             }
         }
@@ -89,19 +94,63 @@ fn the_contract_s_own_complaints() {
     generate(&house);
     for (tool, arguments, expected) in [
         ("kg_get_node", json!({}), "Either id or path required"),
-        ("kg_get_node", json!({ "id": "" }), "Either id or path required"),
+        (
+            "kg_get_node",
+            json!({ "id": "" }),
+            "Either id or path required",
+        ),
         ("kg_get_node", json!({ "id": "node-123" }), "Node not found"),
-        ("kg_get_node", json!({ "path": "docs/none.md" }), "Node not found"),
-        ("kg_graph_query", json!({}), "Query parameter is required and must be a string"),
-        ("kg_graph_query", json!({ "query": 5 }), "Query parameter is required and must be a string"),
-        ("kg_graph_query", json!({ "query": "" }), "Query parameter is required and must be a string"),
-        ("kg_search_nodes", json!({ "query": ["a"] }), "Query parameter is required and must be a string"),
-        ("kg_search_tags", json!({}), "Tags parameter is required and must be a non-empty array of strings"),
-        ("kg_search_tags", json!({ "tags": "api" }), "Tags parameter is required and must be a non-empty array of strings"),
-        ("kg_search_tags", json!({ "tags": [] }), "Tags parameter is required and must be a non-empty array of strings"),
-        ("kg_search_tags", json!({ "tags": [1, ""] }), "At least one valid tag string is required"),
+        (
+            "kg_get_node",
+            json!({ "path": "docs/none.md" }),
+            "Node not found",
+        ),
+        (
+            "kg_graph_query",
+            json!({}),
+            "Query parameter is required and must be a string",
+        ),
+        (
+            "kg_graph_query",
+            json!({ "query": 5 }),
+            "Query parameter is required and must be a string",
+        ),
+        (
+            "kg_graph_query",
+            json!({ "query": "" }),
+            "Query parameter is required and must be a string",
+        ),
+        (
+            "kg_search_nodes",
+            json!({ "query": ["a"] }),
+            "Query parameter is required and must be a string",
+        ),
+        (
+            "kg_search_tags",
+            json!({}),
+            "Tags parameter is required and must be a non-empty array of strings",
+        ),
+        (
+            "kg_search_tags",
+            json!({ "tags": "api" }),
+            "Tags parameter is required and must be a non-empty array of strings",
+        ),
+        (
+            "kg_search_tags",
+            json!({ "tags": [] }),
+            "Tags parameter is required and must be a non-empty array of strings",
+        ),
+        (
+            "kg_search_tags",
+            json!({ "tags": [1, ""] }),
+            "At least one valid tag string is required",
+        ),
     ] {
-        assert_eq!(refusal(&house, tool, arguments.clone()), expected, "{tool} {arguments}");
+        assert_eq!(
+            refusal(&house, tool, arguments.clone()),
+            expected,
+            "{tool} {arguments}"
+        );
     }
 }
 
@@ -110,11 +159,17 @@ fn every_answer_has_the_shape_of_the_contract_s_example() {
     let house = shop();
     generate(&house);
     for (tool, arguments) in [
-        ("kg_query", json!({ "query": "token", "includeContent": true })),
+        (
+            "kg_query",
+            json!({ "query": "token", "includeContent": true }),
+        ),
         ("kg_stats", json!({})),
         ("kg_get_node", json!({ "path": "docs/concepts/auth.md" })),
         ("kg_list_tags", json!({})),
-        ("kg_graph_query", json!({ "query": "token", "includeRelations": true })),
+        (
+            "kg_graph_query",
+            json!({ "query": "token", "includeRelations": true }),
+        ),
         ("kg_graph_stats", json!({ "detailed": true })),
         ("kg_graph_generate", json!({ "force": true })),
         ("kg_search_nodes", json!({ "query": "token" })),
@@ -153,26 +208,76 @@ struct Oracle {
 /// By hand, from the files: whoever changes one of them changes this.
 fn oracle() -> Oracle {
     let links: [(&str, &[&str]); 13] = [
-        ("index", &["concepts/auth related", "services/auth-service related", "concepts/auth", "services/auth-service", "features/checkout", "guides/getting-started", "standards/code-style embed"]),
-        ("concepts/auth", &["concepts/sessions depends_on", "services/auth-service", "concepts/sessions"]),
-        ("concepts/sessions", &["concepts/auth parent", "concepts/auth"]),
-        ("services/auth-service", &["api/login", "standards/code-style"]),
+        (
+            "index",
+            &[
+                "concepts/auth related",
+                "services/auth-service related",
+                "concepts/auth",
+                "services/auth-service",
+                "features/checkout",
+                "guides/getting-started",
+                "standards/code-style embed",
+            ],
+        ),
+        (
+            "concepts/auth",
+            &[
+                "concepts/sessions depends_on",
+                "services/auth-service",
+                "concepts/sessions",
+            ],
+        ),
+        (
+            "concepts/sessions",
+            &["concepts/auth parent", "concepts/auth"],
+        ),
+        (
+            "services/auth-service",
+            &["api/login", "standards/code-style"],
+        ),
         ("api/login", &["services/auth-service"]),
-        ("features/checkout", &["index parent", "concepts/auth", "features/one-click-checkout"]),
-        ("features/one-click-checkout", &["features/checkout", "concepts/auth"]),
-        ("guides/getting-started", &["index", "standards/code-style", "guides/key-rotation"]),
+        (
+            "features/checkout",
+            &[
+                "index parent",
+                "concepts/auth",
+                "features/one-click-checkout",
+            ],
+        ),
+        (
+            "features/one-click-checkout",
+            &["features/checkout", "concepts/auth"],
+        ),
+        (
+            "guides/getting-started",
+            &["index", "standards/code-style", "guides/key-rotation"],
+        ),
         ("guides/key-rotation", &["reference/broken"]),
         ("standards/code-style", &[]),
         ("reference/broken", &["concepts/auth"]),
         ("orphan-note", &[]),
         ("日本/案内", &["concepts/auth"]),
     ];
-    let links = links.into_iter().map(|(id, to)| (id, to.iter().copied().collect()));
+    let links = links
+        .into_iter()
+        .map(|(id, to)| (id, to.iter().copied().collect()));
     let tags = [
-        ("security", 4), ("start", 2), ("shop", 2), ("payments", 2), ("api", 2), ("handbook", 1),
-        ("welcome", 1), ("sessions", 1), ("security/tokens", 1), ("日本", 1),
+        ("security", 4),
+        ("start", 2),
+        ("shop", 2),
+        ("payments", 2),
+        ("api", 2),
+        ("handbook", 1),
+        ("welcome", 1),
+        ("sessions", 1),
+        ("security/tokens", 1),
+        ("日本", 1),
     ];
-    Oracle { links: links.collect(), tags: tags.into_iter().collect() }
+    Oracle {
+        links: links.collect(),
+        tags: tags.into_iter().collect(),
+    }
 }
 
 fn words_of(text: &str) -> u64 {
@@ -184,7 +289,10 @@ fn words_of(text: &str) -> u64 {
             content = &rest[end + 5..];
         }
     }
-    let plain: String = content.chars().filter(|c| !"#*`[]()".contains(*c)).collect();
+    let plain: String = content
+        .chars()
+        .filter(|c| !"#*`[]()".contains(*c))
+        .collect();
     plain.split_whitespace().count() as u64
 }
 
@@ -203,20 +311,48 @@ fn the_example_gives_what_its_files_say() {
 
     for (id, expected) in &oracle.links {
         let node = ask(&house, "kg_get_node", json!({ "id": id }))["data"].clone();
-        let links = node["outgoingLinks"].as_array().unwrap().iter().filter(|it| it.get("broken").is_none());
+        let links = node["outgoingLinks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|it| it.get("broken").is_none());
         let links: BTreeSet<String> = links
             .map(|it| {
-                let (target, relation) = (it["target"].as_str().unwrap(), it["type"].as_str().unwrap());
-                if relation == "link" { target.to_owned() } else { format!("{target} {relation}") }
+                let (target, relation) =
+                    (it["target"].as_str().unwrap(), it["type"].as_str().unwrap());
+                if relation == "link" {
+                    target.to_owned()
+                } else {
+                    format!("{target} {relation}")
+                }
             })
             .collect();
-        assert_eq!(links, expected.iter().map(|&it| it.to_owned()).collect(), "{id}");
-        let incoming = oracle.links.iter().flat_map(|(from, to)| to.iter().map(move |it| (from, it)));
-        let incoming: Vec<&str> = incoming.filter(|(_, to)| to.split(' ').next() == Some(*id)).map(|(from, _)| *from).collect();
-        let mut sources: Vec<&str> = node["incomingLinks"].as_array().unwrap().iter().map(|it| it["source"].as_str().unwrap()).collect();
+        assert_eq!(
+            links,
+            expected.iter().map(|&it| it.to_owned()).collect(),
+            "{id}"
+        );
+        let incoming = oracle
+            .links
+            .iter()
+            .flat_map(|(from, to)| to.iter().map(move |it| (from, it)));
+        let incoming: Vec<&str> = incoming
+            .filter(|(_, to)| to.split(' ').next() == Some(*id))
+            .map(|(from, _)| *from)
+            .collect();
+        let mut sources: Vec<&str> = node["incomingLinks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it["source"].as_str().unwrap())
+            .collect();
         sources.sort_unstable();
         assert_eq!(sources, incoming, "{id}");
-        let name = node["path"].as_str().unwrap().strip_prefix("docs/").unwrap();
+        let name = node["path"]
+            .as_str()
+            .unwrap()
+            .strip_prefix("docs/")
+            .unwrap();
         if *id != "reference/broken" {
             assert_eq!(node["wordCount"], words_of(&example_files()[name]), "{id}");
         }
@@ -242,22 +378,61 @@ fn the_example_gives_what_its_files_say() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|it| (it["tag"].as_str().unwrap().to_lowercase(), usize::try_from(it["count"].as_u64().unwrap()).unwrap()))
+        .map(|it| {
+            (
+                it["tag"].as_str().unwrap().to_lowercase(),
+                usize::try_from(it["count"].as_u64().unwrap()).unwrap(),
+            )
+        })
         .collect();
-    assert_eq!(tags, oracle.tags.iter().map(|(tag, n)| ((*tag).to_owned(), *n)).collect());
+    assert_eq!(
+        tags,
+        oracle
+            .tags
+            .iter()
+            .map(|(tag, n)| ((*tag).to_owned(), *n))
+            .collect()
+    );
 
-    let service = ask(&house, "kg_get_node", json!({ "id": "services/auth-service" }))["data"].clone();
-    let broken = service["outgoingLinks"].as_array().unwrap().iter().find(|it| it["broken"] == true).unwrap();
-    assert_eq!((&broken["target"], &broken["suggestion"]), (&json!("Key rotaton"), &json!("guides/key-rotation")));
+    let service = ask(
+        &house,
+        "kg_get_node",
+        json!({ "id": "services/auth-service" }),
+    )["data"]
+        .clone();
+    let broken = service["outgoingLinks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|it| it["broken"] == true)
+        .unwrap();
+    assert_eq!(
+        (&broken["target"], &broken["suggestion"]),
+        (&json!("Key rotaton"), &json!("guides/key-rotation"))
+    );
     let auth = ask(&house, "kg_get_node", json!({ "path": "concepts/auth.md" }))["data"].clone();
     assert_eq!(auth["title"], "Authentication");
-    assert_eq!(auth["frontmatter"]["description"], "Who somebody is, and how we know");
-    assert!(auth["content"].as_str().unwrap().starts_with("# Authentication"), "{auth}");
+    assert_eq!(
+        auth["frontmatter"]["description"],
+        "Who somebody is, and how we know"
+    );
+    assert!(
+        auth["content"]
+            .as_str()
+            .unwrap()
+            .starts_with("# Authentication"),
+        "{auth}"
+    );
 }
 
 /// Everything that can be seen of a graph, without times.
 fn picture(house: &House) -> Value {
-    let nodes = ask(house, "kg_query", json!({ "limit": 1000, "includeContent": true }))["data"].clone();
+    let nodes = ask(
+        house,
+        "kg_query",
+        json!({ "limit": 1000, "includeContent": true }),
+    )["data"]
+        .clone();
     let nodes = nodes.as_array().unwrap().iter().map(|it| {
         let full = ask(house, "kg_get_node", json!({ "id": it["id"] }))["data"].clone();
         json!([it, full["outgoingLinks"], full["incomingLinks"]])
@@ -271,11 +446,20 @@ fn generating_twice_gives_the_same_graph_and_no_second_event() {
     let house = shop();
     generate(&house);
     let (before, events) = (picture(&house), house.event_kinds().len());
-    for arguments in [json!({}), json!({ "force": true }), json!({ "incremental": true }), json!({ "force": true, "incremental": true })] {
+    for arguments in [
+        json!({}),
+        json!({ "force": true }),
+        json!({ "incremental": true }),
+        json!({ "force": true, "incremental": true }),
+    ] {
         let done = ask(&house, "kg_graph_generate", arguments.clone())["data"].clone();
         assert_eq!(done["nodesAdded"], 0, "{arguments}");
         assert_eq!(done["nodesUpdated"], 0, "{arguments}");
-        let mode = if arguments == json!({ "incremental": true }) { "incremental" } else { "full" };
+        let mode = if arguments == json!({ "incremental": true }) {
+            "incremental"
+        } else {
+            "full"
+        };
         assert_eq!(done["mode"], mode, "{arguments}");
         assert_eq!(picture(&house), before, "{arguments}");
         assert_eq!(house.event_kinds().len(), events, "{arguments}");
@@ -290,62 +474,176 @@ fn added_changed_removed_and_renamed_files_are_followed() {
     generate(&house);
     let node_of = |house: &House, path: &str| {
         let owner = house.owner();
-        house.board.engine().document(&owner, None, Some(path)).unwrap().document.node
+        house
+            .board
+            .engine()
+            .document(&owner, None, Some(path))
+            .unwrap()
+            .document
+            .node
     };
     let b = node_of(&house, "docs/b.md");
-    let incremental = || ask(&house, "kg_graph_generate", json!({ "incremental": true }))["data"].clone();
-    let counts = |done: &Value| ["nodesAdded", "nodesUpdated", "nodesRemoved", "edgesCreated"].map(|it| done[it].as_u64().unwrap());
+    let incremental =
+        || ask(&house, "kg_graph_generate", json!({ "incremental": true }))["data"].clone();
+    let counts = |done: &Value| {
+        ["nodesAdded", "nodesUpdated", "nodesRemoved", "edgesCreated"]
+            .map(|it| done[it].as_u64().unwrap())
+    };
 
     house.put_document("docs/c.md", "c");
-    assert_eq!(counts(&incremental()), [1, 0, 0, 1], "a link that led nowhere leads to the new file");
+    assert_eq!(
+        counts(&incremental()),
+        [1, 0, 0, 1],
+        "a link that led nowhere leads to the new file"
+    );
     house.put_document("docs/c.md", "c, and [[a]]");
     assert_eq!(counts(&incremental()), [0, 1, 0, 1]);
-    std::fs::rename(house.project().join("docs/b.md"), house.project().join("docs/moved.md")).unwrap();
+    std::fs::rename(
+        house.project().join("docs/b.md"),
+        house.project().join("docs/moved.md"),
+    )
+    .unwrap();
     let done = incremental();
     assert_eq!(counts(&done)[..3], [0, 1, 0], "{done}");
-    assert_eq!(node_of(&house, "docs/moved.md"), b, "a file that was renamed is the same node");
-    assert_eq!(refusal(&house, "kg_get_node", json!({ "path": "docs/b.md" })), "Node not found");
+    assert_eq!(
+        node_of(&house, "docs/moved.md"),
+        b,
+        "a file that was renamed is the same node"
+    );
+    assert_eq!(
+        refusal(&house, "kg_get_node", json!({ "path": "docs/b.md" })),
+        "Node not found"
+    );
     std::fs::remove_file(house.project().join("docs/c.md")).unwrap();
     assert_eq!(counts(&incremental())[..3], [0, 0, 1]);
     let stats = ask(&house, "kg_stats", json!({}))["data"].clone();
-    assert_eq!((&stats["totalNodes"], &stats["totalEdges"]), (&json!(2), &json!(0)));
+    assert_eq!(
+        (&stats["totalNodes"], &stats["totalEdges"]),
+        (&json!(2), &json!(0))
+    );
     let kinds = house.event_kinds();
-    for kind in ["NodeCreated", "NodeUpdated", "NodeDeleted", "GraphLinked", "GraphGenerated"] {
+    for kind in [
+        "NodeCreated",
+        "NodeUpdated",
+        "NodeDeleted",
+        "GraphLinked",
+        "GraphGenerated",
+    ] {
         assert!(kinds.iter().any(|it| it == kind), "{kind}: {kinds:?}");
     }
     let fresh = house.again(Selection::default());
-    assert_eq!(picture(&fresh), picture(&house), "another process sees the same graph");
+    assert_eq!(
+        picture(&fresh),
+        picture(&house),
+        "another process sees the same graph"
+    );
 }
 
 #[test]
 fn filters_are_combined_and_come_before_the_limit() {
     let house = House::without_vault(Selection::default());
     for i in 0..60 {
-        let (kind, status) = (if i % 20 == 0 { "guide" } else { "concept" }, if i % 40 == 0 { "draft" } else { "active" });
-        house.put_document(&format!("docs/p{i:02}.md"), &format!("---\ntype: {kind}\nstatus: {status}\ntags: [t{}]\n---\nalpha beta {i}\n", i % 3));
+        let (kind, status) = (
+            if i % 20 == 0 { "guide" } else { "concept" },
+            if i % 40 == 0 { "draft" } else { "active" },
+        );
+        house.put_document(
+            &format!("docs/p{i:02}.md"),
+            &format!(
+                "---\ntype: {kind}\nstatus: {status}\ntags: [t{}]\n---\nalpha beta {i}\n",
+                i % 3
+            ),
+        );
     }
     generate(&house);
     let found = |tool: &str, arguments: Value| {
         let data = ask(&house, tool, arguments)["data"].clone();
-        let nodes = if data.is_array() { data } else { data["nodes"].clone() };
-        let mut paths: Vec<String> = nodes.as_array().unwrap().iter().map(|it| it["path"].as_str().unwrap().to_owned()).collect();
+        let nodes = if data.is_array() {
+            data
+        } else {
+            data["nodes"].clone()
+        };
+        let mut paths: Vec<String> = nodes
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it["path"].as_str().unwrap().to_owned())
+            .collect();
         paths.sort();
         paths
     };
     let guides = ["docs/p00.md", "docs/p20.md", "docs/p40.md"];
-    assert_eq!(found("kg_query", json!({ "type": "guide", "limit": 3 })), guides);
-    assert_eq!(found("kg_query", json!({ "query": "alpha", "type": "guide", "limit": 3 })), guides);
-    assert_eq!(found("kg_query", json!({ "query": "alpha", "type": "guide", "status": "draft" })), ["docs/p00.md", "docs/p40.md"]);
-    assert_eq!(found("kg_query", json!({ "type": "guide", "status": "draft", "tag": "#T1" })), ["docs/p40.md"]);
-    assert_eq!(found("kg_graph_query", json!({ "query": "alpha", "type": "guide", "limit": 3 })), guides);
-    assert_eq!(found("kg_search_nodes", json!({ "query": "beta alpha", "type": "guide", "status": "active", "limit": 1 })), ["docs/p20.md"]);
-    assert_eq!(ask(&house, "kg_graph_query", json!({ "query": "alpha", "limit": 5 }))["data"]["totalAvailable"], 60);
-    assert_eq!(found("kg_query", json!({ "query": "?!… ()" })), Vec::<String>::new());
-    let tags = ask(&house, "kg_search_tags", json!({ "tags": ["T0", "t1"], "limit": 5 }))["data"].clone();
-    assert_eq!((tags["totalMatching"].as_u64(), tags["count"].as_u64()), (Some(40), Some(5)));
-    assert_eq!(tags["nodes"][0]["matchedTags"], json!(["T0"]), "in the caller's spelling");
+    assert_eq!(
+        found("kg_query", json!({ "type": "guide", "limit": 3 })),
+        guides
+    );
+    assert_eq!(
+        found(
+            "kg_query",
+            json!({ "query": "alpha", "type": "guide", "limit": 3 })
+        ),
+        guides
+    );
+    assert_eq!(
+        found(
+            "kg_query",
+            json!({ "query": "alpha", "type": "guide", "status": "draft" })
+        ),
+        ["docs/p00.md", "docs/p40.md"]
+    );
+    assert_eq!(
+        found(
+            "kg_query",
+            json!({ "type": "guide", "status": "draft", "tag": "#T1" })
+        ),
+        ["docs/p40.md"]
+    );
+    assert_eq!(
+        found(
+            "kg_graph_query",
+            json!({ "query": "alpha", "type": "guide", "limit": 3 })
+        ),
+        guides
+    );
+    assert_eq!(
+        found(
+            "kg_search_nodes",
+            json!({ "query": "beta alpha", "type": "guide", "status": "active", "limit": 1 })
+        ),
+        ["docs/p20.md"]
+    );
+    assert_eq!(
+        ask(
+            &house,
+            "kg_graph_query",
+            json!({ "query": "alpha", "limit": 5 })
+        )["data"]["totalAvailable"],
+        60
+    );
+    assert_eq!(
+        found("kg_query", json!({ "query": "?!… ()" })),
+        Vec::<String>::new()
+    );
+    let tags = ask(
+        &house,
+        "kg_search_tags",
+        json!({ "tags": ["T0", "t1"], "limit": 5 }),
+    )["data"]
+        .clone();
+    assert_eq!(
+        (tags["totalMatching"].as_u64(), tags["count"].as_u64()),
+        (Some(40), Some(5))
+    );
+    assert_eq!(
+        tags["nodes"][0]["matchedTags"],
+        json!(["T0"]),
+        "in the caller's spelling"
+    );
     for limit in [json!(0), json!(-3), json!(2.7), json!(1e9)] {
-        assert!(!house.call("kg_query", json!({ "limit": limit })).is_error(), "{limit}");
+        assert!(
+            !house.call("kg_query", json!({ "limit": limit })).is_error(),
+            "{limit}"
+        );
     }
 }
 
@@ -354,17 +652,33 @@ fn files_that_cannot_be_read_are_reported_and_lose_nothing_else() {
     let house = House::without_vault(Selection::default());
     house.put_document("docs/good.md", "[[latin]]");
     std::fs::write(house.project().join("docs/latin.md"), b"caf\xe9 [[good]]").unwrap();
-    std::fs::write(house.project().join("docs/huge.md"), vec![b'x'; 9 * 1024 * 1024]).unwrap();
+    std::fs::write(
+        house.project().join("docs/huge.md"),
+        vec![b'x'; 9 * 1024 * 1024],
+    )
+    .unwrap();
     std::os::unix::fs::symlink("/etc/passwd", house.project().join("docs/link.md")).unwrap();
-    house.put_document("docs/bad.md", "---\nstatus: maybe\ntype: novel\ntags: [a\n---\nbad");
+    house.put_document(
+        "docs/bad.md",
+        "---\nstatus: maybe\ntype: novel\ntags: [a\n---\nbad",
+    );
     house.put_document("docs/node_modules/x/readme.md", "no");
     house.put_document("docs/_templates/t.md", "no");
     house.put_document("docs/.hidden/h.md", "no");
     house.put_document("docs/private/p.md", "no");
     house.put_document(".gitignore", "private/\n");
     let done = generate(&house);
-    let paths: BTreeSet<&str> = done["errors"].as_array().unwrap().iter().map(|it| it["path"].as_str().unwrap()).collect();
-    assert_eq!(paths, BTreeSet::from(["docs/bad.md", "docs/huge.md", "docs/latin.md"]), "{done:#}");
+    let paths: BTreeSet<&str> = done["errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["path"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        paths,
+        BTreeSet::from(["docs/bad.md", "docs/huge.md", "docs/latin.md"]),
+        "{done:#}"
+    );
     assert_eq!(done["nodesGenerated"], 3, "{done:#}");
     let good = ask(&house, "kg_get_node", json!({ "id": "good" }))["data"].clone();
     assert_eq!(good["outgoingLinks"][0]["target"], "latin");
@@ -376,14 +690,29 @@ fn only_folders_of_the_project_are_read() {
     let house = House::without_vault(Selection::default());
     house.put_document("notes/a.md", "a");
     for docs_path in ["..", "../project/notes/../..", "/etc", "notes/../../data"] {
-        let error = refusal(&house, "kg_graph_generate", json!({ "docsPath": docs_path }));
-        assert!(error.contains("lies outside the project"), "{docs_path}: {error}");
+        let error = refusal(
+            &house,
+            "kg_graph_generate",
+            json!({ "docsPath": docs_path }),
+        );
+        assert!(
+            error.contains("lies outside the project"),
+            "{docs_path}: {error}"
+        );
     }
-    let error = refusal(&house, "kg_graph_generate", json!({ "docsPath": "nowhere" }));
+    let error = refusal(
+        &house,
+        "kg_graph_generate",
+        json!({ "docsPath": "nowhere" }),
+    );
     assert!(error.contains("`nowhere`"), "{error}");
     let absolute = house.project().join("notes");
     for docs_path in ["notes", "./notes/", ".", absolute.to_str().unwrap()] {
-        let done = ask(&house, "kg_graph_generate", json!({ "docsPath": docs_path }));
+        let done = ask(
+            &house,
+            "kg_graph_generate",
+            json!({ "docsPath": docs_path }),
+        );
         assert_eq!(done["data"]["filesProcessed"], 1, "{docs_path}");
     }
 }
@@ -392,31 +721,68 @@ fn only_folders_of_the_project_are_read() {
 fn notes_of_the_vault_are_nodes_at_once_and_link_among_themselves() {
     let house = House::new();
     house.call("vault_write_note", json!({ "path": "People/Ada", "content": "---\ntags: [math]\n---\nKnows [[Bill Baue]] and [[Charles]]." }));
-    let found = ask(&house, "kg_graph_query", json!({ "query": "knows charles", "includeRelations": true }));
+    let found = ask(
+        &house,
+        "kg_graph_query",
+        json!({ "query": "knows charles", "includeRelations": true }),
+    );
     let node = &found["data"]["nodes"][0];
-    assert_eq!((&node["path"], &node["title"]), (&json!("vault:People/Ada.md"), &json!("Ada")));
+    assert_eq!(
+        (&node["path"], &node["title"]),
+        (&json!("vault:People/Ada.md"), &json!("Ada"))
+    );
     assert_eq!(node["tags"], json!(["math"]));
     house.put_document("docs/a.md", "See [[Ada]].");
     let done = generate(&house);
-    assert_eq!((&done["nodesGenerated"], &done["vaultNotes"]), (&json!(1), &json!(2)));
+    assert_eq!(
+        (&done["nodesGenerated"], &done["vaultNotes"]),
+        (&json!(1), &json!(2))
+    );
     let ada = ask(&house, "kg_get_node", json!({ "path": "People/Ada.md" }))["data"].clone();
     assert_eq!(ada["incomingLinks"][0]["source"], "a");
     assert_eq!(ada["outgoingLinks"][0]["target"], "vault/people/bill-baue");
     assert_eq!(ada["content"], "Knows [[Bill Baue]] and [[Charles]].");
     std::fs::remove_file(house.vault().join("People/Ada.md")).unwrap();
     generate(&house);
-    assert_eq!(refusal(&house, "kg_get_node", json!({ "path": "People/Ada.md" })), "Node not found");
+    assert_eq!(
+        refusal(&house, "kg_get_node", json!({ "path": "People/Ada.md" })),
+        "Node not found"
+    );
 }
 
 #[test]
 fn memories_are_found_only_when_they_are_asked_for() {
     let house = shop();
     generate(&house);
-    house.call("memory_store", json!({ "content": "The token of the checkout service expires after an hour." }));
-    let plain = ask(&house, "kg_graph_query", json!({ "query": "token expires after an hour" }));
-    assert!(plain["data"]["nodes"].as_array().unwrap().iter().all(|it| it["type"] != "memory"));
-    let with = ask(&house, "kg_graph_query", json!({ "query": "token expires after an hour", "kinds": ["memory"] }));
-    assert!(with["data"]["nodes"].as_array().unwrap().iter().any(|it| it["type"] == "memory"), "{with:#}");
+    house.call(
+        "memory_store",
+        json!({ "content": "The token of the checkout service expires after an hour." }),
+    );
+    let plain = ask(
+        &house,
+        "kg_graph_query",
+        json!({ "query": "token expires after an hour" }),
+    );
+    assert!(
+        plain["data"]["nodes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|it| it["type"] != "memory")
+    );
+    let with = ask(
+        &house,
+        "kg_graph_query",
+        json!({ "query": "token expires after an hour", "kinds": ["memory"] }),
+    );
+    assert!(
+        with["data"]["nodes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|it| it["type"] == "memory"),
+        "{with:#}"
+    );
     assert_eq!(ask(&house, "kg_stats", json!({}))["data"]["totalNodes"], 13);
 }
 
@@ -424,15 +790,23 @@ fn memories_are_found_only_when_they_are_asked_for() {
 fn two_processes_that_generate_at_once_end_in_one_graph() {
     let house = House::without_vault(Selection::default());
     for i in 0..300 {
-        house.put_document(&format!("docs/p{i}.md"), &format!("[[p{}]] [[p{}]]", (i + 1) % 300, (i * 7) % 300));
+        house.put_document(
+            &format!("docs/p{i}.md"),
+            &format!("[[p{}]] [[p{}]]", (i + 1) % 300, (i * 7) % 300),
+        );
     }
     let other = house.again(Selection::default());
     std::thread::scope(|scope| {
-        let both = [&house, &other].map(|it| scope.spawn(|| (0..3).for_each(|_| drop(generate(it)))));
+        let both =
+            [&house, &other].map(|it| scope.spawn(|| (0..3).for_each(|_| drop(generate(it)))));
         both.into_iter().for_each(|it| it.join().unwrap());
     });
     assert_eq!(picture(&house), picture(&other));
-    let created = house.event_kinds().iter().filter(|it| *it == "NodeCreated").count();
+    let created = house
+        .event_kinds()
+        .iter()
+        .filter(|it| *it == "NodeCreated")
+        .count();
     assert_eq!(created, 300);
     let (engine, space) = (house.board.engine(), house.owner().principal.space);
     let report = engine.verify(&space, &|_| {}).unwrap();
@@ -443,7 +817,10 @@ fn two_processes_that_generate_at_once_end_in_one_graph() {
 fn a_call_that_is_cancelled_leaves_whole_documents_and_the_next_one_completes_it() {
     let house = House::without_vault(Selection::default());
     for i in 0..600 {
-        house.put_document(&format!("docs/p{i}.md"), &format!("word{i} [[p{}]]", (i + 1) % 600));
+        house.put_document(
+            &format!("docs/p{i}.md"),
+            &format!("word{i} [[p{}]]", (i + 1) % 600),
+        );
     }
     let mut caller = house.owner();
     let flag = caller.cancelled.clone();
@@ -452,12 +829,20 @@ fn a_call_that_is_cancelled_leaves_whole_documents_and_the_next_one_completes_it
             flag.store(true, std::sync::atomic::Ordering::Relaxed);
         }
     }));
-    let reply = house.board.call("kg_graph_generate", json!({}), &caller).unwrap();
+    let reply = house
+        .board
+        .call("kg_graph_generate", json!({}), &caller)
+        .unwrap();
     assert!(reply.is_error(), "{}", reply.text);
-    let partial = ask(&house, "kg_stats", json!({}))["data"]["totalNodes"].as_u64().unwrap();
+    let partial = ask(&house, "kg_stats", json!({}))["data"]["totalNodes"]
+        .as_u64()
+        .unwrap();
     assert!((1..600).contains(&partial), "{partial}");
     let done = generate(&house);
-    assert_eq!((&done["nodesGenerated"], &done["edgesCreated"]), (&json!(600), &json!(600)));
+    assert_eq!(
+        (&done["nodesGenerated"], &done["edgesCreated"]),
+        (&json!(600), &json!(600))
+    );
     assert_eq!(done["nodesAdded"].as_u64().unwrap(), 600 - partial);
 }
 
@@ -467,7 +852,13 @@ fn a_watcher_follows_bursts_renames_and_removed_folders() {
     let house = House::without_vault(Selection::default());
     house.put_document("docs/start.md", "start");
     let principal = house.owner().principal;
-    let watch = GraphWatch::start(house.board.engine(), principal, WatchOptions::default(), |_| {}).unwrap();
+    let watch = GraphWatch::start(
+        house.board.engine(),
+        principal,
+        WatchOptions::default(),
+        |_| {},
+    )
+    .unwrap();
     let until = |what: &str, expected: &dyn Fn(&Value) -> bool| {
         let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
         loop {
@@ -484,12 +875,22 @@ fn a_watcher_follows_bursts_renames_and_removed_folders() {
     for i in 0..200 {
         house.put_document(&format!("docs/new/deep/p{i}.md"), &format!("[[start]] {i}"));
     }
-    until("a burst in a new folder", &|it| it["totalNodes"] == 201 && it["totalEdges"] == 200);
-    std::fs::rename(house.project().join("docs/new"), house.project().join("docs/old")).unwrap();
+    until("a burst in a new folder", &|it| {
+        it["totalNodes"] == 201 && it["totalEdges"] == 200
+    });
+    std::fs::rename(
+        house.project().join("docs/new"),
+        house.project().join("docs/old"),
+    )
+    .unwrap();
     house.put_document("docs/start.md", "start of [[p7]]");
-    until("a folder renamed", &|it| it["totalNodes"] == 201 && it["totalEdges"] == 201);
+    until("a folder renamed", &|it| {
+        it["totalNodes"] == 201 && it["totalEdges"] == 201
+    });
     std::fs::remove_dir_all(house.project().join("docs/old")).unwrap();
-    until("a folder removed", &|it| it["totalNodes"] == 1 && it["totalEdges"] == 0);
+    until("a folder removed", &|it| {
+        it["totalNodes"] == 1 && it["totalEdges"] == 0
+    });
     drop(watch);
     let other = house.again(Selection::default());
     assert_eq!(picture(&other), picture(&house));

@@ -38,7 +38,10 @@ fn read(text: &str) -> Value {
         plain += &line[..end];
         plain.push('\n');
     }
-    let mut plain = plain.replace(", ...]", "]").replace("[...]", "[]").replace("{...}", "{}");
+    let mut plain = plain
+        .replace(", ...]", "]")
+        .replace("[...]", "[]")
+        .replace("{...}", "{}");
     // A comment may have stood after what is now the last field.
     while let Some(at) = trailing_comma(&plain) {
         plain.remove(at);
@@ -48,7 +51,8 @@ fn read(text: &str) -> Value {
 
 fn trailing_comma(text: &str) -> Option<usize> {
     let at = text.char_indices().filter(|it| it.1 == ',').map(|it| it.0);
-    at.into_iter().find(|&at| text[at + 1..].trim_start().starts_with(['}', ']']))
+    at.into_iter()
+        .find(|&at| text[at + 1..].trim_start().starts_with(['}', ']']))
 }
 
 /// The example answer of a tool.
@@ -84,7 +88,11 @@ pub(crate) fn lacks(contract: &Value, answer: &Value, at: &str) -> Vec<String> {
             _ => Vec::new(),
         },
         _ if kind(contract) == kind(answer) => Vec::new(),
-        _ => vec![format!("{at} is {} and not {}", kind(answer), kind(contract))],
+        _ => vec![format!(
+            "{at} is {} and not {}",
+            kind(answer),
+            kind(contract)
+        )],
     }
 }
 
@@ -107,6 +115,9 @@ fn a_missing_or_renamed_key_is_noticed() {
     let node = answer["data"][0].as_object_mut().unwrap();
     node.remove("wordCount");
     node.insert("tags".to_owned(), "core".into());
-    let expected = [".data[0].tags is string and not array", ".data[0].wordCount is missing"];
+    let expected = [
+        ".data[0].tags is string and not array",
+        ".data[0].wordCount is missing",
+    ];
     assert_eq!(lacks(&contract, &answer, ""), expected);
 }
