@@ -37,7 +37,7 @@ pub use events::{EventView, Proof};
 pub use graph::{
     CacheStats, Connected, DocType, Document, DocumentContent, DocumentQuery, FileError,
     FoundDocuments, Generate, Generated, GraphHealth, GraphStats, GraphWatch, Incoming, Outgoing,
-    Status, TagCount, WatchOptions, snippet,
+    Status, TagCount, Tagged, WatchOptions, snippet,
 };
 pub use kenning_memory::types::MemoryType;
 pub use kenning_search::Mode;

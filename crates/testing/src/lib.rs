@@ -76,6 +76,22 @@ impl House {
         }
     }
 
+    /// Over somebody's own project, which is only read, without a vault.
+    pub fn over_project(project: &Path) -> Self {
+        let root = Arc::new(tempfile::tempdir().unwrap());
+        let clock = Arc::new(FixedClock::at(NOW_MS));
+        let places = Places {
+            root: root.path(),
+            vault: None,
+            project: project.to_owned(),
+        };
+        Self {
+            board: open_places(&places, Selection::default(), &clock, SEED),
+            root,
+            clock,
+        }
+    }
+
     /// The same house with other tools, as another process would open it.
     pub fn again(&self, selection: Selection) -> Self {
         // Another process makes other ids.
@@ -175,14 +191,37 @@ fn open_at(
     clock: &Arc<FixedClock>,
     seed: u64,
 ) -> Board {
+    let project = root.join("project");
+    Dir::create(&project).unwrap();
+    let places = Places {
+        root,
+        vault,
+        project,
+    };
+    open_places(&places, selection, clock, seed)
+}
+
+/// Where everything is.
+struct Places<'a> {
+    root: &'a Path,
+    vault: Option<PathBuf>,
+    project: PathBuf,
+}
+
+fn open_places(
+    places: &Places<'_>,
+    selection: Selection,
+    clock: &Arc<FixedClock>,
+    seed: u64,
+) -> Board {
+    let root = places.root;
     let data = Dir::create(&root.join("data")).unwrap();
-    Dir::create(&root.join("project")).unwrap();
     let engine = Engine::open(Options {
         store: store(root, data.path()),
         data,
-        vault,
+        vault: places.vault.clone(),
         omi: Some(root.join("omi")),
-        project: Some(root.join("project")),
+        project: Some(places.project.clone()),
         space: Space::default(),
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         zone: TimeZone::UTC,

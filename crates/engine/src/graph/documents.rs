@@ -123,6 +123,9 @@ pub struct DocumentContent {
     pub faults: Vec<String>,
 }
 
+/// A document and those of the tags asked for that it has.
+pub type Tagged = (Document, Vec<String>);
+
 /// A tag and how many documents have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TagCount {
@@ -377,7 +380,7 @@ impl Engine {
         tags: &[String],
         all: bool,
         limit: usize,
-    ) -> Result<(Vec<(Document, Vec<String>)>, usize)> {
+    ) -> Result<(Vec<Tagged>, usize)> {
         self.log.read(&caller.principal.space, |tx| {
             let library = self.graph(caller, tx)?;
             let mut found: Vec<(&Doc, Vec<String>)> = Vec::new();

@@ -14,7 +14,8 @@ mod reports;
 mod watch;
 
 pub use documents::{
-    Document, DocumentContent, DocumentQuery, FoundDocuments, Incoming, Outgoing, TagCount, snippet,
+    Document, DocumentContent, DocumentQuery, FoundDocuments, Incoming, Outgoing, TagCount, Tagged,
+    snippet,
 };
 pub use generate::{FileError, Generate, Generated};
 pub use kenning_graph::{DocType, Status};

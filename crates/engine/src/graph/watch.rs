@@ -85,7 +85,7 @@ impl GraphWatch {
         }
         let engine = Arc::downgrade(engine);
         let thread = std::thread::spawn(move || {
-            follow(&engine, &principal, &options, &watch, &receiver, &told)
+            follow(&engine, &principal, &options, &watch, &receiver, &told);
         });
         Ok(Self {
             sender,
