@@ -35,6 +35,10 @@ pub use context::{FilesIntegrity, Now, NowUpdate};
 pub use embedding::{EmbeddingStatus, Reindexed};
 pub use events::{EventView, Proof};
 pub use graph::{
+    Backlink, BrokenLink, Community, DocumentName, ExportFormat, Orphan, PathStep, Suggestion,
+    SuggestionReason,
+};
+pub use graph::{
     CacheStats, Connected, DocType, Document, DocumentContent, DocumentQuery, FileError,
     FoundDocuments, Generate, Generated, GraphHealth, GraphStats, GraphWatch, Incoming, Outgoing,
     Status, TagCount, Tagged, WatchOptions, snippet,

@@ -1,7 +1,7 @@
 //! The table. Its order is the order of every listing.
 
 use crate::declare::{AnyTool, Plate, Tool};
-use crate::{kg, koi, omi, omi_extra};
+use crate::{kg, kg_extra, koi, omi, omi_extra};
 use std::marker::PhantomData;
 
 macro_rules! tools {
@@ -30,6 +30,14 @@ tools! {
     kg::KgHealth,
     kg::KgHealthCheck,
     kg::KgCacheStats,
+    kg_extra::KgNeighbors,
+    kg_extra::KgPath,
+    kg_extra::KgRank,
+    kg_extra::KgCommunities,
+    kg_extra::KgBrokenLinks,
+    kg_extra::KgOrphans,
+    kg_extra::KgBacklinks,
+    kg_extra::KgExport,
     omi::MemoryRecall,
     omi::MemoryStore,
     omi::BeliefUpdate,

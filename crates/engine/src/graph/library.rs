@@ -296,6 +296,24 @@ impl Library {
             })
     }
 
+    /// By its id, its path, or any name that a link could use.
+    pub(crate) fn find(&self, text: &str) -> Option<u32> {
+        let known = self.by_id(text).or_else(|| self.by_path(text));
+        if let Some(doc) = known {
+            return self.number_of(&doc.path);
+        }
+        let link = Link {
+            target: text.to_owned(),
+            fragment: None,
+            text: String::new(),
+            relation: Relation::LINK,
+            is_wiki: true,
+            context: String::new(),
+            line: 0,
+        };
+        self.names.resolve("", "", &link)
+    }
+
     /// The document that a broken link was perhaps meant for.
     pub(crate) fn nearest(&self, target: &str) -> Option<(&Doc, f64)> {
         self.names

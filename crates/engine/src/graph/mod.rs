@@ -7,6 +7,7 @@
 mod cards;
 mod documents;
 mod generate;
+mod insight;
 mod library;
 mod links;
 mod note;
@@ -18,6 +19,10 @@ pub use documents::{
     snippet,
 };
 pub use generate::{FileError, Generate, Generated};
+pub use insight::{
+    Backlink, BrokenLink, Community, DocumentName, ExportFormat, Orphan, PathStep, Suggestion,
+    SuggestionReason,
+};
 pub use kenning_graph::{DocType, Status};
 pub use reports::{CacheStats, Connected, GraphHealth, GraphStats};
 pub use watch::{GraphWatch, WatchOptions};

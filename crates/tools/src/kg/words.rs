@@ -2,7 +2,9 @@
 
 use crate::schema;
 use kenning_core::{Error, Result};
-use kenning_engine::{DocType, Document, Incoming, Outgoing, Status, timestamp};
+use kenning_engine::{
+    DocType, Document, DocumentName, Incoming, Outgoing, Status, Suggestion, timestamp,
+};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
@@ -289,6 +291,48 @@ pub(crate) fn status_of(document: &Document) -> String {
 /// When a document was last changed.
 pub(crate) fn modified(document: &Document) -> String {
     timestamp(document.modified_ms)
+}
+
+/// A document, by its names.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct NodeName {
+    id: String,
+    title: String,
+    path: String,
+}
+
+impl From<DocumentName> for NodeName {
+    fn from(it: DocumentName) -> Self {
+        Self {
+            id: it.id,
+            title: it.title,
+            path: it.path,
+        }
+    }
+}
+
+/// A link that somebody could make.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SuggestedLink {
+    #[serde(flatten)]
+    node: NodeName,
+    /// `mentioned-by`, `mentions` or `similar`.
+    reason: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    context: String,
+}
+
+impl From<Suggestion> for SuggestedLink {
+    fn from(it: Suggestion) -> Self {
+        Self {
+            node: it.document.into(),
+            reason: it.reason.as_str(),
+            line: it.line,
+            context: it.context,
+        }
+    }
 }
 
 /// Texts that an answer may hold in all, in bytes: about 20,000 tokens.
