@@ -8,6 +8,7 @@
 
 #![deny(missing_docs)]
 
+pub mod analysis;
 mod body;
 mod context;
 mod document;
