@@ -54,7 +54,7 @@ fn floor(text: &str, byte: usize) -> usize {
 }
 
 /// White space becomes one space, and the marks of a quotation go.
-fn one_line(text: &str, is_line_start: bool) -> String {
+pub(crate) fn one_line(text: &str, is_line_start: bool) -> String {
     let mut out = String::with_capacity(text.len());
     let mut at_line_start = is_line_start;
     for it in text.chars() {

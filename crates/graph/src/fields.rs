@@ -127,49 +127,60 @@ impl Field<'_> {
 /// Finds in which line of a field a target stands. Targets come in the order of the lines, so each line
 /// is looked at once.
 struct FieldLines<'a> {
-    /// The lines from the field's key on, with their numbers.
-    rest: std::iter::Peekable<Box<dyn Iterator<Item = (u32, &'a str)> + 'a>>,
+    /// The lines of the block from the current one on, with their numbers.
+    rest: Vec<(u32, &'a str)>,
+    /// The line where the last target was found, at first that of the key.
+    found: (u32, &'a str),
+    /// What of the current line may hold a target.
+    tail: &'a str,
 }
 
 impl<'a> FieldLines<'a> {
-    fn of(text: &'a str, frontmatter: &Frontmatter, key: &'a str) -> Self {
+    fn of(text: &'a str, frontmatter: &Frontmatter, key: &str) -> Self {
         let block = &text[frontmatter.block.clone()];
         // The block begins in the second line.
-        let lines = block.lines().zip(2u32..).map(|(line, at)| (at, line));
-        let lines = lines.skip_while(move |(_, line)| !begins_with(line, key));
-        let lines: Box<dyn Iterator<Item = (u32, &'a str)>> = Box::new(lines);
+        let lines = (2u32..).zip(block.lines());
+        let mut lines = lines.skip_while(|(_, line)| value_after(line, key).is_none());
+        let found = lines.next().unwrap_or((1, ""));
+        let is_of_field = |it: &(u32, &str)| {
+            it.1.starts_with(|it: char| it.is_whitespace() || it == '-' || it == ']')
+                || it.1.is_empty()
+        };
+        let mut rest: Vec<_> = lines.take_while(is_of_field).collect();
+        rest.reverse();
         Self {
-            rest: lines.peekable(),
+            rest,
+            found,
+            tail: value_after(found.1, key).unwrap_or_default(),
         }
     }
 
     fn find(&mut self, target: &str) -> (u32, String) {
-        let Some(&first) = self.rest.peek() else {
-            return (1, String::new());
-        };
-        let mut found = first;
-        while let Some(&line) = self.rest.peek() {
-            // Another field begins.
-            if line.0 > first.0
-                && line
-                    .1
-                    .starts_with(|it: char| !it.is_whitespace() && it != '-')
-            {
+        let mut at = self.found;
+        let mut tail = self.tail;
+        let mut n_taken = self.rest.len();
+        loop {
+            if tail.contains(target) {
+                self.found = at;
+                self.tail = tail;
+                self.rest.truncate(n_taken);
                 break;
             }
-            if line.1.contains(target) {
-                found = line;
+            let Some(next) = n_taken.checked_sub(1) else {
                 break;
-            }
-            self.rest.next();
+            };
+            n_taken = next;
+            at = self.rest[next];
+            tail = at.1;
         }
-        (found.0, body::words(found.1, CONTEXT_CHARS_MAX))
+        (self.found.0, body::words(self.found.1, CONTEXT_CHARS_MAX))
     }
 }
 
-fn begins_with(line: &str, key: &str) -> bool {
+/// What follows `key:` in a line that begins so.
+fn value_after<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     let line = line.trim_start_matches(['"', '\'']);
     let rest = line.strip_prefix(key);
     let rest = rest.map(|it| it.trim_start_matches(['"', '\'']).trim_start());
-    rest.is_some_and(|it| it.starts_with([':', '=']))
+    rest?.strip_prefix([':', '='])
 }

@@ -8,12 +8,16 @@
 
 #![deny(missing_docs)]
 
+pub mod analysis;
 mod body;
 mod context;
 mod document;
+pub mod export;
 mod fields;
+mod fold;
 mod frontmatter;
 mod kinds;
+mod mentions;
 mod names;
 mod paths;
 mod tags;
@@ -21,5 +25,6 @@ mod target;
 
 pub use document::{Document, Fault, Link, parse};
 pub use kinds::{DocType, Relation, Status};
+pub use mentions::{Mention, Mentions};
 pub use names::{Named, Names};
 pub use paths::{slug, title_of_path, type_of_path, unique_ids};

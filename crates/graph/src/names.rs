@@ -4,12 +4,11 @@
 //! and space alike. A lookup finds all that could be meant by the folded name and then prefers the exact
 //! one, so that spelling decides only where it must.
 
-mod fold;
 mod nearest;
 
 use crate::Link;
+use crate::fold::folded;
 use crate::target::without_extension;
-use fold::folded;
 use nearest::Nearest;
 use std::cmp::Reverse;
 use std::collections::HashMap;

@@ -4,7 +4,7 @@
 //! those are compared letter by letter.
 
 use super::Entry;
-use super::fold::folded;
+use crate::fold::folded;
 use crate::target::without_extension;
 use std::collections::HashMap;
 

@@ -3,7 +3,7 @@
 use unicode_normalization::UnicodeNormalization;
 
 /// In small letters and one form of each character, with `-`, `_` and space alike.
-pub(super) fn folded(name: &str) -> String {
+pub(crate) fn folded(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     if name.is_ascii() {
         name.chars()
