@@ -14,7 +14,9 @@ pub(crate) fn command() -> Command {
         .arg(
             Arg::new("format")
                 .long("format")
-                .value_parser(PossibleValuesParser::new(ExportFormat::ALL.map(ExportFormat::as_str)))
+                .value_parser(PossibleValuesParser::new(
+                    ExportFormat::ALL.map(ExportFormat::as_str),
+                ))
                 .default_value("html")
                 .help("The form"),
         )
@@ -35,9 +37,13 @@ pub(super) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
     };
     let text = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
     let wanted = text("format");
-    let format = ExportFormat::ALL.into_iter().find(|it| it.as_str() == wanted);
+    let format = ExportFormat::ALL
+        .into_iter()
+        .find(|it| it.as_str() == wanted);
     let format = format.ok_or_else(|| Error::invalid(format!("no form `{wanted}`")))?;
-    let graph = host.open(settings)?.export_graph(&owner(settings), format)?;
+    let graph = host
+        .open(settings)?
+        .export_graph(&owner(settings), format)?;
     let to = text("output");
     if to == "-" {
         output::print(&graph);

@@ -146,7 +146,13 @@ pub enum ExportFormat {
 
 impl ExportFormat {
     /// Every form.
-    pub const ALL: [Self; 5] = [Self::GraphMl, Self::Dot, Self::Json, Self::Canvas, Self::Html];
+    pub const ALL: [Self; 5] = [
+        Self::GraphMl,
+        Self::Dot,
+        Self::Json,
+        Self::Canvas,
+        Self::Html,
+    ];
 
     /// The name on the command line.
     pub const fn as_str(self) -> &'static str {
@@ -203,12 +209,19 @@ impl Engine {
             let mut order: Vec<usize> = (0..library.docs.len()).collect();
             order.sort_by(|&a, &b| ranks[b].total_cmp(&ranks[a]).then(a.cmp(&b)));
             let first = order.into_iter().take(limit);
-            Ok(first.map(|at| (name(&library.docs[at]), ranks[at])).collect())
+            Ok(first
+                .map(|at| (name(&library.docs[at]), ranks[at]))
+                .collect())
         })
     }
 
     /// Documents that belong together, the largest groups first.
-    pub fn graph_communities(&self, caller: &Caller, limit: usize, members: usize) -> Result<Vec<Community>> {
+    pub fn graph_communities(
+        &self,
+        caller: &Caller,
+        limit: usize,
+        members: usize,
+    ) -> Result<Vec<Community>> {
         self.log.read(&caller.principal.space, |tx| {
             let library = self.graph(caller, tx)?;
             let graph = shape(&library);
@@ -231,10 +244,17 @@ impl Engine {
     }
 
     /// Links that lead nowhere, and how many there are.
-    pub fn graph_broken_links(&self, caller: &Caller, limit: usize) -> Result<(Vec<BrokenLink>, usize)> {
+    pub fn graph_broken_links(
+        &self,
+        caller: &Caller,
+        limit: usize,
+    ) -> Result<(Vec<BrokenLink>, usize)> {
         self.log.read(&caller.principal.space, |tx| {
             let library = self.graph(caller, tx)?;
-            let all = library.docs.iter().flat_map(|doc| doc.broken.iter().map(move |&at| (doc, at)));
+            let all = library
+                .docs
+                .iter()
+                .flat_map(|doc| doc.broken.iter().map(move |&at| (doc, at)));
             let total = all.clone().count();
             let shown = all.take(limit).map(|(doc, at)| {
                 let link = &doc.card.links[at as usize];
@@ -243,7 +263,9 @@ impl Engine {
                     line: link.line,
                     target: link.target.clone(),
                     text: link.text.clone(),
-                    suggestion: library.nearest(&link.target).map(|(it, likeness)| (name(it), likeness)),
+                    suggestion: library
+                        .nearest(&link.target)
+                        .map(|(it, likeness)| (name(it), likeness)),
                 }
             });
             Ok((shown.collect(), total))
@@ -309,7 +331,13 @@ impl Engine {
     }
 
     /// Documents that name this one without a link.
-    fn mentioned_by(&self, caller: &Caller, tx: &dyn ReadTx, library: &Library, doc: &Doc) -> Result<Vec<Suggestion>> {
+    fn mentioned_by(
+        &self,
+        caller: &Caller,
+        tx: &dyn ReadTx,
+        library: &Library,
+        doc: &Doc,
+    ) -> Result<Vec<Suggestion>> {
         let own = [&doc.card.title].into_iter().chain(&doc.card.aliases);
         let own: Vec<(u32, String)> = own.map(|it| (0, it.clone())).collect();
         let mentions = Mentions::new(&own);
@@ -325,12 +353,17 @@ impl Engine {
                 limit: MENTIONS_LOOKED,
                 vector: None,
             };
-            let hits = self.searcher.with(space, tx, None, |index| index.search(&query))?;
+            let hits = self
+                .searcher
+                .with(space, tx, None, |index| index.search(&query))?;
             for hit in hits {
                 let Some(other) = library.by_node(hit.node).filter(|it| it.path != doc.path) else {
                     continue;
                 };
-                if library.number_of(&other.path).is_some_and(|it| linking.contains(&it)) {
+                if library
+                    .number_of(&other.path)
+                    .is_some_and(|it| linking.contains(&it))
+                {
                     continue;
                 }
                 let text = content(tx, other)?;
@@ -348,7 +381,11 @@ impl Engine {
     }
 
     /// Links to a document with what stands around them, and places that name it without a link.
-    pub fn graph_backlinks(&self, caller: &Caller, of: &str) -> Result<(DocumentName, Vec<Backlink>, Vec<Suggestion>)> {
+    pub fn graph_backlinks(
+        &self,
+        caller: &Caller,
+        of: &str,
+    ) -> Result<(DocumentName, Vec<Backlink>, Vec<Suggestion>)> {
         self.log.read(&caller.principal.space, |tx| {
             let library = self.graph(caller, tx)?;
             let doc = library.doc(find(&library, of)?);
@@ -358,7 +395,8 @@ impl Engine {
                 let link = source.link(&source.out[arc as usize]);
                 let node = tx.node(source.card.node, When::Now)?;
                 let parsed = node.map(|it| kenning_graph::parse(&it.body));
-                let same = |it: &&kenning_graph::Link| it.line == link.line && it.target == link.target;
+                let same =
+                    |it: &&kenning_graph::Link| it.line == link.line && it.target == link.target;
                 let context = parsed.as_ref().and_then(|it| it.links.iter().find(same));
                 found.push(Backlink {
                     source: name(source),
@@ -401,7 +439,9 @@ fn name(doc: &Doc) -> DocumentName {
 fn find(library: &Library, text: &str) -> Result<u32> {
     let found = library.find(text);
     found.ok_or_else(|| {
-        let near = library.nearest(text).map(|it| format!("did you mean `{}`?", it.0.id));
+        let near = library
+            .nearest(text)
+            .map(|it| format!("did you mean `{}`?", it.0.id));
         let hint = near.unwrap_or_else(|| "`kg_query` lists the documents".to_owned());
         Error::new(Code::NotFound, "Node not found").hint(hint)
     })
@@ -410,7 +450,13 @@ fn find(library: &Library, text: &str) -> Result<u32> {
 fn shape(library: &Library) -> Graph {
     let edges = (0_u32..).zip(&library.docs).flat_map(|(from, doc)| {
         let out = doc.out.iter();
-        out.map(move |arc| (from, arc.to, Relation::of_key(doc.link(arc).relation()).weight()))
+        out.map(move |arc| {
+            (
+                from,
+                arc.to,
+                Relation::of_key(doc.link(arc).relation()).weight(),
+            )
+        })
     });
     Graph::new(library.docs.len(), edges)
 }
@@ -452,17 +498,21 @@ fn names_of_all(library: &Library) -> Mentions {
 fn picture(library: &Library) -> Picture {
     let graph = shape(library);
     let (ranks, groups) = (graph.page_rank(DAMPING), graph.communities());
-    let nodes = library.docs.iter().enumerate().map(|(at, doc)| PictureNode {
-        id: doc.id.clone(),
-        title: doc.card.title.clone(),
-        doc_type: doc.card.doc_type,
-        status: doc.card.status,
-        tags: doc.card.tags.clone(),
-        path: doc.path.clone(),
-        rank: ranks[at],
-        community: groups[at],
-        words: doc.card.words,
-    });
+    let nodes = library
+        .docs
+        .iter()
+        .enumerate()
+        .map(|(at, doc)| PictureNode {
+            id: doc.id.clone(),
+            title: doc.card.title.clone(),
+            doc_type: doc.card.doc_type,
+            status: doc.card.status,
+            tags: doc.card.tags.clone(),
+            path: doc.path.clone(),
+            rank: ranks[at],
+            community: groups[at],
+            words: doc.card.words,
+        });
     let edges = library.docs.iter().flat_map(|doc| {
         doc.out.iter().map(move |arc| {
             let link = doc.link(arc);

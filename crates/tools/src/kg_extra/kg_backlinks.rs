@@ -29,7 +29,7 @@ pub struct Output {
 
 /// A link to the document.
 #[derive(Serialize, JsonSchema)]
-pub struct Back {
+pub(super) struct Back {
     source: NodeName,
     relation: String,
     text: String,
@@ -42,13 +42,11 @@ impl Tool for KgBacklinks {
     const TITLE: &'static str = "Backlinks";
     const TOOLSET: Toolset = Toolset::KgExtra;
     const EFFECT: Effect = Effect::Read;
-    const EXAMPLES: &'static [Example] = &[
-        Example {
-            title: "Of one document",
-            input: r#"{"node": "concepts/auth"}"#,
-            output: r#""backlinks":"#,
-        },
-    ];
+    const EXAMPLES: &'static [Example] = &[Example {
+        title: "Of one document",
+        input: r#"{"node": "concepts/auth"}"#,
+        output: r#""backlinks":"#,
+    }];
     type Input = Input;
     type Output = KgReply<Output>;
 

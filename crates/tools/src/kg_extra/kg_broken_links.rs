@@ -28,7 +28,7 @@ pub struct Output {
 
 /// A link that leads nowhere.
 #[derive(Serialize, JsonSchema)]
-pub struct Broken {
+pub(super) struct Broken {
     source: NodeName,
     line: u32,
     target: String,
@@ -44,18 +44,18 @@ impl Tool for KgBrokenLinks {
     const TITLE: &'static str = "Broken links";
     const TOOLSET: Toolset = Toolset::KgExtra;
     const EFFECT: Effect = Effect::Read;
-    const EXAMPLES: &'static [Example] = &[
-        Example {
-            title: "All of them",
-            input: r#"{}"#,
-            output: r#""links":"#,
-        },
-    ];
+    const EXAMPLES: &'static [Example] = &[Example {
+        title: "All of them",
+        input: r#"{}"#,
+        output: r#""links":"#,
+    }];
     type Input = Input;
     type Output = KgReply<Output>;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Output>> {
-        let (links, total) = ctx.engine.graph_broken_links(ctx.caller, input.limit.map_or(100, Clamped::get))?;
+        let (links, total) = ctx
+            .engine
+            .graph_broken_links(ctx.caller, input.limit.map_or(100, Clamped::get))?;
         let links: Vec<Broken> = links
             .into_iter()
             .map(|it| {
@@ -70,6 +70,10 @@ impl Tool for KgBrokenLinks {
                 }
             })
             .collect();
-        Ok(KgReply::new(Output { count: links.len(), links, total }))
+        Ok(KgReply::new(Output {
+            count: links.len(),
+            links,
+            total,
+        }))
     }
 }

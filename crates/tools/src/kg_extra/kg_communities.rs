@@ -29,7 +29,7 @@ pub struct Output {
 
 /// A group.
 #[derive(Serialize, JsonSchema)]
-pub struct Group {
+pub(super) struct Group {
     community: u32,
     size: usize,
     members: Vec<NodeName>,
@@ -40,18 +40,19 @@ impl Tool for KgCommunities {
     const TITLE: &'static str = "Communities";
     const TOOLSET: Toolset = Toolset::KgExtra;
     const EFFECT: Effect = Effect::Read;
-    const EXAMPLES: &'static [Example] = &[
-        Example {
-            title: "All groups",
-            input: r#"{}"#,
-            output: r#""communities":"#,
-        },
-    ];
+    const EXAMPLES: &'static [Example] = &[Example {
+        title: "All groups",
+        input: r#"{}"#,
+        output: r#""communities":"#,
+    }];
     type Input = Input;
     type Output = KgReply<Output>;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Output>> {
-        let (limit, members) = (input.limit.map_or(20, Clamped::get), input.members.map_or(10, Clamped::get));
+        let (limit, members) = (
+            input.limit.map_or(20, Clamped::get),
+            input.members.map_or(10, Clamped::get),
+        );
         let all = ctx.engine.graph_communities(ctx.caller, limit, members)?;
         let communities: Vec<Group> = all
             .into_iter()
@@ -61,6 +62,9 @@ impl Tool for KgCommunities {
                 members: it.members.into_iter().map(NodeName::from).collect(),
             })
             .collect();
-        Ok(KgReply::new(Output { count: communities.len(), communities }))
+        Ok(KgReply::new(Output {
+            count: communities.len(),
+            communities,
+        }))
     }
 }

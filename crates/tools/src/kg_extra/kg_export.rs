@@ -45,13 +45,11 @@ impl Tool for KgExport {
     const TITLE: &'static str = "Export the graph";
     const TOOLSET: Toolset = Toolset::KgExtra;
     const EFFECT: Effect = Effect::Read;
-    const EXAMPLES: &'static [Example] = &[
-        Example {
-            title: "For Graphviz",
-            input: r#"{"format": "dot"}"#,
-            output: r#"digraph"#,
-        },
-    ];
+    const EXAMPLES: &'static [Example] = &[Example {
+        title: "For Graphviz",
+        input: r#"{"format": "dot"}"#,
+        output: r#"digraph"#,
+    }];
     type Input = Input;
     type Output = KgReply<Output>;
 
@@ -64,9 +62,18 @@ impl Tool for KgExport {
         };
         let text = ctx.engine.export_graph(ctx.caller, format)?;
         if text.len() > CONTENT_BYTES_MAX {
-            return Err(Error::too_large(format!("the graph is {} bytes as {}", text.len(), format.as_str()))
-                .hint("write it to a file: `kenning kg export --format graphml --output graph.graphml`"));
+            return Err(Error::too_large(format!(
+                "the graph is {} bytes as {}",
+                text.len(),
+                format.as_str()
+            ))
+            .hint(
+                "write it to a file: `kenning kg export --format graphml --output graph.graphml`",
+            ));
         }
-        Ok(KgReply::new(Output { format: format.as_str().to_owned(), text }))
+        Ok(KgReply::new(Output {
+            format: format.as_str().to_owned(),
+            text,
+        }))
     }
 }

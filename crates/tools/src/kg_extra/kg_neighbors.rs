@@ -32,7 +32,7 @@ pub struct Output {
 
 /// A document and how far it is.
 #[derive(Serialize, JsonSchema)]
-pub struct Neighbor {
+pub(super) struct Neighbor {
     #[serde(flatten)]
     node: NodeName,
     distance: u32,
@@ -43,24 +43,31 @@ impl Tool for KgNeighbors {
     const TITLE: &'static str = "Neighborhood";
     const TOOLSET: Toolset = Toolset::KgExtra;
     const EFFECT: Effect = Effect::Read;
-    const EXAMPLES: &'static [Example] = &[
-        Example {
-            title: "Two links away",
-            input: r#"{"node": "concepts/auth", "depth": 2}"#,
-            output: r#""neighbors":"#,
-        },
-    ];
+    const EXAMPLES: &'static [Example] = &[Example {
+        title: "Two links away",
+        input: r#"{"node": "concepts/auth", "depth": 2}"#,
+        output: r#""neighbors":"#,
+    }];
     type Input = Input;
     type Output = KgReply<Output>;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Output>> {
         let depth = u32::try_from(input.depth.map_or(1, Clamped::get)).unwrap_or(1);
         let limit = input.limit.map_or(50, Clamped::get);
-        let (node, near) = ctx.engine.graph_neighbors(ctx.caller, &input.node, depth, limit)?;
+        let (node, near) = ctx
+            .engine
+            .graph_neighbors(ctx.caller, &input.node, depth, limit)?;
         let neighbors: Vec<Neighbor> = near
             .into_iter()
-            .map(|(it, distance)| Neighbor { node: it.into(), distance })
+            .map(|(it, distance)| Neighbor {
+                node: it.into(),
+                distance,
+            })
             .collect();
-        Ok(KgReply::new(Output { node: node.into(), count: neighbors.len(), neighbors }))
+        Ok(KgReply::new(Output {
+            node: node.into(),
+            count: neighbors.len(),
+            neighbors,
+        }))
     }
 }

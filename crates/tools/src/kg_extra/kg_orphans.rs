@@ -28,7 +28,7 @@ pub struct Output {
 
 /// A document without links.
 #[derive(Serialize, JsonSchema)]
-pub struct Lonely {
+pub(super) struct Lonely {
     #[serde(flatten)]
     node: NodeName,
     suggestions: Vec<SuggestedLink>,
@@ -39,25 +39,33 @@ impl Tool for KgOrphans {
     const TITLE: &'static str = "Orphans";
     const TOOLSET: Toolset = Toolset::KgExtra;
     const EFFECT: Effect = Effect::Read;
-    const EXAMPLES: &'static [Example] = &[
-        Example {
-            title: "The first ones",
-            input: r#"{"limit": 5}"#,
-            output: r#""orphans":"#,
-        },
-    ];
+    const EXAMPLES: &'static [Example] = &[Example {
+        title: "The first ones",
+        input: r#"{"limit": 5}"#,
+        output: r#""orphans":"#,
+    }];
     type Input = Input;
     type Output = KgReply<Output>;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Output>> {
-        let (orphans, total) = ctx.engine.graph_orphans(ctx.caller, input.limit.map_or(20, Clamped::get))?;
+        let (orphans, total) = ctx
+            .engine
+            .graph_orphans(ctx.caller, input.limit.map_or(20, Clamped::get))?;
         let orphans: Vec<Lonely> = orphans
             .into_iter()
             .map(|it| Lonely {
                 node: it.document.into(),
-                suggestions: it.suggestions.into_iter().map(SuggestedLink::from).collect(),
+                suggestions: it
+                    .suggestions
+                    .into_iter()
+                    .map(SuggestedLink::from)
+                    .collect(),
             })
             .collect();
-        Ok(KgReply::new(Output { count: orphans.len(), orphans, total }))
+        Ok(KgReply::new(Output {
+            count: orphans.len(),
+            orphans,
+            total,
+        }))
     }
 }

@@ -33,7 +33,7 @@ pub struct Output {
 
 /// A document on the way.
 #[derive(Serialize, JsonSchema)]
-pub struct Step {
+pub(super) struct Step {
     #[serde(flatten)]
     node: NodeName,
     /// How the document before relates to this one; a way back is marked by `<-`.
@@ -46,27 +46,37 @@ impl Tool for KgPath {
     const TITLE: &'static str = "Shortest path";
     const TOOLSET: Toolset = Toolset::KgExtra;
     const EFFECT: Effect = Effect::Read;
-    const EXAMPLES: &'static [Example] = &[
-        Example {
-            title: "A document and itself",
-            input: r#"{"from": "concepts/auth", "to": "concepts/auth"}"#,
-            output: r#""length":0"#,
-        },
-    ];
+    const EXAMPLES: &'static [Example] = &[Example {
+        title: "A document and itself",
+        input: r#"{"from": "concepts/auth", "to": "concepts/auth"}"#,
+        output: r#""length":0"#,
+    }];
     type Input = Input;
     type Output = KgReply<Output>;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Output>> {
-        let path = ctx.engine.graph_path(ctx.caller, &input.from, &input.to, input.directed)?;
+        let path = ctx
+            .engine
+            .graph_path(ctx.caller, &input.from, &input.to, input.directed)?;
         let found = path.is_some();
         let path: Vec<Step> = path
             .unwrap_or_default()
             .into_iter()
             .map(|it| Step {
-                via: it.relation.map(|word| if it.is_forward { word } else { format!("<-{word}") }),
+                via: it.relation.map(|word| {
+                    if it.is_forward {
+                        word
+                    } else {
+                        format!("<-{word}")
+                    }
+                }),
                 node: it.document.into(),
             })
             .collect();
-        Ok(KgReply::new(Output { found, length: path.len().saturating_sub(1), path }))
+        Ok(KgReply::new(Output {
+            found,
+            length: path.len().saturating_sub(1),
+            path,
+        }))
     }
 }

@@ -27,7 +27,7 @@ pub struct Output {
 
 /// A document and its rank.
 #[derive(Serialize, JsonSchema)]
-pub struct Ranked {
+pub(super) struct Ranked {
     #[serde(flatten)]
     node: NodeName,
     rank: f64,
@@ -38,19 +38,28 @@ impl Tool for KgRank {
     const TITLE: &'static str = "PageRank";
     const TOOLSET: Toolset = Toolset::KgExtra;
     const EFFECT: Effect = Effect::Read;
-    const EXAMPLES: &'static [Example] = &[
-        Example {
-            title: "The first ten",
-            input: r#"{"limit": 10}"#,
-            output: r#""rank":"#,
-        },
-    ];
+    const EXAMPLES: &'static [Example] = &[Example {
+        title: "The first ten",
+        input: r#"{"limit": 10}"#,
+        output: r#""rank":"#,
+    }];
     type Input = Input;
     type Output = KgReply<Output>;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Output>> {
-        let ranks = ctx.engine.graph_ranks(ctx.caller, input.limit.map_or(20, Clamped::get))?;
-        let nodes: Vec<Ranked> = ranks.into_iter().map(|(it, rank)| Ranked { node: it.into(), rank }).collect();
-        Ok(KgReply::new(Output { count: nodes.len(), nodes }))
+        let ranks = ctx
+            .engine
+            .graph_ranks(ctx.caller, input.limit.map_or(20, Clamped::get))?;
+        let nodes: Vec<Ranked> = ranks
+            .into_iter()
+            .map(|(it, rank)| Ranked {
+                node: it.into(),
+                rank,
+            })
+            .collect();
+        Ok(KgReply::new(Output {
+            count: nodes.len(),
+            nodes,
+        }))
     }
 }
