@@ -343,10 +343,13 @@ fn toolset(toolset: Toolset) -> Option<Command> {
             .about("Memories, beliefs and the current context; also the program `omi`")
             .subcommands(omi_subcommands())
     } else if toolset == Toolset::Kg {
+        // A command of its own writes exports of any size.
+        let further = tool_commands(Toolset::KgExtra);
+        let further = further.into_iter().filter(|it| it.get_name() != "kg_export");
         command
             .about("The graph of Markdown documents: generate, query, search, export")
             .subcommands(tools)
-            .subcommands(tool_commands(Toolset::KgExtra))
+            .subcommands(further)
             .subcommand(commands::kg_export_command())
     } else {
         let about = format!(

@@ -178,9 +178,8 @@ impl Engine {
         self.log.read(&caller.principal.space, |tx| {
             let library = self.graph(caller, tx)?;
             let of = find(&library, of)?;
-            let near = shape(&library).neighbourhood(of, depth, limit.saturating_add(1));
-            let near = near.into_iter().filter(|it| it.0 != of).take(limit);
-            let near = near.map(|(at, distance)| (name(library.doc(at)), distance));
+            let near = shape(&library).neighbourhood(of, depth, limit);
+            let near = near.into_iter().map(|(at, distance)| (name(library.doc(at)), distance));
             Ok((name(library.doc(of)), near.collect()))
         })
     }
