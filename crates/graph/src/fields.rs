@@ -26,17 +26,18 @@ pub(crate) fn links(text: &str, frontmatter: &Frontmatter) -> Vec<Link> {
             continue;
         }
         let field = Field { key, word: &word };
+        let entries = entries(value);
+        let found: Vec<Link> = entries.iter().flat_map(|it| field.links(it)).collect();
+        if found.is_empty() {
+            continue;
+        }
         let mut lines = FieldLines::of(text, frontmatter, key);
-        for entry in entries(value) {
-            for mut link in field.links(&entry) {
-                if out.len() >= LINKS_MAX {
-                    return out;
-                }
-                let (line, context) = lines.find(&link.target);
-                link.line = line;
-                link.context = context;
-                out.push(link);
+        for mut link in found {
+            if out.len() >= LINKS_MAX {
+                return out;
             }
+            (link.line, link.context) = lines.find(&link.target);
+            out.push(link);
         }
     }
     out

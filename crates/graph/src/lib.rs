@@ -1,7 +1,9 @@
 //! Markdown documents as a graph, apart from where they are kept.
 //!
 //! [`parse`] says what one text says: its fields, tags, headings and links. [`Names`] says which
-//! document a link means, and [`Names::nearest`] which one it may have meant.
+//! document a link means, and [`Names::nearest`] which one it may have meant; [`Mentions`] finds names that
+//! a text says without a link. [`analysis`] is about the shape that documents and links make, and
+//! [`export`] gives it to others.
 //!
 //! The crate opens no file, reads no clock and keeps nothing: the same arguments give the same answer.
 //! Texts come from anywhere, so no text is refused and none takes more work than its length warrants.

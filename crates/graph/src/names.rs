@@ -47,6 +47,7 @@ struct Entry {
     doc: u32,
     id: Box<str>,
     path: Box<str>,
+    /// Without its ending.
     docs_path: Box<str>,
     title: Box<str>,
     heading: Option<Box<str>>,
@@ -66,6 +67,9 @@ enum Kind {
     /// The folder of an `index.md` or `README.md`.
     Folder,
 }
+
+/// Whether a name is spelled otherwise, and what it is: the least is the best.
+type Rank = (bool, Kind);
 
 /// What stands for a folder.
 const INDEXES: [&str; 2] = ["index", "readme"];
@@ -116,7 +120,7 @@ impl Names {
             doc,
             id: named.id.into(),
             path: named.path.into(),
-            docs_path: named.docs_path.into(),
+            docs_path: docs_path.into(),
             title: named.title.into(),
             heading: named
                 .heading
@@ -149,7 +153,9 @@ impl Names {
         let target = link.target.replace('\\', "/");
         let is_relative = target.starts_with("./") || target.starts_with("../");
         let found = if link.is_wiki && !is_relative && !target.starts_with('/') {
-            self.by_name(from_path, &target)
+            // A vault's root may be the project's.
+            let at_root = || self.at_path(&joined("", &target)?);
+            self.by_name(from_path, &target).or_else(at_root)
         } else {
             self.by_path(from_path, from_docs_root, &target)
                 .or_else(|| self.by_name(from_path, without_dots(&target)))
@@ -202,18 +208,25 @@ impl Names {
         }
         let is_path = key.contains('/');
         let fits = |it: &Entry, kind: Kind| {
-            !(is_path && kind == Kind::File) || ends_with_path(&folded(stem(&it.docs_path)), &key)
+            !(is_path && kind == Kind::File) || ends_with_path(&folded(&it.docs_path), &key)
         };
         let found = found.unwrap_or_default().iter();
         let found = found.filter_map(|(at, kind)| Some((self.entries.get(*at as usize)?, *kind)));
-        let found = found.filter(|(it, kind)| fits(it, *kind));
-        let best = found.min_by_key(|(it, kind)| {
+        let mut best: Option<((Rank, Reverse<usize>), &Entry)> = None;
+        // Hundreds of files are called alike, so what is cheap to compare is compared first.
+        for (it, kind) in found.filter(|(it, kind)| fits(it, *kind)) {
             let exact = it.exact(name);
-            let rank = (exact.is_none(), exact.unwrap_or(*kind));
-            let near = Reverse(n_shared_folders(from_path, &it.path));
-            (rank, near, n_segments(&it.path), it.path.len(), &it.path)
-        });
-        best.map(|it| it.0)
+            let rank = (exact.is_none(), exact.unwrap_or(kind));
+            let order = (rank, Reverse(n_shared_folders(from_path, &it.path)));
+            let is_better = best.is_none_or(|(least, entry)| {
+                let shorter = || it.length().cmp(&entry.length());
+                order.cmp(&least).then_with(shorter).is_lt()
+            });
+            if is_better {
+                best = Some((order, it));
+            }
+        }
+        best.map(|it| it.1)
     }
 
     fn candidates(&self, key: &str) -> Option<&[(u32, Kind)]> {
@@ -230,9 +243,15 @@ impl Names {
 }
 
 impl Entry {
+    /// What decides between documents that are equally near.
+    fn length(&self) -> (usize, usize, &str) {
+        let n_folders = self.path.bytes().filter(|it| *it == b'/').count();
+        (n_folders, self.path.len(), &self.path)
+    }
+
     /// What an exactly spelled name is of this document.
     fn exact(&self, name: &str) -> Option<Kind> {
-        let docs_path = stem(&self.docs_path);
+        let docs_path = &*self.docs_path;
         if docs_path == name {
             Some(Kind::DocsPath)
         } else if *self.id == *name {
@@ -249,10 +268,6 @@ impl Entry {
             None
         }
     }
-}
-
-fn stem(path: &str) -> &str {
-    without_extension(path)
 }
 
 /// Whether a path ends so at the boundary of a folder.
@@ -287,16 +302,9 @@ fn without_dots(path: &str) -> &str {
     rest
 }
 
+/// How many folders two paths begin with in common.
 fn n_shared_folders(a: &str, b: &str) -> usize {
-    let folders = |it| str::rsplit_once(it, '/').map_or("", |it| it.0);
-    let (a, b) = (folders(a), folders(b));
-    if a.is_empty() || b.is_empty() {
-        return 0;
-    }
-    let pairs = a.split('/').zip(b.split('/'));
-    pairs.take_while(|it| it.0 == it.1).count()
-}
-
-fn n_segments(path: &str) -> usize {
-    path.split('/').count()
+    let pairs = a.bytes().zip(b.bytes());
+    let same = pairs.take_while(|it| it.0 == it.1);
+    same.filter(|it| it.0 == b'/').count()
 }

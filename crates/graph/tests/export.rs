@@ -2,6 +2,7 @@
 
 use kenning_graph::export::{Picture, PictureEdge, PictureNode, canvas, dot, graphml, html, json};
 use kenning_graph::{DocType, Status};
+use proptest::prelude::*;
 use serde_json::{Value, json as value};
 use sha2::{Digest, Sha256};
 
@@ -279,4 +280,24 @@ fn base64(bytes: &[u8]) -> String {
         }
     }
     out
+}
+
+proptest! {
+    #[test]
+    fn any_title_is_text_in_every_format(id in any::<String>(), title in any::<String>()) {
+        let picture = Picture {
+            nodes: vec![node(&id, &title, 0)],
+            edges: vec![edge(&id, &id, &title)],
+        };
+        let text = graphml(&picture);
+        let document = roxmltree::Document::parse(&text).unwrap();
+        prop_assert_eq!(document.descendants().filter(|it| it.has_tag_name("node")).count(), 1);
+        let page = html(&picture, &title);
+        prop_assert_eq!(page.matches("<script").count(), 2);
+        let data = between(&page, "type=\"application/json\">", "</script>");
+        prop_assert_eq!(serde_json::from_str::<Value>(data).unwrap(), json(&picture));
+        // Outside its quotes DOT has nothing of the title: a quote in it is escaped.
+        let drawn = dot(&picture).replace("\\\\", "").replace("\\\"", "");
+        prop_assert_eq!(drawn.matches('"').count(), 8 + if title == "link" { 4 } else { 6 });
+    }
 }

@@ -1,6 +1,7 @@
 //! Which document a link means, case by case.
 
-use kenning_graph::{Link, Named, Names, Relation, slug, title_of_path};
+use kenning_graph::{Link, Mentions, Named, Names, Relation, slug, title_of_path};
+use proptest::prelude::*;
 
 /// The house: paths from the project's root, titles, headings and aliases.
 const HOUSE: &[(&str, &str, &str, &[&str])] = &[
@@ -211,6 +212,13 @@ fn a_name_is_looked_up_as_path_id_file_alias_title_and_heading() {
             ("docs/index.md", "Node.js", Some("docs/node.js.md")),
             ("docs/index.md", "Case", Some("docs/Case.md")),
             ("docs/index.md", "case", Some("docs/case.md")),
+            // A path from the project's root.
+            (
+                "docs/index.md",
+                "docs/guides/auth",
+                Some("docs/guides/auth.md"),
+            ),
+            ("docs/index.md", "docs/none/auth", None),
             // The folder of an index.
             ("docs/index.md", "guides", Some("docs/guides/README.md")),
             // The nearer, then the shorter, then the first.
@@ -312,5 +320,29 @@ fn the_order_of_insertion_does_not_decide() {
             Some(2)
         );
         assert_eq!(names.nearest("samee").unwrap().0, 1);
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_name_and_any_target_have_an_answer(
+        path in "[a-zß./ _-]{0,12}",
+        title in any::<String>(),
+        from in "[a-z./]{0,8}",
+        target in any::<String>(),
+        is_wiki in any::<bool>(),
+    ) {
+        let mut names = house();
+        let id = slug(&path);
+        names.insert(99, &named(&path, &id, &title));
+        for target in [&target, &title, &path] {
+            let found = names.resolve(&from, "docs", &link(target, is_wiki));
+            prop_assert_eq!(found, names.resolve(&from, "docs", &link(target, is_wiki)));
+            prop_assert!(found.is_none_or(|it| it == 99 || (it as usize) < HOUSE.len()));
+            let near = names.nearest(target);
+            prop_assert!(near.is_none_or(|it| (0.6..=1.0).contains(&it.1)));
+        }
+        let mentions = Mentions::new(&[(1, title.clone()), (2, path)]).find(&title);
+        prop_assert!(mentions.iter().all(|it| it.line >= 1 && it.count >= 1));
     }
 }
