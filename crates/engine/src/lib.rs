@@ -24,6 +24,7 @@ mod roots;
 mod sessions;
 mod tokens;
 mod transfer;
+mod vectors;
 mod webhooks;
 
 pub use backups::{BackupKind, BackupList, BackupView, RestoreTo, RestoredBackup, VerifiedBackup};
@@ -45,6 +46,10 @@ pub use principal::{Principal, Scope};
 pub use sessions::{SessionEnded, SessionStarted};
 pub use tokens::{NewToken, TokenView};
 pub use transfer::{Restored, Transferred};
+pub use vectors::{
+    FoundVectors, Keywords, NAMESPACE_DEFAULT, NewVector, UpsertedVector, VECTOR_DIMENSIONS_MAX,
+    VECTOR_RESULTS_MAX, VectorHit, VectorNamespace, VectorQuery,
+};
 pub use webhooks::{Pace, Webhooks};
 
 use embedding::Chosen;
@@ -52,7 +57,7 @@ use index_files::IndexFiles;
 use jiff::tz::TimeZone;
 use kenning_audit::{Log, Signer};
 use kenning_core::{Clock, Error, Hash, Random, Result, Space};
-use kenning_search::Searcher;
+use kenning_search::{Collections, Searcher};
 use kenning_store::{Store, patience};
 use kenning_vault::Dir;
 use later::Later;
@@ -111,6 +116,7 @@ pub struct Engine {
     linked: memories::Linked,
     shared: bool,
     searcher: Arc<Searcher>,
+    collections: Collections,
     later: Later,
     read_only: bool,
 }
@@ -138,6 +144,7 @@ impl Engine {
         let engine = Self {
             log,
             searcher: Arc::new(Searcher::kept_by(IndexFiles::new(data.clone(), read_only))),
+            collections: Collections::default(),
             later,
             data,
             vault: Root::new(&roots::VAULT, vault, space.clone()),

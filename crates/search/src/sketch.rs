@@ -15,7 +15,7 @@ use kenning_simd::{PLANES, sketch_distances};
 const LEVEL_MAX: u32 = (1 << PLANES) - 1;
 
 /// Sketches that are compared at a time.
-const BLOCK: usize = 1_024;
+pub(crate) const BLOCK: usize = 1_024;
 
 /// Numbers that are added side by side.
 const LANES: usize = 16;
@@ -62,6 +62,9 @@ impl Sketches {
         self.rotated.clear();
         let apart = vector.iter().zip(&self.center).map(|(a, b)| a - b);
         self.rotated.extend(apart);
+        make_room(&mut self.offset, 1);
+        make_room(&mut self.factor, 1);
+        make_room(&mut self.bits, self.rotation.width / 64);
         self.offset.push(dot(&self.rotated, &self.center));
         self.rotation.apply(&mut self.rotated);
         let size = sum(&self.rotated, &self.rotated, |it, _| it.abs());
@@ -75,26 +78,71 @@ impl Sketches {
     /// The estimated cosines with a query of the first so many.
     pub(crate) fn estimate(&self, query: &[f32], out: &mut [f32]) {
         let asked = Asked::new(self, query);
-        let words = self.rotation.width / 64;
-        let mut distances = [0; BLOCK];
-        let blocks = out.chunks_mut(BLOCK).zip(self.bits.chunks(BLOCK * words));
-        for (block, (out, bits)) in blocks.enumerate() {
-            let distances = &mut distances[..out.len()];
-            sketch_distances(bits, asked.planes.each_ref().map(|it| &it[..]), distances);
-            let factor = &self.factor[block * BLOCK..];
-            let offset = &self.offset[block * BLOCK..];
-            for (((out, distance), factor), offset) in
-                out.iter_mut().zip(distances).zip(factor).zip(offset)
-            {
-                let signed_sum = asked.sum_max - 2.0 * asked.step * *distance as f32;
-                *out = factor * signed_sum + offset + asked.common;
-            }
+        for (block, out) in out.chunks_mut(BLOCK).enumerate() {
+            self.estimate_from(&asked, block * BLOCK, out);
         }
+    }
+
+    /// A query, made ready to be compared with sketches.
+    pub(crate) fn asked(&self, query: &[f32]) -> Asked {
+        Asked::new(self, query)
+    }
+
+    /// The estimated cosines of those from `start` on, as many as there are places for, which are at
+    /// most [`BLOCK`].
+    pub(crate) fn estimate_from(&self, asked: &Asked, start: usize, out: &mut [f32]) {
+        let words = self.words();
+        let mut distances = [0; BLOCK];
+        let distances = &mut distances[..out.len()];
+        asked.distances(&self.bits[start * words..], distances);
+        let kept = self.factor[start..].iter().zip(&self.offset[start..]);
+        for ((out, distance), (factor, offset)) in out.iter_mut().zip(distances).zip(kept) {
+            *out = asked.estimate(*distance, *factor, *offset);
+        }
+    }
+
+    /// The estimated cosines of these, at most [`BLOCK`]. `gathered` is for their bits.
+    pub(crate) fn estimate_these(
+        &self,
+        asked: &Asked,
+        places: &[u32],
+        gathered: &mut Vec<u64>,
+        out: &mut [f32],
+    ) {
+        let words = self.words();
+        gathered.clear();
+        for &at in places {
+            gathered.extend_from_slice(&self.bits[at as usize * words..][..words]);
+        }
+        let mut distances = [0; BLOCK];
+        let distances = &mut distances[..places.len()];
+        asked.distances(gathered, distances);
+        for ((out, distance), &at) in out.iter_mut().zip(distances).zip(places) {
+            let (factor, offset) = (self.factor[at as usize], self.offset[at as usize]);
+            *out = asked.estimate(*distance, factor, offset);
+        }
+    }
+
+    fn words(&self) -> usize {
+        self.rotation.width / 64
+    }
+
+    /// Keeps only these, which are in ascending order.
+    pub(crate) fn retain(&mut self, places: &[u32]) {
+        let words = self.words();
+        retain_rows(&mut self.bits, words, places);
+        retain_rows(&mut self.factor, 1, places);
+        retain_rows(&mut self.offset, 1, places);
+    }
+
+    /// How much memory it has.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bits.capacity() * 8 + (self.factor.capacity() + self.offset.capacity()) * 4
     }
 }
 
 /// A query, made ready to be compared with sketches.
-struct Asked {
+pub(crate) struct Asked {
     planes: [Vec<u64>; PLANES],
     /// What one level is.
     step: f32,
@@ -125,6 +173,32 @@ impl Asked {
             sum_max: step * LEVEL_MAX as f32 * rotated.len() as f32,
             common: dot(query, center),
         }
+    }
+
+    fn distances(&self, bits: &[u64], out: &mut [u32]) {
+        sketch_distances(bits, self.planes.each_ref().map(|it| &it[..]), out);
+    }
+
+    fn estimate(&self, distance: u32, factor: f32, offset: f32) -> f32 {
+        let signed_sum = self.sum_max - 2.0 * self.step * distance as f32;
+        factor * signed_sum + offset + self.common
+    }
+}
+
+/// Keeps only these rows of a list of rows of `width`, in ascending order.
+pub(crate) fn retain_rows<T: Copy>(rows: &mut Vec<T>, width: usize, places: &[u32]) {
+    for (to, &from) in places.iter().enumerate() {
+        let from = from as usize * width;
+        rows.copy_within(from..from + width, to * width);
+    }
+    rows.truncate(places.len() * width);
+}
+
+/// Makes room by eighths. Doubling would leave up to half of the memory unused, and moving a large
+/// list is cheap: the system moves pages, not bytes.
+pub(crate) fn make_room<T>(list: &mut Vec<T>, further: usize) {
+    if list.capacity() - list.len() < further {
+        list.reserve_exact(further.max(list.len() / 8));
     }
 }
 
@@ -206,7 +280,7 @@ fn hadamard(numbers: &mut [f32]) {
 }
 
 /// SplitMix64: a few lines, and the same in every process and version.
-fn next_random(state: &mut u64) -> u64 {
+pub(crate) fn next_random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut it = *state;
     it = (it ^ it >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

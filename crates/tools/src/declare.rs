@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// A tool, written once, in a file of its own name.
 pub trait Tool: Send + Sync + 'static {
@@ -267,12 +268,13 @@ impl<T: Tool> AnyTool for Plate<T> {
     }
 
     fn call(&self, ctx: &Call<'_>, arguments: Value) -> Reply {
+        let began = Instant::now();
         let result = input::parse::<T::Input>(arguments)
             .and_then(|input| T::call(ctx, input))
             .and_then(|output| envelope::to_value(&output));
         Reply {
             remarks: ctx.remarks.take(),
-            ..envelope::wrap(T::TOOLSET, result)
+            ..envelope::wrap(T::TOOLSET, result, began.elapsed())
         }
     }
 }

@@ -3,7 +3,8 @@
 use crate::Toolset;
 use kenning_core::{Code, Error, Result};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
 
 /// An answer, ready for any door.
 #[derive(Debug, Default)]
@@ -46,10 +47,11 @@ pub(crate) fn to_value(output: &impl Serialize) -> Result<Value> {
 }
 
 /// Puts a result into the envelope of its contract.
-pub(crate) fn wrap(toolset: Toolset, result: Result<Value>) -> Reply {
+pub(crate) fn wrap(toolset: Toolset, result: Result<Value>, took: Duration) -> Reply {
     match toolset {
         Toolset::Omi | Toolset::OmiExtra => omi(result),
-        Toolset::Koi | Toolset::Kami | Toolset::Kiwi | Toolset::Kg => koi(result),
+        Toolset::Kg => kg(result, took),
+        Toolset::Koi | Toolset::Kami | Toolset::Kiwi => koi(result),
     }
 }
 
@@ -70,6 +72,33 @@ fn koi(result: Result<Value>) -> Reply {
             error: Some(error),
             ..Reply::default()
         },
+    }
+}
+
+/// kg: `success`, `data` or `error`, and `metadata` with the milliseconds that the call took.
+fn kg(result: Result<Value>, took: Duration) -> Reply {
+    let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    let mut metadata = Map::from_iter([("executionTime".to_owned(), took_ms.into())]);
+    let (value, error) = match result {
+        Ok(mut answer) => {
+            if let Some(Value::Object(own)) = answer.get_mut("metadata").map(Value::take) {
+                metadata.extend(own);
+            }
+            let data = answer.get_mut("data").map(Value::take);
+            let value = json!({ "success": true, "data": data, "metadata": metadata });
+            (value, None)
+        }
+        Err(error) => {
+            let text = error.to_string();
+            let value = json!({ "success": false, "error": text, "metadata": metadata });
+            (value, Some(error))
+        }
+    };
+    Reply {
+        text: value.to_string(),
+        value: Some(value),
+        error,
+        ..Reply::default()
     }
 }
 
@@ -108,7 +137,7 @@ mod tests {
 
     #[test]
     fn bare_text_stays_bare() {
-        let reply = wrap(Toolset::Koi, Ok("Written: a.md".into()));
+        let reply = wrap(Toolset::Koi, Ok("Written: a.md".into()), Duration::ZERO);
         assert_eq!(reply.text, "Written: a.md");
         assert_eq!(reply.structured(), None);
         assert_eq!(reply.to_json()["content"][0]["text"], "Written: a.md");
@@ -116,7 +145,7 @@ mod tests {
 
     #[test]
     fn an_object_is_also_structured() {
-        let reply = wrap(Toolset::Koi, Ok(json!({ "count": 1 })));
+        let reply = wrap(Toolset::Koi, Ok(json!({ "count": 1 })), Duration::ZERO);
         assert_eq!(reply.text, "{\n  \"count\": 1\n}");
         assert_eq!(reply.to_json(), json!({ "count": 1 }));
         assert_eq!(reply.structured(), Some(&json!({ "count": 1 })));
@@ -124,15 +153,19 @@ mod tests {
 
     #[test]
     fn memories_come_bare_and_errors_by_the_name_of_their_contract() {
-        let list = wrap(Toolset::Omi, Ok(json!([1])));
+        let list = wrap(Toolset::Omi, Ok(json!([1])), Duration::ZERO);
         assert_eq!((list.text.as_str(), list.structured()), ("[1]", None));
         assert_eq!(list.to_json(), json!([1]));
-        let nothing = wrap(Toolset::Omi, Ok(Value::Null));
+        let nothing = wrap(Toolset::Omi, Ok(Value::Null), Duration::ZERO);
         assert_eq!(
             (nothing.text.as_str(), nothing.to_json()),
             ("ok", json!({}))
         );
-        let missing = wrap(Toolset::Omi, Err(Error::not_found("memory", "mem_1")));
+        let missing = wrap(
+            Toolset::Omi,
+            Err(Error::not_found("memory", "mem_1")),
+            Duration::ZERO,
+        );
         assert!(
             missing.text.starts_with("MemoryNotFoundError: "),
             "{}",

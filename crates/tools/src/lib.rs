@@ -19,6 +19,7 @@ mod schema;
 mod select;
 mod table;
 
+pub mod kg;
 pub mod koi;
 pub mod omi;
 pub mod omi_extra;

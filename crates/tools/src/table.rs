@@ -1,7 +1,7 @@
 //! The table. Its order is the order of every listing.
 
 use crate::declare::{AnyTool, Plate, Tool};
-use crate::{koi, omi, omi_extra};
+use crate::{kg, koi, omi, omi_extra};
 use std::marker::PhantomData;
 
 macro_rules! tools {
@@ -18,6 +18,8 @@ tools! {
     koi::VaultReadNote,
     koi::VaultWriteNote,
     koi::VaultListNotes,
+    kg::KgVectorSearch,
+    kg::KgVectorUpsert,
     omi::MemoryRecall,
     omi::MemoryStore,
     omi::BeliefUpdate,

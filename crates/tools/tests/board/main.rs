@@ -16,6 +16,7 @@ mod embeddings;
 mod memories;
 mod table;
 mod vault_notes;
+mod vectors;
 
 use kenning_testing::House;
 use kenning_tools::Selection;
