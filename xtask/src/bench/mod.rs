@@ -11,6 +11,7 @@ pub(crate) mod meter;
 mod postgres;
 mod recall;
 mod tokens;
+mod vectors;
 mod verify;
 mod writes;
 
@@ -26,8 +27,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ["verify"] => optimized(|| verify::run(options)),
         ["recall"] => optimized(|| recall::run(options)),
         ["memory"] => optimized(|| memory::run(options)),
+        ["vectors"] => optimized(|| vectors::run(options)),
         ["postgres"] => optimized(|| postgres::run(options)),
-        _ => bail!("`bench` measures tokens, writes, verify, recall, memory or postgres"),
+        _ => bail!("`bench` measures tokens, writes, verify, recall, memory, vectors or postgres"),
     }
 }
 
