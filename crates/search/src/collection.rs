@@ -29,6 +29,8 @@ pub struct Collection {
     dimensions: usize,
     /// The last event that was taken in.
     pub(crate) seq: u64,
+    /// The last event whose removal was taken in, or that was there before anything was.
+    pub(crate) removed_seq: u64,
     codes: Codes,
     nodes: Vec<NodeId>,
     /// Whether what lies at a place can be found: not when it is dead, and not when it is zeros, which
@@ -118,6 +120,7 @@ impl Collection {
         Self {
             dimensions,
             seq: 0,
+            removed_seq: 0,
             codes: Codes::new(dimensions),
             nodes: Vec::new(),
             found: Vec::new(),

@@ -120,12 +120,8 @@ impl Collections {
         }
         {
             let mut collection = kept.write().map_err(|_| broken())?;
-            if collection.seq < seq
-                && let Err(error) = collection.follow(tx, name, seq)
-            {
-                // Half taken in is worse than not at all.
-                *collection = Collection::new(dimensions);
-                return Err(error);
+            if collection.seq < seq {
+                collection.follow(tx, name, seq)?;
             }
         }
         let collection = kept.read().map_err(|_| broken())?;
@@ -138,28 +134,29 @@ fn broken() -> Error {
 }
 
 impl Collection {
-    /// Takes in everything up to the event `seq`.
+    /// Takes in everything up to the event `seq`. What was taken in before an error is kept, so that a
+    /// collection too large for one call's patience is there after a few.
     fn follow(&mut self, tx: &dyn ReadTx, name: &str, seq: u64) -> Result<()> {
         let account = Account::read(tx, name)?;
-        if self.seq > 0 && account.removed_seq > self.seq {
-            if account.removed_seq - self.seq > EVENTS_MAX {
-                *self = Self::new(self.dimensions());
-            } else {
-                self.take_in_removals(tx, account.removed_seq)?;
-            }
+        if account.removed_seq > self.removed_seq + EVENTS_MAX {
+            *self = Self::new(self.dimensions());
         }
+        if self.seq == 0 {
+            // What was removed before is not there to be read.
+            self.removed_seq = account.removed_seq;
+        }
+        self.take_in_removals(tx, account.removed_seq)?;
         self.take_in_vectors(tx, name)?;
         self.seq = seq;
         self.prepare();
         Ok(())
     }
 
+    /// A node that was removed never comes back, so it does not matter what was taken in meanwhile.
     fn take_in_removals(&mut self, tx: &dyn ReadTx, until: u64) -> Result<()> {
-        let mut at = self.seq;
-        while at < until {
-            let page = tx.events_after(at, PAGE)?;
+        while self.removed_seq < until {
+            let page = tx.events_after(self.removed_seq, PAGE)?;
             let Some(last) = page.last() else { break };
-            at = last.seq;
             for row in page.iter().filter(|it| it.kind == VECTOR_DELETED) {
                 let event = kenning_audit::event::parse(row);
                 for change in event.into_iter().flat_map(|it| it.changes) {
@@ -168,14 +165,15 @@ impl Collection {
                     }
                 }
             }
+            self.removed_seq = last.seq;
         }
         Ok(())
     }
 
     fn take_in_vectors(&mut self, tx: &dyn ReadTx, name: &str) -> Result<()> {
-        let (mut at, mut limit) = (self.seq, PAGE);
+        let mut limit = PAGE;
         loop {
-            let mut page = tx.vectors_since(name, at, limit)?;
+            let mut page = tx.vectors_since(name, self.seq, limit)?;
             let is_last = page.len() < limit;
             if !is_last {
                 // The rest of the last event's vectors may be beyond the page.
@@ -183,13 +181,11 @@ impl Collection {
                 page.retain(|it| it.seq < last);
                 limit = if page.is_empty() { limit * 2 } else { PAGE };
             }
-            for vector in &page {
-                self.take_in(vector);
-                at = vector.seq;
-            }
+            page.iter().for_each(|it| self.take_in(it));
             if is_last {
                 return Ok(());
             }
+            self.seq = page.last().map_or(self.seq, |it| it.seq);
         }
     }
 
@@ -197,5 +193,135 @@ impl Collection {
         if let Ok(node) = vector.id.parse::<NodeId>() {
             self.put(node, &vector.numbers, &row_facets(&vector.props));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Near, Neighbors};
+    use kenning_audit::{Draft, Log, Signer, Tx};
+    use kenning_core::{FixedClock, Kind, SeededRandom};
+    use kenning_store::{Store, When};
+    use kenning_store_sqlite::Sqlite;
+
+    const NAME: &str = "kg/3/default";
+
+    fn put(tx: &mut Tx<'_>, n: u64, numbers: Vec<f32>, facet: u64) -> Result<()> {
+        let key = n.to_string();
+        let is_new = tx.node_by_key("", Kind::Vector, &key, When::Now)?.is_none();
+        let props = Map::from_iter([("seq".to_owned(), tx.next_seq().into())]);
+        let draft = Draft {
+            kind: Kind::Vector,
+            project: String::new(),
+            key,
+            title: String::new(),
+            body: String::new(),
+            props,
+        };
+        let node = tx.put_node(draft)?;
+        tx.put_vector(Vector {
+            collection: NAME.to_owned(),
+            id: node.id.to_string(),
+            model: "caller".to_owned(),
+            numbers,
+            props: row_props(&[facet]),
+            seq: 0,
+        })?;
+        let mut account = Account::read(&**tx, NAME)?;
+        account.count += u64::from(is_new);
+        tx.set(ACCOUNTS, NAME, &account.to_bytes())?;
+        tx.record("VectorUpserted", json!({})).map(drop)
+    }
+
+    fn remove(tx: &mut Tx<'_>, n: u64) -> Result<()> {
+        let Some(node) = tx.node_by_key("", Kind::Vector, &n.to_string(), When::Now)? else {
+            return Ok(());
+        };
+        tx.remove_vector(NAME, &node.id.to_string())?;
+        tx.remove_node(node.id)?;
+        let mut account = Account::read(&**tx, NAME)?;
+        account.count -= 1;
+        account.removed_seq = tx.next_seq();
+        tx.set(ACCOUNTS, NAME, &account.to_bytes())?;
+        tx.record(VECTOR_DELETED, json!({})).map(drop)
+    }
+
+    fn looked_up(collections: &Collections, tx: &dyn ReadTx) -> Result<Vec<Neighbors>> {
+        collections.with(&Space::default(), tx, NAME, 3, |collection| {
+            assert_eq!(collection.len() as u64, Account::read(tx, NAME)?.count);
+            let facets: [&[u64]; 4] = [&[], &[0], &[1], &[9]];
+            let nearest = facets.map(|facets| {
+                let near = Near {
+                    to: &[0.3, -0.5, 0.8],
+                    facets,
+                    limit: 100,
+                    threads: 1,
+                };
+                collection.nearest(&near, |node| {
+                    let row = tx.vector(NAME, &node.to_string())?;
+                    Ok(row.map(|it| it.numbers))
+                })
+            });
+            nearest.into_iter().collect()
+        })
+    }
+
+    #[test]
+    fn who_follows_finds_what_a_newcomer_reads() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(Sqlite::open(folder.path()).unwrap());
+        let random = Arc::new(SeededRandom::new(5));
+        let signer = Signer::generate(&*random);
+        let clock = Arc::new(FixedClock::at(1_800_000_000_000));
+        let log = Log::new(store, signer, clock, Arc::clone(&random) as _);
+        let space = Space::default();
+        let (follower, seldom) = (Collections::default(), Collections::default());
+        for round in 0..40_u64 {
+            let steps: Vec<(u64, u64)> = (0..random.below(60))
+                .map(|_| (random.below(50), random.next()))
+                .collect();
+            log.write(&space, move |tx| {
+                for (n, word) in steps {
+                    if word % 3 == 0 {
+                        remove(tx, n)?;
+                    } else {
+                        let number = |shift: u64| (word >> shift & 255) as f32 / 128.0 - 1.0;
+                        put(tx, n, vec![number(8), number(16), number(24)], n % 2)?;
+                    }
+                }
+                // What has nothing to do with vectors.
+                tx.record("Noise", json!({})).map(drop)
+            })
+            .unwrap();
+            log.read(&space, |tx| {
+                let anew = looked_up(&Collections::default(), tx)?;
+                assert_eq!(looked_up(&follower, tx)?, anew, "{round}");
+                if round % 7 == 6 {
+                    assert_eq!(looked_up(&seldom, tx)?, anew, "{round}");
+                }
+                assert!(anew[3].nearest.is_empty());
+                Ok(())
+            })
+            .unwrap();
+        }
+    }
+
+    #[test]
+    fn names_and_rows_are_read_as_they_were_written() {
+        for (namespace, dimensions) in [("default", 3), ("a/b/c", 4_096), ("7", 1)] {
+            let name = collection_name(namespace, dimensions);
+            assert_eq!(of_collection_name(&name), Some((namespace, dimensions)));
+        }
+        for other in ["text/kg/3/a", "kg/x/a", "kg/3", ""] {
+            assert_eq!(of_collection_name(other), None);
+        }
+        let facets = [0, 1, u64::MAX, 0x8000_0000_0000_0000];
+        assert_eq!(row_facets(&row_props(&facets)), facets);
+        let account = Account {
+            count: 7,
+            removed_seq: u64::MAX,
+        };
+        assert_eq!(Account::from_bytes(&account.to_bytes()), account);
     }
 }
