@@ -2,13 +2,16 @@
 //!
 //! A collection is a namespace and a dimension. A vector is a node (what belongs to it, its text, its
 //! history), a row of numbers in its collection, and an entry of that collection in memory, which
-//! follows the log. `upsert` writes them; `search` finds them: by a vector, or by a text together with
-//! the documents.
+//! follows the log. `upsert` writes them; `search` finds them, by a vector, or by a text together with
+//! the documents; `answer` puts what was found in order.
 
+mod answer;
+mod floor;
+mod query;
 mod search;
 mod upsert;
 
-pub use search::{FoundVectors, Keywords, VECTOR_RESULTS_MAX, VectorHit, VectorQuery};
+pub use query::{FoundVectors, Keywords, VECTOR_RESULTS_MAX, VectorHit, VectorQuery};
 pub use upsert::{NewVector, UpsertedVector};
 
 use crate::{Caller, Engine, Scope};
