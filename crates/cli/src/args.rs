@@ -345,7 +345,9 @@ fn toolset(toolset: Toolset) -> Option<Command> {
     } else if toolset == Toolset::Kg {
         // A command of its own writes exports of any size.
         let further = tool_commands(Toolset::KgExtra);
-        let further = further.into_iter().filter(|it| it.get_name() != "kg_export");
+        let further = further
+            .into_iter()
+            .filter(|it| it.get_name() != "kg_export");
         command
             .about("The graph of Markdown documents: generate, query, search, export")
             .subcommands(tools)

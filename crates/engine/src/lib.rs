@@ -26,6 +26,7 @@ mod roots;
 mod sessions;
 mod tokens;
 mod transfer;
+mod vectors;
 mod webhooks;
 
 pub use backups::{BackupKind, BackupList, BackupView, RestoreTo, RestoredBackup, VerifiedBackup};
@@ -57,6 +58,10 @@ pub use process::ProcessMemory;
 pub use sessions::{SessionEnded, SessionStarted};
 pub use tokens::{NewToken, TokenView};
 pub use transfer::{Restored, Transferred};
+pub use vectors::{
+    FoundVectors, Keywords, NAMESPACE_DEFAULT, NewVector, UpsertedVector, VECTOR_DIMENSIONS_MAX,
+    VECTOR_RESULTS_MAX, VectorHit, VectorNamespace, VectorQuery,
+};
 pub use webhooks::{Pace, Webhooks};
 
 use embedding::Chosen;
@@ -64,7 +69,7 @@ use index_files::IndexFiles;
 use jiff::tz::TimeZone;
 use kenning_audit::{Log, Signer};
 use kenning_core::{Clock, Error, Hash, Random, Result, Space};
-use kenning_search::Searcher;
+use kenning_search::{Collections, Searcher};
 use kenning_store::{Store, patience};
 use kenning_vault::Dir;
 use later::Later;
@@ -128,6 +133,7 @@ pub struct Engine {
     linked: memories::Linked,
     shared: bool,
     searcher: Arc<Searcher>,
+    collections: Collections,
     later: Later,
     read_only: bool,
 }
@@ -156,6 +162,7 @@ impl Engine {
         let engine = Self {
             log,
             searcher: Arc::new(Searcher::kept_by(IndexFiles::new(data.clone(), read_only))),
+            collections: Collections::default(),
             later,
             data,
             vault: Root::new(&roots::VAULT, vault, space.clone()),

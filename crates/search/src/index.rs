@@ -87,6 +87,8 @@ pub struct Filter {
     pub any_facet: Vec<String>,
     /// What held at that moment; otherwise what holds now.
     pub as_of_ms: Option<u64>,
+    /// Of these nodes only, where they are named.
+    pub nodes: Option<HashSet<NodeId>>,
 }
 
 /// A filter in the numbers of one index.
@@ -103,6 +105,14 @@ pub(crate) struct Admission<'a> {
 }
 
 impl Admission<'_> {
+    fn is_named(&self, at: usize) -> bool {
+        let node = self.index.entries[at].node;
+        self.filter
+            .nodes
+            .as_ref()
+            .is_none_or(|it| it.contains(&node))
+    }
+
     pub(crate) fn admits(&self, at: usize) -> bool {
         let gate = &self.index.gates[at];
         let holds = match self.filter.as_of_ms {
@@ -114,6 +124,7 @@ impl Admission<'_> {
             && gate.facets & self.bits == self.bits
             && (self.filter.kinds.is_empty() || self.filter.kinds.contains(&gate.kind))
             && !self.impossible
+            && self.is_named(at)
             && self
                 .further
                 .iter()
@@ -467,6 +478,17 @@ impl Index {
             .find(|&it| self.entries[it as usize].n == 0)
     }
 
+    /// The beginning of a node's text as a vector of the built-in table.
+    pub fn table_vector(&self, node: NodeId) -> Option<Vec<f32>> {
+        let at = self.first_passage(node)?;
+        Some(self.vectors.get(at as usize))
+    }
+
+    /// Whether sketches choose which vectors are looked at.
+    pub fn is_sketched(&self) -> bool {
+        self.vectors.is_sketched()
+    }
+
     pub(crate) fn is_alive(&self, at: usize) -> bool {
         self.gates[at].alive
     }
@@ -591,14 +613,6 @@ fn facets(node: &Node) -> impl Iterator<Item = String> {
         .map(|it| format!("tag={it}"))
         .collect();
     let project = (!node.project.is_empty()).then(|| format!("project={}", node.project));
-    [
-        text("memory_type"),
-        text("type"),
-        text("status"),
-        text("source"),
-        project,
-    ]
-    .into_iter()
-    .flatten()
-    .chain(tags)
+    let words = ["memory_type", "type", "status", "source", "namespace"].map(text);
+    words.into_iter().chain([project]).flatten().chain(tags)
 }

@@ -38,32 +38,9 @@ pub(crate) fn of_input<T: JsonSchema>() -> Value {
     schema
         .entry("properties")
         .or_insert_with(|| Value::Object(Map::new()));
-    name_required(&mut schema);
     let mut schema = Value::Object(schema);
     drop_null(&mut schema);
     schema
-}
-
-/// Marks a field that must be there although a call without it is read: its tool complains in the
-/// words of its contract.
-pub(crate) const REQUIRED: &str = "x-required";
-
-fn name_required(schema: &mut Map<String, Value>) {
-    let mut names = Vec::new();
-    let fields = schema.get_mut("properties").and_then(Value::as_object_mut);
-    for (name, field) in fields.into_iter().flatten() {
-        let marks = field.as_object_mut().and_then(|it| it.remove(REQUIRED));
-        names.extend(marks.map(|_| Value::from(name.as_str())));
-    }
-    if names.is_empty() {
-        return;
-    }
-    let required = schema
-        .entry("required")
-        .or_insert_with(|| Value::Array(Vec::new()));
-    if let Value::Array(required) = required {
-        required.extend(names);
-    }
 }
 
 /// A field that may be absent may also be null; saying so costs tokens and tells a model nothing.

@@ -27,6 +27,8 @@ tools! {
     kg::KgGraphGenerate,
     kg::KgSearchNodes,
     kg::KgSearchTags,
+    kg::KgVectorSearch,
+    kg::KgVectorUpsert,
     kg::KgHealth,
     kg::KgHealthCheck,
     kg::KgCacheStats,

@@ -12,6 +12,7 @@ pub(crate) mod meter;
 mod postgres;
 mod recall;
 mod tokens;
+mod vectors;
 mod verify;
 mod writes;
 
@@ -28,8 +29,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ["recall"] => optimized(|| recall::run(options)),
         ["graph"] => optimized(|| graph::run(options)),
         ["memory"] => optimized(|| memory::run(options)),
+        ["vectors"] => optimized(|| vectors::run(options)),
         ["postgres"] => optimized(|| postgres::run(options)),
-        _ => bail!("`bench` measures tokens, writes, verify, recall, memory, graph or postgres"),
+        _ => bail!(
+            "`bench` measures tokens, writes, verify, recall, memory, graph, vectors or postgres"
+        ),
     }
 }
 

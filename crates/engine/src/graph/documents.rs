@@ -274,7 +274,7 @@ impl Engine {
             kinds: vec![Kind::Document],
             facets: doc_type.into_iter().chain(status).collect(),
             any_facet: vec![format!("project={project}"), "source=vault".to_owned()],
-            as_of_ms: None,
+            ..Filter::default()
         }
     }
 

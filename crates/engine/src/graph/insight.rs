@@ -179,7 +179,9 @@ impl Engine {
             let library = self.graph(caller, tx)?;
             let of = find(&library, of)?;
             let near = shape(&library).neighbourhood(of, depth, limit);
-            let near = near.into_iter().map(|(at, distance)| (name(library.doc(at)), distance));
+            let near = near
+                .into_iter()
+                .map(|(at, distance)| (name(library.doc(at)), distance));
             Ok((name(library.doc(of)), near.collect()))
         })
     }

@@ -16,6 +16,7 @@ pub struct KgGraphQuery;
 /// content with optional type filtering.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("required" = ["query"]))]
 pub struct Input {
     /// Search query string to match against node titles and content
     #[serde(default)]

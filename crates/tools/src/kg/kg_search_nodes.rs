@@ -14,6 +14,7 @@ pub struct KgSearchNodes;
 /// search with filtering options.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("required" = ["query"]))]
 pub struct Input {
     /// Search query to match against node content and titles
     #[serde(default)]

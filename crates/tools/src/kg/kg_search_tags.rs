@@ -1,7 +1,7 @@
 //! `kg_search_tags`
 
 use super::words::{self, Clamped, KgReply, Required};
-use crate::{Call, Effect, Example, Tool, Toolset, schema};
+use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::{Error, Result};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,7 @@ const TAG_REQUIRED: &str = "At least one valid tag string is required";
 /// Search for nodes by tags. Can require all tags to match or any tag to match.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("required" = ["tags"]))]
 pub struct Input {
     /// Array of tags to search for
     #[serde(default)]
@@ -29,7 +30,7 @@ pub struct Input {
 }
 
 fn list_of_texts(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "array", "items": { "type": "string" }, (schema::REQUIRED): true })
+    json_schema!({ "type": "array", "items": { "type": "string" } })
 }
 
 /// What was found.

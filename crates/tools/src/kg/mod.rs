@@ -12,6 +12,8 @@ mod kg_query;
 mod kg_search_nodes;
 mod kg_search_tags;
 mod kg_stats;
+mod kg_vector_search;
+mod kg_vector_upsert;
 pub(crate) mod words;
 
 pub use kg_cache_stats::KgCacheStats;
@@ -26,3 +28,5 @@ pub use kg_query::KgQuery;
 pub use kg_search_nodes::KgSearchNodes;
 pub use kg_search_tags::KgSearchTags;
 pub use kg_stats::KgStats;
+pub use kg_vector_search::KgVectorSearch;
+pub use kg_vector_upsert::KgVectorUpsert;

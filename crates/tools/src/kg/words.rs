@@ -1,6 +1,5 @@
 //! What the tools of the graph share: their envelope, their words and their forgiving numbers.
 
-use crate::schema;
 use kenning_core::{Error, Result};
 use kenning_engine::{
     DocType, Document, DocumentName, Incoming, Outgoing, Status, Suggestion, timestamp,
@@ -12,11 +11,11 @@ use std::borrow::Cow;
 
 /// An answer. The envelope adds `success` and the time it took.
 #[derive(Debug, Serialize)]
-pub struct KgReply<D> {
+pub struct KgReply<D, M = Map<String, Value>> {
     /// What was asked for.
     pub data: D,
     /// About the answer.
-    pub metadata: Map<String, Value>,
+    pub metadata: M,
 }
 
 impl<D> KgReply<D> {
@@ -35,7 +34,7 @@ impl<D> KgReply<D> {
     }
 }
 
-impl<D: JsonSchema> JsonSchema for KgReply<D> {
+impl<D: JsonSchema, M> JsonSchema for KgReply<D, M> {
     fn inline_schema() -> bool {
         true
     }
@@ -141,6 +140,35 @@ word! {
     StatusWord, Status, "node status"
 }
 
+/// The types that the contract knows.
+pub(crate) const NODE_TYPES: [&str; 8] = [
+    "concept",
+    "technical",
+    "feature",
+    "primitive",
+    "service",
+    "guide",
+    "standard",
+    "integration",
+];
+
+/// The numbers of a vector, with the contract's words for what is wrong with them.
+pub(crate) fn vector_of(value: &Value) -> Result<Vec<f32>> {
+    let Value::Array(items) = value else {
+        return Err(Error::invalid("Vector must be an array").hint("of numbers"));
+    };
+    let numbers = items.iter().enumerate().map(|(i, item)| {
+        let number = item.as_f64().map(|it| it as f32);
+        number.filter(|it| it.is_finite()).ok_or_else(|| {
+            Error::invalid(format!(
+                "Invalid vector element at index {i}: must be a finite number"
+            ))
+            .hint("numbers of single precision")
+        })
+    });
+    numbers.collect()
+}
+
 /// A text that the contract insists on in its own words, whatever else came in its place.
 #[derive(Clone, Debug, Default)]
 pub struct Required(Option<Value>);
@@ -176,7 +204,7 @@ impl JsonSchema for Required {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", (schema::REQUIRED): true })
+        json_schema!({ "type": "string" })
     }
 }
 

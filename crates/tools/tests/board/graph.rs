@@ -158,6 +158,8 @@ fn the_contract_s_own_complaints() {
 fn every_answer_has_the_shape_of_the_contract_s_example() {
     let house = shop();
     generate(&house);
+    let upsert =
+        json!({ "id": "doc-123", "vector": vec![0.1; 1_536], "metadata": { "title": "x" } });
     for (tool, arguments) in [
         (
             "kg_query",
@@ -176,6 +178,12 @@ fn every_answer_has_the_shape_of_the_contract_s_example() {
         ("kg_search_tags", json!({ "tags": ["security"] })),
         ("kg_health", json!({})),
         ("kg_health_check", json!({ "detailed": true })),
+        ("kg_vector_upsert", upsert.clone()),
+        ("kg_vector_upsert", upsert),
+        (
+            "kg_vector_search",
+            json!({ "query": "token", "hybrid": true, "includeVectors": true, "minScore": 0.01 }),
+        ),
         ("kg_cache_stats", json!({})),
     ] {
         let answer = ask(&house, tool, arguments);

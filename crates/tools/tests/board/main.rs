@@ -18,6 +18,7 @@ mod memories;
 mod shapes;
 mod table;
 mod vault_notes;
+mod vectors;
 
 use kenning_testing::House;
 use kenning_tools::Selection;
