@@ -97,7 +97,9 @@ pub fn read_zip(bytes: &[u8], bounds: &Bounds) -> Result<Package> {
     let signed = take(SIGNATURE_FILE, SIGNATURE_BYTES_MAX)?;
     assemble(text, signed, |name| {
         let wasm = take(name, bounds.wasm_bytes_max)?;
-        wasm.ok_or_else(|| Error::invalid(format!("WASM file missing: `{name}` is not in the archive")))
+        wasm.ok_or_else(|| {
+            Error::invalid(format!("WASM file missing: `{name}` is not in the archive"))
+        })
     })
 }
 
@@ -107,11 +109,14 @@ fn assemble(
     mut wasm: impl FnMut(&str) -> Result<Vec<u8>>,
 ) -> Result<Package> {
     let utf8 = |name: &str, bytes| {
-        String::from_utf8(bytes).map_err(|err| Error::invalid(format!("`{name}` is not UTF-8")).because(err))
+        String::from_utf8(bytes)
+            .map_err(|err| Error::invalid(format!("`{name}` is not UTF-8")).because(err))
     };
     let manifest_text = utf8(MANIFEST_FILE, text)?;
     let manifest = Manifest::parse(&manifest_text)?;
-    let signed = signed.map(|it| Signed::parse(&utf8(SIGNATURE_FILE, it)?)).transpose()?;
+    let signed = signed
+        .map(|it| Signed::parse(&utf8(SIGNATURE_FILE, it)?))
+        .transpose()?;
     let wasm = wasm(&manifest.wasm)?;
     Ok(Package {
         manifest,
@@ -131,7 +136,11 @@ fn names(archive: &mut ZipArchive<Cursor<&[u8]>>) -> Result<Vec<String>> {
         let is_part = |part: &str| !matches!(part, "" | "." | "..");
         let plain = name.strip_suffix('/').unwrap_or(&name);
         let refused = |why: &str| {
-            let shown: String = name.chars().filter(|it| !it.is_control()).take(80).collect();
+            let shown: String = name
+                .chars()
+                .filter(|it| !it.is_control())
+                .take(80)
+                .collect();
             Error::denied(format!("the archive's entry `{shown}` {why}"))
         };
         if plain.contains(['\\', ':', '\0']) || !plain.split('/').all(is_part) {
@@ -155,11 +164,16 @@ fn names(archive: &mut ZipArchive<Cursor<&[u8]>>) -> Result<Vec<String>> {
 fn root(names: &[String]) -> Result<String> {
     let is_manifest = |it: &&String| {
         let parent = it.strip_suffix(MANIFEST_FILE);
-        parent.is_some_and(|parent| parent.is_empty() || parent.ends_with('/') && parent.matches('/').count() == 1)
+        parent.is_some_and(|parent| {
+            parent.is_empty() || parent.ends_with('/') && parent.matches('/').count() == 1
+        })
     };
     let found: Vec<&String> = names.iter().filter(is_manifest).collect();
     match found[..] {
-        [one] => Ok(one.strip_suffix(MANIFEST_FILE).unwrap_or_default().to_owned()),
+        [one] => Ok(one
+            .strip_suffix(MANIFEST_FILE)
+            .unwrap_or_default()
+            .to_owned()),
         [] => Err(Error::invalid("tool.toml not found in the archive")
             .hint("it lies at the root or in the one directory of the archive")),
         _ => Err(Error::invalid("the archive has more than one `tool.toml`")),
@@ -175,10 +189,13 @@ fn entry(
 ) -> Result<Vec<u8>> {
     let entry = archive.by_index(idx).map_err(broken)?;
     let too_large = |max: u64| {
-        Error::too_large(format!("`{name}` in the archive is too large")).hint(format!("at most {max} bytes"))
+        Error::too_large(format!("`{name}` in the archive is too large"))
+            .hint(format!("at most {max} bytes"))
     };
     if !entry.is_file() {
-        return Err(Error::invalid(format!("`{name}` in the archive is no file")));
+        return Err(Error::invalid(format!(
+            "`{name}` in the archive is no file"
+        )));
     }
     let ratio = entry.compressed_size().saturating_mul(ratio_max);
     let max = max.min(ratio.max(RATIO_FREE_BYTES));
@@ -188,9 +205,8 @@ fn entry(
     // What the directory of the archive says of the size is a claim, so room is made as it is needed.
     let mut bytes = Vec::new();
     let mut part = entry.take(max.saturating_add(1));
-    part.read_to_end(&mut bytes).map_err(|err| {
-        Error::invalid(format!("`{name}` in the archive is broken")).because(err)
-    })?;
+    part.read_to_end(&mut bytes)
+        .map_err(|err| Error::invalid(format!("`{name}` in the archive is broken")).because(err))?;
     if bytes.len() as u64 > max {
         return Err(too_large(max));
     }
@@ -215,13 +231,14 @@ mod tests {
     use std::io::Write as _;
     use zip::write::{SimpleFileOptions, ZipWriter};
 
-    const MANIFEST: &str =
-        "[tool]\nid = \"a.b\"\nname = \"b\"\nversion = \"1.0.0\"\nwasm = \"b.wasm\"\n[mcp]\ndescription = \"d\"\n";
+    const MANIFEST: &str = "[tool]\nid = \"a.b\"\nname = \"b\"\nversion = \"1.0.0\"\nwasm = \"b.wasm\"\n[mcp]\ndescription = \"d\"\n";
 
     fn zip(entries: &[(&str, &[u8])]) -> Vec<u8> {
         let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
         for (name, bytes) in entries {
-            writer.start_file(*name, SimpleFileOptions::default()).unwrap();
+            writer
+                .start_file(*name, SimpleFileOptions::default())
+                .unwrap();
             writer.write_all(bytes).unwrap();
         }
         writer.finish().unwrap().into_inner()
@@ -242,13 +259,29 @@ mod tests {
     fn a_package_is_found_at_the_root_or_in_one_directory() {
         let manifest = MANIFEST.as_bytes();
         check(&[("tool.toml", manifest), ("b.wasm", b"wasm")], "");
-        check(&[("x/tool.toml", manifest), ("x/b.wasm", b"wasm"), ("README.md", b"")], "");
-        check(&[("x/tool.toml", manifest), ("b.wasm", b"wasm")], "WASM file missing");
+        check(
+            &[
+                ("x/tool.toml", manifest),
+                ("x/b.wasm", b"wasm"),
+                ("README.md", b""),
+            ],
+            "",
+        );
+        check(
+            &[("x/tool.toml", manifest), ("b.wasm", b"wasm")],
+            "WASM file missing",
+        );
         check(&[("b.wasm", b"wasm")], "tool.toml not found");
         check(&[("x/y/tool.toml", manifest)], "tool.toml not found");
-        check(&[("x/tool.toml", manifest), ("tool.toml", manifest)], "more than one");
+        check(
+            &[("x/tool.toml", manifest), ("tool.toml", manifest)],
+            "more than one",
+        );
         check(&[("tool.toml", b"\xff")], "not UTF-8");
-        check(&[("tool.toml", manifest), ("b.wasm", b""), ("tool.sig", b"x")], "holds no signature");
+        check(
+            &[("tool.toml", manifest), ("b.wasm", b""), ("tool.sig", b"x")],
+            "holds no signature",
+        );
     }
 
     #[test]
@@ -259,15 +292,24 @@ mod tests {
             let found = read_zip(&bytes, &Bounds::default());
             // The writer may have made the name plain; then there is nothing to refuse.
             let mut archive = ZipArchive::new(Cursor::new(&bytes[..])).unwrap();
-            let written = archive.by_index_raw(2).unwrap().name().unwrap().into_owned();
+            let written = archive
+                .by_index_raw(2)
+                .unwrap()
+                .name()
+                .unwrap()
+                .into_owned();
             if written == name {
                 assert_eq!(found.unwrap_err().code, Code::Denied, "{name}");
             }
         }
         let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
-        writer.start_file("tool.toml", SimpleFileOptions::default()).unwrap();
+        writer
+            .start_file("tool.toml", SimpleFileOptions::default())
+            .unwrap();
         writer.write_all(manifest).unwrap();
-        writer.add_symlink("b.wasm", "/etc/passwd", SimpleFileOptions::default()).unwrap();
+        writer
+            .add_symlink("b.wasm", "/etc/passwd", SimpleFileOptions::default())
+            .unwrap();
         let bytes = writer.finish().unwrap().into_inner();
         let error = read_zip(&bytes, &Bounds::default()).unwrap_err();
         assert!(error.message.contains("is a link"), "{error}");
@@ -276,12 +318,33 @@ mod tests {
     #[test]
     fn an_archive_that_grows_too_much_is_refused() {
         let bomb = vec![0; 20 * 1024 * 1024];
-        check(&[("tool.toml", MANIFEST.as_bytes()), ("b.wasm", &bomb)], "too large");
+        check(
+            &[("tool.toml", MANIFEST.as_bytes()), ("b.wasm", &bomb)],
+            "too large",
+        );
         let bytes = zip(&[("tool.toml", MANIFEST.as_bytes()), ("b.wasm", b"wasm")]);
         for (bounds, expected) in [
-            (Bounds { archive_bytes_max: 10, ..Bounds::default() }, "the archive has"),
-            (Bounds { entries_max: 1, ..Bounds::default() }, "2 entries"),
-            (Bounds { wasm_bytes_max: 3, ..Bounds::default() }, "`b.wasm` in the archive is too large"),
+            (
+                Bounds {
+                    archive_bytes_max: 10,
+                    ..Bounds::default()
+                },
+                "the archive has",
+            ),
+            (
+                Bounds {
+                    entries_max: 1,
+                    ..Bounds::default()
+                },
+                "2 entries",
+            ),
+            (
+                Bounds {
+                    wasm_bytes_max: 3,
+                    ..Bounds::default()
+                },
+                "`b.wasm` in the archive is too large",
+            ),
         ] {
             let error = read_zip(&bytes, &bounds).unwrap_err();
             assert_eq!(error.code, Code::TooLarge);
@@ -300,7 +363,10 @@ mod tests {
             bytes[idx] ^= 0x41;
             // Either it is refused, or the byte did not matter.
             if let Ok(package) = read_zip(&bytes, &Bounds::default()) {
-                assert_eq!((package.manifest_text.as_str(), &package.wasm[..]), (MANIFEST, &b"wasm"[..]));
+                assert_eq!(
+                    (package.manifest_text.as_str(), &package.wasm[..]),
+                    (MANIFEST, &b"wasm"[..])
+                );
             }
         }
     }

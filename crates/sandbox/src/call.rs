@@ -331,7 +331,10 @@ impl fmt::Display for Failure {
             Self::Panicked { message } if message.is_empty() => f.write_str("tool panicked"),
             Self::Panicked { message } => write!(f, "tool panicked: {message}"),
             Self::Exited { code } => {
-                write!(f, "the tool ended itself with code {code} instead of answering")
+                write!(
+                    f,
+                    "the tool ended itself with code {code} instead of answering"
+                )
             }
             Self::ExportNotFound(name) => write!(f, "export not found: {name}"),
             Self::Trap(reason) => write!(f, "the tool was stopped: {reason}"),

@@ -49,17 +49,31 @@ impl Host {
     /// Reads an entry.
     pub fn parse(text: &str) -> Result<Self> {
         let broken = || {
-            let shown: String = text.chars().filter(|it| !it.is_control()).take(80).collect();
-            Error::invalid(format!("`net_allow_list` has the entry `{shown}`, which is no host"))
-                .hint("write `api.example.com`, `*.example.com`, `example.com:8443`, `127.0.0.1` or `*`")
+            let shown: String = text
+                .chars()
+                .filter(|it| !it.is_control())
+                .take(80)
+                .collect();
+            Error::invalid(format!(
+                "`net_allow_list` has the entry `{shown}`, which is no host"
+            ))
+            .hint(
+                "write `api.example.com`, `*.example.com`, `example.com:8443`, `127.0.0.1` or `*`",
+            )
         };
         if text == "*" {
             let pattern = Pattern::Any;
-            return Ok(Self { pattern, port: None });
+            return Ok(Self {
+                pattern,
+                port: None,
+            });
         }
         if let Ok(address) = text.parse::<IpAddr>() {
             let pattern = Pattern::Number(address.to_canonical());
-            return Ok(Self { pattern, port: None });
+            return Ok(Self {
+                pattern,
+                port: None,
+            });
         }
         let (beneath, rest) = match text.strip_prefix("*.") {
             Some(rest) => (true, rest),
@@ -136,7 +150,10 @@ impl Target {
             return Err(odd("holds a user's name"));
         }
         let written = url.split_once("://").map_or("", |(_, rest)| rest);
-        let written = written.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+        let written = written
+            .split(['/', '?', '#', '\\'])
+            .next()
+            .unwrap_or_default();
         if written.contains('@') {
             return Err(odd("holds a user's name"));
         }
@@ -206,7 +223,8 @@ fn plain(name: &str) -> String {
 }
 
 fn is_beneath(name: &str, suffix: &str) -> bool {
-    name.strip_suffix(suffix).is_some_and(|it| it.len() > 1 && it.ends_with('.'))
+    name.strip_suffix(suffix)
+        .is_some_and(|it| it.len() > 1 && it.ends_with('.'))
 }
 
 fn is_loopback_name(name: &str) -> bool {
@@ -267,8 +285,20 @@ mod tests {
     #[test]
     fn what_is_no_host_is_no_entry() {
         for entry in [
-            "", "*.", "**", "*.*.com", "a b", "user@host", "host/path", "https://host", "*.127.0.0.1",
-            "host:99999", "0x7f.1", "2130706433", ".example.com", "a*.example.com",
+            "",
+            "*.",
+            "**",
+            "*.*.com",
+            "a b",
+            "user@host",
+            "host/path",
+            "https://host",
+            "*.127.0.0.1",
+            "host:99999",
+            "0x7f.1",
+            "2130706433",
+            ".example.com",
+            "a*.example.com",
         ] {
             assert!(Host::parse(entry).is_err(), "{entry}");
         }

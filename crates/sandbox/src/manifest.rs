@@ -268,10 +268,22 @@ impl Manifest {
         let arguments: Vec<Value> = self
             .arguments
             .iter()
-            .map(|it| json!([it.name, it.kind.name(), it.description, it.required, it.default]))
+            .map(|it| {
+                json!([
+                    it.name,
+                    it.kind.name(),
+                    it.description,
+                    it.required,
+                    it.default
+                ])
+            })
             .collect();
         let security = &self.security;
-        let hosts: Vec<String> = security.net_allow_list.iter().map(Host::to_string).collect();
+        let hosts: Vec<String> = security
+            .net_allow_list
+            .iter()
+            .map(Host::to_string)
+            .collect();
         let fields = json!([
             ["id", self.id],
             ["name", self.name],
@@ -386,9 +398,13 @@ fn arguments(raw: Vec<RawArgument>) -> Result<Vec<Argument>> {
             check_text("mcp.arguments.description", &it.description)?;
             let name = shown(&it.name);
             if !seen.insert(it.name.clone()) {
-                return Err(Error::invalid(format!("argument `{name}` is declared twice")));
+                return Err(Error::invalid(format!(
+                    "argument `{name}` is declared twice"
+                )));
             }
-            let default = it.default.map(|it| serde_json::to_value(it).unwrap_or_default());
+            let default = it
+                .default
+                .map(|it| serde_json::to_value(it).unwrap_or_default());
             if default.as_ref().is_some_and(|value| !it.kind.holds(value)) {
                 let why = format!("the default of argument `{name}` is no {}", it.kind.name());
                 return Err(Error::invalid(why));
@@ -437,7 +453,9 @@ where
     let Some(value) = value else {
         return Ok(None);
     };
-    let fits = T::try_from(value).ok().filter(|it| *it >= T::from(1) && *it <= max);
+    let fits = T::try_from(value)
+        .ok()
+        .filter(|it| *it >= T::from(1) && *it <= max);
     let refused = || {
         Error::invalid(format!("`security.{field}` is {value}"))
             .hint(format!("write a number from 1 to {max}"))
@@ -504,7 +522,10 @@ max_fuel = 1000000                  # Instruction budget (default: 1000000)
         let manifest = Manifest::parse(REFERENCE).unwrap();
         assert_eq!(manifest.id, "dev.example.my-tool");
         assert_eq!(manifest.arguments.len(), 2);
-        assert_eq!(manifest.security.net_allow_list[0].to_string(), "*.example.com");
+        assert_eq!(
+            manifest.security.net_allow_list[0].to_string(),
+            "*.example.com"
+        );
         assert_eq!(manifest.security.env_allow_list, ["API_KEY"]);
         let schema = manifest.input_schema();
         let expected = json!({
@@ -543,15 +564,51 @@ max_fuel = 1000000                  # Instruction budget (default: 1000000)
             ("b.wasm", "", "`tool.wasm`"),
             ("\"d\"", "\"\"", "`mcp.description` is empty"),
             ("\"d\"\n", "\"d\"\nextra = 1\n", "unknown field `extra`"),
-            ("\"d\"\n", "\"d\"\n[security]\nmax_fule = 1\n", "unknown field `max_fule`"),
-            ("\"d\"\n", "\"d\"\n[security]\nmax_fuel = 0\n", "`security.max_fuel` is 0"),
-            ("\"d\"\n", "\"d\"\n[security]\nmax_fuel = -1\n", "`security.max_fuel` is -1"),
-            ("\"d\"\n", "\"d\"\n[security]\nmax_memory_mb = 99999\n", "`security.max_memory_mb`"),
-            ("\"d\"\n", "\"d\"\n[security]\nfs_access = \"all\"\n", "unknown variant `all`"),
-            ("\"d\"\n", "\"d\"\n[security]\nnet_allow_list = [\"a b\"]\n", "`net_allow_list`"),
-            ("\"d\"\n", "\"d\"\n[security]\nenv_allow_list = [\"A=B\"]\n", "`env_allow_list`"),
-            ("\"d\"\n", "\"d\"\n[[mcp.arguments]]\nname = \"x\"\ntype = \"text\"\ndescription = \"x\"\n", "unknown variant `text`"),
-            ("\"d\"\n", "\"d\"\n[[mcp.arguments]]\nname = \"x\"\ntype = \"number\"\ndescription = \"x\"\ndefault = \"y\"\n", "default of argument `x`"),
+            (
+                "\"d\"\n",
+                "\"d\"\n[security]\nmax_fule = 1\n",
+                "unknown field `max_fule`",
+            ),
+            (
+                "\"d\"\n",
+                "\"d\"\n[security]\nmax_fuel = 0\n",
+                "`security.max_fuel` is 0",
+            ),
+            (
+                "\"d\"\n",
+                "\"d\"\n[security]\nmax_fuel = -1\n",
+                "`security.max_fuel` is -1",
+            ),
+            (
+                "\"d\"\n",
+                "\"d\"\n[security]\nmax_memory_mb = 99999\n",
+                "`security.max_memory_mb`",
+            ),
+            (
+                "\"d\"\n",
+                "\"d\"\n[security]\nfs_access = \"all\"\n",
+                "unknown variant `all`",
+            ),
+            (
+                "\"d\"\n",
+                "\"d\"\n[security]\nnet_allow_list = [\"a b\"]\n",
+                "`net_allow_list`",
+            ),
+            (
+                "\"d\"\n",
+                "\"d\"\n[security]\nenv_allow_list = [\"A=B\"]\n",
+                "`env_allow_list`",
+            ),
+            (
+                "\"d\"\n",
+                "\"d\"\n[[mcp.arguments]]\nname = \"x\"\ntype = \"text\"\ndescription = \"x\"\n",
+                "unknown variant `text`",
+            ),
+            (
+                "\"d\"\n",
+                "\"d\"\n[[mcp.arguments]]\nname = \"x\"\ntype = \"number\"\ndescription = \"x\"\ndefault = \"y\"\n",
+                "default of argument `x`",
+            ),
             ("[mcp]", "[mcq]", "unknown field `mcq`"),
             ("[mcp]", "[mcp", "line 6"),
         ] {
@@ -570,12 +627,17 @@ max_fuel = 1000000                  # Instruction budget (default: 1000000)
             (json!({ "url": "x", "timeout": 5, "more": [] }), ""),
             (json!({ "url": "x", "timeout": null }), ""),
             (json!({}), "argument `url`"),
-            (json!({ "url": null }), "argument `url` of `dev.example.my-tool` is of type null"),
+            (
+                json!({ "url": null }),
+                "argument `url` of `dev.example.my-tool` is of type null",
+            ),
             (json!({ "url": 5 }), "is of type number (give a string)"),
             (json!({ "url": "x", "timeout": "5" }), "argument `timeout`"),
             (json!([1]), "no JSON object"),
         ] {
-            let found = manifest.check_arguments(&input).map_err(|it| it.to_string());
+            let found = manifest
+                .check_arguments(&input)
+                .map_err(|it| it.to_string());
             match expected {
                 "" => assert_eq!(found, Ok(()), "{input}"),
                 _ => assert!(found.unwrap_err().contains(expected), "{input}"),

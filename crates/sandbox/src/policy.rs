@@ -113,9 +113,24 @@ pub fn effective(manifest: &Manifest, policy: &Policy) -> (Security, Vec<String>
             Some(most) => common_variables(&asked.env_allow_list, &most, &mut cut),
             None => asked.env_allow_list.clone(),
         },
-        max_memory_mb: lower("max_memory_mb", asked.max_memory_mb, policy.of(id, |it| it.max_memory_mb), &mut cut),
-        max_execution_ms: lower("max_execution_ms", asked.max_execution_ms, policy.of(id, |it| it.max_execution_ms), &mut cut),
-        max_fuel: lower("max_fuel", asked.max_fuel, policy.of(id, |it| it.max_fuel), &mut cut),
+        max_memory_mb: lower(
+            "max_memory_mb",
+            asked.max_memory_mb,
+            policy.of(id, |it| it.max_memory_mb),
+            &mut cut,
+        ),
+        max_execution_ms: lower(
+            "max_execution_ms",
+            asked.max_execution_ms,
+            policy.of(id, |it| it.max_execution_ms),
+            &mut cut,
+        ),
+        max_fuel: lower(
+            "max_fuel",
+            asked.max_fuel,
+            policy.of(id, |it| it.max_fuel),
+            &mut cut,
+        ),
     };
     if granted.fs_access != asked.fs_access {
         let (from, to) = (asked.fs_access, granted.fs_access);
@@ -135,7 +150,9 @@ pub fn asks_more(old: &Security, new: &Security) -> Vec<String> {
     }
     if new.fs_access > old.fs_access {
         let (from, to) = (old.fs_access, new.fs_access);
-        more.push(format!("it asks for `fs_access = \"{to}\"` in place of `{from}`"));
+        more.push(format!(
+            "it asks for `fs_access = \"{to}\"` in place of `{from}`"
+        ));
     }
     for name in &new.env_allow_list {
         if !permits_variable(&old.env_allow_list, name) {
@@ -147,8 +164,16 @@ pub fn asks_more(old: &Security, new: &Security) -> Vec<String> {
             more.push(format!("it asks for `{field} = {new}` in place of {old}"));
         }
     };
-    raised("max_memory_mb", old.max_memory_mb.into(), new.max_memory_mb.into());
-    raised("max_execution_ms", old.max_execution_ms, new.max_execution_ms);
+    raised(
+        "max_memory_mb",
+        old.max_memory_mb.into(),
+        new.max_memory_mb.into(),
+    );
+    raised(
+        "max_execution_ms",
+        old.max_execution_ms,
+        new.max_execution_ms,
+    );
     raised("max_fuel", old.max_fuel, new.max_fuel);
     more
 }
@@ -192,7 +217,10 @@ fn common_hosts(asked: &[Host], most: &[Host], cut: &mut Vec<String>) -> Vec<Hos
             cut.push(format!("the network host `{host}` is not permitted"));
         } else {
             let names: Vec<String> = narrower.iter().map(|it| format!("`{it}`")).collect();
-            cut.push(format!("the network host `{host}` was narrowed to {}", names.join(", ")));
+            cut.push(format!(
+                "the network host `{host}` was narrowed to {}",
+                names.join(", ")
+            ));
         }
         granted.extend(narrower.into_iter().cloned());
     }
@@ -207,9 +235,14 @@ fn common_variables(asked: &[String], most: &[String], cut: &mut Vec<String>) ->
             granted.push(name.clone());
         } else if name == "*" {
             granted.extend(most.iter().cloned());
-            cut.push(format!("the environment was narrowed to `{}`", most.join("`, `")));
+            cut.push(format!(
+                "the environment was narrowed to `{}`",
+                most.join("`, `")
+            ));
         } else {
-            cut.push(format!("the environment variable `{name}` is not permitted"));
+            cut.push(format!(
+                "the environment variable `{name}` is not permitted"
+            ));
         }
     }
     granted
@@ -277,7 +310,8 @@ mod tests {
     #[test]
     fn an_empty_list_in_the_policy_permits_nothing() {
         let asked = manifest("net_allow_list = [\"*\"]\nenv_allow_list = [\"A\"]");
-        let policy = Policy::parse("[default]\nnet_allow_list = []\nenv_allow_list = []\n").unwrap();
+        let policy =
+            Policy::parse("[default]\nnet_allow_list = []\nenv_allow_list = []\n").unwrap();
         let (granted, cut) = effective(&asked, &policy);
         assert!(granted.net_allow_list.is_empty() && granted.env_allow_list.is_empty());
         assert_eq!(cut.len(), 2);
@@ -290,7 +324,10 @@ mod tests {
             ("[defaults]\n", "unknown field `defaults`"),
             ("[tools.\"A\"]\nmax_fuel = 1\n", "`tool.id` is `A`"),
             ("[default]\nmax_fuel = 0\n", "`security.max_fuel` is 0"),
-            ("[default]\nfs_access = \"root\"\n", "unknown variant `root`"),
+            (
+                "[default]\nfs_access = \"root\"\n",
+                "unknown variant `root`",
+            ),
             ("[default]\nnet_allow_list = \"x\"\n", "invalid type"),
         ] {
             let error = Policy::parse(text).unwrap_err();
@@ -309,15 +346,25 @@ mod tests {
 
     #[test]
     fn an_update_that_asks_more_is_told_apart() {
-        let old = manifest("net_allow_list = [\"*.a.com\"]\nenv_allow_list = [\"X\"]\nmax_fuel = 100");
+        let old =
+            manifest("net_allow_list = [\"*.a.com\"]\nenv_allow_list = [\"X\"]\nmax_fuel = 100");
         for (new, expected) in [
             ("net_allow_list = [\"b.a.com\"]\nmax_fuel = 100", vec![]),
-            ("net_allow_list = [\"a.com\"]\nmax_fuel = 100", vec!["it asks for the network host `a.com`"]),
-            ("fs_access = \"sandbox\"\nmax_fuel = 100", vec!["it asks for `fs_access = \"sandbox\"` in place of `none`"]),
-            ("env_allow_list = [\"Y\"]\nmax_fuel = 101", vec![
-                "it asks for the environment variable `Y`",
-                "it asks for `max_fuel = 101` in place of 100",
-            ]),
+            (
+                "net_allow_list = [\"a.com\"]\nmax_fuel = 100",
+                vec!["it asks for the network host `a.com`"],
+            ),
+            (
+                "fs_access = \"sandbox\"\nmax_fuel = 100",
+                vec!["it asks for `fs_access = \"sandbox\"` in place of `none`"],
+            ),
+            (
+                "env_allow_list = [\"Y\"]\nmax_fuel = 101",
+                vec![
+                    "it asks for the environment variable `Y`",
+                    "it asks for `max_fuel = 101` in place of 100",
+                ],
+            ),
         ] {
             assert_eq!(asks_more(&old.security, &manifest(new).security), expected);
         }
@@ -327,7 +374,9 @@ mod tests {
     fn secrets_together_with_a_wide_network_raise_a_concern() {
         let quiet = manifest("net_allow_list = [\"api.github.com\"]\nenv_allow_list = [\"TOKEN\"]");
         assert!(concerns(&quiet.security).is_empty());
-        let loud = manifest("net_allow_list = [\"*\", \"127.0.0.1\"]\nenv_allow_list = [\"TOKEN\"]\nfs_access = \"sandbox\"");
+        let loud = manifest(
+            "net_allow_list = [\"*\", \"127.0.0.1\"]\nenv_allow_list = [\"TOKEN\"]\nfs_access = \"sandbox\"",
+        );
         assert_eq!(concerns(&loud.security).len(), 4);
     }
 }

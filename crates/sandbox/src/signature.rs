@@ -36,15 +36,26 @@ pub fn sign(secret: &[u8; 32], manifest: &Manifest, wasm: &Sha256) -> Signed {
 }
 
 /// Whether one of the trusted keys vouches for exactly this manifest and this component.
-pub fn verify(signed: &Signed, manifest: &Manifest, wasm: &Sha256, trusted: &[PublicKey]) -> Result<()> {
+pub fn verify(
+    signed: &Signed,
+    manifest: &Manifest,
+    wasm: &Sha256,
+    trusted: &[PublicKey],
+) -> Result<()> {
     let key = signed.key;
     if !trusted.contains(&key) {
-        return Err(Error::denied(format!("`{}` is signed with the key `{key}`, which is not trusted", manifest.id))
-            .hint("add the key to the trusted ones if you know whose it is"));
+        return Err(Error::denied(format!(
+            "`{}` is signed with the key `{key}`, which is not trusted",
+            manifest.id
+        ))
+        .hint("add the key to the trusted ones if you know whose it is"));
     }
     let wrong = || {
-        Error::denied(format!("the signature of `{}` does not fit its content", manifest.id))
-            .hint("get the tool again from where it was published")
+        Error::denied(format!(
+            "the signature of `{}` does not fit its content",
+            manifest.id
+        ))
+        .hint("get the tool again from where it was published")
     };
     let verifying = VerifyingKey::from_bytes(&key.0).map_err(|err| wrong().because(err))?;
     let signature = Signature::from_bytes(&signed.signature);
@@ -123,7 +134,12 @@ mod tests {
         verify(&signed, &manifest(5), &wasm, &trusted).unwrap();
         for (manifest, wasm, trusted, expected) in [
             (manifest(6), wasm, &trusted[..], "does not fit"),
-            (manifest(5), Sha256::of(b"other"), &trusted[..], "does not fit"),
+            (
+                manifest(5),
+                Sha256::of(b"other"),
+                &trusted[..],
+                "does not fit",
+            ),
             (manifest(5), wasm, &trusted[..1], "not trusted"),
             (manifest(5), wasm, &[][..], "not trusted"),
         ] {
@@ -148,7 +164,13 @@ mod tests {
     #[test]
     fn what_is_no_signature_is_not_read() {
         let good = sign(&SECRET, &manifest(5), &Sha256::of(b"x")).to_string();
-        for bad in ["", "ed25519", &good[1..], &format!("{good} x"), &good.replace("ed25519", "rsa")] {
+        for bad in [
+            "",
+            "ed25519",
+            &good[1..],
+            &format!("{good} x"),
+            &good.replace("ed25519", "rsa"),
+        ] {
             assert!(Signed::parse(bad).is_err(), "{bad}");
         }
     }

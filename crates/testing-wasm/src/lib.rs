@@ -97,12 +97,18 @@ impl Tool {
                 "kami:tool/tool@0.1.0#run",
                 r#"(func (export "kami:tool/tool@0.1.0#describe") (result i32)
                      (i32.store (i32.const 32) (i32.const 48))
-                     (i32.store (i32.const 36) (i32.const 14))
+                     (i32.store (i32.const 36) (i32.const 15))
                      (i32.const 32))
                    (data (i32.const 48) "{\"name\":\"test\"}")"#,
             ),
         };
-        let Self { imports, more, memory, body, .. } = self;
+        let Self {
+            imports,
+            more,
+            memory,
+            body,
+            ..
+        } = self;
         format!(
             "(module {imports} {memory} {PRELUDE} {more} {describe}
                (func (export \"{name}\") (param $ptr i32) (param $len i32) (result i32) (local $n i32) (local $m i32) {body}))"
@@ -123,7 +129,9 @@ pub fn encode(core: &str, wit: &str, world: &str) -> Result<Vec<u8>> {
     let package = resolve.push_str("host.wit", wit)?;
     let world = resolve.select_world(&[package], Some(world))?;
     wit_component::embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)?;
-    let encoder = ComponentEncoder::default().validate(false).module(&module)?;
+    let encoder = ComponentEncoder::default()
+        .validate(false)
+        .module(&module)?;
     encoder.validate(false).encode()
 }
 

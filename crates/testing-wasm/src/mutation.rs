@@ -57,7 +57,10 @@ pub fn run(count: u64, seed: u64) -> Result<Tally> {
             let answer = call(&runtime, &good).result;
             let context = || format!("a good tool after round {round} of seed {seed}");
             let answer = answer.map_err(anyhow::Error::from).with_context(context)?;
-            ensure!(answer == "{}", "after round {round} of seed {seed}: {answer}");
+            ensure!(
+                answer == "{}",
+                "after round {round} of seed {seed}: {answer}"
+            );
         }
     }
     Ok(tally)

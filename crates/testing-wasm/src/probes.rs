@@ -71,7 +71,8 @@ pub fn panic() -> Result<Vec<u8>> {
 
 /// Answers with its environment, as `name=value;` for each.
 pub fn environment() -> Result<Vec<u8>> {
-    let imports = r#"(import "wasi:cli/environment@0.2.0" "get-environment" (func $env (param i32)))"#;
+    let imports =
+        r#"(import "wasi:cli/environment@0.2.0" "get-environment" (func $env (param i32)))"#;
     let more = r#"
       (global $out (mut i32) (i32.const 4096))
       (func $put (param $ptr i32) (param $len i32)
@@ -290,7 +291,7 @@ pub fn generic() -> Result<Vec<u8>> {
       interface shop {
         enum color { red, green }
         flags size { small, large }
-        record item { name: string, price: float64, colors: list<color>, note: option<string> }
+        record item { name: string, price: f64, colors: list<color>, note: option<string> }
         variant wish { nothing, some(u32) }
         total: func(a: u32, b: u32) -> u32;
         swap: func(pair: tuple<s8, bool>) -> tuple<bool, s8>;

@@ -397,44 +397,7 @@ impl Dir {
         Lock::acquire(&place.dir, &place.last, name, wait)
     }
 
-    /// How much is in it at any depth: files and directories, and bytes of files. Links count as
-    /// files and are not followed; names that [`Dir::list`] leaves out count too. Stops counting
-    /// when there are more than this many.
-    pub fn usage(&self, entries_max: u64) -> Result<(u64, u64)> {
-        let error = |cause: io::Error| fault::of("directory", ".", cause);
-        let (mut entries, mut bytes) = (0_u64, 0_u64);
-        let mut unseen = vec![self.root().try_clone().map_err(error)?];
-        while let Some(dir) = unseen.pop() {
-            for found in dir.entries().map_err(error)? {
-                let found = found.map_err(error)?;
-                entries += 1;
-                if entries > entries_max {
-                    return Ok((entries, bytes));
-                }
-                // What is removed meanwhile takes no room.
-                let Ok(metadata) = found.metadata() else {
-                    continue;
-                };
-                if metadata.is_dir() {
-                    if let Ok(beneath) = found.open_dir() {
-                        unseen.push(beneath);
-                    }
-                } else if metadata.is_file() {
-                    bytes = bytes.saturating_add(metadata.len());
-                }
-            }
-        }
-        Ok((entries, bytes))
-    }
-
-    /// Another handle of this directory, for a sandbox that resolves names beneath it by itself.
-    pub fn handle(&self) -> Result<std::fs::File> {
-        let handle = self.root().try_clone();
-        let handle = handle.map_err(|cause| fault::of("directory", ".", cause))?;
-        Ok(handle.into_std_file())
-    }
-
-    fn root(&self) -> &cap_std::fs::Dir {
+    pub(crate) fn root(&self) -> &cap_std::fs::Dir {
         &self.inner.dir
     }
 
@@ -864,27 +827,6 @@ mod tests {
         file.write_all(b"kept").unwrap();
         file.rewind().unwrap();
         assert_eq!(io::read_to_string(file).unwrap(), "kept");
-    }
-
-    #[test]
-    fn usage_counts_everything_and_follows_nothing() {
-        let (home, dir) = fresh();
-        std::fs::write(home.path().join("outside"), [0; 1000]).unwrap();
-        dir.write("a", b"12345").unwrap();
-        dir.write("b/c/d", b"123").unwrap();
-        std::fs::write(dir.path().join("odd\\name"), b"12").unwrap();
-        std::os::unix::fs::symlink(home.path().join("outside"), dir.path().join("link")).unwrap();
-        std::os::unix::fs::symlink("..", dir.path().join("b/up")).unwrap();
-        assert_eq!(dir.usage(100).unwrap(), (7, 10));
-        assert_eq!(dir.usage(3).unwrap().0, 4);
-    }
-
-    #[test]
-    fn a_handle_is_of_the_same_directory() {
-        let (_home, dir) = fresh();
-        dir.write("a", b"1").unwrap();
-        let handle = cap_std::fs::Dir::from_std_file(dir.handle().unwrap());
-        assert_eq!(handle.read("a").unwrap(), b"1");
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod lock;
 mod name;
 mod operator;
 mod temp;
+mod usage;
 
 pub use dir::{Dir, Entry};
 pub use lock::Lock;

@@ -35,7 +35,7 @@ const CRATES: &[(&str, May)] = &[
         "kenning-embed",
         Only(&["kenning-core", "kenning-egress", "kenning-vault"]),
     ),
-    // So that no other crate may contain unsafe code.
+    // So that crates with unsafe code are few and small.
     ("kenning-simd", Only(&[])),
     (
         "kenning-search",

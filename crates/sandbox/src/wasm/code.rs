@@ -196,7 +196,9 @@ impl Library {
     fn compile(&self, machine: &Machine, wasm: &[u8], sha256: Sha256) -> Result<Loaded, Failure> {
         let component = Component::from_binary(&machine.engine, wasm).map_err(|err| {
             let why = reason(&err);
-            Failure::from(Error::invalid(format!("the component cannot be compiled: {why}")))
+            Failure::from(Error::invalid(format!(
+                "the component cannot be compiled: {why}"
+            )))
         })?;
         let artifact = component.serialize();
         let artifact = artifact.map_err(|err| Failure::Internal(format!("{err:#}")))?;
@@ -238,7 +240,8 @@ impl Library {
             }
         };
         let loaded = deserialize(machine, &bytes, &digest.artifact.hash);
-        let loaded = loaded.and_then(|it| Loaded::new(machine, &it, digest).map_err(|err| err.to_string()));
+        let loaded =
+            loaded.and_then(|it| Loaded::new(machine, &it, digest).map_err(|err| err.to_string()));
         match loaded {
             Ok(loaded) => Some(loaded),
             Err(why) => {
@@ -346,7 +349,10 @@ impl Shelf {
     /// Drops what was not used for longest. Calls that run it keep it until they end.
     fn make_room(&mut self, max: usize) {
         while self.slots.len() >= max {
-            let idle = self.slots.iter().filter(|it| !matches!(*it.1.work(), Work::Going));
+            let idle = self
+                .slots
+                .iter()
+                .filter(|it| !matches!(*it.1.work(), Work::Going));
             let oldest = idle.min_by_key(|it| it.1.used()).map(|it| *it.0);
             match oldest {
                 Some(sha256) => self.slots.remove(&sha256),
@@ -367,11 +373,17 @@ impl Slot {
     }
 
     fn touch(&self, now: u64) {
-        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        *self
+            .last_used
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = now;
     }
 
     fn used(&self) -> u64 {
-        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner)
+        *self
+            .last_used
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn wait(&self, patience: &Clock) -> Result<Arc<Loaded>, Failure> {
@@ -397,7 +409,10 @@ impl Slot {
 fn missing(err: Error) -> Failure {
     let failure = Failure::from(err);
     match failure {
-        Failure::Unusable { code: Code::NotFound, message } => Failure::Unusable {
+        Failure::Unusable {
+            code: Code::NotFound,
+            message,
+        } => Failure::Unusable {
             code: Code::NotFound,
             message: format!("WASM file missing: {message}"),
         },

@@ -35,7 +35,8 @@ const BLOCKING_THREADS_MAX: usize = 64;
 impl Machine {
     pub(crate) fn new(options: &RuntimeOptions) -> Result<Self> {
         let failed = |err: wasmtime::Error| {
-            Error::internal("the WASM engine cannot be made").because(std::io::Error::other(format!("{err:#}")))
+            Error::internal("the WASM engine cannot be made")
+                .because(std::io::Error::other(format!("{err:#}")))
         };
         let engine = match options.pooling {
             Some(pool) => Engine::new(&config(Some(pool))).or_else(|err| {
@@ -54,7 +55,8 @@ impl Machine {
             .thread_name(|idx| format!("wasm-compiler-{idx}"))
             .stack_size(COMPILER_STACK_BYTES)
             .build();
-        let compilers = compilers.map_err(|err| Error::unavailable("no threads to compile on").because(err))?;
+        let compilers =
+            compilers.map_err(|err| Error::unavailable("no threads to compile on").because(err))?;
         let io = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .max_blocking_threads(BLOCKING_THREADS_MAX)
@@ -131,7 +133,7 @@ fn pooling(pool: PoolSize) -> PoolingAllocationConfig {
         .max_memories_per_component(8)
         .max_tables_per_component(64)
         .max_memories_per_module(8)
-        .max_tables_per_module(16)
+        .max_tables_per_module(64)
         .max_component_instance_size(4 * 1024 * 1024)
         .max_core_instance_size(4 * 1024 * 1024)
         .table_elements(100_000)
@@ -197,10 +199,13 @@ fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
     files::link(&mut linker)?;
     linker.allow_shadowing(false);
     let mut host = linker.instance("kami:tool/host@0.1.0")?;
-    host.func_wrap("log", |store: StoreContextMut<'_, State>, (level, message): (Level, String)| {
-        store.data().log.line(level.into(), &message);
-        Ok(())
-    })?;
+    host.func_wrap(
+        "log",
+        |store: StoreContextMut<'_, State>, (level, message): (Level, String)| {
+            store.data().log.line(level.into(), &message);
+            Ok(())
+        },
+    )?;
     Ok(linker)
 }
 
@@ -239,7 +244,8 @@ impl Ticker {
                 }
             }
         });
-        started.map_err(|err| Error::unavailable("no thread to interrupt tools on").because(err))?;
+        started
+            .map_err(|err| Error::unavailable("no thread to interrupt tools on").because(err))?;
         Ok(Self { shared })
     }
 

@@ -2,9 +2,9 @@
 //!
 //! WASI has no quotas, so this stands between the tool and the runtime's own file functions: each
 //! call that can make a directory grow reserves what it may take in a [`Ledger`] first, and is
-//! answered "no space left" if there is none. A reservation is an upper bound (overwriting reserves
-//! nothing, deleting gives nothing back); when the bound is reached the directory is measured again.
-//! Calls of one tool that run at once share one ledger.
+//! answered "no space left" if there is none. What was reserved and done counts until the directory
+//! is measured again, which happens when it seems full: so deleting makes room, if later. What is
+//! reserved and not yet done counts besides. Calls of one tool that run at once share one ledger.
 //!
 //! Links are not made here: a hard link would count one file twice, and a soft link is a trap for
 //! whatever else walks the directory.
@@ -17,17 +17,17 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use wasmtime::component::{HasData, Linker, Resource};
 use wasmtime_wasi::filesystem::{
     Descriptor, Dir as HostDir, WasiFilesystemCtxView, WasiFilesystemView as _,
 };
+use wasmtime_wasi::p2::bindings::filesystem::preopens;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
     self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry,
     DirectoryEntryStream, ErrorCode, Filesize, Host, HostDescriptor, HostDirectoryEntryStream,
     MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
 };
-use wasmtime_wasi::p2::bindings::filesystem::preopens;
 use wasmtime_wasi::p2::{
     DynInputStream, DynOutputStream, FsError, FsResult, OutputStream, Pollable, StreamError,
     StreamResult,
@@ -92,13 +92,15 @@ impl Files {
 }
 
 impl Account {
-    /// Makes room, or says that there is none.
-    fn reserve(&self, bytes: u64, files: u64) -> FsResult<()> {
+    /// Makes room for what is done while the answer is held, or says that there is none.
+    fn reserve(&self, bytes: u64, files: u64) -> FsResult<Option<Reserved>> {
         let Some(ledger) = &self.ledger else {
-            return Ok(());
+            return Ok(None);
         };
-        if ledger.reserve(bytes, files) {
-            return Ok(());
+        let reserved = Used { bytes, files };
+        if ledger.reserve(reserved) {
+            let ledger = ledger.clone();
+            return Ok(Some(Reserved { ledger, reserved }));
         }
         self.was_full.store(true, Ordering::Relaxed);
         Err(ErrorCode::InsufficientSpace.into())
@@ -112,46 +114,84 @@ impl Account {
 /// How full a directory is.
 pub(crate) struct Ledger {
     dir: Dir,
-    bytes_max: u64,
-    files_max: u64,
-    used: Mutex<Used>,
+    most: Used,
+    balance: Mutex<Balance>,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
+struct Balance {
+    /// At most so much is in the directory …
+    done: Used,
+    /// … and so much may be added by what is under way.
+    under_way: Used,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Used {
     bytes: u64,
     files: u64,
 }
 
+impl Used {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_add(other.bytes),
+            files: self.files.saturating_add(other.files),
+        }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_sub(other.bytes),
+            files: self.files.saturating_sub(other.files),
+        }
+    }
+
+    fn fits(self, most: Self) -> bool {
+        self.bytes <= most.bytes && self.files <= most.files
+    }
+}
+
 impl Ledger {
     fn measure(&self) -> Result<Used> {
         // More than the quota need not be counted exactly.
-        let (files, bytes) = self.dir.usage(self.files_max.saturating_mul(2).saturating_add(1000))?;
+        let entries_max = self.most.files.saturating_add(1_000);
+        let (files, bytes) = self.dir.usage(entries_max)?;
         Ok(Used { bytes, files })
     }
 
-    fn reserve(&self, bytes: u64, files: u64) -> bool {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.fits(&mut used, bytes, files) {
-            return true;
+    fn reserve(&self, more: Used) -> bool {
+        let mut balance = self.balance();
+        let fits = |it: &Balance| it.done.plus(it.under_way).plus(more).fits(self.most);
+        if !fits(&balance) {
+            match self.measure() {
+                Ok(measured) => balance.done = measured,
+                Err(_) => return false,
+            }
         }
-        match self.measure() {
-            Ok(measured) => *used = measured,
-            Err(_) => return false,
-        }
-        self.fits(&mut used, bytes, files)
-    }
-
-    fn fits(&self, used: &mut Used, bytes: u64, files: u64) -> bool {
-        let next = Used {
-            bytes: used.bytes.saturating_add(bytes),
-            files: used.files.saturating_add(files),
-        };
-        let fits = next.bytes <= self.bytes_max && next.files <= self.files_max;
+        let fits = fits(&balance);
         if fits {
-            *used = next;
+            balance.under_way = balance.under_way.plus(more);
         }
         fits
+    }
+
+    fn balance(&self) -> MutexGuard<'_, Balance> {
+        self.balance.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Room for something that is under way until this is dropped.
+struct Reserved {
+    ledger: Arc<Ledger>,
+    reserved: Used,
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        let mut balance = self.ledger.balance();
+        balance.under_way = balance.under_way.minus(self.reserved);
+        balance.done = balance.done.plus(self.reserved);
     }
 }
 
@@ -166,19 +206,22 @@ impl Ledgers {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|_, it| it.strong_count() > 0);
         let key = dir.path().to_owned();
+        let most = Used {
+            bytes: bytes_max,
+            files: files_max,
+        };
         if let Some(ledger) = open.get(&key).and_then(Weak::upgrade)
-            && (ledger.bytes_max, ledger.files_max) == (bytes_max, files_max)
+            && ledger.most == most
         {
             return Ok(ledger);
         }
         let ledger = Ledger {
             dir: dir.clone(),
-            bytes_max,
-            files_max,
-            used: Mutex::default(),
+            most,
+            balance: Mutex::default(),
         };
-        let used = ledger.measure()?;
-        *ledger.used.lock().unwrap_or_else(PoisonError::into_inner) = used;
+        let measured = ledger.measure()?;
+        ledger.balance().done = measured;
         let ledger = Arc::new(ledger);
         open.insert(key, Arc::downgrade(&ledger));
         Ok(ledger)
@@ -217,7 +260,12 @@ impl View<'_> {
         })
     }
 
-    fn metered(&mut self, fd: &Resource<Descriptor>, stream: Resource<DynOutputStream>, at: Option<Filesize>) -> FsResult<Resource<DynOutputStream>> {
+    fn metered(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        stream: Resource<DynOutputStream>,
+        at: Option<Filesize>,
+    ) -> FsResult<Resource<DynOutputStream>> {
         let file = match self.inner.table.get(fd)? {
             Descriptor::File(it) => it.file.clone(),
             Descriptor::Dir(_) => return Err(ErrorCode::IsDirectory.into()),
@@ -229,6 +277,7 @@ impl View<'_> {
             file,
             at,
             account: self.files.account.clone(),
+            under_way: None,
         });
         Ok(stream)
     }
@@ -257,27 +306,51 @@ impl Host for View<'_> {
         self.inner.convert_error_code(err)
     }
 
-    fn filesystem_error_code(&mut self, err: Resource<wasmtime::Error>) -> wasmtime::Result<Option<ErrorCode>> {
+    fn filesystem_error_code(
+        &mut self,
+        err: Resource<wasmtime::Error>,
+    ) -> wasmtime::Result<Option<ErrorCode>> {
         self.inner.filesystem_error_code(err)
     }
 }
 
 impl HostDescriptor for View<'_> {
-    fn read_via_stream(&mut self, fd: Resource<Descriptor>, offset: Filesize) -> FsResult<Resource<DynInputStream>> {
+    fn read_via_stream(
+        &mut self,
+        fd: Resource<Descriptor>,
+        offset: Filesize,
+    ) -> FsResult<Resource<DynInputStream>> {
         self.inner.read_via_stream(fd, offset)
     }
 
-    fn write_via_stream(&mut self, fd: Resource<Descriptor>, offset: Filesize) -> FsResult<Resource<DynOutputStream>> {
-        let stream = self.inner.write_via_stream(Resource::new_borrow(fd.rep()), offset)?;
+    fn write_via_stream(
+        &mut self,
+        fd: Resource<Descriptor>,
+        offset: Filesize,
+    ) -> FsResult<Resource<DynOutputStream>> {
+        let stream = self
+            .inner
+            .write_via_stream(Resource::new_borrow(fd.rep()), offset)?;
         self.metered(&fd, stream, Some(offset))
     }
 
-    fn append_via_stream(&mut self, fd: Resource<Descriptor>) -> FsResult<Resource<DynOutputStream>> {
-        let stream = self.inner.append_via_stream(Resource::new_borrow(fd.rep()))?;
+    fn append_via_stream(
+        &mut self,
+        fd: Resource<Descriptor>,
+    ) -> FsResult<Resource<DynOutputStream>> {
+        let stream = self
+            .inner
+            .append_via_stream(Resource::new_borrow(fd.rep()))?;
         self.metered(&fd, stream, None)
     }
 
-    async fn advise(&mut self, fd: Resource<Descriptor>, offset: Filesize, len: Filesize, advice: Advice) -> FsResult<()> {
+    async fn advise(
+        &mut self,
+        fd: Resource<Descriptor>,
+        offset: Filesize,
+        len: Filesize,
+        advice: Advice,
+    ) -> FsResult<()> {
         self.inner.advise(fd, offset, len, advice).await
     }
 
@@ -295,28 +368,46 @@ impl HostDescriptor for View<'_> {
 
     async fn set_size(&mut self, fd: Resource<Descriptor>, size: Filesize) -> FsResult<()> {
         let growth = size.saturating_sub(self.size(&fd)?);
-        self.files.account.reserve(growth, 0)?;
+        let _room = self.files.account.reserve(growth, 0)?;
         self.inner.set_size(fd, size).await
     }
 
-    async fn set_times(&mut self, fd: Resource<Descriptor>, access: NewTimestamp, change: NewTimestamp) -> FsResult<()> {
+    async fn set_times(
+        &mut self,
+        fd: Resource<Descriptor>,
+        access: NewTimestamp,
+        change: NewTimestamp,
+    ) -> FsResult<()> {
         self.inner.set_times(fd, access, change).await
     }
 
-    async fn read(&mut self, fd: Resource<Descriptor>, len: Filesize, offset: Filesize) -> FsResult<(Vec<u8>, bool)> {
+    async fn read(
+        &mut self,
+        fd: Resource<Descriptor>,
+        len: Filesize,
+        offset: Filesize,
+    ) -> FsResult<(Vec<u8>, bool)> {
         self.inner.read(fd, len, offset).await
     }
 
-    async fn write(&mut self, fd: Resource<Descriptor>, bytes: Vec<u8>, offset: Filesize) -> FsResult<Filesize> {
+    async fn write(
+        &mut self,
+        fd: Resource<Descriptor>,
+        bytes: Vec<u8>,
+        offset: Filesize,
+    ) -> FsResult<Filesize> {
         let end = offset.saturating_add(bytes.len() as u64);
         let growth = end.saturating_sub(self.size(&fd)?);
-        self.files.account.reserve(growth, 0)?;
+        let _room = self.files.account.reserve(growth, 0)?;
         let written = self.inner.write(fd, bytes, offset).await?;
         self.files.account.wrote(written);
         Ok(written)
     }
 
-    async fn read_directory(&mut self, fd: Resource<Descriptor>) -> FsResult<Resource<DirectoryEntryStream>> {
+    async fn read_directory(
+        &mut self,
+        fd: Resource<Descriptor>,
+    ) -> FsResult<Resource<DirectoryEntryStream>> {
         self.inner.read_directory(fd).await
     }
 
@@ -324,8 +415,12 @@ impl HostDescriptor for View<'_> {
         self.inner.sync(fd).await
     }
 
-    async fn create_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
-        self.files.account.reserve(0, 1)?;
+    async fn create_directory_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        path: String,
+    ) -> FsResult<()> {
+        let _room = self.files.account.reserve(0, 1)?;
         self.inner.create_directory_at(fd, path).await
     }
 
@@ -333,7 +428,12 @@ impl HostDescriptor for View<'_> {
         self.inner.stat(fd).await
     }
 
-    async fn stat_at(&mut self, fd: Resource<Descriptor>, flags: PathFlags, path: String) -> FsResult<DescriptorStat> {
+    async fn stat_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        flags: PathFlags,
+        path: String,
+    ) -> FsResult<DescriptorStat> {
         self.inner.stat_at(fd, flags, path).await
     }
 
@@ -345,7 +445,9 @@ impl HostDescriptor for View<'_> {
         access: NewTimestamp,
         change: NewTimestamp,
     ) -> FsResult<()> {
-        self.inner.set_times_at(fd, flags, path, access, change).await
+        self.inner
+            .set_times_at(fd, flags, path, access, change)
+            .await
     }
 
     async fn link_at(
@@ -367,17 +469,22 @@ impl HostDescriptor for View<'_> {
         open_flags: OpenFlags,
         flags: DescriptorFlags,
     ) -> FsResult<Resource<Descriptor>> {
-        if open_flags.contains(OpenFlags::CREATE) {
-            self.files.account.reserve(0, 1)?;
-        }
-        self.inner.open_at(fd, path_flags, path, open_flags, flags).await
+        let files = u64::from(open_flags.contains(OpenFlags::CREATE));
+        let _room = self.files.account.reserve(0, files)?;
+        self.inner
+            .open_at(fd, path_flags, path, open_flags, flags)
+            .await
     }
 
     async fn readlink_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<String> {
         self.inner.readlink_at(fd, path).await
     }
 
-    async fn remove_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
+    async fn remove_directory_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        path: String,
+    ) -> FsResult<()> {
         self.inner.remove_directory_at(fd, path).await
     }
 
@@ -399,7 +506,11 @@ impl HostDescriptor for View<'_> {
         self.inner.unlink_file_at(fd, path).await
     }
 
-    async fn is_same_object(&mut self, one: Resource<Descriptor>, other: Resource<Descriptor>) -> wasmtime::Result<bool> {
+    async fn is_same_object(
+        &mut self,
+        one: Resource<Descriptor>,
+        other: Resource<Descriptor>,
+    ) -> wasmtime::Result<bool> {
         self.inner.is_same_object(one, other).await
     }
 
@@ -407,7 +518,12 @@ impl HostDescriptor for View<'_> {
         self.inner.metadata_hash(fd).await
     }
 
-    async fn metadata_hash_at(&mut self, fd: Resource<Descriptor>, flags: PathFlags, path: String) -> FsResult<MetadataHashValue> {
+    async fn metadata_hash_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        flags: PathFlags,
+        path: String,
+    ) -> FsResult<MetadataHashValue> {
         self.inner.metadata_hash_at(fd, flags, path).await
     }
 
@@ -417,7 +533,10 @@ impl HostDescriptor for View<'_> {
 }
 
 impl HostDirectoryEntryStream for View<'_> {
-    async fn read_directory_entry(&mut self, stream: Resource<DirectoryEntryStream>) -> FsResult<Option<DirectoryEntry>> {
+    async fn read_directory_entry(
+        &mut self,
+        stream: Resource<DirectoryEntryStream>,
+    ) -> FsResult<Option<DirectoryEntry>> {
         self.inner.read_directory_entry(stream).await
     }
 
@@ -433,6 +552,8 @@ struct Metered {
     /// Where the next byte goes; `None` is the end of the file.
     at: Option<u64>,
     account: Arc<Account>,
+    /// What the last write reserved; it is done when the stream takes another one.
+    under_way: Option<Reserved>,
 }
 
 /// Linux, macOS and the BSDs agree on this number.
@@ -456,10 +577,11 @@ impl OutputStream for Metered {
             }
             None => len,
         };
-        if self.account.reserve(growth, 0).is_err() {
+        let Ok(room) = self.account.reserve(growth, 0) else {
             let full = std::io::Error::from_raw_os_error(NO_SPACE_LEFT);
             return Err(StreamError::LastOperationFailed(full.into()));
-        }
+        };
+        self.under_way = room;
         self.inner.write(bytes)?;
         self.at = self.at.map(|at| at.saturating_add(len));
         self.account.wrote(len);
@@ -471,7 +593,11 @@ impl OutputStream for Metered {
     }
 
     fn check_write(&mut self) -> StreamResult<usize> {
-        self.inner.check_write()
+        let permitted = self.inner.check_write()?;
+        if permitted > 0 {
+            self.under_way = None;
+        }
+        Ok(permitted)
     }
 
     async fn cancel(&mut self) {

@@ -102,7 +102,9 @@ const MESSAGE_BYTES_MAX: usize = 2_000;
 impl Runtime {
     /// A runtime that has done nothing yet.
     pub fn new(mut options: RuntimeOptions) -> Self {
-        let calls = options.pooling.map_or(options.calls_max, |pool| pool.calls.min(options.calls_max));
+        let calls = options
+            .pooling
+            .map_or(options.calls_max, |pool| pool.calls.min(options.calls_max));
         Self {
             library: Arc::new(Library::new(options.cache.take(), options.loaded_max)),
             gate: Gate::new(calls.max(1), options.total_memory_mb),
@@ -140,7 +142,9 @@ impl Runtime {
         let caught = catch_unwind(AssertUnwindSafe(|| self.run_into(tool, call, &mut outcome)));
         outcome.result = caught.unwrap_or_else(|panic| {
             outcome.detail = panic.downcast_ref::<String>().cloned();
-            Err(Failure::Internal("a function of the host panicked".to_owned()))
+            Err(Failure::Internal(
+                "a function of the host panicked".to_owned(),
+            ))
         });
         outcome
     }
@@ -165,8 +169,11 @@ impl Runtime {
             outcome.prepared = Some(loaded.digest.clone());
         }
         let callee = loaded.shape.callee(call.function);
-        let callee = callee.ok_or_else(|| Failure::ExportNotFound(call.function.unwrap_or("run").to_owned()))?;
-        let _place = self.gate.enter(Weight(call.limits.max_memory_mb), &patience)?;
+        let callee = callee
+            .ok_or_else(|| Failure::ExportNotFound(call.function.unwrap_or("run").to_owned()))?;
+        let _place = self
+            .gate
+            .enter(Weight(call.limits.max_memory_mb), &patience)?;
         self.run_loaded(&machine, &loaded, callee, call, outcome)
     }
 
@@ -187,7 +194,13 @@ impl Runtime {
         };
         let given = clock.until.saturating_duration_since(start);
         let log = Log::new(limits.log_bytes_max, call.log.clone());
-        let net = Net::new(&call.capabilities.net, &self.options.egress, limits, &clock, &log);
+        let net = Net::new(
+            &call.capabilities.net,
+            &self.options.egress,
+            limits,
+            &clock,
+            &log,
+        );
         let files = state::files(&call.capabilities.fs, &self.ledgers)?;
         let state = State::new(call, clock.clone(), log, net, files);
         let internal = |err: wasmtime::Error| Failure::Internal(code::reason(&err));
@@ -222,7 +235,13 @@ impl Runtime {
             Some(Err(err)) => {
                 outcome.detail = Some(format!("{err:?}"));
                 let given_ms = u64::try_from(given.as_millis()).unwrap_or(u64::MAX);
-                Err(failure(&err, call, given_ms, outcome, state.files.was_full()))
+                Err(failure(
+                    &err,
+                    call,
+                    given_ms,
+                    outcome,
+                    state.files.was_full(),
+                ))
             }
         }
     }
@@ -242,7 +261,9 @@ impl Runtime {
         let machine = self.machine()?;
         let loaded = self.library.load(&machine, &tool, &patience);
         loaded.map_err(|failure| match failure {
-            Failure::Busy => Error::unavailable("the component is not compiled yet").hint("try again later"),
+            Failure::Busy => {
+                Error::unavailable("the component is not compiled yet").hint("try again later")
+            }
             other => other.into(),
         })
     }
@@ -273,10 +294,12 @@ async fn drive(
 ) -> wasmtime::Result<Answer> {
     // Before anything runs: an input that does not fit costs nothing.
     let arguments = match callee {
-        Callee::Typed(_, function) => match parsed(input).and_then(|it| values::arguments(function, &it)) {
-            Ok(arguments) => arguments,
-            Err(why) => return Ok(Answer::BadInput(why)),
-        },
+        Callee::Typed(_, function) => {
+            match parsed(input).and_then(|it| values::arguments(function, &it)) {
+                Ok(arguments) => arguments,
+                Err(why) => return Ok(Answer::BadInput(why)),
+            }
+        }
         Callee::Run(_) | Callee::Describe(_) => Vec::new(),
     };
     let instance = loaded.pre.instantiate_async(&mut *store).await?;
@@ -297,8 +320,13 @@ async fn drive(
             let function = instance.get_func(&mut *store, index);
             let function = function.ok_or_else(|| wasmtime::format_err!("the export is gone"))?;
             let mut results = vec![Val::Bool(false); ty.results().len()];
-            function.call_async(&mut *store, &arguments, &mut results).await?;
-            let text = |it: &Option<Box<Val>>| it.as_deref().map_or_else(|| "null".to_owned(), values::to_text);
+            function
+                .call_async(&mut *store, &arguments, &mut results)
+                .await?;
+            let text = |it: &Option<Box<Val>>| {
+                it.as_deref()
+                    .map_or_else(|| "null".to_owned(), values::to_text)
+            };
             Ok(match results.first() {
                 None => Answer::Text("null".to_owned()),
                 Some(Val::Result(Ok(it))) => Answer::Text(text(it)),
@@ -326,7 +354,9 @@ async fn watch(clock: &Clock) -> Stop {
 
 fn answered(answer: Answer, max: usize) -> Result<String, Failure> {
     match answer {
-        Answer::Text(text) | Answer::Refused(text) if text.len() > max => Err(Failure::OutputTooLarge { max }),
+        Answer::Text(text) | Answer::Refused(text) if text.len() > max => {
+            Err(Failure::OutputTooLarge { max })
+        }
         Answer::Text(text) => Ok(text),
         Answer::Refused(text) => Err(Failure::Returned(text)),
         Answer::BadInput(why) => Err(Failure::BadInput(why)),
@@ -348,19 +378,32 @@ fn used(state: &State, fuel: u64, wall: Duration) -> Usage {
 }
 
 /// What an error of the runtime means to people.
-fn failure(err: &wasmtime::Error, call: &RunCall<'_>, given_ms: u64, outcome: &Outcome, was_full: bool) -> Failure {
+fn failure(
+    err: &wasmtime::Error,
+    call: &RunCall<'_>,
+    given_ms: u64,
+    outcome: &Outcome,
+    was_full: bool,
+) -> Failure {
     let limits = &call.limits;
     match err.downcast_ref::<Stop>() {
         Some(Stop::TimedOut) => return Failure::TimedOut { limit_ms: given_ms },
         Some(Stop::Cancelled) => return Failure::Cancelled,
-        Some(Stop::MemoryGrow) => return Failure::MemoryGrow { limit_mb: limits.max_memory_mb },
+        Some(Stop::MemoryGrow) => {
+            return Failure::MemoryGrow {
+                limit_mb: limits.max_memory_mb,
+            };
+        }
         Some(Stop::Limit(what)) => return Failure::LimitReached(what.clone()),
         None => {}
     }
     if let Some(I32Exit(code)) = err.downcast_ref::<I32Exit>() {
         return Failure::Exited { code: *code };
     }
-    if err.downcast_ref::<wasmtime::PoolConcurrencyLimitError>().is_some() {
+    if err
+        .downcast_ref::<wasmtime::PoolConcurrencyLimitError>()
+        .is_some()
+    {
         return Failure::Busy;
     }
     match err.downcast_ref::<Trap>() {
@@ -389,7 +432,10 @@ fn other(err: &wasmtime::Error) -> Failure {
         return over("the tool hands over too much at once");
     }
     for (text, what) in [
-        ("resource table has no free keys", "too many handles at once"),
+        (
+            "resource table has no free keys",
+            "too many handles at once",
+        ),
         ("too many", "too many handles at once"),
         ("instance count too high", "too many instances"),
         ("memory count too high", "too many memories"),
@@ -405,10 +451,24 @@ fn other(err: &wasmtime::Error) -> Failure {
 
 /// The end of what a tool printed to standard error, in one line.
 fn last_words(stderr: &str) -> String {
-    let lines: Vec<&str> = stderr.lines().map(str::trim).filter(|it| !it.is_empty()).collect();
+    let lines: Vec<&str> = stderr
+        .lines()
+        .map(str::trim)
+        .filter(|it| !it.is_empty())
+        .collect();
     // Rust says what happened, then how to see more of it.
-    let lines: Vec<&str> = lines.into_iter().filter(|it| !it.starts_with("note: ")).collect();
-    let kept = lines.iter().rev().take(3).rev().copied().collect::<Vec<_>>().join(" ");
+    let lines: Vec<&str> = lines
+        .into_iter()
+        .filter(|it| !it.starts_with("note: "))
+        .collect();
+    let kept = lines
+        .iter()
+        .rev()
+        .take(3)
+        .rev()
+        .copied()
+        .collect::<Vec<_>>()
+        .join(" ");
     let plain: String = kept.chars().filter(|it| !it.is_control()).collect();
     let end = plain.floor_char_boundary(MESSAGE_BYTES_MAX);
     plain[..end].to_owned()

@@ -13,8 +13,8 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
 use kenning_core::Code;
 use kenning_egress::{Egress, Grant, Method, Policy, Request};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use wasmtime_wasi_http::{Error, RequestOptions, Result, WasiBody, WasiHttpHooks};
@@ -46,7 +46,13 @@ type Sent = Box<dyn Future<Output = Result<()>> + Send>;
 type Answer = http::Response<WasiBody>;
 
 impl Net {
-    pub(crate) fn new(allowed: &[Host], policy: &Policy, limits: &Limits, clock: &Clock, log: &Log) -> Self {
+    pub(crate) fn new(
+        allowed: &[Host],
+        policy: &Policy,
+        limits: &Limits,
+        clock: &Clock,
+        log: &Log,
+    ) -> Self {
         let literal = allowed.iter().filter(|it| it.is_literal());
         // An entry that was read once can be read as a grant: both are read by the same parser.
         let grants = literal.filter_map(|it| Grant::parse(&it.to_string()).ok());
@@ -86,7 +92,9 @@ impl Net {
             }
         };
         if !self.allowed.iter().any(|it| it.permits(&target)) {
-            let why = format!("a request to `{target}` was refused: `net_allow_list` has no entry for it");
+            let why = format!(
+                "a request to `{target}` was refused: `net_allow_list` has no entry for it"
+            );
             return Err(self.refuse(&why, Error::HttpRequestDenied));
         }
         match request.method().as_str() {
@@ -106,7 +114,8 @@ impl Net {
         let options = options.unwrap_or_default();
         let mut policy = self.policy.clone();
         policy.limits.total_timeout = left;
-        policy.limits.connect_timeout = options.connect_timeout.unwrap_or(CONNECT_TIMEOUT).min(left);
+        policy.limits.connect_timeout =
+            options.connect_timeout.unwrap_or(CONNECT_TIMEOUT).min(left);
         policy.limits.body_bytes_max = self.limits.http_response_bytes_max as u64;
         policy.limits.header_bytes_max = self.limits.http_header_bytes_max;
         Egress::new(policy)
@@ -145,14 +154,20 @@ impl WasiHttpHooks for Net {
                 told(&err, &limits)
             })?;
             let received = answer.body.len() as u64;
-            traffic.bytes_received.fetch_add(received, Ordering::Relaxed);
+            traffic
+                .bytes_received
+                .fetch_add(received, Ordering::Relaxed);
             Ok((rebuilt(answer)?, Box::new(async { Ok(()) }) as Sent))
         })
     }
 }
 
 /// Waits for the whole body, up to the limit.
-async fn collected(request: http::Request<WasiBody>, method: Method, limits: &Limits) -> Result<Request> {
+async fn collected(
+    request: http::Request<WasiBody>,
+    method: Method,
+    limits: &Limits,
+) -> Result<Request> {
     let (head, body) = request.into_parts();
     let max = limits.http_request_bytes_max;
     let body = Limited::new(body, max).collect().await;
@@ -177,7 +192,13 @@ async fn collected(request: http::Request<WasiBody>, method: Method, limits: &Li
 fn rebuilt(answer: kenning_egress::Response) -> Result<Answer> {
     let mut response = http::Response::builder().status(answer.status);
     // The body is whole and unwrapped: what described its way here is no longer true.
-    let of_the_way = ["connection", "keep-alive", "transfer-encoding", "trailer", "upgrade"];
+    let of_the_way = [
+        "connection",
+        "keep-alive",
+        "transfer-encoding",
+        "trailer",
+        "upgrade",
+    ];
     for (name, value) in &answer.headers {
         if !of_the_way.contains(&name.as_str()) {
             response = response.header(name, value);

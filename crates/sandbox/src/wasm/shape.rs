@@ -67,7 +67,8 @@ impl Shape {
         let abi = if let Some(run) = found.iter().filter(tool).find(|it| it.name == "run") {
             if !is_run(&run.function) {
                 let why = "`run` of `kami:tool/tool` has the wrong type";
-                return Err(Error::invalid(why).hint("it is `func(input: string) -> result<string, string>`"));
+                return Err(Error::invalid(why)
+                    .hint("it is `func(input: string) -> result<string, string>`"));
             }
             callees.push(("run".to_owned(), Callee::Run(run.index)));
             let mut others = found.iter().filter(tool);
@@ -147,7 +148,11 @@ impl Export {
     }
 
     fn can_be_told(&self) -> bool {
-        let types = self.function.params().map(|it| it.1).chain(self.function.results());
+        let types = self
+            .function
+            .params()
+            .map(|it| it.1)
+            .chain(self.function.results());
         !self.function.async_() && values::are_plain(types)
     }
 }
@@ -160,7 +165,12 @@ fn exports(component: &Component, engine: &Engine) -> Vec<Export> {
             ComponentItem::ComponentFunc(function) => {
                 if let Some(index) = component.get_export_index(None, name) {
                     let (interface, name) = (None, name.to_owned());
-                    found.push(Export { interface, name, index, function });
+                    found.push(Export {
+                        interface,
+                        name,
+                        index,
+                        function,
+                    });
                 }
             }
             ComponentItem::ComponentInstance(instance) => {
@@ -173,7 +183,12 @@ fn exports(component: &Component, engine: &Engine) -> Vec<Export> {
                     };
                     if let Some(index) = component.get_export_index(Some(&outer), inner) {
                         let (interface, name) = (Some(name.to_owned()), inner.to_owned());
-                        found.push(Export { interface, name, index, function });
+                        found.push(Export {
+                            interface,
+                            name,
+                            index,
+                            function,
+                        });
                     }
                 }
             }
@@ -185,11 +200,16 @@ fn exports(component: &Component, engine: &Engine) -> Vec<Export> {
 
 fn imports(component: &Component, engine: &Engine) -> Vec<String> {
     let ty = component.component_type();
-    ty.imports(engine).map(|(name, _)| name.to_owned()).collect()
+    ty.imports(engine)
+        .map(|(name, _)| name.to_owned())
+        .collect()
 }
 
 fn is_tool(interface: &str) -> bool {
-    interface == TOOL || interface.strip_prefix(TOOL).is_some_and(|it| it.starts_with("@0.1."))
+    interface == TOOL
+        || interface
+            .strip_prefix(TOOL)
+            .is_some_and(|it| it.starts_with("@0.1."))
 }
 
 fn is_run(function: &ComponentFunc) -> bool {

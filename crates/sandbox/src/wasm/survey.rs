@@ -17,14 +17,21 @@ const FUNCTION_BYTES_MAX: usize = 1024 * 1024;
 /// Whether these bytes are a component that may be compiled.
 pub(crate) fn check(wasm: &[u8]) -> Result<()> {
     if wasm.len() > WASM_BYTES_MAX {
-        return Err(over("the component", wasm.len() as u64, "bytes", WASM_BYTES_MAX as u64));
+        return Err(over(
+            "the component",
+            wasm.len() as u64,
+            "bytes",
+            WASM_BYTES_MAX as u64,
+        ));
     }
     if !wasm.starts_with(b"\0asm") {
         return Err(Error::invalid("the file is no WebAssembly"));
     }
     if Parser::is_core_wasm(wasm) {
-        return Err(Error::invalid("the file is a core WebAssembly module, not a component")
-            .hint("build it with `--target wasm32-wasip2`"));
+        return Err(
+            Error::invalid("the file is a core WebAssembly module, not a component")
+                .hint("build it with `--target wasm32-wasip2`"),
+        );
     }
     let (mut functions, mut modules, mut depth) = (0_u64, 0_u64, 0_u32);
     for payload in Parser::new(0).parse_all(wasm) {
@@ -33,7 +40,12 @@ pub(crate) fn check(wasm: &[u8]) -> Result<()> {
             Payload::FunctionSection(section) => functions += u64::from(section.count()),
             Payload::CodeSectionEntry(body) if body.range().len() > FUNCTION_BYTES_MAX => {
                 let bytes = body.range().len() as u64;
-                return Err(over("a function", bytes, "bytes", FUNCTION_BYTES_MAX as u64));
+                return Err(over(
+                    "a function",
+                    bytes,
+                    "bytes",
+                    FUNCTION_BYTES_MAX as u64,
+                ));
             }
             Payload::ModuleSection { .. } => {
                 (modules, depth) = (modules + 1, depth + 1);
@@ -49,7 +61,12 @@ pub(crate) fn check(wasm: &[u8]) -> Result<()> {
             return Err(over("the component", modules, "modules", MODULES_MAX));
         }
         if depth > NESTING_MAX {
-            return Err(over("the component", depth.into(), "layers", NESTING_MAX.into()));
+            return Err(over(
+                "the component",
+                depth.into(),
+                "layers",
+                NESTING_MAX.into(),
+            ));
         }
     }
     Ok(())

@@ -41,9 +41,14 @@ fn is_plain(ty: &Type, left: &mut usize) -> bool {
         Type::Map(it) => is_plain(&it.key(), left) && is_plain(&it.value(), left),
         Type::Record(it) => it.fields().all(|it| is_plain(&it.ty, left)),
         Type::Tuple(it) => it.types().all(|it| is_plain(&it, left)),
-        Type::Variant(it) => it.cases().all(|it| it.ty.is_none_or(|it| is_plain(&it, left))),
+        Type::Variant(it) => it
+            .cases()
+            .all(|it| it.ty.is_none_or(|it| is_plain(&it, left))),
         Type::Option(it) => is_plain(&it.ty(), left),
-        Type::Result(it) => [it.ok(), it.err()].iter().flatten().all(|it| is_plain(it, left)),
+        Type::Result(it) => [it.ok(), it.err()]
+            .iter()
+            .flatten()
+            .all(|it| is_plain(it, left)),
         Type::Enum(it) => it.names().len() <= PARTS_MAX,
         Type::Flags(it) => it.names().len() <= PARTS_MAX,
         Type::Own(_) | Type::Borrow(_) | Type::Future(_) | Type::Stream(_) | Type::ErrorContext => {
@@ -137,14 +142,24 @@ pub(crate) fn arguments(function: &ComponentFunc, input: &Value) -> Result<Vec<V
     Ok(values.into_iter().map(|(_, value)| value).collect())
 }
 
-fn fields_from(fields: &[(String, Type)], json: &Value, at: &str) -> Result<Vec<(String, Val)>, String> {
+fn fields_from(
+    fields: &[(String, Type)],
+    json: &Value,
+    at: &str,
+) -> Result<Vec<(String, Val)>, String> {
     let Some(object) = json.as_object() else {
         return Err(wrong(at, "an object", json));
     };
-    if let Some(extra) = object.keys().find(|key| fields.iter().all(|it| it.0 != **key)) {
+    if let Some(extra) = object
+        .keys()
+        .find(|key| fields.iter().all(|it| it.0 != **key))
+    {
         let known: Vec<&str> = fields.iter().map(|it| it.0.as_str()).collect();
         let known = known.join("`, `");
-        return Err(format!("`{}` is not known; there are `{known}`", path(at, extra)));
+        return Err(format!(
+            "`{}` is not known; there are `{known}`",
+            path(at, extra)
+        ));
     }
     let one = |(name, ty): &(String, Type)| {
         let at = path(at, name);
@@ -174,7 +189,10 @@ fn from_json(ty: &Type, json: &Value, at: &str) -> Result<Val, String> {
     }
     let float = || json.as_f64().ok_or_else(|| wrong(at, "a number", json));
     Ok(match ty {
-        Type::Bool => Val::Bool(json.as_bool().ok_or_else(|| wrong(at, "true or false", json))?),
+        Type::Bool => Val::Bool(
+            json.as_bool()
+                .ok_or_else(|| wrong(at, "true or false", json))?,
+        ),
         Type::S8 => whole!(S8, i8, as_i64),
         Type::U8 => whole!(U8, u8, as_u64),
         Type::S16 => whole!(S16, i16, as_i64),
@@ -183,7 +201,10 @@ fn from_json(ty: &Type, json: &Value, at: &str) -> Result<Val, String> {
         Type::U32 => whole!(U32, u32, as_u64),
         Type::S64 => whole!(S64, i64, as_i64),
         Type::U64 => whole!(U64, u64, as_u64),
-        #[expect(clippy::cast_possible_truncation, reason = "the nearest number is meant")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the nearest number is meant"
+        )]
         Type::Float32 => Val::Float32(float()? as f32),
         Type::Float64 => Val::Float64(float()?),
         Type::Char => {
@@ -203,28 +224,39 @@ fn from_json(ty: &Type, json: &Value, at: &str) -> Result<Val, String> {
             Val::FixedLengthList(items)
         }
         Type::Map(it) => {
-            let pairs = json.as_array().ok_or_else(|| wrong(at, "an array of pairs", json))?;
+            let pairs = json
+                .as_array()
+                .ok_or_else(|| wrong(at, "an array of pairs", json))?;
             let one = |pair: &Value| match pair.as_array().map(Vec::as_slice) {
-                Some([key, value]) => Ok((from_json(&it.key(), key, at)?, from_json(&it.value(), value, at)?)),
+                Some([key, value]) => Ok((
+                    from_json(&it.key(), key, at)?,
+                    from_json(&it.value(), value, at)?,
+                )),
                 _ => Err(wrong(at, "an array of pairs", pair)),
             };
             Val::Map(pairs.iter().map(one).collect::<Result<_, String>>()?)
         }
         Type::Record(it) => {
-            let fields: Vec<(String, Type)> = it.fields().map(|it| (it.name.to_owned(), it.ty)).collect();
+            let fields: Vec<(String, Type)> =
+                it.fields().map(|it| (it.name.to_owned(), it.ty)).collect();
             Val::Record(fields_from(&fields, json, at)?)
         }
         Type::Tuple(it) => {
             let items = json.as_array().ok_or_else(|| wrong(at, "an array", json))?;
             if items.len() != it.types().len() {
-                return Err(wrong(at, &format!("an array of {}", it.types().len()), json));
+                return Err(wrong(
+                    at,
+                    &format!("an array of {}", it.types().len()),
+                    json,
+                ));
             }
             let one = |(idx, (ty, it))| from_json(&ty, it, &format!("{at}[{idx}]"));
             let items = it.types().zip(items).enumerate().map(one);
             Val::Tuple(items.collect::<Result<_, String>>()?)
         }
         Type::Variant(it) => {
-            let (name, payload) = case(json).ok_or_else(|| wrong(at, "the name of a case, or an object of it", json))?;
+            let (name, payload) = case(json)
+                .ok_or_else(|| wrong(at, "the name of a case, or an object of it", json))?;
             let mut cases = it.cases();
             let Some(found) = cases.find(|it| it.name == name) else {
                 return Err(format!("`{at}` has no case `{name}`"));
@@ -263,11 +295,17 @@ fn from_json(ty: &Type, json: &Value, at: &str) -> Result<Val, String> {
             }
         }
         Type::Flags(it) => {
-            let names = json.as_array().ok_or_else(|| wrong(at, "an array of names", json))?;
+            let names = json
+                .as_array()
+                .ok_or_else(|| wrong(at, "an array of names", json))?;
             let known: Vec<&str> = it.names().collect();
             let one = |json: &Value| match json.as_str().filter(|it| known.contains(it)) {
                 Some(name) => Ok(name.to_owned()),
-                None => Err(wrong(at, &format!("some of `{}`", known.join("`, `")), json)),
+                None => Err(wrong(
+                    at,
+                    &format!("some of `{}`", known.join("`, `")),
+                    json,
+                )),
             };
             Val::Flags(names.iter().map(one).collect::<Result<_, String>>()?)
         }
@@ -281,9 +319,10 @@ fn from_json(ty: &Type, json: &Value, at: &str) -> Result<Val, String> {
 fn case(json: &Value) -> Option<(&str, Option<&Value>)> {
     match json {
         Value::String(name) => Some((name, None)),
-        Value::Object(object) if object.len() == 1 => {
-            object.iter().next().map(|(name, it)| (name.as_str(), Some(it)))
-        }
+        Value::Object(object) if object.len() == 1 => object
+            .iter()
+            .next()
+            .map(|(name, it)| (name.as_str(), Some(it))),
         _ => None,
     }
 }
@@ -305,10 +344,17 @@ pub(crate) fn to_json(value: &Val) -> Value {
         Val::Float64(it) => json!(it),
         Val::Char(it) => json!(it.to_string()),
         Val::String(it) => json!(it),
-        Val::List(it) | Val::Tuple(it) | Val::FixedLengthList(it) => it.iter().map(to_json).collect(),
-        Val::Map(it) => it.iter().map(|(key, value)| json!([to_json(key), to_json(value)])).collect(),
+        Val::List(it) | Val::Tuple(it) | Val::FixedLengthList(it) => {
+            it.iter().map(to_json).collect()
+        }
+        Val::Map(it) => it
+            .iter()
+            .map(|(key, value)| json!([to_json(key), to_json(value)]))
+            .collect(),
         Val::Record(it) => {
-            let fields = it.iter().map(|(name, value)| (name.clone(), to_json(value)));
+            let fields = it
+                .iter()
+                .map(|(name, value)| (name.clone(), to_json(value)));
             Value::Object(fields.collect())
         }
         Val::Variant(name, None) | Val::Enum(name) => json!(name),

@@ -11,17 +11,17 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// What a call is, with everything that most tests do not care about.
-pub struct Call<'a> {
-    pub function: Option<&'a str>,
-    pub input: &'a str,
-    pub limits: Limits,
-    pub capabilities: Capabilities,
-    pub cancelled: Arc<AtomicBool>,
-    pub lines: Arc<Mutex<Vec<LogLine>>>,
+pub(crate) struct Call<'a> {
+    pub(crate) function: Option<&'a str>,
+    pub(crate) input: &'a str,
+    pub(crate) limits: Limits,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) cancelled: Arc<AtomicBool>,
+    pub(crate) lines: Arc<Mutex<Vec<LogLine>>>,
 }
 
 impl<'a> Call<'a> {
-    pub fn new(input: &'a str) -> Self {
+    pub(crate) fn new(input: &'a str) -> Self {
         Self {
             function: None,
             input,
@@ -36,7 +36,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    pub fn run(&self, runtime: &Runtime, wasm: &[u8]) -> Outcome {
+    pub(crate) fn run(&self, runtime: &Runtime, wasm: &[u8]) -> Outcome {
         let source = || Ok(wasm.to_vec());
         let tool = ToolCode {
             sha256: Sha256::of(wasm),
@@ -46,7 +46,7 @@ impl<'a> Call<'a> {
         self.run_tool(runtime, &tool)
     }
 
-    pub fn run_tool(&self, runtime: &Runtime, tool: &ToolCode<'_>) -> Outcome {
+    pub(crate) fn run_tool(&self, runtime: &Runtime, tool: &ToolCode<'_>) -> Outcome {
         let lines = self.lines.clone();
         let log = move |line| lines.lock().unwrap().push(line);
         runtime.run(
@@ -64,10 +64,10 @@ impl<'a> Call<'a> {
     }
 }
 
-pub fn runtime() -> Runtime {
+pub(crate) fn runtime() -> Runtime {
     Runtime::new(RuntimeOptions::default())
 }
 
-pub fn answer(runtime: &Runtime, wasm: &[u8], input: &str) -> Result<String, Failure> {
+pub(crate) fn answer(runtime: &Runtime, wasm: &[u8], input: &str) -> Result<String, Failure> {
     Call::new(input).run(runtime, wasm).result
 }
