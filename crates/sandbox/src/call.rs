@@ -5,7 +5,7 @@
 //! a backtrace or a path of this machine; what only a developer wants is in [`Outcome::detail`].
 
 use crate::hosts::Host;
-use crate::manifest::Security;
+use crate::manifest::{FsKind, Security};
 use kenning_core::{Code, Error};
 use kenning_vault::Dir;
 use std::fmt;
@@ -101,6 +101,49 @@ pub struct Capabilities {
     pub env: Vec<(String, String)>,
 }
 
+/// How much a tool may keep in its directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quota {
+    /// Of all files together.
+    pub bytes: u64,
+    /// Files and directories.
+    pub files: u64,
+}
+
+impl Default for Quota {
+    fn default() -> Self {
+        Self {
+            bytes: 64 * MIB as u64,
+            files: 1_000,
+        }
+    }
+}
+
+impl Capabilities {
+    /// What was granted: the tool's directory is opened only if it may see it, and variables that
+    /// are not set are left out.
+    pub fn new(
+        granted: &Security,
+        dir: impl FnOnce() -> kenning_core::Result<Dir>,
+        quota: Quota,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> kenning_core::Result<Self> {
+        let fs = match granted.fs_access {
+            FsKind::None => FsAccess::None,
+            FsKind::ReadOnly => FsAccess::ReadOnly(dir()?),
+            FsKind::Sandbox => FsAccess::Sandbox { dir: dir()?, quota },
+        };
+        let env = granted.env_allow_list.iter();
+        Ok(Self {
+            net: granted.net_allow_list.clone(),
+            fs,
+            env: env
+                .filter_map(|name| Some((name.clone(), variable(name)?)))
+                .collect(),
+        })
+    }
+}
+
 /// A directory that a tool sees as `/`.
 #[derive(Clone, Default)]
 pub enum FsAccess {
@@ -113,10 +156,8 @@ pub enum FsAccess {
     Sandbox {
         /// The directory, which is the tool's alone and not where its component lies.
         dir: Dir,
-        /// Of all files together.
-        quota_bytes: u64,
-        /// Of files and directories.
-        quota_files: u64,
+        /// How full it may be.
+        quota: Quota,
     },
 }
 

@@ -24,7 +24,7 @@ pub mod signature;
 mod wasm;
 
 pub use call::{
-    Capabilities, Failure, FsAccess, Limits, LogLevel, LogLine, Outcome, RunCall, Usage,
+    Capabilities, Failure, FsAccess, Limits, LogLevel, LogLine, Outcome, Quota, RunCall, Usage,
 };
 pub use digest::Sha256;
 pub use wasm::code::{Artifact, Digest, ToolCode};

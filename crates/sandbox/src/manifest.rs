@@ -196,7 +196,7 @@ impl Manifest {
             Error::invalid(format!("`tool.version` is `{}`: {err}", shown(version)))
                 .hint("write three numbers, such as `1.0.0`")
         })?;
-        let asked = file.security.check()?;
+        let asked = file.security.check(Star::Refused)?;
         let or = Security::default();
         Ok(Self {
             id: file.tool.id,
@@ -250,7 +250,8 @@ impl Manifest {
                     let hint = format!("give a {}: {}", it.kind.name(), it.description);
                     return Err(Error::invalid(why).hint(hint));
                 }
-                Some(value) if !it.kind.holds(value) && !(value.is_null() && !it.required) => {
+                Some(Value::Null) if !it.required => {}
+                Some(value) if !it.kind.holds(value) => {
                     let (wanted, found) = (it.kind.name(), kind_of(value));
                     let why = format!("argument `{name}` of `{}` is of type {found}", self.id);
                     return Err(Error::invalid(why).hint(format!("give a {wanted}")));
@@ -302,8 +303,16 @@ impl Manifest {
     }
 }
 
+/// Whether `*` may stand for every environment variable. A tool has to name what it wants to see.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Star {
+    Refused,
+    Permitted,
+}
+
 impl Asked {
-    pub(crate) fn check(self) -> Result<Checked> {
+    pub(crate) fn check(self, star: Star) -> Result<Checked> {
+        let variables = |list| variables(list, star);
         Ok(Checked {
             net_allow_list: self.net_allow_list.map(hosts).transpose()?,
             fs_access: self.fs_access,
@@ -425,12 +434,12 @@ fn hosts(list: Vec<String>) -> Result<Vec<Host>> {
     list.iter().map(|it| Host::parse(it)).collect()
 }
 
-fn variables(list: Vec<String>) -> Result<Vec<String>> {
+fn variables(list: Vec<String>, star: Star) -> Result<Vec<String>> {
     check_length("env_allow_list", list.len())?;
     for name in &list {
         let plain = |it: u8| it.is_ascii_alphanumeric() || it == b'_';
         let is_name = !name.is_empty() && name.len() <= 255 && name.bytes().all(plain);
-        if !(is_name || name == "*") {
+        if !(is_name || name == "*" && star == Star::Permitted) {
             let why = format!("`env_allow_list` has the entry `{}`", shown(name));
             return Err(Error::invalid(why).hint("write the name of a variable, such as `API_KEY`"));
         }
@@ -597,6 +606,11 @@ max_fuel = 1000000                  # Instruction budget (default: 1000000)
             (
                 "\"d\"\n",
                 "\"d\"\n[security]\nenv_allow_list = [\"A=B\"]\n",
+                "`env_allow_list`",
+            ),
+            (
+                "\"d\"\n",
+                "\"d\"\n[security]\nenv_allow_list = [\"*\"]\n",
                 "`env_allow_list`",
             ),
             (

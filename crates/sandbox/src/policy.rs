@@ -6,7 +6,7 @@
 //! gives a tool more than it asked for.
 
 use crate::hosts::Host;
-use crate::manifest::{Asked, Checked, FsKind, Manifest, Security, check_id, unreadable};
+use crate::manifest::{Asked, Checked, FsKind, Manifest, Security, Star, check_id, unreadable};
 use kenning_core::{Error, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -90,7 +90,7 @@ impl Row {
             Error::invalid(format!("`policy`: {}", err.message().replace('\n', " ")))
         })?;
         Ok(Ceiling {
-            most: asked.check()?,
+            most: asked.check(Star::Permitted)?,
             allow_unsigned: self.allow_unsigned,
         })
     }
@@ -194,14 +194,11 @@ pub fn concerns(asked: &Security) -> Vec<String> {
     if wide && asked.fs_access != FsKind::None {
         concerns.push("it reads files and can send them anywhere".to_owned());
     }
-    if asked.env_allow_list.iter().any(|it| it == "*") {
-        concerns.push("it sees every environment variable".to_owned());
-    }
     concerns
 }
 
-/// Whether a list of names permits a variable.
-pub fn permits_variable(list: &[String], name: &str) -> bool {
+/// Whether a list of names permits a variable. In the policy, `*` permits every one.
+fn permits_variable(list: &[String], name: &str) -> bool {
     list.iter().any(|it| it == name || it == "*")
 }
 
@@ -233,12 +230,6 @@ fn common_variables(asked: &[String], most: &[String], cut: &mut Vec<String>) ->
     for name in asked {
         if permits_variable(most, name) {
             granted.push(name.clone());
-        } else if name == "*" {
-            granted.extend(most.iter().cloned());
-            cut.push(format!(
-                "the environment was narrowed to `{}`",
-                most.join("`, `")
-            ));
         } else {
             cut.push(format!(
                 "the environment variable `{name}` is not permitted"

@@ -1,13 +1,21 @@
 //! How a component is called, what comes back, and the text of every failure.
 
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
 mod common;
 
 use common::{Call, answer, runtime};
 use kenning_core::Code;
-use kenning_sandbox::{Abi, Failure, Limits, LogLevel, LogLine};
+use kenning_sandbox::manifest::Manifest;
+use kenning_sandbox::{
+    Abi, Capabilities, Failure, FsAccess, Limits, LogLevel, LogLine, Quota, RunCall, Sha256,
+    ToolCode,
+};
 use kenning_testing_wasm::{Tool, corpus, probes};
 use serde_json::json;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 #[test]
 fn both_conventions_are_tools() {
@@ -389,4 +397,61 @@ fn what_cannot_be_run_says_why() {
         let error = runtime.check(&case.wasm).unwrap_err().to_string();
         assert!(error.contains(expected), "{name}: {error}");
     }
+}
+
+#[test]
+fn a_component_made_to_keep_the_compiler_busy_is_refused() {
+    let run = "(core module $m (func (export \"run\"))) (core instance $i (instantiate $m))
+               (func (export \"run\") (canon lift (core func $i \"run\")))";
+    for (module, expected) in [
+        (
+            format!("(func {})", "nop ".repeat(1_100_000)),
+            "a function has 1100002 bytes",
+        ),
+        ("(func)".repeat(250_001), "250001 functions"),
+    ] {
+        let text = format!("(component (core module {module}) {run})");
+        let wasm = kenning_testing_wasm::component(&text).unwrap();
+        let error = runtime().check(&wasm).unwrap_err();
+        assert_eq!(error.code, Code::TooLarge);
+        assert!(error.message.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_panic_of_the_host_is_not_the_end_of_it() {
+    let (runtime, wasm) = (runtime(), probes::log().unwrap());
+    let source = || Ok(wasm.clone());
+    let tool = ToolCode {
+        sha256: Sha256::of(&wasm),
+        source: &source,
+        artifact: None,
+    };
+    let call = RunCall {
+        function: None,
+        input: "{}",
+        limits: Limits::default(),
+        capabilities: &Capabilities::default(),
+        cancelled: Arc::default(),
+        deadline: Instant::now() + Duration::from_secs(120),
+        log: Some(Arc::new(|_| panic!("a listener that fails"))),
+    };
+    for _ in 0..3 {
+        let failure = runtime.run(&tool, &call).result.unwrap_err();
+        assert_eq!(failure.code(), Code::Internal, "{failure}");
+    }
+    assert_eq!(answer(&runtime, &wasm, "{}"), Ok("{}".to_owned()));
+}
+
+#[test]
+fn only_what_was_granted_becomes_a_capability() {
+    let text = "[tool]\nid = \"a.b\"\nname = \"b\"\nversion = \"1.0.0\"\nwasm = \"b.wasm\"\n[mcp]\ndescription = \"d\"\n\
+                [security]\nenv_allow_list = [\"SET\", \"UNSET\"]\nnet_allow_list = [\"example.com\"]\n";
+    let granted = Manifest::parse(text).unwrap().security;
+    let variable = |name: &str| (name == "SET").then(|| "5".to_owned());
+    let no_dir = || panic!("a tool without `fs_access` has no directory");
+    let capabilities = Capabilities::new(&granted, no_dir, Quota::default(), variable).unwrap();
+    assert_eq!(capabilities.env, [("SET".to_owned(), "5".to_owned())]);
+    assert_eq!(capabilities.net.len(), 1);
+    assert!(matches!(capabilities.fs, FsAccess::None));
 }

@@ -1,5 +1,7 @@
 //! Code is compiled once, kept between processes, and believed only if it is what was recorded.
 
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
 mod common;
 
 use common::{Call, runtime};

@@ -1,5 +1,7 @@
 //! Calls that run at once do not disturb each other.
 
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
 mod common;
 
 use common::{Call, answer, runtime};

@@ -1,5 +1,7 @@
 //! What a tool can reach of the network: HTTP to hosts that it was granted, and nothing else.
 
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
 mod common;
 
 use common::{Call, runtime};
@@ -322,21 +324,21 @@ fn requests_are_bounded_in_number_size_and_time() {
     let at = |path: &str| format!("00127.0.0.1:{port}{path}");
     let allowed = &["127.0.0.1"];
     let outcome = ask_with(&runtime, allowed, &at("/large"), |call| {
-        call.limits.http_response_bytes_max = 1000
+        call.limits.http_response_bytes_max = 1000;
     });
     assert_eq!(
         told(outcome.result),
         Err("HTTP-response-body-size".to_owned())
     );
     let outcome = ask_with(&runtime, allowed, &at("/hello"), |call| {
-        call.limits.http_requests_max = 0
+        call.limits.http_requests_max = 0;
     });
     assert_eq!(
         told(outcome.result),
         Err("connection-limit-reached".to_owned())
     );
     let outcome = ask_with(&runtime, allowed, &at("/never"), |call| {
-        call.limits.max_execution_ms = 500
+        call.limits.max_execution_ms = 500;
     });
     assert_eq!(outcome.result, Err(Failure::TimedOut { limit_ms: 500 }));
     let outcome = ask_with(&runtime, allowed, &at("/hello"), |_| {});

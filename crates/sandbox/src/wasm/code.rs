@@ -164,7 +164,7 @@ impl Library {
     }
 
     fn begin(&self, begun: Begun, machine: &Arc<Machine>, tool: &ToolCode<'_>) {
-        if let Some(loaded) = self.from_cache(machine, tool) {
+        if let Some(loaded) = self.cached(machine, tool) {
             return begun.end(Ok(loaded));
         }
         let wasm = match (tool.source)() {
@@ -220,7 +220,7 @@ impl Library {
     }
 
     /// Code that an earlier process compiled, if it is there and is what was recorded.
-    fn from_cache(&self, machine: &Machine, tool: &ToolCode<'_>) -> Option<Loaded> {
+    fn cached(&self, machine: &Machine, tool: &ToolCode<'_>) -> Option<Loaded> {
         let (cache, artifact) = (self.cache.as_ref()?, tool.artifact.clone()?);
         let digest = Digest {
             sha256: tool.sha256,

@@ -9,6 +9,7 @@
 //! Links are not made here: a hard link would count one file twice, and a soft link is a trap for
 //! whatever else walks the directory.
 
+use crate::call::Quota;
 use crate::wasm::state::State;
 use bytes::Bytes;
 use kenning_core::Result;
@@ -202,13 +203,13 @@ pub(crate) struct Ledgers {
 }
 
 impl Ledgers {
-    pub(crate) fn of(&self, dir: &Dir, bytes_max: u64, files_max: u64) -> Result<Arc<Ledger>> {
+    pub(crate) fn of(&self, dir: &Dir, quota: Quota) -> Result<Arc<Ledger>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|_, it| it.strong_count() > 0);
         let key = dir.path().to_owned();
         let most = Used {
-            bytes: bytes_max,
-            files: files_max,
+            bytes: quota.bytes,
+            files: quota.files,
         };
         if let Some(ledger) = open.get(&key).and_then(Weak::upgrade)
             && ledger.most == most

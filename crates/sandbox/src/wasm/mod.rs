@@ -436,7 +436,7 @@ fn other(err: &wasmtime::Error) -> Failure {
             "resource table has no free keys",
             "too many handles at once",
         ),
-        ("too many", "too many handles at once"),
+        ("store handle limit exceeded", "too many handles at once"),
         ("instance count too high", "too many instances"),
         ("memory count too high", "too many memories"),
         ("table count too high", "too many tables"),

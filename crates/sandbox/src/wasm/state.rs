@@ -279,10 +279,6 @@ pub(crate) fn files(access: &FsAccess, ledgers: &crate::wasm::files::Ledgers) ->
     match access {
         FsAccess::None => Ok(Files::none()),
         FsAccess::ReadOnly(dir) => Files::read_only(dir),
-        FsAccess::Sandbox {
-            dir,
-            quota_bytes,
-            quota_files,
-        } => Files::sandbox(ledgers.of(dir, *quota_bytes, *quota_files)?),
+        FsAccess::Sandbox { dir, quota } => Files::sandbox(ledgers.of(dir, *quota)?),
     }
 }

@@ -37,6 +37,16 @@ fn instances(cases: &mut Cases) -> Result<()> {
     let text =
         format!("(component {module} (core instance $first (instantiate $m)) {many} {lift})");
     cases.push("five hundred modules", component(&text)?, End::Refused);
+    let text = "(component (type $r (resource (rep i32))) (core func $new (canon resource.new $r))
+        (core module $m (import \"\" \"new\" (func $new (param i32) (result i32)))
+          (func (export \"run\") (loop $on (drop (call $new (i32.const 1))) (br $on))))
+        (core instance $i (instantiate $m (with \"\" (instance (export \"new\" (func $new))))))
+        (func (export \"run\") (canon lift (core func $i \"run\"))))";
+    cases.push(
+        "resources of its own for ever",
+        component(text)?,
+        End::Limit,
+    );
     let many = "(table 1 funcref)".repeat(101);
     let text = format!(
         "(component {module} (core instance $first (instantiate $m)) (core module {many}) {lift})"
