@@ -121,6 +121,10 @@ pub enum Method {
     Put,
     /// Remove.
     Delete,
+    /// Change a part.
+    Patch,
+    /// Ask what may be asked.
+    Options,
 }
 
 impl Method {
@@ -131,11 +135,13 @@ impl Method {
             Self::Post => "POST",
             Self::Put => "PUT",
             Self::Delete => "DELETE",
+            Self::Patch => "PATCH",
+            Self::Options => "OPTIONS",
         }
     }
 
     fn has_body(self) -> bool {
-        matches!(self, Self::Post | Self::Put)
+        matches!(self, Self::Post | Self::Put | Self::Patch)
     }
 
     /// What a redirect turns it into (the Fetch standard, 4.4).
@@ -159,13 +165,15 @@ pub struct Request {
     /// a redirect to another origin only `Accept`, `Accept-Language`, `User-Agent` and those that
     /// describe a body still sent go on.
     pub headers: Vec<(String, String)>,
-    /// Only with [`Method::Post`] and [`Method::Put`].
+    /// Only with [`Method::Post`], [`Method::Put`] and [`Method::Patch`].
     pub body: Vec<u8>,
     /// If given, a successful answer must have a content type that begins with one of these, such
     /// as `text/` or `application/json`.
     pub accept_types: Option<Vec<String>>,
     /// Whether plain HTTP is refused, at the start and after every redirect.
     pub https_only: bool,
+    /// Whether a redirect is the answer, for a caller who judges the next address himself.
+    pub redirect_is_answer: bool,
 }
 
 impl Request {
@@ -299,6 +307,7 @@ impl Egress {
             mut body,
             accept_types,
             https_only,
+            redirect_is_answer,
         } = request;
         let mut place = Place::parse(&url)?;
         refuse_headers(&headers)?;
@@ -332,6 +341,7 @@ impl Egress {
             let shown = &checked.place.shown;
 
             let redirected = matches!(answer.status, 301 | 302 | 303 | 307 | 308);
+            let redirected = redirected && !redirect_is_answer;
             if let Some(location) = answer.header("location").filter(|_| redirected) {
                 if redirects.len() >= limits.redirects_max {
                     let max = limits.redirects_max;

@@ -397,7 +397,7 @@ impl Dir {
         Lock::acquire(&place.dir, &place.last, name, wait)
     }
 
-    fn root(&self) -> &cap_std::fs::Dir {
+    pub(crate) fn root(&self) -> &cap_std::fs::Dir {
         &self.inner.dir
     }
 

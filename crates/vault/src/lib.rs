@@ -29,6 +29,7 @@ mod operator;
 mod temp;
 mod walk;
 mod watch;
+mod usage;
 
 pub use dir::{Dir, Entry};
 pub use lock::Lock;

@@ -35,7 +35,7 @@ const CRATES: &[(&str, May)] = &[
         "kenning-embed",
         Only(&["kenning-core", "kenning-egress", "kenning-vault"]),
     ),
-    // So that no other crate may contain unsafe code.
+    // So that crates with unsafe code are few and small.
     ("kenning-simd", Only(&[])),
     (
         "kenning-search",
@@ -119,6 +119,10 @@ const CRATES: &[(&str, May)] = &[
             "kenning-testing-postgres",
         ]),
     ),
+    (
+        "kenning-testing-wasm",
+        Only(&["kenning-core", "kenning-sandbox"]),
+    ),
     ("xtask", Anything),
 ];
 
@@ -127,6 +131,7 @@ const TESTS_ONLY: &[&str] = &[
     "kenning-testing",
     "kenning-testing-postgres",
     "kenning-testing-model",
+    "kenning-testing-wasm",
 ];
 
 /// What tests may name besides: a house, a real store to stand it on, and the rows in it.
@@ -140,6 +145,7 @@ const TESTS_ALSO: &[&str] = &[
 
 /// What the tests of one crate may name besides.
 const TESTS_OF_ONE: &[(&str, &[&str])] = &[
+    ("kenning-sandbox", &["kenning-testing-wasm"]),
     // The layer is around every route, so its tests put the other door behind it.
     ("kenning-rest", &["kenning-mcp"]),
 ];

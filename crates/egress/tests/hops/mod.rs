@@ -278,6 +278,23 @@ fn https_only_holds_at_the_start_and_after_a_redirect() {
     assert_eq!(response.unwrap().status, 200);
 }
 
+#[test]
+fn a_redirect_can_be_the_answer_and_leads_nowhere() {
+    let world = leading_to("http://169.254.169.254/");
+    for method in [Method::Get, Method::Patch, Method::Options] {
+        let response = world.gate().fetch(Request {
+            method,
+            redirect_is_answer: true,
+            ..Request::get("http://public.example.com/")
+        });
+        let response = response.unwrap();
+        assert_eq!(response.status, 302);
+        assert_eq!(response.header("location"), Some("http://169.254.169.254/"));
+        assert!(response.redirects.is_empty());
+        assert_eq!(world.taken().len(), 1);
+    }
+}
+
 /// What the last hop got, after a redirect with this status to this address.
 fn last_request(method: Method, status: u16, to: &str) -> (String, Vec<String>, String) {
     let to = to.to_owned();

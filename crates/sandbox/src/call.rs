@@ -1,0 +1,420 @@
+//! What is asked of a tool and what comes back: limits, capabilities, the outcome and every way to
+//! fail.
+//!
+//! The texts of [`Failure`] are a contract: people look them up in the developer's guide. None holds
+//! a backtrace or a path of this machine; what only a developer wants is in [`Outcome::detail`].
+
+use crate::hosts::Host;
+use crate::manifest::{FsKind, Security};
+use kenning_core::{Code, Error};
+use kenning_vault::Dir;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// Bounds of one call. The first three are the manifest's; the others keep the host itself safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Of linear memory, all memories of the call together.
+    pub max_memory_mb: u32,
+    /// Wall time, from the first instruction on.
+    pub max_execution_ms: u64,
+    /// Instructions.
+    pub max_fuel: u64,
+    /// Of the input.
+    pub input_bytes_max: usize,
+    /// Of the result, and of whatever the tool hands to the host in one call.
+    pub output_bytes_max: usize,
+    /// Of all lines logged together; what is over is dropped and counted.
+    pub log_bytes_max: usize,
+    /// Of standard output and of standard error: so much of the end is kept.
+    pub stdio_bytes_max: usize,
+    /// Of requests over HTTP.
+    pub http_requests_max: u32,
+    /// Of the body of one request.
+    pub http_request_bytes_max: usize,
+    /// Of the body of one answer.
+    pub http_response_bytes_max: usize,
+    /// Of the headers of one request, as they lie in memory.
+    pub http_header_bytes_max: usize,
+    /// Of resources that the tool holds at once: files, streams, requests.
+    pub handles_max: usize,
+    /// Of random bytes asked for at once.
+    pub random_bytes_max: u64,
+    /// Of core instances.
+    pub instances_max: usize,
+    /// Of memories.
+    pub memories_max: usize,
+    /// Of tables.
+    pub tables_max: usize,
+    /// Of the elements of one table.
+    pub table_elements_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let security = Security::default();
+        Self {
+            max_memory_mb: security.max_memory_mb,
+            max_execution_ms: security.max_execution_ms,
+            max_fuel: security.max_fuel,
+            input_bytes_max: 4 * MIB,
+            output_bytes_max: 4 * MIB,
+            log_bytes_max: 64 * 1024,
+            stdio_bytes_max: 64 * 1024,
+            http_requests_max: 32,
+            http_request_bytes_max: 4 * MIB,
+            http_response_bytes_max: 8 * MIB,
+            http_header_bytes_max: 64 * 1024,
+            handles_max: 1_000,
+            random_bytes_max: MIB as u64,
+            instances_max: 256,
+            memories_max: 8,
+            tables_max: 64,
+            table_elements_max: 100_000,
+        }
+    }
+}
+
+impl From<&Security> for Limits {
+    fn from(security: &Security) -> Self {
+        Self {
+            max_memory_mb: security.max_memory_mb,
+            max_execution_ms: security.max_execution_ms,
+            max_fuel: security.max_fuel,
+            ..Self::default()
+        }
+    }
+}
+
+const MIB: usize = 1024 * 1024;
+
+/// What a tool may reach beyond its own memory. By default, nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Capabilities {
+    /// Hosts that it may ask over HTTP.
+    pub net: Vec<Host>,
+    /// A directory.
+    pub fs: FsAccess,
+    /// Environment variables with their values.
+    pub env: Vec<(String, String)>,
+}
+
+/// How much a tool may keep in its directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quota {
+    /// Of all files together.
+    pub bytes: u64,
+    /// Files and directories.
+    pub files: u64,
+}
+
+impl Default for Quota {
+    fn default() -> Self {
+        Self {
+            bytes: 64 * MIB as u64,
+            files: 1_000,
+        }
+    }
+}
+
+impl Capabilities {
+    /// What was granted: the tool's directory is opened only if it may see it, and variables that
+    /// are not set are left out.
+    pub fn new(
+        granted: &Security,
+        dir: impl FnOnce() -> kenning_core::Result<Dir>,
+        quota: Quota,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> kenning_core::Result<Self> {
+        let fs = match granted.fs_access {
+            FsKind::None => FsAccess::None,
+            FsKind::ReadOnly => FsAccess::ReadOnly(dir()?),
+            FsKind::Sandbox => FsAccess::Sandbox { dir: dir()?, quota },
+        };
+        let env = granted.env_allow_list.iter();
+        Ok(Self {
+            net: granted.net_allow_list.clone(),
+            fs,
+            env: env
+                .filter_map(|name| Some((name.clone(), variable(name)?)))
+                .collect(),
+        })
+    }
+}
+
+/// A directory that a tool sees as `/`.
+#[derive(Clone, Default)]
+pub enum FsAccess {
+    /// None.
+    #[default]
+    None,
+    /// To read.
+    ReadOnly(Dir),
+    /// To read and write, up to a quota over all of its calls.
+    Sandbox {
+        /// The directory, which is the tool's alone and not where its component lies.
+        dir: Dir,
+        /// How full it may be.
+        quota: Quota,
+    },
+}
+
+impl fmt::Debug for FsAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "None",
+            Self::ReadOnly(_) => "ReadOnly",
+            Self::Sandbox { .. } => "Sandbox",
+        })
+    }
+}
+
+/// One call.
+pub struct RunCall<'a> {
+    /// Which function: `None` is `run`. Generic components have others, see
+    /// [`Described`](crate::Described).
+    pub function: Option<&'a str>,
+    /// A JSON text.
+    pub input: &'a str,
+    /// Bounds.
+    pub limits: Limits,
+    /// What the tool may reach.
+    pub capabilities: &'a Capabilities,
+    /// Set by whoever no longer wants the answer.
+    pub cancelled: Arc<AtomicBool>,
+    /// When the caller stops waiting, for a compiler or a free place as well as for the tool.
+    pub deadline: Instant,
+    /// Called for each line that the tool logs, while it runs.
+    pub log: Option<Arc<dyn Fn(LogLine) + Send + Sync>>,
+}
+
+/// How much a logged line matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    /// Every detail.
+    Trace,
+    /// For the tool's developer.
+    Debug,
+    /// As it should be.
+    Info,
+    /// Not as it should be.
+    Warn,
+    /// Wrong.
+    Error,
+}
+
+/// A line that a tool logged, or that the host logged about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// How much it matters.
+    pub level: LogLevel,
+    /// What it says, without control characters.
+    pub message: String,
+}
+
+/// What a call came to.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What the tool answered, or why it did not.
+    pub result: Result<String, Failure>,
+    /// For a developer who asks: the whole chain of causes with the backtrace.
+    pub detail: Option<String>,
+    /// What it took.
+    pub usage: Usage,
+    /// The end of what the tool printed.
+    pub stdout: String,
+    /// The end of what the tool printed to standard error.
+    pub stderr: String,
+    /// What was compiled for this call, to be recorded in place of what was known before.
+    pub prepared: Option<crate::Digest>,
+}
+
+/// What a call took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Instructions.
+    pub fuel: u64,
+    /// From the first instruction to the answer.
+    pub wall: Duration,
+    /// The most linear memory that it had at once.
+    pub memory_peak_bytes: u64,
+    /// Requests that it made, refused ones included.
+    pub http_requests: u64,
+    /// Bytes of bodies that it sent.
+    pub http_bytes_sent: u64,
+    /// Bytes of bodies that it received.
+    pub http_bytes_received: u64,
+    /// Bytes that it wrote to files.
+    pub bytes_written: u64,
+    /// Lines that it logged and that were dropped.
+    pub log_lines_dropped: u64,
+}
+
+/// Why a call has no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The tool's own `Err`.
+    Returned(String),
+    /// It ran too long.
+    TimedOut {
+        /// How long it had.
+        limit_ms: u64,
+    },
+    /// It took too many instructions.
+    FuelExhausted {
+        /// How many it took.
+        used: u64,
+        /// How many it had.
+        limit: u64,
+        /// How many might do.
+        suggested: u64,
+    },
+    /// It wanted too much memory.
+    MemoryGrow {
+        /// How much it had.
+        limit_mb: u32,
+    },
+    /// It gave up by itself, as Rust does when it panics.
+    Panicked {
+        /// What it printed last.
+        message: String,
+    },
+    /// It ended the program instead of answering.
+    Exited {
+        /// With this code.
+        code: i32,
+    },
+    /// It has no such function.
+    ExportNotFound(String),
+    /// It did what no program may.
+    Trap(String),
+    /// It went over one of the host's own limits.
+    LimitReached(String),
+    /// It failed after its directory was full.
+    QuotaExceeded {
+        /// What it printed last.
+        message: String,
+    },
+    /// The input is over the limit.
+    InputTooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// The answer is over the limit.
+    OutputTooLarge {
+        /// The limit.
+        max: usize,
+    },
+    /// The input does not fit the function's types.
+    BadInput(String),
+    /// The component's bytes are not those that were installed.
+    IntegrityViolation(String),
+    /// The caller no longer wanted the answer.
+    Cancelled,
+    /// There was no free place before the caller's deadline.
+    Busy,
+    /// The component cannot be run at all.
+    Unusable {
+        /// Of the cause.
+        code: Code,
+        /// Why.
+        message: String,
+    },
+    /// Our fault.
+    Internal(String),
+}
+
+impl Failure {
+    /// Of the house's table.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::TimedOut { .. } | Self::Cancelled => Code::Timeout,
+            Self::FuelExhausted { .. }
+            | Self::MemoryGrow { .. }
+            | Self::LimitReached(_)
+            | Self::QuotaExceeded { .. }
+            | Self::Busy => Code::Limited,
+            Self::InputTooLarge { .. } | Self::OutputTooLarge { .. } => Code::TooLarge,
+            Self::ExportNotFound(_) => Code::NotFound,
+            Self::IntegrityViolation(_) => Code::Corrupt,
+            Self::Unusable { code, .. } => *code,
+            Self::Internal(_) => Code::Internal,
+            Self::Returned(_)
+            | Self::Panicked { .. }
+            | Self::Exited { .. }
+            | Self::Trap(_)
+            | Self::BadInput(_) => Code::InvalidInput,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Returned(message) => f.write_str(message),
+            Self::TimedOut { limit_ms } => write!(f, "execution timed out after {limit_ms} ms"),
+            Self::FuelExhausted {
+                used,
+                limit,
+                suggested,
+            } => write!(
+                f,
+                "fuel exhausted: used {used} of {limit}; try `max_fuel = {suggested}`"
+            ),
+            Self::MemoryGrow { limit_mb } => write!(
+                f,
+                "memory grow failure: the tool wanted more than {limit_mb} MB; try a larger `max_memory_mb`"
+            ),
+            Self::Panicked { message } if message.is_empty() => f.write_str("tool panicked"),
+            Self::Panicked { message } => write!(f, "tool panicked: {message}"),
+            Self::Exited { code } => {
+                write!(
+                    f,
+                    "the tool ended itself with code {code} instead of answering"
+                )
+            }
+            Self::ExportNotFound(name) => write!(f, "export not found: {name}"),
+            Self::Trap(reason) => write!(f, "the tool was stopped: {reason}"),
+            Self::LimitReached(what) => write!(f, "limit reached: {what}"),
+            Self::QuotaExceeded { message } if message.is_empty() => {
+                f.write_str("quota exceeded: the tool's directory is full")
+            }
+            Self::QuotaExceeded { message } => {
+                write!(f, "quota exceeded: the tool's directory is full: {message}")
+            }
+            Self::InputTooLarge { bytes, max } => {
+                write!(f, "the input has {bytes} bytes; at most {max} are taken")
+            }
+            Self::OutputTooLarge { max } => {
+                write!(f, "the tool's answer is over {max} bytes")
+            }
+            Self::BadInput(why) => write!(f, "the input does not fit: {why}"),
+            Self::IntegrityViolation(what) => write!(f, "integrity violation: {what}"),
+            Self::Cancelled => f.write_str("the call was cancelled"),
+            Self::Busy => f.write_str("no free place for the tool in time; try again later"),
+            Self::Unusable { message, .. } => f.write_str(message),
+            Self::Internal(what) => write!(f, "internal error: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        Error::new(failure.code(), failure.to_string())
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Unusable {
+            code: error.code,
+            message: error.to_string(),
+        }
+    }
+}

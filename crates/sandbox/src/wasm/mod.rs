@@ -1,0 +1,475 @@
+//! Runs components: one engine, code that is compiled once, and a fresh store for every call.
+//!
+//! The surface is synchronous. A call runs on its caller's thread; inside, the tool's own code is
+//! interrupted by a clock thread ([`engine::Ticker`]) and its waiting (for a file, a request, a timer)
+//! by a timer, so that neither a loop nor a sleep outlives the deadline. Each call has a deadline of
+//! its own: the clock thread only says "look", and what is looked at is the call's own time.
+//!
+//! Nothing of one call is left for the next: the instance, its memory and its handles are gone with
+//! the store. Whatever a tool does, and whatever our own functions do when it calls them, ends in an
+//! [`Outcome`].
+
+pub(crate) mod code;
+pub(crate) mod engine;
+pub(crate) mod files;
+pub(crate) mod gate;
+pub(crate) mod net;
+pub(crate) mod shape;
+pub(crate) mod state;
+pub(crate) mod stdio;
+pub(crate) mod survey;
+pub(crate) mod values;
+
+use crate::call::{Failure, Outcome, RunCall, Usage};
+use crate::digest::Sha256;
+use code::{Digest, Library, Loaded, ToolCode};
+use engine::Machine;
+use files::Ledgers;
+use gate::{Gate, Weight};
+use kenning_core::{Error, Result};
+use kenning_egress::Policy;
+use kenning_vault::Dir;
+use net::Net;
+use shape::{Callee, Described};
+use state::{Clock, Log, State, Stop};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use wasmtime::{Store, Trap, UpdateDeadline};
+use wasmtime_wasi::I32Exit;
+
+/// How a runtime is set up.
+pub struct RuntimeOptions {
+    /// Instances that are kept ready, for a process that answers many calls. Costs some milliseconds
+    /// at the first call, so a process that makes one call has none.
+    pub pooling: Option<PoolSize>,
+    /// Where compiled code is kept between processes. Nobody else may write there (mode 0700).
+    pub cache: Option<Dir>,
+    /// Threads that compile.
+    pub compile_threads: usize,
+    /// How long [`Runtime::check`] and [`Runtime::prepare`] wait for the compiler.
+    pub compile_patience: Duration,
+    /// Calls that run at once; others wait.
+    pub calls_max: u32,
+    /// Of linear memory that all calls together may have; others wait.
+    pub total_memory_mb: u32,
+    /// Components whose code is kept in memory.
+    pub loaded_max: usize,
+    /// How the network is reached. Grants are left out: they are the house's and not the tools'.
+    pub egress: Policy,
+}
+
+/// How many instances are kept ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolSize {
+    /// Calls at once.
+    pub calls: u32,
+    /// Of the largest memory of any tool.
+    pub max_memory_mb: u32,
+}
+
+impl Default for RuntimeOptions {
+    fn default() -> Self {
+        Self {
+            pooling: None,
+            cache: None,
+            compile_threads: std::thread::available_parallelism().map_or(2, usize::from),
+            compile_patience: Duration::from_secs(120),
+            calls_max: 32,
+            total_memory_mb: 2048,
+            loaded_max: 64,
+            egress: Policy::default(),
+        }
+    }
+}
+
+/// Runs components. Nothing of the engine is made before the first component is looked at.
+pub struct Runtime {
+    options: RuntimeOptions,
+    machine: Mutex<Option<Arc<Machine>>>,
+    library: Arc<Library>,
+    ledgers: Ledgers,
+    gate: Gate,
+}
+
+/// How often a call that waits is looked at.
+const LOOK: Duration = Duration::from_millis(10);
+/// What the tool may hand over in one call besides its answer.
+const HANDOVER_BYTES: usize = 1024 * 1024;
+const MESSAGE_BYTES_MAX: usize = 2_000;
+
+impl Runtime {
+    /// A runtime that has done nothing yet.
+    pub fn new(mut options: RuntimeOptions) -> Self {
+        let calls = options
+            .pooling
+            .map_or(options.calls_max, |pool| pool.calls.min(options.calls_max));
+        Self {
+            library: Arc::new(Library::new(options.cache.take(), options.loaded_max)),
+            gate: Gate::new(calls.max(1), options.total_memory_mb),
+            machine: Mutex::default(),
+            ledgers: Ledgers::default(),
+            options,
+        }
+    }
+
+    /// Whether these bytes are a component that can be run here, and what it offers.
+    pub fn check(&self, wasm: &[u8]) -> Result<Described> {
+        Ok(self.compiled(wasm)?.shape.described.clone())
+    }
+
+    /// Compiles a component, keeps the code, and says what to record.
+    pub fn prepare(&self, wasm: &[u8]) -> Result<Digest> {
+        Ok(self.compiled(wasm)?.digest.clone())
+    }
+
+    /// Drops a component's code, from memory and from disk. Calls that run it go on.
+    pub fn forget(&self, sha256: Sha256) -> Result<()> {
+        self.library.forget(sha256)
+    }
+
+    /// Calls a tool.
+    pub fn run(&self, tool: &ToolCode<'_>, call: &RunCall<'_>) -> Outcome {
+        let mut outcome = Outcome {
+            result: Err(Failure::Cancelled),
+            detail: None,
+            usage: Usage::default(),
+            stdout: String::new(),
+            stderr: String::new(),
+            prepared: None,
+        };
+        let caught = catch_unwind(AssertUnwindSafe(|| self.run_into(tool, call, &mut outcome)));
+        outcome.result = caught.unwrap_or_else(|panic| {
+            outcome.detail = panic.downcast_ref::<String>().cloned();
+            Err(Failure::Internal(
+                "a function of the host panicked".to_owned(),
+            ))
+        });
+        outcome
+    }
+
+    fn run_into(
+        &self,
+        tool: &ToolCode<'_>,
+        call: &RunCall<'_>,
+        outcome: &mut Outcome,
+    ) -> Result<String, Failure> {
+        let (bytes, max) = (call.input.len(), call.limits.input_bytes_max);
+        if bytes > max {
+            return Err(Failure::InputTooLarge { bytes, max });
+        }
+        let patience = Clock {
+            until: call.deadline,
+            cancelled: call.cancelled.clone(),
+        };
+        let machine = self.machine()?;
+        let loaded = self.library.load(&machine, tool, &patience)?;
+        if tool.artifact.as_ref() != Some(&loaded.digest.artifact) {
+            outcome.prepared = Some(loaded.digest.clone());
+        }
+        let callee = loaded.shape.callee(call.function);
+        let callee = callee
+            .ok_or_else(|| Failure::ExportNotFound(call.function.unwrap_or("run").to_owned()))?;
+        let _place = self
+            .gate
+            .enter(Weight(call.limits.max_memory_mb), &patience)?;
+        self.run_loaded(&machine, &loaded, callee, call, outcome)
+    }
+
+    fn run_loaded(
+        &self,
+        machine: &Machine,
+        loaded: &Loaded,
+        callee: &Callee,
+        call: &RunCall<'_>,
+        outcome: &mut Outcome,
+    ) -> Result<String, Failure> {
+        let limits = &call.limits;
+        let start = Instant::now();
+        let until = start + Duration::from_millis(limits.max_execution_ms);
+        let clock = Clock {
+            until: until.min(call.deadline),
+            cancelled: call.cancelled.clone(),
+        };
+        let given = clock.until.saturating_duration_since(start);
+        let log = Log::new(limits.log_bytes_max, call.log.clone());
+        let net = Net::new(
+            &call.capabilities.net,
+            &self.options.egress,
+            limits,
+            &clock,
+            &log,
+        );
+        let files = state::files(&call.capabilities.fs, &self.ledgers)?;
+        let state = State::new(call, clock.clone(), log, net, files);
+        let internal = |err: wasmtime::Error| Failure::Internal(code::reason(&err));
+        let mut store = Store::new(&machine.engine, state);
+        store.limiter(|state| &mut state.meter);
+        store.set_fuel(limits.max_fuel).map_err(internal)?;
+        store.set_hostcall_fuel(limits.output_bytes_max.saturating_add(HANDOVER_BYTES));
+        store.set_max_component_handles(limits.handles_max);
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(|store| {
+            store.data().clock.check()?;
+            Ok(UpdateDeadline::Continue(1))
+        });
+        let running = machine.ticker.run();
+        let result = machine.block_on(async {
+            tokio::select! {
+                biased;
+                result = drive(&mut store, loaded, callee, call.input) => result,
+                stop = watch(&clock) => Err(stop.into()),
+            }
+        });
+        drop(running);
+        let wall = start.elapsed();
+        let left = store.get_fuel().unwrap_or_default();
+        let state = store.data();
+        outcome.usage = used(state, limits.max_fuel.saturating_sub(left), wall);
+        outcome.stdout = state.stdout.text();
+        outcome.stderr = state.stderr.text();
+        match result {
+            None => Err(Failure::Internal("the runtime is shut down".to_owned())),
+            Some(Ok(answer)) => answered(answer, limits.output_bytes_max),
+            Some(Err(err)) => {
+                outcome.detail = Some(format!("{err:?}"));
+                let given_ms = u64::try_from(given.as_millis()).unwrap_or(u64::MAX);
+                Err(failure(
+                    &err,
+                    call,
+                    given_ms,
+                    outcome,
+                    state.files.was_full(),
+                ))
+            }
+        }
+    }
+
+    fn compiled(&self, wasm: &[u8]) -> Result<Arc<Loaded>> {
+        survey::check(wasm)?;
+        let source = || Ok(wasm.to_vec());
+        let tool = ToolCode {
+            sha256: Sha256::of(wasm),
+            source: &source,
+            artifact: None,
+        };
+        let patience = Clock {
+            until: Instant::now() + self.options.compile_patience,
+            cancelled: Arc::new(AtomicBool::new(false)),
+        };
+        let machine = self.machine()?;
+        let loaded = self.library.load(&machine, &tool, &patience);
+        loaded.map_err(|failure| match failure {
+            Failure::Busy => {
+                Error::unavailable("the component is not compiled yet").hint("try again later")
+            }
+            other => other.into(),
+        })
+    }
+
+    fn machine(&self) -> Result<Arc<Machine>> {
+        let mut machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(machine) = &*machine {
+            return Ok(machine.clone());
+        }
+        let made = Arc::new(Machine::new(&self.options)?);
+        *machine = Some(made.clone());
+        Ok(made)
+    }
+}
+
+/// What a tool answered: its text, its own failure, or an input that did not fit.
+enum Answer {
+    Text(String),
+    Refused(String),
+    BadInput(String),
+}
+
+async fn drive(
+    store: &mut Store<State>,
+    loaded: &Loaded,
+    callee: &Callee,
+    input: &str,
+) -> wasmtime::Result<Answer> {
+    // Before anything runs: an input that does not fit costs nothing.
+    let arguments = match callee {
+        Callee::Typed(_, function) => {
+            match parsed(input).and_then(|it| values::arguments(function, &it)) {
+                Ok(arguments) => arguments,
+                Err(why) => return Ok(Answer::BadInput(why)),
+            }
+        }
+        Callee::Run(_) | Callee::Describe(_) => Vec::new(),
+    };
+    let instance = loaded.pre.instantiate_async(&mut *store).await?;
+    match callee {
+        Callee::Run(index) => {
+            type Returned = (std::result::Result<String, String>,);
+            let function = instance.get_typed_func::<(&str,), Returned>(&mut *store, index)?;
+            let (answer,) = function.call_async(&mut *store, (input,)).await?;
+            Ok(answer.map_or_else(Answer::Refused, Answer::Text))
+        }
+        Callee::Describe(index) => {
+            let function = instance.get_typed_func::<(), (String,)>(&mut *store, index)?;
+            let (answer,) = function.call_async(&mut *store, ()).await?;
+            Ok(Answer::Text(answer))
+        }
+        Callee::Typed(index, ty) => {
+            use wasmtime::component::Val;
+            let function = instance.get_func(&mut *store, index);
+            let function = function.ok_or_else(|| wasmtime::format_err!("the export is gone"))?;
+            let mut results = vec![Val::Bool(false); ty.results().len()];
+            function
+                .call_async(&mut *store, &arguments, &mut results)
+                .await?;
+            let text = |it: &Option<Box<Val>>| {
+                it.as_deref()
+                    .map_or_else(|| "null".to_owned(), values::to_text)
+            };
+            Ok(match results.first() {
+                None => Answer::Text("null".to_owned()),
+                Some(Val::Result(Ok(it))) => Answer::Text(text(it)),
+                Some(Val::Result(Err(it))) => Answer::Refused(text(it)),
+                Some(other) => Answer::Text(values::to_text(other)),
+            })
+        }
+    }
+}
+
+fn parsed(input: &str) -> std::result::Result<serde_json::Value, String> {
+    serde_json::from_str(input).map_err(|err| format!("invalid JSON input: {err}"))
+}
+
+/// Ends when the call has to, for a tool that waits.
+async fn watch(clock: &Clock) -> Stop {
+    loop {
+        if let Err(stop) = clock.check() {
+            return stop;
+        }
+        let left = clock.until.saturating_duration_since(Instant::now());
+        tokio::time::sleep(left.min(LOOK)).await;
+    }
+}
+
+fn answered(answer: Answer, max: usize) -> Result<String, Failure> {
+    match answer {
+        Answer::Text(text) | Answer::Refused(text) if text.len() > max => {
+            Err(Failure::OutputTooLarge { max })
+        }
+        Answer::Text(text) => Ok(text),
+        Answer::Refused(text) => Err(Failure::Returned(text)),
+        Answer::BadInput(why) => Err(Failure::BadInput(why)),
+    }
+}
+
+fn used(state: &State, fuel: u64, wall: Duration) -> Usage {
+    let traffic = &state.net.traffic;
+    Usage {
+        fuel,
+        wall,
+        memory_peak_bytes: state.meter.memory_peak_bytes as u64,
+        http_requests: traffic.requests.load(Ordering::Relaxed),
+        http_bytes_sent: traffic.bytes_sent.load(Ordering::Relaxed),
+        http_bytes_received: traffic.bytes_received.load(Ordering::Relaxed),
+        bytes_written: state.files.bytes_written(),
+        log_lines_dropped: state.log.lines_dropped(),
+    }
+}
+
+/// What an error of the runtime means to people.
+fn failure(
+    err: &wasmtime::Error,
+    call: &RunCall<'_>,
+    given_ms: u64,
+    outcome: &Outcome,
+    was_full: bool,
+) -> Failure {
+    let limits = &call.limits;
+    match err.downcast_ref::<Stop>() {
+        Some(Stop::TimedOut) => return Failure::TimedOut { limit_ms: given_ms },
+        Some(Stop::Cancelled) => return Failure::Cancelled,
+        Some(Stop::MemoryGrow) => {
+            return Failure::MemoryGrow {
+                limit_mb: limits.max_memory_mb,
+            };
+        }
+        Some(Stop::Limit(what)) => return Failure::LimitReached(what.clone()),
+        None => {}
+    }
+    if let Some(I32Exit(code)) = err.downcast_ref::<I32Exit>() {
+        return Failure::Exited { code: *code };
+    }
+    if err
+        .downcast_ref::<wasmtime::PoolConcurrencyLimitError>()
+        .is_some()
+    {
+        return Failure::Busy;
+    }
+    match err.downcast_ref::<Trap>() {
+        Some(Trap::OutOfFuel) => Failure::FuelExhausted {
+            used: outcome.usage.fuel,
+            limit: limits.max_fuel,
+            suggested: limits.max_fuel.saturating_mul(4),
+        },
+        Some(Trap::UnreachableCodeReached) => {
+            let message = last_words(&outcome.stderr);
+            match was_full {
+                true => Failure::QuotaExceeded { message },
+                false => Failure::Panicked { message },
+            }
+        }
+        Some(trap) => Failure::Trap(trap.to_string()),
+        None => other(err),
+    }
+}
+
+/// Errors whose types the runtime does not show. A test holds each text.
+fn other(err: &wasmtime::Error) -> Failure {
+    let cause = err.root_cause().to_string();
+    let over = |what: &str| Failure::LimitReached(what.to_owned());
+    if cause.contains("fuel allocated for hostcalls") {
+        return over("the tool hands over too much at once");
+    }
+    for (text, what) in [
+        (
+            "resource table has no free keys",
+            "too many handles at once",
+        ),
+        ("store handle limit exceeded", "too many handles at once"),
+        ("instance count too high", "too many instances"),
+        ("memory count too high", "too many memories"),
+        ("table count too high", "too many tables"),
+    ] {
+        if cause.contains(text) {
+            return over(what);
+        }
+    }
+    let end = cause.floor_char_boundary(MESSAGE_BYTES_MAX);
+    Failure::Trap(cause[..end].replace('\n', " "))
+}
+
+/// The end of what a tool printed to standard error, in one line.
+fn last_words(stderr: &str) -> String {
+    let lines: Vec<&str> = stderr
+        .lines()
+        .map(str::trim)
+        .filter(|it| !it.is_empty())
+        .collect();
+    // Rust says what happened, then how to see more of it.
+    let lines: Vec<&str> = lines
+        .into_iter()
+        .filter(|it| !it.starts_with("note: "))
+        .collect();
+    let kept = lines
+        .iter()
+        .rev()
+        .take(3)
+        .rev()
+        .copied()
+        .collect::<Vec<_>>()
+        .join(" ");
+    let plain: String = kept.chars().filter(|it| !it.is_control()).collect();
+    let end = plain.floor_char_boundary(MESSAGE_BYTES_MAX);
+    plain[..end].to_owned()
+}
