@@ -195,8 +195,8 @@ pub mod exports {
                     }
                 }
                 pub trait Guest {
-                    /// Runs the tool once. The input is the JSON text of the arguments; so is the output of what came
-                    /// of them, and the error is a sentence for whoever called.
+                    /// Runs the tool once. The input is the JSON text of the arguments. The answer should be JSON text
+                    /// too; an error is a sentence for whoever called.
                     #[allow(async_fn_in_trait)]
                     fn run(
                         input: _rt::String,

@@ -22,16 +22,36 @@ pub fn log(level: LogLevel, message: &str) {
     reason = "a test's runner captures this and nothing else"
 )]
 fn to_standard_error(level: LogLevel, message: &str) {
-    eprintln!("[{}] {message}", name(level));
+    eprintln!("{}", line(level, message));
 }
 
 #[cfg(not(target_arch = "wasm32"))]
-fn name(level: LogLevel) -> &'static str {
-    match level {
+fn line(level: LogLevel, message: &str) -> String {
+    let level = match level {
         LogLevel::Trace => "trace",
         LogLevel::Debug => "debug",
         LogLevel::Info => "info",
         LogLevel::Warn => "warn",
         LogLevel::Error => "error",
+    };
+    format!("[{level}] {message}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_native_build_logs_without_a_host() {
+        for (level, expected) in [
+            (LogLevel::Trace, "[trace] a line"),
+            (LogLevel::Debug, "[debug] a line"),
+            (LogLevel::Info, "[info] a line"),
+            (LogLevel::Warn, "[warn] a line"),
+            (LogLevel::Error, "[error] a line"),
+        ] {
+            assert_eq!(line(level, "a line"), expected);
+            log(level, "a line");
+        }
     }
 }

@@ -54,7 +54,7 @@ struct Response {
 
 /// Why there is no response.
 #[cfg_attr(
-    not(target_arch = "wasm32"),
+    not(any(target_arch = "wasm32", test)),
     expect(dead_code, reason = "a native build asks nobody")
 )]
 enum Failure {
