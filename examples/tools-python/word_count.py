@@ -30,4 +30,5 @@ class Tool(exports.Tool):
 
 def count(text: str) -> dict:
     words = Counter(text.lower().split())
-    return {"words": sum(words.values()), "most_common": dict(words.most_common(3))}
+    often = sorted(words.items(), key=lambda it: -it[1])[:3]
+    return {"words": sum(words.values()), "most_common": dict(often)}

@@ -18,7 +18,7 @@ kami_tool! {
     handler: fetch,
 }
 
-const BODY_BYTES_MAX: usize = 256 * 1024;
+const BODY_BYTES_MAX: usize = 64 * 1024;
 
 #[derive(Deserialize)]
 struct Input {
@@ -172,8 +172,8 @@ mod tests {
                 "`url` is `ftp://x`: begin it with `https://` or `http://`",
             ),
             (
-                r#"{"url": "https://x", "max_bytes": 300000}"#,
-                "`max_bytes` is 300000: ask for 262144 at most",
+                r#"{"url": "https://x", "max_bytes": 70000}"#,
+                "`max_bytes` is 70000: ask for 65536 at most",
             ),
         ] {
             assert_eq!(fetch(input), Err(why.to_owned()));

@@ -5,6 +5,7 @@
 
 use kami_guest::{kami_tool, parse_input, to_output};
 use serde::Deserialize;
+use serde_json::map::Entry;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -33,7 +34,9 @@ fn transform(input: &str) -> Result<String, String> {
     if !input.pick.is_empty() {
         data = pick(data, &input.pick)?;
     }
-    let mut data = rename(data, &input.rename)?;
+    if !input.rename.is_empty() {
+        data = rename(data, &input.rename)?;
+    }
     if input.flatten {
         data = flatten(data)?;
     }
@@ -140,11 +143,13 @@ fn flatten(data: Map<String, Value>) -> Result<Map<String, Value>, String> {
 }
 
 fn insert(object: &mut Map<String, Value>, key: String, value: Value) -> Result<(), String> {
-    if object.contains_key(&key) {
-        return Err(format!("two values would be called `{key}`"));
+    match object.entry(key) {
+        Entry::Occupied(taken) => Err(format!("two values would be called `{}`", taken.key())),
+        Entry::Vacant(free) => {
+            free.insert(value);
+            Ok(())
+        }
     }
-    object.insert(key, value);
-    Ok(())
 }
 
 #[cfg(test)]

@@ -2,8 +2,7 @@
 //! code: what makes it the tool's own is the host.
 
 use kami_guest::{kami_tool, parse_input, to_output};
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
@@ -19,7 +18,7 @@ kami_tool! {
 const DIR: &str = ".";
 const FILE: &str = "notes.txt";
 const NOTE_BYTES_MAX: usize = 4096;
-const FILE_BYTES_MAX: u64 = 256 * 1024;
+const FILE_BYTES_MAX: u64 = 64 * 1024;
 
 #[derive(Deserialize)]
 #[serde(tag = "action", rename_all = "lowercase")]
@@ -27,6 +26,12 @@ enum Input {
     Add { text: String },
     List,
     Clear,
+}
+
+#[derive(Serialize)]
+struct Output<'a> {
+    count: usize,
+    notes: Vec<&'a str>,
 }
 
 fn handle(input: &str) -> Result<String, String> {
@@ -52,8 +57,12 @@ impl Notes {
             Input::List => {}
             Input::Clear => self.clear()?,
         }
-        let notes = self.list()?;
-        to_output(&json!({ "notes": notes, "count": notes.len() }))
+        let text = self.read()?;
+        let notes: Vec<&str> = text.lines().collect();
+        to_output(&Output {
+            count: notes.len(),
+            notes,
+        })
     }
 
     fn add(&self, text: &str) -> Result<(), String> {
@@ -82,11 +91,11 @@ impl Notes {
         written.map_err(|err| told("write", &err))
     }
 
-    fn list(&self) -> Result<Vec<String>, String> {
+    fn read(&self) -> Result<String, String> {
         match fs::read_to_string(&self.file) {
-            Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
+            Ok(text) => Ok(text),
             // Without a directory there is no file either, which is not the same as no notes.
-            Err(err) if err.kind() == ErrorKind::NotFound && self.dir.is_dir() => Ok(Vec::new()),
+            Err(err) if err.kind() == ErrorKind::NotFound && self.dir.is_dir() => Ok(String::new()),
             Err(err) => Err(told("read", &err)),
         }
     }
@@ -162,7 +171,7 @@ mod tests {
     #[test]
     fn a_full_file_takes_no_more() {
         let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join(FILE), "x\n".repeat(128 * 1024)).unwrap();
+        fs::write(dir.path().join(FILE), "x\n".repeat(32 * 1024)).unwrap();
         let refused = answer(dir.path(), r#"{"action": "add", "text": "one more"}"#).unwrap_err();
         assert!(refused.contains("clear them first"), "{refused}");
     }
