@@ -37,6 +37,20 @@ pub fn omi_command() -> Command {
         .subcommands(omi_subcommands())
 }
 
+/// The command line of the program `kami`.
+pub fn kami_command() -> Command {
+    Command::new("kami")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("WASM tools for AI agents, in a sandbox")
+        .after_help(
+            "`kenning kami` is the same; `kenning mcp` shows installed tools beside all others.",
+        )
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .args(shared())
+        .subcommands(commands::kami_commands())
+}
+
 /// The commands of `omi`, and the tools of its contract.
 fn omi_subcommands() -> Vec<Command> {
     let mut all = commands::omi_commands();
@@ -85,6 +99,10 @@ fn shared() -> Vec<Arg> {
         list("tools", "Show these tools, in addition to --toolsets"),
         list("exclude-tools", "Hide these tools"),
         flag("read-only", "Change nothing"),
+        flag(
+            "safe-names",
+            "Show installed tools under names without dots, for clients that take none",
+        ),
         flag("json", "Answer in JSON"),
         flag("quiet", "Show data and errors only").short('q'),
         global("verbose", "Log more; twice for still more")
@@ -131,6 +149,11 @@ fn own() -> Vec<Command> {
                 "Where it goes; must be empty, or half moved by an earlier run",
             )),
         commands::hook_command(),
+        Command::new("kami")
+            .about("WASM tools in a sandbox; also the program `kami`")
+            .subcommand_required(true)
+            .arg_required_else_help(true)
+            .subcommands(commands::kami_commands()),
         Command::new("doctor").about("Look for what is wrong with this installation"),
         Command::new("reindex")
             .about("Cut every text into passages again, and embed what has no vector"),
@@ -391,6 +414,7 @@ mod tests {
     fn the_command_line_is_consistent() {
         command().debug_assert();
         omi_command().debug_assert();
+        kami_command().debug_assert();
     }
 
     #[test]

@@ -36,6 +36,9 @@ env_vars! {
     PROJECT = "KENNING_PROJECT";
     /// The same, by the name of the graph contract; `KENNING_PROJECT` wins over it.
     KG_PROJECT_ROOT = "KG_PROJECT_ROOT";
+    /// Where WASM tools, their compiled code and their own directories are kept. Default: `kami` in the
+    /// data directory.
+    KAMI_DATA_DIR = "KAMI_DATA_DIR";
     /// The passphrase that `kenning omi backup` and `vault_backup` seal new backups with, and open sealed
     /// ones with. Without it backups are not encrypted.
     MOLTVAULT_KEY = "MOLTVAULT_KEY";

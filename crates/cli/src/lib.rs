@@ -15,7 +15,7 @@ mod progress;
 mod settings;
 mod tool_args;
 
-pub use args::{command, omi_command};
+pub use args::{command, kami_command, omi_command};
 pub use output::print_error;
 pub use settings::{DatabaseUrl, ServeOptions, Settings};
 
@@ -56,17 +56,25 @@ type Commands = fn(&'static dyn Host, &Settings, &ArgMatches) -> Result<u8>;
 
 /// Runs the command line of `kenning` and gives its exit code.
 ///
-/// A link to the program that is named `omi` is the program `omi`.
+/// A link to the program that is named `omi` or `kami` is that program.
 pub fn run(host: &'static dyn Host, arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let called = arguments.first().map(Path::new).and_then(Path::file_stem);
     if called.is_some_and(|it| it == "omi") {
         return run_omi(host, arguments);
     }
+    if called.is_some_and(|it| it == "kami") {
+        return run_kami(host, arguments);
+    }
     // To a client's hook a usage error is not an answer: some codes would stop the client.
     let fails_open = arguments.get(1).is_some_and(|it| it == "hook");
     let code = run_as(host, args::command(), commands::run, arguments);
     if fails_open { 0 } else { code }
+}
+
+/// Runs the command line of `kami` and gives its exit code.
+pub fn run_kami(host: &'static dyn Host, arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    run_as(host, args::kami_command(), commands::run_kami, arguments)
 }
 
 /// Runs the command line of `omi` and gives its exit code.

@@ -3,6 +3,7 @@
 use crate::env_vars;
 use clap::ArgMatches;
 use kenning_core::{Error, Result, Space};
+use kenning_engine::WasmOptions;
 use kenning_tools::Selection;
 use std::fmt;
 use std::net::SocketAddr;
@@ -29,6 +30,8 @@ pub struct Settings {
     pub omi: Option<PathBuf>,
     /// The project whose documents make the graph; `None` only where there is no working directory.
     pub project: Option<PathBuf>,
+    /// Where WASM tools are kept, and whether many calls are to come.
+    pub wasm: WasmOptions,
     /// The space that the owner works in.
     pub space: Space,
     /// Which tools are shown.
@@ -107,6 +110,10 @@ impl Settings {
                 .filter(|it| !it.as_os_str().is_empty())
                 .or_else(|| absolute(env_vars::KG_PROJECT_ROOT))
                 .map_or_else(project_default, |it| Some(at_home(it))),
+            wasm: WasmOptions {
+                dir: absolute(env_vars::KAMI_DATA_DIR),
+                pooling: is_server(matches),
+            },
             space: space
                 .map_err(|it| Error::invalid(format!("`--space`: {it}")))?
                 .unwrap_or_default(),
@@ -115,6 +122,7 @@ impl Settings {
                 tools: list("tools"),
                 exclude_tools: list("exclude-tools"),
                 read_only: innermost.get_flag("read-only"),
+                safe_names: innermost.get_flag("safe-names"),
             },
             // `kenning call` has a `--json` of its own, which takes a value and always answers in JSON.
             json: innermost
@@ -150,6 +158,26 @@ impl ServeOptions {
             allow_hosts: list("allow-host"),
             calls_per_minute: matches.get_one("rate-limit").copied().unwrap_or(600),
             watch: matches.get_one::<String>("watch").cloned(),
+        })
+    }
+}
+
+/// Whether the process stays to answer calls.
+fn is_server(matches: &ArgMatches) -> bool {
+    matches!(matches.subcommand_name(), Some("mcp" | "serve"))
+        || matches.subcommand_matches("kami").is_some_and(is_server)
+}
+
+impl ServeOptions {
+    /// One address, and perhaps a token.
+    pub(crate) fn of(listen: &str, token: Option<String>) -> Result<Self> {
+        Ok(Self {
+            listen: vec![parse_listen(listen)?],
+            token,
+            require_token: false,
+            allow_hosts: Vec::new(),
+            calls_per_minute: 600,
+            watch: None,
         })
     }
 }

@@ -17,6 +17,7 @@ const TAKEN: &[&str] = &[
     "tools",
     "exclude-tools",
     "read-only",
+    "safe-names",
     "json",
     "verbose",
     "quiet",

@@ -27,6 +27,7 @@ mod sessions;
 mod tokens;
 mod transfer;
 mod vectors;
+mod wasm_tools;
 mod webhooks;
 
 pub use backups::{BackupKind, BackupList, BackupView, RestoreTo, RestoredBackup, VerifiedBackup};
@@ -61,6 +62,10 @@ pub use transfer::{Restored, Transferred};
 pub use vectors::{
     FoundVectors, Keywords, NAMESPACE_DEFAULT, NewVector, UpsertedVector, VECTOR_DIMENSIONS_MAX,
     VECTOR_RESULTS_MAX, VectorHit, VectorNamespace, VectorQuery,
+};
+pub use wasm_tools::{
+    ArgumentView, CheckedPackage, FileRun, Granted, InstallOptions, Installation, InstalledTool,
+    ToolFunction, ToolRun, ToolUsage, TrustedKey, WasmOptions, plain_tool_name,
 };
 pub use webhooks::{Pace, Webhooks};
 
@@ -100,6 +105,8 @@ pub struct Options {
     pub omi: Option<PathBuf>,
     /// Where the project is, whose documents make the graph.
     pub project: Option<PathBuf>,
+    /// How WASM tools are kept and run.
+    pub wasm: WasmOptions,
     /// The space that these directories belong to: their files are nobody else's to see.
     pub space: Space,
     /// Wall time.
@@ -126,6 +133,7 @@ pub struct Engine {
     omi: Root,
     project: Root,
     libraries: graph::Libraries,
+    wasm: wasm_tools::WasmTools,
     opened: Instant,
     zone: TimeZone,
     environment: Environment,
@@ -148,6 +156,7 @@ impl Engine {
             vault,
             omi,
             project,
+            wasm,
             space,
             clock,
             zone,
@@ -169,6 +178,7 @@ impl Engine {
             omi: Root::new(&roots::OMI, omi, space.clone()),
             project: Root::new(&roots::PROJECT, project, space),
             libraries: graph::Libraries::default(),
+            wasm: wasm_tools::WasmTools::new(wasm),
             opened: Instant::now(),
             zone,
             environment,

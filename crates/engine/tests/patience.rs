@@ -63,6 +63,7 @@ fn house(root: &std::path::Path, shared: bool) -> (Engine, Waits) {
         data,
         omi: None,
         project: None,
+        wasm: kenning_engine::WasmOptions::default(),
         zone: jiff::tz::TimeZone::UTC,
         vault: Some(root.join("vault")),
         space: Space::default(),

@@ -23,6 +23,7 @@ fn open(root: &Path) -> Engine {
         vault: None,
         omi: Some(root.join("omi")),
         project: None,
+        wasm: kenning_engine::WasmOptions::default(),
         space: Space::default(),
         clock: Arc::new(FixedClock::at(1_800_000_000_000)),
         zone: TimeZone::UTC,

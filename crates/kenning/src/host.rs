@@ -71,6 +71,7 @@ impl Host for Program {
             vault: settings.vault.clone(),
             omi: settings.omi.clone(),
             project: settings.project.clone(),
+            wasm: settings.wasm.clone(),
             space: settings.space.clone(),
             clock: Arc::new(WallClock),
             zone: TimeZone::system(),

@@ -14,6 +14,7 @@
 #![deny(missing_docs)]
 
 mod call;
+mod changes;
 mod conformance;
 mod gate;
 mod lines;

@@ -1,6 +1,7 @@
 //! The listing: board tools as MCP shows them, a page at a time.
 
-use kenning_tools::AnyTool;
+use kenning_engine::ToolFunction;
+use kenning_tools::{AnyTool, Effect};
 use rmcp::ErrorData;
 use rmcp::model::{JsonObject, ListToolsResult, PaginatedRequestParams, Tool, ToolAnnotations};
 use serde_json::Value;
@@ -24,6 +25,19 @@ pub(crate) fn tool(tool: &dyn AnyTool) -> Tool {
         Some(schema) => listed.with_raw_output_schema(Arc::new(object(schema))),
         None => listed,
     }
+}
+
+/// An installed tool in the words of MCP: what it does is not known, so everything is possible.
+pub(crate) fn installed(tool: ToolFunction) -> Tool {
+    let hints = Effect::Run.annotations();
+    let annotations = ToolAnnotations::with_title(tool.title.clone())
+        .read_only(hints.read_only)
+        .destructive(hints.destructive)
+        .idempotent(hints.idempotent)
+        .open_world(hints.open_world);
+    Tool::new(tool.name, tool.description, object(tool.input_schema))
+        .with_title(tool.title)
+        .with_annotations(annotations)
 }
 
 /// One page. The cursor is the name of the last tool shown, so that a tool added meanwhile moves no

@@ -1,9 +1,10 @@
 //! The server as a client sees it.
 
 use crate::call;
+use crate::changes::ToolChanges;
 use crate::conformance::Fixtures;
 use crate::listing;
-use kenning_engine::{Principal, Waited};
+use kenning_engine::{Caller, Principal, Waited};
 use kenning_tools::Board;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
@@ -16,7 +17,7 @@ use rmcp::model::{
     SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestMethod,
     UnsubscribeRequestParams,
 };
-use rmcp::service::{RequestContext, SubscriptionContext};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::Value;
 use std::sync::Arc;
@@ -95,6 +96,19 @@ impl Server {
             .clone()
     }
 
+    /// Installed tools, which may be others from one call to the next.
+    async fn installed(&self, principal: Principal) -> Vec<Tool> {
+        let board = self.board.clone();
+        let listed = tokio::task::spawn_blocking(move || board.installed(&Caller::new(principal)));
+        let listed = listed.await.unwrap_or_default();
+        listed.into_iter().map(listing::installed).collect()
+    }
+
+    /// What tells when installed tools are others.
+    fn tool_changes(&self) -> ToolChanges {
+        ToolChanges::new(self.board.clone(), self.principal.clone())
+    }
+
     /// Whether a method exists, given the era that the request speaks.
     fn answers(&self, method: &str, modern: bool) -> bool {
         METHODS.contains(&method)
@@ -124,7 +138,10 @@ impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         let capabilities = match &self.fixtures {
             Some(_) => Fixtures::capabilities(),
-            None => ServerCapabilities::builder().enable_tools().build(),
+            None => ServerCapabilities::builder()
+                .enable_tools()
+                .enable_tool_list_changed()
+                .build(),
         };
         let mut implementation = Implementation::new("kenning", env!("CARGO_PKG_VERSION"));
         implementation.title = Some("Kenning".to_owned());
@@ -138,9 +155,25 @@ impl ServerHandler for Server {
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        listing::page(&self.tools, request, self.page_size)
+        let mut tools = self.tools.to_vec();
+        tools.extend(self.installed(self.principal(&context)).await);
+        listing::page(&tools, request, self.page_size)
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let peer = context.peer;
+        let server = self.clone();
+        // Ends with the connection, when nobody takes the announcement any more.
+        tokio::spawn(async move {
+            let mut changes = server.tool_changes();
+            while changes.changed().await {
+                if peer.notify_tool_list_changed().await.is_err() {
+                    return;
+                }
+            }
+        });
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -283,13 +316,28 @@ impl ServerHandler for Server {
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        self.fixtures.as_ref().map(|_| requested.clone())
+        if self.is_conformance() {
+            return Some(requested.clone());
+        }
+        let wanted = requested.tools_list_changed == Some(true);
+        wanted.then(|| SubscriptionFilter::builder().tools_list_changed().build())
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         match &self.fixtures {
             Some(fixtures) => fixtures.listen(context).await,
-            None => Ok(()),
+            None => {
+                let mut changes = self.tool_changes();
+                loop {
+                    let goes_on = tokio::select! {
+                        goes_on = changes.changed() => goes_on,
+                        () = context.cancelled() => return Ok(()),
+                    };
+                    if !goes_on || context.sink().notify_tool_list_changed().await.is_err() {
+                        return Ok(());
+                    }
+                }
+            }
         }
     }
 }

@@ -91,6 +91,38 @@ pub struct Filter {
     pub nodes: Option<HashSet<NodeId>>,
 }
 
+/// Nodes that have every word that was asked for.
+pub struct WithAllWords<'a> {
+    index: &'a Index,
+    /// The first passage of each, in their order.
+    firsts: Vec<u32>,
+}
+
+impl WithAllWords<'_> {
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.firsts.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.firsts.is_empty()
+    }
+
+    /// Whether this node is one of them.
+    pub fn contains(&self, node: NodeId) -> bool {
+        let first = self.index.first_passage(node);
+        first.is_some_and(|it| self.firsts.binary_search(&it).is_ok())
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.firsts
+            .iter()
+            .map(|&at| self.index.entries[at as usize].node)
+    }
+}
+
 /// A filter in the numbers of one index.
 pub(crate) struct Admission<'a> {
     index: &'a Index,
@@ -398,7 +430,7 @@ impl Index {
     }
 
     /// Nodes that have every word of a text, each in one passage or another.
-    pub fn nodes_with_all_words(&self, text: &str, filter: &Filter) -> HashSet<NodeId> {
+    pub fn nodes_with_all_words(&self, text: &str, filter: &Filter) -> WithAllWords<'_> {
         let mut words = crate::tokens(text);
         words.sort_unstable();
         words.dedup();
@@ -407,24 +439,34 @@ impl Index {
             .iter()
             .map(|word| self.term(word).map(|it| it.0))
             .collect();
-        let Some(mut terms) = terms else {
-            return HashSet::new();
-        };
+        let mut terms = terms.unwrap_or_default();
         terms.sort_unstable_by_key(|&term| self.term_frequency[term]);
         let admission = self.admission(filter);
-        let mut found: Option<HashSet<NodeId>> = None;
+        let mut firsts: Option<Vec<u32>> = None;
         for term in terms {
-            let with = self.postings[term]
-                .iter()
-                .map(|it| it.entry as usize)
-                .filter(|&at| admission.admits(at))
-                .map(|at| self.entries[at].node);
-            found = Some(match found {
-                None => with.collect(),
-                Some(before) => with.filter(|it| before.contains(it)).collect(),
-            });
+            let mut known = firsts.as_deref().map(|it| it.iter().peekable());
+            let mut with: Vec<u32> = Vec::new();
+            // Passages of a node stand one after the other, and postings in the order of passages, so
+            // both lists are sorted.
+            for posting in &self.postings[term] {
+                let first = posting.entry - self.entries[posting.entry as usize].n;
+                if with.last() == Some(&first) || !admission.admits(posting.entry as usize) {
+                    continue;
+                }
+                if let Some(known) = &mut known {
+                    while known.next_if(|&&it| it < first).is_some() {}
+                    if known.peek() != Some(&&first) {
+                        continue;
+                    }
+                }
+                with.push(first);
+            }
+            firsts = Some(with);
         }
-        found.unwrap_or_default()
+        WithAllWords {
+            index: self,
+            firsts: firsts.unwrap_or_default(),
+        }
     }
 
     /// The number of a term and how many passages have it.

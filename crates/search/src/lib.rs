@@ -30,7 +30,7 @@ pub use collections::{
     ACCOUNTS, Account, Collections, VECTOR_DELETED, collection_name, of_collection_name,
     row_facets, row_props,
 };
-pub use index::{Entry, Filter, Index};
+pub use index::{Entry, Filter, Index, WithAllWords};
 pub use passages::{PASSAGE_BYTES, passages};
 pub use rank::{Hit, Mode, Query, Stages};
 pub use searcher::{Keeper, REINDEXED, Searcher, collection_of};

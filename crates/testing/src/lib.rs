@@ -222,6 +222,7 @@ fn open_places(
         vault: places.vault.clone(),
         omi: Some(root.join("omi")),
         project: Some(places.project.clone()),
+        wasm: kenning_engine::WasmOptions::default(),
         space: Space::default(),
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         zone: TimeZone::UTC,

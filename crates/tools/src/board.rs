@@ -1,9 +1,9 @@
 //! The board as a server shows it: the selected tools over one engine.
 
 use crate::metrics::Metrics;
-use crate::{AnyTool, Call, Effect, Reply, Selection, TOOLS, envelope};
+use crate::{AnyTool, Call, Effect, Reply, Selection, TOOLS, Toolset, envelope};
 use kenning_core::{Code, Error, Result};
-use kenning_engine::{Caller, Engine};
+use kenning_engine::{Caller, Engine, ToolFunction, plain_tool_name};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
@@ -54,6 +54,57 @@ impl Board {
         &self.metrics
     }
 
+    /// Installed tools that are shown, under the names that they are called by.
+    ///
+    /// This blocks, as [`Board::call`] does.
+    pub fn installed(&self, caller: &Caller) -> Vec<ToolFunction> {
+        let all = self.engine.tool_functions(caller).unwrap_or_else(|error| {
+            // A shelf that cannot be read hides no other tool.
+            tracing::warn!("the installed tools cannot be listed: {error}");
+            Vec::new()
+        });
+        let shown = all
+            .into_iter()
+            .filter(|it| self.selection.shows_installed(&it.name));
+        let named = shown.map(|mut it| {
+            if self.selection.safe_names {
+                it.name = plain_tool_name(&it.name);
+            }
+            it
+        });
+        named.collect()
+    }
+
+    /// Calls an installed tool; `None` when there is none of that name.
+    fn call_installed(&self, name: &str, arguments: &Value, caller: &Caller) -> Option<Reply> {
+        let is_shown = |it: &ToolFunction| it.name == name || plain_tool_name(&it.name) == name;
+        let hidden =
+            self.selection.read_only && self.engine.has_tool(caller, name).unwrap_or(false);
+        if !hidden && !self.installed(caller).iter().any(is_shown) {
+            return None;
+        }
+        let began = Instant::now();
+        let run = || {
+            if self.selection.read_only {
+                return Err(Error::denied(format!("`{name}` runs a program"))
+                    .hint("this server was started with `--read-only`"));
+            }
+            let input = if arguments.is_null() {
+                "{}".to_owned()
+            } else {
+                arguments.to_string()
+            };
+            self.engine.run_tool(caller, name, &input)
+        };
+        let reply = match run() {
+            Ok(run) => envelope::kami(run),
+            Err(error) => envelope::wrap(Toolset::Kami, Err(error), began.elapsed()),
+        };
+        self.metrics
+            .record("wasm", began.elapsed(), reply.is_error());
+        Some(reply)
+    }
+
     /// A listed tool by its name.
     pub fn find(&self, name: &str) -> Option<&'static dyn AnyTool> {
         self.listed.iter().copied().find(|tool| tool.name() == name)
@@ -64,7 +115,9 @@ impl Board {
     /// This blocks: doors call it on a thread that may wait. A panic in the tool is caught, logged
     /// and answered as `internal`.
     pub fn call(&self, name: &str, arguments: Value, caller: &Caller) -> Option<Reply> {
-        let tool = self.find(name).or_else(|| self.hidden_by_read_only(name))?;
+        let Some(tool) = self.find(name).or_else(|| self.hidden_by_read_only(name)) else {
+            return self.call_installed(name, &arguments, caller);
+        };
         let began = Instant::now();
         let reply = match self.permit(tool, caller) {
             Err(error) => envelope::wrap(tool.toolset(), Err(error), began.elapsed()),

@@ -2,6 +2,7 @@
 
 use crate::Toolset;
 use kenning_core::{Code, Error, Result};
+use kenning_engine::ToolRun;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -106,6 +107,34 @@ fn koi(result: Result<Value>) -> Reply {
             error: Some(error),
             ..Reply::default()
         },
+    }
+}
+
+/// kami: the tool's own text; where that is a JSON object, it is structured too.
+pub(crate) fn kami(run: ToolRun) -> Reply {
+    match run.result {
+        Ok(text) => {
+            let value = serde_json::from_str(&text).ok().filter(Value::is_object);
+            Reply {
+                text,
+                value,
+                ..Reply::default()
+            }
+        }
+        Err(text) => {
+            let code = run.code.unwrap_or(Code::Internal);
+            // A failure of the tool is an answer to whoever called it, never a fault of the protocol.
+            let code = if code == Code::Internal {
+                Code::Unavailable
+            } else {
+                code
+            };
+            Reply {
+                error: Some(Error::new(code, text.clone())),
+                text,
+                ..Reply::default()
+            }
+        }
     }
 }
 

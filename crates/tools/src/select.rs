@@ -14,6 +14,8 @@ pub struct Selection {
     pub exclude_tools: Vec<String>,
     /// Only tools that change nothing.
     pub read_only: bool,
+    /// Whether installed tools are shown under names without dots, for clients that take none.
+    pub safe_names: bool,
 }
 
 /// Toolsets that are off unless they are named.
@@ -36,7 +38,8 @@ impl Selection {
             }
         }
         for name in self.tools.iter().chain(&self.exclude_tools) {
-            if !TOOLS.iter().any(|tool| tool.name() == name) {
+            // An installed tool has a dot in its name, and may be installed later.
+            if !name.contains('.') && !TOOLS.iter().any(|tool| tool.name() == name) {
                 return Err(
                     Error::invalid(format!("no tool `{name}`")).hint("`kenning tools` lists them")
                 );
@@ -47,6 +50,18 @@ impl Selection {
             .copied()
             .filter(|tool| self.shows(*tool))
             .collect())
+    }
+
+    /// Whether an installed tool of this name is shown.
+    pub(crate) fn shows_installed(&self, name: &str) -> bool {
+        let named = |names: &[String], name: &str| names.iter().any(|it| it == name);
+        let everything = self.toolsets.is_empty() && self.tools.is_empty();
+        let by_toolset = everything
+            || named(&self.toolsets, "all")
+            || named(&self.toolsets, Toolset::Kami.as_str());
+        (by_toolset || named(&self.tools, name))
+            && !named(&self.exclude_tools, name)
+            && !self.read_only
     }
 
     fn shows(&self, tool: &dyn AnyTool) -> bool {

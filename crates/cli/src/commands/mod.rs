@@ -4,17 +4,21 @@ mod audit;
 mod call;
 mod doctor;
 mod hook;
+mod kami;
 mod kg_export;
 mod omi;
 mod omi_backup;
 mod reindex;
 mod setup;
 mod store;
+mod table;
 mod token;
 mod tour;
 mod watch;
 
 pub(crate) use hook::command as hook_command;
+pub(crate) use kami::args::commands as kami_commands;
+pub(crate) use kami::run as run_kami;
 pub(crate) use kg_export::command as kg_export_command;
 pub(crate) use omi::args::commands as omi_commands;
 pub(crate) use omi::run as run_omi;
@@ -65,6 +69,7 @@ pub(crate) fn run(
         "completions" => completions(matches),
         "man" => man(),
         "omi" => omi::run(host, settings, matches),
+        "kami" => kami::run(host, settings, matches),
         "kg" if matches.subcommand_name() == Some("export") => {
             kg_export::run(host, settings, matches)
         }

@@ -10,9 +10,6 @@ use kenning_store::{ReadTx, When};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashSet};
 
-/// Candidates that are ranked; more than anybody is shown.
-const RANKED_MAX: usize = 2_000;
-
 /// Where no document has every word, those that answer at least so well are found.
 const RELEVANCE_MIN: f64 = 0.5;
 
@@ -154,12 +151,11 @@ impl Engine {
     pub fn find_documents(&self, caller: &Caller, query: &DocumentQuery) -> Result<FoundDocuments> {
         self.log.read(&caller.principal.space, |tx| {
             let library = self.graph(caller, tx)?;
-            let found = self.matching(caller, tx, &library, query)?;
-            let shown = found.iter().take(query.limit);
-            let mut documents = shown
+            let (found, mut total) = self.matching(caller, tx, &library, query)?;
+            let mut documents = found
+                .iter()
                 .map(|doc| show(tx, &library, doc, query.relations, query.content))
                 .collect::<Result<Vec<_>>>()?;
-            let mut total = found.len();
             if let Some(text) = query.text.as_deref().filter(|_| !query.kinds.is_empty()) {
                 let others = self.others(caller, tx, text, &query.kinds, query.limit)?;
                 total += others.len();
@@ -170,65 +166,59 @@ impl Engine {
         })
     }
 
-    /// Every document that a query admits, best first.
+    /// The first documents that a query admits, best first, and how many there are.
     fn matching<'a>(
         &self,
         caller: &Caller,
         tx: &dyn ReadTx,
         library: &'a Library,
         query: &DocumentQuery,
-    ) -> Result<Vec<&'a Doc>> {
-        let admits = |doc: &Doc| {
+    ) -> Result<(Vec<&'a Doc>, usize)> {
+        let has_tag = |doc: &Doc| {
+            let tag = query.tag.as_deref();
+            tag.is_none_or(|tag| doc.card.tags.iter().any(|it| is_same_tag(it, tag)))
+        };
+        if let Some(text) = &query.text {
+            return self.ranked_documents(caller, tx, library, text, query, &has_tag);
+        }
+        let admits = |doc: &&Doc| {
             query.doc_type.is_none_or(|it| it == doc.card.doc_type)
                 && query.status.is_none_or(|it| it == doc.card.status)
-                && query
-                    .tag
-                    .as_deref()
-                    .is_none_or(|tag| doc.card.tags.iter().any(|it| is_same_tag(it, tag)))
+                && has_tag(doc)
         };
-        let Some(text) = &query.text else {
-            return Ok(library.docs.iter().filter(|it| admits(it)).collect());
-        };
-        let ids = self.ranked_documents(caller, tx, library, text, query)?;
-        let docs = ids.into_iter().filter_map(|it| library.by_node(it));
-        Ok(docs.filter(|it| admits(it)).collect())
+        let all = library.docs.iter().filter(admits);
+        let total = all.clone().count();
+        Ok((all.take(query.limit).collect(), total))
     }
 
-    /// The nodes that have every word, best first; where none has, those that answer well.
-    fn ranked_documents(
+    /// The documents that have every word, best first; where none has, those that answer well.
+    fn ranked_documents<'a>(
         &self,
         caller: &Caller,
         tx: &dyn ReadTx,
-        library: &Library,
+        library: &'a Library,
         text: &str,
         query: &DocumentQuery,
-    ) -> Result<Vec<NodeId>> {
+        has_tag: &dyn Fn(&Doc) -> bool,
+    ) -> Result<(Vec<&'a Doc>, usize)> {
         let space = &caller.principal.space;
         let (vector, _) = self.query_vector(text);
         let model = self.chosen_model();
         let filter = self.document_filter(query.doc_type, query.status);
-        let admits = |node: NodeId| {
-            let doc = library.by_node(node);
-            doc.is_some_and(|doc| {
-                query
-                    .tag
-                    .as_deref()
-                    .is_none_or(|tag| doc.card.tags.iter().any(|it| is_same_tag(it, tag)))
-            })
-        };
+        let admitted = |node: NodeId| library.by_node(node).filter(|it| has_tag(it));
         self.searcher.with(space, tx, model.as_ref(), |index| {
-            let mut complete = index.nodes_with_all_words(text, &filter);
-            complete.retain(|it| admits(*it));
-            let mode = if complete.is_empty() {
+            let complete = index.nodes_with_all_words(text, &filter);
+            let total = match &query.tag {
+                None => complete.len(),
+                Some(_) => complete.iter().filter(|it| admitted(*it).is_some()).count(),
+            };
+            let mode = if total == 0 {
                 Mode::Hybrid
             } else {
                 Mode::FullText
             };
-            let limit = if complete.is_empty() {
-                4 * query.limit.max(25)
-            } else {
-                RANKED_MAX
-            };
+            // A document has several passages, and not every passage is of one that has every word.
+            let limit = 4 * query.limit.max(25);
             let asked = Query {
                 text,
                 mode,
@@ -237,27 +227,31 @@ impl Engine {
                 vector: vector.as_deref(),
             };
             let mut seen = HashSet::new();
-            let hits = index.search(&asked);
-            let mut ranked: Vec<NodeId> = hits
+            let mut found: Vec<&Doc> = Vec::new();
+            for hit in index.search(&asked) {
+                let counts = if total == 0 {
+                    hit.relevance >= RELEVANCE_MIN
+                } else {
+                    complete.contains(hit.node)
+                };
+                if counts && seen.insert(hit.node) {
+                    found.extend(admitted(hit.node));
+                }
+            }
+            if total == 0 {
+                let total = found.len();
+                found.truncate(query.limit);
+                return (found, total);
+            }
+            // What is beyond the ranked ones still has every word.
+            let rest = complete
                 .iter()
-                .filter(|hit| {
-                    if complete.is_empty() {
-                        hit.relevance >= RELEVANCE_MIN
-                    } else {
-                        complete.contains(&hit.node)
-                    }
-                })
-                .map(|hit| hit.node)
-                .filter(|node| seen.insert(*node))
-                .collect();
-            // What is beyond the ranked ones is still a document that has every word.
-            let mut rest: Vec<NodeId> = complete
-                .into_iter()
                 .filter(|it| !seen.contains(it))
-                .collect();
-            rest.sort_unstable();
-            ranked.extend(rest);
-            ranked
+                .filter_map(admitted);
+            let missing = query.limit.saturating_sub(found.len());
+            found.extend(rest.take(missing));
+            found.truncate(query.limit);
+            (found, total)
         })
     }
 

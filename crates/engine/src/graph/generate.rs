@@ -224,10 +224,18 @@ impl Engine {
             },
             parsed: HashSet::new(),
             is_changed: false,
+            is_same_set: true,
+            changed: HashMap::new(),
         };
         run.result.errors = survey.errors;
         run.write_nodes(looked, &survey.removed)?;
-        let after = Library::of(run.cards.drain().collect(), &self.graph_scope());
+        let after = if run.is_same_set {
+            before.with_cards(std::mem::take(&mut run.changed))
+        } else {
+            None
+        };
+        let after =
+            after.unwrap_or_else(|| Library::of(run.cards.drain().collect(), &self.graph_scope()));
         let edges = links::write(self, caller, &after, what.force)?;
         run.conclude(&after, trees, edges, (survey.n_same as u64, n_tasks as u64))?;
         Ok(run.result)
@@ -498,6 +506,10 @@ struct Run<'e> {
     parsed: HashSet<String>,
     /// Whether any document, of the vault too, is another now.
     is_changed: bool,
+    /// Whether no document came or went.
+    is_same_set: bool,
+    /// Cards of documents that are others now.
+    changed: HashMap<String, Card>,
 }
 
 impl Run<'_> {
@@ -580,6 +592,7 @@ impl Run<'_> {
                 self.cards.remove(path);
             }
             self.is_changed = true;
+            self.is_same_set = false;
             self.result.nodes_removed += batch
                 .iter()
                 .filter(|it| !it.0.starts_with("vault:"))
@@ -616,16 +629,19 @@ impl Run<'_> {
         } in written
         {
             let counts = !path.starts_with("vault:");
+            let is_moved = moved_from.is_some();
             if let Some(from) = moved_from {
                 self.cards.remove(&from);
             }
             self.is_changed |= !matches!(change, Change::Same);
+            self.is_same_set &= !matches!(change, Change::New) && !is_moved;
             match change {
                 Change::New if counts => self.result.nodes_added += 1,
                 Change::Changed if counts => self.result.nodes_updated += 1,
                 _ => {}
             }
             self.parsed.insert(path.clone());
+            self.changed.insert(path.clone(), card.clone());
             self.cards.insert(path, card);
         }
         Ok(())

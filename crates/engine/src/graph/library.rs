@@ -9,7 +9,8 @@ use kenning_graph::{Link, Named, Names, Relation};
 use kenning_store::ReadTx;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// More changed documents than this are not asked for one by one.
@@ -81,7 +82,8 @@ pub(crate) struct Library {
     by_path: HashMap<String, u32>,
     by_id: HashMap<String, u32>,
     by_node: HashMap<NodeId, u32>,
-    names: Names,
+    names: Arc<Names>,
+    vault_only: Arc<Names>,
 }
 
 /// Which library.
@@ -134,54 +136,50 @@ impl Library {
             by_path: HashMap::new(),
             by_id: HashMap::new(),
             by_node: HashMap::new(),
-            names: Names::new(),
+            names: Arc::default(),
+            vault_only: Arc::default(),
         };
         library.name_all();
-        library.link_all();
+        library.link(|_| true);
         library
     }
 
     fn name_all(&mut self) {
+        let (mut names, mut vault_only) = (Names::new(), Names::new());
         for (at, doc) in numbered(&self.docs) {
             self.by_path.insert(doc.path.clone(), at);
             self.by_id.insert(doc.id.clone(), at);
             self.by_node.insert(doc.card.node, at);
-            self.names.insert(at, &named(doc));
+            names.insert(at, &named(doc));
+            if doc.card.is_of_vault() {
+                // A vault belongs to no project: what its notes mean must not depend on which one asks.
+                vault_only.insert(at, &named(doc));
+            }
         }
+        (self.names, self.vault_only) = (Arc::new(names), Arc::new(vault_only));
     }
 
-    fn link_all(&mut self) {
-        // A vault belongs to no project: what its notes mean must not depend on which one asks.
-        let mut vault_names = Names::new();
-        for (at, doc) in numbered(&self.docs).filter(|it| it.1.card.is_of_vault()) {
-            vault_names.insert(at, &named(doc));
-        }
-        for at in 0..self.docs.len() {
-            let doc = &self.docs[at];
-            let names = if doc.card.is_of_vault() {
-                &vault_names
+    /// Finds out where the links of documents lead.
+    fn link(&mut self, which: impl Fn(&Doc) -> bool) {
+        let mut gone: HashSet<u32> = HashSet::new();
+        let mut found: Vec<(u32, Vec<Arc_>, Vec<u32>)> = Vec::new();
+        for (at, doc) in numbered(&self.docs).filter(|it| which(it.1)) {
+            let is_note = doc.card.is_of_vault();
+            let names = if is_note {
+                &self.vault_only
             } else {
                 &self.names
             };
-            let from = doc
-                .path
-                .strip_prefix("vault:")
-                .unwrap_or(&doc.path)
-                .to_owned();
-            let root = if doc.card.is_of_vault() {
-                ""
-            } else {
-                &doc.card.root
-            };
+            let root = if is_note { "" } else { &doc.card.root };
+            let from = doc.path.strip_prefix("vault:").unwrap_or(&doc.path);
             let mut out: Vec<Arc_> = Vec::new();
             let mut broken = Vec::new();
             for (link, card_link) in numbered(&doc.card.links) {
-                match names.resolve(&from, root, &as_link(card_link)) {
-                    Some(to) if to as usize == at => {}
+                match names.resolve(from, root, &as_link(card_link)) {
+                    Some(to) if to == at => {}
                     Some(to) => {
-                        let same = |it: &Arc_| {
-                            it.to == to && doc.link(it).relation() == card_link.relation()
-                        };
+                        let relation = card_link.relation();
+                        let same = |it: &Arc_| it.to == to && doc.link(it).relation() == relation;
                         if !out.iter().any(same) {
                             out.push(Arc_ { to, link });
                         }
@@ -189,13 +187,58 @@ impl Library {
                     None => broken.push(link),
                 }
             }
-            let from = u32::try_from(at).unwrap_or(u32::MAX);
-            for (arc, it) in numbered(&out) {
-                self.docs[it.to as usize].into.push((from, arc));
-            }
-            self.docs[at].out = out;
-            self.docs[at].broken = broken;
+            gone.insert(at);
+            found.push((at, out, broken));
         }
+        for doc in &mut self.docs {
+            doc.into.retain(|it| !gone.contains(&it.0));
+        }
+        for (at, out, broken) in found {
+            for (arc, it) in numbered(&out) {
+                self.docs[it.to as usize].into.push((at, arc));
+            }
+            self.docs[at as usize].out = out;
+            self.docs[at as usize].broken = broken;
+        }
+        for doc in &mut self.docs {
+            doc.into.sort_unstable();
+        }
+    }
+
+    /// The same documents, some of them with other cards that are called the same: no name leads
+    /// elsewhere, so only their own links are looked at. `None` if that is not so.
+    pub(crate) fn with_cards(&self, mut changed: HashMap<String, Card>) -> Option<Self> {
+        for (path, card) in &changed {
+            let doc = self.doc(self.number_of(path)?);
+            let old = &doc.card;
+            let is_called_the_same = old.title == card.title
+                && old.heading == card.heading
+                && old.aliases == card.aliases
+                && old.root == card.root
+                && old.node == card.node;
+            if !is_called_the_same {
+                return None;
+            }
+        }
+        let mut docs = self.docs.clone();
+        let paths: HashSet<String> = changed.keys().cloned().collect();
+        for doc in &mut docs {
+            if let Some(card) = changed.remove(&doc.path) {
+                doc.card = card;
+            }
+        }
+        let mut library = Self {
+            seq: AtomicU64::new(0),
+            facts: self.facts.clone(),
+            docs,
+            by_path: self.by_path.clone(),
+            by_id: self.by_id.clone(),
+            by_node: self.by_node.clone(),
+            names: Arc::clone(&self.names),
+            vault_only: Arc::clone(&self.vault_only),
+        };
+        library.link(|doc| paths.contains(&doc.path));
+        Some(library)
     }
 
     /// Takes in what happened since. `None` if it must be loaded anew.
@@ -231,23 +274,30 @@ impl Library {
             self.seq.fetch_max(head, Ordering::Relaxed);
             return Ok(Some(Followed::Same));
         }
-        let mut cards: HashMap<String, Card> = HashMap::new();
-        for doc in self.docs.iter().filter(|it| !paths.contains(&it.path)) {
-            cards.insert(doc.path.clone(), doc.card.clone());
-        }
-        for path in paths {
+        let (mut changed, mut is_removed) = (HashMap::new(), false);
+        for path in &paths {
             let is_of_vault = path.starts_with("vault:");
             let bucket = if is_of_vault {
                 VAULT_CARDS.to_owned()
             } else {
                 cards::bucket(&scope.project)
             };
-            if let Some(card) = tx.get(&bucket, &path)?.and_then(|it| Card::from_bytes(&it)) {
-                cards.insert(path, card);
+            match tx.get(&bucket, path)?.and_then(|it| Card::from_bytes(&it)) {
+                Some(card) => drop(changed.insert(path.clone(), card)),
+                None => is_removed = true,
             }
         }
         let facts = facts(tx, scope)?;
-        let library = Self::of(cards.into_iter().collect(), scope);
+        let quick = if is_removed {
+            None
+        } else {
+            self.with_cards(changed.clone())
+        };
+        let library = quick.unwrap_or_else(|| {
+            let kept = self.docs.iter().filter(|it| !paths.contains(&it.path));
+            let kept = kept.map(|it| (it.path.clone(), it.card.clone()));
+            Self::of(kept.chain(changed).collect(), scope)
+        });
         Ok(Some(Followed::Another(Box::new(Self {
             seq: head.into(),
             facts,
@@ -391,7 +441,7 @@ fn hide_twins(cards: &mut Vec<(String, Card)>, scope: &Scope) {
     let Some(folder) = &scope.vault_in_project else {
         return;
     };
-    let own: std::collections::HashSet<String> = cards
+    let own: HashSet<String> = cards
         .iter()
         .filter(|it| !it.1.is_of_vault())
         .map(|it| it.0.clone())

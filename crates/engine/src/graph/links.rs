@@ -80,17 +80,13 @@ pub(super) fn write(
     })?;
     let mut tasks = Vec::new();
     for doc in &library.docs {
-        let wanted = wanted(library, doc);
-        let digest = digest(&wanted);
-        let same = match known.get(&doc.path) {
-            Some(written) => written.as_slice() == digest.as_bytes(),
-            None => false,
-        };
-        if all || !same {
+        let digest = digest(library, doc);
+        let written = known.get(&doc.path).map(Vec::as_slice);
+        if all || written != Some(digest.as_bytes()) {
             tasks.push(Task {
                 path: doc.path.clone(),
                 node: doc.card.node,
-                wanted,
+                wanted: wanted(library, doc),
                 digest,
             });
         }
@@ -127,18 +123,19 @@ fn wanted(library: &Library, doc: &Doc) -> Vec<Wanted> {
     edges.collect()
 }
 
-fn digest(wanted: &[Wanted]) -> String {
-    let mut text = String::new();
-    for Wanted {
-        relation,
-        to,
-        text: words,
-        fragment,
-    } in wanted
-    {
-        text += &format!("{relation}\0{to}\0{words}\0{fragment:?}\n");
+fn digest(library: &Library, doc: &Doc) -> String {
+    let mut bytes = Vec::new();
+    for arc in &doc.out {
+        let link = doc.link(arc);
+        let fragment = link.fragment.as_deref();
+        for part in [link.relation(), &link.text, fragment.unwrap_or_default()] {
+            bytes.extend_from_slice(part.as_bytes());
+            bytes.push(0);
+        }
+        bytes.push(u8::from(fragment.is_some()));
+        bytes.extend_from_slice(&library.doc(arc.to).card.node.0);
     }
-    Hash::of(text.as_bytes()).to_string()[..16].to_owned()
+    Hash::of(&bytes).to_string()[..16].to_owned()
 }
 
 fn write_batch(tx: &mut Tx<'_>, batch: &[Task], own: &str, project: &str) -> Result<Written> {

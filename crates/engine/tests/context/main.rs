@@ -147,6 +147,7 @@ fn options(omi: PathBuf, data: PathBuf, clock: &Arc<FixedClock>, read_only: bool
         vault: None,
         omi: Some(omi),
         project: None,
+        wasm: kenning_engine::WasmOptions::default(),
         space: Space::default(),
         clock: clock.clone(),
         zone: TimeZone::UTC,

@@ -117,6 +117,7 @@ fn open(root: &Path, clock: &Arc<FixedClock>, start: Start) -> Arc<Engine> {
         vault: None,
         omi: Some(root.join("omi")),
         project: None,
+        wasm: kenning_engine::WasmOptions::default(),
         space: Space::default(),
         clock: clock.clone(),
         zone: TimeZone::UTC,

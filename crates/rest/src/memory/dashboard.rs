@@ -334,7 +334,7 @@ async fn stats(
         let engine = memory.engine_as("memory_recall")?;
         let (graph, central) = engine.patiently(caller.waited, || {
             let graph = engine.memory_graph(caller)?;
-            Ok((graph, engine.central_memories(caller, CENTRAL)?))
+            Ok::<_, kenning_core::Error>((graph, engine.central_memories(caller, CENTRAL)?))
         })?;
         let events = engine.roots(caller)?.seq;
         let mut types: BTreeMap<&str, u64> = MemoryType::ALL.map(|it| (it.as_str(), 0)).into();

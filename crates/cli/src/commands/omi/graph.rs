@@ -82,7 +82,7 @@ fn to_dot(graph: &MemoryGraph) -> String {
 
 /// The beginning of a memory, on one line.
 pub(super) fn label(memory: &Memory) -> String {
-    let line = super::table::one_line(&memory.content);
+    let line = super::super::table::one_line(&memory.content);
     if line.chars().count() <= LABEL_CHARS_MAX {
         return line;
     }

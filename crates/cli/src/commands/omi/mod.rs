@@ -10,9 +10,8 @@ mod events;
 mod graph;
 mod memories;
 mod picture;
-mod table;
 
-use super::{call, omi_backup};
+use super::{call, omi_backup, table};
 use crate::{Host, Settings, output, owner};
 use clap::ArgMatches;
 use kenning_core::{Error, Result};

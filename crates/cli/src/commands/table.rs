@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 const CELL_CHARS_MAX: usize = 72;
 
 /// Rows under a head; between tabs where no terminal is.
-pub(super) fn rows(head: &[&str], rows: &[Vec<String>]) -> String {
+pub(crate) fn rows(head: &[&str], rows: &[Vec<String>]) -> String {
     if std::io::stdout().is_terminal() {
         table(head, rows)
     } else {
@@ -46,7 +46,7 @@ fn table(head: &[&str], rows: &[Vec<String>]) -> String {
 }
 
 /// A text on one line.
-pub(super) fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

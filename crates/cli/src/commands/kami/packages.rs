@@ -1,0 +1,388 @@
+//! Installing, looking at and changing tools.
+
+use super::{Kami, done, must, path, word};
+use crate::commands::table;
+use crate::output;
+use clap::ArgMatches;
+use kenning_core::{Error, Result};
+use kenning_engine::{Granted, InstallOptions, Installation, InstalledTool, timestamp};
+use serde_json::{Value, json};
+
+fn options(matches: &ArgMatches) -> InstallOptions {
+    InstallOptions {
+        sha256: word(matches, "sha256"),
+        allow_more: matches.get_flag("allow"),
+        allow_unsigned: matches.get_flag("allow-unsigned"),
+        replace: false,
+    }
+}
+
+pub(super) fn install(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
+    let installed =
+        kami.engine
+            .install_tool(&kami.caller, &must(matches, "source")?, &options(matches))?;
+    told(kami, &installed);
+    Ok(0)
+}
+
+/// Shows what was installed and what it may do.
+pub(super) fn told(kami: &Kami<'_>, installed: &Installation) {
+    let tool = &installed.tool;
+    if kami.settings.json {
+        output::print_json(&shown(tool));
+        return;
+    }
+    let what = match &installed.before {
+        Some(before) if *before != tool.version => {
+            format!("updated {} from {before} to {}", tool.id, tool.version)
+        }
+        Some(_) => format!("installed {} {} again", tool.id, tool.version),
+        None => format!("installed {} {}", tool.id, tool.version),
+    };
+    done(&what);
+    for line in permissions(&tool.granted) {
+        output::say(&format!("  {line}"));
+    }
+    for concern in &installed.concerns {
+        output::say(&format!("  ! {concern}"));
+    }
+}
+
+/// What a tool may reach and use, a line each.
+fn permissions(granted: &Granted) -> Vec<String> {
+    let list = |all: &[String]| {
+        if all.is_empty() {
+            "none".to_owned()
+        } else {
+            all.join(", ")
+        }
+    };
+    vec![
+        format!("network:     {}", list(&granted.net)),
+        format!("files:       {}", granted.fs),
+        format!("environment: {}", list(&granted.env)),
+        format!(
+            "limits:      {} MB, {} ms, {} fuel",
+            granted.max_memory_mb, granted.max_execution_ms, granted.max_fuel
+        ),
+    ]
+}
+
+fn granted(it: &Granted) -> Value {
+    json!({
+        "net_allow_list": it.net, "fs_access": it.fs, "env_allow_list": it.env,
+        "max_memory_mb": it.max_memory_mb, "max_execution_ms": it.max_execution_ms, "max_fuel": it.max_fuel,
+    })
+}
+
+fn shown(tool: &InstalledTool) -> Value {
+    let arguments: Vec<Value> = tool
+        .arguments
+        .iter()
+        .map(|it| json!({ "name": it.name, "type": it.kind, "description": it.description, "required": it.is_required }))
+        .collect();
+    json!({
+        "id": tool.id, "name": tool.name, "version": tool.version, "versions": tool.versions,
+        "description": tool.description, "enabled": tool.is_enabled, "pinned": tool.is_pinned,
+        "source": tool.source, "sha256": tool.sha256, "size_bytes": tool.size_bytes, "abi": tool.abi,
+        "signed_by": tool.signed_by, "arguments": arguments, "asked": granted(&tool.asked),
+        "granted": granted(&tool.granted), "cut": tool.cut, "installed_at": timestamp(tool.installed_ms),
+        "updated_at": timestamp(tool.updated_ms),
+    })
+}
+
+pub(super) fn list(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
+    let words = word(matches, "filter").unwrap_or_default().to_lowercase();
+    let has = |it: &InstalledTool| {
+        let text = format!("{} {} {}", it.id, it.name, it.description).to_lowercase();
+        words.split_whitespace().all(|word| text.contains(word))
+    };
+    let tools: Vec<InstalledTool> = kami
+        .engine
+        .installed_tools(&kami.caller)?
+        .into_iter()
+        .filter(has)
+        .collect();
+    if kami.settings.json {
+        output::print_json(&tools.iter().map(shown).collect());
+        return Ok(0);
+    }
+    if tools.is_empty() {
+        output::say("no tools; `kami install DIR` installs one");
+        return Ok(0);
+    }
+    let rows: Vec<Vec<String>> = tools
+        .into_iter()
+        .map(|it| {
+            let state = match (it.is_enabled, it.is_pinned) {
+                (false, _) => "disabled",
+                (true, true) => "pinned",
+                (true, false) => "enabled",
+            };
+            vec![it.id, it.version, state.to_owned(), it.description]
+        })
+        .collect();
+    output::print(&table::rows(
+        &["ID", "VERSION", "STATE", "DESCRIPTION"],
+        &rows,
+    ));
+    Ok(0)
+}
+
+pub(super) fn inspect(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
+    let tool = kami
+        .engine
+        .installed_tool(&kami.caller, &must(matches, "id")?)?;
+    if kami.settings.json {
+        output::print_json(&shown(&tool));
+        return Ok(0);
+    }
+    let mut lines = vec![
+        format!("{} {}  {}", tool.id, tool.version, tool.description),
+        format!("name:        {}", tool.name),
+        format!(
+            "state:       {}{}",
+            if tool.is_enabled {
+                "enabled"
+            } else {
+                "disabled"
+            },
+            if tool.is_pinned { ", pinned" } else { "" }
+        ),
+        format!("versions:    {}", tool.versions.join(", ")),
+        format!("source:      {}", tool.source),
+        format!(
+            "sha256:      {} ({} bytes, {})",
+            tool.sha256, tool.size_bytes, tool.abi
+        ),
+        format!(
+            "signed by:   {}",
+            tool.signed_by.as_deref().unwrap_or("nobody")
+        ),
+    ];
+    lines.extend(permissions(&tool.granted));
+    lines.extend(tool.cut.iter().map(|it| format!("policy:      {it}")));
+    for it in &tool.arguments {
+        let must = if it.is_required { ", required" } else { "" };
+        lines.push(format!(
+            "argument:    {} ({}{must}) {}",
+            it.name, it.kind, it.description
+        ));
+    }
+    lines.push(format!("installed:   {}", timestamp(tool.installed_ms)));
+    output::print(&lines.join("\n"));
+    Ok(0)
+}
+
+pub(super) fn uninstall(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
+    let tool = kami
+        .engine
+        .uninstall_tool(&kami.caller, &must(matches, "id")?)?;
+    done(&format!("removed {} {}", tool.id, tool.version));
+    Ok(0)
+}
+
+pub(super) fn update(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
+    let options = options(matches);
+    if !matches.get_flag("all") {
+        let id = must(matches, "id")?;
+        let source = word(matches, "source");
+        let updated = kami
+            .engine
+            .update_tool(&kami.caller, &id, source.as_deref(), &options)?;
+        told(kami, &updated);
+        return Ok(0);
+    }
+    let mut code = 0;
+    for tool in kami
+        .engine
+        .installed_tools(&kami.caller)?
+        .iter()
+        .filter(|it| !it.is_pinned)
+    {
+        match kami
+            .engine
+            .update_tool(&kami.caller, &tool.id, None, &options)
+        {
+            Ok(updated) => told(kami, &updated),
+            // One that cannot be updated does not keep the others from it.
+            Err(error) => code = output::print_error(&error, kami.settings.json),
+        }
+    }
+    Ok(code)
+}
+
+pub(super) fn enable(kami: &Kami<'_>, matches: &ArgMatches, enabled: bool) -> Result<u8> {
+    let tool = kami
+        .engine
+        .enable_tool(&kami.caller, &must(matches, "id")?, enabled)?;
+    done(&format!(
+        "{} is {}",
+        tool.id,
+        if tool.is_enabled {
+            "enabled"
+        } else {
+            "disabled"
+        }
+    ));
+    Ok(0)
+}
+
+pub(super) fn pin(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
+    let version = word(matches, "version");
+    let pinned = !matches.get_flag("unpin");
+    let tool = kami.engine.pin_tool(
+        &kami.caller,
+        &must(matches, "id")?,
+        version.as_deref(),
+        pinned,
+    )?;
+    let what = if tool.is_pinned {
+        "pinned to"
+    } else {
+        "no longer pinned, at"
+    };
+    done(&format!("{} is {what} {}", tool.id, tool.version));
+    Ok(0)
+}
+
+pub(super) fn validate(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
+    let checked = kami
+        .engine
+        .check_tool_package(&kami.caller, &must(matches, "source")?)?;
+    if kami.settings.json {
+        output::print_json(&json!({
+            "id": checked.id, "name": checked.name, "version": checked.version, "sha256": checked.sha256,
+            "size_bytes": checked.size_bytes, "abi": checked.abi, "signed_by": checked.signed_by,
+            "asked": granted(&checked.asked), "concerns": checked.concerns,
+        }));
+        return Ok(0);
+    }
+    output::print(&format!(
+        "{} {} can be installed",
+        checked.id, checked.version
+    ));
+    for line in permissions(&checked.asked) {
+        output::print(&format!("  {line}"));
+    }
+    for concern in &checked.concerns {
+        output::print(&format!("  ! {concern}"));
+    }
+    Ok(0)
+}
+
+pub(super) fn keygen(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
+    let to = path(matches, "output");
+    let (place, key) =
+        kami.engine
+            .make_signing_key(&kami.caller, to.as_deref(), matches.get_flag("force"))?;
+    output::print(&key);
+    done(&format!(
+        "the secret is in {}; keep it to yourself",
+        place.display()
+    ));
+    Ok(0)
+}
+
+pub(super) fn sign(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
+    let secret = kami
+        .engine
+        .signing_key(&kami.caller, path(matches, "keys").as_deref())?;
+    let key = kami
+        .engine
+        .sign_tool_package(&kami.caller, &must(matches, "source")?, &secret)?;
+    done(&format!(
+        "signed; whoever trusts {key} can install it from anywhere"
+    ));
+    Ok(0)
+}
+
+pub(super) fn verify(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
+    let id = must(matches, "id")?;
+    let tool =
+        kami.engine
+            .verify_tool(&kami.caller, &id, word(matches, "public-key").as_deref())?;
+    let by = tool.signed_by.as_deref().unwrap_or("nobody");
+    output::print(&format!(
+        "{} {} is what was installed ({}); signed by {by}",
+        tool.id, tool.version, tool.sha256
+    ));
+    Ok(0)
+}
+
+pub(super) fn trust(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
+    let Some((what, matches)) = matches.subcommand() else {
+        return Ok(2);
+    };
+    match what {
+        "add" => {
+            let name = word(matches, "name").unwrap_or_default();
+            let key = kami
+                .engine
+                .trust_key(&kami.caller, &must(matches, "key")?, &name)?;
+            done(&format!("{} is trusted", key.key));
+        }
+        "remove" => {
+            let key = must(matches, "key")?;
+            kami.engine.distrust_key(&kami.caller, &key)?;
+            done(&format!("{key} is no longer trusted"));
+        }
+        _ => {
+            let keys = kami.engine.trusted_keys(&kami.caller)?;
+            if kami.settings.json {
+                let keys = keys
+                    .iter()
+                    .map(|it| json!({ "key": it.key, "name": it.name }));
+                output::print_json(&keys.collect());
+            } else {
+                let rows: Vec<Vec<String>> =
+                    keys.into_iter().map(|it| vec![it.key, it.name]).collect();
+                output::print(&table::rows(&["KEY", "NAME"], &rows));
+            }
+        }
+    }
+    Ok(0)
+}
+
+pub(super) fn policy(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
+    if let Some(file) = path(matches, "set") {
+        let (dir, name) = kenning_vault::split(&file)?;
+        let bytes = dir.read(&name, 1024 * 1024)?;
+        let text =
+            String::from_utf8(bytes).map_err(|_| Error::invalid("the policy is not UTF-8 text"))?;
+        kami.engine.set_wasm_policy(&kami.caller, &text)?;
+        done("the policy holds from now on");
+        return Ok(0);
+    }
+    let place = kami.engine.wasm_policy_path()?;
+    match kami.engine.wasm_policy_text()? {
+        Some(text) => output::print(text.trim_end()),
+        None => output::say(&format!(
+            "no policy: tools get what they ask for; write {}",
+            place.display()
+        )),
+    }
+    Ok(0)
+}
+
+pub(super) fn status(kami: &Kami<'_>) -> Result<u8> {
+    let tools = kami.engine.installed_tools(&kami.caller)?;
+    let enabled = tools.iter().filter(|it| it.is_enabled).count();
+    let bytes: u64 = tools.iter().map(|it| it.size_bytes).sum();
+    let place = kami.engine.wasm_policy_path()?;
+    let place = place
+        .parent()
+        .map(|it| it.display().to_string())
+        .unwrap_or_default();
+    if kami.settings.json {
+        output::print_json(
+            &json!({ "tools": tools.len(), "enabled": enabled, "bytes": bytes, "directory": place }),
+        );
+    } else {
+        output::print(&format!(
+            "{} tools, {enabled} enabled, {bytes} bytes of components\ndirectory: {place}",
+            tools.len()
+        ));
+    }
+    Ok(0)
+}

@@ -1,0 +1,91 @@
+//! Running tools.
+
+use super::{Kami, must, path, word};
+use crate::{output, tool_args};
+use clap::ArgMatches;
+use kenning_core::{Error, Result};
+use kenning_engine::{FileRun, ToolRun};
+use std::path::Path;
+
+/// The largest input that is read from a file.
+const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// The exit code when the tool answers with an error.
+const TOOL_ERROR: u8 = 1;
+
+pub(super) fn exec(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
+    let run = kami
+        .engine
+        .run_tool(&kami.caller, &must(matches, "id")?, &input(matches)?)?;
+    Ok(show(kami, &run))
+}
+
+pub(super) fn run_file(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
+    let number = |name: &str| matches.get_one::<u64>(name).copied();
+    let how = FileRun {
+        max_memory_mb: number("max-memory-mb").map(|it| u32::try_from(it).unwrap_or(u32::MAX)),
+        max_execution_ms: number("timeout-ms"),
+        max_fuel: number("fuel"),
+    };
+    let file = path(matches, "file").ok_or_else(|| Error::invalid("no component named"))?;
+    let run = kami
+        .engine
+        .run_tool_file(&kami.caller, &file, &input(matches)?, &how)?;
+    Ok(show(kami, &run))
+}
+
+fn input(matches: &ArgMatches) -> Result<String> {
+    match word(matches, "input-file").as_deref() {
+        None => Ok(word(matches, "input").unwrap_or_else(|| "{}".to_owned())),
+        Some("-") => tool_args::read_stdin(),
+        Some(file) => {
+            let (dir, name) = kenning_vault::split(Path::new(file))?;
+            let bytes = dir.read(&name, INPUT_BYTES_MAX)?;
+            String::from_utf8(bytes).map_err(|_| {
+                Error::invalid(format!("`--input-file`: `{file}` is not UTF-8 text"))
+                    .hint("give a file of JSON")
+            })
+        }
+    }
+}
+
+/// The result is data; what the tool logged is shown to whoever asks for more.
+fn show(kami: &Kami<'_>, run: &ToolRun) -> u8 {
+    if kami.settings.verbosity > 0 {
+        for (level, message) in &run.log {
+            output::complain(&format!("{level:<5} {message}"));
+        }
+        let (out, err) = &run.printed;
+        for line in out.lines().chain(err.lines()) {
+            output::complain(&format!("tool  {line}"));
+        }
+        let usage = run.usage;
+        output::complain(&format!(
+            "took  {} fuel, {} µs, {} KiB, {} requests",
+            usage.fuel,
+            usage.wall_us,
+            usage.memory_peak_bytes / 1_024,
+            usage.http_requests
+        ));
+    }
+    match &run.result {
+        Ok(text) => {
+            output::print(text);
+            0
+        }
+        Err(message) => {
+            output::complain(&format!("error: {message}"));
+            if let Some(detail) = run.detail.as_ref().filter(|_| kami.settings.verbosity > 1) {
+                output::complain(detail);
+            }
+            let code = run.code.filter(|_| !run.is_own_error);
+            code.map_or(TOOL_ERROR, |it| it.row().exit)
+        }
+    }
+}
+
+pub(super) fn logs(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
+    let text = kami.engine.tool_logs(&kami.caller, &must(matches, "id")?)?;
+    output::print(text.trim_end());
+    Ok(0)
+}

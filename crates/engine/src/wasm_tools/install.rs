@@ -1,0 +1,444 @@
+//! What changes which tools there are.
+
+use super::package::{Found, find, vouched};
+use super::record::{InstalledTool, Record, Stored, StoredVersion, VERSIONS_MAX};
+use super::trust::trusted;
+use crate::{Caller, Engine, Scope};
+use kenning_audit::{Draft, Tx};
+use kenning_core::{Code, Error, Kind, Result};
+use kenning_sandbox::policy::{asks_more, concerns, effective};
+use kenning_sandbox::{Digest, Sha256};
+use kenning_search::passages;
+use kenning_store::When;
+use kenning_vault::Dir;
+use serde_json::{Value, json};
+
+/// The largest component that is read back.
+const WASM_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// How to install.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InstallOptions {
+    /// What the archive must be.
+    pub sha256: Option<String>,
+    /// Whether an update may ask for more than the version before.
+    pub allow_more: bool,
+    /// Whether a package that nobody vouches for is accepted from an archive.
+    pub allow_unsigned: bool,
+    /// Whether a tool that is installed is replaced, and what it was is kept as a version.
+    pub replace: bool,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Installation {
+    /// The tool as it is now.
+    pub tool: InstalledTool,
+    /// The version before, of an update.
+    pub before: Option<String>,
+    /// What an operator should look at twice, a sentence each.
+    pub concerns: Vec<String>,
+}
+
+impl Engine {
+    /// Installs a tool from a directory, its `tool.toml`, a zip archive or an https address.
+    pub fn install_tool(
+        &self,
+        caller: &Caller,
+        source: &str,
+        options: &InstallOptions,
+    ) -> Result<Installation> {
+        caller.principal.require(Scope::Admin)?;
+        let found = find(source, options.sha256.as_deref())?;
+        self.put_tool(caller, found, options, None)
+    }
+
+    /// Installs a tool again from where it came, or from another place.
+    pub fn update_tool(
+        &self,
+        caller: &Caller,
+        id: &str,
+        source: Option<&str>,
+        options: &InstallOptions,
+    ) -> Result<Installation> {
+        caller.principal.require(Scope::Admin)?;
+        let record = self.record(caller, id)?;
+        if record.stored.pinned {
+            return Err(
+                Error::conflict(format!("`{id}` is pinned to {}", record.stored.version))
+                    .hint(format!("`kami pin {id} --unpin` lets it be updated")),
+            );
+        }
+        let from = source.map_or_else(|| record.stored.source.clone(), ToOwned::to_owned);
+        let found = find(&from, options.sha256.as_deref())?;
+        let options = InstallOptions {
+            replace: true,
+            ..options.clone()
+        };
+        self.put_tool(caller, found, &options, Some(id))
+    }
+
+    fn put_tool(
+        &self,
+        caller: &Caller,
+        found: Found,
+        options: &InstallOptions,
+        expected: Option<&str>,
+    ) -> Result<Installation> {
+        let space = &caller.principal.space;
+        let (manifest, policy) = (found.package.manifest.clone(), self.wasm_policy()?);
+        let id = manifest.id.clone();
+        if let Some(expected) = expected.filter(|it| *it != id) {
+            return Err(
+                Error::conflict(format!("that is the tool `{id}` and not `{expected}`"))
+                    .hint("install it under its own name"),
+            );
+        }
+        let keys = self.log.read(space, trusted)?;
+        let is_vouched = vouched(&found.package, &keys)?;
+        let has_hash = options.sha256.is_some();
+        let may_be_unsigned = policy
+            .allow_unsigned(&id)
+            .unwrap_or(found.is_local || has_hash || options.allow_unsigned);
+        if !is_vouched && !may_be_unsigned {
+            return Err(Error::denied(format!("nobody whom you trust vouches for `{id}`")).hint(
+                "give its hash with `--sha256`, trust its author with `kami trust add KEY`, or unpack it and look at it",
+            ));
+        }
+        let runtime = self.wasm_runtime()?;
+        let described = runtime.check(&found.package.wasm)?;
+        let digest = runtime.prepare(&found.package.wasm)?;
+        self.keep_component(&found.package.wasm)?;
+        let version = StoredVersion {
+            manifest: found.package.manifest_text.clone(),
+            sha256: digest.sha256.to_string(),
+            bytes: found.package.wasm.len() as u64,
+            artifact: Some(digest.artifact.to_string()),
+            signed: found
+                .package
+                .signed
+                .filter(|_| is_vouched)
+                .map(|it| it.to_string()),
+            abi: StoredVersion::abi_of(&described),
+            functions: StoredVersion::functions_of(&described),
+        };
+        let now_ms = self.log.clock().now_ms();
+        let (options, source) = (options.clone(), found.source);
+        let (_, cut) = effective(&manifest, &policy);
+        let before = self.log.write(space, {
+            let manifest = manifest.clone();
+            move |tx| put(tx, manifest, version, &options, source, now_ms)
+        })?;
+        let tool = self.installed_tool(caller, &id)?;
+        let mut concerns = concerns(&manifest.security);
+        concerns.extend(cut);
+        Ok(Installation {
+            tool,
+            before,
+            concerns,
+        })
+    }
+
+    /// Keeps a component under its hash. One that is there is the same.
+    fn keep_component(&self, wasm: &[u8]) -> Result<()> {
+        let dir = self.components()?;
+        let name = format!("{}.wasm", Sha256::of(wasm));
+        let is_there = dir.exists(&name)? && dir.read(&name, WASM_BYTES_MAX)? == wasm;
+        if is_there {
+            Ok(())
+        } else {
+            dir.write_private(&name, wasm)
+        }
+    }
+
+    fn components(&self) -> Result<Dir> {
+        self.wasm_dir()?.create_subdir("store")
+    }
+
+    /// The bytes of a component, if they are still those that were installed.
+    pub(super) fn component(&self, sha256: Sha256) -> Result<Vec<u8>> {
+        let name = format!("{sha256}.wasm");
+        self.components()?
+            .read(&name, WASM_BYTES_MAX)
+            .map_err(|error| match error.code {
+                Code::NotFound => Error::not_found("component", sha256)
+                    .hint("WASM file missing: install the tool again on this machine"),
+                _ => error,
+            })
+    }
+
+    /// Every installed tool, in the order of their ids.
+    pub fn installed_tools(&self, caller: &Caller) -> Result<Vec<InstalledTool>> {
+        caller.principal.require(Scope::Read)?;
+        let policy = self.wasm_policy()?;
+        let shelf = self.shelf(&caller.principal.space)?;
+        Ok(shelf.tools.iter().map(|it| it.view(&policy)).collect())
+    }
+
+    /// One of them.
+    pub fn installed_tool(&self, caller: &Caller, id: &str) -> Result<InstalledTool> {
+        caller.principal.require(Scope::Read)?;
+        Ok(self.record(caller, id)?.view(&self.wasm_policy()?))
+    }
+
+    pub(super) fn record(&self, caller: &Caller, id: &str) -> Result<std::sync::Arc<Record>> {
+        let shelf = self.shelf(&caller.principal.space)?;
+        let found = shelf.tools.iter().find(|it| it.id == id).cloned();
+        found.ok_or_else(|| {
+            Error::new(Code::NotFound, format!("tool not found: `{id}`"))
+                .hint("`kami list` lists those that are installed")
+        })
+    }
+
+    /// Removes a tool with its own directory. What it was stays in the history.
+    pub fn uninstall_tool(&self, caller: &Caller, id: &str) -> Result<InstalledTool> {
+        caller.principal.require(Scope::Admin)?;
+        let record = self.record(caller, id)?;
+        let view = record.view(&self.wasm_policy()?);
+        let (node, name, version) = (record.node, id.to_owned(), record.stored.version.clone());
+        self.log.write(&caller.principal.space, move |tx| {
+            tx.remove_node(node)?;
+            tx.record("ToolRemoved", json!({ "id": name, "version": version }))
+                .map(drop)
+        })?;
+        self.sweep(caller, &record)?;
+        Ok(view)
+    }
+
+    /// Removes components that no tool has any more.
+    fn sweep(&self, caller: &Caller, gone: &Record) -> Result<()> {
+        let shelf = self.shelf(&caller.principal.space)?;
+        let used = |sha256: &str| {
+            shelf
+                .tools
+                .iter()
+                .any(|it| it.stored.versions.values().any(|it| it.sha256 == sha256))
+        };
+        let dir = self.components()?;
+        for version in gone.stored.versions.values().filter(|it| !used(&it.sha256)) {
+            let name = format!("{}.wasm", version.sha256);
+            if dir.exists(&name)? {
+                dir.remove(&name)?;
+            }
+            if let Some(sha256) = Sha256::from_hex(&version.sha256) {
+                self.wasm_runtime()?.forget(sha256)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets a tool be called, or no longer.
+    pub fn enable_tool(&self, caller: &Caller, id: &str, enabled: bool) -> Result<InstalledTool> {
+        let what = if enabled { "enabled" } else { "disabled" };
+        self.change_tool(caller, id, what, move |stored| {
+            stored.enabled = enabled;
+            Ok(())
+        })
+    }
+
+    /// Refuses updates of a tool, at this version or one that was installed before; or no longer.
+    pub fn pin_tool(
+        &self,
+        caller: &Caller,
+        id: &str,
+        version: Option<&str>,
+        pinned: bool,
+    ) -> Result<InstalledTool> {
+        let (version, name) = (version.map(ToOwned::to_owned), id.to_owned());
+        self.change_tool(
+            caller,
+            id,
+            if pinned { "pinned" } else { "unpinned" },
+            move |stored| {
+                if let Some(version) = version {
+                    if !stored.versions.contains_key(&version) {
+                        let known: Vec<&str> = stored.versions.keys().map(String::as_str).collect();
+                        return Err(Error::not_found("version", format!("{name} {version}"))
+                            .hint(format!("there are {}", known.join(", "))));
+                    }
+                    stored.version = version;
+                }
+                stored.pinned = pinned;
+                Ok(())
+            },
+        )
+    }
+
+    fn change_tool(
+        &self,
+        caller: &Caller,
+        id: &str,
+        what: &'static str,
+        change: impl FnOnce(&mut Stored) -> Result<()> + Send + 'static,
+    ) -> Result<InstalledTool> {
+        caller.principal.require(Scope::Admin)?;
+        let name = id.to_owned();
+        self.record(caller, id)?;
+        let now_ms = self.log.clock().now_ms();
+        self.log.write(&caller.principal.space, move |tx| {
+            let node = tx.node_by_key("", Kind::Tool, &name, When::Now)?;
+            let node = node.ok_or_else(|| Error::not_found("tool", &name))?;
+            let mut stored = Stored::of(&node)?;
+            change(&mut stored)?;
+            stored.updated_ms = now_ms;
+            let manifest = stored
+                .versions
+                .get(&stored.version)
+                .map(|it| it.manifest.clone());
+            let manifest =
+                kenning_sandbox::manifest::Manifest::parse(&manifest.unwrap_or_default())?;
+            put_node(tx, &manifest, &stored)?;
+            let data = json!({ "id": name, "change": what, "version": stored.version });
+            tx.record("ToolChanged", data).map(drop)
+        })?;
+        self.installed_tool(caller, id)
+    }
+
+    /// Notes what was compiled for a call, so that the next process finds it.
+    pub(super) fn note_artifact(&self, caller: &Caller, id: &str, digest: &Digest) {
+        let (id, sha256, artifact) = (
+            id.to_owned(),
+            digest.sha256.to_string(),
+            digest.artifact.to_string(),
+        );
+        self.later.write(&caller.principal.space, move |tx| {
+            let Some(node) = tx.node_by_key("", Kind::Tool, &id, When::Now)? else {
+                return Ok(());
+            };
+            let mut stored = Stored::of(&node)?;
+            let versions = stored
+                .versions
+                .values_mut()
+                .filter(|it| it.sha256 == sha256);
+            versions.for_each(|it| it.artifact = Some(artifact.clone()));
+            tx.put_node(Draft {
+                kind: Kind::Tool,
+                project: String::new(),
+                key: node.key,
+                title: node.title,
+                body: node.body,
+                props: stored.to_props()?,
+            })?;
+            tx.record("ToolChanged", json!({ "id": id, "change": "compiled" }))
+                .map(drop)
+        });
+    }
+}
+
+/// Writes the version, and says which one it replaces.
+fn put(
+    tx: &mut Tx<'_>,
+    manifest: kenning_sandbox::manifest::Manifest,
+    version: StoredVersion,
+    options: &InstallOptions,
+    source: String,
+    now_ms: u64,
+) -> Result<Option<String>> {
+    let (id, name) = (manifest.id.clone(), manifest.version.to_string());
+    let known = tx.node_by_key("", Kind::Tool, &id, When::Now)?;
+    let known = known.as_ref().map(Stored::of).transpose()?;
+    let sha256 = version.sha256.clone();
+    let (stored, before) = match known {
+        None => {
+            let stored = Stored {
+                version: name.clone(),
+                enabled: true,
+                pinned: false,
+                source,
+                installed_ms: now_ms,
+                updated_ms: now_ms,
+                versions: [(name.clone(), version)].into(),
+            };
+            (stored, None)
+        }
+        Some(known) if !options.replace => {
+            return Err(Error::conflict(format!(
+                "tool `{id}` v{} is already installed",
+                known.version
+            ))
+            .hint(format!("`kami update {id}` takes what is there now")));
+        }
+        Some(mut known) => {
+            let running = known.versions.get(&known.version);
+            let old = running
+                .map(|it| kenning_sandbox::manifest::Manifest::parse(&it.manifest))
+                .transpose()?;
+            let more = old
+                .map(|it| asks_more(&it.security, &manifest.security))
+                .unwrap_or_default();
+            if !more.is_empty() && !options.allow_more {
+                return Err(Error::denied(format!(
+                    "`{id}` {name} asks for more: {}",
+                    more.join("; ")
+                ))
+                .hint("`--allow` grants it"));
+            }
+            let before = known.version.clone();
+            known.version = name.clone();
+            known.source = source;
+            known.updated_ms = now_ms;
+            known.versions.insert(name.clone(), version);
+            forget_oldest(&mut known);
+            (known, Some(before))
+        }
+    };
+    put_node(tx, &manifest, &stored)?;
+    let kind = if before.is_some() {
+        "ToolUpdated"
+    } else {
+        "ToolInstalled"
+    };
+    tx.record(
+        kind,
+        json!({ "id": id, "version": name, "sha256": sha256, "before": before }),
+    )?;
+    Ok(before)
+}
+
+fn forget_oldest(stored: &mut Stored) {
+    let order = |it: &str| semver_key(it);
+    while stored.versions.len() > VERSIONS_MAX {
+        let oldest = stored
+            .versions
+            .keys()
+            .filter(|it| **it != stored.version)
+            .min_by_key(|it| order(it))
+            .cloned();
+        match oldest {
+            Some(oldest) => drop(stored.versions.remove(&oldest)),
+            None => break,
+        }
+    }
+}
+
+/// Versions in their order, not in that of their letters.
+fn semver_key(version: &str) -> Vec<u64> {
+    let numbers = version.split(['.', '-', '+']).take(3);
+    numbers.map(|it| it.parse().unwrap_or(0)).collect()
+}
+
+fn put_node(
+    tx: &mut Tx<'_>,
+    manifest: &kenning_sandbox::manifest::Manifest,
+    stored: &Stored,
+) -> Result<()> {
+    let title = manifest.name.clone();
+    let mut body = format!("{}\n\n{}", manifest.id, manifest.description);
+    for it in &manifest.arguments {
+        body += &format!("\n{}: {}", it.name, it.description);
+    }
+    let node = tx.put_node(Draft {
+        kind: Kind::Tool,
+        project: String::new(),
+        key: manifest.id.clone(),
+        title,
+        body,
+        props: stored.to_props()?,
+    })?;
+    tx.put_passages(node.id, &passages(&node.title, &node.body))
+}
+
+/// What an event says of a tool.
+pub(super) fn said(record: &Record) -> Value {
+    json!({ "id": record.id, "version": record.stored.version, "sha256": record.sha256.to_string() })
+}

@@ -1,0 +1,203 @@
+//! Installed WASM tools: which there are, what they were granted, and running them.
+//!
+//! A tool is a node: its manifest as it was when it was installed, the hash of its component, who
+//! vouches for it. The component lies beside, named by its hash, and so does compiled code. What runs
+//! is what the node says, never what a file says today: a file that was changed is an integrity
+//! violation. Installing, changing and running are events.
+//!
+//! `record` is what the node says, `install` what changes it, `run` what reads it.
+
+mod install;
+mod package;
+mod record;
+mod run;
+mod trust;
+
+pub use install::{InstallOptions, Installation};
+pub use package::CheckedPackage;
+pub use record::{ArgumentView, Granted, InstalledTool, ToolFunction};
+pub use run::{FileRun, ToolRun, ToolUsage, plain_tool_name};
+pub use trust::TrustedKey;
+
+use crate::{Engine, Environment};
+use kenning_core::{Error, Result, Space};
+use kenning_sandbox::policy::Policy;
+use kenning_sandbox::{PoolSize, Runtime, RuntimeOptions};
+use kenning_store::{NodeFilter, ReadTx, When};
+use kenning_vault::Dir;
+use record::Record;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// The operator's ceilings, beside the tools.
+const POLICY_FILE: &str = "policy.toml";
+const POLICY_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Tools that are read at a time.
+const PAGE: usize = 500;
+
+/// The kinds of events that change which tools there are.
+const CHANGES: [&str; 4] = ["ToolInstalled", "ToolUpdated", "ToolRemoved", "ToolChanged"];
+
+/// How tools are kept and run.
+#[derive(Clone, Debug, Default)]
+pub struct WasmOptions {
+    /// Where components, compiled code and the tools' own directories are; `None` is `kami` in the
+    /// data directory.
+    pub dir: Option<PathBuf>,
+    /// Whether many calls are to come: then instances are kept ready.
+    pub pooling: bool,
+}
+
+/// What running needs, made when it is first needed.
+pub(crate) struct WasmTools {
+    options: WasmOptions,
+    runtime: OnceLock<Runtime>,
+    shelves: Mutex<HashMap<Space, Arc<Shelf>>>,
+}
+
+/// The tools of a space.
+pub(crate) struct Shelf {
+    seq: AtomicU64,
+    pub(crate) tools: Vec<Arc<Record>>,
+}
+
+impl WasmTools {
+    pub(crate) fn new(options: WasmOptions) -> Self {
+        Self {
+            options,
+            runtime: OnceLock::new(),
+            shelves: Mutex::default(),
+        }
+    }
+}
+
+impl Engine {
+    /// The directory of everything that is not in the store.
+    fn wasm_dir(&self) -> Result<Dir> {
+        match &self.wasm.options.dir {
+            Some(path) => Dir::create(path).map_err(|error| {
+                Error::unavailable("the directory that KAMI_DATA_DIR names cannot be used")
+                    .hint("set KAMI_DATA_DIR to a directory that can be written")
+                    .because(error)
+            }),
+            None => self.data.create_subdir("kami"),
+        }
+    }
+
+    /// What runs components. Nothing of it is made before somebody needs it.
+    fn wasm_runtime(&self) -> Result<&Runtime> {
+        if let Some(runtime) = self.wasm.runtime.get() {
+            return Ok(runtime);
+        }
+        let pool = PoolSize {
+            calls: 16,
+            max_memory_mb: 256,
+        };
+        let options = RuntimeOptions {
+            cache: Some(self.wasm_dir()?.create_subdir("cache")?),
+            pooling: self.wasm.options.pooling.then_some(pool),
+            ..RuntimeOptions::default()
+        };
+        Ok(self.wasm.runtime.get_or_init(|| Runtime::new(options)))
+    }
+
+    /// The operator's ceilings; without a file there are none.
+    fn wasm_policy(&self) -> Result<Policy> {
+        let text = self.wasm_policy_text()?;
+        Policy::parse(text.as_deref().unwrap_or_default())
+    }
+
+    /// What the operator wrote.
+    pub fn wasm_policy_text(&self) -> Result<Option<String>> {
+        let dir = self.wasm_dir()?;
+        if !dir.exists(POLICY_FILE)? {
+            return Ok(None);
+        }
+        let bytes = dir.read(POLICY_FILE, POLICY_BYTES_MAX)?;
+        String::from_utf8(bytes).map(Some).map_err(|_| {
+            Error::invalid(format!("`{POLICY_FILE}` is not UTF-8 text")).hint("write it as TOML")
+        })
+    }
+
+    /// Puts the operator's ceilings in place, if they can be read.
+    pub fn set_wasm_policy(&self, caller: &crate::Caller, text: &str) -> Result<()> {
+        caller.principal.require(crate::Scope::Admin)?;
+        Policy::parse(text)?;
+        self.wasm_dir()?.write(POLICY_FILE, text.as_bytes())
+    }
+
+    /// Where the operator's file is.
+    pub fn wasm_policy_path(&self) -> Result<PathBuf> {
+        Ok(self.wasm_dir()?.path().join(POLICY_FILE))
+    }
+
+    /// The tools of a space as they are in this snapshot.
+    fn shelf_in(&self, space: &Space, tx: &dyn ReadTx) -> Result<Arc<Shelf>> {
+        let lock = || {
+            self.wasm
+                .shelves
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        let known = lock().get(space).cloned();
+        let head = tx.head()?.map_or(0, |it| it.seq);
+        if let Some(known) = known
+            && !changed_since(tx, known.seq.load(Ordering::Relaxed), head)?
+        {
+            known.seq.fetch_max(head, Ordering::Relaxed);
+            return Ok(known);
+        }
+        let filter = NodeFilter {
+            kinds: vec![kenning_core::Kind::Tool],
+            ..NodeFilter::default()
+        };
+        let mut tools = Vec::new();
+        let mut after = None;
+        loop {
+            let page = tx.nodes(&filter, When::Now, after, PAGE)?;
+            after = page.last().map(|it| it.id);
+            for node in &page {
+                match Record::of(node) {
+                    Ok(record) => tools.push(Arc::new(record)),
+                    // One tool that cannot be read never hides the others.
+                    Err(error) => tracing::warn!("the tool `{}` cannot be read: {error}", node.key),
+                }
+            }
+            if page.len() < PAGE {
+                break;
+            }
+        }
+        tools.sort_by(|a, b| a.id.cmp(&b.id));
+        let shelf = Arc::new(Shelf {
+            seq: AtomicU64::new(head),
+            tools,
+        });
+        lock().insert(space.clone(), Arc::clone(&shelf));
+        Ok(shelf)
+    }
+
+    pub(crate) fn shelf(&self, space: &Space) -> Result<Arc<Shelf>> {
+        self.log.read(space, |tx| self.shelf_in(space, tx))
+    }
+}
+
+fn changed_since(tx: &dyn ReadTx, seq: u64, head: u64) -> Result<bool> {
+    let mut at = seq;
+    while at < head {
+        let page = tx.events_after(at, 1_000)?;
+        let Some(last) = page.last() else { break };
+        at = last.seq;
+        if page.iter().any(|it| CHANGES.contains(&it.kind.as_str())) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// A variable of the environment, for a tool that was granted it.
+fn variable(environment: &Environment, name: &str) -> Option<String> {
+    environment(name)
+}

@@ -1,0 +1,300 @@
+//! What the node of a tool says, and what is shown of it.
+
+use kenning_core::{Error, NodeId, Result};
+use kenning_sandbox::manifest::{Manifest, Security};
+use kenning_sandbox::policy::{Policy, effective};
+use kenning_sandbox::signature::Signed;
+use kenning_sandbox::{Abi, Artifact, Described, Sha256};
+use kenning_store::Node;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The property that holds everything but title and text.
+const PROPERTY: &str = "tool";
+
+/// Versions that are kept to go back to.
+pub(super) const VERSIONS_MAX: usize = 10;
+
+/// What is written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Stored {
+    /// The version that runs.
+    pub(super) version: String,
+    pub(super) enabled: bool,
+    /// Whether updates are refused.
+    pub(super) pinned: bool,
+    /// Where it came from: a path or an address.
+    pub(super) source: String,
+    pub(super) installed_ms: u64,
+    pub(super) updated_ms: u64,
+    pub(super) versions: BTreeMap<String, StoredVersion>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct StoredVersion {
+    /// `tool.toml`, literally.
+    pub(super) manifest: String,
+    pub(super) sha256: String,
+    pub(super) bytes: u64,
+    /// Compiled code, as the runtime names it.
+    pub(super) artifact: Option<String>,
+    /// `tool.sig`, literally, if somebody whom the operator trusts vouches for it.
+    pub(super) signed: Option<String>,
+    pub(super) abi: String,
+    pub(super) functions: Vec<StoredFunction>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct StoredFunction {
+    pub(super) name: String,
+    pub(super) input_schema: Value,
+}
+
+impl StoredVersion {
+    pub(super) fn functions_of(described: &Described) -> Vec<StoredFunction> {
+        if described.abi != Abi::Generic {
+            return Vec::new();
+        }
+        let functions = described.functions.iter().map(|it| StoredFunction {
+            name: it.name.clone(),
+            input_schema: it.input_schema.clone(),
+        });
+        functions.collect()
+    }
+
+    pub(super) fn abi_of(described: &Described) -> String {
+        let word = match described.abi {
+            Abi::Kami => "kami",
+            Abi::Flat => "flat",
+            Abi::Generic => "generic",
+        };
+        word.to_owned()
+    }
+}
+
+impl Stored {
+    pub(super) fn to_props(&self) -> Result<Map<String, Value>> {
+        let value = serde_json::to_value(self);
+        let value = value.map_err(|it| Error::internal("a tool cannot be written").because(it))?;
+        let mut props = Map::new();
+        props.insert(PROPERTY.to_owned(), value);
+        props.insert("type".to_owned(), "wasm".into());
+        Ok(props)
+    }
+
+    pub(super) fn of(node: &Node) -> Result<Self> {
+        let value = node.props.get(PROPERTY).cloned().unwrap_or_default();
+        serde_json::from_value(value).map_err(|it| {
+            Error::corrupt(format!("the tool `{}` is not of its form", node.key)).because(it)
+        })
+    }
+}
+
+/// A tool as it is run.
+#[derive(Clone, Debug)]
+pub(crate) struct Record {
+    pub(crate) node: NodeId,
+    pub(crate) id: String,
+    pub(super) stored: Stored,
+    pub(super) manifest: Manifest,
+    pub(super) sha256: Sha256,
+    pub(super) artifact: Option<Artifact>,
+}
+
+impl Record {
+    pub(super) fn of(node: &Node) -> Result<Self> {
+        let stored = Stored::of(node)?;
+        let corrupt = || Error::corrupt(format!("the tool `{}` is not of its form", node.key));
+        let version = stored.versions.get(&stored.version).ok_or_else(corrupt)?;
+        Ok(Self {
+            node: node.id,
+            id: node.key.clone(),
+            manifest: Manifest::parse(&version.manifest)?,
+            sha256: Sha256::from_hex(&version.sha256).ok_or_else(corrupt)?,
+            artifact: version.artifact.as_deref().and_then(Artifact::parse),
+            stored,
+        })
+    }
+
+    pub(super) fn version(&self) -> Option<&StoredVersion> {
+        self.stored.versions.get(&self.stored.version)
+    }
+
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.stored.enabled
+    }
+
+    /// What can be called: the tool itself, or each function of a component that is no tool.
+    pub(crate) fn functions(&self) -> Vec<ToolFunction> {
+        let generic = self
+            .version()
+            .map(|it| it.functions.as_slice())
+            .unwrap_or_default();
+        let one = |name: String, function: Option<String>, input_schema: Value| ToolFunction {
+            name,
+            title: self.manifest.name.clone(),
+            description: self.manifest.description.clone(),
+            input_schema,
+            function,
+        };
+        match generic {
+            [] => vec![one(self.id.clone(), None, self.manifest.input_schema())],
+            [only] => vec![one(
+                self.id.clone(),
+                Some(only.name.clone()),
+                only.input_schema.clone(),
+            )],
+            many => many
+                .iter()
+                .map(|it| {
+                    let name =
+                        format!("{}.{}", self.id, it.name.replace(['/', '#', ':', '@'], "."));
+                    one(name, Some(it.name.clone()), it.input_schema.clone())
+                })
+                .collect(),
+        }
+    }
+
+    pub(super) fn view(&self, policy: &Policy) -> InstalledTool {
+        let (granted, cut) = effective(&self.manifest, policy);
+        let version = self.version();
+        let signed = version.and_then(|it| it.signed.as_deref());
+        let signed_by = signed
+            .and_then(|it| Signed::parse(it).ok())
+            .map(|it| it.key.to_string());
+        InstalledTool {
+            id: self.id.clone(),
+            name: self.manifest.name.clone(),
+            version: self.stored.version.clone(),
+            versions: self.stored.versions.keys().cloned().collect(),
+            description: self.manifest.description.clone(),
+            is_enabled: self.stored.enabled,
+            is_pinned: self.stored.pinned,
+            source: self.stored.source.clone(),
+            sha256: self.sha256.to_string(),
+            size_bytes: version.map_or(0, |it| it.bytes),
+            abi: version.map(|it| it.abi.clone()).unwrap_or_default(),
+            signed_by,
+            arguments: arguments(&self.manifest),
+            asked: Granted::of(&self.manifest.security),
+            granted: Granted::of(&granted),
+            cut,
+            installed_ms: self.stored.installed_ms,
+            updated_ms: self.stored.updated_ms,
+        }
+    }
+}
+
+pub(super) fn arguments(manifest: &Manifest) -> Vec<ArgumentView> {
+    let arguments = manifest.arguments.iter().map(|it| ArgumentView {
+        name: it.name.clone(),
+        kind: it.kind.name().to_owned(),
+        description: it.description.clone(),
+        is_required: it.required,
+    });
+    arguments.collect()
+}
+
+/// Something of an installed tool that can be called.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolFunction {
+    /// Under which name.
+    pub name: String,
+    /// The name for people.
+    pub title: String,
+    /// What a model reads about it.
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    pub input_schema: Value,
+    /// Which function of the component; `None` is `run`.
+    pub(crate) function: Option<String>,
+}
+
+/// An installed tool, as people see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InstalledTool {
+    /// In reverse-domain notation.
+    pub id: String,
+    /// For people.
+    pub name: String,
+    /// The version that runs.
+    pub version: String,
+    /// Those that can be gone back to.
+    pub versions: Vec<String>,
+    /// What a model reads.
+    pub description: String,
+    /// Whether it can be called.
+    pub is_enabled: bool,
+    /// Whether updates are refused.
+    pub is_pinned: bool,
+    /// Where it came from.
+    pub source: String,
+    /// Of the component.
+    pub sha256: String,
+    /// Of the component.
+    pub size_bytes: u64,
+    /// By which convention it is called: `kami`, `flat` or `generic`.
+    pub abi: String,
+    /// The key of whoever vouches for it.
+    pub signed_by: Option<String>,
+    /// What it takes.
+    pub arguments: Vec<ArgumentView>,
+    /// What its manifest asks for.
+    pub asked: Granted,
+    /// What it is granted.
+    pub granted: Granted,
+    /// What the policy took away, a sentence each.
+    pub cut: Vec<String>,
+    /// When it was first installed, in milliseconds since 1970.
+    pub installed_ms: u64,
+    /// When it was last changed.
+    pub updated_ms: u64,
+}
+
+/// An argument of a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArgumentView {
+    /// Its key in the input.
+    pub name: String,
+    /// Its JSON type.
+    pub kind: String,
+    /// What a model reads.
+    pub description: String,
+    /// Whether a call without it is refused.
+    pub is_required: bool,
+}
+
+/// What a tool may reach and use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Granted {
+    /// Hosts.
+    pub net: Vec<String>,
+    /// `none`, `read-only` or `sandbox`.
+    pub fs: String,
+    /// Environment variables.
+    pub env: Vec<String>,
+    /// Of linear memory.
+    pub max_memory_mb: u32,
+    /// Wall time of a call.
+    pub max_execution_ms: u64,
+    /// Instructions of a call.
+    pub max_fuel: u64,
+}
+
+impl Granted {
+    pub(super) fn of(security: &Security) -> Self {
+        Self {
+            net: security
+                .net_allow_list
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
+            fs: security.fs_access.to_string(),
+            env: security.env_allow_list.clone(),
+            max_memory_mb: security.max_memory_mb,
+            max_execution_ms: security.max_execution_ms,
+            max_fuel: security.max_fuel,
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Running a tool within what it was granted.
+
+use super::install::said;
+use super::record::{Record, ToolFunction};
+use super::variable;
+use crate::{Caller, Engine, Scope};
+use kenning_core::{Code, Error, Result};
+use kenning_sandbox::policy::effective;
+use kenning_sandbox::{
+    Capabilities, Failure, Limits, LogLevel, LogLine, Outcome, Quota, RunCall, Sha256, ToolCode,
+    Usage,
+};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The bucket of what tools logged last.
+const LOGS: &str = "tools/logs";
+
+/// So much of a tool's log is kept.
+const LOG_BYTES_MAX: usize = 64 * 1024;
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct ToolRun {
+    /// What the tool answered, or why it did not.
+    pub result: Result<String, String>,
+    /// Of the failure.
+    pub code: Option<Code>,
+    /// Whether the failure is the tool's own answer.
+    pub is_own_error: bool,
+    /// For a developer who asks: the causes with their backtrace.
+    pub detail: Option<String>,
+    /// What it took.
+    pub usage: ToolUsage,
+    /// What it logged: level and message.
+    pub log: Vec<(&'static str, String)>,
+    /// The end of what it printed, and of what it complained.
+    pub printed: (String, String),
+}
+
+/// What a run took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ToolUsage {
+    /// Instructions.
+    pub fuel: u64,
+    /// Wall time, in microseconds.
+    pub wall_us: u64,
+    /// The most linear memory at once.
+    pub memory_peak_bytes: u64,
+    /// Requests over HTTP.
+    pub http_requests: u64,
+}
+
+impl From<Usage> for ToolUsage {
+    fn from(it: Usage) -> Self {
+        Self {
+            fuel: it.fuel,
+            wall_us: u64::try_from(it.wall.as_micros()).unwrap_or(u64::MAX),
+            memory_peak_bytes: it.memory_peak_bytes,
+            http_requests: it.http_requests,
+        }
+    }
+}
+
+/// A component that is run without being installed, with nothing granted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileRun {
+    /// Of linear memory.
+    pub max_memory_mb: Option<u32>,
+    /// Wall time.
+    pub max_execution_ms: Option<u64>,
+    /// Instructions.
+    pub max_fuel: Option<u64>,
+}
+
+impl Engine {
+    /// What can be called of the installed tools that are enabled.
+    pub fn tool_functions(&self, caller: &Caller) -> Result<Vec<ToolFunction>> {
+        caller.principal.require(Scope::Read)?;
+        let shelf = self.shelf(&caller.principal.space)?;
+        let enabled = shelf.tools.iter().filter(|it| it.is_enabled());
+        Ok(enabled.flat_map(|it| it.functions()).collect())
+    }
+
+    /// Whether something of this name can be called, by its own name or by the one without dots.
+    pub fn has_tool(&self, caller: &Caller, name: &str) -> Result<bool> {
+        let shelf = self.shelf(&caller.principal.space)?;
+        Ok(find(&shelf.tools, name).is_ok())
+    }
+
+    /// Runs an installed tool by the name of what can be called, which may be written without dots.
+    pub fn run_tool(&self, caller: &Caller, name: &str, input: &str) -> Result<ToolRun> {
+        caller.principal.require(Scope::Run)?;
+        let shelf = self.shelf(&caller.principal.space)?;
+        let (record, function) = find(&shelf.tools, name)?;
+        if !record.is_enabled() {
+            return Err(
+                Error::denied(format!("the tool `{}` is disabled", record.id))
+                    .hint(format!("`kami enable {}` lets it be called", record.id)),
+            );
+        }
+        let value: Value = serde_json::from_str(input).map_err(|cause| {
+            Error::invalid(format!("`input`: not JSON: {cause}"))
+                .hint("give an object, for example `{}`")
+        })?;
+        if function.function.is_none() {
+            record.manifest.check_arguments(&value)?;
+        }
+        let (granted, _) = effective(&record.manifest, &self.wasm_policy()?);
+        let own_dir = || {
+            self.wasm_dir()?
+                .create_subdir(&format!("sandbox/{}", record.id))
+        };
+        let environment = |name: &str| variable(&self.environment, name);
+        let capabilities = Capabilities::new(&granted, own_dir, Quota::default(), environment)?;
+        let source = || self.component(record.sha256);
+        let code = ToolCode {
+            sha256: record.sha256,
+            source: &source,
+            artifact: record.artifact.clone(),
+        };
+        let limits = Limits::from(&granted);
+        let (outcome, log) = self.run_code(
+            caller,
+            &code,
+            function.function.as_deref(),
+            input,
+            limits,
+            &capabilities,
+        )?;
+        if let Some(digest) = &outcome.prepared {
+            self.note_artifact(caller, &record.id, digest);
+        }
+        let run = tool_run(outcome, log);
+        self.note_run(caller, &record, &run);
+        Ok(run)
+    }
+
+    /// Runs a component from a file, without installing it.
+    pub fn run_tool_file(
+        &self,
+        caller: &Caller,
+        path: &std::path::Path,
+        input: &str,
+        how: &FileRun,
+    ) -> Result<ToolRun> {
+        caller.principal.require(Scope::Run)?;
+        let (dir, name) = kenning_vault::split(path)?;
+        let wasm = dir
+            .read(&name, 64 * 1024 * 1024)
+            .map_err(|error| match error.code {
+                Code::NotFound => Error::new(
+                    Code::NotFound,
+                    format!("WASM file missing: `{}`", path.display()),
+                )
+                .hint("build it with `cargo build --target wasm32-wasip2 --release`"),
+                _ => error,
+            })?;
+        let source = || Ok(wasm.clone());
+        let code = ToolCode {
+            sha256: Sha256::of(&wasm),
+            source: &source,
+            artifact: None,
+        };
+        let defaults = Limits::default();
+        let limits = Limits {
+            max_memory_mb: how.max_memory_mb.unwrap_or(defaults.max_memory_mb),
+            max_execution_ms: how.max_execution_ms.unwrap_or(defaults.max_execution_ms),
+            max_fuel: how.max_fuel.unwrap_or(defaults.max_fuel),
+            ..defaults
+        };
+        let (outcome, log) =
+            self.run_code(caller, &code, None, input, limits, &Capabilities::default())?;
+        Ok(tool_run(outcome, log))
+    }
+
+    fn run_code(
+        &self,
+        caller: &Caller,
+        code: &ToolCode<'_>,
+        function: Option<&str>,
+        input: &str,
+        limits: Limits,
+        capabilities: &Capabilities,
+    ) -> Result<(Outcome, Vec<LogLine>)> {
+        let lines: Arc<Mutex<Vec<LogLine>>> = Arc::default();
+        let theirs = Arc::clone(&lines);
+        let progress = caller.progress.clone();
+        let call = RunCall {
+            function,
+            input,
+            limits,
+            capabilities,
+            cancelled: Arc::clone(&caller.cancelled),
+            deadline: caller.deadline,
+            log: Some(Arc::new(move |line: LogLine| {
+                let mut lines = theirs.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(progress) = &progress {
+                    progress(lines.len() as f64 + 1.0, None, &line.message);
+                }
+                lines.push(line);
+            })),
+        };
+        let outcome = self.wasm_runtime()?.run(code, &call);
+        drop(call);
+        let lines = std::mem::take(&mut *lines.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok((outcome, lines))
+    }
+
+    /// The event of a run, and what it logged, afterwards.
+    fn note_run(&self, caller: &Caller, record: &Record, run: &ToolRun) {
+        let mut data = said(record);
+        data["success"] = run.result.is_ok().into();
+        if let Err(message) = &run.result {
+            data["error"] = message.chars().take(500).collect::<String>().into();
+        }
+        data["usage"] = json!({
+            "fuel": run.usage.fuel, "wall_us": run.usage.wall_us,
+            "memory_peak_bytes": run.usage.memory_peak_bytes, "http_requests": run.usage.http_requests,
+        });
+        let (id, text) = (record.id.clone(), log_text(run));
+        self.later.write(&caller.principal.space, move |tx| {
+            if !text.is_empty() {
+                let before = tx.get(LOGS, &id)?.unwrap_or_default();
+                let mut whole = String::from_utf8_lossy(&before).into_owned();
+                whole += &format!("-- run {}\n{text}", tx.next_seq());
+                let start = whole.len().saturating_sub(LOG_BYTES_MAX);
+                let start = (start..whole.len())
+                    .find(|&it| whole.is_char_boundary(it))
+                    .unwrap_or(0);
+                tx.set(LOGS, &id, &whole.as_bytes()[start..])?;
+            }
+            tx.record("ToolRun", data).map(drop)
+        });
+    }
+
+    /// What a tool logged and printed lately.
+    pub fn tool_logs(&self, caller: &Caller, id: &str) -> Result<String> {
+        caller.principal.require(Scope::Read)?;
+        self.record(caller, id)?;
+        self.later.flush();
+        let bytes = self
+            .log
+            .read(&caller.principal.space, |tx| tx.get(LOGS, id))?;
+        Ok(bytes
+            .map(|it| String::from_utf8_lossy(&it).into_owned())
+            .unwrap_or_default())
+    }
+}
+
+/// A tool by its name, or by the name that clients use which take no dots.
+fn find(tools: &[Arc<Record>], name: &str) -> Result<(Arc<Record>, ToolFunction)> {
+    let exact = |it: &ToolFunction| it.name == name;
+    let plain = |it: &ToolFunction| plain_tool_name(&it.name) == name;
+    let all = || {
+        tools
+            .iter()
+            .flat_map(|record| record.functions().into_iter().map(move |it| (record, it)))
+    };
+    let found = all().find(|(_, it)| exact(it)).or_else(|| {
+        let mut alike = all().filter(|(_, it)| plain(it));
+        // Two tools that differ in dots only are called by their own names.
+        let first = alike.next();
+        first.filter(|_| alike.next().is_none())
+    });
+    let (record, function) = found.ok_or_else(|| {
+        Error::new(Code::NotFound, format!("tool not found: `{name}`"))
+            .hint("`kami list` lists those that are installed")
+    })?;
+    Ok((Arc::clone(record), function))
+}
+
+/// A name without dots, for clients that take none.
+pub fn plain_tool_name(name: &str) -> String {
+    name.replace('.', "_")
+}
+
+fn tool_run(outcome: Outcome, log: Vec<LogLine>) -> ToolRun {
+    let failure = outcome.result.as_ref().err();
+    ToolRun {
+        code: failure.map(Failure::code),
+        is_own_error: matches!(failure, Some(Failure::Returned(_))),
+        result: outcome.result.map_err(|it| it.to_string()),
+        detail: outcome.detail,
+        usage: outcome.usage.into(),
+        log: log
+            .into_iter()
+            .map(|it| (level(it.level), it.message))
+            .collect(),
+        printed: (outcome.stdout, outcome.stderr),
+    }
+}
+
+fn level(level: LogLevel) -> &'static str {
+    match level {
+        LogLevel::Trace => "trace",
+        LogLevel::Debug => "debug",
+        LogLevel::Info => "info",
+        LogLevel::Warn => "warn",
+        LogLevel::Error => "error",
+    }
+}
+
+fn log_text(run: &ToolRun) -> String {
+    let mut text: String = run
+        .log
+        .iter()
+        .map(|(level, message)| format!("{level:<5} {message}\n"))
+        .collect();
+    for (name, printed) in [("stdout", &run.printed.0), ("stderr", &run.printed.1)] {
+        text.extend(printed.lines().map(|it| format!("{name} {it}\n")));
+    }
+    text
+}
