@@ -208,6 +208,9 @@ impl Codes {
             for it in &mut best {
                 it.cosine = self.cosine(it.at, &coarse);
             }
+            let mut of_proposed = Best::new(wanted);
+            of_proposed.kept = best;
+            best = of_proposed.into_best();
         }
         best.sort_unstable_by(|a, b| b.cosine.total_cmp(&a.cosine).then(a.at.cmp(&b.at)));
         best.truncate(wanted);

@@ -31,7 +31,7 @@ const HEAD: &str = "\
 pub(super) fn run(options: &Options) -> Result<()> {
     options.only(&["sizes", "dims", "peers", "minutes"])?;
     let with_peers = options.text("peers") != Some("no");
-    let minutes: u64 = options.value("minutes", 5)?;
+    let minutes: f64 = options.value("minutes", 5.0)?;
     let cases = cases(options)?;
     let environment = if with_peers {
         peers::environment()

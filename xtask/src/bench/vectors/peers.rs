@@ -40,7 +40,7 @@ fn made(folder: &Path, python: &Path) -> Result<()> {
 }
 
 /// One row for each peer that could be built in that time.
-pub(super) fn measure(python: &Path, data: &Data, minutes: u64) -> Result<Vec<Measured>> {
+pub(super) fn measure(python: &Path, data: &Data, minutes: f64) -> Result<Vec<Measured>> {
     let folder = tempfile::tempdir()?;
     for (name, bytes) in data.files() {
         std::fs::write(folder.path().join(name), bytes)?;
