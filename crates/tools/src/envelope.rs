@@ -25,9 +25,11 @@ impl Reply {
         self.error.is_some()
     }
 
-    /// The payload for MCP's `structuredContent`, which is always an object.
+    /// The payload for MCP's `structuredContent`, which is always an object of the tool's output schema:
+    /// an error is none.
     pub fn structured(&self) -> Option<&Value> {
-        self.value.as_ref().filter(|it| it.is_object())
+        let is_structured = |it: &&Value| it.is_object() && !self.is_error();
+        self.value.as_ref().filter(is_structured)
     }
 
     /// The answer as one JSON value, for REST and the command line.
@@ -171,5 +173,21 @@ mod tests {
             "{}",
             missing.text
         );
+    }
+
+    #[test]
+    fn the_graph_contract_says_whether_it_succeeded_and_how_long_it_took() {
+        let took = Duration::from_micros(7_900);
+        let answer = json!({ "data": [1], "metadata": { "cached": false } });
+        let reply = wrap(Toolset::Kg, Ok(answer), took);
+        let expected =
+            r#"{"success":true,"data":[1],"metadata":{"executionTime":7,"cached":false}}"#;
+        assert_eq!(reply.text, expected);
+        assert_eq!(reply.structured(), Some(&reply.to_json()));
+        let error = Error::invalid("ID cannot be empty").hint("give it a name");
+        let reply = wrap(Toolset::Kg, Err(error), took);
+        let expected = r#"{"success":false,"error":"ID cannot be empty (give it a name)","metadata":{"executionTime":7}}"#;
+        assert_eq!(reply.to_json().to_string(), expected);
+        assert!(reply.is_error() && reply.structured().is_none());
     }
 }
