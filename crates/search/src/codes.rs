@@ -8,6 +8,11 @@ use crate::sketch::{Asked, BLOCK, Sketches, make_room, retain_rows};
 use kenning_simd::dot_i8_i16;
 use std::ops::Range;
 
+/// From so many numbers on, sketches pay: as for passages, whose vectors have 256 …
+const SKETCHED_NUMBERS: usize = SKETCHED_FROM * 256;
+/// … if there are also so many vectors, of which sketches then leave out half.
+const SKETCHED_MIN: usize = 2 * PROPOSED_MIN;
+
 /// Shorter vectors have sketches about as long as their codes.
 const SKETCHED_DIMENSIONS: usize = 64;
 
@@ -103,7 +108,7 @@ impl Codes {
     /// the same.
     pub(crate) fn prepare(&mut self) {
         let n = self.len();
-        if n < SKETCHED_FROM || self.dimensions < SKETCHED_DIMENSIONS {
+        if !self.sketches_pay(n) {
             return;
         }
         let known = self.sketched.take();
@@ -121,6 +126,13 @@ impl Codes {
             sketched.sketches.push(&vector);
         }
         self.sketched = Some(sketched);
+    }
+
+    /// Whether so many are found sooner by looking at sketches first.
+    fn sketches_pay(&self, n: usize) -> bool {
+        self.dimensions >= SKETCHED_DIMENSIONS
+            && n >= SKETCHED_MIN
+            && n * self.dimensions >= SKETCHED_NUMBERS
     }
 
     fn row(&self, at: usize) -> &[i8] {
@@ -184,7 +196,7 @@ impl Codes {
             };
         };
         let sketches = self.sketched.as_ref().map(|it| &it.sketches);
-        let sketches = sketches.filter(|_| among.len() >= SKETCHED_FROM);
+        let sketches = sketches.filter(|_| self.sketches_pay(among.len()));
         let asked = sketches.map(|it| (it, it.asked(query)));
         let asked = asked.as_ref().map(|(sketches, asked)| (*sketches, asked));
         let proposed = if asked.is_some() {
@@ -208,6 +220,9 @@ impl Codes {
             for it in &mut best {
                 it.cosine = self.cosine(it.at, &coarse);
             }
+            let mut of_proposed = Best::new(wanted);
+            of_proposed.kept = best;
+            best = of_proposed.into_best();
         }
         best.sort_unstable_by(|a, b| b.cosine.total_cmp(&a.cosine).then(a.at.cmp(&b.at)));
         best.truncate(wanted);

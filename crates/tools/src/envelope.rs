@@ -26,9 +26,11 @@ impl Reply {
         self.error.is_some()
     }
 
-    /// The payload for MCP's `structuredContent`, which is always an object.
+    /// The payload for MCP's `structuredContent`, which is always an object of the tool's output schema:
+    /// an error is none.
     pub fn structured(&self) -> Option<&Value> {
-        self.value.as_ref().filter(|it| it.is_object())
+        let is_structured = |it: &&Value| it.is_object() && !self.is_error();
+        self.value.as_ref().filter(is_structured)
     }
 
     /// The answer as one JSON value, for REST and the command line.
@@ -227,5 +229,6 @@ mod tests {
             "success": false, "error": "no", "metadata": { "executionTime": 45, "hint": "say yes" },
         });
         assert_eq!((failed.to_json(), failed.is_error()), (expected, true));
+        assert_eq!(failed.structured(), None);
     }
 }

@@ -30,13 +30,14 @@ const HEAD: &str = "\
 
 pub(super) fn run(options: &Options) -> Result<()> {
     options.only(&["sizes", "dims", "peers", "minutes"])?;
-    let with_peers = options.text("peers") != Some("no");
-    let minutes: u64 = options.value("minutes", 5)?;
+    let peers = options.text("peers").unwrap_or("flat,hnsw,usearch");
+    let peers: Vec<&str> = peers.split(',').filter(|it| *it != "no").collect();
+    let minutes: f64 = options.value("minutes", 5.0)?;
     let cases = cases(options)?;
-    let environment = if with_peers {
-        peers::environment()
-    } else {
+    let environment = if peers.is_empty() {
         None
+    } else {
+        peers::environment()
     };
     let mut lines = Vec::new();
     for (n, dimensions) in cases {
@@ -45,10 +46,8 @@ pub(super) fn run(options: &Options) -> Result<()> {
         eprintln!("{own}");
         lines.push(own.to_string());
         if let Some(python) = &environment {
-            for peer in peers::measure(python, &data, minutes)? {
-                eprintln!("{peer}");
-                lines.push(peer.to_string());
-            }
+            let measured = peers::measure(python, &data, &peers, minutes)?;
+            lines.extend(measured.iter().map(ToString::to_string));
         }
     }
     println!("{HEAD}\n{}\n", lines.join("\n"));

@@ -40,7 +40,12 @@ fn made(folder: &Path, python: &Path) -> Result<()> {
 }
 
 /// One row for each peer that could be built in that time.
-pub(super) fn measure(python: &Path, data: &Data, minutes: u64) -> Result<Vec<Measured>> {
+pub(super) fn measure(
+    python: &Path,
+    data: &Data,
+    peers: &[&str],
+    minutes: f64,
+) -> Result<Vec<Measured>> {
     let folder = tempfile::tempdir()?;
     for (name, bytes) in data.files() {
         std::fs::write(folder.path().join(name), bytes)?;
@@ -49,7 +54,7 @@ pub(super) fn measure(python: &Path, data: &Data, minutes: u64) -> Result<Vec<Me
     std::fs::write(&script, SCRIPT)?;
     let mut rows = Vec::new();
     // Each in a process of its own, so that memory is its own.
-    for peer in ["flat", "hnsw", "usearch"] {
+    for &peer in peers {
         let printed = output(
             Command::new(python)
                 .arg(&script)
@@ -61,7 +66,11 @@ pub(super) fn measure(python: &Path, data: &Data, minutes: u64) -> Result<Vec<Me
         let row: Value = serde_json::from_str(printed.trim()).context("a peer's answer")?;
         match row["why"].as_str() {
             Some(why) => eprintln!("{peer} {} x {}: {why}", data.n, data.dimensions),
-            None => rows.push(measured(data, &row)),
+            None => {
+                let row = measured(data, &row);
+                eprintln!("{row}");
+                rows.push(row);
+            }
         }
     }
     Ok(rows)
