@@ -98,10 +98,10 @@ pub fn environment() -> Result<Vec<u8>> {
 }
 
 /// Does to a file what the first letter of its input says; the rest is the file's name:
-/// `r`ead, `w`rite the name into it, write a `b`ig one of 1 MiB or
-/// `p`anic, `s`tream 4 MiB into it, `a`ppend its
-/// name by a stream, `t` sets its size to 1 TiB, `m`ake a directory, make a soft `l`ink or a `h`ard
-/// link to `/etc/passwd`, `u`nlink, `f`ill the directory with files named `0name`, `1name` and so on.
+/// `r`ead, `w`rite the name into it, write a `b`ig one of 1 MiB, write a big one or `p`anic, `s`tream
+/// 4 MiB into it, `a`ppend its name by a stream, `t` sets its size to 1 TiB, `m`ake a directory, make a
+/// soft `l`ink or a `h`ard link to `/etc/passwd`, `u`nlink, `f`ill the directory with files named
+/// `0name`, `1name` and so on.
 /// Without a directory it answers `none`. A failure is one character: `0` and the error's number.
 pub fn files() -> Result<Vec<u8>> {
     let imports = r#"
