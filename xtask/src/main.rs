@@ -56,6 +56,8 @@ const COMMANDS: &[Command] = &[
                 bench verify [--events N]\n\
                 bench recall --collection DIR[,DIR] [--off-topic FILE]\n\
                 bench memory [--memories N]\n\
+                bench graph [--files N] [--tree DIR]\n\
+                bench vectors [--sizes 10000,100000] [--dims N] [--peers no] [--minutes N]\n\
                 bench postgres [--seconds N] [--rows N]",
         about: "measure what a model pays, durable writes, the check of a large log, what is found\n      \
                 and how fast, and PostgreSQL",

@@ -73,12 +73,13 @@ fn shared() -> Vec<Arg> {
         path("omi-path", "Directory of NOW.md and the daily logs")
             .visible_alias("data-dir")
             .env(env_vars::OMI_BASE_PATH),
+        path("project", "Project whose documents make the graph").env(env_vars::PROJECT),
         global("space", "Space to work in")
             .value_name("NAME")
             .env(env_vars::SPACE),
         list(
             "toolsets",
-            "Show these toolsets only: koi, kiwi, kg, omi, omi-extra, kami, all",
+            "Show these toolsets only: koi, kiwi, kg, kg-extra, omi, omi-extra, kami, all",
         )
         .env(env_vars::TOOLSETS),
         list("tools", "Show these tools, in addition to --toolsets"),
@@ -106,6 +107,7 @@ fn own() -> Vec<Command> {
         Command::new("tour").about("See the main job once, in a directory of its own"),
         Command::new("mcp").about("Serve MCP on standard input and output"),
         serve(),
+        commands::watch_command(),
         Command::new("tools").about("List the tools"),
         call(),
         audit(),
@@ -218,6 +220,14 @@ fn serve() -> Command {
                 .value_parser(value_parser!(u32).range(1..))
                 .default_value("600")
                 .help("Calls a minute for one caller that is not on this machine"),
+        )
+        .arg(
+            Arg::new("watch")
+                .long("watch")
+                .value_name("FOLDER")
+                .num_args(0..=1)
+                .default_missing_value("docs")
+                .help("Let the graph follow this folder of the project, and the vault"),
         )
 }
 
@@ -332,6 +342,17 @@ fn toolset(toolset: Toolset) -> Option<Command> {
         command
             .about("Memories, beliefs and the current context; also the program `omi`")
             .subcommands(omi_subcommands())
+    } else if toolset == Toolset::Kg {
+        // A command of its own writes exports of any size.
+        let further = tool_commands(Toolset::KgExtra);
+        let further = further
+            .into_iter()
+            .filter(|it| it.get_name() != "kg_export");
+        command
+            .about("The graph of Markdown documents: generate, query, search, export")
+            .subcommands(tools)
+            .subcommands(further)
+            .subcommand(commands::kg_export_command())
     } else {
         let about = format!(
             "Tools of the {} contract, for example `{first}`",
@@ -344,7 +365,14 @@ fn toolset(toolset: Toolset) -> Option<Command> {
 fn tool_commands(toolset: Toolset) -> Vec<Command> {
     let tools = TOOLS.iter().filter(|tool| tool.toolset() == toolset);
     tools
-        .map(|tool| tool_args::command(*tool).arg(yes()))
+        .map(|tool| {
+            let command = tool_args::command(*tool).arg(yes());
+            // Within `kenning kg` the prefix says nothing.
+            match tool.name().strip_prefix("kg_") {
+                Some(short) => command.visible_alias(short),
+                None => command,
+            }
+        })
         .collect()
 }
 

@@ -31,6 +31,11 @@ env_vars! {
     /// The directory of NOW.md, the daily logs and `config.yaml`; `--omi-path` wins over it. Default:
     /// `~/.openclaw/omi`. It is made by the first write.
     OMI_BASE_PATH = "OMI_BASE_PATH";
+    /// The project whose documents make the graph; `--project` wins over it. Default: the nearest
+    /// directory above the working directory that has `.kenning`, `.ai` or `.git`, else that itself.
+    PROJECT = "KENNING_PROJECT";
+    /// The same, by the name of the graph contract; `KENNING_PROJECT` wins over it.
+    KG_PROJECT_ROOT = "KG_PROJECT_ROOT";
     /// The passphrase that `kenning omi backup` and `vault_backup` seal new backups with, and open sealed
     /// ones with. Without it backups are not encrypted.
     MOLTVAULT_KEY = "MOLTVAULT_KEY";

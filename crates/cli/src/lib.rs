@@ -45,6 +45,8 @@ pub trait Host: Sync {
     ) -> Result<Value>;
     /// Serves MCP on the standard streams until they end.
     fn mcp(&self, board: Board, settings: &Settings) -> Result<()>;
+    /// Waits until the process is told to stop.
+    fn wait_for_stop(&self) -> Result<()>;
     /// Serves HTTP until told to stop.
     fn serve(&self, board: Board, settings: &Settings, options: &ServeOptions) -> Result<()>;
 }

@@ -12,7 +12,7 @@ pub(crate) fn bar(what: &'static str) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new_spinner().with_message(what);
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}: {human_pos} ({per_sec})") {
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}: {human_pos}") {
         bar.set_style(style);
     }
     bar.enable_steady_tick(Duration::from_millis(100));
@@ -22,13 +22,23 @@ pub(crate) fn bar(what: &'static str) -> ProgressBar {
 /// The caller, telling the bar how far it is.
 pub(crate) fn watched(mut caller: Caller, bar: &ProgressBar) -> Caller {
     let bar = bar.clone();
-    caller.progress = Some(Arc::new(move |done, _, _| {
+    caller.progress = Some(Arc::new(move |done, total: Option<f64>, what: &str| {
         #[expect(
             clippy::cast_sign_loss,
             clippy::cast_possible_truncation,
             reason = "a count"
         )]
-        bar.set_position(done as u64);
+        let count = |it: f64| it as u64;
+        if let Some(total) = total.map(count)
+            && bar.length() != Some(total)
+        {
+            bar.set_length(total);
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {bar:40} {percent}% {msg}") {
+                bar.set_style(style);
+            }
+        }
+        bar.set_message(what.to_owned());
+        bar.set_position(count(done));
     }));
     // A person who waits decides how long.
     caller.deadline += Duration::from_secs(365 * 24 * 60 * 60);

@@ -11,6 +11,9 @@ use std::path::PathBuf;
 /// Where `kenning serve` listens when nothing is said.
 pub(crate) const LISTEN_DEFAULT: &str = "127.0.0.1:8351";
 
+/// What a project's own directory has.
+const PROJECT_MARKS: [&str; 3] = [".kenning", ".ai", ".git"];
+
 /// What every command shares.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -24,6 +27,8 @@ pub struct Settings {
     pub vault: Option<PathBuf>,
     /// The directory of NOW.md and the daily logs; `None` only where there is no home directory.
     pub omi: Option<PathBuf>,
+    /// The project whose documents make the graph; `None` only where there is no working directory.
+    pub project: Option<PathBuf>,
     /// The space that the owner works in.
     pub space: Space,
     /// Which tools are shown.
@@ -59,6 +64,8 @@ pub struct ServeOptions {
     pub allow_hosts: Vec<String>,
     /// Calls a minute for one caller that is not on this machine.
     pub calls_per_minute: u32,
+    /// The folder of documents that the graph follows, if it does.
+    pub watch: Option<String>,
 }
 
 impl Settings {
@@ -96,6 +103,10 @@ impl Settings {
             omi: path("omi-path")
                 .filter(|it| !it.as_os_str().is_empty())
                 .map_or_else(omi_default, |it| Some(at_home(it))),
+            project: path("project")
+                .filter(|it| !it.as_os_str().is_empty())
+                .or_else(|| absolute(env_vars::KG_PROJECT_ROOT))
+                .map_or_else(project_default, |it| Some(at_home(it))),
             space: space
                 .map_err(|it| Error::invalid(format!("`--space`: {it}")))?
                 .unwrap_or_default(),
@@ -138,6 +149,7 @@ impl ServeOptions {
             require_token: matches.get_flag("require-token"),
             allow_hosts: list("allow-host"),
             calls_per_minute: matches.get_one("rate-limit").copied().unwrap_or(600),
+            watch: matches.get_one::<String>("watch").cloned(),
         })
     }
 }
@@ -170,6 +182,15 @@ fn at_home(path: PathBuf) -> PathBuf {
         (Ok(rest), Some(home)) => home.join(rest),
         _ => std::path::absolute(&path).unwrap_or(path),
     }
+}
+
+/// The nearest directory above the working directory that looks like a project, else that itself.
+fn project_default() -> Option<PathBuf> {
+    let here = std::env::current_dir().ok()?;
+    let is_project =
+        |dir: &&std::path::Path| PROJECT_MARKS.iter().any(|mark| dir.join(mark).exists());
+    let found = here.ancestors().find(is_project).map(ToOwned::to_owned);
+    Some(found.unwrap_or(here))
 }
 
 /// `$XDG_DATA_HOME/kenning`, else `~/.local/share/kenning`.

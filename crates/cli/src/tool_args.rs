@@ -10,6 +10,8 @@ use std::io::Read;
 const TAKEN: &[&str] = &[
     "data",
     "vault",
+    "project",
+    "database",
     "space",
     "toolsets",
     "tools",

@@ -66,11 +66,13 @@ pub enum Kind {
     Trajectory,
     /// An installed tool.
     Tool,
+    /// A vector that a caller brought, with what belongs to it.
+    Vector,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Document,
         Self::Entity,
         Self::Memory,
@@ -81,6 +83,7 @@ impl Kind {
         Self::Agent,
         Self::Trajectory,
         Self::Tool,
+        Self::Vector,
     ];
 
     /// The name in rows and on the wire.
@@ -96,6 +99,7 @@ impl Kind {
             Self::Agent => "agent",
             Self::Trajectory => "trajectory",
             Self::Tool => "tool",
+            Self::Vector => "vector",
         }
     }
 }

@@ -6,6 +6,7 @@
 //! text, so the same text is never embedded twice. Until the model has seen most passages, the table
 //! answers in its place.
 
+use crate::graph::passages_of;
 use crate::{Caller, Engine, Scope};
 use kenning_audit::Log;
 use kenning_core::{Error, Hash, Result, Space};
@@ -13,7 +14,7 @@ use kenning_egress::Policy;
 use kenning_embed::http::{Key, Kind, Provider, Settings};
 use kenning_embed::{Embedder, Model};
 use kenning_memory::config::{self, Provider as Name, Text};
-use kenning_search::{Searcher, collection_of, passages};
+use kenning_search::{Searcher, collection_of};
 use kenning_store::{NodeFilter, Vector, When};
 use serde_json::{Map, json};
 use std::collections::BTreeSet;
@@ -271,7 +272,7 @@ impl Engine {
                 let mut cut = 0;
                 for node in &page {
                     if !tx.passages(node.id)?.is_empty() {
-                        tx.put_passages(node.id, &passages(&node.title, &node.body))?;
+                        tx.put_passages(node.id, &passages_of(node))?;
                         cut += 1;
                     }
                 }

@@ -14,7 +14,7 @@
 
 use crate::context::checksums;
 use crate::roots::Root;
-use crate::{Engine, roots};
+use crate::{Engine, graph, roots};
 use kenning_audit::{Draft, Tx};
 use kenning_core::{Code, Error, Hash, Kind, Result, Space};
 use kenning_search::passages;
@@ -237,6 +237,7 @@ impl Engine {
                     let node = tx.node_by_key("", Kind::Document, &file.key, When::Now)?;
                     if let Some(node) = node {
                         tx.remove_node(node.id)?;
+                        tx.unset(graph::VAULT_CARDS, &file.key)?;
                     }
                 }
             }
@@ -376,6 +377,9 @@ fn put(
     content: &str,
     mut props: Map<String, Value>,
 ) -> Result<()> {
+    if file.source == roots::VAULT.name && graph::is_note(&file.name) {
+        return graph::put_note(tx, &file.key, content).map(drop);
+    }
     let title = title_of(&file.name);
     props.insert("path".to_owned(), Value::from(file.name.as_str()));
     props.insert("source".to_owned(), Value::from(file.source));

@@ -14,16 +14,19 @@ mod context;
 mod embedding;
 mod events;
 mod files;
+mod graph;
 mod index_files;
 mod later;
 mod memories;
 mod moments;
 mod notes;
 mod principal;
+mod process;
 mod roots;
 mod sessions;
 mod tokens;
 mod transfer;
+mod vectors;
 mod webhooks;
 
 pub use backups::{BackupKind, BackupList, BackupView, RestoreTo, RestoredBackup, VerifiedBackup};
@@ -32,6 +35,15 @@ pub use caller::{Caller, DEADLINE_DEFAULT, Progress, Waited};
 pub use context::{FilesIntegrity, Now, NowUpdate};
 pub use embedding::{EmbeddingStatus, Reindexed};
 pub use events::{EventView, Proof};
+pub use graph::{
+    Backlink, BrokenLink, Community, DocumentName, ExportFormat, Orphan, PathStep, Suggestion,
+    SuggestionReason,
+};
+pub use graph::{
+    CacheStats, Connected, DocType, Document, DocumentContent, DocumentQuery, FileError,
+    FoundDocuments, Generate, Generated, GraphHealth, GraphStats, GraphWatch, Incoming, Outgoing,
+    Status, TagCount, Tagged, WatchOptions, snippet,
+};
 pub use kenning_memory::types::MemoryType;
 pub use kenning_search::Mode;
 pub use memories::{
@@ -42,9 +54,14 @@ pub use memories::{
 pub use moments::{parse_moment, timestamp};
 pub use notes::NOTE_BYTES_MAX;
 pub use principal::{Principal, Scope};
+pub use process::ProcessMemory;
 pub use sessions::{SessionEnded, SessionStarted};
 pub use tokens::{NewToken, TokenView};
 pub use transfer::{Restored, Transferred};
+pub use vectors::{
+    FoundVectors, Keywords, NAMESPACE_DEFAULT, NewVector, UpsertedVector, VECTOR_DIMENSIONS_MAX,
+    VECTOR_RESULTS_MAX, VectorHit, VectorNamespace, VectorQuery,
+};
 pub use webhooks::{Pace, Webhooks};
 
 use embedding::Chosen;
@@ -52,14 +69,14 @@ use index_files::IndexFiles;
 use jiff::tz::TimeZone;
 use kenning_audit::{Log, Signer};
 use kenning_core::{Clock, Error, Hash, Random, Result, Space};
-use kenning_search::Searcher;
+use kenning_search::{Collections, Searcher};
 use kenning_store::{Store, patience};
 use kenning_vault::Dir;
 use later::Later;
 use roots::Root;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The name of the key file in the data directory.
 const KEY_FILE: &str = "node.key";
@@ -81,6 +98,8 @@ pub struct Options {
     pub vault: Option<PathBuf>,
     /// Where NOW.md and the daily logs are (`OMI_BASE_PATH`). It is made by the first write.
     pub omi: Option<PathBuf>,
+    /// Where the project is, whose documents make the graph.
+    pub project: Option<PathBuf>,
     /// The space that these directories belong to: their files are nobody else's to see.
     pub space: Space,
     /// Wall time.
@@ -105,12 +124,16 @@ pub struct Engine {
     data: Dir,
     vault: Root,
     omi: Root,
+    project: Root,
+    libraries: graph::Libraries,
+    opened: Instant,
     zone: TimeZone,
     environment: Environment,
     chosen: Chosen,
     linked: memories::Linked,
     shared: bool,
     searcher: Arc<Searcher>,
+    collections: Collections,
     later: Later,
     read_only: bool,
 }
@@ -124,6 +147,7 @@ impl Engine {
             data,
             vault,
             omi,
+            project,
             space,
             clock,
             zone,
@@ -138,10 +162,14 @@ impl Engine {
         let engine = Self {
             log,
             searcher: Arc::new(Searcher::kept_by(IndexFiles::new(data.clone(), read_only))),
+            collections: Collections::default(),
             later,
             data,
             vault: Root::new(&roots::VAULT, vault, space.clone()),
-            omi: Root::new(&roots::OMI, omi, space),
+            omi: Root::new(&roots::OMI, omi, space.clone()),
+            project: Root::new(&roots::PROJECT, project, space),
+            libraries: graph::Libraries::default(),
+            opened: Instant::now(),
             zone,
             environment,
             chosen: Chosen::default(),
@@ -164,6 +192,11 @@ impl Engine {
         } else {
             work()
         }
+    }
+
+    /// How long this has been open, and what memory it holds.
+    pub fn process(&self) -> (Duration, ProcessMemory) {
+        (self.opened.elapsed(), ProcessMemory::now())
     }
 
     /// The log.
@@ -200,7 +233,7 @@ impl Engine {
                 ));
             }
         }
-        for root in [&self.vault, &self.omi] {
+        for root in [&self.vault, &self.omi, &self.project] {
             root.examine(&mut found);
         }
         if let Err(error) = self.memory_config() {

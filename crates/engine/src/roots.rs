@@ -1,7 +1,7 @@
 //! Directories whose files are also nodes.
 //!
-//! There are two: the vault with its notes, and the directory of the current context. Each belongs to
-//! one space; a caller of another one is told that it has none.
+//! There are three: the vault with its notes, the directory of the current context, and the project
+//! with its documents. Each belongs to one space; a caller of another one is told that it has none.
 
 use crate::files::FileNode;
 use crate::{Doctor, Engine};
@@ -40,6 +40,15 @@ pub(crate) const OMI: RootKind = RootKind {
     is_made: true,
 };
 
+/// The project whose documents make the graph. Nothing is written there.
+pub(crate) const PROJECT: RootKind = RootKind {
+    name: "project",
+    what: "project",
+    variable: "KENNING_PROJECT",
+    flag: "--project",
+    is_made: false,
+};
+
 /// The name of the root that a node's key begins with.
 pub(crate) fn name_in_key(key: &str) -> Option<&'static str> {
     let (name, _) = key.split_once(':')?;
@@ -68,6 +77,12 @@ impl Root {
     /// Whether the operator named a place for it.
     pub(crate) fn is_named(&self) -> bool {
         self.path.is_some()
+    }
+
+    /// The absolute path of it, if one was named and it is there.
+    pub(crate) fn place(&self) -> Option<PathBuf> {
+        let dir = Dir::open(self.path.as_ref()?).ok()?;
+        Some(dir.path().to_owned())
     }
 
     fn path(&self, space: &Space) -> Result<&PathBuf> {

@@ -62,6 +62,7 @@ fn house(root: &std::path::Path, shared: bool) -> (Engine, Waits) {
         store: Store::new(floor),
         data,
         omi: None,
+        project: None,
         zone: jiff::tz::TimeZone::UTC,
         vault: Some(root.join("vault")),
         space: Space::default(),

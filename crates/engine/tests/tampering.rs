@@ -22,6 +22,7 @@ fn open(root: &Path) -> Engine {
         data,
         vault: None,
         omi: Some(root.join("omi")),
+        project: None,
         space: Space::default(),
         clock: Arc::new(FixedClock::at(1_800_000_000_000)),
         zone: TimeZone::UTC,

@@ -1,1 +1,32 @@
 //! Markdown documents as a graph, apart from where they are kept.
+//!
+//! [`parse`] says what one text says: its fields, tags, headings and links. [`Names`] says which
+//! document a link means, and [`Names::nearest`] which one it may have meant; [`Mentions`] finds names that
+//! a text says without a link. [`analysis`] is about the shape that documents and links make, and
+//! [`export`] gives it to others.
+//!
+//! The crate opens no file, reads no clock and keeps nothing: the same arguments give the same answer.
+//! Texts come from anywhere, so no text is refused and none takes more work than its length warrants.
+
+#![deny(missing_docs)]
+
+pub mod analysis;
+mod body;
+mod context;
+mod document;
+pub mod export;
+mod fields;
+mod fold;
+mod frontmatter;
+mod kinds;
+mod mentions;
+mod names;
+mod paths;
+mod tags;
+mod target;
+
+pub use document::{Document, Fault, Link, parse};
+pub use kinds::{DocType, Relation, Status};
+pub use mentions::{Mention, Mentions};
+pub use names::{Named, Names};
+pub use paths::{slug, title_of_path, type_of_path, unique_ids};

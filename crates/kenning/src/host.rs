@@ -5,7 +5,7 @@ use axum::Router;
 use jiff::tz::TimeZone;
 use kenning_cli::{Host, ServeOptions, Settings, env_vars};
 use kenning_core::{Error, Result};
-use kenning_engine::{Engine, Options, Pace, Principal, Webhooks};
+use kenning_engine::{Engine, GraphWatch, Options, Pace, Principal, WatchOptions, Webhooks};
 use kenning_mcp::{Server, http, stdio};
 use kenning_rest::{Guard, Hosts};
 use kenning_store::Store;
@@ -70,6 +70,7 @@ impl Host for Program {
             data,
             vault: settings.vault.clone(),
             omi: settings.omi.clone(),
+            project: settings.project.clone(),
             space: settings.space.clone(),
             clock: Arc::new(WallClock),
             zone: TimeZone::system(),
@@ -106,6 +107,14 @@ impl Host for Program {
             tokio::spawn(cancel_on_signal(stop.clone()));
             let served = stdio::serve_process(server, stop).await;
             served.map_err(|cause| Error::unavailable("the standard streams").because(cause))
+        })
+    }
+
+    fn wait_for_stop(&self) -> Result<()> {
+        run(1, async {
+            let stop = CancellationToken::new();
+            cancel_on_signal(stop).await;
+            Ok(())
         })
     }
 
@@ -197,6 +206,7 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
     }
     let stop = CancellationToken::new();
     tokio::spawn(cancel_on_signal(stop.clone()));
+    let watch = watch(&board, &settings, &options).await?;
     let hooks = Webhooks::start(board.engine(), Pace::default());
     let guard = Guard::new(
         board.engine().clone(),
@@ -225,9 +235,46 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
         });
     }
     while servers.join_next().await.is_some() {}
+    // A run that is under way ends first: it is short, and what it has written stays.
+    let watched = tokio::task::spawn_blocking(move || drop(watch)).await;
+    watched.map_err(|cause| Error::internal("the watcher did not stop").because(cause))?;
     // What a hook does not take in this time is sent by the next process.
     let stopped = tokio::task::spawn_blocking(move || hooks.stop(HOOKS_WAIT)).await;
     stopped.map_err(|cause| Error::internal("the webhooks did not stop").because(cause))
+}
+
+/// Lets the graph follow its files, if that was asked for.
+async fn watch(
+    board: &Board,
+    settings: &Settings,
+    options: &ServeOptions,
+) -> Result<Option<GraphWatch>> {
+    let Some(docs_path) = options.watch.clone() else {
+        return Ok(None);
+    };
+    let (engine, principal) = (
+        board.engine().clone(),
+        Principal::owner(settings.space.clone()),
+    );
+    let started = tokio::task::spawn_blocking(move || {
+        let options = WatchOptions {
+            docs_path,
+            ..WatchOptions::default()
+        };
+        GraphWatch::start(&engine, principal, options, |done| match done {
+            Ok(done) => tracing::info!(
+                "the graph follows: {} added, {} updated, {} removed",
+                done.nodes_added,
+                done.nodes_updated,
+                done.nodes_removed
+            ),
+            Err(error) => tracing::warn!("the graph does not follow its files: {error}"),
+        })
+    });
+    let started = started
+        .await
+        .map_err(|cause| Error::internal("the watcher").because(cause))?;
+    started.map(Some)
 }
 
 /// What was opened, for the person who started it and for programs that wait for it.

@@ -10,11 +10,14 @@ use kenning_core::{Hash, Kind, NodeId};
 use kenning_embed::{DIMENSIONS, Model, TOKENS_MAX, Table, TokenId};
 use kenning_store::{Node, Passage};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Vectors from which on it can be told what is unusual, and pairs that are looked at for it.
 const UNRELATED_MIN: usize = 50;
 const UNRELATED_PAIRS: usize = 200;
+
+/// Words that must all be there, at most.
+const ALL_WORDS_MAX: usize = 20;
 
 /// Properties that a gate has a bit for.
 const FACET_BITS: u32 = 64;
@@ -80,8 +83,12 @@ pub struct Filter {
     pub kinds: Vec<Kind>,
     /// With every one of these properties, as `name=value`.
     pub facets: Vec<String>,
+    /// With at least one of these, if there are any.
+    pub any_facet: Vec<String>,
     /// What held at that moment; otherwise what holds now.
     pub as_of_ms: Option<u64>,
+    /// Of these nodes only, where they are named.
+    pub nodes: Option<HashSet<NodeId>>,
 }
 
 /// A filter in the numbers of one index.
@@ -91,11 +98,21 @@ pub(crate) struct Admission<'a> {
     bits: u64,
     /// Properties beyond the bits.
     further: Vec<u32>,
+    /// Properties of which one is enough, if any were asked for.
+    any: Option<(u64, Vec<u32>)>,
     /// A property that nobody has admits nobody.
     impossible: bool,
 }
 
 impl Admission<'_> {
+    fn is_named(&self, at: usize) -> bool {
+        let node = self.index.entries[at].node;
+        self.filter
+            .nodes
+            .as_ref()
+            .is_none_or(|it| it.contains(&node))
+    }
+
     pub(crate) fn admits(&self, at: usize) -> bool {
         let gate = &self.index.gates[at];
         let holds = match self.filter.as_of_ms {
@@ -107,10 +124,17 @@ impl Admission<'_> {
             && gate.facets & self.bits == self.bits
             && (self.filter.kinds.is_empty() || self.filter.kinds.contains(&gate.kind))
             && !self.impossible
+            && self.is_named(at)
             && self
                 .further
                 .iter()
                 .all(|it| self.index.entries[at].facets.contains(it))
+            && self.any.as_ref().is_none_or(|(bits, further)| {
+                gate.facets & bits != 0
+                    || further
+                        .iter()
+                        .any(|it| self.index.entries[at].facets.contains(it))
+            })
     }
 }
 
@@ -358,16 +382,49 @@ impl Index {
         let wanted = filter.facets.iter().map(|it| self.facets.get(it).copied());
         let facets: Vec<u32> = wanted.flatten().collect();
         let impossible = facets.len() < filter.facets.len();
+        let any = (!filter.any_facet.is_empty()).then(|| {
+            let known = filter.any_facet.iter().filter_map(|it| self.facets.get(it));
+            let known: Vec<u32> = known.copied().collect();
+            (bits(&known), beyond_bits(&known))
+        });
         Admission {
             bits: bits(&facets),
-            further: facets
-                .into_iter()
-                .filter(|&it| facet_bit(it).is_none())
-                .collect(),
+            further: beyond_bits(&facets),
+            any,
             index: self,
             filter,
             impossible,
         }
+    }
+
+    /// Nodes that have every word of a text, each in one passage or another.
+    pub fn nodes_with_all_words(&self, text: &str, filter: &Filter) -> HashSet<NodeId> {
+        let mut words = crate::tokens(text);
+        words.sort_unstable();
+        words.dedup();
+        words.truncate(ALL_WORDS_MAX);
+        let terms: Option<Vec<usize>> = words
+            .iter()
+            .map(|word| self.term(word).map(|it| it.0))
+            .collect();
+        let Some(mut terms) = terms else {
+            return HashSet::new();
+        };
+        terms.sort_unstable_by_key(|&term| self.term_frequency[term]);
+        let admission = self.admission(filter);
+        let mut found: Option<HashSet<NodeId>> = None;
+        for term in terms {
+            let with = self.postings[term]
+                .iter()
+                .map(|it| it.entry as usize)
+                .filter(|&at| admission.admits(at))
+                .map(|at| self.entries[at].node);
+            found = Some(match found {
+                None => with.collect(),
+                Some(before) => with.filter(|it| before.contains(it)).collect(),
+            });
+        }
+        found.unwrap_or_default()
     }
 
     /// The number of a term and how many passages have it.
@@ -419,6 +476,17 @@ impl Index {
         all.iter()
             .copied()
             .find(|&it| self.entries[it as usize].n == 0)
+    }
+
+    /// The beginning of a node's text as a vector of the built-in table.
+    pub fn table_vector(&self, node: NodeId) -> Option<Vec<f32>> {
+        let at = self.first_passage(node)?;
+        Some(self.vectors.get(at as usize))
+    }
+
+    /// Whether sketches choose which vectors are looked at.
+    pub fn is_sketched(&self) -> bool {
+        self.vectors.is_sketched()
     }
 
     pub(crate) fn is_alive(&self, at: usize) -> bool {
@@ -503,6 +571,12 @@ impl Default for Index {
 }
 
 /// The bit of a property in a [`Gate`], for the first ones.
+/// Those that no bit stands for.
+fn beyond_bits(facets: &[u32]) -> Vec<u32> {
+    let beyond = facets.iter().copied();
+    beyond.filter(|&it| facet_bit(it).is_none()).collect()
+}
+
 fn facet_bit(facet: u32) -> Option<u64> {
     (facet < FACET_BITS).then(|| 1 << facet)
 }
@@ -539,8 +613,6 @@ fn facets(node: &Node) -> impl Iterator<Item = String> {
         .map(|it| format!("tag={it}"))
         .collect();
     let project = (!node.project.is_empty()).then(|| format!("project={}", node.project));
-    [text("memory_type"), text("type"), text("source"), project]
-        .into_iter()
-        .flatten()
-        .chain(tags)
+    let words = ["memory_type", "type", "status", "source", "namespace"].map(text);
+    words.into_iter().chain([project]).flatten().chain(tags)
 }

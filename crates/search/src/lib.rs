@@ -8,8 +8,14 @@
 //! the first hundred re-ranked by soft BM25, then a relevance between 0 and 1 that means the same for
 //! every query. The numbers are computed here and not by the floor, so they are the same on each.
 //!
+//! A [`Collection`] holds vectors that callers brought, which have no text to be ranked by;
+//! [`Collections`] keeps them for all spaces.
+//!
 //! This crate knows no wing and no SQL.
 
+mod codes;
+mod collection;
+mod collections;
 mod index;
 mod passages;
 mod rank;
@@ -19,6 +25,11 @@ mod sketch;
 mod snapshot;
 mod tokens;
 
+pub use collection::{Collection, Near, Neighbor, Neighbors, cosine, facet};
+pub use collections::{
+    ACCOUNTS, Account, Collections, VECTOR_DELETED, collection_name, of_collection_name,
+    row_facets, row_props,
+};
 pub use index::{Entry, Filter, Index};
 pub use passages::{PASSAGE_BYTES, passages};
 pub use rank::{Hit, Mode, Query, Stages};

@@ -11,7 +11,7 @@ use crate::sketch::Sketches;
 use kenning_simd::{dot_i8_i16, dot_i16_f32};
 
 /// From so many vectors on, sketches pay: fewer are scanned in a fraction of a millisecond.
-const SKETCHED_FROM: usize = 20_000;
+pub(crate) const SKETCHED_FROM: usize = 20_000;
 
 /// About so many of the best by estimate get a better cosine: several times what ranking looks at.
 const CORRECTED_BEST: usize = 2_048;
@@ -117,6 +117,10 @@ impl Vectors {
         self.sketched = Some(sketched);
     }
 
+    pub(crate) fn is_sketched(&self) -> bool {
+        self.sketched.is_some()
+    }
+
     fn mean(&self) -> Vec<f32> {
         let mut sum = vec![0.0_f64; self.dimensions];
         let rows = self.fine.chunks_exact(self.dimensions.max(1));
@@ -215,14 +219,14 @@ fn ends(estimates: &[f32]) -> Option<(f32, f32)> {
 }
 
 /// A query, to be multiplied with 8-bit codes.
-struct CoarseQuery {
-    codes: Vec<i16>,
-    step: f32,
+pub(crate) struct CoarseQuery {
+    pub(crate) codes: Vec<i16>,
+    pub(crate) step: f32,
 }
 
 impl CoarseQuery {
     /// `None` for zeros, whose cosines are zeros.
-    fn of(query: &[f32]) -> Option<Self> {
+    pub(crate) fn of(query: &[f32]) -> Option<Self> {
         let largest = query.iter().fold(0.0_f32, |max, it| max.max(it.abs()));
         if largest == 0.0 {
             return None;

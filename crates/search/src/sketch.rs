@@ -10,18 +10,22 @@
 //! first term is estimated, the second is kept with the sketch, the third is the same for all.
 
 use kenning_simd::{PLANES, sketch_distances};
+use std::f32::consts::FRAC_1_SQRT_2;
+use std::ops::Range;
 
 /// The highest level of the query; the levels are the odd numbers from its negative on.
 const LEVEL_MAX: u32 = (1 << PLANES) - 1;
 
 /// Sketches that are compared at a time.
-const BLOCK: usize = 1_024;
+pub(crate) const BLOCK: usize = 1_024;
 
 /// Numbers that are added side by side.
 const LANES: usize = 16;
 
-/// Rounds of the rotation: after three, no direction is special.
+/// Rounds of the rotation: after three, no direction is special …
 const ROUNDS: usize = 3;
+/// … and after four where each round transforms a part.
+const ROUNDS_MIXED: usize = 4;
 
 /// Where the signs of the rotation begin; sketches are never stored, but runs should repeat.
 const SEED: u64 = 0x6b65_6e6e_696e_6731;
@@ -62,6 +66,9 @@ impl Sketches {
         self.rotated.clear();
         let apart = vector.iter().zip(&self.center).map(|(a, b)| a - b);
         self.rotated.extend(apart);
+        make_room(&mut self.offset, 1);
+        make_room(&mut self.factor, 1);
+        make_room(&mut self.bits, self.rotation.width / 64);
         self.offset.push(dot(&self.rotated, &self.center));
         self.rotation.apply(&mut self.rotated);
         let size = sum(&self.rotated, &self.rotated, |it, _| it.abs());
@@ -75,26 +82,71 @@ impl Sketches {
     /// The estimated cosines with a query of the first so many.
     pub(crate) fn estimate(&self, query: &[f32], out: &mut [f32]) {
         let asked = Asked::new(self, query);
-        let words = self.rotation.width / 64;
-        let mut distances = [0; BLOCK];
-        let blocks = out.chunks_mut(BLOCK).zip(self.bits.chunks(BLOCK * words));
-        for (block, (out, bits)) in blocks.enumerate() {
-            let distances = &mut distances[..out.len()];
-            sketch_distances(bits, asked.planes.each_ref().map(|it| &it[..]), distances);
-            let factor = &self.factor[block * BLOCK..];
-            let offset = &self.offset[block * BLOCK..];
-            for (((out, distance), factor), offset) in
-                out.iter_mut().zip(distances).zip(factor).zip(offset)
-            {
-                let signed_sum = asked.sum_max - 2.0 * asked.step * *distance as f32;
-                *out = factor * signed_sum + offset + asked.common;
-            }
+        for (block, out) in out.chunks_mut(BLOCK).enumerate() {
+            self.estimate_from(&asked, block * BLOCK, out);
         }
+    }
+
+    /// A query, made ready to be compared with sketches.
+    pub(crate) fn asked(&self, query: &[f32]) -> Asked {
+        Asked::new(self, query)
+    }
+
+    /// The estimated cosines of those from `start` on, as many as there are places for, which are at
+    /// most [`BLOCK`].
+    pub(crate) fn estimate_from(&self, asked: &Asked, start: usize, out: &mut [f32]) {
+        let words = self.words();
+        let mut distances = [0; BLOCK];
+        let distances = &mut distances[..out.len()];
+        asked.distances(&self.bits[start * words..], distances);
+        let kept = self.factor[start..].iter().zip(&self.offset[start..]);
+        for ((out, distance), (factor, offset)) in out.iter_mut().zip(distances).zip(kept) {
+            *out = asked.estimate(*distance, *factor, *offset);
+        }
+    }
+
+    /// The estimated cosines of these, at most [`BLOCK`]. `gathered` is for their bits.
+    pub(crate) fn estimate_these(
+        &self,
+        asked: &Asked,
+        places: &[u32],
+        gathered: &mut Vec<u64>,
+        out: &mut [f32],
+    ) {
+        let words = self.words();
+        gathered.clear();
+        for &at in places {
+            gathered.extend_from_slice(&self.bits[at as usize * words..][..words]);
+        }
+        let mut distances = [0; BLOCK];
+        let distances = &mut distances[..places.len()];
+        asked.distances(gathered, distances);
+        for ((out, distance), &at) in out.iter_mut().zip(distances).zip(places) {
+            let (factor, offset) = (self.factor[at as usize], self.offset[at as usize]);
+            *out = asked.estimate(*distance, factor, offset);
+        }
+    }
+
+    fn words(&self) -> usize {
+        self.rotation.width / 64
+    }
+
+    /// Keeps only these, which are in ascending order.
+    pub(crate) fn retain(&mut self, places: &[u32]) {
+        let words = self.words();
+        retain_rows(&mut self.bits, words, places);
+        retain_rows(&mut self.factor, 1, places);
+        retain_rows(&mut self.offset, 1, places);
+    }
+
+    /// How much memory it has.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bits.capacity() * 8 + (self.factor.capacity() + self.offset.capacity()) * 4
     }
 }
 
 /// A query, made ready to be compared with sketches.
-struct Asked {
+pub(crate) struct Asked {
     planes: [Vec<u64>; PLANES],
     /// What one level is.
     step: f32,
@@ -126,6 +178,32 @@ impl Asked {
             common: dot(query, center),
         }
     }
+
+    fn distances(&self, bits: &[u64], out: &mut [u32]) {
+        sketch_distances(bits, self.planes.each_ref().map(|it| &it[..]), out);
+    }
+
+    fn estimate(&self, distance: u32, factor: f32, offset: f32) -> f32 {
+        let signed_sum = self.sum_max - 2.0 * self.step * distance as f32;
+        factor * signed_sum + offset + self.common
+    }
+}
+
+/// Keeps only these rows of a list of rows of `width`, in ascending order.
+pub(crate) fn retain_rows<T: Copy>(rows: &mut Vec<T>, width: usize, places: &[u32]) {
+    for (to, &from) in places.iter().enumerate() {
+        let from = from as usize * width;
+        rows.copy_within(from..from + width, to * width);
+    }
+    rows.truncate(places.len() * width);
+}
+
+/// Makes room by eighths. Doubling would leave up to half of the memory unused, and moving a large
+/// list is cheap: the system moves pages, not bytes.
+pub(crate) fn make_room<T>(list: &mut Vec<T>, further: usize) {
+    if list.capacity() - list.len() < further {
+        list.reserve_exact(further.max(list.len() / 8));
+    }
 }
 
 fn word<T>(of: &[T], is_set: impl Fn(&T) -> bool) -> u64 {
@@ -153,41 +231,75 @@ fn sum(a: &[f32], b: &[f32], of: impl Fn(f32, f32) -> f32) -> f32 {
 
 /// A rotation that looks random and takes a few additions a number: signs, then a Hadamard transform,
 /// several times over.
+///
+/// The transform takes a power of two of numbers. Where there are others, it is done to the first ones
+/// and to the last ones by turns, and in between both halves are mixed with each other.
 #[derive(Debug)]
 struct Rotation {
-    /// A power of two: vectors are padded with zeros.
+    /// Full words: vectors are padded with zeros.
     width: usize,
+    /// How many numbers are transformed at a time.
+    window: usize,
     signs: Vec<f32>,
 }
 
 impl Rotation {
     fn new(dimensions: usize) -> Self {
-        let width = dimensions.next_power_of_two().max(64);
-        // Every round makes vectors longer by the root of the width; the last signs take that back.
-        let shorter = (width as f32).powf(-0.5 * ROUNDS as f32);
+        let width = dimensions.next_multiple_of(64).max(64);
+        let window = (width / 2 + 1).next_power_of_two();
+        let rounds = if window == width {
+            ROUNDS
+        } else {
+            ROUNDS_MIXED
+        };
+        // A transform makes vectors longer by the root of the window; the signs take that back.
+        let shorter = (window as f32).powf(-0.5);
         let mut random = SEED;
-        let signs = (0..ROUNDS * width).map(|i| {
-            let sign = if next_random(&mut random) >> 63 == 0 {
-                1.0
-            } else {
-                -1.0
-            };
-            if i < width { sign * shorter } else { sign }
-        });
+        let mut signs = Vec::with_capacity(rounds * width);
+        for round in 0..rounds {
+            let window = window_of(round, width, window);
+            signs.extend((0..width).map(|i| {
+                let is_positive = next_random(&mut random) >> 63 == 0;
+                let size = if window.contains(&i) { shorter } else { 1.0 };
+                if is_positive { size } else { -size }
+            }));
+        }
         Self {
             width,
-            signs: signs.collect(),
+            window,
+            signs,
         }
     }
 
     fn apply(&self, vector: &mut Vec<f32>) {
         vector.resize(self.width, 0.0);
-        for signs in self.signs.chunks_exact(self.width) {
+        for (round, signs) in self.signs.chunks_exact(self.width).enumerate() {
             for (it, sign) in vector.iter_mut().zip(signs) {
                 *it *= sign;
             }
-            hadamard(vector);
+            hadamard(&mut vector[window_of(round, self.width, self.window)]);
+            if self.window < self.width {
+                mix_halves(vector);
+            }
         }
+    }
+}
+
+/// Which numbers are transformed in a round.
+fn window_of(round: usize, width: usize, window: usize) -> Range<usize> {
+    if round.is_multiple_of(2) {
+        0..window
+    } else {
+        width - window..width
+    }
+}
+
+/// Turns each number of the first half and its partner in the second by an eighth.
+fn mix_halves(numbers: &mut [f32]) {
+    let (low, high) = numbers.split_at_mut(numbers.len() / 2);
+    for (a, b) in low.iter_mut().zip(high) {
+        let (sum, difference) = (*a + *b, *a - *b);
+        (*a, *b) = (sum * FRAC_1_SQRT_2, difference * FRAC_1_SQRT_2);
     }
 }
 
@@ -206,7 +318,7 @@ fn hadamard(numbers: &mut [f32]) {
 }
 
 /// SplitMix64: a few lines, and the same in every process and version.
-fn next_random(state: &mut u64) -> u64 {
+pub(crate) fn next_random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut it = *state;
     it = (it ^ it >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -231,7 +343,7 @@ mod tests {
 
     #[test]
     fn the_rotation_keeps_lengths_and_angles() {
-        for dimensions in [1, 3, 64, 100, 256, 384] {
+        for dimensions in [1, 3, 64, 100, 192, 256, 384, 1_088, 1_536, 1_984] {
             let mut vectors = random_vectors(2, dimensions);
             let before = dot(&vectors[0], &vectors[1]);
             let rotation = Rotation::new(dimensions);
@@ -245,11 +357,21 @@ mod tests {
 
     #[test]
     fn the_rotation_spreads_a_single_number_over_all() {
-        let mut vector = vec![0.0; 256];
-        vector[17] = 1.0;
-        Rotation::new(256).apply(&mut vector);
-        let largest = vector.iter().fold(0.0_f32, |max, it| max.max(it.abs()));
-        assert!(largest < 5.0 / 16.0, "{largest}");
+        for dimensions in [256, 192, 320, 960, 1_088, 1_536, 1_984] {
+            for at in [17, dimensions / 2, dimensions - 1] {
+                let mut vector = vec![0.0; dimensions];
+                vector[at] = 1.0;
+                Rotation::new(dimensions).apply(&mut vector);
+                assert_eq!(vector.len(), dimensions);
+                let largest = vector.iter().fold(0.0_f32, |max, it| max.max(it.abs()));
+                let even = 1.0 / (dimensions as f32).sqrt();
+                assert!(largest < 5.0 * even, "{dimensions} {at}: {largest}");
+                for half in vector.chunks(dimensions / 2) {
+                    let share = dot(half, half);
+                    assert!((0.3..0.7).contains(&share), "{dimensions} {at}: {share}");
+                }
+            }
+        }
     }
 
     #[test]
@@ -259,6 +381,7 @@ mod tests {
             (100, 0.6),
             (256, 0.3),
             (384, 0.25),
+            (960, 0.15),
             (1_024, 0.15),
         ] {
             for shift in [0.0, 1.5] {

@@ -273,6 +273,7 @@ mod tests {
             kinds: vec![Kind::Memory],
             facets: vec!["memory_type=fact".to_owned()],
             as_of_ms: Some(50),
+            ..Filter::default()
         };
         index.search(&Query {
             text: "punctual trains",

@@ -80,9 +80,13 @@ pub fn sketch_distances(rows: &[u64], planes: [&[u64]; PLANES], out: &mut [u32])
 fn sketch_distances_versions(rows: &[u64], planes: [&[u64]; PLANES], out: &mut [u32]) {
     // A number of words that the compiler knows is worth a factor of two.
     match planes[0].len() {
+        // 256, 384, 512, 768, 1,024 and 1,536 numbers: what models have.
         4 => sized::<4>(rows, planes, out),
+        6 => sized::<6>(rows, planes, out),
         8 => sized::<8>(rows, planes, out),
+        12 => sized::<12>(rows, planes, out),
         16 => sized::<16>(rows, planes, out),
+        24 => sized::<24>(rows, planes, out),
         words => {
             for (row, out) in rows.chunks_exact(words).zip(out) {
                 *out = distance(row, planes);

@@ -31,7 +31,7 @@ const SEED: u64 = 7;
 pub struct House {
     /// The board.
     pub board: Board,
-    /// The directory that holds `vault`, `omi` and `data`; gone when dropped.
+    /// The directory that holds `vault`, `omi`, `project` and `data`; gone when dropped.
     pub root: Arc<tempfile::TempDir>,
     /// What time it is; it stands still unless it is advanced.
     pub clock: Arc<FixedClock>,
@@ -65,10 +65,38 @@ impl House {
         }
     }
 
+    /// With these tools and no vault.
+    pub fn without_vault(selection: Selection) -> Self {
+        let root = Arc::new(tempfile::tempdir().unwrap());
+        let clock = Arc::new(FixedClock::at(NOW_MS));
+        Self {
+            board: open_at(root.path(), None, selection, &clock, SEED),
+            root,
+            clock,
+        }
+    }
+
+    /// Over somebody's own project, which is only read, without a vault.
+    pub fn over_project(project: &Path) -> Self {
+        let root = Arc::new(tempfile::tempdir().unwrap());
+        let clock = Arc::new(FixedClock::at(NOW_MS));
+        let places = Places {
+            root: root.path(),
+            vault: None,
+            project: project.to_owned(),
+        };
+        Self {
+            board: open_places(&places, Selection::default(), &clock, SEED),
+            root,
+            clock,
+        }
+    }
+
     /// The same house with other tools, as another process would open it.
     pub fn again(&self, selection: Selection) -> Self {
         // Another process makes other ids.
-        let (root, vault, seed) = (self.root.path(), Some(self.vault()), SEED + 1);
+        let vault = Some(self.vault()).filter(|it| it.is_dir());
+        let (root, seed) = (self.root.path(), SEED + 1);
         Self {
             board: open_at(root, vault, selection, &self.clock, seed),
             root: Arc::clone(&self.root),
@@ -113,6 +141,17 @@ impl House {
         self.root.path().join("omi")
     }
 
+    /// Where the project is.
+    pub fn project(&self) -> PathBuf {
+        self.root.path().join("project")
+    }
+
+    /// Writes a file of the project.
+    pub fn put_document(&self, path: &str, text: &str) {
+        let project = Dir::open(&self.project()).unwrap();
+        project.write(path, text.as_bytes()).unwrap();
+    }
+
     /// Calls a tool as the owner.
     pub fn call(&self, name: &str, arguments: Value) -> Reply {
         self.board
@@ -152,12 +191,37 @@ fn open_at(
     clock: &Arc<FixedClock>,
     seed: u64,
 ) -> Board {
+    let project = root.join("project");
+    Dir::create(&project).unwrap();
+    let places = Places {
+        root,
+        vault,
+        project,
+    };
+    open_places(&places, selection, clock, seed)
+}
+
+/// Where everything is.
+struct Places<'a> {
+    root: &'a Path,
+    vault: Option<PathBuf>,
+    project: PathBuf,
+}
+
+fn open_places(
+    places: &Places<'_>,
+    selection: Selection,
+    clock: &Arc<FixedClock>,
+    seed: u64,
+) -> Board {
+    let root = places.root;
     let data = Dir::create(&root.join("data")).unwrap();
     let engine = Engine::open(Options {
         store: store(root, data.path()),
         data,
-        vault,
+        vault: places.vault.clone(),
         omi: Some(root.join("omi")),
+        project: Some(places.project.clone()),
         space: Space::default(),
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         zone: TimeZone::UTC,

@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The selected tools over one engine. Cheap to clone.
 #[derive(Clone)]
@@ -67,7 +67,7 @@ impl Board {
         let tool = self.find(name).or_else(|| self.hidden_by_read_only(name))?;
         let began = Instant::now();
         let reply = match self.permit(tool, caller) {
-            Err(error) => envelope::wrap(tool.toolset(), Err(error)),
+            Err(error) => envelope::wrap(tool.toolset(), Err(error), began.elapsed()),
             Ok(()) => {
                 let call = Call {
                     engine: &self.engine,
@@ -84,11 +84,11 @@ impl Board {
                     let text = text.or_else(|| panic.downcast_ref::<&str>().map(|it| (*it).into()));
                     let error =
                         Error::internal("a tool panicked").because(text.unwrap_or_default());
-                    envelope::wrap(tool.toolset(), Err(error))
+                    envelope::wrap(tool.toolset(), Err(error), began.elapsed())
                 })
             }
         };
-        let reply = with_log_id(tool, reply);
+        let reply = with_log_id(tool, reply, began.elapsed());
         self.metrics
             .record(tool.name(), began.elapsed(), reply.is_error());
         Some(reply)
@@ -111,11 +111,11 @@ impl Board {
 }
 
 /// Our own faults say nothing but a number, which the log explains.
-fn with_log_id(tool: &dyn AnyTool, reply: Reply) -> Reply {
+fn with_log_id(tool: &dyn AnyTool, reply: Reply, took: Duration) -> Reply {
     match &reply.error {
         Some(error) if error.code == Code::Internal => {
             let error = hide_internal(error, tool.name());
-            envelope::wrap(tool.toolset(), Err(error))
+            envelope::wrap(tool.toolset(), Err(error), took)
         }
         Some(error) => {
             let source = error

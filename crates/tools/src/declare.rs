@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// A tool, written once, in a file of its own name.
 pub trait Tool: Send + Sync + 'static {
@@ -110,6 +111,8 @@ pub enum Toolset {
     Kiwi,
     /// Markdown graph, search, vectors, agents, workflows, audit.
     Kg,
+    /// What people want of a graph beyond its contract; off unless it is named.
+    KgExtra,
     /// Memories and beliefs.
     Omi,
     /// What the memory contract shows beside its six tools; off unless it is named.
@@ -120,10 +123,11 @@ pub enum Toolset {
 
 impl Toolset {
     /// Every toolset, in the order of the manual.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Koi,
         Self::Kiwi,
         Self::Kg,
+        Self::KgExtra,
         Self::Omi,
         Self::OmiExtra,
         Self::Kami,
@@ -131,7 +135,7 @@ impl Toolset {
 
     /// Whether its tools are listed when nobody named a toolset.
     pub const fn is_on_by_default(self) -> bool {
-        !matches!(self, Self::OmiExtra)
+        !matches!(self, Self::OmiExtra | Self::KgExtra)
     }
 
     /// The name on the command line and the name of its folder.
@@ -140,6 +144,7 @@ impl Toolset {
             Self::Koi => "koi",
             Self::Kiwi => "kiwi",
             Self::Kg => "kg",
+            Self::KgExtra => "kg-extra",
             Self::Omi => "omi",
             Self::OmiExtra => "omi-extra",
             Self::Kami => "kami",
@@ -267,12 +272,13 @@ impl<T: Tool> AnyTool for Plate<T> {
     }
 
     fn call(&self, ctx: &Call<'_>, arguments: Value) -> Reply {
+        let began = Instant::now();
         let result = input::parse::<T::Input>(arguments)
             .and_then(|input| T::call(ctx, input))
             .and_then(|output| envelope::to_value(&output));
         Reply {
             remarks: ctx.remarks.take(),
-            ..envelope::wrap(T::TOOLSET, result)
+            ..envelope::wrap(T::TOOLSET, result, began.elapsed())
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::Toolset;
 use kenning_core::{Code, Error, Result};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// An answer, ready for any door.
 #[derive(Debug, Default)]
@@ -46,10 +47,45 @@ pub(crate) fn to_value(output: &impl Serialize) -> Result<Value> {
 }
 
 /// Puts a result into the envelope of its contract.
-pub(crate) fn wrap(toolset: Toolset, result: Result<Value>) -> Reply {
+pub(crate) fn wrap(toolset: Toolset, result: Result<Value>, took: Duration) -> Reply {
     match toolset {
         Toolset::Omi | Toolset::OmiExtra => omi(result),
-        Toolset::Koi | Toolset::Kami | Toolset::Kiwi | Toolset::Kg => koi(result),
+        Toolset::Kg | Toolset::KgExtra => kg(result, took),
+        Toolset::Koi | Toolset::Kami | Toolset::Kiwi => koi(result),
+    }
+}
+
+/// kg: `{success, data, metadata}` with the time it took; on error `{success, error, metadata}`, where
+/// the remedy stands beside the contract's own text.
+fn kg(result: Result<Value>, took: Duration) -> Reply {
+    let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    let (value, error) = match result {
+        Ok(mut answer) => {
+            let mut metadata = json!({ "executionTime": ms });
+            if let (Some(all), Value::Object(more)) =
+                (metadata.as_object_mut(), answer["metadata"].take())
+            {
+                all.extend(more);
+            }
+            let value =
+                json!({ "success": true, "data": answer["data"].take(), "metadata": metadata });
+            (value, None)
+        }
+        Err(error) => {
+            let mut value = json!({
+                "success": false, "error": error.message, "metadata": { "executionTime": ms },
+            });
+            if let Some(hint) = &error.hint {
+                value["metadata"]["hint"] = hint.as_str().into();
+            }
+            (value, Some(error))
+        }
+    };
+    Reply {
+        text: value.to_string(),
+        value: Some(value),
+        error,
+        ..Reply::default()
     }
 }
 
@@ -108,7 +144,7 @@ mod tests {
 
     #[test]
     fn bare_text_stays_bare() {
-        let reply = wrap(Toolset::Koi, Ok("Written: a.md".into()));
+        let reply = wrap(Toolset::Koi, Ok("Written: a.md".into()), Duration::ZERO);
         assert_eq!(reply.text, "Written: a.md");
         assert_eq!(reply.structured(), None);
         assert_eq!(reply.to_json()["content"][0]["text"], "Written: a.md");
@@ -116,7 +152,7 @@ mod tests {
 
     #[test]
     fn an_object_is_also_structured() {
-        let reply = wrap(Toolset::Koi, Ok(json!({ "count": 1 })));
+        let reply = wrap(Toolset::Koi, Ok(json!({ "count": 1 })), Duration::ZERO);
         assert_eq!(reply.text, "{\n  \"count\": 1\n}");
         assert_eq!(reply.to_json(), json!({ "count": 1 }));
         assert_eq!(reply.structured(), Some(&json!({ "count": 1 })));
@@ -124,19 +160,43 @@ mod tests {
 
     #[test]
     fn memories_come_bare_and_errors_by_the_name_of_their_contract() {
-        let list = wrap(Toolset::Omi, Ok(json!([1])));
+        let list = wrap(Toolset::Omi, Ok(json!([1])), Duration::ZERO);
         assert_eq!((list.text.as_str(), list.structured()), ("[1]", None));
         assert_eq!(list.to_json(), json!([1]));
-        let nothing = wrap(Toolset::Omi, Ok(Value::Null));
+        let nothing = wrap(Toolset::Omi, Ok(Value::Null), Duration::ZERO);
         assert_eq!(
             (nothing.text.as_str(), nothing.to_json()),
             ("ok", json!({}))
         );
-        let missing = wrap(Toolset::Omi, Err(Error::not_found("memory", "mem_1")));
+        let missing = wrap(
+            Toolset::Omi,
+            Err(Error::not_found("memory", "mem_1")),
+            Duration::ZERO,
+        );
         assert!(
             missing.text.starts_with("MemoryNotFoundError: "),
             "{}",
             missing.text
         );
+    }
+
+    #[test]
+    fn the_graph_answers_in_its_own_form() {
+        let took = Duration::from_millis(45);
+        let done = wrap(
+            Toolset::Kg,
+            Ok(json!({ "data": [1], "metadata": { "itemCount": 1 } })),
+            took,
+        );
+        let expected = json!({
+            "success": true, "data": [1], "metadata": { "executionTime": 45, "itemCount": 1 },
+        });
+        assert_eq!(done.to_json(), expected);
+        assert_eq!(done.text, expected.to_string());
+        let failed = wrap(Toolset::Kg, Err(Error::invalid("no").hint("say yes")), took);
+        let expected = json!({
+            "success": false, "error": "no", "metadata": { "executionTime": 45, "hint": "say yes" },
+        });
+        assert_eq!((failed.to_json(), failed.is_error()), (expected, true));
     }
 }

@@ -19,6 +19,8 @@ mod schema;
 mod select;
 mod table;
 
+pub mod kg;
+pub mod kg_extra;
 pub mod koi;
 pub mod omi;
 pub mod omi_extra;

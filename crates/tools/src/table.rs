@@ -1,7 +1,7 @@
 //! The table. Its order is the order of every listing.
 
 use crate::declare::{AnyTool, Plate, Tool};
-use crate::{koi, omi, omi_extra};
+use crate::{kg, kg_extra, koi, omi, omi_extra};
 use std::marker::PhantomData;
 
 macro_rules! tools {
@@ -18,6 +18,28 @@ tools! {
     koi::VaultReadNote,
     koi::VaultWriteNote,
     koi::VaultListNotes,
+    kg::KgQuery,
+    kg::KgStats,
+    kg::KgGetNode,
+    kg::KgListTags,
+    kg::KgGraphQuery,
+    kg::KgGraphStats,
+    kg::KgGraphGenerate,
+    kg::KgSearchNodes,
+    kg::KgSearchTags,
+    kg::KgVectorSearch,
+    kg::KgVectorUpsert,
+    kg::KgHealth,
+    kg::KgHealthCheck,
+    kg::KgCacheStats,
+    kg_extra::KgNeighbors,
+    kg_extra::KgPath,
+    kg_extra::KgRank,
+    kg_extra::KgCommunities,
+    kg_extra::KgBrokenLinks,
+    kg_extra::KgOrphans,
+    kg_extra::KgBacklinks,
+    kg_extra::KgExport,
     omi::MemoryRecall,
     omi::MemoryStore,
     omi::BeliefUpdate,

@@ -27,9 +27,13 @@ mod lock;
 mod name;
 mod operator;
 mod temp;
+mod walk;
+mod watch;
 mod usage;
 
 pub use dir::{Dir, Entry};
 pub use lock::Lock;
 pub use name::Name;
 pub use operator::split;
+pub use walk::{Found, Stamp, Walked};
+pub use watch::Watch;

@@ -19,10 +19,19 @@ pub(super) fn cpu() -> Result<Duration> {
 
 /// The most memory that this process ever had resident, in MiB.
 pub(super) fn memory_peak_mib() -> Result<u64> {
+    status_mib("VmHWM:")
+}
+
+/// The memory that this process has resident, in MiB.
+pub(super) fn memory_mib() -> Result<u64> {
+    status_mib("VmRSS:")
+}
+
+fn status_mib(name: &str) -> Result<u64> {
     let text = std::fs::read_to_string("/proc/self/status").context("no /proc here")?;
-    let line = text.lines().find_map(|it| it.strip_prefix("VmHWM:"));
+    let line = text.lines().find_map(|it| it.strip_prefix(name));
     let kib = line.and_then(|it| it.split_whitespace().next()?.parse::<u64>().ok());
-    Ok(kib.context("/proc/self/status has no VmHWM")? / 1_024)
+    Ok(kib.with_context(|| format!("/proc/self/status has no {name}"))? / 1_024)
 }
 
 /// The duration that `share` of them do not exceed. Zero when there are none.

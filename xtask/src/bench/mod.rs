@@ -5,12 +5,14 @@
 //! machine that is busy with other things.
 
 mod collection;
+mod graph;
 mod house;
 mod memory;
 pub(crate) mod meter;
 mod postgres;
 mod recall;
 mod tokens;
+mod vectors;
 mod verify;
 mod writes;
 
@@ -25,9 +27,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ["writes"] => optimized(|| writes::run(options)),
         ["verify"] => optimized(|| verify::run(options)),
         ["recall"] => optimized(|| recall::run(options)),
+        ["graph"] => optimized(|| graph::run(options)),
         ["memory"] => optimized(|| memory::run(options)),
+        ["vectors"] => optimized(|| vectors::run(options)),
         ["postgres"] => optimized(|| postgres::run(options)),
-        _ => bail!("`bench` measures tokens, writes, verify, recall, memory or postgres"),
+        _ => bail!(
+            "`bench` measures tokens, writes, verify, recall, memory, graph, vectors or postgres"
+        ),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Calling tools.
 
 use super::board;
-use crate::{Host, Settings, output, owner, tool_args};
+use crate::{Host, Settings, output, owner, progress, tool_args};
 use clap::ArgMatches;
 use kenning_core::{Error, Result};
 use kenning_tools::{Effect, Reply, summary};
@@ -87,7 +87,7 @@ fn call(
     yes: bool,
     as_json: bool,
 ) -> Result<u8> {
-    let board = board(host, settings)?;
+    let board = board(host, &shown(settings))?;
     if board
         .find(name)
         .is_some_and(|tool| tool.effect() == Effect::Destroy)
@@ -95,12 +95,23 @@ fn call(
     {
         confirm(name)?;
     }
-    let reply = board
-        .call(name, arguments, &owner(settings))
-        .ok_or_else(|| {
-            Error::not_found("tool", name).hint("`kenning tools` lists those that are shown")
-        })?;
+    let bar = progress::bar("working");
+    let caller = progress::watched(owner(settings), &bar);
+    let reply = board.call(name, arguments, &caller).ok_or_else(|| {
+        Error::not_found("tool", name).hint("`kenning tools` lists those that are shown")
+    })?;
+    bar.finish_and_clear();
     Ok(show(&reply, as_json))
+}
+
+/// Who types the name of a tool need not name its toolset, if nothing else was selected.
+fn shown(settings: &Settings) -> Settings {
+    let mut settings = settings.clone();
+    let selection = &mut settings.selection;
+    if selection.toolsets.is_empty() && selection.tools.is_empty() {
+        selection.toolsets = vec!["all".to_owned()];
+    }
+    settings
 }
 
 /// An answer is data; an error that has an envelope of its contract is data too.

@@ -4,6 +4,7 @@ mod audit;
 mod call;
 mod doctor;
 mod hook;
+mod kg_export;
 mod omi;
 mod omi_backup;
 mod reindex;
@@ -11,11 +12,14 @@ mod setup;
 mod store;
 mod token;
 mod tour;
+mod watch;
 
 pub(crate) use hook::command as hook_command;
+pub(crate) use kg_export::command as kg_export_command;
 pub(crate) use omi::args::commands as omi_commands;
 pub(crate) use omi::run as run_omi;
 pub(crate) use setup::CLIENTS as SETUP_CLIENTS;
+pub(crate) use watch::command as watch_command;
 
 use crate::settings::ServeOptions;
 use crate::{Host, Settings, args, output};
@@ -39,6 +43,7 @@ pub(crate) fn run(
             host.serve(board(host, settings)?, settings, &options)
                 .map(|()| 0)
         }
+        "watch" => watch::run(host, settings, matches),
         "tools" => call::list(settings),
         "call" => call::by_name(host, settings, matches),
         "audit" => audit::run(host, settings, matches),
@@ -60,6 +65,9 @@ pub(crate) fn run(
         "completions" => completions(matches),
         "man" => man(),
         "omi" => omi::run(host, settings, matches),
+        "kg" if matches.subcommand_name() == Some("export") => {
+            kg_export::run(host, settings, matches)
+        }
         toolset => call::by_flags(host, settings, toolset, matches),
     }
 }

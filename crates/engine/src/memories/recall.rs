@@ -182,6 +182,7 @@ fn filter_of(recall: &Recall) -> Filter {
         kinds: vec![Kind::Memory],
         facets: memory_type.into_iter().chain(tags).collect(),
         as_of_ms: recall.as_of_ms,
+        ..Filter::default()
     }
 }
 

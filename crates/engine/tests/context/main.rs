@@ -146,6 +146,7 @@ fn options(omi: PathBuf, data: PathBuf, clock: &Arc<FixedClock>, read_only: bool
         data,
         vault: None,
         omi: Some(omi),
+        project: None,
         space: Space::default(),
         clock: clock.clone(),
         zone: TimeZone::UTC,

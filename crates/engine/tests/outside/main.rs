@@ -116,6 +116,7 @@ fn open(root: &Path, clock: &Arc<FixedClock>, start: Start) -> Arc<Engine> {
         data,
         vault: None,
         omi: Some(root.join("omi")),
+        project: None,
         space: Space::default(),
         clock: clock.clone(),
         zone: TimeZone::UTC,

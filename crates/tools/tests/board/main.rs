@@ -13,9 +13,12 @@
 
 mod backups;
 mod embeddings;
+mod graph;
 mod memories;
+mod shapes;
 mod table;
 mod vault_notes;
+mod vectors;
 
 use kenning_testing::House;
 use kenning_tools::Selection;

@@ -1,0 +1,888 @@
+//! From files to the graph.
+//!
+//! A run compares the tree with the cards, reads what is new or changed, writes nodes, then edges. It
+//! goes in short transactions, so that nobody waits long and a run that was stopped or killed leaves
+//! whole documents behind; the next one finds by the cards what is missing. One run at a time, by a
+//! lock that is released by death.
+
+use super::cards::{self, Card, VAULT_CARDS};
+use super::library::{GraphFacts, Library, NODE_CREATED, NODE_DELETED, NODE_UPDATED};
+use super::{GENERATED, links, note};
+use crate::{Caller, Engine, NOTE_BYTES_MAX, Scope};
+use kenning_audit::Tx;
+use kenning_core::{Code, Error, Hash, NodeId, Result, Space};
+use kenning_store::Passage;
+use kenning_vault::{Dir, Found, Lock, Name, Stamp};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+/// Folders that hold no documents of their own.
+const SKIPPED: &[&str] = &["node_modules", ".git", "_templates"];
+
+/// Documents that are written in one transaction, and documents whose edges are.
+const BATCH: usize = 128;
+const LINK_BATCH: usize = 512;
+
+/// Texts that are kept from reading to writing, in bytes; the rest is read twice.
+const KEPT_BYTES: i64 = 32 * 1024 * 1024;
+
+/// How long a run waits at a time for another one's end.
+const LOCK_STEP: Duration = Duration::from_millis(200);
+
+/// What to generate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Generate {
+    /// The folder of documents, relative to the project.
+    pub docs_path: String,
+    /// Whether files that seem unchanged are read again.
+    pub force: bool,
+    /// Whether only what changed is told.
+    pub incremental: bool,
+}
+
+/// Something that is wrong with a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileError {
+    /// Which file.
+    pub path: String,
+    /// Where, if that is known.
+    pub line: Option<u32>,
+    /// What.
+    pub message: String,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Generated {
+    /// Whether only changes were asked for.
+    pub incremental: bool,
+    /// Files that the graph was made of; of an incremental run those that were read.
+    pub files_processed: usize,
+    /// Their nodes.
+    pub nodes_generated: usize,
+    /// The edges of those nodes; of an incremental run those that are new.
+    pub edges_created: usize,
+    /// New documents.
+    pub nodes_added: usize,
+    /// Changed documents.
+    pub nodes_updated: usize,
+    /// Documents whose files are gone.
+    pub nodes_removed: usize,
+    /// What is wrong with files.
+    pub errors: Vec<FileError>,
+    /// Documents of the vault that were looked at, if there is one.
+    pub vault_notes: Option<usize>,
+    /// Where the project is.
+    pub project_root: String,
+    /// Which folder of it.
+    pub docs_path: String,
+}
+
+/// A tree of files.
+struct Tree {
+    dir: Dir,
+    /// Where to look, beneath `dir`.
+    folder: String,
+    /// What its cards say.
+    root: String,
+    is_vault: bool,
+}
+
+impl Tree {
+    fn path_of(&self, name: &str) -> String {
+        if self.is_vault {
+            format!("vault:{name}")
+        } else {
+            name.to_owned()
+        }
+    }
+
+    fn owns(&self, path: &str, card: &Card) -> bool {
+        if self.is_vault != card.is_of_vault() {
+            return false;
+        }
+        self.is_vault
+            || self.folder.is_empty()
+            || path
+                .strip_prefix(&self.folder)
+                .is_some_and(|it| it.starts_with('/'))
+    }
+}
+
+/// A file to look into.
+struct Task<'a> {
+    tree: &'a Tree,
+    path: String,
+    name: String,
+    stamp: Stamp,
+    before: Option<&'a Card>,
+}
+
+/// What was found in it.
+struct Read<'a> {
+    task: &'a Task<'a>,
+    card: Card,
+    frontmatter: Map<String, Value>,
+    /// Kept while there is room.
+    text: Option<String>,
+}
+
+enum Looked<'a> {
+    /// Another stamp, the same content.
+    Touched(&'a Task<'a>),
+    Read(Box<Read<'a>>),
+    Failed(FileError),
+}
+
+/// A document, ready to be written.
+struct Page {
+    path: String,
+    card: Card,
+    frontmatter: Map<String, Value>,
+    text: String,
+    passages: Vec<Passage>,
+    /// The node of a file that was renamed.
+    moved: Option<(NodeId, String)>,
+}
+
+/// How the trees differ from the cards.
+#[derive(Default)]
+struct Survey<'a> {
+    tasks: Vec<Task<'a>>,
+    removed: Vec<(String, &'a Card)>,
+    n_files: usize,
+    n_notes: usize,
+    n_same: usize,
+    errors: Vec<FileError>,
+}
+
+impl Engine {
+    /// Makes the graph of a folder of documents, and of the vault, what the files say.
+    pub fn generate_graph(&self, caller: &Caller, what: &Generate) -> Result<Generated> {
+        caller.principal.require(Scope::Write)?;
+        let space = &caller.principal.space;
+        let trees = self.trees(space, &what.docs_path)?;
+        // The patience with the store is that of a short call, and belongs to the thread.
+        std::thread::scope(|scope| {
+            let run = scope.spawn(|| self.generate_from(caller, what, &trees));
+            run.join()
+                .unwrap_or_else(|_| Err(Error::internal("the generation panicked")))
+        })
+    }
+
+    fn trees(&self, space: &Space, docs_path: &str) -> Result<Vec<Tree>> {
+        let dir = self.project.open(space)?;
+        let folder = docs_folder(&dir, docs_path)?;
+        let mut trees = vec![Tree {
+            dir,
+            root: folder.clone(),
+            folder,
+            is_vault: false,
+        }];
+        if self.vault.is_named() && self.vault.space() == space {
+            let dir = self.vault.open(space)?;
+            let (folder, root) = (String::new(), crate::roots::VAULT.name.to_owned());
+            trees.push(Tree {
+                dir,
+                folder,
+                root,
+                is_vault: true,
+            });
+        }
+        Ok(trees)
+    }
+
+    fn generate_from(&self, caller: &Caller, what: &Generate, trees: &[Tree]) -> Result<Generated> {
+        let space = &caller.principal.space;
+        let project = self.graph_scope().project;
+        let _locks = self.graph_locks(caller, trees)?;
+        let before = self.library(space)?;
+        let survey = survey(trees, &before, what.force)?;
+        let n_tasks = survey.tasks.len();
+        step(caller, 0, 0, n_tasks, "files found");
+        let looked = look_into(&survey.tasks, what.force, caller)?;
+        let mut run = Run {
+            engine: self,
+            caller,
+            project,
+            now_ms: self.log.clock().now_ms(),
+            cards: before
+                .docs
+                .iter()
+                .map(|it| (it.path.clone(), it.card.clone()))
+                .collect(),
+            result: Generated {
+                incremental: what.incremental && !what.force,
+                project_root: trees[0].dir.path().display().to_string(),
+                docs_path: what.docs_path.clone(),
+                vault_notes: (trees.len() > 1).then_some(survey.n_notes),
+                ..Generated::default()
+            },
+            parsed: HashSet::new(),
+            is_changed: false,
+        };
+        run.result.errors = survey.errors;
+        run.write_nodes(looked, &survey.removed)?;
+        let after = Library::of(run.cards.drain().collect(), &self.graph_scope());
+        let edges = links::write(self, caller, &after, what.force)?;
+        run.conclude(&after, trees, edges, (survey.n_same as u64, n_tasks as u64))?;
+        Ok(run.result)
+    }
+
+    /// One run at a time for a project, and for the vault.
+    fn graph_locks(&self, caller: &Caller, trees: &[Tree]) -> Result<Vec<Lock>> {
+        let locks = self.data.create_subdir("locks")?;
+        let mut held = Vec::new();
+        for tree in trees {
+            let path = tree.dir.path().display().to_string();
+            let name = format!("graph-{}.lock", cards::short(&path));
+            held.push(loop {
+                caller.check()?;
+                match locks.lock(&name, LOCK_STEP) {
+                    Ok(lock) => break lock,
+                    Err(error) if error.code == Code::Unavailable => {}
+                    Err(error) => return Err(error),
+                }
+            });
+        }
+        Ok(held)
+    }
+}
+
+/// Says how far a run is: three parts, each a hundred long, so that it never goes back.
+pub(super) fn step(caller: &Caller, part: u8, done: usize, of: usize, what: &str) {
+    let share = done as f64 / (of as f64).max(1.0);
+    caller.progress(
+        (f64::from(part) + share.min(1.0)) * 100.0,
+        Some(300.0),
+        what,
+    );
+}
+
+/// The folder that a caller named, as a plain name beneath the project.
+fn docs_folder(project: &Dir, docs_path: &str) -> Result<String> {
+    let path = std::path::Path::new(docs_path);
+    let relative = if path.is_absolute() {
+        let inside = path
+            .strip_prefix(project.path())
+            .ok()
+            .and_then(|it| it.to_str());
+        inside.ok_or_else(|| outside(docs_path))?
+    } else {
+        docs_path
+    };
+    let name = Name::parse(if relative.is_empty() { "." } else { relative }).map_err(|error| {
+        if error.code == Code::Denied {
+            outside(docs_path).because(error)
+        } else {
+            in_field(error)
+        }
+    })?;
+    let folder = name.as_str().to_owned();
+    let is_there = folder.is_empty() || project.metadata(&folder).is_ok_and(|it| it.is_dir);
+    if !is_there {
+        return Err(Error::not_found("folder of documents", docs_path)
+            .hint("`docsPath` is relative to the project; `.` is the whole project"));
+    }
+    Ok(folder)
+}
+
+fn outside(docs_path: &str) -> Error {
+    Error::denied(format!(
+        "`docsPath`: `{docs_path}` lies outside the project"
+    ))
+    .hint("name a folder of the project, or start with `--project DIR`")
+}
+
+fn in_field(error: Error) -> Error {
+    let message = format!("`docsPath`: {}", error.message);
+    Error { message, ..error }
+}
+
+fn is_markdown(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    lower.ends_with(".md") || lower.ends_with(".markdown")
+}
+
+fn survey<'a>(trees: &'a [Tree], before: &'a Library, force: bool) -> Result<Survey<'a>> {
+    let mut survey = Survey::default();
+    for tree in trees {
+        let walked = tree.dir.walk(&tree.folder, SKIPPED, &is_markdown)?;
+        for (name, why) in walked.faults {
+            survey.errors.push(FileError {
+                path: tree.path_of(&name),
+                line: None,
+                message: why,
+            });
+        }
+        if tree.is_vault {
+            survey.n_notes = walked.files.len();
+        } else {
+            survey.n_files = walked.files.len();
+        }
+        let mut seen: HashSet<String> = HashSet::with_capacity(walked.files.len());
+        for Found { name, stamp } in walked.files {
+            let path = tree.path_of(&name);
+            let known = before.number_of(&path).map(|at| &before.doc(at).card);
+            seen.insert(path.clone());
+            if !force && known.is_some_and(|it| it.is_surely_of(stamp) && !is_inner_root(tree, it))
+            {
+                survey.n_same += 1;
+                continue;
+            }
+            survey.tasks.push(Task {
+                tree,
+                path,
+                name,
+                stamp,
+                before: known,
+            });
+        }
+        let gone = before
+            .docs
+            .iter()
+            .filter(|it| tree.owns(&it.path, &it.card) && !seen.contains(&it.path));
+        survey
+            .removed
+            .extend(gone.map(|it| (it.path.clone(), &it.card)));
+    }
+    Ok(survey)
+}
+
+/// Whether the card's id is relative to a folder within this one: the outer folder decides.
+fn is_inner_root(tree: &Tree, card: &Card) -> bool {
+    !tree.is_vault && card.root != tree.root && card.root.starts_with(&tree.root)
+}
+
+/// Reads and parses on every core.
+fn look_into<'a>(tasks: &'a [Task<'a>], force: bool, caller: &Caller) -> Result<Vec<Looked<'a>>> {
+    let (next, room) = (AtomicUsize::new(0), AtomicI64::new(KEPT_BYTES));
+    let found = Mutex::new(Vec::with_capacity(tasks.len()));
+    let work = || {
+        let mut own = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(task) = tasks.get(at) else { break };
+            if at % 256 == 0 {
+                caller.check()?;
+                step(caller, 0, at, tasks.len(), "files read");
+            }
+            own.push((at, look(task, force, &room)));
+        }
+        found.lock().map_err(|_| broken())?.extend(own);
+        Ok(())
+    };
+    let threads = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(1 + tasks.len() / 64);
+    if threads == 1 {
+        work()?;
+    } else {
+        std::thread::scope(|scope| {
+            let all: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            all.into_iter()
+                .try_for_each(|it| it.join().unwrap_or_else(|_| Err(broken())))
+        })?;
+    }
+    let mut found = found.into_inner().map_err(|_| broken())?;
+    found.sort_unstable_by_key(|it| it.0);
+    Ok(found.into_iter().map(|it| it.1).collect())
+}
+
+fn broken() -> Error {
+    Error::internal("a thread that reads files panicked")
+}
+
+fn look<'a>(task: &'a Task<'a>, force: bool, room: &AtomicI64) -> Looked<'a> {
+    let text = match read(task) {
+        Ok(text) => text,
+        Err(error) => {
+            let (path, message) = (task.path.clone(), error.to_string());
+            return Looked::Failed(FileError {
+                path,
+                line: None,
+                message,
+            });
+        }
+    };
+    let content = Hash::of(text.bytes());
+    if !force
+        && task
+            .before
+            .is_some_and(|it| it.content == content && !is_inner_root(task.tree, it))
+    {
+        return Looked::Touched(task);
+    }
+    let document = kenning_graph::parse(text.as_str());
+    let frontmatter = document.frontmatter.clone();
+    let root = match task.before {
+        // The outer of two folders that a file is in decides what its id is relative to.
+        Some(before) if task.tree.root.starts_with(&before.root) && !task.tree.is_vault => {
+            before.root.clone()
+        }
+        _ => task.tree.root.clone(),
+    };
+    let mut card = Card::of(document, &root, &task.path, content);
+    if let Text::Repaired(..) = text {
+        card.faults.push((
+            1,
+            "it is not UTF-8: what cannot be read is replaced".to_owned(),
+        ));
+    }
+    let text = text.into_string();
+    let size = i64::try_from(text.len()).unwrap_or(i64::MAX);
+    let text = (room.fetch_sub(size, Ordering::Relaxed) >= size).then_some(text);
+    Looked::Read(Box::new(Read {
+        task,
+        card,
+        frontmatter,
+        text,
+    }))
+}
+
+/// The text of a file, and the bytes if these are not the text's.
+enum Text {
+    Plain(String),
+    Repaired(String, Vec<u8>),
+}
+
+impl Text {
+    fn of(bytes: Vec<u8>) -> Self {
+        match String::from_utf8(bytes) {
+            Ok(text) => Self::Plain(text),
+            Err(error) => {
+                let bytes = error.into_bytes();
+                Self::Repaired(String::from_utf8_lossy(&bytes).into_owned(), bytes)
+            }
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Plain(text) => text.as_bytes(),
+            Self::Repaired(_, bytes) => bytes,
+        }
+    }
+
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Plain(text) | Self::Repaired(text, _) => text,
+        }
+    }
+
+    fn into_string(self) -> String {
+        match self {
+            Self::Plain(text) | Self::Repaired(text, _) => text,
+        }
+    }
+}
+
+fn read(task: &Task<'_>) -> Result<Text> {
+    Ok(Text::of(task.tree.dir.read(&task.name, NOTE_BYTES_MAX)?))
+}
+
+/// A run, from what was read to what is written.
+struct Run<'e> {
+    engine: &'e Engine,
+    caller: &'e Caller,
+    project: String,
+    now_ms: u64,
+    /// What the graph is made of, as it becomes.
+    cards: HashMap<String, Card>,
+    result: Generated,
+    /// Documents that were read in this run.
+    parsed: HashSet<String>,
+    /// Whether any document, of the vault too, is another now.
+    is_changed: bool,
+}
+
+impl Run<'_> {
+    fn write_nodes(&mut self, looked: Vec<Looked<'_>>, removed: &[(String, &Card)]) -> Result<()> {
+        let mut reads = Vec::new();
+        let mut touched = Vec::new();
+        let mut failed = HashSet::new();
+        for it in looked {
+            match it {
+                Looked::Touched(task) => touched.push(task),
+                Looked::Read(read) => reads.push(*read),
+                Looked::Failed(error) => {
+                    failed.insert(error.path.clone());
+                    self.result.errors.push(error);
+                }
+            }
+        }
+        let mut moved = renames(&reads, removed);
+        self.remove(removed, &moved)?;
+        let n_reads = reads.len();
+        let engine = self.engine;
+        let now_ms = self.now_ms;
+        let changed = std::thread::scope(|scope| -> Result<Vec<String>> {
+            // Texts are cut into words on one core while the other one writes.
+            let (sender, receiver) = sync_channel::<Vec<Page>>(2);
+            let moved = &mut moved;
+            let cutter = scope.spawn(move || {
+                let mut batch = Vec::with_capacity(BATCH);
+                let mut changed = Vec::new();
+                for read in reads {
+                    let (path, origin) = (read.task.path.clone(), moved.remove(&read.task.path));
+                    match page(read, origin, now_ms) {
+                        Some(page) => batch.push(page),
+                        None => changed.push(path),
+                    }
+                    if batch.len() == BATCH && sender.send(std::mem::take(&mut batch)).is_err() {
+                        return changed;
+                    }
+                }
+                // Nobody takes it only where the writing failed.
+                drop(sender.send(batch));
+                changed
+            });
+            let mut done = 0;
+            for batch in receiver {
+                self.caller.check()?;
+                done += batch.len();
+                self.write_batch(engine, batch)?;
+                step(self.caller, 1, done, n_reads, "documents written");
+            }
+            cutter.join().map_err(|_| broken())
+        })?;
+        for path in changed {
+            let message = "it was changed while it was read; generate again".to_owned();
+            self.result.errors.push(FileError {
+                path,
+                line: None,
+                message,
+            });
+        }
+        self.touch(&touched)
+    }
+
+    /// Removes the nodes of files that are gone, but not of those that have another name now.
+    fn remove(
+        &mut self,
+        removed: &[(String, &Card)],
+        moved: &HashMap<String, (NodeId, String)>,
+    ) -> Result<()> {
+        let kept: HashSet<&str> = moved.values().map(|it| it.1.as_str()).collect();
+        let gone: Vec<(String, NodeId)> = removed
+            .iter()
+            .filter(|(path, _)| !kept.contains(path.as_str()))
+            .map(|(path, card)| (path.clone(), card.node))
+            .collect();
+        for batch in gone.chunks(BATCH) {
+            self.caller.check()?;
+            let (batch, project) = (batch.to_vec(), self.project.clone());
+            for (path, _) in &batch {
+                self.cards.remove(path);
+            }
+            self.is_changed = true;
+            self.result.nodes_removed += batch
+                .iter()
+                .filter(|it| !it.0.starts_with("vault:"))
+                .count();
+            self.engine
+                .log
+                .write_long(&self.caller.principal.space, move |tx| {
+                    batch
+                        .iter()
+                        .try_for_each(|(path, node)| remove_document(tx, &project, path, *node))
+                })?;
+        }
+        Ok(())
+    }
+
+    fn write_batch(&mut self, engine: &Engine, batch: Vec<Page>) -> Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let project = self.project.clone();
+        let written = engine
+            .log
+            .write_long(&self.caller.principal.space, move |tx| {
+                batch
+                    .into_iter()
+                    .map(|page| write_page(tx, &project, page))
+                    .collect::<Result<Vec<_>>>()
+            })?;
+        for Written {
+            path,
+            card,
+            change,
+            moved_from,
+        } in written
+        {
+            let counts = !path.starts_with("vault:");
+            if let Some(from) = moved_from {
+                self.cards.remove(&from);
+            }
+            self.is_changed |= !matches!(change, Change::Same);
+            match change {
+                Change::New if counts => self.result.nodes_added += 1,
+                Change::Changed if counts => self.result.nodes_updated += 1,
+                _ => {}
+            }
+            self.parsed.insert(path.clone());
+            self.cards.insert(path, card);
+        }
+        Ok(())
+    }
+
+    /// Files that have another stamp and the same content: the next run need not read them.
+    fn touch(&mut self, touched: &[&Task<'_>]) -> Result<()> {
+        let mut changed: Vec<(String, Vec<u8>)> = Vec::new();
+        for task in touched {
+            let Some(card) = self.cards.get_mut(&task.path) else {
+                continue;
+            };
+            card.put_stamp(task.stamp, self.now_ms);
+            changed.push((task.path.clone(), card.to_bytes()?));
+        }
+        for batch in changed.chunks(LINK_BATCH) {
+            let (batch, bucket) = (batch.to_vec(), cards::bucket(&self.project));
+            self.engine
+                .log
+                .write_long(&self.caller.principal.space, move |tx| {
+                    batch
+                        .iter()
+                        .try_for_each(|(path, card)| tx.set(bucket_of(path, &bucket), path, card))
+                })?;
+        }
+        Ok(())
+    }
+
+    fn conclude(
+        &mut self,
+        after: &Library,
+        trees: &[Tree],
+        edges: links::Written,
+        shadow: (u64, u64),
+    ) -> Result<()> {
+        let tree = &trees[0];
+        let own = || after.docs.iter().filter(|it| tree.owns(&it.path, &it.card));
+        let result = &mut self.result;
+        if result.incremental {
+            result.files_processed = self
+                .parsed
+                .iter()
+                .filter(|it| !it.starts_with("vault:"))
+                .count();
+            result.nodes_generated = result.nodes_added + result.nodes_updated;
+            result.edges_created = edges.added;
+        } else {
+            result.files_processed = own().count();
+            result.nodes_generated = own().count();
+            result.edges_created = own().map(|it| it.out.len()).sum();
+        }
+        let reported = own().filter(|it| !result.incremental || self.parsed.contains(&it.path));
+        let faults: Vec<FileError> = reported
+            .flat_map(|doc| {
+                doc.card.faults.iter().map(|(line, message)| FileError {
+                    path: doc.path.clone(),
+                    line: Some(*line),
+                    message: message.clone(),
+                })
+            })
+            .collect();
+        result.errors.extend(faults);
+        result
+            .errors
+            .sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
+        let is_changed = self.is_changed || edges.added + edges.ended > 0;
+        let data = json!({
+            "project": self.project, "docsPath": tree.folder, "nodesAdded": result.nodes_added,
+            "nodesUpdated": result.nodes_updated, "nodesRemoved": result.nodes_removed,
+            "edges": after.n_edges(), "errors": result.errors.len(),
+        });
+        let (key, now_ms, root) = (cards::short(&self.project), self.now_ms, tree.root.clone());
+        let vault_names = after.vault_names();
+        self.engine
+            .log
+            .write(&self.caller.principal.space, move |tx| {
+                let known = tx.get(cards::GRAPHS, &key)?;
+                let known: Option<GraphFacts> =
+                    known.and_then(|it| serde_json::from_slice(&it).ok());
+                let is_first = known.as_ref().is_none_or(|it| !it.roots.contains(&root));
+                let mut facts = known.unwrap_or_default();
+                facts.roots.insert(root);
+                facts.generated_ms = now_ms;
+                facts.hits += shadow.0;
+                facts.misses += shadow.1;
+                facts.vault_names = vault_names;
+                if is_changed || is_first {
+                    facts.updated_ms = now_ms;
+                    tx.record(GENERATED, data)?;
+                }
+                let bytes = serde_json::to_vec(&facts)
+                    .map_err(|it| Error::internal("facts").because(it))?;
+                tx.set(cards::GRAPHS, &key, &bytes)
+            })
+    }
+}
+
+fn bucket_of<'a>(path: &str, own: &'a str) -> &'a str {
+    if path.starts_with("vault:") {
+        VAULT_CARDS
+    } else {
+        own
+    }
+}
+
+/// Files that are new under a name and gone under another, with the same content: by the new name,
+/// the node and the old name.
+fn renames(reads: &[Read<'_>], removed: &[(String, &Card)]) -> HashMap<String, (NodeId, String)> {
+    let mut gone: BTreeMap<(bool, [u8; 32]), BTreeSet<&str>> = BTreeMap::new();
+    let nodes: HashMap<&str, NodeId> = removed
+        .iter()
+        .map(|(path, card)| (path.as_str(), card.node))
+        .collect();
+    for (path, card) in removed {
+        gone.entry((card.is_of_vault(), card.content.0))
+            .or_default()
+            .insert(path);
+    }
+    let mut found = HashMap::new();
+    for read in reads.iter().filter(|it| it.task.before.is_none()) {
+        let key = (read.task.tree.is_vault, read.card.content.0);
+        let Some(candidates) = gone.get_mut(&key) else {
+            continue;
+        };
+        // Of several files with one content, the one that kept its own name moved.
+        let last = |path: &str| path.rsplit(['/', ':']).next().map(ToOwned::to_owned);
+        let name = last(&read.task.path);
+        let from = candidates
+            .iter()
+            .find(|it| last(it) == name)
+            .or_else(|| candidates.first())
+            .copied();
+        if let Some(from) = from {
+            candidates.remove(from);
+            found.insert(read.task.path.clone(), (nodes[from], from.to_owned()));
+        }
+    }
+    found
+}
+
+/// Cuts a text into words. `None` if the file is no longer what was read.
+fn page(read: Read<'_>, moved: Option<(NodeId, String)>, now_ms: u64) -> Option<Page> {
+    let Read {
+        task,
+        mut card,
+        frontmatter,
+        text,
+    } = read;
+    let text = match text {
+        Some(text) => text,
+        None => {
+            let again = self::read(task).ok()?;
+            if Hash::of(again.bytes()) != card.content {
+                return None;
+            }
+            again.into_string()
+        }
+    };
+    card.put_stamp(task.stamp, now_ms);
+    let passages = note::passages_of_card(&card, &text);
+    Some(Page {
+        path: task.path.clone(),
+        card,
+        frontmatter,
+        text,
+        passages,
+        moved,
+    })
+}
+
+enum Change {
+    New,
+    Changed,
+    Same,
+}
+
+struct Written {
+    path: String,
+    card: Card,
+    change: Change,
+    moved_from: Option<String>,
+}
+
+fn write_page(tx: &mut Tx<'_>, project: &str, page: Page) -> Result<Written> {
+    let Page {
+        path,
+        mut card,
+        frontmatter,
+        text,
+        passages,
+        moved,
+    } = page;
+    let own_bucket = cards::bucket(project);
+    let bucket = bucket_of(&path, &own_bucket).to_owned();
+    let draft = note::draft(&card, frontmatter, &path, project, text);
+    let node = match &moved {
+        Some((id, _)) => tx.move_node(*id, draft)?,
+        None => tx.put_node(draft)?,
+    };
+    card.node = node.id;
+    tx.put_passages(node.id, &passages)?;
+    if let Some((_, from)) = &moved {
+        tx.unset(&bucket, from)?;
+        tx.unset(links::bucket_of(&path, &links::bucket(project)), from)?;
+    }
+    tx.set(&bucket, &path, &card.to_bytes()?)?;
+    let change = match (node.updated == tx.now(), node.rev) {
+        (false, _) => Change::Same,
+        (true, 1) => Change::New,
+        (true, _) => Change::Changed,
+    };
+    if !matches!(change, Change::Same) {
+        let kind = if matches!(change, Change::New) {
+            NODE_CREATED
+        } else {
+            NODE_UPDATED
+        };
+        let mut data = event_data(project, &path, node.id);
+        data.insert("nodeType".to_owned(), card.doc_type.as_str().into());
+        if let Some((_, from)) = &moved {
+            // Whoever follows the log must forget the old name.
+            data.insert("renamedFrom".to_owned(), from.as_str().into());
+        }
+        tx.record(kind, Value::Object(data))?;
+    }
+    Ok(Written {
+        path,
+        card,
+        change,
+        moved_from: moved.map(|it| it.1),
+    })
+}
+
+/// What the events of documents say.
+fn event_data(project: &str, path: &str, node: NodeId) -> Map<String, Value> {
+    let project = if path.starts_with("vault:") {
+        ""
+    } else {
+        project
+    };
+    let mut data = Map::new();
+    data.insert("nodeId".to_owned(), node.to_string().into());
+    data.insert("path".to_owned(), path.into());
+    data.insert("project".to_owned(), project.into());
+    data
+}
+
+fn remove_document(tx: &mut Tx<'_>, project: &str, path: &str, node: NodeId) -> Result<()> {
+    let own = (cards::bucket(project), links::bucket(project));
+    tx.unset(bucket_of(path, &own.0), path)?;
+    tx.unset(links::bucket_of(path, &own.1), path)?;
+    match tx.remove_node(node) {
+        Ok(()) => {}
+        // Somebody removed it before us; its card is what was left.
+        Err(error) if error.code == Code::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    }
+    tx.record(NODE_DELETED, Value::Object(event_data(project, path, node)))
+        .map(drop)
+}

@@ -1,0 +1,131 @@
+//! Markdown documents as a graph: the project's and the vault's.
+//!
+//! `generate` makes nodes, cards and edges of files; `library` has all cards of a project in memory,
+//! with every name and link; `documents` and `reports` answer from it. What the files mean is decided
+//! in the `graph` crate, which knows no store.
+
+mod cards;
+mod documents;
+mod generate;
+mod insight;
+mod library;
+mod links;
+mod note;
+mod reports;
+mod watch;
+
+pub use documents::{
+    Document, DocumentContent, DocumentQuery, FoundDocuments, Incoming, Outgoing, TagCount, Tagged,
+    snippet,
+};
+pub use generate::{FileError, Generate, Generated};
+pub use insight::{
+    Backlink, BrokenLink, Community, DocumentName, ExportFormat, Orphan, PathStep, Suggestion,
+    SuggestionReason,
+};
+pub use kenning_graph::{DocType, Status};
+pub use reports::{CacheStats, Connected, GraphHealth, GraphStats};
+pub use watch::{GraphWatch, WatchOptions};
+
+pub(crate) use cards::{Card, VAULT_CARDS};
+pub(crate) use note::passages_of;
+
+use crate::Engine;
+use kenning_audit::{Draft, Tx};
+use kenning_core::{Error, Hash, Result, Space};
+use kenning_store::{Node, ReadTx};
+use library::{Followed, Library, Scope};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The kind of the event that ends a generation which changed something.
+pub(crate) const GENERATED: &str = "GraphGenerated";
+
+/// The kind of the event of edges between documents.
+pub(crate) const LINKED: &str = "GraphLinked";
+
+/// The libraries that were asked for.
+#[derive(Default)]
+pub(crate) struct Libraries(Mutex<HashMap<(Space, Scope), Arc<Library>>>);
+
+impl Engine {
+    /// Which documents make the graph.
+    pub(crate) fn graph_scope(&self) -> Scope {
+        let project = self.project.place();
+        let vault = self.vault.place();
+        let vault_in_project = match (&project, &vault) {
+            (Some(project), Some(vault)) => vault.strip_prefix(project).ok(),
+            _ => None,
+        };
+        Scope {
+            vault_in_project: vault_in_project.map(|it| it.to_string_lossy().into_owned()),
+            project: project
+                .map(|it| it.to_string_lossy().into_owned())
+                .unwrap_or_default(),
+        }
+    }
+
+    /// The documents as they are now.
+    pub(crate) fn library(&self, space: &Space) -> Result<Arc<Library>> {
+        self.log.read(space, |tx| self.library_in(space, tx))
+    }
+
+    /// The documents as they are in this snapshot.
+    pub(crate) fn library_in(&self, space: &Space, tx: &dyn ReadTx) -> Result<Arc<Library>> {
+        let key = (space.clone(), self.graph_scope());
+        let known = self.lock_libraries().get(&key).cloned();
+        let head = tx.head()?.map_or(0, |it| it.seq);
+        let followed = match &known {
+            Some(library) => library.followed(tx, &key.1, head)?,
+            None => None,
+        };
+        let library = match (followed, known) {
+            (Some(Followed::Same), Some(known)) => return Ok(known),
+            (Some(Followed::Another(library)), _) => Arc::new(*library),
+            _ => Arc::new(Library::load(tx, &key.1)?),
+        };
+        self.lock_libraries().insert(key, Arc::clone(&library));
+        Ok(library)
+    }
+
+    fn lock_libraries(&self) -> std::sync::MutexGuard<'_, HashMap<(Space, Scope), Arc<Library>>> {
+        self.libraries
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether the vault's file of this name is a document.
+pub(crate) fn is_note(name: &str) -> bool {
+    name.to_ascii_lowercase().ends_with(".md")
+}
+
+/// Puts a note of the vault, with its card, in the place of what was known of it.
+pub(crate) fn put_note(tx: &mut Tx<'_>, key: &str, text: &str) -> Result<Node> {
+    let document = kenning_graph::parse(text);
+    let frontmatter = document.frontmatter.clone();
+    let has_title = document.title.is_some();
+    let mut card = Card::of(
+        document,
+        crate::roots::VAULT.name,
+        key,
+        Hash::of(text.as_bytes()),
+    );
+    if !has_title {
+        // A note is called as its file is: `iPhone.md` is about the iPhone.
+        let last = key.rsplit(['/', ':']).next().unwrap_or(key);
+        card.title = last.strip_suffix(".md").unwrap_or(last).to_owned();
+    }
+    let draft: Draft = note::draft(&card, frontmatter, key, "", text.to_owned());
+    let node = tx.put_node(draft)?;
+    tx.put_passages(node.id, &note::passages_of_card(&card, text))?;
+    card.node = node.id;
+    tx.set(VAULT_CARDS, key, &card.to_bytes()?)?;
+    Ok(node)
+}
+
+/// There is nothing to ask yet.
+fn not_generated() -> Error {
+    Error::unavailable("Database not initialized").hint("run `kg_graph_generate` first")
+}

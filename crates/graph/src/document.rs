@@ -1,0 +1,207 @@
+//! What one Markdown text says.
+
+use crate::{DocType, Relation, Status};
+use crate::{body, fields, frontmatter, tags::Tags};
+use serde_json::{Map, Value};
+
+/// What one Markdown text says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    /// The fields before the text; none when there are none or they are broken.
+    pub frontmatter: Map<String, Value>,
+    /// What is wrong with the text.
+    pub faults: Vec<Fault>,
+    /// The byte where the content begins: `text[body_start..]`.
+    pub body_start: usize,
+    /// `title:`.
+    pub title: Option<String>,
+    /// The first heading of the first level, as plain text.
+    pub heading: Option<String>,
+    /// `description:`.
+    pub description: Option<String>,
+    /// `type:`, if it is one of the eight.
+    pub doc_type: Option<DocType>,
+    /// `status:`, if it is one of the four.
+    pub status: Option<Status>,
+    /// Tags of the frontmatter, then of the text, each once and without `#`.
+    pub tags: Vec<String>,
+    /// `aliases:`: other names of the document.
+    pub aliases: Vec<String>,
+    /// Links to documents, of the frontmatter and then of the text. Links to addresses, to files that
+    /// are no pages and within the page are not among them.
+    pub links: Vec<Link>,
+    /// Headings of every level, as plain text.
+    pub headings: Vec<String>,
+    /// Words of the content.
+    pub word_count: u64,
+}
+
+/// Something wrong in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// From 1.
+    pub line: u32,
+    /// What is wrong, and the remedy.
+    pub message: String,
+}
+
+impl Fault {
+    pub(crate) const fn new(line: u32, message: String) -> Self {
+        Self { line, message }
+    }
+}
+
+/// A link to a document that may or may not exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// A name or a path, without what follows `#`; never empty.
+    pub target: String,
+    /// A heading, or a block that begins with `^`.
+    pub fragment: Option<String>,
+    /// What the reader sees.
+    pub text: String,
+    /// How the two relate.
+    pub relation: Relation,
+    /// Whether the target is a name; otherwise it is a path from the file.
+    pub is_wiki: bool,
+    /// The words around it, in one line of at most 200 characters.
+    pub context: String,
+    /// From 1, in the whole text.
+    pub line: u32,
+}
+
+/// Reads a Markdown text. Every text has a reading: what is wrong is among its faults.
+#[must_use]
+pub fn parse(text: &str) -> Document {
+    let frontmatter = frontmatter::read(text);
+    let body = body::walk(text, frontmatter.body_start);
+    let mut links = fields::links(text, &frontmatter);
+    links.extend(body.links);
+    let fields = frontmatter.fields;
+    let mut faults = frontmatter.faults;
+    let doc_type = word(&fields, "type", &DocType::ALL.map(DocType::as_str));
+    let status = word(&fields, "status", &Status::ALL.map(Status::as_str));
+    for problem in [&doc_type, &status]
+        .into_iter()
+        .filter_map(|it| it.as_ref().err())
+    {
+        let line = line_of_key(&text[frontmatter.block.clone()], problem.key);
+        faults.push(Fault::new(line, problem.message.clone()));
+    }
+    if body.has_more_links {
+        let max = body::LINKS_MAX;
+        faults.push(Fault::new(
+            1,
+            format!("the text has more than {max} links: the rest is left out; split the file"),
+        ));
+    }
+    let mut tags = Tags::default();
+    for key in ["tags", "tag"] {
+        fields
+            .get(key)
+            .into_iter()
+            .for_each(|it| tags.push_field(it));
+    }
+    for (run, _) in &body.prose {
+        tags.push_prose(text, run);
+    }
+    Document {
+        faults,
+        body_start: frontmatter.body_start,
+        title: text_of(&fields, "title"),
+        heading: body.heading,
+        description: text_of(&fields, "description"),
+        doc_type: doc_type.ok().flatten().and_then(DocType::parse),
+        status: status.ok().flatten().and_then(Status::parse),
+        tags: tags.into_list(),
+        aliases: aliases(&fields),
+        links,
+        headings: body.headings,
+        word_count: word_count(&text[frontmatter.body_start..]),
+        frontmatter: fields,
+    }
+}
+
+struct Problem {
+    key: &'static str,
+    message: String,
+}
+
+/// A field whose value is one of some words.
+fn word<'a>(
+    fields: &'a Map<String, Value>,
+    key: &'static str,
+    words: &[&str],
+) -> Result<Option<&'a str>, Problem> {
+    match fields.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(it)) if it.trim().is_empty() => Ok(None),
+        Some(Value::String(it))
+            if words
+                .iter()
+                .any(|word| word.eq_ignore_ascii_case(it.trim())) =>
+        {
+            Ok(Some(it))
+        }
+        Some(it) => {
+            let value: String = it.as_str().map_or_else(|| it.to_string(), str::to_owned);
+            let value: String = value.chars().take(60).collect();
+            let words = words.join(", ");
+            let message = format!("`{key}: {value}` is unknown: use one of {words}");
+            Err(Problem { key, message })
+        }
+    }
+}
+
+fn line_of_key(block: &str, key: &str) -> u32 {
+    let starts = |it: &(u32, &str)| it.1.trim_start_matches(['"', '\'']).starts_with(key);
+    let mut lines = (2u32..).zip(block.lines());
+    lines.find(starts).map_or(1, |it| it.0)
+}
+
+fn text_of(fields: &Map<String, Value>, key: &str) -> Option<String> {
+    let text = match fields.get(key)? {
+        Value::String(it) => it.clone(),
+        Value::Number(it) => it.to_string(),
+        Value::Bool(it) => it.to_string(),
+        Value::Null | Value::Array(_) | Value::Object(_) => return None,
+    };
+    let text = body::words(&text, usize::MAX);
+    Some(text).filter(|it| !it.is_empty())
+}
+
+fn aliases(fields: &Map<String, Value>) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for value in ["aliases", "alias"]
+        .into_iter()
+        .filter_map(|it| fields.get(it))
+    {
+        for text in frontmatter::texts(value) {
+            let names: Vec<&str> = if value.is_string() {
+                text.split(',').collect()
+            } else {
+                vec![&text]
+            };
+            let names = names.iter().map(|it| body::words(it, 200));
+            out.extend(names.filter(|it| !it.is_empty()));
+        }
+    }
+    let mut known = std::collections::HashSet::new();
+    out.retain(|it| known.insert(it.clone()));
+    out
+}
+
+/// Words between white space once the marks ``#*`[]()`` are gone.
+fn word_count(content: &str) -> u64 {
+    let mut words = 0;
+    let mut is_in_word = false;
+    for it in content.chars() {
+        if it.is_whitespace() {
+            is_in_word = false;
+        } else if !is_in_word && !matches!(it, '#' | '*' | '`' | '[' | ']' | '(' | ')') {
+            is_in_word = true;
+            words += 1;
+        }
+    }
+    words
+}

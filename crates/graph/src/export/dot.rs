@@ -1,0 +1,49 @@
+//! DOT, which Graphviz draws.
+
+use super::Picture;
+use std::fmt::Write;
+
+/// The picture in DOT.
+#[must_use]
+pub fn dot(picture: &Picture) -> String {
+    let mut out = String::from("digraph documents {\n  node [shape=box, style=rounded];\n");
+    for it in &picture.nodes {
+        // Writing to a text cannot fail.
+        let _ = writeln!(
+            out,
+            "  {} [label={}, tooltip={}, class={}];",
+            quoted(&it.id),
+            quoted(&it.title),
+            quoted(&it.path),
+            quoted(it.doc_type.as_str()),
+        );
+    }
+    for (_, _, it) in picture.joined() {
+        let label = if it.relation == "link" {
+            String::new()
+        } else {
+            format!(" [label={}]", quoted(&it.relation))
+        };
+        let (from, to) = (quoted(&it.source), quoted(&it.target));
+        let _ = writeln!(out, "  {from} -> {to}{label};");
+    }
+    out + "}\n"
+}
+
+/// A text in quotes. Backslashes and `&` have a meaning in labels, so they are escaped wherever they stand.
+fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for it in text.chars() {
+        match it {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '&' => out.push_str("&amp;"),
+            '\n' => out.push_str("\\n"),
+            it if it.is_control() => out.push(' '),
+            it => out.push(it),
+        }
+    }
+    out.push('"');
+    out
+}

@@ -1,0 +1,369 @@
+//! The block of fields before a text: YAML between `---`, TOML between `+++`.
+//!
+//! A broken block costs its fields and nothing else: what is wrong is reported with its line, and the
+//! text after the block is read all the same.
+
+use crate::Fault;
+use serde_json::{Map, Number, Value};
+use std::ops::Range;
+
+/// More than anybody writes by hand; beyond it a parser's worst case would be somebody's weapon.
+const BYTES_MAX: usize = 64 * 1024;
+const DEPTH_MAX: usize = 32;
+const NODES_MAX: usize = 20_000;
+const ALIASES_MAX: usize = 200;
+
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// What stands before the content.
+#[derive(Debug, Default)]
+pub(crate) struct Frontmatter {
+    pub(crate) fields: Map<String, Value>,
+    pub(crate) faults: Vec<Fault>,
+    /// Where the content begins.
+    pub(crate) body_start: usize,
+    /// The lines between the delimiters.
+    pub(crate) block: Range<usize>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Language {
+    Yaml,
+    Toml,
+}
+
+impl Language {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Yaml => "YAML",
+            Self::Toml => "TOML",
+        }
+    }
+
+    const fn delimiter(self) -> &'static str {
+        match self {
+            Self::Yaml => "---",
+            Self::Toml => "+++",
+        }
+    }
+
+    fn closes(self, line: &str) -> bool {
+        line == self.delimiter() || self == Self::Yaml && line == "..."
+    }
+}
+
+pub(crate) fn read(text: &str) -> Frontmatter {
+    let start = if text.starts_with(BYTE_ORDER_MARK) {
+        BYTE_ORDER_MARK.len_utf8()
+    } else {
+        0
+    };
+    let none = Frontmatter {
+        body_start: start,
+        block: start..start,
+        ..Frontmatter::default()
+    };
+    let first = line_at(text, start);
+    let language = match text[first.clone()].trim_end() {
+        "---" => Language::Yaml,
+        "+++" => Language::Toml,
+        _ => return none,
+    };
+    let inside = first.end;
+    // A rule above a text also is `---`; nobody leaves a line empty before the first field.
+    let is_rule = text[line_at(text, inside)].trim().is_empty();
+    let Some(closing) = closing_line(text, inside, language) else {
+        if is_rule {
+            return none;
+        }
+        let delimiter = language.delimiter();
+        return Frontmatter {
+            faults: vec![Fault::new(
+                1,
+                format!(
+                    "the frontmatter that begins with `{delimiter}` never ends: \
+                     close it with a line `{delimiter}`"
+                ),
+            )],
+            ..none
+        };
+    };
+    let block = inside..closing.start;
+    match fields(&text[block.clone()], language) {
+        Ok(fields) => Frontmatter {
+            fields,
+            faults: Vec::new(),
+            body_start: closing.end,
+            block,
+        },
+        Err(Broken::NoFields) if is_rule => none,
+        Err(broken) => Frontmatter {
+            fields: Map::new(),
+            faults: vec![broken.fault(language)],
+            body_start: closing.end,
+            block,
+        },
+    }
+}
+
+/// The line that begins at `start`, with its end.
+fn line_at(text: &str, start: usize) -> Range<usize> {
+    let rest = &text[start..];
+    start..start + rest.find('\n').map_or(rest.len(), |it| it + 1)
+}
+
+fn closing_line(text: &str, from: usize, language: Language) -> Option<Range<usize>> {
+    let mut start = from;
+    while start < text.len() {
+        let line = line_at(text, start);
+        if language.closes(text[line.clone()].trim_end()) {
+            return Some(line);
+        }
+        start = line.end;
+    }
+    None
+}
+
+enum Broken {
+    TooLarge(usize),
+    /// Not a map of fields.
+    NoFields,
+    Syntax {
+        /// From 1, within the block.
+        line: u32,
+        message: String,
+    },
+}
+
+impl Broken {
+    fn fault(self, language: Language) -> Fault {
+        let name = language.name();
+        match self {
+            Self::TooLarge(bytes) => Fault::new(
+                1,
+                format!(
+                    "the frontmatter has {bytes} bytes and may have {BYTES_MAX}: \
+                     move what is text below it"
+                ),
+            ),
+            Self::NoFields => Fault::new(
+                1,
+                "the frontmatter has no fields: write it as `key: value`, one a line".to_owned(),
+            ),
+            Self::Syntax { line, message } => {
+                let remedy = match language {
+                    Language::Yaml => {
+                        "quote a value that contains `: `, `[[` or `#`, indent with spaces, \
+                         and name each key once"
+                    }
+                    Language::Toml => "quote texts, and name each key once",
+                };
+                // The opening line comes before the block.
+                Fault::new(
+                    line.saturating_add(1),
+                    format!("the frontmatter is not valid {name} ({message}): {remedy}"),
+                )
+            }
+        }
+    }
+}
+
+fn fields(block: &str, language: Language) -> Result<Map<String, Value>, Broken> {
+    if block.len() > BYTES_MAX {
+        return Err(Broken::TooLarge(block.len()));
+    }
+    match language {
+        Language::Yaml => match yaml(block)? {
+            Value::Object(fields) => Ok(fields),
+            Value::Null => Ok(Map::new()),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                Err(Broken::NoFields)
+            }
+        },
+        Language::Toml => toml_fields(block),
+    }
+}
+
+fn yaml(block: &str) -> Result<Value, Broken> {
+    let options = serde_saphyr::options! {
+        strict_booleans: true,
+        with_snippet: false,
+        non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::AsString,
+        budget: serde_saphyr::budget! {
+            max_depth: DEPTH_MAX,
+            flow_nesting_limit: DEPTH_MAX,
+            max_nodes: NODES_MAX,
+            max_aliases: ALIASES_MAX,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: NODES_MAX,
+        },
+    };
+    serde_saphyr::from_str_with_options::<Option<Value>>(block, options)
+        .map(Option::unwrap_or_default)
+        .map_err(|error| Broken::Syntax {
+            line: error
+                .location()
+                .and_then(|it| u32::try_from(it.line()).ok())
+                .unwrap_or(0),
+            message: reason(&error.to_string()),
+        })
+}
+
+/// What a parser says, without advice on its own settings and without places that count otherwise.
+fn reason(message: &str) -> String {
+    let line = message.lines().next().unwrap_or_default();
+    let line = line
+        .split(", set DuplicateKeyPolicy")
+        .next()
+        .unwrap_or(line);
+    let line = line.rsplit_once(" at line ").map_or(line, |it| it.0);
+    line.chars().take(160).collect()
+}
+
+fn toml_fields(block: &str) -> Result<Map<String, Value>, Broken> {
+    let table: toml::Table = toml::from_str(block).map_err(|error| {
+        let at = error.span().map_or(0, |it| it.start).min(block.len());
+        let lines = block.as_bytes()[..at].iter().filter(|it| **it == b'\n');
+        Broken::Syntax {
+            line: u32::try_from(lines.count() + 1).unwrap_or(u32::MAX),
+            message: reason(error.message()),
+        }
+    })?;
+    Ok(table
+        .into_iter()
+        .map(|(key, value)| (key, json_of(value)))
+        .collect())
+}
+
+/// Dates stay the texts that they were. The parser bounds the depth.
+fn json_of(value: toml::Value) -> Value {
+    match value {
+        toml::Value::String(it) => Value::String(it),
+        toml::Value::Integer(it) => Value::Number(it.into()),
+        toml::Value::Float(it) => {
+            Number::from_f64(it).map_or_else(|| Value::String(it.to_string()), Value::Number)
+        }
+        toml::Value::Boolean(it) => Value::Bool(it),
+        toml::Value::Datetime(it) => Value::String(it.to_string()),
+        toml::Value::Array(it) => Value::Array(it.into_iter().map(json_of).collect()),
+        toml::Value::Table(it) => Value::Object(
+            it.into_iter()
+                .map(|(key, value)| (key, json_of(value)))
+                .collect(),
+        ),
+    }
+}
+
+/// The texts of a value that is one or a list of them, lists in lists included.
+pub(crate) fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(it) => vec![it.clone()],
+        Value::Number(it) => vec![it.to_string()],
+        Value::Bool(it) => vec![it.to_string()],
+        Value::Array(items) => items.iter().flat_map(texts).collect(),
+        Value::Null | Value::Object(_) => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn fields_of(text: &str) -> Value {
+        let read = read(text);
+        assert_eq!(read.faults, [], "{text:?}");
+        Value::Object(read.fields)
+    }
+
+    #[test]
+    fn fields_are_what_was_written() {
+        for (text, fields, content) in [
+            ("# no fields\n", json!({}), "# no fields\n"),
+            ("", json!({}), ""),
+            ("---\na: 1\n---\nb\n", json!({"a": 1}), "b\n"),
+            ("---\r\na: 1\r\n---\r\nb\r\n", json!({"a": 1}), "b\r\n"),
+            ("\u{feff}---\na: 1\n---\nb", json!({"a": 1}), "b"),
+            ("\u{feff}b", json!({}), "b"),
+            ("---\na: 1\n...\nb", json!({"a": 1}), "b"),
+            ("---\na: 1\n---", json!({"a": 1}), ""),
+            ("---\n---\nb", json!({}), "b"),
+            ("---\n# a comment\n---\nb", json!({}), "b"),
+            ("--- \na: 1\n--- \nb", json!({"a": 1}), "b"),
+            ("----\na: 1\n----\n", json!({}), "----\na: 1\n----\n"),
+            (" ---\na: 1\n---\n", json!({}), " ---\na: 1\n---\n"),
+            // Rules, not fields.
+            (
+                "---\n\nprose\n\n---\n\nb",
+                json!({}),
+                "---\n\nprose\n\n---\n\nb",
+            ),
+            ("---\n\n# b\n", json!({}), "---\n\n# b\n"),
+            ("---", json!({}), "---"),
+            (
+                "---\nday: 2024-01-02\nat: 12:30\nnan: .nan\nyes: yes\n---\n",
+                json!({"day": "2024-01-02", "at": "12:30", "nan": ".nan", "yes": "yes"}),
+                "",
+            ),
+            (
+                "+++\nb = 'x'\nday = 2024-01-02\na = [1, 2]\nn = nan\n+++\nc",
+                json!({"b": "x", "day": "2024-01-02", "a": [1, 2], "n": "NaN"}),
+                "c",
+            ),
+            (
+                "---\na: |\n  ---\n  x\n---\nb",
+                json!({"a": "---\nx\n"}),
+                "b",
+            ),
+        ] {
+            assert_eq!(fields_of(text), fields, "{text:?}");
+            assert_eq!(&text[read(text).body_start..], content, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_broken_block_is_a_fault_with_its_line_and_loses_no_content() {
+        for (text, line, part, content) in [
+            ("---\na: 1\na: 2\n---\nb", 3, "duplicate", "b"),
+            ("---\na:\n\tb: 1\n---\nb", 3, "tabs", "b"),
+            ("---\na: [\n---\nb", 2, "YAML", "b"),
+            ("---\nr: [[a]], [[b]]\n---\nb", 2, "quote", "b"),
+            ("---\nprose\n---\nb", 1, "key: value", "b"),
+            ("---\n- a\n---\nb", 1, "key: value", "b"),
+            ("---\na: 1\n\nb", 1, "never ends", "---\na: 1\n\nb"),
+            ("+++\na = 1\na = 2\n+++\nb", 3, "TOML (duplicate key)", "b"),
+            ("+++\na = 1\n---\nb", 1, "`+++`", "+++\na = 1\n---\nb"),
+        ] {
+            let read = read(text);
+            assert_eq!(read.faults.len(), 1, "{text:?}");
+            assert_eq!(read.faults[0].line, line, "{text:?}: {:?}", read.faults);
+            assert!(read.faults[0].message.contains(part), "{:?}", read.faults);
+            assert_eq!(&text[read.body_start..], content, "{text:?}");
+            assert!(read.fields.is_empty());
+        }
+    }
+
+    #[test]
+    fn bombs_are_faults() {
+        let mut laughs = "---\na: &a [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
+        for (name, of) in "bcdefgh".chars().zip("abcdefg".chars()) {
+            let ten = vec![format!("*{of}"); 10].join(",");
+            laughs += &format!("{name}: &{name} [{ten}]\n");
+        }
+        laughs += "---\nb";
+        let deep = format!("---\na: {}\n---\nb", "[".repeat(5_000));
+        let closed = format!("---\na: {}{}\n---\nb", "[".repeat(500), "]".repeat(500));
+        let maps = format!("---\na: {}\n---\nb", "{a: ".repeat(5_000));
+        let lines: String = (0..300).map(|it| " ".repeat(it) + "a:\n").collect();
+        let block = format!("---\n{lines}---\nb");
+        let long = format!("---\na: {}\n---\nb", "x".repeat(BYTES_MAX));
+        let toml = format!("+++\na = {}\n+++\nb", "[".repeat(30_000));
+        let dotted = format!("+++\n{}b = 1\n+++\nb", "a.".repeat(30_000));
+        for text in [laughs, deep, closed, maps, block, long, toml, dotted] {
+            let read = read(&text);
+            assert_eq!(read.faults.len(), 1, "{}", &text[..40]);
+            assert_eq!(&text[read.body_start..], "b");
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Names of documents that a text says without linking to them.
+//!
+//! Names and texts are compared word by word, folded, so a name is found whatever its case and whether its
+//! words stand apart or have hyphens between them, and never inside a longer word. Scripts without spaces
+//! have a word for each character.
+
+use crate::context::{self, Lines};
+use crate::fold::folded;
+use crate::{body, frontmatter};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// A shorter name is a word of the language more often than a mention.
+const LETTERS_MIN: usize = 4;
+/// Words of a name, at most: a text is compared so far from each of its words on.
+const WORDS_MAX: usize = 12;
+/// A name that more documents have, such as `Overview`, points at none of them.
+const SHARED_MAX: usize = 3;
+
+/// A document that is mentioned and not linked there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mention {
+    /// Which one.
+    pub doc: u32,
+    /// How the text calls it.
+    pub text: String,
+    /// Where first, from 1.
+    pub line: u32,
+    /// The words around it, in one line of at most 200 characters.
+    pub context: String,
+    /// How often.
+    pub count: u32,
+}
+
+/// The names to look for.
+#[derive(Debug, Default)]
+pub struct Mentions {
+    words: HashMap<Box<str>, u32>,
+    /// From a beginning of a name and a word to a longer beginning. 0 is the empty one.
+    steps: HashMap<(u32, u32), u32>,
+    /// For each beginning, the documents that it is the whole name of.
+    docs: Vec<Vec<u32>>,
+}
+
+struct Word {
+    folded: String,
+    range: Range<usize>,
+}
+
+impl Mentions {
+    /// Names of documents: titles and aliases. Of these only names of two words or of four letters count.
+    #[must_use]
+    pub fn new(names: &[(u32, String)]) -> Self {
+        let mut it = Self {
+            docs: vec![Vec::new()],
+            ..Self::default()
+        };
+        for (doc, name) in names {
+            it.insert(*doc, name);
+        }
+        it
+    }
+
+    fn insert(&mut self, doc: u32, name: &str) {
+        let words = words(name, &(0..name.len()));
+        let is_word = |it: &&Word| it.folded.starts_with(char::is_alphanumeric);
+        let n_words = words.iter().filter(is_word).count();
+        let n_letters = name.chars().filter(|it| it.is_alphanumeric()).count();
+        let counts = n_words > 1 || n_words == 1 && n_letters >= LETTERS_MIN;
+        if !counts || words.len() > WORDS_MAX {
+            return;
+        }
+        let mut at = 0;
+        for word in words {
+            let next = u32::try_from(self.words.len()).unwrap_or(u32::MAX);
+            let word = *self.words.entry(word.folded.into()).or_insert(next);
+            let next = u32::try_from(self.docs.len()).unwrap_or(u32::MAX);
+            at = *self.steps.entry((at, word)).or_insert(next);
+            if at == next {
+                self.docs.push(Vec::new());
+            }
+        }
+        let docs = &mut self.docs[at as usize];
+        // One more than is of use tells that the name is none.
+        if docs.len() <= SHARED_MAX && !docs.contains(&doc) {
+            docs.push(doc);
+        }
+    }
+
+    /// Each document whose name stands in a text outside code and links, in the order in which they are
+    /// first mentioned. Of names that overlap the longest counts.
+    #[must_use]
+    pub fn find(&self, text: &str) -> Vec<Mention> {
+        let body = body::walk(text, frontmatter::read(text).body_start);
+        let lines = Lines::of(text);
+        let mut found: Vec<Mention> = Vec::new();
+        let mut known: HashMap<u32, usize> = HashMap::new();
+        for (words, block) in passages(text, &body.prose) {
+            for (range, docs) in self.matches(&words) {
+                for &doc in docs {
+                    let at = *known.entry(doc).or_insert(found.len());
+                    if let Some(mention) = found.get_mut(at) {
+                        mention.count += 1;
+                        continue;
+                    }
+                    found.push(Mention {
+                        doc,
+                        text: context::one_line(&text[range.clone()], false),
+                        line: lines.at(range.start),
+                        context: context::around(text, &block, &range),
+                        count: 1,
+                    });
+                }
+            }
+        }
+        found
+    }
+
+    fn matches(&self, words: &[Word]) -> Vec<(Range<usize>, &[u32])> {
+        let numbers: Vec<Option<u32>> = words
+            .iter()
+            .map(|it| self.words.get(&*it.folded).copied())
+            .collect();
+        let mut found = Vec::new();
+        let mut start = 0;
+        while start < words.len() {
+            match self.longest(&numbers[start..]) {
+                Some((n_words, docs)) => {
+                    let last = start + n_words - 1;
+                    found.push((words[start].range.start..words[last].range.end, docs));
+                    start += n_words;
+                }
+                None => start += 1,
+            }
+        }
+        found
+    }
+
+    fn longest(&self, words: &[Option<u32>]) -> Option<(usize, &[u32])> {
+        let mut best = None;
+        let mut at = 0;
+        for (n_before, word) in words.iter().enumerate() {
+            let Some(next) = word.and_then(|it| self.steps.get(&(at, it))) else {
+                break;
+            };
+            at = *next;
+            let docs = self.docs[at as usize].as_slice();
+            if (1..=SHARED_MAX).contains(&docs.len()) {
+                best = Some((n_before + 1, docs));
+            }
+        }
+        best
+    }
+}
+
+/// The words of runs that only white space keeps apart, such as the end of a line.
+fn passages(text: &str, prose: &[(Range<usize>, Range<usize>)]) -> Vec<(Vec<Word>, Range<usize>)> {
+    let mut out: Vec<(Vec<Word>, Range<usize>)> = Vec::new();
+    let mut end = 0;
+    for (run, block) in prose {
+        let gap = text.get(end..run.start).unwrap_or("-");
+        let is_gap = |it: char| it.is_whitespace() || it == '>';
+        let words = words(text, run);
+        match out.last_mut() {
+            Some((passage, of)) if of == block && gap.chars().all(is_gap) => passage.extend(words),
+            _ => out.push((words, block.clone())),
+        }
+        end = run.end;
+    }
+    out
+}
+
+/// Words, and the marks between them that part sentences. Hyphens, underscores and spaces part nothing.
+fn words(text: &str, run: &Range<usize>) -> Vec<Word> {
+    let mut out: Vec<Word> = Vec::new();
+    let mut start = None;
+    let push = |out: &mut Vec<Word>, range: Range<usize>| {
+        let folded = folded(&text[range.clone()]);
+        if !folded.is_empty() {
+            out.push(Word { folded, range });
+        }
+    };
+    for (at, it) in text[run.clone()].char_indices() {
+        let at = run.start + at;
+        let is_alone = is_of_script_without_spaces(it);
+        let is_of_word = it.is_alphanumeric() || unicode_normalization::char::is_combining_mark(it);
+        if is_of_word && !is_alone {
+            start.get_or_insert(at);
+            continue;
+        }
+        if let Some(start) = start.take() {
+            push(&mut out, start..at);
+        }
+        if !(it.is_whitespace() || it == '-' || it == '_') {
+            push(&mut out, at..at + it.len_utf8());
+        }
+    }
+    if let Some(start) = start {
+        push(&mut out, start..run.end);
+    }
+    out
+}
+
+/// Chinese and Japanese characters, and Thai, Lao, Khmer and Burmese letters.
+fn is_of_script_without_spaces(it: char) -> bool {
+    matches!(
+        u32::from(it),
+        0x0e00..=0x0eff | 0x1000..=0x109f | 0x1780..=0x17ff | 0x3040..=0x30ff | 0x3400..=0x4dbf
+            | 0x4e00..=0x9fff | 0xf900..=0xfaff | 0x20000..=0x3ffff
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: &[(u32, &str)] = &[
+        (1, "Auth"),
+        (2, "Auth Service"),
+        (3, "API"),
+        (4, "Node.js"),
+        (5, "日本"),
+        (6, "Größe"),
+        (7, "rate limit"),
+        (8, "Rate-Limit"),
+        (9, "C++"),
+        (10, "  "),
+        (11, "Bob's Guide"),
+    ];
+
+    fn found(text: &str) -> Vec<(u32, String)> {
+        let names: Vec<(u32, String)> = NAMES.iter().map(|it| (it.0, it.1.to_owned())).collect();
+        let found = Mentions::new(&names).find(text);
+        found.into_iter().map(|it| (it.doc, it.text)).collect()
+    }
+
+    #[test]
+    fn names_are_found_in_prose() {
+        for (text, expected) in [
+            ("see AUTH here", &[(1, "AUTH")][..]),
+            (
+                "the auth service and auth",
+                &[(2, "auth service"), (1, "auth")],
+            ),
+            ("the auth\nservice", &[(2, "auth service")]),
+            ("> the auth\n> service", &[(2, "auth service")]),
+            ("auth-service", &[(2, "auth-service")]),
+            ("auth. Service", &[(1, "auth")]),
+            ("author, authentic, preauth", &[]),
+            ("an API, C++", &[]),
+            ("use node.js!", &[(4, "node.js")]),
+            ("node js", &[]),
+            ("来日本語", &[(5, "日本")]),
+            ("GRÖSSE gro\u{308}ße", &[(6, "GRÖSSE")]),
+            ("rate_limit", &[(7, "rate_limit"), (8, "rate_limit")]),
+            ("**auth** service", &[(1, "auth")]),
+            ("bob's guide", &[(11, "bob's guide")]),
+            ("`auth` [[auth]] [auth](x.md) <!-- auth --> $auth$", &[]),
+            ("```\nauth\n```", &[]),
+            ("---\ntitle: auth\n---\nnone", &[]),
+            ("", &[]),
+        ] {
+            let expected: Vec<(u32, String)> =
+                expected.iter().map(|it| (it.0, it.1.to_owned())).collect();
+            assert_eq!(found(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_mention_says_where_and_how_often() {
+        let mentions = Mentions::new(&[(7, "Auth".to_owned())]);
+        let it = mentions.find("---\na: b\n---\n# T\n\n- one\n- about auth, twice\n\nAuth.");
+        let expected = Mention {
+            doc: 7,
+            text: "auth".to_owned(),
+            line: 7,
+            context: "about auth, twice".to_owned(),
+            count: 2,
+        };
+        assert_eq!(it, [expected]);
+        assert!(Mentions::new(&[]).find("auth").is_empty());
+        for (n, n_found) in [(3, 3), (4, 0), (14_000, 0)] {
+            let names: Vec<(u32, String)> = (0..n).map(|it| (it, "Overview".to_owned())).collect();
+            assert_eq!(Mentions::new(&names).find("an overview").len(), n_found);
+        }
+    }
+
+    #[test]
+    fn names_that_begin_alike_do_not_multiply() {
+        let names: Vec<(u32, String)> = (0..14_000).map(|it| (it, format!("page {it}"))).collect();
+        let found = Mentions::new(&names).find(&"page ".repeat(50_000));
+        assert!(found.is_empty());
+        let nested: Vec<(u32, String)> = (1..40).map(|it| (it, "a ".repeat(it as usize))).collect();
+        let found = Mentions::new(&nested).find(&"a ".repeat(24));
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].doc, found[0].count), (12, 2));
+    }
+}

@@ -1,0 +1,128 @@
+//! Which document a broken link may have meant.
+//!
+//! Names are found by the groups of three letters that they share with the target, and only the best of
+//! those are compared letter by letter.
+
+use super::Entry;
+use crate::fold::folded;
+use crate::target::without_extension;
+use std::collections::HashMap;
+
+/// Below this two names are only alike by chance.
+const SIMILARITY_MIN: f64 = 0.6;
+/// Names that are compared letter by letter.
+const COMPARED_MAX: usize = 32;
+/// Letters of a name that count.
+const CHARS_MAX: usize = 80;
+
+#[derive(Debug)]
+pub(super) struct Nearest {
+    names: Vec<Name>,
+    by_letters: HashMap<[char; 3], Vec<u32>>,
+}
+
+#[derive(Debug)]
+struct Name {
+    entry: u32,
+    text: Box<str>,
+    n_groups: u32,
+}
+
+impl Nearest {
+    pub(super) fn of(entries: &[Entry]) -> Self {
+        let mut it = Self {
+            names: Vec::new(),
+            by_letters: HashMap::new(),
+        };
+        // In the order of paths, so that of equals the same one is found whatever the order of insertion.
+        let mut order: Vec<usize> = (0..entries.len()).collect();
+        order.sort_by_key(|at| &entries[*at].path);
+        for at in order {
+            it.add_all(u32::try_from(at).unwrap_or(u32::MAX), &entries[at]);
+        }
+        it
+    }
+
+    fn add_all(&mut self, at: u32, entry: &Entry) {
+        let aliases = entry.aliases.iter().map(|it| &**it);
+        let names = [last_segment(&entry.docs_path), &entry.title];
+        let mut texts: Vec<String> = names.into_iter().chain(aliases).map(normal).collect();
+        texts.sort_unstable();
+        texts.dedup();
+        for text in texts {
+            self.add(at, text);
+        }
+    }
+
+    fn add(&mut self, entry: u32, text: String) {
+        let name = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        let groups = groups(&text);
+        self.names.push(Name {
+            entry,
+            text: text.into_boxed_str(),
+            n_groups: u32::try_from(groups.len()).unwrap_or(u32::MAX),
+        });
+        for it in groups {
+            self.by_letters.entry(it).or_default().push(name);
+        }
+    }
+
+    pub(super) fn find(&self, target: &str) -> Option<(u32, f64)> {
+        let text = normal(last_segment(target));
+        let groups = groups(&text);
+        let mut shared = vec![0u32; self.names.len()];
+        let mut touched = Vec::new();
+        let known = groups.iter().filter_map(|it| self.by_letters.get(it));
+        for &name in known.flatten() {
+            let count = &mut shared[name as usize];
+            if *count == 0 {
+                touched.push(name);
+            }
+            *count += 1;
+        }
+        let likeness = |name: u32| {
+            let both = f64::from(shared[name as usize]) * 2.0;
+            let n_groups = f64::from(self.names[name as usize].n_groups);
+            both / (n_groups + f64::from(u32::try_from(groups.len()).unwrap_or(u32::MAX)))
+        };
+        let order = |a: &u32, b: &u32| likeness(*b).total_cmp(&likeness(*a)).then(a.cmp(b));
+        if touched.len() > COMPARED_MAX {
+            touched.select_nth_unstable_by(COMPARED_MAX, order);
+            touched.truncate(COMPARED_MAX);
+        }
+        touched.sort_unstable_by(order);
+        let mut best: Option<(u32, f64)> = None;
+        for name in touched {
+            let it = &self.names[name as usize];
+            let letters = strsim::normalized_damerau_levenshtein(&text, &it.text);
+            // Words in another order share their letters in groups.
+            let similarity = letters.max(0.9 * likeness(name));
+            if similarity >= SIMILARITY_MIN && best.is_none_or(|best| similarity > best.1) {
+                best = Some((it.entry, similarity));
+            }
+        }
+        best
+    }
+}
+
+fn last_segment(path: &str) -> &str {
+    let path = path.trim_end_matches(['/', '\\']);
+    let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
+    without_extension(name)
+}
+
+fn normal(name: &str) -> String {
+    folded(name).chars().take(CHARS_MAX).collect()
+}
+
+/// The groups of three letters, each once; a name is padded, so that its beginning counts more.
+fn groups(name: &str) -> Vec<[char; 3]> {
+    if name.is_empty() {
+        return Vec::new();
+    }
+    let padded: Vec<char> = "  ".chars().chain(name.chars()).chain([' ']).collect();
+    let mut out: Vec<[char; 3]> = padded.windows(3).map(|it| [it[0], it[1], it[2]]).collect();
+    out.sort_unstable();
+    out.dedup();
+    out
+}

@@ -1,0 +1,272 @@
+//! What the target of a link names: a document, a place in it, or nothing of ours.
+
+use std::borrow::Cow;
+
+/// Longer than any file's name; such a target leads nowhere.
+const BYTES_MAX: usize = 1_024;
+
+/// What Markdown files end in.
+pub(crate) const MARKDOWN: [&str; 3] = ["md", "markdown", "mdx"];
+
+/// Files that a page can show or offer, but that are no pages. In a wikilink only these are told apart
+/// from names such as `Node.js`.
+const ATTACHMENTS: &[&str] = &[
+    "aac", "apng", "avi", "avif", "base", "bmp", "canvas", "csv", "doc", "docx", "epub", "flac",
+    "gif", "gz", "heic", "ico", "jpeg", "jpg", "json", "m4a", "mkv", "mov", "mp3", "mp4", "odt",
+    "ogg", "ogv", "opus", "pdf", "png", "ppt", "pptx", "svg", "tar", "tif", "tiff", "toml", "tsv",
+    "txt", "wav", "webm", "webp", "xls", "xlsx", "xml", "yaml", "yml", "zip",
+];
+
+/// Schemes that are written without two slashes.
+const BARE_SCHEMES: &[&str] = &[
+    "mailto",
+    "tel",
+    "data",
+    "javascript",
+    "obsidian",
+    "urn",
+    "sms",
+    "about",
+];
+
+/// A document by name or path, and a place in it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Target {
+    pub(crate) path: String,
+    pub(crate) fragment: Option<String>,
+}
+
+/// The target of `[[raw]]` or `![[raw]]`.
+pub(crate) fn of_wikilink(raw: &str, is_embed: bool) -> Option<Target> {
+    // In a table the bar before the alias is escaped.
+    let raw = raw.trim().trim_end_matches('\\');
+    if raw.len() > BYTES_MAX || is_address(raw) {
+        return None;
+    }
+    let (path, fragment) = match raw.split_once('#') {
+        Some((path, fragment)) => (path, Some(fragment)),
+        None => match block_start(raw) {
+            Some(at) => (&raw[..at], Some(&raw[at..])),
+            None => (raw, None),
+        },
+    };
+    let path = if path.contains("%20") {
+        decoded(path)
+    } else {
+        Cow::Borrowed(path)
+    };
+    let counts = match extension(&path) {
+        None => true,
+        Some(it) if is_one_of(it, &MARKDOWN) => true,
+        Some(it) => !is_embed && !is_one_of(it, ATTACHMENTS),
+    };
+    target(&path, fragment.map(Cow::Borrowed), counts)
+}
+
+/// The target of `[text](raw)` or `![text](raw)`.
+pub(crate) fn of_markdown(raw: &str, is_image: bool) -> Option<Target> {
+    let raw = raw.trim();
+    if raw.len() > BYTES_MAX || raw.starts_with("//") || scheme(raw).is_some() {
+        return None;
+    }
+    let (path, fragment) = raw
+        .split_once('#')
+        .map_or((raw, None), |(path, fragment)| (path, Some(fragment)));
+    let path = path.split('?').next().unwrap_or_default();
+    let path = decoded(path);
+    let counts = match extension(&path) {
+        Some(it) => is_one_of(it, &MARKDOWN),
+        None => !is_image,
+    };
+    target(&path, fragment.map(decoded), counts)
+}
+
+/// Whether a name in the frontmatter is written as a path from the file.
+pub(crate) fn is_path(name: &str) -> bool {
+    name.starts_with("./")
+        || name.starts_with("../")
+        || name.starts_with('/')
+        || extension(name).is_some_and(|it| is_one_of(it, &MARKDOWN))
+}
+
+/// Without the ending of a Markdown file.
+pub(crate) fn without_extension(path: &str) -> &str {
+    match path.rsplit_once('.') {
+        Some((stem, it)) if is_one_of(it, &MARKDOWN) => stem,
+        _ => path,
+    }
+}
+
+fn target(path: &str, fragment: Option<Cow<'_, str>>, counts: bool) -> Option<Target> {
+    let path = path.split_whitespace().collect::<Vec<_>>().join(" ");
+    if path.is_empty() || !counts {
+        return None;
+    }
+    let fragment = fragment.map(|it| it.trim().to_owned());
+    Some(Target {
+        path,
+        fragment: fragment.filter(|it| !it.is_empty()),
+    })
+}
+
+/// Where the `^` of `page^block` stands.
+fn block_start(raw: &str) -> Option<usize> {
+    let (_, block) = raw.rsplit_once('^')?;
+    let is_id = !block.is_empty() && block.chars().all(|it| it.is_alphanumeric() || it == '-');
+    is_id.then(|| raw.len() - block.len() - 1)
+}
+
+/// Whether a wikilink names an address: `Note: a title` does not.
+fn is_address(raw: &str) -> bool {
+    raw.starts_with("//")
+        || scheme(raw)
+            .is_some_and(|it| raw[it.len() + 1..].starts_with("//") || is_one_of(it, BARE_SCHEMES))
+}
+
+fn scheme(raw: &str) -> Option<&str> {
+    let (scheme, _) = raw.split_once(':')?;
+    let is_scheme = scheme.starts_with(|it: char| it.is_ascii_alphabetic())
+        && scheme
+            .chars()
+            .all(|it| it.is_ascii_alphanumeric() || matches!(it, '+' | '-' | '.'));
+    is_scheme.then_some(scheme)
+}
+
+/// What a file's name ends in. `release-1.2` and `Mr. Smith` end in nothing.
+fn extension(path: &str) -> Option<&str> {
+    let name = path.rsplit(['/', '\\']).next()?;
+    let (stem, extension) = name.rsplit_once('.')?;
+    let is_extension = !stem.is_empty()
+        && (1..=10).contains(&extension.len())
+        && extension.chars().all(|it| it.is_ascii_alphanumeric())
+        && extension.chars().any(|it| it.is_ascii_alphabetic());
+    is_extension.then_some(extension)
+}
+
+fn is_one_of(word: &str, words: &[&str]) -> bool {
+    words.iter().any(|it| it.eq_ignore_ascii_case(word))
+}
+
+/// Without percent signs, unless what they spell is no text.
+fn decoded(text: &str) -> Cow<'_, str> {
+    if !text.contains('%') {
+        return Cow::Borrowed(text);
+    }
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let spelled = bytes
+            .get(at + 1..at + 3)
+            .filter(|it| bytes[at] == b'%' && it.iter().all(u8::is_ascii_hexdigit))
+            .and_then(|it| std::str::from_utf8(it).ok())
+            .and_then(|it| u8::from_str_radix(it, 16).ok());
+        out.push(spelled.unwrap_or(bytes[at]));
+        at += if spelled.is_some() { 3 } else { 1 };
+    }
+    String::from_utf8(out).map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Case<'a> = (&'a str, Option<(&'a str, Option<&'a str>)>);
+
+    fn check(of: impl Fn(&str) -> Option<Target>, cases: &[Case<'_>]) {
+        for (raw, expected) in cases {
+            let found = of(raw);
+            let found = found.as_ref().map(|it| (&*it.path, it.fragment.as_deref()));
+            assert_eq!(found, *expected, "{raw:?}");
+        }
+    }
+
+    #[test]
+    fn a_wikilink_names_a_page_and_a_place_in_it() {
+        check(
+            |it| of_wikilink(it, false),
+            &[
+                ("page", Some(("page", None))),
+                (" page ", Some(("page", None))),
+                ("page#A heading", Some(("page", Some("A heading")))),
+                ("page#^block", Some(("page", Some("^block")))),
+                ("page^block-1", Some(("page", Some("^block-1")))),
+                ("page#", Some(("page", None))),
+                ("a#b#c", Some(("a", Some("b#c")))),
+                ("2^ 3", Some(("2^ 3", None))),
+                ("folder/page.md", Some(("folder/page.md", None))),
+                ("page\\", Some(("page", None))),
+                ("a\nb", Some(("a b", None))),
+                ("a%20b", Some(("a b", None))),
+                ("100%25", Some(("100%25", None))),
+                ("Node.js", Some(("Node.js", None))),
+                ("release-1.2", Some(("release-1.2", None))),
+                ("Note: a title", Some(("Note: a title", None))),
+                ("日本#語", Some(("日本", Some("語")))),
+                ("#heading", None),
+                ("^block", None),
+                ("", None),
+                (" ", None),
+                ("picture.PNG", None),
+                ("board.canvas", None),
+                ("https://example.org/a", None),
+                ("mailto:a@example.org", None),
+                ("obsidian:open", None),
+                ("//host/a", None),
+                (&"x".repeat(2_000), None),
+            ],
+        );
+    }
+
+    #[test]
+    fn an_embed_is_of_a_page() {
+        check(
+            |it| of_wikilink(it, true),
+            &[
+                ("note", Some(("note", None))),
+                ("note.md#h", Some(("note.md", Some("h")))),
+                ("code.rs", None),
+                ("picture.png", None),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_markdown_link_names_a_file_or_a_folder() {
+        check(
+            |it| of_markdown(it, false),
+            &[
+                ("a.md", Some(("a.md", None))),
+                ("../a.MD#b", Some(("../a.MD", Some("b")))),
+                ("a%20b.md#c%20d", Some(("a b.md", Some("c d")))),
+                ("a.markdown", Some(("a.markdown", None))),
+                ("a.mdx", Some(("a.mdx", None))),
+                ("a", Some(("a", None))),
+                ("a/", Some(("a/", None))),
+                ("/docs/a.md?raw=1#b", Some(("/docs/a.md", Some("b")))),
+                ("%E6%97%A5.md", Some(("日.md", None))),
+                ("%FF.md", Some(("%FF.md", None))),
+                ("50%.md", Some(("50%.md", None))),
+                ("release-1.2", Some(("release-1.2", None))),
+                (".", Some((".", None))),
+                ("..", Some(("..", None))),
+                ("#here", None),
+                ("", None),
+                ("a.png", None),
+                ("src/lib.rs#L3", None),
+                ("http://example.org/a.md", None),
+                ("HTTPS://example.org", None),
+                ("ftp://example.org/a.md", None),
+                ("mailto:a@example.org", None),
+                ("data:text/plain,a.md", None),
+                ("obsidian://open?vault=a", None),
+                ("C:/a.md", None),
+                ("//host/a.md", None),
+            ],
+        );
+        check(
+            |it| of_markdown(it, true),
+            &[("a.md", Some(("a.md", None))), ("a", None), ("a.png", None)],
+        );
+    }
+}

@@ -1,0 +1,217 @@
+//! `kg_health_check`
+
+use super::words::KgReply;
+use crate::{Call, Effect, Example, Tool, Toolset};
+use kenning_core::Result;
+use kenning_engine::{GraphHealth, ProcessMemory, timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::time::Duration;
+
+/// The tool.
+pub struct KgHealthCheck;
+
+/// Check the health status of the knowledge graph server with detailed diagnostics about all server
+/// components.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Include detailed diagnostics
+    #[serde(default)]
+    pub detailed: bool,
+    /// Specific components to check
+    #[serde(default)]
+    pub components: Vec<Component>,
+}
+
+/// A part of the server.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Component {
+    /// The graph.
+    Database,
+    /// The shadow cache.
+    Cache,
+    /// Running agents.
+    Agents,
+    /// The memory of the process.
+    Memory,
+}
+
+impl Component {
+    const ALL: [Self; 4] = [Self::Database, Self::Cache, Self::Agents, Self::Memory];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Database => "database",
+            Self::Cache => "cache",
+            Self::Agents => "agents",
+            Self::Memory => "memory",
+        }
+    }
+}
+
+/// How a part is, from good to bad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    Healthy,
+    Degraded,
+    Unhealthy,
+}
+
+impl State {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Healthy => "healthy",
+            Self::Degraded => "degraded",
+            Self::Unhealthy => "unhealthy",
+        }
+    }
+}
+
+/// How it is.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Health {
+    status: &'static str,
+    components: Map<String, Value>,
+    component_details: Map<String, Value>,
+    timestamp: String,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    details: Option<Details>,
+}
+
+/// The process.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Details {
+    memory: Memory,
+    uptime: u64,
+    /// The version of this program, where the original told that of its runtime.
+    node_version: String,
+    platform: &'static str,
+    arch: &'static str,
+    pid: u32,
+}
+
+/// The memory of the process, in bytes: what it holds, what it asked for, what is its own, what files
+/// can give back, what is shared.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Memory {
+    rss: u64,
+    heap_total: u64,
+    heap_used: u64,
+    external: u64,
+    array_buffers: u64,
+}
+
+impl From<ProcessMemory> for Memory {
+    fn from(it: ProcessMemory) -> Self {
+        Self {
+            rss: it.resident,
+            heap_total: it.data,
+            heap_used: it.anonymous,
+            external: it.file,
+            array_buffers: it.shared,
+        }
+    }
+}
+
+impl Tool for KgHealthCheck {
+    const NAME: &'static str = "kg_health_check";
+    const TITLE: &'static str = "Detailed health check";
+    const TOOLSET: Toolset = Toolset::Kg;
+    const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            title: "Everything",
+            input: r#"{"detailed": true}"#,
+            output: r#""componentsChecked":["database","cache","agents","memory"]"#,
+        },
+        Example {
+            title: "One part",
+            input: r#"{"components": ["memory"]}"#,
+            output: r#""components":{"memory":"#,
+        },
+    ];
+    type Input = Input;
+    type Output = KgReply<Health>;
+
+    fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Health>> {
+        let graph = ctx.engine.graph_health(ctx.caller)?;
+        let (uptime, memory) = ctx.engine.process();
+        let all = Component::ALL.into_iter();
+        let checked: Vec<Component> = all
+            .filter(|it| input.components.is_empty() || input.components.contains(it))
+            .collect();
+        let (mut components, mut component_details) = (Map::new(), Map::new());
+        let mut worst = State::Healthy;
+        for component in &checked {
+            let (state, why) = examine(*component, &graph, &memory);
+            worst = worst.max(state);
+            components.insert(component.as_str().to_owned(), state.as_str().into());
+            component_details.insert(component.as_str().to_owned(), why.into());
+        }
+        let names: Vec<&str> = checked.iter().map(|it| it.as_str()).collect();
+        let health = Health {
+            status: worst.as_str(),
+            components,
+            component_details,
+            timestamp: timestamp(ctx.engine.log().clock().now_ms()),
+            details: input.detailed.then(|| details(uptime, memory)),
+        };
+        Ok(KgReply::new(health).with("componentsChecked", names))
+    }
+}
+
+fn examine(component: Component, graph: &GraphHealth, memory: &ProcessMemory) -> (State, String) {
+    match component {
+        Component::Database if graph.has_graph => (State::Healthy, "the graph is there".to_owned()),
+        Component::Database => (
+            State::Unhealthy,
+            "there is no graph yet: run `kg_graph_generate`".to_owned(),
+        ),
+        Component::Cache => {
+            let (stale, entries) = (graph.cache.stale, graph.cache.entries);
+            let state = if entries == 0 || 2 * stale > entries {
+                State::Degraded
+            } else {
+                State::Healthy
+            };
+            (
+                state,
+                format!("{stale} of {entries} entries were not looked at for an hour"),
+            )
+        }
+        Component::Agents => (State::Healthy, "no agent has failed".to_owned()),
+        Component::Memory => {
+            let share = memory.share();
+            let state = match share {
+                it if it > 0.9 => State::Unhealthy,
+                it if it > 0.75 => State::Degraded,
+                _ => State::Healthy,
+            };
+            (
+                state,
+                format!("{:.1} % of the machine's memory", share * 100.0),
+            )
+        }
+    }
+}
+
+fn details(uptime: Duration, memory: ProcessMemory) -> Details {
+    Details {
+        memory: memory.into(),
+        uptime: uptime.as_secs(),
+        node_version: format!("v{}", env!("CARGO_PKG_VERSION")),
+        platform: std::env::consts::OS,
+        arch: match std::env::consts::ARCH {
+            "x86_64" => "x64",
+            "aarch64" => "arm64",
+            other => other,
+        },
+        pid: std::process::id(),
+    }
+}

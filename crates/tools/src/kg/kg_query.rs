@@ -1,0 +1,107 @@
+//! `kg_query`
+
+use super::words::{self, Clamped, KgReply, StatusWord, TypeWord};
+use crate::{Call, Effect, Example, Tool, Toolset};
+use kenning_core::Result;
+use kenning_engine::DocumentQuery;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The tool.
+pub struct KgQuery;
+
+/// Query the knowledge graph for nodes matching criteria. Supports filtering by type, status, and tags.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Search query string
+    pub query: Option<String>,
+    /// Filter by node type
+    #[serde(rename = "type")]
+    pub doc_type: Option<TypeWord>,
+    /// Filter by node status
+    pub status: Option<StatusWord>,
+    /// Filter by tag
+    pub tag: Option<String>,
+    /// Maximum results to return (default 50)
+    pub limit: Option<Clamped<1, 1_000>>,
+    /// Include full content in results
+    #[serde(default, rename = "includeContent")]
+    pub include_content: bool,
+}
+
+/// A document in a list.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Node {
+    id: String,
+    path: String,
+    title: String,
+    #[serde(rename = "type")]
+    doc_type: String,
+    status: String,
+    tags: Vec<String>,
+    word_count: u64,
+    outgoing_link_count: usize,
+    incoming_link_count: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+}
+
+impl Tool for KgQuery {
+    const NAME: &'static str = "kg_query";
+    const TITLE: &'static str = "Query the graph";
+    const TOOLSET: Toolset = Toolset::Kg;
+    const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            title: "By a word",
+            input: r#"{"query": "authentication", "limit": 10}"#,
+            output: r#""itemCount":"#,
+        },
+        Example {
+            title: "A type that does not exist",
+            input: r#"{"type": "novel"}"#,
+            output: "`novel` is not a node type",
+        },
+    ];
+    type Input = Input;
+    type Output = KgReply<Vec<Node>>;
+
+    fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Vec<Node>>> {
+        let query = DocumentQuery {
+            text: input.query.filter(|it| !it.is_empty()),
+            doc_type: input.doc_type.map(|it| it.0),
+            status: input.status.map(|it| it.0),
+            tag: input.tag.filter(|it| !it.is_empty()),
+            limit: input.limit.map_or(50, Clamped::get),
+            content: input.include_content,
+            ..DocumentQuery::default()
+        };
+        let found = ctx.engine.find_documents(ctx.caller, &query)?;
+        let mut nodes: Vec<Node> = found
+            .documents
+            .into_iter()
+            .map(|it| Node {
+                doc_type: words::type_of(&it),
+                status: words::status_of(&it),
+                id: it.id,
+                path: it.path,
+                title: it.title,
+                tags: it.tags,
+                word_count: it.word_count,
+                outgoing_link_count: it.outgoing_count,
+                incoming_link_count: it.incoming_count,
+                content: it.content,
+            })
+            .collect();
+        if let Some(remark) = words::shorten(nodes.iter_mut().filter_map(|it| it.content.as_mut()))
+        {
+            ctx.remark(remark);
+        }
+        let count = nodes.len();
+        Ok(KgReply::new(nodes)
+            .with("itemCount", count)
+            .with("totalCount", found.total))
+    }
+}

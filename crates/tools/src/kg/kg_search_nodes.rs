@@ -1,0 +1,120 @@
+//! `kg_search_nodes`
+
+use super::words::{self, Clamped, KgReply, QUERY_REQUIRED, Required, StatusWord, TypeWord};
+use crate::{Call, Effect, Example, Tool, Toolset};
+use kenning_core::Result;
+use kenning_engine::{DocumentQuery, snippet};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The tool.
+pub struct KgSearchNodes;
+
+/// Search for nodes in the knowledge graph by content, metadata, type, or status. Supports full-text
+/// search with filtering options.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("required" = ["query"]))]
+pub struct Input {
+    /// Search query to match against node content and titles
+    #[serde(default)]
+    pub query: Required,
+    /// Filter by node type
+    #[serde(rename = "type")]
+    pub doc_type: Option<TypeWord>,
+    /// Filter by node status
+    pub status: Option<StatusWord>,
+    /// Maximum number of results (default 20)
+    pub limit: Option<Clamped<1, 100>>,
+}
+
+/// What was found.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Found {
+    nodes: Vec<Node>,
+    count: usize,
+    query: String,
+    filters: Filters,
+    total_available: usize,
+}
+
+/// What was asked for.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Filters {
+    #[serde(rename = "type")]
+    doc_type: Option<&'static str>,
+    status: Option<&'static str>,
+}
+
+/// A document.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Node {
+    id: String,
+    title: String,
+    #[serde(rename = "type")]
+    doc_type: String,
+    status: String,
+    path: String,
+    tags: Vec<String>,
+    description: Option<String>,
+    word_count: u64,
+    last_modified: String,
+    snippet: String,
+}
+
+impl Tool for KgSearchNodes {
+    const NAME: &'static str = "kg_search_nodes";
+    const TITLE: &'static str = "Search nodes";
+    const TOOLSET: Toolset = Toolset::Kg;
+    const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [Example] = &[Example {
+        title: "With filters",
+        input: r#"{"query": "authentication", "type": "service", "status": "active"}"#,
+        output: r#""filters":{"type":"service","status":"active"}"#,
+    }];
+    type Input = Input;
+    type Output = KgReply<Found>;
+
+    fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Found>> {
+        let text = input.query.text(QUERY_REQUIRED)?;
+        let query = DocumentQuery {
+            text: Some(text.clone()),
+            doc_type: input.doc_type.map(|it| it.0),
+            status: input.status.map(|it| it.0),
+            limit: input.limit.map_or(20, Clamped::get),
+            content: true,
+            ..DocumentQuery::default()
+        };
+        let found = ctx.engine.find_documents(ctx.caller, &query);
+        let found = found.map_err(words::run_generation_first)?;
+        let nodes: Vec<Node> = found
+            .documents
+            .into_iter()
+            .map(|it| Node {
+                doc_type: words::type_of(&it),
+                status: words::status_of(&it),
+                last_modified: words::modified(&it),
+                id: it.id,
+                title: it.title,
+                path: it.path,
+                tags: it.tags,
+                description: it.description,
+                word_count: it.word_count,
+                snippet: snippet(&it.content.unwrap_or_default()),
+            })
+            .collect();
+        Ok(KgReply::new(Found {
+            count: nodes.len(),
+            nodes,
+            query: text,
+            filters: Filters {
+                doc_type: query.doc_type.map(|it| it.as_str()),
+                status: query.status.map(|it| it.as_str()),
+            },
+            total_available: found.total,
+        })
+        .with("cached", false))
+    }
+}

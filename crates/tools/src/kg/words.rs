@@ -1,0 +1,386 @@
+//! What the tools of the graph share: their envelope, their words and their forgiving numbers.
+
+use kenning_core::{Error, Result};
+use kenning_engine::{
+    DocType, Document, DocumentName, Incoming, Outgoing, Status, Suggestion, timestamp,
+};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, de};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+/// An answer. The envelope adds `success` and the time it took.
+#[derive(Debug, Serialize)]
+pub struct KgReply<D, M = Map<String, Value>> {
+    /// What was asked for.
+    pub data: D,
+    /// About the answer.
+    pub metadata: M,
+}
+
+impl<D> KgReply<D> {
+    /// With nothing to say about it.
+    pub(crate) fn new(data: D) -> Self {
+        Self {
+            data,
+            metadata: Map::new(),
+        }
+    }
+
+    /// Says one thing more about it.
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.metadata.insert(name.to_owned(), value.into());
+        self
+    }
+}
+
+impl<D: JsonSchema, M> JsonSchema for KgReply<D, M> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "KgReply".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let data = generator.subschema_for::<D>();
+        json_schema!({
+            "type": "object",
+            "properties": {
+                "success": { "type": "boolean" },
+                "data": data,
+                "error": { "type": "string" },
+                "metadata": { "type": "object" },
+            },
+            "required": ["success"],
+        })
+    }
+}
+
+/// A number that is brought between `MIN` and `MAX` where it is outside, as the original did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clamped<const MIN: u32, const MAX: u32>(u32);
+
+impl<const MIN: u32, const MAX: u32> Clamped<MIN, MAX> {
+    /// The number.
+    pub(crate) fn get(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl<'de, const MIN: u32, const MAX: u32> Deserialize<'de> for Clamped<MIN, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = f64::deserialize(deserializer)?;
+        if number.is_nan() {
+            return Err(de::Error::custom("not a number"));
+        }
+        let number = number.floor().clamp(f64::from(MIN), f64::from(MAX));
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is between two u32"
+        )]
+        Ok(Self(number as u32))
+    }
+}
+
+impl<const MIN: u32, const MAX: u32> JsonSchema for Clamped<MIN, MAX> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("Clamped{MIN}To{MAX}").into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "number", "minimum": MIN, "maximum": MAX })
+    }
+}
+
+macro_rules! word {
+    ($(#[$doc:meta])* $name:ident, $inner:ident, $field:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name(pub(crate) $inner);
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                $inner::parse(&text).map(Self).ok_or_else(|| {
+                    let words = $inner::ALL.map(|it| it.as_str()).join(", ");
+                    de::Error::custom(format!("`{text}` is not a {}: one of {words}", $field))
+                })
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "string", "enum": $inner::ALL.map(|it| it.as_str()) })
+            }
+        }
+    };
+}
+
+word! {
+    /// The type of a document.
+    TypeWord, DocType, "node type"
+}
+word! {
+    /// The status of a document.
+    StatusWord, Status, "node status"
+}
+
+/// The types that the contract knows.
+pub(crate) const NODE_TYPES: [&str; 8] = [
+    "concept",
+    "technical",
+    "feature",
+    "primitive",
+    "service",
+    "guide",
+    "standard",
+    "integration",
+];
+
+/// The numbers of a vector, with the contract's words for what is wrong with them.
+pub(crate) fn vector_of(value: &Value) -> Result<Vec<f32>> {
+    let Value::Array(items) = value else {
+        return Err(Error::invalid("Vector must be an array").hint("of numbers"));
+    };
+    let numbers = items.iter().enumerate().map(|(i, item)| {
+        let number = item.as_f64().map(|it| it as f32);
+        number.filter(|it| it.is_finite()).ok_or_else(|| {
+            Error::invalid(format!(
+                "Invalid vector element at index {i}: must be a finite number"
+            ))
+            .hint("numbers of single precision")
+        })
+    });
+    numbers.collect()
+}
+
+/// A text that the contract insists on in its own words, whatever else came in its place.
+#[derive(Clone, Debug, Default)]
+pub struct Required(Option<Value>);
+
+impl Required {
+    /// The text, or the contract's own complaint.
+    pub(crate) fn text(self, complaint: &str) -> Result<String> {
+        match self.0 {
+            Some(Value::String(text)) if !text.is_empty() => Ok(text),
+            _ => Err(Error::invalid(complaint)),
+        }
+    }
+
+    /// Whatever came.
+    pub(crate) fn value(self) -> Option<Value> {
+        self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Required {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(Some(Value::deserialize(deserializer)?)))
+    }
+}
+
+impl JsonSchema for Required {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Text".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string" })
+    }
+}
+
+/// The complaint about a query that is missing or no text.
+pub(crate) const QUERY_REQUIRED: &str = "Query parameter is required and must be a string";
+
+/// The longer form of what is said before there is a graph.
+pub(crate) fn run_generation_first(error: Error) -> Error {
+    if error.message == "Database not initialized" {
+        let message = "Database not initialized. Run graph generation first.".to_owned();
+        return Error { message, ..error };
+    }
+    error
+}
+
+/// A link of a document.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct OutgoingLink {
+    /// The id of the document it leads to; of a broken link what it says.
+    pub target: String,
+    /// Its relation.
+    #[serde(rename = "type")]
+    pub relation: String,
+    /// What the reader sees.
+    pub text: String,
+    /// The heading or block it leads to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heading: Option<String>,
+    /// The line of the file.
+    pub line: u32,
+    /// Set for a link that leads nowhere.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub broken: bool,
+    /// What was perhaps meant by a broken link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suggestion: Option<String>,
+}
+
+impl From<Outgoing> for OutgoingLink {
+    fn from(link: Outgoing) -> Self {
+        Self {
+            target: link.target,
+            relation: link.relation,
+            text: link.text,
+            heading: link.heading,
+            line: link.line,
+            broken: link.broken.is_some(),
+            suggestion: link.broken.flatten(),
+        }
+    }
+}
+
+/// A link to a document.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct IncomingLink {
+    /// The id of the document that has it.
+    pub source: String,
+    /// The same, for clients that look for it here.
+    pub target: String,
+    /// Always `backlink`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// Its relation as a link of its document.
+    pub relation: String,
+    /// What the reader sees.
+    pub text: String,
+}
+
+impl From<Incoming> for IncomingLink {
+    fn from(link: Incoming) -> Self {
+        Self {
+            target: link.source.clone(),
+            source: link.source,
+            kind: "backlink",
+            relation: link.relation,
+            text: link.text,
+        }
+    }
+}
+
+/// The links of a document, in both directions.
+pub(crate) type Links = (Option<Vec<OutgoingLink>>, Option<Vec<IncomingLink>>);
+
+/// The links as they are shown, where they were asked for.
+pub(crate) fn links(document: &mut Document) -> Links {
+    match document.links.take() {
+        Some((out, into)) => (
+            Some(out.into_iter().map(OutgoingLink::from).collect()),
+            Some(into.into_iter().map(IncomingLink::from).collect()),
+        ),
+        None => (None, None),
+    }
+}
+
+/// The type of a document, or of what is none its kind.
+pub(crate) fn type_of(document: &Document) -> String {
+    let doc_type = document.doc_type.map(DocType::as_str);
+    doc_type
+        .unwrap_or_else(|| document.kind.as_str())
+        .to_owned()
+}
+
+/// The status of a document; whatever is none holds.
+pub(crate) fn status_of(document: &Document) -> String {
+    document
+        .status
+        .unwrap_or(Status::Active)
+        .as_str()
+        .to_owned()
+}
+
+/// When a document was last changed.
+pub(crate) fn modified(document: &Document) -> String {
+    timestamp(document.modified_ms)
+}
+
+/// A document, by its names.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct NodeName {
+    id: String,
+    title: String,
+    path: String,
+}
+
+impl From<DocumentName> for NodeName {
+    fn from(it: DocumentName) -> Self {
+        Self {
+            id: it.id,
+            title: it.title,
+            path: it.path,
+        }
+    }
+}
+
+/// A link that somebody could make.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SuggestedLink {
+    #[serde(flatten)]
+    node: NodeName,
+    /// `mentioned-by`, `mentions` or `similar`.
+    reason: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    context: String,
+}
+
+impl From<Suggestion> for SuggestedLink {
+    fn from(it: Suggestion) -> Self {
+        Self {
+            node: it.document.into(),
+            reason: it.reason.as_str(),
+            line: it.line,
+            context: it.context,
+        }
+    }
+}
+
+/// Texts that an answer may hold in all, in bytes: about 20,000 tokens.
+pub(crate) const CONTENT_BYTES_MAX: usize = 60_000;
+
+/// Shortens texts that would together be more than a model should read at once; says so.
+pub(crate) fn shorten<'a>(contents: impl Iterator<Item = &'a mut String>) -> Option<String> {
+    let mut room = CONTENT_BYTES_MAX;
+    let mut shortened = 0;
+    for content in contents {
+        if content.len() > room {
+            let end = (0..=room)
+                .rev()
+                .find(|&it| content.is_char_boundary(it))
+                .unwrap_or(0);
+            content.truncate(end);
+            shortened += 1;
+        }
+        room -= content.len();
+    }
+    (shortened > 0)
+        .then(|| format!("{shortened} texts are shortened: ask for fewer, or read the files"))
+}

@@ -1,0 +1,79 @@
+//! `kg_broken_links`
+
+use crate::kg::words::{Clamped, KgReply, NodeName};
+use crate::{Call, Effect, Example, Tool, Toolset};
+use kenning_core::Result;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The tool.
+pub struct KgBrokenLinks;
+
+/// Links that lead nowhere, each with the document that was perhaps meant.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Maximum number of results (default 100)
+    pub limit: Option<Clamped<1, 1_000>>,
+}
+
+/// The answer.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Output {
+    links: Vec<Broken>,
+    count: usize,
+    total: usize,
+}
+
+/// A link that leads nowhere.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Broken {
+    source: NodeName,
+    line: u32,
+    target: String,
+    text: String,
+    suggestion: Option<NodeName>,
+    /// How alike the names are, from 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    likeness: Option<f64>,
+}
+
+impl Tool for KgBrokenLinks {
+    const NAME: &'static str = "kg_broken_links";
+    const TITLE: &'static str = "Broken links";
+    const TOOLSET: Toolset = Toolset::KgExtra;
+    const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [Example] = &[Example {
+        title: "All of them",
+        input: r#"{}"#,
+        output: r#""links":"#,
+    }];
+    type Input = Input;
+    type Output = KgReply<Output>;
+
+    fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Output>> {
+        let (links, total) = ctx
+            .engine
+            .graph_broken_links(ctx.caller, input.limit.map_or(100, Clamped::get))?;
+        let links: Vec<Broken> = links
+            .into_iter()
+            .map(|it| {
+                let (suggestion, likeness) = it.suggestion.unzip();
+                Broken {
+                    source: it.source.into(),
+                    line: it.line,
+                    target: it.target,
+                    text: it.text,
+                    suggestion: suggestion.map(NodeName::from),
+                    likeness: likeness.map(|it| (it * 100.0).round() / 100.0),
+                }
+            })
+            .collect();
+        Ok(KgReply::new(Output {
+            count: links.len(),
+            links,
+            total,
+        }))
+    }
+}

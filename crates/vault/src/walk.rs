@@ -1,0 +1,188 @@
+//! What is in a whole tree, without what its owner has told tools to leave alone.
+//!
+//! Only names and stamps: whoever wants a file's content reads it by its name, beneath the root, so
+//! whatever is swapped while the tree is walked, nothing outside is read. Links are not followed: a
+//! tree is what lies in it.
+
+use crate::dir::Dir;
+use crate::name::{Name, is_temp};
+use ignore::{DirEntry, WalkBuilder};
+use kenning_core::{Error, Result};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// What tells whether a file was touched. It does not tell whether its content is another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// Of the content, in bytes.
+    pub size_bytes: u64,
+    /// When the content was changed, in nanoseconds since 1970.
+    pub modified_ns: i64,
+    /// When anything about the file was changed; nobody can set it.
+    pub changed_ns: i64,
+    /// Which file.
+    pub inode: u64,
+}
+
+impl Stamp {
+    /// When the content was changed, in milliseconds since 1970.
+    pub fn modified_ms(&self) -> u64 {
+        u64::try_from(self.modified_ns / 1_000_000).unwrap_or(0)
+    }
+}
+
+/// A file of a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its name beneath the root.
+    pub name: String,
+    /// How it was when the tree was walked.
+    pub stamp: Stamp,
+}
+
+/// What a walk found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Walked {
+    /// In the order of their names.
+    pub files: Vec<Found>,
+    /// Names, as far as they can be shown, and why they were left out.
+    pub faults: Vec<(String, String)>,
+}
+
+impl Dir {
+    /// The regular files beneath a folder that `wants` asks for, by their names beneath this
+    /// directory.
+    ///
+    /// Left out are hidden files, folders that `skips` names, links, and what a `.gitignore` or
+    /// `.ignore` in this directory or beneath it excludes, in a repository or not.
+    pub fn walk(
+        &self,
+        folder: &str,
+        skips: &[&str],
+        wants: &dyn Fn(&str) -> bool,
+    ) -> Result<Walked> {
+        let folder = Name::parse(if folder.is_empty() { "." } else { folder })?
+            .as_str()
+            .to_owned();
+        if !folder.is_empty() && !self.metadata(&folder)?.is_dir {
+            return Err(Error::invalid(format!("`{folder}` is not a directory")));
+        }
+        let root = self.path().to_owned();
+        let (prefix, skips) = (
+            folder.clone(),
+            skips.iter().map(|&it| it.to_owned()).collect::<Vec<_>>(),
+        );
+        let beneath = root.clone();
+        let mut builder = WalkBuilder::new(&root);
+        builder
+            .follow_links(false)
+            .require_git(false)
+            .git_global(false)
+            // Rules above the root are not ours to read.
+            .parents(false)
+            .filter_entry(move |entry| {
+                let Some(name) = name_of(entry, &beneath) else {
+                    return true;
+                };
+                let last = name.rsplit('/').next().unwrap_or_default();
+                !skips.iter().any(|it| it == last) && is_on_the_way(name, &prefix)
+            });
+        let mut walked = Walked::default();
+        for entry in builder.build() {
+            match entry {
+                Ok(entry) => look_at(&entry, &root, &folder, wants, &mut walked),
+                Err(error) => walked
+                    .faults
+                    .push((String::new(), without_root(&error, &root))),
+            }
+        }
+        walked.files.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(walked)
+    }
+
+    /// How a file is now.
+    pub fn stamp(&self, name: &str) -> Result<Stamp> {
+        let file = self.open_read(name)?;
+        let metadata = file
+            .metadata()
+            .map_err(|cause| crate::fault::of("file", name, cause))?;
+        Ok(stamp(&metadata))
+    }
+}
+
+fn look_at(
+    entry: &DirEntry,
+    root: &Path,
+    folder: &str,
+    wants: &dyn Fn(&str) -> bool,
+    walked: &mut Walked,
+) {
+    if !entry.file_type().is_some_and(|it| it.is_file()) {
+        return;
+    }
+    let Ok(relative) = entry.path().strip_prefix(root) else {
+        return;
+    };
+    let Some(name) = relative.to_str() else {
+        let shown = relative.to_string_lossy().into_owned();
+        if wants(&shown) {
+            let why = "its name is not UTF-8".to_owned();
+            walked.faults.push((shown, why));
+        }
+        return;
+    };
+    if is_temp(name) || !is_beneath(name, folder) || !wants(name) {
+        return;
+    }
+    if let Err(error) = Name::parse_file(name) {
+        walked.faults.push((name.to_owned(), error.to_string()));
+        return;
+    }
+    match entry.metadata() {
+        Ok(metadata) => walked.files.push(Found {
+            name: name.to_owned(),
+            stamp: stamp(&metadata),
+        }),
+        // It was removed since.
+        Err(error)
+            if error
+                .io_error()
+                .is_some_and(|it| it.kind() == std::io::ErrorKind::NotFound) => {}
+        Err(error) => {
+            let why = without_root(&error, root);
+            walked.faults.push((name.to_owned(), why));
+        }
+    }
+}
+
+/// The path of the root is not for callers.
+fn without_root(error: &ignore::Error, root: &Path) -> String {
+    let root = format!("{}/", root.display());
+    error.to_string().replace(&root, "")
+}
+
+fn stamp(metadata: &std::fs::Metadata) -> Stamp {
+    let ns = |seconds: i64, ns: i64| seconds.saturating_mul(1_000_000_000).saturating_add(ns);
+    Stamp {
+        size_bytes: metadata.len(),
+        modified_ns: ns(metadata.mtime(), metadata.mtime_nsec()),
+        changed_ns: ns(metadata.ctime(), metadata.ctime_nsec()),
+        inode: metadata.ino(),
+    }
+}
+
+fn name_of<'a>(entry: &'a DirEntry, root: &Path) -> Option<&'a str> {
+    entry.path().strip_prefix(root).ok()?.to_str()
+}
+
+fn is_beneath(name: &str, folder: &str) -> bool {
+    folder.is_empty()
+        || name
+            .strip_prefix(folder)
+            .is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Whether the folder can be reached through this name, or this is in the folder.
+fn is_on_the_way(name: &str, folder: &str) -> bool {
+    name.is_empty() || name == folder || is_beneath(name, folder) || is_beneath(folder, name)
+}
