@@ -27,9 +27,9 @@ mod lock;
 mod name;
 mod operator;
 mod temp;
+mod usage;
 mod walk;
 mod watch;
-mod usage;
 
 pub use dir::{Dir, Entry};
 pub use lock::Lock;
