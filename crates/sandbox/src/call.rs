@@ -323,6 +323,8 @@ pub enum Failure {
         code: Code,
         /// Why.
         message: String,
+        /// What to do about it.
+        hint: Option<String>,
     },
     /// Our fault.
     Internal(String),
@@ -396,7 +398,10 @@ impl fmt::Display for Failure {
             Self::IntegrityViolation(what) => write!(f, "integrity violation: {what}"),
             Self::Cancelled => f.write_str("the call was cancelled"),
             Self::Busy => f.write_str("no free place for the tool in time; try again later"),
-            Self::Unusable { message, .. } => f.write_str(message),
+            Self::Unusable { message, hint, .. } => match hint {
+                Some(hint) => write!(f, "{message} ({hint})"),
+                None => f.write_str(message),
+            },
             Self::Internal(what) => write!(f, "internal error: {what}"),
         }
     }
@@ -406,7 +411,17 @@ impl std::error::Error for Failure {}
 
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
-        Error::new(failure.code(), failure.to_string())
+        match failure {
+            Failure::Unusable {
+                code,
+                message,
+                hint,
+            } => Error {
+                hint,
+                ..Error::new(code, message)
+            },
+            other => Error::new(other.code(), other.to_string()),
+        }
     }
 }
 
@@ -414,7 +429,8 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Unusable {
             code: error.code,
-            message: error.to_string(),
+            message: error.message,
+            hint: error.hint,
         }
     }
 }

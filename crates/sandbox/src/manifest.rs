@@ -405,17 +405,16 @@ fn arguments(raw: Vec<RawArgument>) -> Result<Vec<Argument>> {
         .map(|it| {
             check_text("mcp.arguments.name", &it.name)?;
             check_text("mcp.arguments.description", &it.description)?;
-            let name = shown(&it.name);
+            let (name, kind) = (shown(&it.name), it.kind);
             if !seen.insert(it.name.clone()) {
                 return Err(Error::invalid(format!(
                     "argument `{name}` is declared twice"
                 )));
             }
-            let default = it
-                .default
-                .map(|it| serde_json::to_value(it).unwrap_or_default());
-            if default.as_ref().is_some_and(|value| !it.kind.holds(value)) {
-                let why = format!("the default of argument `{name}` is no {}", it.kind.name());
+            let default = it.default.as_ref().map(to_json);
+            let fits = |it: &Option<Value>| it.as_ref().is_some_and(|value| kind.holds(value));
+            if default.as_ref().is_some_and(|it| !fits(it)) {
+                let why = format!("the default of argument `{name}` is no {}", kind.name());
                 return Err(Error::invalid(why));
             }
             Ok(Argument {
@@ -423,10 +422,28 @@ fn arguments(raw: Vec<RawArgument>) -> Result<Vec<Argument>> {
                 kind: it.kind,
                 description: it.description,
                 required: it.required,
-                default,
+                default: default.flatten(),
             })
         })
         .collect()
+}
+
+/// None for what JSON cannot say: dates, and numbers that are none.
+fn to_json(value: &toml::Value) -> Option<Value> {
+    Some(match value {
+        toml::Value::String(it) => json!(it),
+        toml::Value::Integer(it) => json!(it),
+        toml::Value::Float(it) => Value::Number(serde_json::Number::from_f64(*it)?),
+        toml::Value::Boolean(it) => json!(it),
+        toml::Value::Datetime(_) => return None,
+        toml::Value::Array(it) => Value::Array(it.iter().map(to_json).collect::<Option<_>>()?),
+        toml::Value::Table(it) => {
+            let fields = it
+                .iter()
+                .map(|(key, value)| Some((key.clone(), to_json(value)?)));
+            Value::Object(fields.collect::<Option<_>>()?)
+        }
+    })
 }
 
 fn hosts(list: Vec<String>) -> Result<Vec<Host>> {
@@ -623,6 +640,16 @@ max_fuel = 1000000                  # Instruction budget (default: 1000000)
                 "\"d\"\n[[mcp.arguments]]\nname = \"x\"\ntype = \"number\"\ndescription = \"x\"\ndefault = \"y\"\n",
                 "default of argument `x`",
             ),
+            (
+                "\"d\"\n",
+                "\"d\"\n[[mcp.arguments]]\nname = \"x\"\ntype = \"number\"\ndescription = \"x\"\ndefault = nan\n",
+                "default of argument `x`",
+            ),
+            (
+                "\"d\"\n",
+                "\"d\"\n[[mcp.arguments]]\nname = \"x\"\ntype = \"object\"\ndescription = \"x\"\ndefault = 2026-01-01\n",
+                "default of argument `x`",
+            ),
             ("[mcp]", "[mcq]", "unknown field `mcq`"),
             ("[mcp]", "[mcp", "line 6"),
         ] {
@@ -631,6 +658,14 @@ max_fuel = 1000000                  # Instruction budget (default: 1000000)
             let error = Manifest::parse(&text).unwrap_err();
             assert!(error.to_string().contains(expected), "{text}\n{error}");
         }
+    }
+
+    #[test]
+    fn a_default_is_told_to_models() {
+        let argument = "[[mcp.arguments]]\nname = \"x\"\ntype = \"object\"\ndescription = \"x\"\ndefault = { a = [1, 2.5, true, \"s\"] }\n";
+        let manifest = Manifest::parse(&format!("{SMALL}{argument}")).unwrap();
+        let default = &manifest.input_schema()["properties"]["x"]["default"];
+        assert_eq!(*default, json!({ "a": [1, 2.5, true, "s"] }));
     }
 
     #[test]

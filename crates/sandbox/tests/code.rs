@@ -230,6 +230,21 @@ fn what_is_forgotten_leaves_memory_and_disk() {
 }
 
 #[test]
+fn code_of_another_engine_is_swept_out() {
+    let (home, wasm) = (home(), probes::echo().unwrap());
+    let sha256 = Sha256::of(&wasm);
+    let stale = format!("{sha256}-0123456789abcdef.cwasm");
+    home.cache.write_private(&stale, b"older").unwrap();
+    let recorded = Artifact::parse(&format!("0123456789abcdef:{}", "0".repeat(64))).unwrap();
+    let runtime = home.runtime();
+    let digest = runtime.prepare(&wasm).unwrap();
+    assert!(home.file().starts_with(&sha256.to_string()) && home.file() != stale);
+    // Whoever recorded the other engine's code is told what to record instead.
+    let (outcome, _) = call(&home.runtime(), &digest, Some(recorded), &wasm);
+    assert_eq!(outcome.prepared, Some(digest));
+}
+
+#[test]
 fn old_code_makes_room_for_new() {
     let options = RuntimeOptions {
         loaded_max: 2,

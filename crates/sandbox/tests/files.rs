@@ -176,6 +176,19 @@ fn a_full_directory_takes_no_more() {
 }
 
 #[test]
+fn a_tool_that_gives_up_because_its_directory_is_full_says_so() {
+    let house = house();
+    let found = house.try_(&house.sandbox(1_000_000, 20), "pbig");
+    let expected = "quota exceeded: the tool's directory is full";
+    check(found, Err(expected), "pbig");
+    check(
+        house.try_(&house.sandbox(2_000_000, 20), "pbig"),
+        Ok(""),
+        "pbig",
+    );
+}
+
+#[test]
 fn a_quota_holds_for_all_calls_at_once() {
     let house = house();
     let access = house.sandbox(2_500_000, 100);

@@ -112,5 +112,6 @@ fn broken_components_break_nothing_else() {
     let tally = mutation::run(500, 20_261_115).unwrap();
     println!("{tally:?}");
     assert_eq!(tally.refused + tally.failed + tally.answered, 500);
-    assert!(tally.refused > 100 && tally.answered > 0, "{tally:?}");
+    let each = [tally.refused, tally.failed, tally.answered];
+    assert!(each.iter().all(|it| *it > 25), "{tally:?}");
 }

@@ -1,16 +1,20 @@
 //! Breaks good components at random and sees that nothing else breaks.
 //!
-//! Each round takes one good component, flips, cuts, doubles or moves some of its bytes, and runs what
-//! is left of it within tight limits. It may be refused, fail or even answer; the process must go on,
-//! and a good tool that is called in between must answer as ever.
+//! Each round takes one good component and runs what is left of it within tight limits. Half of them
+//! have bytes flipped, cut, doubled or moved, and are mostly refused; the other half have other
+//! numbers and operators in their code, so that they are good components that do something wild. Each
+//! may be refused, fail or even answer; the process must go on, and a good tool that is called in
+//! between must answer as ever.
 
 use crate::probes;
 use anyhow::{Context as _, Result, bail, ensure};
 use kenning_sandbox::{
     Capabilities, Failure, Limits, Outcome, RunCall, Runtime, RuntimeOptions, Sha256, ToolCode,
 };
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use wasmparser::{Parser, Payload};
 
 /// What became of the broken components.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,6 +40,8 @@ pub fn run(count: u64, seed: u64) -> Result<Tally> {
         probes::print()?,
         probes::environment()?,
         probes::files()?,
+        probes::http()?,
+        probes::patient()?,
         probes::generic()?,
     ];
     let runtime = Runtime::new(RuntimeOptions {
@@ -46,7 +52,10 @@ pub fn run(count: u64, seed: u64) -> Result<Tally> {
     let mut tally = Tally::default();
     for round in 0..count {
         let source = &sources[random.below(sources.len())];
-        let broken = broken(source, &mut random);
+        let broken = match random.below(2) {
+            0 => broken(source, &mut random),
+            _ => misguided(source, &mut random),
+        };
         match call(&runtime, &broken).result {
             Ok(_) => tally.answered += 1,
             Err(Failure::Internal(why)) => bail!("round {round} of seed {seed}: {why}"),
@@ -95,28 +104,69 @@ fn call(runtime: &Runtime, wasm: &[u8]) -> Outcome {
 
 fn broken(source: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = source.to_vec();
-    for _ in 0..=random.below(4) {
-        if bytes.is_empty() {
-            break;
+    (0..=random.below(4)).for_each(|_| damage(&mut bytes, random));
+    bytes
+}
+
+fn misguided(source: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut bytes = source.to_vec();
+    (0..=random.below(6)).for_each(|_| misguide(&mut bytes, random));
+    bytes
+}
+
+/// Bytes that are no longer what the format says.
+fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
+    if bytes.is_empty() {
+        return;
+    }
+    let at = random.below(bytes.len());
+    match random.below(6) {
+        0 | 1 => bytes[at] ^= 1 << random.below(8),
+        2 => bytes[at] = random.byte(),
+        3 => bytes.truncate(at),
+        4 => {
+            let end = (at + random.below(32)).min(bytes.len());
+            let part = bytes[at..end].to_vec();
+            let to = random.below(bytes.len());
+            bytes.splice(to..to, part);
         }
-        let at = random.below(bytes.len());
-        match random.below(6) {
-            0 | 1 => bytes[at] ^= 1 << random.below(8),
-            2 => bytes[at] = random.below(256) as u8,
-            3 => bytes.truncate(at),
-            4 => {
-                let end = (at + random.below(32)).min(bytes.len());
-                let part = bytes[at..end].to_vec();
-                let to = random.below(bytes.len());
-                bytes.splice(to..to, part);
-            }
-            _ => {
-                let end = (at + random.below(8)).min(bytes.len());
-                bytes.drain(at..end);
-            }
+        _ => {
+            let end = (at + random.below(8)).min(bytes.len());
+            bytes.drain(at..end);
         }
     }
-    bytes
+}
+
+/// Another number after `i32.const` or `i64.const`, or another operator of two numbers. Where the byte
+/// was something else after all, it is damage.
+fn misguide(bytes: &mut [u8], random: &mut Random) {
+    const CONSTANTS: std::ops::RangeInclusive<u8> = 0x41..=0x42;
+    const OPERATORS: std::ops::RangeInclusive<u8> = 0x6a..=0x78;
+    let places = code(bytes).into_iter().flatten().filter(|at| {
+        let is_constant = CONSTANTS.contains(&bytes[*at]) && bytes[at + 1] < 0x80;
+        is_constant || OPERATORS.contains(&bytes[*at])
+    });
+    let places: Vec<usize> = places.collect();
+    if places.is_empty() {
+        return;
+    }
+    let at = places[random.below(places.len())];
+    if CONSTANTS.contains(&bytes[at]) {
+        bytes[at + 1] = random.byte() & 0x7f;
+    } else {
+        let count = usize::from(OPERATORS.end() - OPERATORS.start()) + 1;
+        bytes[at] = OPERATORS.start() + random.byte() % count as u8;
+    }
+}
+
+/// Where the bodies of functions lie, without their last byte.
+fn code(bytes: &[u8]) -> Vec<Range<usize>> {
+    let payloads = Parser::new(0).parse_all(bytes);
+    let bodies = payloads.filter_map(|it| match it {
+        Ok(Payload::CodeSectionEntry(body)) => Some(body.range()),
+        _ => None,
+    });
+    bodies.map(|it| it.start..it.end - 1).collect()
 }
 
 /// Xorshift: good enough to break things with, and the same everywhere.
@@ -128,5 +178,9 @@ impl Random {
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         (self.0 % limit as u64) as usize
+    }
+
+    fn byte(&mut self) -> u8 {
+        self.below(256) as u8
     }
 }

@@ -98,9 +98,10 @@ pub fn environment() -> Result<Vec<u8>> {
 }
 
 /// Does to a file what the first letter of its input says; the rest is the file's name:
-/// `r`ead, `w`rite the name into it, write a `b`ig one of 1 MiB, `s`tream 4 MiB into it, `a`ppend its
-/// name by a stream, `t` sets its size to 1 TiB, `m`ake a directory, make a soft `l`ink or a `h`ard
-/// link to `/etc/passwd`, `u`nlink, `f`ill the directory with files named `0name`, `1name` and so on.
+/// `r`ead, `w`rite the name into it, write a `b`ig one of 1 MiB, write a big one or `p`anic, `s`tream
+/// 4 MiB into it, `a`ppend its name by a stream, `t` sets its size to 1 TiB, `m`ake a directory, make a
+/// soft `l`ink or a `h`ard link to `/etc/passwd`, `u`nlink, `f`ill the directory with files named
+/// `0name`, `1name` and so on.
 /// Without a directory it answers `none`. A failure is one character: `0` and the error's number.
 pub fn files() -> Result<Vec<u8>> {
     let imports = r#"
@@ -189,11 +190,12 @@ pub fn files() -> Result<Vec<u8>> {
             (local.set $count (i32.add (local.get $count) (i32.const 1)))
             (br_if $next (i32.lt_u (local.get $count) (i32.const 1024))))
           (return (call $ok (i32.const 128) (i32.const 0)))))
-      (if (i32.eq (local.get $op) (i32.const 98))
+      (if (i32.or (i32.eq (local.get $op) (i32.const 98)) (i32.eq (local.get $op) (i32.const 112)))
         (then
           (local.set $len (i32.const 1048576))
           (local.set $ptr (call $alloc (i32.const 0) (i32.const 0) (i32.const 1) (local.get $len)))))
       (call $write (local.get $file) (local.get $ptr) (local.get $len) (i64.const 0) (i32.const 64))
+      (if (i32.and (i32.load8_u (i32.const 64)) (i32.eq (local.get $op) (i32.const 112))) (then (unreachable)))
       (if (i32.load8_u (i32.const 64)) (then (return (call $fail (i32.load8_u (i32.const 72))))))
       (call $ok (i32.const 128) (i32.const 0))";
     Tool::new(body).imports(imports).more(more).build()

@@ -94,6 +94,7 @@ enum Work {
 const WAITING_MAX: usize = 64;
 /// Largest file of compiled code.
 const ARTIFACT_BYTES_MAX: u64 = 512 * 1024 * 1024;
+const REASON_BYTES_MAX: usize = 400;
 /// How often those who wait look whether they still want to.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -129,19 +130,19 @@ impl Library {
     /// Drops the code of a component from memory and from disk.
     pub(crate) fn forget(&self, sha256: Sha256) -> Result<()> {
         self.shelf().slots.remove(&sha256);
+        self.cache
+            .as_ref()
+            .map_or(Ok(()), |cache| sweep(cache, sha256, None))
+    }
+
+    /// Writes code to disk, in place of what other engines made of the same component.
+    fn keep(&self, digest: &Digest, artifact: &[u8]) -> Result<()> {
         let Some(cache) = &self.cache else {
             return Ok(());
         };
-        let prefix = format!("{sha256}-");
-        for entry in cache.list("")? {
-            if entry.name.starts_with(&prefix) {
-                match cache.remove(&entry.name) {
-                    Err(err) if err.code != Code::NotFound => return Err(err),
-                    _ => {}
-                }
-            }
-        }
-        Ok(())
+        let name = digest.file();
+        cache.write_private(&name, artifact)?;
+        sweep(cache, digest.sha256, Some(&name))
     }
 
     /// The slot of a component, and whether it is new, so that the caller must do the work.
@@ -210,11 +211,9 @@ impl Library {
             },
         };
         let loaded = Loaded::new(machine, &component, digest)?;
-        if let Some(cache) = &self.cache {
-            // Without the file everything works; it is only slower.
-            if let Err(err) = cache.write_private(&loaded.digest.file(), &artifact) {
-                tracing::warn!("compiled code of {sha256} is not kept: {err}");
-            }
+        // Without the file everything works; it is only slower.
+        if let Err(err) = self.keep(&loaded.digest, &artifact) {
+            tracing::warn!("compiled code of {sha256} is not kept: {err}");
         }
         Ok(loaded)
     }
@@ -256,6 +255,22 @@ impl Library {
     fn shelf(&self) -> MutexGuard<'_, Shelf> {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Removes all code of a component but one file.
+fn sweep(cache: &Dir, sha256: Sha256, but: Option<&str>) -> Result<()> {
+    let prefix = format!("{sha256}-");
+    for entry in cache.list("")? {
+        if !entry.name.starts_with(&prefix) || Some(entry.name.as_str()) == but {
+            continue;
+        }
+        match cache.remove(&entry.name) {
+            // Somebody else was faster.
+            Err(err) if err.code == Code::NotFound => {}
+            other => other?,
+        }
+    }
+    Ok(())
 }
 
 /// Loads machine code if it has this hash.
@@ -406,23 +421,24 @@ impl Slot {
     }
 }
 
-fn missing(err: Error) -> Failure {
-    let failure = Failure::from(err);
-    match failure {
-        Failure::Unusable {
-            code: Code::NotFound,
-            message,
-        } => Failure::Unusable {
-            code: Code::NotFound,
-            message: format!("WASM file missing: {message}"),
-        },
-        other => other,
+fn missing(mut err: Error) -> Failure {
+    if err.code == Code::NotFound {
+        err.message = format!("WASM file missing: {}", err.message);
     }
+    err.into()
 }
 
 /// The causes in one line.
 pub(crate) fn reason(err: &wasmtime::Error) -> String {
-    let text = format!("{err:#}").replace('\n', " ");
-    let end = text.floor_char_boundary(400);
-    text[..end].to_owned()
+    plain(&format!("{err:#}"), REASON_BYTES_MAX)
+}
+
+/// A text that a component may have had a part in, as one line of bounded length.
+pub(crate) fn plain(text: &str, bytes_max: usize) -> String {
+    let text = &text[..text.floor_char_boundary(bytes_max)];
+    let blank = |it: char| match it.is_control() {
+        true => ' ',
+        false => it,
+    };
+    text.chars().map(blank).collect()
 }

@@ -187,9 +187,9 @@ impl Runtime {
     ) -> Result<String, Failure> {
         let limits = &call.limits;
         let start = Instant::now();
-        let until = start + Duration::from_millis(limits.max_execution_ms);
+        let until = start.checked_add(Duration::from_millis(limits.max_execution_ms));
         let clock = Clock {
-            until: until.min(call.deadline),
+            until: until.map_or(call.deadline, |it| it.min(call.deadline)),
             cancelled: call.cancelled.clone(),
         };
         let given = clock.until.saturating_duration_since(start);
@@ -445,8 +445,7 @@ fn other(err: &wasmtime::Error) -> Failure {
             return over(what);
         }
     }
-    let end = cause.floor_char_boundary(MESSAGE_BYTES_MAX);
-    Failure::Trap(cause[..end].replace('\n', " "))
+    Failure::Trap(code::plain(&cause, MESSAGE_BYTES_MAX))
 }
 
 /// The end of what a tool printed to standard error, in one line.
@@ -469,7 +468,5 @@ fn last_words(stderr: &str) -> String {
         .copied()
         .collect::<Vec<_>>()
         .join(" ");
-    let plain: String = kept.chars().filter(|it| !it.is_control()).collect();
-    let end = plain.floor_char_boundary(MESSAGE_BYTES_MAX);
-    plain[..end].to_owned()
+    code::plain(&kept, MESSAGE_BYTES_MAX)
 }

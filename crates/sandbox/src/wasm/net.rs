@@ -108,18 +108,6 @@ impl Net {
             _ => Err(Error::HttpRequestMethodInvalid),
         }
     }
-
-    fn gate(&self, options: Option<RequestOptions>) -> Egress {
-        let left = self.clock.until.saturating_duration_since(Instant::now());
-        let options = options.unwrap_or_default();
-        let mut policy = self.policy.clone();
-        policy.limits.total_timeout = left;
-        policy.limits.connect_timeout =
-            options.connect_timeout.unwrap_or(CONNECT_TIMEOUT).min(left);
-        policy.limits.body_bytes_max = self.limits.http_response_bytes_max as u64;
-        policy.limits.header_bytes_max = self.limits.http_header_bytes_max;
-        Egress::new(policy)
-    }
 }
 
 impl WasiHttpHooks for Net {
@@ -138,7 +126,7 @@ impl WasiHttpHooks for Net {
             Ok(method) => method,
             Err(refused) => return Box::new(async { Err(refused) }),
         };
-        let gate = self.gate(options);
+        let (policy, until) = (self.policy.clone(), self.clock.until);
         let (limits, traffic) = (self.limits, self.traffic.clone());
         let in_flight = self.in_flight.clone();
         let log = self.log.clone();
@@ -147,7 +135,9 @@ impl WasiHttpHooks for Net {
             let request = collected(request, method, &limits).await?;
             let sent = request.body.len() as u64;
             traffic.bytes_sent.fetch_add(sent, Ordering::Relaxed);
-            let fetched = tokio::task::spawn_blocking(move || gate.fetch(request));
+            let fetched = tokio::task::spawn_blocking(move || {
+                gate(policy, &limits, until, options).fetch(request)
+            });
             let answer = fetched.await.map_err(|_| Error::InternalError(None))?;
             let answer = answer.map_err(|err| {
                 log.line(LogLevel::Warn, &format!("a request failed: {err}"));
@@ -160,6 +150,22 @@ impl WasiHttpHooks for Net {
             Ok((rebuilt(answer)?, Box::new(async { Ok(()) }) as Sent))
         })
     }
+}
+
+/// A gate for one request, which ends with the call at the latest.
+fn gate(
+    mut policy: Policy,
+    limits: &Limits,
+    until: Instant,
+    options: Option<RequestOptions>,
+) -> Egress {
+    let left = until.saturating_duration_since(Instant::now());
+    let connect = options.unwrap_or_default().connect_timeout;
+    policy.limits.total_timeout = left;
+    policy.limits.connect_timeout = connect.unwrap_or(CONNECT_TIMEOUT).min(left);
+    policy.limits.body_bytes_max = limits.http_response_bytes_max as u64;
+    policy.limits.header_bytes_max = limits.http_header_bytes_max;
+    Egress::new(policy)
 }
 
 /// Waits for the whole body, up to the limit.
