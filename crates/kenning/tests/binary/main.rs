@@ -11,6 +11,8 @@
 mod backups;
 mod cli;
 mod doors;
+mod graph;
+mod graph_guide;
 mod guide;
 mod hook;
 mod http;

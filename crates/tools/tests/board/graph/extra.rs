@@ -1,0 +1,138 @@
+//! What people want of a graph beyond its contract.
+
+use super::{ask, generate, shop};
+use kenning_testing::House;
+use serde_json::json;
+
+/// The example with the tools that are off by default.
+fn whole_shop() -> House {
+    let house = crate::everything(&shop());
+    generate(&house);
+    house
+}
+
+#[test]
+fn ways_ranks_and_groups_of_the_example() {
+    let house = whole_shop();
+    let near = ask(&house, "kg_neighbors", json!({ "node": "Authentication" }))["data"].clone();
+    let mut ids: Vec<&str> = near["neighbors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["id"].as_str().unwrap())
+        .collect();
+    ids.sort_unstable();
+    let expected = [
+        "concepts/sessions",
+        "features/checkout",
+        "features/one-click-checkout",
+        "index",
+        "reference/broken",
+        "services/auth-service",
+        "日本/案内",
+    ];
+    assert_eq!(ids, expected);
+    let path = ask(
+        &house,
+        "kg_path",
+        json!({ "from": "guides/getting-started.md", "to": "Auth Service", "directed": true }),
+    );
+    let ids: Vec<&str> = path["data"]["path"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        ids,
+        ["guides/getting-started", "index", "services/auth-service"]
+    );
+    let none = ask(
+        &house,
+        "kg_path",
+        json!({ "from": "orphan_note.md", "to": "index" }),
+    );
+    assert_eq!(none["data"]["found"], false);
+    let first = ask(&house, "kg_rank", json!({ "limit": 1 }))["data"]["nodes"][0].clone();
+    assert!(
+        [
+            "concepts/auth",
+            "services/auth-service",
+            "concepts/sessions"
+        ]
+        .contains(&first["id"].as_str().unwrap()),
+        "{first}"
+    );
+    let groups = ask(&house, "kg_communities", json!({}))["data"]["communities"].clone();
+    let sizes: u64 = groups
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["size"].as_u64().unwrap())
+        .sum();
+    assert_eq!(sizes, 13);
+}
+
+#[test]
+fn what_is_missing_in_the_example() {
+    let house = whole_shop();
+    house.put_document(
+        "docs/mention.md",
+        "Somebody should rotate keys: see Key rotation, and orphan note too.",
+    );
+    generate(&house);
+    let broken = ask(&house, "kg_broken_links", json!({}))["data"].clone();
+    assert_eq!(broken["total"], 1);
+    assert_eq!(
+        broken["links"][0]["suggestion"]["id"],
+        "guides/key-rotation"
+    );
+    let orphans = ask(&house, "kg_orphans", json!({}))["data"].clone();
+    let orphan = orphans["orphans"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|it| it["id"] == "orphan-note")
+        .unwrap();
+    assert_eq!(orphan["suggestions"][0]["reason"], "mentioned-by");
+    assert_eq!(orphan["suggestions"][0]["id"], "mention");
+    let back = ask(&house, "kg_backlinks", json!({ "node": "key-rotation" }))["data"].clone();
+    assert_eq!(
+        back["backlinks"][0]["source"]["id"],
+        "guides/getting-started"
+    );
+    assert_eq!(
+        back["backlinks"][0]["context"], "Ask about [[key-rotation]].",
+        "{back:#}"
+    );
+    assert_eq!(back["unlinkedMentions"][0]["id"], "mention", "{back:#}");
+}
+
+#[test]
+fn the_graph_can_be_taken_elsewhere() {
+    let house = whole_shop();
+    for (format, begins) in [
+        ("graphml", "<?xml"),
+        ("dot", "digraph"),
+        ("json", "{"),
+        ("canvas", "{"),
+    ] {
+        let data = ask(&house, "kg_export", json!({ "format": format }))["data"].clone();
+        let text = data["text"].as_str().unwrap();
+        assert!(
+            text.starts_with(begins) && text.contains("heckout"),
+            "{format}: {text}"
+        );
+    }
+    let owner = house.owner();
+    let page = house
+        .board
+        .engine()
+        .export_graph(&owner, kenning_engine::ExportFormat::Html)
+        .unwrap();
+    assert!(
+        page.contains("One-Click Checkout")
+            && !page.contains("http://")
+            && page.contains("Content-Security-Policy")
+    );
+}
