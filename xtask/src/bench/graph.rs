@@ -11,6 +11,7 @@ use kenning_engine::{Caller, DocumentQuery, Generate, Generated};
 use kenning_testing::House;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Questions that are asked.
@@ -74,10 +75,17 @@ fn generation(house: &House, what: &str, incremental: bool) -> Result<(Generated
         incremental,
     };
     let (began, before) = (Instant::now(), cpu()?);
-    let done = house
-        .board
-        .engine()
-        .generate_graph(&patient(house), &generate)?;
+    let mut caller = patient(house);
+    let parts: Arc<Mutex<Vec<(String, Duration)>>> = Arc::default();
+    let theirs = Arc::clone(&parts);
+    caller.progress = Some(Arc::new(move |_, _, what: &str| {
+        let mut parts = theirs.lock().unwrap_or_else(PoisonError::into_inner);
+        match parts.last_mut() {
+            Some(last) if last.0 == what => last.1 = began.elapsed(),
+            _ => parts.push((what.to_owned(), began.elapsed())),
+        }
+    }));
+    let done = house.board.engine().generate_graph(&caller, &generate)?;
     let (took, used) = (began.elapsed(), cpu()?.saturating_sub(before));
     println!(
         "{what}: {:.2} s ({:.2} s processor), {} added, {} updated, {} removed, {} errors",
@@ -88,6 +96,12 @@ fn generation(house: &House, what: &str, incremental: bool) -> Result<(Generated
         done.nodes_removed,
         done.errors.len(),
     );
+    let parts = parts.lock().unwrap_or_else(PoisonError::into_inner);
+    let shown: Vec<String> = parts
+        .iter()
+        .map(|it| format!("{} {:.2} s", it.0, it.1.as_secs_f64()))
+        .collect();
+    println!("  {}", shown.join(", "));
     Ok((done, took))
 }
 

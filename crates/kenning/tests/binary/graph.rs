@@ -1,6 +1,6 @@
 //! The graph through the real binary: killed, followed, and asked over the protocol.
 
-use crate::Place;
+use crate::{Client, Place};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -119,4 +119,41 @@ fn two_generations_and_a_watcher_end_in_one_graph() {
     let again = kg(&place, &["generate", "--force", "true"]);
     assert_eq!(again["data"]["nodesUpdated"], 0, "{again}");
     assert_eq!(picture(&place), followed);
+}
+
+#[test]
+fn a_client_hears_how_far_a_generation_is_and_can_stop_it() {
+    let place = Place::new();
+    let project = project(&place);
+    make_files(&project);
+    let shown = project.display().to_string();
+    let mut client = Client::start(&place, &["--project", &shown]);
+    let call = json!({
+        "jsonrpc": "2.0", "id": 77, "method": "tools/call",
+        "params": { "name": "kg_graph_generate", "arguments": {}, "_meta": { "progressToken": "p" } },
+    });
+    client.send(&call.to_string());
+    let mut heard: Vec<f64> = Vec::new();
+    let answer = loop {
+        let message = client.receive();
+        if message["method"] == "notifications/progress" {
+            assert_eq!(message["params"]["total"], 300.0, "{message}");
+            heard.push(message["params"]["progress"].as_f64().unwrap());
+        } else if message["id"] == 77 {
+            break message;
+        }
+    };
+    assert!(heard.len() > 2 && heard.is_sorted(), "{heard:?}");
+    assert_eq!(
+        answer["result"]["structuredContent"]["data"]["nodesGenerated"],
+        FILES
+    );
+    let found = client.call("kg_vector_search", &json!({ "query": "page 7", "k": 3 }));
+    let results = &found["result"]["structuredContent"]["data"]["results"];
+    assert_eq!(
+        results.as_array().unwrap().len(),
+        3,
+        "documents are found from the start: {found}"
+    );
+    assert_eq!(client.finish(), 0);
 }
