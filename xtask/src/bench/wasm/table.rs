@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn figures_have_the_digits_that_matter() {
-        for (ms, expected) in [(0.0254, "0.025"), (3.14, "3.1"), (412.7, "413")] {
+        for (ms, expected) in [(0.0254, "0.025"), (3.25, "3.2"), (412.7, "413")] {
             assert_eq!(short(ms), expected);
         }
     }
