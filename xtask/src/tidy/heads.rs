@@ -72,7 +72,10 @@ mod tests {
         assert_eq!(faults("x/src/lib.rs", &format!("{guide}{long}")), 0);
         assert_eq!(faults("x/src/lib.rs", "//! One.\n"), 0);
         assert_eq!(faults("x/src/other.rs", &format!("//! One.\n{long}")), 0);
-        assert_eq!(faults("examples/x/src/lib.rs", &format!("//! One.\n{long}")), 0);
+        assert_eq!(
+            faults("examples/x/src/lib.rs", &format!("//! One.\n{long}")),
+            0
+        );
         assert_eq!(faults("examples/x/src/lib.rs", &long), 1);
     }
 }
