@@ -22,6 +22,7 @@ mod model;
 mod options;
 mod repository;
 mod tidy;
+mod wasm;
 
 use anyhow::{Result, bail};
 use options::Options;
@@ -59,9 +60,10 @@ const COMMANDS: &[Command] = &[
                 bench graph [--files N] [--tree DIR]\n\
                 bench vectors [--sizes 10000,100000] [--dims N] [--peers no|flat,hnsw,usearch]\n      \
                 [--minutes N]\n\
-                bench postgres [--seconds N] [--rows N]",
+                bench postgres [--seconds N] [--rows N]\n\
+                bench wasm [--calls N] [--binary PATH]",
         about: "measure what a model pays, durable writes, the check of a large log, what is found\n      \
-                and how fast, and PostgreSQL",
+                and how fast, PostgreSQL, and installed tools",
         run: bench::run,
     },
     Command {
@@ -79,6 +81,12 @@ const COMMANDS: &[Command] = &[
         usage: "model [--operations N] [--seed S]",
         about: "do random operations to SQLite, PostgreSQL and a model at once, and compare",
         run: model::run,
+    },
+    Command {
+        name: "wasm",
+        usage: "wasm [--mutations N] [--seed S]",
+        about: "run hostile components and broken ones, and see that each ends as it must",
+        run: wasm::run,
     },
 ];
 

@@ -270,14 +270,14 @@ fn make_tree(root: &Path, n: usize) -> Result<()> {
                         "See [[page-{}]] and [[page-{}#Details|the details]].",
                         any(),
                         any()
-                    )
+                    );
                 }
                 3 => {
                     text += &format!(
                         "Compare [that page](../part-{}/page-{}.md).",
                         0,
                         any() % 200.min(n as u64)
-                    )
+                    );
                 }
                 _ => {}
             }

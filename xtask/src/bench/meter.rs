@@ -3,35 +3,56 @@
 use anyhow::{Context as _, Result};
 use std::time::Duration;
 
+/// The kernel counts in hundredths of a second, whatever its own tick is.
+const TICK: Duration = Duration::from_millis(10);
+
 /// Processor time of this process so far, all threads.
 pub(super) fn cpu() -> Result<Duration> {
-    /// The kernel counts in hundredths of a second, whatever its own tick is.
-    const TICK: Duration = Duration::from_millis(10);
-    let text = std::fs::read_to_string("/proc/self/stat").context("no /proc here")?;
-    // The program's name, in parentheses, may hold anything; the 14th and 15th fields follow it.
-    let (_, fields) = text
-        .rsplit_once(')')
-        .context("/proc/self/stat has no name")?;
-    let ticks = fields.split_whitespace().skip(11).take(2);
+    cpu_of("self")
+}
+
+/// Processor time of a process so far, all threads.
+pub(super) fn cpu_of(process: &str) -> Result<Duration> {
+    ticks(process, 11)
+}
+
+/// Processor time of all processes that this one started and waited for.
+pub(super) fn cpu_of_children() -> Result<Duration> {
+    ticks("self", 13)
+}
+
+/// Two fields that belong together: time in the program, and time in the kernel for it.
+fn ticks(process: &str, first: usize) -> Result<Duration> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/stat")).context("no /proc here")?;
+    // The program's name, in parentheses, may hold anything; the third field follows it.
+    let (_, fields) = text.rsplit_once(')').context("/proc has no name")?;
+    let ticks = fields.split_whitespace().skip(first).take(2);
     let ticks: u32 = ticks.filter_map(|it| it.parse::<u32>().ok()).sum();
     Ok(TICK * ticks)
 }
 
 /// The most memory that this process ever had resident, in MiB.
 pub(super) fn memory_peak_mib() -> Result<u64> {
-    status_mib("VmHWM:")
+    Ok(status_kib("self", "VmHWM:")? / 1_024)
 }
 
 /// The memory that this process has resident, in MiB.
 pub(super) fn memory_mib() -> Result<u64> {
-    status_mib("VmRSS:")
+    Ok(status_kib("self", "VmRSS:")? / 1_024)
 }
 
-fn status_mib(name: &str) -> Result<u64> {
-    let text = std::fs::read_to_string("/proc/self/status").context("no /proc here")?;
+/// The memory that a process has resident, in KiB: what is its own, and what of its files.
+pub(super) fn memory_kib_of(process: &str) -> Result<(u64, u64)> {
+    let own = status_kib(process, "RssAnon:")?;
+    Ok((own, status_kib(process, "RssFile:")?))
+}
+
+fn status_kib(process: &str, name: &str) -> Result<u64> {
+    let text =
+        std::fs::read_to_string(format!("/proc/{process}/status")).context("no /proc here")?;
     let line = text.lines().find_map(|it| it.strip_prefix(name));
     let kib = line.and_then(|it| it.split_whitespace().next()?.parse::<u64>().ok());
-    Ok(kib.with_context(|| format!("/proc/self/status has no {name}"))? / 1_024)
+    kib.with_context(|| format!("/proc has no {name}"))
 }
 
 /// The duration that `share` of them do not exceed. Zero when there are none.
@@ -67,6 +88,9 @@ mod tests {
     #[test]
     fn a_process_that_works_uses_time_and_memory() {
         assert!(memory_peak_mib().unwrap() > 0);
+        assert!(memory_kib_of("self").unwrap().0 > 0);
         assert!(cpu().is_ok());
+        assert!(cpu_of_children().is_ok());
+        assert!(cpu_of("0").is_err());
     }
 }

@@ -14,6 +14,7 @@ mod recall;
 mod tokens;
 mod vectors;
 mod verify;
+mod wasm;
 mod writes;
 
 use crate::options::Options;
@@ -31,8 +32,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ["memory"] => optimized(|| memory::run(options)),
         ["vectors"] => optimized(|| vectors::run(options)),
         ["postgres"] => optimized(|| postgres::run(options)),
+        ["wasm"] => optimized(|| wasm::run(options)),
+        ["wasm", "bare"] => wasm::bare(options),
         _ => bail!(
-            "`bench` measures tokens, writes, verify, recall, memory, graph, vectors or postgres"
+            "`bench` measures tokens, writes, verify, recall, memory, graph, vectors, postgres or wasm"
         ),
     }
 }

@@ -26,9 +26,11 @@ pub(super) fn check(tree: &Tree) -> Faults {
                 "{name}: begins without `//!`: say what the file is for"
             ));
         }
+        // An example is a template that is copied whole: its page is its guide.
+        let is_example = name.starts_with("examples/");
         let is_root = name.ends_with("src/lib.rs") || name.ends_with("src/main.rs");
         let n_guide = text.lines().filter(|line| line.starts_with("//! ")).count();
-        if is_root && n_lines >= TINY_LINES && n_guide < GUIDE_LINES_MIN {
+        if is_root && !is_example && n_lines >= TINY_LINES && n_guide < GUIDE_LINES_MIN {
             faults.push(format!(
                 "{name}: its head has {n_guide} lines: say what the crate is for, what it does not \
                  know, and its one invariant"
@@ -70,5 +72,10 @@ mod tests {
         assert_eq!(faults("x/src/lib.rs", &format!("{guide}{long}")), 0);
         assert_eq!(faults("x/src/lib.rs", "//! One.\n"), 0);
         assert_eq!(faults("x/src/other.rs", &format!("//! One.\n{long}")), 0);
+        assert_eq!(
+            faults("examples/x/src/lib.rs", &format!("//! One.\n{long}")),
+            0
+        );
+        assert_eq!(faults("examples/x/src/lib.rs", &long), 1);
     }
 }
