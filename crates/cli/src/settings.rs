@@ -164,8 +164,11 @@ impl ServeOptions {
 
 /// Whether the process stays to answer calls.
 fn is_server(matches: &ArgMatches) -> bool {
-    matches!(matches.subcommand_name(), Some("mcp" | "serve"))
-        || matches.subcommand_matches("kami").is_some_and(is_server)
+    match matches.subcommand() {
+        Some(("mcp" | "serve", _)) => true,
+        Some(("kami", inner)) => is_server(inner),
+        _ => false,
+    }
 }
 
 impl ServeOptions {

@@ -65,7 +65,7 @@ pub use vectors::{
 };
 pub use wasm_tools::{
     ArgumentView, CheckedPackage, FileRun, Granted, InstallOptions, Installation, InstalledTool,
-    ToolFunction, ToolRun, ToolUsage, TrustedKey, WasmOptions, plain_tool_name,
+    ToolFunction, ToolRun, ToolUsage, TrustedKey, WasmOptions, plain_tool_name, tool_manifest_wasm,
 };
 pub use webhooks::{Pace, Webhooks};
 

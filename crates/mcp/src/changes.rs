@@ -1,28 +1,70 @@
 //! Tells when the installed tools are others than before.
 //!
 //! Any process may install one, so the log is followed: it wakes whoever waits where the store hears
-//! of an append, and otherwise is looked at from time to time.
+//! of an append, and otherwise is looked at from time to time. One task looks for all connections of a
+//! server, because connections come and go and what a store calls on an append is never taken back.
 
 use kenning_engine::{Caller, Principal};
 use kenning_tools::Board;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
-/// Waits for changes of the installed tools.
-pub(crate) struct ToolChanges {
+/// Installing is rare: looking costs little, but not nothing.
+const EVERY_MIN: Duration = Duration::from_secs(1);
+
+/// How often whoever listens looks whether anybody is still there.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// Changes of the installed tools, for every connection of a server. Cheap to clone.
+#[derive(Clone, Default)]
+pub(crate) struct ToolChanges(Arc<OnceLock<watch::Receiver<u64>>>);
+
+impl ToolChanges {
+    /// What changes from now on. The first who asks starts the task that looks; it ends when the
+    /// server is gone.
+    pub(crate) fn listen(&self, board: &Board, principal: &Principal) -> Listener {
+        let receiver = self.0.get_or_init(|| {
+            let (sender, receiver) = watch::channel(0);
+            let task = Follower::new(board.clone(), principal.clone());
+            tokio::spawn(task.run(sender));
+            receiver
+        });
+        let mut receiver = receiver.clone();
+        receiver.mark_unchanged();
+        Listener(receiver)
+    }
+}
+
+/// One who waits.
+pub(crate) struct Listener(watch::Receiver<u64>);
+
+impl Listener {
+    /// Waits until the tools are others than when it was last called. False when nobody is there any
+    /// more, or when it can no longer be told.
+    pub(crate) async fn changed(&mut self, is_there: impl Fn() -> bool) -> bool {
+        loop {
+            match tokio::time::timeout(LOOK, self.0.changed()).await {
+                Ok(told) => return told.is_ok() && is_there(),
+                Err(_) if !is_there() => return false,
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+struct Follower {
     board: Board,
     principal: Principal,
     woken: Arc<Notify>,
     every: Duration,
-    known: Option<Vec<String>>,
 }
 
-impl ToolChanges {
-    pub(crate) fn new(board: Board, principal: Principal) -> Self {
+impl Follower {
+    fn new(board: Board, principal: Principal) -> Self {
         let woken = Arc::new(Notify::new());
-        // Weak, because the store keeps what it was given, and connections come and go.
-        let wake: Weak<Notify> = Arc::downgrade(&woken);
+        // Weak, because the store keeps what it was given.
+        let wake = Arc::downgrade(&woken);
         let every = board.engine().on_append(Arc::new(move || {
             if let Some(wake) = wake.upgrade() {
                 wake.notify_one();
@@ -32,29 +74,22 @@ impl ToolChanges {
             board,
             principal,
             woken,
-            // Installing is rare: looking costs little, but not nothing.
-            every: every.max(Duration::from_secs(1)),
-            known: None,
+            every: every.max(EVERY_MIN),
         }
     }
 
-    /// Waits until the tools are others than when it was last called. False when that can no longer
-    /// be told.
-    pub(crate) async fn changed(&mut self) -> bool {
-        loop {
+    async fn run(self, sender: watch::Sender<u64>) {
+        let mut known = None;
+        while !sender.is_closed() {
             let Some(now) = self.names().await else {
-                return false;
+                return;
             };
-            match &self.known {
-                None => self.known = Some(now),
-                Some(known) if *known != now => {
-                    self.known = Some(now);
-                    return true;
-                }
-                Some(_) => {}
+            if known.as_ref().is_some_and(|it| *it != now) {
+                sender.send_modify(|it| *it += 1);
             }
-            let waited = tokio::time::timeout(self.every, self.woken.notified()).await;
+            known = Some(now);
             // Woken or not, it is looked at.
+            let waited = tokio::time::timeout(self.every, self.woken.notified()).await;
             drop(waited);
         }
     }

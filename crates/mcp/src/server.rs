@@ -1,7 +1,7 @@
 //! The server as a client sees it.
 
 use crate::call;
-use crate::changes::ToolChanges;
+use crate::changes::{Listener, ToolChanges};
 use crate::conformance::Fixtures;
 use crate::listing;
 use kenning_engine::{Caller, Principal, Waited};
@@ -41,6 +41,7 @@ pub struct Server {
     tools: Arc<[Tool]>,
     page_size: usize,
     slots: Arc<Semaphore>,
+    changes: ToolChanges,
     fixtures: Option<Arc<Fixtures>>,
 }
 
@@ -64,6 +65,7 @@ impl Server {
             tools: tools.into(),
             page_size: listing::PAGE_SIZE,
             slots: Arc::new(Semaphore::new(call::CALLS_MAX)),
+            changes: ToolChanges::default(),
             fixtures,
         }
     }
@@ -105,8 +107,8 @@ impl Server {
     }
 
     /// What tells when installed tools are others.
-    fn tool_changes(&self) -> ToolChanges {
-        ToolChanges::new(self.board.clone(), self.principal.clone())
+    fn tool_changes(&self) -> Listener {
+        self.changes.listen(&self.board, &self.principal)
     }
 
     /// Whether a method exists, given the era that the request speaks.
@@ -164,11 +166,10 @@ impl ServerHandler for Server {
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let peer = context.peer;
-        let server = self.clone();
+        let mut changes = self.tool_changes();
         // Ends with the connection, when nobody takes the announcement any more.
         tokio::spawn(async move {
-            let mut changes = server.tool_changes();
-            while changes.changed().await {
+            while changes.changed(|| !peer.is_transport_closed()).await {
                 if peer.notify_tool_list_changed().await.is_err() {
                     return;
                 }
@@ -330,7 +331,7 @@ impl ServerHandler for Server {
                 let mut changes = self.tool_changes();
                 loop {
                     let goes_on = tokio::select! {
-                        goes_on = changes.changed() => goes_on,
+                        goes_on = changes.changed(|| true) => goes_on,
                         () = context.cancelled() => return Ok(()),
                     };
                     if !goes_on || context.sink().notify_tool_list_changed().await.is_err() {

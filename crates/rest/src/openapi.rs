@@ -2,12 +2,22 @@
 
 use crate::memory;
 use kenning_core::CODES;
-use kenning_tools::{AnyTool, Effect};
+use kenning_engine::ToolFunction;
+use kenning_tools::{AnyTool, Effect, Toolset};
 use serde_json::{Map, Value, json};
 
 /// The document for these tools.
 pub fn document(tools: &[&'static dyn AnyTool]) -> Value {
+    with_installed(tools, &[])
+}
+
+/// The document for these tools and those that are installed.
+pub(crate) fn with_installed(tools: &[&'static dyn AnyTool], installed: &[ToolFunction]) -> Value {
     let mut paths = Map::new();
+    for tool in installed {
+        let post = json!({ "post": installed_operation(tool) });
+        paths.insert(format!("/tools/{}", tool.name), post);
+    }
     for tool in tools {
         let mut path = json!({ "post": operation(*tool) });
         if tool.effect() == Effect::Read {
@@ -97,6 +107,23 @@ fn in_query(tool: &dyn AnyTool) -> Value {
         get.insert("parameters".to_owned(), parameters.into());
     }
     get
+}
+
+/// A call of an installed tool: what it answers with is its own affair.
+fn installed_operation(tool: &ToolFunction) -> Value {
+    json!({
+        "operationId": tool.name,
+        "summary": tool.title,
+        "description": tool.description,
+        "tags": [Toolset::Kami.as_str()],
+        "requestBody": { "required": true, "content": { "application/json": {
+            "schema": tool.input_schema,
+        }}},
+        "responses": {
+            "200": { "description": "The answer", "content": { "application/json": { "schema": {} } } },
+            "default": { "$ref": "#/components/responses/Error" },
+        },
+    })
 }
 
 fn operation(tool: &dyn AnyTool) -> Value {

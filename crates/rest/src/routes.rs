@@ -11,8 +11,8 @@ use axum::http::{HeaderMap, Method, Response, StatusCode, header};
 use axum::routing::{get, post};
 use http_body_util::BodyExt;
 use kenning_core::Error;
-use kenning_engine::{Caller, Principal, Waited};
-use kenning_tools::{AnyTool, Board, Effect, summary};
+use kenning_engine::{Caller, Principal, ToolFunction, Waited};
+use kenning_tools::{AnyTool, Board, Effect, installed_summary, summary};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -143,13 +143,33 @@ async fn metrics(State(board): State<Board>) -> Response<Body> {
     response
 }
 
-async fn description(State(board): State<Board>) -> Response<Body> {
-    answer::json(StatusCode::OK, &openapi::document(board.listed()))
+async fn description(
+    State(board): State<Board>,
+    Extension(who): Extension<Principal>,
+) -> Response<Body> {
+    let installed = installed(&board, who).await;
+    let document = openapi::with_installed(board.listed(), &installed);
+    answer::json(StatusCode::OK, &document)
 }
 
-async fn list(State(board): State<Board>) -> Response<Body> {
-    let tools: Vec<Value> = board.listed().iter().map(|tool| summary(*tool)).collect();
+async fn list(State(board): State<Board>, Extension(who): Extension<Principal>) -> Response<Body> {
+    let mut tools: Vec<Value> = board.listed().iter().map(|tool| summary(*tool)).collect();
+    tools.extend(installed(&board, who).await.iter().map(installed_summary));
     answer::json(StatusCode::OK, &json!({ "tools": tools }))
+}
+
+/// Installed tools, which may be others from one request to the next.
+async fn installed(board: &Board, who: Principal) -> Vec<ToolFunction> {
+    let board = board.clone();
+    let tools = tokio::task::spawn_blocking(move || board.installed(&Caller::new(who)));
+    tools.await.unwrap_or_default()
+}
+
+/// Whether a name is that of an installed tool. Those run programs, and a page can make a browser GET.
+async fn is_installed(board: &Board, who: &Principal, name: &str) -> bool {
+    let (board, caller, name) = (board.clone(), Caller::new(who.clone()), name.to_owned());
+    let found = tokio::task::spawn_blocking(move || board.has_installed(&name, &caller));
+    found.await.unwrap_or(true)
 }
 
 /// A tool that changes nothing may also be called with GET; its arguments are in the query.
@@ -165,7 +185,11 @@ async fn call_safe(
         return unknown("");
     };
     let tool = board.find(&name);
-    if tool.is_some_and(|it| it.effect() != Effect::Read) {
+    let runs = match tool {
+        Some(tool) => tool.effect() != Effect::Read,
+        None => is_installed(&board, &who, &name).await,
+    };
+    if runs {
         let mut response = refuse_method(&Method::GET);
         let post = header::HeaderValue::from_static("POST");
         response.headers_mut().insert(header::ALLOW, post);

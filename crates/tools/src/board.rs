@@ -4,7 +4,7 @@ use crate::metrics::Metrics;
 use crate::{AnyTool, Call, Effect, Reply, Selection, TOOLS, Toolset, envelope};
 use kenning_core::{Code, Error, Result};
 use kenning_engine::{Caller, Engine, ToolFunction, plain_tool_name};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -63,24 +63,45 @@ impl Board {
             tracing::warn!("the installed tools cannot be listed: {error}");
             Vec::new()
         });
-        let shown = all
+        let shown: Vec<ToolFunction> = all
             .into_iter()
-            .filter(|it| self.selection.shows_installed(&it.name));
-        let named = shown.map(|mut it| {
-            if self.selection.safe_names {
-                it.name = plain_tool_name(&it.name);
+            .filter(|it| self.selection.shows_installed(&it.name))
+            .collect();
+        if !self.selection.safe_names {
+            return shown;
+        }
+        let plain: Vec<String> = shown.iter().map(|it| plain_tool_name(&it.name)).collect();
+        let is_free = |name: &String| {
+            let alike = plain.iter().filter(|it| *it == name).count();
+            alike == 1 && !TOOLS.iter().any(|tool| tool.name() == name)
+        };
+        let named = shown.into_iter().zip(&plain).map(|(mut it, plain)| {
+            // A name that means something else already stays as it is.
+            if is_free(plain) {
+                it.name.clone_from(plain);
             }
             it
         });
         named.collect()
     }
 
+    /// Whether an installed tool of this name can be called here.
+    ///
+    /// This blocks, as [`Board::call`] does.
+    pub fn has_installed(&self, name: &str, caller: &Caller) -> bool {
+        let is_called = |it: &ToolFunction| {
+            self.selection.shows_installed(&it.name)
+                && (it.name == name || plain_tool_name(&it.name) == name)
+        };
+        let all = self.engine.tool_functions(caller).unwrap_or_default();
+        all.iter().any(is_called)
+    }
+
     /// Calls an installed tool; `None` when there is none of that name.
     fn call_installed(&self, name: &str, arguments: &Value, caller: &Caller) -> Option<Reply> {
-        let is_shown = |it: &ToolFunction| it.name == name || plain_tool_name(&it.name) == name;
         let hidden =
             self.selection.read_only && self.engine.has_tool(caller, name).unwrap_or(false);
-        if !hidden && !self.installed(caller).iter().any(is_shown) {
+        if !hidden && !self.has_installed(name, caller) {
             return None;
         }
         let began = Instant::now();
@@ -98,6 +119,10 @@ impl Board {
         };
         let reply = match run() {
             Ok(run) => envelope::kami(run),
+            Err(error) if error.code == Code::Internal => {
+                let error = hide_internal(&error, name);
+                envelope::wrap(Toolset::Kami, Err(error), began.elapsed())
+            }
             Err(error) => envelope::wrap(Toolset::Kami, Err(error), began.elapsed()),
         };
         self.metrics
@@ -161,6 +186,15 @@ impl Board {
         caller.principal.require(tool.effect().scope())?;
         caller.check()
     }
+}
+
+/// What listings show of an installed tool, in the words of those of the table.
+pub fn installed_summary(tool: &ToolFunction) -> Value {
+    json!({
+        "name": tool.name, "title": tool.title, "toolset": Toolset::Kami.as_str(),
+        "effect": Effect::Run.as_str(), "description": tool.description,
+        "inputSchema": tool.input_schema,
+    })
 }
 
 /// Our own faults say nothing but a number, which the log explains.

@@ -25,7 +25,7 @@ pub mod koi;
 pub mod omi;
 pub mod omi_extra;
 
-pub use board::{Board, hide_internal};
+pub use board::{Board, hide_internal, installed_summary};
 pub use declare::{Annotations, AnyTool, Call, Effect, Example, Text, Tool, Toolset, summary};
 pub use envelope::Reply;
 pub use metrics::Metrics;

@@ -2,19 +2,26 @@
 
 use super::package::{Found, find, vouched};
 use super::record::{InstalledTool, Record, Stored, StoredVersion, VERSIONS_MAX};
+use super::run::forget_logs;
 use super::trust::trusted;
 use crate::{Caller, Engine, Scope};
 use kenning_audit::{Draft, Tx};
-use kenning_core::{Code, Error, Kind, Result};
+use kenning_core::{Code, Error, Kind, Result, Space};
 use kenning_sandbox::policy::{asks_more, concerns, effective};
 use kenning_sandbox::{Digest, Sha256};
 use kenning_search::passages;
 use kenning_store::When;
-use kenning_vault::Dir;
+use kenning_vault::{Dir, Lock};
 use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::time::Duration;
 
 /// The largest component that is read back.
 const WASM_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Held while the tools of a space are changed.
+const LOCK_FILE: &str = "lock";
+const LOCK_WAIT: Duration = Duration::from_secs(30);
 
 /// How to install.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,10 +71,7 @@ impl Engine {
         caller.principal.require(Scope::Admin)?;
         let record = self.record(caller, id)?;
         if record.stored.pinned {
-            return Err(
-                Error::conflict(format!("`{id}` is pinned to {}", record.stored.version))
-                    .hint(format!("`kami pin {id} --unpin` lets it be updated")),
-            );
+            return Err(pinned(id, &record.stored.version));
         }
         let from = source.map_or_else(|| record.stored.source.clone(), ToOwned::to_owned);
         let found = find(&from, options.sha256.as_deref())?;
@@ -108,7 +112,6 @@ impl Engine {
         let runtime = self.wasm_runtime()?;
         let described = runtime.check(&found.package.wasm)?;
         let digest = runtime.prepare(&found.package.wasm)?;
-        self.keep_component(&found.package.wasm)?;
         let version = StoredVersion {
             manifest: found.package.manifest_text.clone(),
             sha256: digest.sha256.to_string(),
@@ -125,10 +128,16 @@ impl Engine {
         let now_ms = self.log.clock().now_ms();
         let (options, source) = (options.clone(), found.source);
         let (_, cut) = effective(&manifest, &policy);
+        let changing = self.changing(space)?;
+        keep_component(&changing.components, &found.package.wasm)?;
         let before = self.log.write(space, {
             let manifest = manifest.clone();
             move |tx| put(tx, manifest, version, &options, source, now_ms)
-        })?;
+        });
+        // Also what was kept for nothing, because it was not accepted.
+        self.sweep(space, &changing)?;
+        drop(changing);
+        let before = before?;
         let tool = self.installed_tool(caller, &id)?;
         let mut concerns = concerns(&manifest.security);
         concerns.extend(cut);
@@ -139,30 +148,24 @@ impl Engine {
         })
     }
 
-    /// Keeps a component under its hash. One that is there is the same.
-    fn keep_component(&self, wasm: &[u8]) -> Result<()> {
-        let dir = self.components()?;
-        let name = format!("{}.wasm", Sha256::of(wasm));
-        let is_there = dir.exists(&name)? && dir.read(&name, WASM_BYTES_MAX)? == wasm;
-        if is_there {
-            Ok(())
-        } else {
-            dir.write_private(&name, wasm)
-        }
+    /// Waits until nobody else on this machine changes which tools a space has. Components lie beside
+    /// the store, so that its transactions do not cover them.
+    fn changing(&self, space: &Space) -> Result<Changing> {
+        let components = self.components(space)?;
+        let lock = components.lock(LOCK_FILE, LOCK_WAIT)?;
+        Ok(Changing {
+            components,
+            _lock: lock,
+        })
     }
 
-    fn components(&self) -> Result<Dir> {
-        self.wasm_dir()?.create_subdir("store")
-    }
-
-    /// The bytes of a component, if they are still those that were installed.
-    pub(super) fn component(&self, sha256: Sha256) -> Result<Vec<u8>> {
-        let name = format!("{sha256}.wasm");
-        self.components()?
-            .read(&name, WASM_BYTES_MAX)
+    /// The bytes of a component, whatever they are today.
+    pub(super) fn component(&self, space: &Space, sha256: Sha256) -> Result<Vec<u8>> {
+        self.components(space)?
+            .read(&file_of(&sha256.to_string()), WASM_BYTES_MAX)
             .map_err(|error| match error.code {
                 Code::NotFound => Error::not_found("component", sha256)
-                    .hint("WASM file missing: install the tool again on this machine"),
+                    .hint("`kami update` installs the tool again on this machine"),
                 _ => error,
             })
     }
@@ -193,34 +196,58 @@ impl Engine {
     /// Removes a tool with its own directory. What it was stays in the history.
     pub fn uninstall_tool(&self, caller: &Caller, id: &str) -> Result<InstalledTool> {
         caller.principal.require(Scope::Admin)?;
+        let space = &caller.principal.space;
+        let changing = self.changing(space)?;
         let record = self.record(caller, id)?;
         let view = record.view(&self.wasm_policy()?);
         let (node, name, version) = (record.node, id.to_owned(), record.stored.version.clone());
-        self.log.write(&caller.principal.space, move |tx| {
+        self.log.write(space, move |tx| {
             tx.remove_node(node)?;
+            forget_logs(tx, &name)?;
             tx.record("ToolRemoved", json!({ "id": name, "version": version }))
                 .map(drop)
         })?;
-        self.sweep(caller, &record)?;
+        self.sweep(space, &changing)?;
+        if let Err(error) = self.remove_own_dir(space, id) {
+            // The tool is gone all the same.
+            tracing::warn!("the directory of `{id}` is still there: {error}");
+        }
         Ok(view)
     }
 
-    /// Removes components that no tool has any more.
-    fn sweep(&self, caller: &Caller, gone: &Record) -> Result<()> {
-        let shelf = self.shelf(&caller.principal.space)?;
-        let used = |sha256: &str| {
-            shelf
-                .tools
-                .iter()
-                .any(|it| it.stored.versions.values().any(|it| it.sha256 == sha256))
+    fn remove_own_dir(&self, space: &Space, id: &str) -> Result<()> {
+        let all = self
+            .wasm_dir()?
+            .create_subdir(&format!("sandbox/{space}"))?;
+        if !all.exists(id)? {
+            return Ok(());
+        }
+        // Its own root, so that nothing in it leads to that of another.
+        empty(&all.subdir(id)?, ".")?;
+        all.remove_dir(id)
+    }
+
+    /// Removes components that no tool of the space has any more.
+    fn sweep(&self, space: &Space, changing: &Changing) -> Result<()> {
+        let shelf = self.shelf(space)?;
+        let versions = |it: &std::sync::Arc<Record>| -> Vec<String> {
+            let versions = it.stored.versions.values();
+            versions.map(|it| file_of(&it.sha256)).collect()
         };
-        let dir = self.components()?;
-        for version in gone.stored.versions.values().filter(|it| !used(&it.sha256)) {
-            let name = format!("{}.wasm", version.sha256);
-            if dir.exists(&name)? {
-                dir.remove(&name)?;
+        let used: HashSet<String> = shelf.tools.iter().flat_map(versions).collect();
+        if shelf.is_partial {
+            // Whose component it is cannot be told, so none is removed.
+            return Ok(());
+        }
+        for file in changing.components.list(".")? {
+            let Some(hash) = file.name.strip_suffix(".wasm") else {
+                continue;
+            };
+            if used.contains(&file.name) {
+                continue;
             }
-            if let Some(sha256) = Sha256::from_hex(&version.sha256) {
+            changing.components.remove(&file.name)?;
+            if let Some(sha256) = Sha256::from_hex(hash) {
                 self.wasm_runtime()?.forget(sha256)?;
             }
         }
@@ -325,6 +352,42 @@ impl Engine {
     }
 }
 
+/// The right to change which tools a space has.
+struct Changing {
+    components: Dir,
+    _lock: Lock,
+}
+
+fn file_of(sha256: &str) -> String {
+    format!("{sha256}.wasm")
+}
+
+/// Keeps a component under its hash. One that is there is the same.
+fn keep_component(dir: &Dir, wasm: &[u8]) -> Result<()> {
+    let name = file_of(&Sha256::of(wasm).to_string());
+    let is_there = dir.exists(&name)? && dir.read(&name, WASM_BYTES_MAX)? == wasm;
+    if is_there {
+        Ok(())
+    } else {
+        dir.write_private(&name, wasm)
+    }
+}
+
+/// Empties a tool's own directory. A link is removed and not followed.
+fn empty(own: &Dir, name: &str) -> Result<()> {
+    for entry in own.list(name)? {
+        let inner = match name {
+            "." => entry.name,
+            _ => format!("{name}/{}", entry.name),
+        };
+        if own.remove(&inner).is_err() {
+            empty(own, &inner)?;
+            own.remove_dir(&inner)?;
+        }
+    }
+    Ok(())
+}
+
 /// Writes the version, and says which one it replaces.
 fn put(
     tx: &mut Tx<'_>,
@@ -358,6 +421,7 @@ fn put(
             ))
             .hint(format!("`kami update {id}` takes what is there now")));
         }
+        Some(known) if known.pinned => return Err(pinned(&id, &known.version)),
         Some(mut known) => {
             let running = known.versions.get(&known.version);
             let old = running
@@ -393,6 +457,11 @@ fn put(
         json!({ "id": id, "version": name, "sha256": sha256, "before": before }),
     )?;
     Ok(before)
+}
+
+fn pinned(id: &str, version: &str) -> Error {
+    Error::conflict(format!("`{id}` is pinned to {version}"))
+        .hint(format!("`kami pin {id} --unpin` lets it be updated"))
 }
 
 fn forget_oldest(stored: &mut Stored) {

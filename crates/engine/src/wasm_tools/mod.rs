@@ -14,13 +14,13 @@ mod run;
 mod trust;
 
 pub use install::{InstallOptions, Installation};
-pub use package::CheckedPackage;
+pub use package::{CheckedPackage, tool_manifest_wasm};
 pub use record::{ArgumentView, Granted, InstalledTool, ToolFunction};
 pub use run::{FileRun, ToolRun, ToolUsage, plain_tool_name};
 pub use trust::TrustedKey;
 
 use crate::{Engine, Environment};
-use kenning_core::{Error, Result, Space};
+use kenning_core::{Code, Error, Result, Space};
 use kenning_sandbox::policy::Policy;
 use kenning_sandbox::{PoolSize, Runtime, RuntimeOptions};
 use kenning_store::{NodeFilter, ReadTx, When};
@@ -62,6 +62,8 @@ pub(crate) struct WasmTools {
 pub(crate) struct Shelf {
     seq: AtomicU64,
     pub(crate) tools: Vec<Arc<Record>>,
+    /// Whether some could not be read.
+    is_partial: bool,
 }
 
 impl WasmTools {
@@ -75,7 +77,7 @@ impl WasmTools {
 }
 
 impl Engine {
-    /// The directory of everything that is not in the store.
+    /// The directory of everything that is not in the store, made if it is not there.
     fn wasm_dir(&self) -> Result<Dir> {
         match &self.wasm.options.dir {
             Some(path) => Dir::create(path).map_err(|error| {
@@ -85,6 +87,17 @@ impl Engine {
             }),
             None => self.data.create_subdir("kami"),
         }
+    }
+
+    /// Where that directory is, or would be: looking makes nothing.
+    fn wasm_place(&self) -> PathBuf {
+        let own = || self.data.path().join("kami");
+        self.wasm.options.dir.clone().unwrap_or_else(own)
+    }
+
+    /// The components of a space. Each has its own, so that what one removes no other misses.
+    fn components(&self, space: &Space) -> Result<Dir> {
+        self.wasm_dir()?.create_subdir(&format!("store/{space}"))
     }
 
     /// What runs components. Nothing of it is made before somebody needs it.
@@ -112,11 +125,13 @@ impl Engine {
 
     /// What the operator wrote.
     pub fn wasm_policy_text(&self) -> Result<Option<String>> {
-        let dir = self.wasm_dir()?;
-        if !dir.exists(POLICY_FILE)? {
-            return Ok(None);
-        }
-        let bytes = dir.read(POLICY_FILE, POLICY_BYTES_MAX)?;
+        let read =
+            Dir::open(&self.wasm_place()).and_then(|dir| dir.read(POLICY_FILE, POLICY_BYTES_MAX));
+        let bytes = match read {
+            Ok(bytes) => bytes,
+            Err(error) if error.code == Code::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
         String::from_utf8(bytes).map(Some).map_err(|_| {
             Error::invalid(format!("`{POLICY_FILE}` is not UTF-8 text")).hint("write it as TOML")
         })
@@ -130,8 +145,8 @@ impl Engine {
     }
 
     /// Where the operator's file is.
-    pub fn wasm_policy_path(&self) -> Result<PathBuf> {
-        Ok(self.wasm_dir()?.path().join(POLICY_FILE))
+    pub fn wasm_policy_path(&self) -> PathBuf {
+        self.wasm_place().join(POLICY_FILE)
     }
 
     /// The tools of a space as they are in this snapshot.
@@ -154,7 +169,7 @@ impl Engine {
             kinds: vec![kenning_core::Kind::Tool],
             ..NodeFilter::default()
         };
-        let mut tools = Vec::new();
+        let (mut tools, mut is_partial) = (Vec::new(), false);
         let mut after = None;
         loop {
             let page = tx.nodes(&filter, When::Now, after, PAGE)?;
@@ -163,7 +178,10 @@ impl Engine {
                 match Record::of(node) {
                     Ok(record) => tools.push(Arc::new(record)),
                     // One tool that cannot be read never hides the others.
-                    Err(error) => tracing::warn!("the tool `{}` cannot be read: {error}", node.key),
+                    Err(error) => {
+                        is_partial = true;
+                        tracing::warn!("the tool `{}` cannot be read: {error}", node.key);
+                    }
                 }
             }
             if page.len() < PAGE {
@@ -174,6 +192,7 @@ impl Engine {
         let shelf = Arc::new(Shelf {
             seq: AtomicU64::new(head),
             tools,
+            is_partial,
         });
         lock().insert(space.clone(), Arc::clone(&shelf));
         Ok(shelf)

@@ -7,6 +7,7 @@ use kenning_core::{Code, Error, Hash, Result};
 use kenning_egress::{Egress, Limits, Policy, Request};
 use kenning_sandbox::Sha256;
 use kenning_sandbox::archive::{Bounds, MANIFEST_FILE, Package, read_dir, read_zip};
+use kenning_sandbox::manifest::Manifest;
 use kenning_sandbox::policy::concerns;
 use kenning_sandbox::signature::{self, PublicKey, SIGNATURE_FILE, Signed};
 use kenning_vault::Dir;
@@ -48,6 +49,11 @@ pub struct CheckedPackage {
     pub concerns: Vec<String>,
 }
 
+/// The file that a manifest names as its component, if the manifest is one that can be installed.
+pub fn tool_manifest_wasm(text: &str) -> Result<String> {
+    Manifest::parse(text).map(|it| it.wasm)
+}
+
 /// A person names a path or an address.
 pub(super) fn find(source: &str, sha256: Option<&str>) -> Result<Found> {
     if source.starts_with("http://") {
@@ -68,6 +74,12 @@ pub(super) fn find(source: &str, sha256: Option<&str>) -> Result<Found> {
             source: dir.path().join(&name).display().to_string(),
             is_local: false,
         });
+    }
+    if sha256.is_some() {
+        return Err(
+            Error::invalid("`--sha256` is the hash of an archive, and this is none")
+                .hint("leave it out for a directory"),
+        );
     }
     let dir = package_dir(path)?;
     Ok(Found {
@@ -232,7 +244,15 @@ impl Engine {
     ) -> Result<InstalledTool> {
         caller.principal.require(Scope::Read)?;
         let record = self.record(caller, id)?;
-        let wasm = self.component(record.sha256)?;
+        let wasm = self
+            .component(&caller.principal.space, record.sha256)
+            .map_err(|error| match error.code {
+                Code::NotFound => Error {
+                    message: format!("WASM file missing: {}", error.message),
+                    ..error
+                },
+                _ => error,
+            })?;
         let found = Sha256::of(&wasm);
         if found != record.sha256 {
             return Err(Error::corrupt(format!(

@@ -4,6 +4,7 @@ use super::install::said;
 use super::record::{Record, ToolFunction};
 use super::variable;
 use crate::{Caller, Engine, Scope};
+use kenning_audit::Tx;
 use kenning_core::{Code, Error, Result};
 use kenning_sandbox::policy::effective;
 use kenning_sandbox::{
@@ -91,7 +92,8 @@ impl Engine {
     /// Runs an installed tool by the name of what can be called, which may be written without dots.
     pub fn run_tool(&self, caller: &Caller, name: &str, input: &str) -> Result<ToolRun> {
         caller.principal.require(Scope::Run)?;
-        let shelf = self.shelf(&caller.principal.space)?;
+        let space = &caller.principal.space;
+        let shelf = self.shelf(space)?;
         let (record, function) = find(&shelf.tools, name)?;
         if !record.is_enabled() {
             return Err(
@@ -109,11 +111,11 @@ impl Engine {
         let (granted, _) = effective(&record.manifest, &self.wasm_policy()?);
         let own_dir = || {
             self.wasm_dir()?
-                .create_subdir(&format!("sandbox/{}", record.id))
+                .create_subdir(&format!("sandbox/{space}/{}", record.id))
         };
         let environment = |name: &str| variable(&self.environment, name);
         let capabilities = Capabilities::new(&granted, own_dir, Quota::default(), environment)?;
-        let source = || self.component(record.sha256);
+        let source = || self.component(space, record.sha256);
         let code = ToolCode {
             sha256: record.sha256,
             source: &source,
@@ -246,6 +248,14 @@ impl Engine {
             .map(|it| String::from_utf8_lossy(&it).into_owned())
             .unwrap_or_default())
     }
+}
+
+/// Forgets what a tool that is removed logged.
+pub(super) fn forget_logs(tx: &mut Tx<'_>, id: &str) -> Result<()> {
+    if tx.get(LOGS, id)?.is_some() {
+        tx.unset(LOGS, id)?;
+    }
+    Ok(())
 }
 
 /// A tool by its name, or by the name that clients use which take no dots.

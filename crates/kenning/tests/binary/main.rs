@@ -16,6 +16,8 @@ mod graph_guide;
 mod guide;
 mod hook;
 mod http;
+mod kami;
+mod kami_contract;
 mod omi;
 mod postgres;
 mod processes;
@@ -53,6 +55,11 @@ impl Place {
     /// The program `omi`, likewise.
     pub(crate) fn omi(&self, arguments: &[&str]) -> Command {
         self.program(env!("CARGO_BIN_EXE_omi"), arguments)
+    }
+
+    /// The program `kami`, likewise.
+    pub(crate) fn kami(&self, arguments: &[&str]) -> Command {
+        self.program(env!("CARGO_BIN_EXE_kami"), arguments)
     }
 
     fn program(&self, program: &str, arguments: &[&str]) -> Command {
@@ -110,8 +117,11 @@ impl Client {
     pub(crate) fn start(place: &Place, arguments: &[&str]) -> Self {
         let mut all = vec!["mcp"];
         all.extend(arguments);
-        let mut child = place
-            .command(&all)
+        Self::of(place.command(&all))
+    }
+
+    pub(crate) fn of(mut command: Command) -> Self {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -19,6 +19,7 @@ mod shapes;
 mod table;
 mod vault_notes;
 mod vectors;
+mod wasm_tools;
 
 use kenning_testing::House;
 use kenning_tools::Selection;

@@ -4,7 +4,7 @@ use super::{Kami, packages, path};
 use crate::{Host, output};
 use clap::ArgMatches;
 use kenning_core::{Error, Result};
-use kenning_engine::InstallOptions;
+use kenning_engine::{InstallOptions, tool_manifest_wasm};
 use kenning_vault::{Dir, Watch};
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
@@ -12,6 +12,10 @@ use std::time::Duration;
 
 /// So long it must be quiet before a build.
 const QUIET: Duration = Duration::from_millis(300);
+
+/// The largest files that are read.
+const WASM_BYTES_MAX: u64 = 64 * 1024 * 1024;
+const MANIFEST_BYTES_MAX: u64 = 256 * 1024;
 
 pub(super) fn run(_: &'static dyn Host, kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
     let Some(("watch", matches)) = matches.subcommand() else {
@@ -49,6 +53,8 @@ fn build(kami: &Kami<'_>, dir: &Dir) -> Result<()> {
     )]
     let status = std::process::Command::new("cargo")
         .args(["build", "--target", "wasm32-wasip2", "--release"])
+        // Where it is looked for, whatever the developer has set for other projects.
+        .args(["--target-dir", "target"])
         .current_dir(dir.path())
         .status()
         .map_err(|cause| {
@@ -68,8 +74,10 @@ fn build(kami: &Kami<'_>, dir: &Dir) -> Result<()> {
         Error::not_found("component in", "target/wasm32-wasip2/release")
             .hint("set `crate-type = [\"cdylib\"]` in Cargo.toml")
     })?;
-    let wasm = built.read(&found.name, 64 * 1024 * 1024)?;
-    dir.write(&found.name, &wasm)?;
+    let wasm = built.read(&found.name, WASM_BYTES_MAX)?;
+    let manifest = dir.read("tool.toml", MANIFEST_BYTES_MAX)?;
+    let wanted = tool_manifest_wasm(&String::from_utf8_lossy(&manifest))?;
+    dir.write(&wanted, &wasm)?;
     let options = InstallOptions {
         replace: true,
         allow_more: true,

@@ -354,7 +354,7 @@ pub(super) fn policy(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
         done("the policy holds from now on");
         return Ok(0);
     }
-    let place = kami.engine.wasm_policy_path()?;
+    let place = kami.engine.wasm_policy_path();
     match kami.engine.wasm_policy_text()? {
         Some(text) => output::print(text.trim_end()),
         None => output::say(&format!(
@@ -369,7 +369,7 @@ pub(super) fn status(kami: &Kami<'_>) -> Result<u8> {
     let tools = kami.engine.installed_tools(&kami.caller)?;
     let enabled = tools.iter().filter(|it| it.is_enabled).count();
     let bytes: u64 = tools.iter().map(|it| it.size_bytes).sum();
-    let place = kami.engine.wasm_policy_path()?;
+    let place = kami.engine.wasm_policy_path();
     let place = place
         .parent()
         .map(|it| it.display().to_string())

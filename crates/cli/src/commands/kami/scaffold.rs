@@ -4,6 +4,7 @@ use super::{done, must};
 use crate::output;
 use clap::ArgMatches;
 use kenning_core::{Error, Result};
+use kenning_engine::tool_manifest_wasm;
 use kenning_vault::Dir;
 use std::path::Path;
 
@@ -67,6 +68,14 @@ pub(super) fn run(matches: &ArgMatches) -> Result<u8> {
                 .hint("small letters, digits and hyphens, beginning with a letter"),
         );
     }
+    let id = format!("{prefix}.{last}");
+    let filled = |text: &str| {
+        text.replace("NAME", &last)
+            .replace("CRATE", &last.replace('-', "_"))
+            .replace("ID", &id)
+    };
+    // Before anything is written: what is made here can be installed.
+    tool_manifest_wasm(&filled(include_str!("scaffold/tool.toml.in")))?;
     let dir = Dir::create(place)?;
     if !dir.list(".")?.is_empty() {
         return Err(Error::conflict(format!("`{name}` is not empty")).hint("name a new directory"));
@@ -74,13 +83,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<u8> {
     for (file, text) in KIT {
         dir.write(&format!("kami-guest/{file}"), text.as_bytes())?;
     }
-    let id = format!("{prefix}.{last}");
     for (file, text) in PROJECT {
-        let text = text
-            .replace("NAME", &last)
-            .replace("CRATE", &last.replace('-', "_"))
-            .replace("ID", &id);
-        dir.write(file, text.as_bytes())?;
+        dir.write(file, filled(text).as_bytes())?;
     }
     done(&format!("made {name}"));
     output::say(&format!(

@@ -1,0 +1,924 @@
+//! Installed WASM tools: what is believed, what is granted, what becomes of a call.
+
+use kenning_audit::Draft;
+use kenning_core::{Code, Error, Kind, Space};
+use kenning_engine::{Caller, Engine, InstallOptions, Principal, Scope};
+use kenning_testing::House;
+use kenning_testing_wasm::probes;
+use kenning_tools::Selection;
+use serde_json::{Map, Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Barrier;
+use std::sync::atomic::Ordering;
+
+/// A house, and packages beside it.
+struct Shop {
+    house: House,
+    packages: tempfile::TempDir,
+}
+
+/// Lines of `[security]` for a tool that needs no more than a test does.
+const MODEST: &str = "max_fuel = 100000";
+
+impl Shop {
+    fn new() -> Self {
+        Self::select(Selection::default())
+    }
+
+    fn select(selection: Selection) -> Self {
+        Self {
+            house: House::without_vault(selection),
+            packages: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn engine(&self) -> &Engine {
+        self.house.board.engine()
+    }
+
+    /// A package of this version of `dev.example.NAME`, in a directory of its own.
+    fn package(&self, name: &str, version: &str, wasm: &[u8], security: &str) -> PathBuf {
+        let dir = self.packages.path().join(format!("{name}-{version}"));
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("tool.toml"), manifest(name, version, security)).unwrap();
+        fs::write(dir.join("tool.wasm"), wasm).unwrap();
+        dir
+    }
+
+    fn install(&self, package: &Path) {
+        let installed = self.try_install(package, &InstallOptions::default());
+        installed.unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    fn try_install(&self, package: &Path, how: &InstallOptions) -> Result<String, Error> {
+        let source = package.display().to_string();
+        let owner = self.house.owner();
+        let installed = self.engine().install_tool(&owner, &source, how);
+        installed.map(|it| it.tool.version)
+    }
+
+    fn update(&self, id: &str, package: &Path, how: &InstallOptions) -> Result<String, Error> {
+        let source = package.display().to_string();
+        let owner = self.house.owner();
+        let updated = self.engine().update_tool(&owner, id, Some(&source), how);
+        updated.map(|it| it.tool.version)
+    }
+
+    /// The answer, or the failure, of a call with `{"message": "hi"}`.
+    fn call(&self, id: &str) -> Result<String, String> {
+        call(&self.house, id)
+    }
+
+    fn file(&self, of: &str, end: &str) -> PathBuf {
+        let dir = self.house.root.path().join("data/kami").join(of);
+        let mut found = fs::read_dir(dir).unwrap().map(|it| it.unwrap().path());
+        let found = found.find(|it| it.to_string_lossy().ends_with(end));
+        found.unwrap_or_else(|| panic!("no file {end} in {of}"))
+    }
+}
+
+fn manifest(name: &str, version: &str, security: &str) -> String {
+    format!(
+        "[tool]\nid = \"dev.example.{name}\"\nname = \"{name}\"\nversion = \"{version}\"\n\
+         wasm = \"tool.wasm\"\n[mcp]\ndescription = \"Repeats parrot talk\"\n\
+         [[mcp.arguments]]\nname = \"message\"\ntype = \"string\"\n\
+         description = \"What to repeat\"\nrequired = true\n[security]\n{security}\n"
+    )
+}
+
+fn call(house: &House, id: &str) -> Result<String, String> {
+    let reply = house.call(id, json!({ "message": "hi" }));
+    match reply.is_error() {
+        true => Err(reply.text),
+        false => Ok(reply.text),
+    }
+}
+
+fn is_known(house: &House, id: &str) -> bool {
+    house
+        .board
+        .call(id, json!({ "message": "hi" }), &house.owner())
+        .is_some()
+}
+
+fn names(house: &House) -> Vec<String> {
+    let installed = house.board.installed(&house.owner());
+    installed.into_iter().map(|it| it.name).collect()
+}
+
+const SAID: &str = r#"{"message":"hi"}"#;
+const ECHO: &str = "dev.example.echo";
+
+/// That a change was refused with this code and these words, in the message or the remedy.
+fn refused<T: std::fmt::Debug>(result: Result<T, Error>, code: Code, words: &str) {
+    let error = result.unwrap_err();
+    let hint = error.hint.clone().unwrap_or_default();
+    assert_eq!(error.code, code, "{error}");
+    assert!(
+        format!("{error} {hint}").contains(words),
+        "no `{words}` in: {error} ({hint})"
+    );
+}
+
+#[test]
+fn a_tool_is_installed_called_and_removed() {
+    let shop = Shop::new();
+    let package = shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST);
+    let owner = shop.house.owner();
+    assert!(!is_known(&shop.house, ECHO));
+    shop.install(&package);
+    let again = shop.try_install(&package, &InstallOptions::default());
+    refused(again, Code::Conflict, "v1.0.0 is already installed");
+    let listed = shop.house.board.installed(&owner);
+    assert_eq!(listed[0].description, "Repeats parrot talk");
+    assert_eq!(
+        listed[0].input_schema,
+        json!({
+            "type": "object", "required": ["message"],
+            "properties": { "message": { "type": "string", "description": "What to repeat" } },
+        })
+    );
+    assert_eq!(shop.call(ECHO).as_deref(), Ok(SAID));
+    let reply = shop.house.call(ECHO, json!({ "message": "hi" }));
+    assert_eq!(reply.structured(), Some(&json!({ "message": "hi" })));
+    shop.engine().uninstall_tool(&owner, ECHO).unwrap();
+    assert!(!is_known(&shop.house, ECHO));
+    refused(
+        shop.engine().installed_tool(&owner, ECHO),
+        Code::NotFound,
+        "tool not found: `dev.example.echo`",
+    );
+    let data = shop.house.root.path().join("data/kami");
+    let left = |dir: &str| {
+        let files = fs::read_dir(data.join(dir)).unwrap();
+        let names = files.map(|it| it.unwrap().file_name().into_string().unwrap());
+        names.filter(|it| it.contains("wasm")).count()
+    };
+    assert_eq!((left("store/default"), left("cache")), (0, 0));
+    shop.install(&package);
+    assert_eq!(shop.call(ECHO).as_deref(), Ok(SAID), "it can come back");
+}
+
+#[test]
+fn a_manifest_file_names_its_package_too() {
+    let shop = Shop::new();
+    let package = shop.package("echo", "1.0.0", &probes::flat_echo().unwrap(), MODEST);
+    shop.install(&package.join("tool.toml"));
+    assert_eq!(shop.call(ECHO).as_deref(), Ok(SAID));
+}
+
+#[test]
+fn what_cannot_be_a_tool_is_not_installed() {
+    let shop = Shop::new();
+    let echo = probes::echo().unwrap();
+    let good = manifest("echo", "1.0.0", MODEST);
+    for (what, text, wasm, code, words) in [
+        (
+            "no id",
+            good.replace("dev.example.", ""),
+            Some(&echo[..]),
+            Code::InvalidInput,
+            "id",
+        ),
+        (
+            "no version",
+            good.replace("1.0.0", "one"),
+            Some(&echo),
+            Code::InvalidInput,
+            "version",
+        ),
+        (
+            "no type",
+            good.replace("\"string\"", "\"text\""),
+            Some(&echo),
+            Code::InvalidInput,
+            "type",
+        ),
+        (
+            "no TOML",
+            "[tool".to_owned(),
+            Some(&echo),
+            Code::InvalidInput,
+            "tool.toml",
+        ),
+        (
+            "no file",
+            good.clone(),
+            None,
+            Code::NotFound,
+            "WASM file missing: `tool.wasm`",
+        ),
+        (
+            "no component",
+            good.clone(),
+            Some(b"MZ"),
+            Code::InvalidInput,
+            "component",
+        ),
+        (
+            "outside",
+            good.replace("tool.wasm", "../tool.wasm"),
+            Some(&echo),
+            Code::InvalidInput,
+            "wasm",
+        ),
+    ] {
+        let dir = shop.packages.path().join(what);
+        fs::create_dir(&dir).unwrap();
+        fs::write(dir.join("tool.toml"), text).unwrap();
+        if let Some(wasm) = wasm {
+            fs::write(dir.join("tool.wasm"), wasm).unwrap();
+        }
+        refused(
+            shop.try_install(&dir, &InstallOptions::default()),
+            code,
+            words,
+        );
+    }
+    let nowhere = shop.try_install(Path::new("/nowhere/at/all"), &InstallOptions::default());
+    refused(nowhere, Code::NotFound, "zip archive");
+    let open = shop.try_install(
+        Path::new("http://example.com/a.zip"),
+        &InstallOptions::default(),
+    );
+    refused(open, Code::Denied, "https");
+    assert_eq!(names(&shop.house), [""; 0]);
+}
+
+#[test]
+fn an_update_that_asks_for_more_needs_a_word() {
+    let shop = Shop::new();
+    let echo = probes::echo().unwrap();
+    shop.install(&shop.package("echo", "1.0.0", &echo, MODEST));
+    let more = "net_allow_list = [\"example.com\"]\nmax_fuel = 100000";
+    let package = shop.package("echo", "1.1.0", &echo, more);
+    let plain = InstallOptions::default();
+    let refusal = shop.update(ECHO, &package, &plain);
+    refused(refusal, Code::Denied, "`--allow` grants it");
+    let owner = shop.house.owner();
+    let tool = shop.engine().installed_tool(&owner, ECHO).unwrap();
+    assert_eq!(
+        (tool.version.as_str(), tool.granted.net.len()),
+        ("1.0.0", 0)
+    );
+    let allowed = InstallOptions {
+        allow_more: true,
+        ..plain.clone()
+    };
+    assert_eq!(shop.update(ECHO, &package, &allowed).unwrap(), "1.1.0");
+    let less = shop.package("echo", "1.2.0", &echo, MODEST);
+    assert_eq!(shop.update(ECHO, &less, &plain).unwrap(), "1.2.0");
+    let tool = shop.engine().installed_tool(&owner, ECHO).unwrap();
+    assert_eq!(tool.versions, ["1.0.0", "1.1.0", "1.2.0"]);
+    let other = shop.package("other", "1.0.0", &echo, MODEST);
+    refused(
+        shop.update(ECHO, &other, &plain),
+        Code::Conflict,
+        "dev.example.other",
+    );
+    refused(
+        shop.update("dev.example.none", &other, &plain),
+        Code::NotFound,
+        "tool not found",
+    );
+}
+
+#[test]
+fn a_pinned_tool_stays_and_an_earlier_version_comes_back() {
+    let shop = Shop::new();
+    let (owner, plain) = (shop.house.owner(), InstallOptions::default());
+    shop.install(&shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST));
+    let bad = shop.package("echo", "2.0.0", &probes::refuse().unwrap(), MODEST);
+    shop.update(ECHO, &bad, &plain).unwrap();
+    assert_eq!(shop.call(ECHO), Err(SAID.to_owned()), "the new one refuses");
+    let pin = |version, pinned| shop.engine().pin_tool(&owner, ECHO, version, pinned);
+    refused(
+        pin(Some("3.0.0"), true),
+        Code::NotFound,
+        "there are 1.0.0, 2.0.0",
+    );
+    assert_eq!(pin(Some("1.0.0"), true).unwrap().version, "1.0.0");
+    assert_eq!(shop.call(ECHO).as_deref(), Ok(SAID));
+    refused(shop.update(ECHO, &bad, &plain), Code::Conflict, "--unpin");
+    let replace = InstallOptions {
+        replace: true,
+        ..plain.clone()
+    };
+    refused(
+        shop.try_install(&bad, &replace),
+        Code::Conflict,
+        "pinned to 1.0.0",
+    );
+    assert!(!pin(None, false).unwrap().is_pinned);
+    assert_eq!(shop.update(ECHO, &bad, &plain).unwrap(), "2.0.0");
+}
+
+#[test]
+fn a_disabled_tool_is_neither_listed_nor_called() {
+    let shop = Shop::new();
+    let owner = shop.house.owner();
+    shop.install(&shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST));
+    shop.engine().enable_tool(&owner, ECHO, false).unwrap();
+    assert_eq!(names(&shop.house), [""; 0]);
+    assert!(!is_known(&shop.house, ECHO));
+    let run = shop.engine().run_tool(&owner, ECHO, SAID);
+    refused(run.map(drop), Code::Denied, "kami enable dev.example.echo");
+    shop.engine().enable_tool(&owner, ECHO, true).unwrap();
+    assert_eq!(shop.call(ECHO).as_deref(), Ok(SAID));
+}
+
+#[test]
+fn only_signatures_of_trusted_keys_count() {
+    let shop = Shop::new();
+    let (engine, owner) = (shop.engine(), shop.house.owner());
+    let plain = InstallOptions::default();
+    let package = shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST);
+    let source = package.display().to_string();
+    let place = shop.packages.path().join("my.key");
+    let (_, key) = engine
+        .make_signing_key(&owner, Some(&place), false)
+        .unwrap();
+    let twice = engine.make_signing_key(&owner, Some(&place), false);
+    refused(twice, Code::Conflict, "--force");
+    let secret = engine.signing_key(&owner, Some(&place)).unwrap();
+    assert_eq!(
+        engine.sign_tool_package(&owner, &source, &secret).unwrap(),
+        key
+    );
+    refused(
+        shop.try_install(&package, &plain),
+        Code::Denied,
+        "not trusted",
+    );
+    engine.trust_key(&owner, &key, "me").unwrap();
+    assert_eq!(engine.trusted_keys(&owner).unwrap()[0].name, "me");
+    fs::write(package.join("tool.wasm"), probes::refuse().unwrap()).unwrap();
+    let tampered = shop.try_install(&package, &plain);
+    refused(tampered, Code::Denied, "does not fit its content");
+    fs::write(package.join("tool.wasm"), probes::echo().unwrap()).unwrap();
+    shop.install(&package);
+    let verified = engine.verify_tool(&owner, ECHO, Some(&key)).unwrap();
+    assert_eq!(verified.signed_by.as_deref(), Some(key.as_str()));
+    let stranger = "00".repeat(32);
+    let verified = engine.verify_tool(&owner, ECHO, Some(&stranger));
+    refused(verified, Code::Denied, "not trusted");
+    engine.distrust_key(&owner, &key).unwrap();
+    refused(
+        engine.distrust_key(&owner, &key),
+        Code::NotFound,
+        "kami trust list",
+    );
+    assert_eq!(
+        shop.call(ECHO).as_deref(),
+        Ok(SAID),
+        "what is installed stays"
+    );
+}
+
+/// The package as one archive, all of it in a directory as releases have it.
+fn zip(package: &Path) -> PathBuf {
+    let archive = package.with_extension("zip");
+    let mut zip = zip::ZipWriter::new(fs::File::create(&archive).unwrap());
+    for file in fs::read_dir(package).unwrap() {
+        let file = file.unwrap();
+        let name = format!("echo/{}", file.file_name().to_string_lossy());
+        zip.start_file(name, zip::write::SimpleFileOptions::default())
+            .unwrap();
+        std::io::Write::write_all(&mut zip, &fs::read(file.path()).unwrap()).unwrap();
+    }
+    zip.finish().unwrap();
+    archive
+}
+
+#[test]
+fn an_archive_needs_a_hash_or_somebody_who_vouches() {
+    let shop = Shop::new();
+    let (engine, owner) = (shop.engine(), shop.house.owner());
+    let package = shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST);
+    let archive = zip(&package);
+    let with = |sha256: Option<&str>, allow_unsigned| InstallOptions {
+        sha256: sha256.map(str::to_owned),
+        allow_unsigned,
+        ..InstallOptions::default()
+    };
+    let gone = || drop(engine.uninstall_tool(&owner, ECHO).unwrap());
+    let plain = shop.try_install(&archive, &with(None, false));
+    refused(plain, Code::Denied, "--sha256");
+    let wrong = shop.try_install(&archive, &with(Some(&"ab".repeat(32)), false));
+    refused(wrong, Code::Denied, "the archive has the SHA-256 ");
+    refused(
+        shop.try_install(&archive, &with(Some("xyz"), false)),
+        Code::InvalidInput,
+        "64 hexadecimal digits",
+    );
+    let right = sha256_of(&shop, &archive);
+    shop.try_install(&archive, &with(Some(&right), false))
+        .unwrap();
+    assert_eq!(shop.call(ECHO).as_deref(), Ok(SAID));
+    gone();
+    shop.try_install(&archive, &with(None, true)).unwrap();
+    gone();
+    let directory = shop.try_install(&package, &with(Some(&right), false));
+    refused(
+        directory,
+        Code::InvalidInput,
+        "leave it out for a directory",
+    );
+    let key = engine
+        .sign_tool_package(&owner, &package.display().to_string(), &[9; 32])
+        .unwrap();
+    engine.trust_key(&owner, &key, "").unwrap();
+    shop.try_install(&zip(&package), &with(None, false))
+        .unwrap();
+    let tool = engine.installed_tool(&owner, ECHO).unwrap();
+    assert_eq!(tool.signed_by, Some(key));
+}
+
+/// As the refusal of a wrong hash tells it.
+fn sha256_of(shop: &Shop, archive: &Path) -> String {
+    let wrong = InstallOptions {
+        sha256: Some("00".repeat(32)),
+        ..InstallOptions::default()
+    };
+    let error = shop.try_install(archive, &wrong).unwrap_err().to_string();
+    let words = error.split_whitespace();
+    let found = words.filter(|it| it.len() == 64).next().unwrap();
+    found.to_owned()
+}
+
+#[test]
+fn the_policy_is_a_ceiling() {
+    let shop = Shop::new();
+    let (engine, owner) = (shop.engine(), shop.house.owner());
+    let asked = "net_allow_list = [\"a.example.com\", \"b.org\"]\nfs_access = \"sandbox\"\nmax_fuel = 100000";
+    shop.install(&shop.package("echo", "1.0.0", &probes::echo().unwrap(), asked));
+    assert_eq!(shop.call(ECHO).as_deref(), Ok(SAID));
+    let policy = "[default]\nnet_allow_list = [\"*.example.com\"]\nfs_access = \"none\"\n\
+                  [tools.\"dev.example.echo\"]\nmax_fuel = 1\n";
+    engine.set_wasm_policy(&owner, policy).unwrap();
+    let tool = engine.installed_tool(&owner, ECHO).unwrap();
+    assert_eq!(tool.granted.net, ["a.example.com"]);
+    assert_eq!(
+        (tool.granted.fs.as_str(), tool.granted.max_fuel),
+        ("none", 1)
+    );
+    assert_eq!(tool.cut.len(), 3, "{:?}", tool.cut);
+    let failed = shop.call(ECHO).unwrap_err();
+    assert!(failed.starts_with("fuel exhausted"), "{failed}");
+    let bad = engine.set_wasm_policy(&owner, "[default]\nmax_fuels = 1\n");
+    refused(bad, Code::InvalidInput, "max_fuels");
+    assert_eq!(engine.wasm_policy_text().unwrap().as_deref(), Some(policy));
+    engine
+        .set_wasm_policy(&owner, "[default]\nallow_unsigned = false\n")
+        .unwrap();
+    assert_eq!(shop.call(ECHO).as_deref(), Ok(SAID), "the ceiling is gone");
+    let unsigned = shop.package("other", "1.0.0", &probes::echo().unwrap(), MODEST);
+    let unsigned = shop.try_install(&unsigned, &InstallOptions::default());
+    refused(unsigned, Code::Denied, "vouches");
+}
+
+#[test]
+fn what_runs_is_what_was_installed() {
+    let shop = Shop::new();
+    let owner = shop.house.owner();
+    let package = shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST);
+    shop.install(&package);
+    fs::write(package.join("tool.wasm"), probes::refuse().unwrap()).unwrap();
+    fs::write(
+        package.join("tool.toml"),
+        manifest("echo", "1.0.0", "max_fuel = 1"),
+    )
+    .unwrap();
+    let restarted = || shop.house.again(Selection::default());
+    assert_eq!(
+        call(&restarted(), ECHO).as_deref(),
+        Ok(SAID),
+        "the source does not matter"
+    );
+    let component = shop.file("store/default", ".wasm");
+    let artifact = shop.file("cache", ".cwasm");
+    fs::write(&component, probes::refuse().unwrap()).unwrap();
+    fs::remove_file(&artifact).unwrap();
+    let failed = call(&restarted(), ECHO).unwrap_err();
+    assert!(failed.starts_with("integrity violation"), "{failed}");
+    let verified = shop.engine().verify_tool(&owner, ECHO, None);
+    refused(verified, Code::Corrupt, "integrity violation");
+    fs::remove_file(&component).unwrap();
+    let failed = call(&restarted(), ECHO).unwrap_err();
+    assert!(failed.starts_with("WASM file missing"), "{failed}");
+    let verified = shop.engine().verify_tool(&owner, ECHO, None);
+    refused(verified, Code::NotFound, "WASM file missing");
+    fs::write(package.join("tool.wasm"), probes::echo().unwrap()).unwrap();
+    let again = InstallOptions {
+        allow_more: true,
+        ..InstallOptions::default()
+    };
+    fs::write(package.join("tool.toml"), manifest("echo", "1.0.0", MODEST)).unwrap();
+    shop.update(ECHO, &package, &again).unwrap();
+    assert_eq!(
+        call(&restarted(), ECHO).as_deref(),
+        Ok(SAID),
+        "updating mends it"
+    );
+}
+
+#[test]
+fn compiled_code_that_was_changed_is_compiled_again() {
+    let shop = Shop::new();
+    shop.install(&shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST));
+    let artifact = shop.file("cache", ".cwasm");
+    let good = fs::read(&artifact).unwrap();
+    let mut bad = good.clone();
+    let middle = bad.len() / 2;
+    bad[middle] ^= 1;
+    fs::write(&artifact, &bad).unwrap();
+    let restarted = shop.house.again(Selection::default());
+    assert_eq!(call(&restarted, ECHO).as_deref(), Ok(SAID));
+    assert_ne!(fs::read(shop.file("cache", ".cwasm")).unwrap(), bad);
+    let owner = shop.house.owner();
+    drop(restarted.board.engine().tool_logs(&owner, ECHO).unwrap());
+    let restarted = shop.house.again(Selection::default());
+    assert_eq!(call(&restarted, ECHO).as_deref(), Ok(SAID));
+}
+
+#[test]
+fn two_processes_install_and_remove_at_once() {
+    let shop = Shop::new();
+    let echo = probes::echo().unwrap();
+    let second = shop.house.again(Selection::default());
+    let packages = ["one", "two"].map(|it| shop.package(it, "1.0.0", &echo, MODEST));
+    let both = shop.package("both", "1.0.0", &echo, MODEST);
+    let (barrier, owner) = (Barrier::new(2), shop.house.owner());
+    let plain = InstallOptions::default();
+    let work = |house: &House, name: &str, package: &Path| {
+        let (engine, source) = (house.board.engine(), package.display().to_string());
+        let id = format!("dev.example.{name}");
+        for _ in 0..5 {
+            barrier.wait();
+            engine.install_tool(&owner, &source, &plain).unwrap();
+            assert_eq!(call(house, &id).as_deref(), Ok(SAID));
+            engine.uninstall_tool(&owner, &id).unwrap();
+        }
+        engine.install_tool(&owner, &source, &plain).unwrap();
+        barrier.wait();
+        let source = both.display().to_string();
+        engine.install_tool(&owner, &source, &plain).is_ok()
+    };
+    let won = std::thread::scope(|threads| {
+        let first = threads.spawn(|| work(&shop.house, "one", &packages[0]));
+        let other = threads.spawn(|| work(&second, "two", &packages[1]));
+        [first.join().unwrap(), other.join().unwrap()]
+    });
+    assert_eq!(
+        won.iter().filter(|it| **it).count(),
+        1,
+        "one of them was first"
+    );
+    for house in [
+        &shop.house,
+        &second,
+        &shop.house.again(Selection::default()),
+    ] {
+        for id in ["dev.example.both", "dev.example.one", "dev.example.two"] {
+            assert_eq!(call(house, id).as_deref(), Ok(SAID), "{id}");
+        }
+    }
+}
+
+#[test]
+fn one_broken_tool_hides_no_other() {
+    let shop = Shop::new();
+    shop.install(&shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST));
+    shop.install(&shop.package("gone", "1.0.0", &probes::refuse().unwrap(), MODEST));
+    let owner = shop.house.owner();
+    let gone = shop
+        .engine()
+        .installed_tool(&owner, "dev.example.gone")
+        .unwrap();
+    let data = shop.house.root.path().join("data/kami");
+    fs::remove_file(data.join(format!("store/default/{}.wasm", gone.sha256))).unwrap();
+    fs::remove_dir_all(data.join("cache")).unwrap();
+    let broken = |tx: &mut kenning_audit::Tx<'_>| {
+        let mut props = Map::new();
+        props.insert("tool".to_owned(), json!({ "version": 7 }));
+        tx.put_node(Draft {
+            kind: Kind::Tool,
+            project: String::new(),
+            key: "dev.example.broken".to_owned(),
+            title: "broken".to_owned(),
+            body: String::new(),
+            props,
+        })?;
+        tx.record("ToolInstalled", json!({ "id": "dev.example.broken" }))
+    };
+    shop.engine()
+        .log()
+        .write(&Space::default(), broken)
+        .unwrap();
+    let house = shop.house.again(Selection::default());
+    assert_eq!(names(&house), [ECHO, "dev.example.gone"]);
+    assert!(call(&house, "dev.example.gone").is_err());
+    assert_eq!(call(&house, ECHO).as_deref(), Ok(SAID));
+    let engine = house.board.engine();
+    engine.uninstall_tool(&owner, "dev.example.gone").unwrap();
+    assert_eq!(call(&house, ECHO).as_deref(), Ok(SAID));
+}
+
+#[test]
+fn a_run_is_an_event_with_what_it_took() {
+    let shop = Shop::new();
+    let owner = shop.house.owner();
+    shop.install(&shop.package("echo", "1.0.0", &probes::log().unwrap(), MODEST));
+    shop.install(&shop.package("no", "1.0.0", &probes::refuse().unwrap(), MODEST));
+    assert_eq!(shop.call(ECHO).as_deref(), Ok(SAID));
+    assert_eq!(shop.call("dev.example.no"), Err(SAID.to_owned()));
+    let log = shop.engine().tool_logs(&owner, ECHO).unwrap();
+    assert!(log.contains(&format!("warn  {SAID}\n")), "{log}");
+    let events = shop.engine().events_after(&owner, 0, 1_000).unwrap();
+    let of = |kind: &str| -> Vec<Value> {
+        let events = events.iter().map(|it| it.json.clone());
+        events.filter(|it| it["kind"] == kind).collect()
+    };
+    assert_eq!(of("ToolInstalled").len(), 2);
+    let runs = of("ToolRun");
+    let data: Vec<&Value> = runs.iter().map(|it| &it["data"]).collect();
+    assert_eq!(data[0]["id"], ECHO);
+    assert_eq!(
+        (&data[0]["success"], &data[1]["success"]),
+        (&json!(true), &json!(false))
+    );
+    assert_eq!(data[1]["error"], SAID);
+    let usage = &data[0]["usage"];
+    for field in ["fuel", "wall_us", "memory_peak_bytes"] {
+        assert!(
+            usage[field].as_u64().is_some_and(|it| it > 0),
+            "{field} in {usage}"
+        );
+    }
+    shop.engine().uninstall_tool(&owner, ECHO).unwrap();
+    shop.install(&shop.package("echo", "2.0.0", &probes::echo().unwrap(), MODEST));
+    assert_eq!(
+        shop.engine().tool_logs(&owner, ECHO).unwrap(),
+        "",
+        "its log went with it"
+    );
+}
+
+#[test]
+fn a_tool_is_found_by_the_one_search() {
+    let shop = Shop::new();
+    let owner = shop.house.owner();
+    let found = || {
+        let query = json!({ "query": "parrot", "kinds": ["tool"] });
+        let reply = shop.house.call("kg_graph_query", query).to_json();
+        let nodes = reply["data"]["nodes"].as_array().unwrap().clone();
+        let titles = nodes
+            .iter()
+            .map(|it| it["title"].as_str().unwrap().to_owned());
+        titles.collect::<Vec<String>>()
+    };
+    assert_eq!(found(), [""; 0]);
+    shop.install(&shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST));
+    assert_eq!(found(), ["echo"]);
+    shop.engine().uninstall_tool(&owner, ECHO).unwrap();
+    assert_eq!(found(), [""; 0]);
+}
+
+#[test]
+fn a_space_has_tools_and_files_of_its_own() {
+    let shop = Shop::new();
+    let (engine, owner) = (shop.engine(), shop.house.owner());
+    let other = Caller::new(Principal::owner("other".parse::<Space>().unwrap()));
+    let sandbox = "fs_access = \"sandbox\"\nmax_fuel = 100000";
+    let package = shop.package("files", "1.0.0", &probes::files().unwrap(), sandbox);
+    let source = package.display().to_string();
+    shop.install(&package);
+    assert!(engine.installed_tools(&other).unwrap().is_empty());
+    assert!(
+        shop.house
+            .board
+            .call("dev.example.files", json!({}), &other)
+            .is_none()
+    );
+    engine
+        .install_tool(&other, &source, &InstallOptions::default())
+        .unwrap();
+    // The probe takes its input as it is; one that is no other operation writes a file.
+    let write = |caller: &Caller| {
+        let run = engine.run_tool(caller, "dev.example.files", SAID);
+        run.unwrap().result
+    };
+    assert_eq!(write(&owner).as_deref(), Ok(""));
+    let files = |space: &str| {
+        let dir = format!("data/kami/sandbox/{space}/dev.example.files");
+        let dir = shop.house.root.path().join(dir);
+        fs::read_dir(dir).map_or(0, Iterator::count)
+    };
+    assert_eq!((files("default"), files("other")), (1, 0));
+    engine.uninstall_tool(&owner, "dev.example.files").unwrap();
+    assert_eq!(files("default"), 0, "its directory went with it");
+    fs::remove_dir_all(shop.house.root.path().join("data/kami/cache")).unwrap();
+    assert_eq!(
+        write(&other).as_deref(),
+        Ok(""),
+        "its component is still there"
+    );
+    assert_eq!(files("other"), 1);
+}
+
+#[test]
+fn who_may_not_run_is_refused() {
+    let shop = Shop::new();
+    let echo = shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST);
+    shop.install(&echo);
+    let mut reader = shop.house.owner();
+    reader.principal.scopes = vec![Scope::Read, Scope::Write];
+    let reply = shop
+        .house
+        .board
+        .call(ECHO, json!({ "message": "hi" }), &reader);
+    let error = reply.unwrap().error.unwrap();
+    assert_eq!(error.code, Code::Denied, "{error}");
+    let source = echo.display().to_string();
+    let engine = shop.engine();
+    let plain = InstallOptions::default();
+    for refusal in [
+        engine.install_tool(&reader, &source, &plain).map(drop),
+        engine.update_tool(&reader, ECHO, None, &plain).map(drop),
+        engine.uninstall_tool(&reader, ECHO).map(drop),
+        engine.enable_tool(&reader, ECHO, false).map(drop),
+        engine.pin_tool(&reader, ECHO, None, true).map(drop),
+        engine.trust_key(&reader, &"00".repeat(32), "").map(drop),
+        engine.set_wasm_policy(&reader, ""),
+    ] {
+        refused(refusal, Code::Denied, "admin");
+    }
+}
+
+#[test]
+fn read_only_shows_no_tools_and_says_why() {
+    let shop = Shop::new();
+    shop.install(&shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST));
+    let careful = shop.house.again(Selection {
+        read_only: true,
+        ..Selection::default()
+    });
+    assert_eq!(names(&careful), [""; 0]);
+    let reply = careful.call(ECHO, json!({ "message": "hi" }));
+    let error = reply.error.unwrap();
+    assert_eq!(error.code, Code::Denied);
+    assert!(error.hint.unwrap().contains("--read-only"));
+    assert!(!is_known(&careful, "dev.example.none"));
+}
+
+#[test]
+fn names_can_go_without_dots_and_the_selection_holds() {
+    let shop = Shop::new();
+    let echo = probes::echo().unwrap();
+    shop.install(&shop.package("echo", "1.0.0", &echo, MODEST));
+    shop.install(&shop.package("other", "1.0.0", &echo, MODEST));
+    let clash = shop.package("clash", "1.0.0", &echo, MODEST);
+    let text = manifest("clash", "1.0.0", MODEST).replace("dev.example.clash", "kg.stats");
+    fs::write(clash.join("tool.toml"), text).unwrap();
+    shop.install(&clash);
+    let list = |words: &[&str]| words.iter().map(|&it| it.to_owned()).collect::<Vec<_>>();
+    let plain = Selection {
+        safe_names: true,
+        ..Selection::default()
+    };
+    let kami = Selection {
+        toolsets: list(&["kami"]),
+        ..Selection::default()
+    };
+    let one = Selection {
+        tools: list(&[ECHO]),
+        ..Selection::default()
+    };
+    let none = Selection {
+        toolsets: list(&["koi"]),
+        ..Selection::default()
+    };
+    let but = Selection {
+        exclude_tools: list(&[ECHO]),
+        ..Selection::default()
+    };
+    for (selection, expected) in [
+        (
+            plain,
+            &["dev_example_echo", "dev_example_other", "kg.stats"][..],
+        ),
+        (kami.clone(), &[ECHO, "dev.example.other", "kg.stats"]),
+        (one, &[ECHO]),
+        (none, &[]),
+        (but, &["dev.example.other", "kg.stats"]),
+    ] {
+        let house = shop.house.again(selection);
+        assert_eq!(names(&house), expected);
+        for name in ["dev.example.echo", "dev_example_echo"] {
+            let shown = expected
+                .iter()
+                .any(|it| it.replace('.', "_") == "dev_example_echo");
+            assert_eq!(is_known(&house, name), shown, "{name} of {expected:?}");
+        }
+    }
+    assert_eq!(
+        shop.house.again(kami).board.listed().len(),
+        0,
+        "and nothing else"
+    );
+}
+
+#[test]
+fn arguments_are_checked_before_anything_runs() {
+    let shop = Shop::new();
+    shop.install(&shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST));
+    for (arguments, words) in [
+        (json!({}), "message"),
+        (json!({ "message": 5 }), "message"),
+        (json!([1]), "object"),
+    ] {
+        let reply = shop.house.call(ECHO, arguments.clone());
+        let error = reply.error.unwrap();
+        assert_eq!(error.code, Code::InvalidInput, "{arguments}");
+        assert!(error.message.contains(words), "{error}");
+    }
+    drop(shop.engine().tool_logs(&shop.house.owner(), ECHO).unwrap());
+    assert!(!shop.house.event_kinds().contains(&"ToolRun".to_owned()));
+}
+
+#[test]
+fn a_tool_over_its_limits_is_told_which() {
+    let shop = Shop::new();
+    let hungry = kenning_testing_wasm::Tool::new(
+        "(loop $on (drop (memory.grow (i32.const 16))) (br $on)) (unreachable)",
+    );
+    let plenty = "max_fuel = 1000000000000";
+    for (name, wasm, security, begins) in [
+        (
+            "fuel",
+            probes::busy().unwrap(),
+            "max_fuel = 1000".to_owned(),
+            "fuel exhausted",
+        ),
+        (
+            "time",
+            probes::busy().unwrap(),
+            format!("{plenty}\nmax_execution_ms = 30"),
+            "execution timed out",
+        ),
+        (
+            "sleep",
+            probes::sleepy().unwrap(),
+            format!("{plenty}\nmax_execution_ms = 30"),
+            "execution timed out",
+        ),
+        (
+            "memory",
+            hungry.build().unwrap(),
+            format!("{plenty}\nmax_memory_mb = 2"),
+            "memory grow failure",
+        ),
+        (
+            "panic",
+            probes::panic().unwrap(),
+            plenty.to_owned(),
+            "tool panicked",
+        ),
+    ] {
+        shop.install(&shop.package(name, "1.0.0", &wasm, &security));
+        let failed = shop.call(&format!("dev.example.{name}")).unwrap_err();
+        assert!(failed.starts_with(begins), "{name}: {failed}");
+    }
+}
+
+#[test]
+fn a_call_that_nobody_wants_any_more_ends() {
+    let shop = Shop::new();
+    let forever = "max_fuel = 1000000000000000\nmax_execution_ms = 3600000";
+    shop.install(&shop.package("busy", "1.0.0", &probes::busy().unwrap(), forever));
+    let caller = shop.house.owner();
+    let cancelled = caller.cancelled.clone();
+    let reply = std::thread::scope(|threads| {
+        let call = threads.spawn(|| {
+            let arguments = json!({ "message": "hi" });
+            shop.house
+                .board
+                .call("dev.example.busy", arguments, &caller)
+        });
+        cancelled.store(true, Ordering::Relaxed);
+        call.join().unwrap()
+    });
+    assert_eq!(reply.unwrap().text, "the call was cancelled");
+}
+
+#[test]
+fn a_house_without_tools_has_no_directory_for_them() {
+    let shop = Shop::new();
+    let owner = shop.house.owner();
+    assert_eq!(names(&shop.house), [""; 0]);
+    assert!(!is_known(&shop.house, ECHO));
+    assert!(shop.engine().installed_tools(&owner).unwrap().is_empty());
+    assert_eq!(shop.engine().wasm_policy_text().unwrap(), None);
+    assert!(!shop.house.root.path().join("data/kami").exists());
+}
