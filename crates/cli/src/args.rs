@@ -392,6 +392,8 @@ fn tool_commands(toolset: Toolset) -> Vec<Command> {
             let command = tool_args::command(*tool).arg(yes());
             // Within `kenning kg` the prefix says nothing.
             match tool.name().strip_prefix("kg_") {
+                // The one verb that nobody would look for under its full name.
+                Some("graph_generate") => command.visible_aliases(["generate", "graph_generate"]),
                 Some(short) => command.visible_alias(short),
                 None => command,
             }
