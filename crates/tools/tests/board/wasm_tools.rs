@@ -442,9 +442,8 @@ fn sha256_of(shop: &Shop, archive: &Path) -> String {
         ..InstallOptions::default()
     };
     let error = shop.try_install(archive, &wrong).unwrap_err().to_string();
-    let words = error.split_whitespace();
-    let found = words.filter(|it| it.len() == 64).next().unwrap();
-    found.to_owned()
+    let mut words = error.split_whitespace();
+    words.find(|it| it.len() == 64).unwrap().to_owned()
 }
 
 #[test]
