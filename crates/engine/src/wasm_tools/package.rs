@@ -288,11 +288,14 @@ pub(super) fn vouched(package: &Package, trusted: &[PublicKey]) -> Result<bool> 
     let Some(signed) = &package.signed else {
         return Ok(false);
     };
-    signature::verify(
-        signed,
-        &package.manifest,
-        &Sha256::of(&package.wasm),
-        trusted,
-    )?;
+    let wasm = Sha256::of(&package.wasm);
+    let verified = signature::verify(signed, &package.manifest, &wasm, trusted);
+    verified.map_err(|error| match trusted.contains(&signed.key) {
+        true => error,
+        false => error.hint(format!(
+            "`kami trust add {}` trusts it, if you know whose it is",
+            signed.key
+        )),
+    })?;
     Ok(true)
 }

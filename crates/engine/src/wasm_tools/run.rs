@@ -3,6 +3,7 @@
 use super::install::said;
 use super::record::{Record, ToolFunction};
 use super::variable;
+use crate::caller::Progress;
 use crate::{Caller, Engine, Scope};
 use kenning_audit::Tx;
 use kenning_core::{Code, Error, Result};
@@ -12,7 +13,9 @@ use kenning_sandbox::{
     Usage,
 };
 use serde_json::{Value, json};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The bucket of what tools logged last.
 const LOGS: &str = "tools/logs";
@@ -72,6 +75,52 @@ pub struct FileRun {
     pub max_execution_ms: Option<u64>,
     /// Instructions.
     pub max_fuel: Option<u64>,
+}
+
+/// Tells whoever waits for a run how far it is: the time that it took, of the time that it has.
+struct Pulse {
+    progress: Arc<Progress>,
+    began: Instant,
+    seconds_max: f64,
+    // What is told only grows.
+    order: Mutex<()>,
+}
+
+impl Pulse {
+    /// How often a tool that says nothing is told of.
+    const EVERY: Duration = Duration::from_secs(1);
+
+    fn new(progress: Arc<Progress>, max_execution_ms: u64) -> Self {
+        Self {
+            progress,
+            began: Instant::now(),
+            seconds_max: Duration::from_millis(max_execution_ms).as_secs_f64(),
+            order: Mutex::default(),
+        }
+    }
+
+    fn tell(&self, word: &str) {
+        let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        let seconds = self.began.elapsed().as_secs_f64();
+        // Compiling is not part of the tool's own time.
+        let total = Some(self.seconds_max).filter(|it| *it >= seconds);
+        (self.progress)(seconds, total, word);
+    }
+
+    /// Does the work, and tells that it goes on.
+    fn during<T>(&self, work: impl FnOnce() -> T) -> T {
+        let (working, done) = channel::<()>();
+        std::thread::scope(|threads| {
+            threads.spawn(move || {
+                while done.recv_timeout(Self::EVERY) == Err(RecvTimeoutError::Timeout) {
+                    self.tell("running");
+                }
+            });
+            let result = work();
+            drop(working);
+            result
+        })
+    }
 }
 
 impl Engine {
@@ -187,7 +236,11 @@ impl Engine {
     ) -> Result<(Outcome, Vec<LogLine>)> {
         let lines: Arc<Mutex<Vec<LogLine>>> = Arc::default();
         let theirs = Arc::clone(&lines);
-        let progress = caller.progress.clone();
+        let pulse = caller
+            .progress
+            .clone()
+            .map(|it| Arc::new(Pulse::new(it, limits.max_execution_ms)));
+        let told = pulse.clone();
         let call = RunCall {
             function,
             input,
@@ -196,14 +249,18 @@ impl Engine {
             cancelled: Arc::clone(&caller.cancelled),
             deadline: caller.deadline,
             log: Some(Arc::new(move |line: LogLine| {
-                let mut lines = theirs.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(progress) = &progress {
-                    progress(lines.len() as f64 + 1.0, None, &line.message);
+                if let Some(pulse) = &told {
+                    pulse.tell(&line.message);
                 }
+                let mut lines = theirs.lock().unwrap_or_else(PoisonError::into_inner);
                 lines.push(line);
             })),
         };
-        let outcome = self.wasm_runtime()?.run(code, &call);
+        let runtime = self.wasm_runtime()?;
+        let outcome = match &pulse {
+            None => runtime.run(code, &call),
+            Some(pulse) => pulse.during(|| runtime.run(code, &call)),
+        };
         drop(call);
         let lines = std::mem::take(&mut *lines.lock().unwrap_or_else(PoisonError::into_inner));
         Ok((outcome, lines))

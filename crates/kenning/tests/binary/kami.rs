@@ -338,6 +338,31 @@ fn a_tool_that_logs_has_progress_to_tell() {
     assert_eq!(client.finish(), 0);
 }
 
+#[test]
+fn a_tool_that_takes_long_has_progress_to_tell() {
+    let place = Place::new();
+    // It waits a millisecond for each byte of its input.
+    place.package("patient", &probes::patient().unwrap(), FOREVER);
+    place.kami_good(&["install", "patient"]);
+    let mut client = Client::of(place.kami(&["serve"]));
+    let call = json!({ "jsonrpc": "2.0", "id": "call", "method": "tools/call", "params": {
+        "name": "dev.example.patient", "arguments": { "message": "x".repeat(2_500) },
+        "_meta": { "progressToken": "token" },
+    }});
+    client.send(&call.to_string());
+    let mut steps = Vec::new();
+    loop {
+        let message = client.receive();
+        if message["id"] == "call" {
+            break;
+        }
+        steps.push(message["params"]["progress"].as_f64().unwrap());
+        assert_eq!(message["params"]["message"], "running");
+    }
+    assert!(!steps.is_empty() && steps.is_sorted(), "{steps:?}");
+    assert_eq!(client.finish(), 0);
+}
+
 /// The time of the processor that a process took, in ticks.
 fn ticks(pid: u32) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();

@@ -274,7 +274,7 @@ fn every_further_command_and_snippet_of_the_guide_holds() {
     let verify = commands("Verify");
     assert!(
         shop.good(".", &verify[0])
-            .contains("dev.example.my-tool  1.0.0")
+            .contains("dev.example.my-tool\t1.0.0")
     );
     assert!(
         shop.good(".", &verify[1])

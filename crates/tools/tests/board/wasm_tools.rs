@@ -193,7 +193,7 @@ fn what_cannot_be_a_tool_is_not_installed() {
             good.replace("\"string\"", "\"text\""),
             Some(&echo),
             Code::InvalidInput,
-            "type",
+            "unknown variant `text`",
         ),
         (
             "no TOML",
@@ -214,7 +214,7 @@ fn what_cannot_be_a_tool_is_not_installed() {
             good.clone(),
             Some(b"MZ"),
             Code::InvalidInput,
-            "component",
+            "no WebAssembly",
         ),
         (
             "outside",
@@ -442,9 +442,8 @@ fn sha256_of(shop: &Shop, archive: &Path) -> String {
         ..InstallOptions::default()
     };
     let error = shop.try_install(archive, &wrong).unwrap_err().to_string();
-    let words = error.split_whitespace();
-    let found = words.filter(|it| it.len() == 64).next().unwrap();
-    found.to_owned()
+    let mut words = error.split_whitespace();
+    words.find(|it| it.len() == 64).unwrap().to_owned()
 }
 
 #[test]
@@ -669,6 +668,8 @@ fn a_run_is_an_event_with_what_it_took() {
 fn a_tool_is_found_by_the_one_search() {
     let shop = Shop::new();
     let owner = shop.house.owner();
+    shop.house.put_document("docs/a.md", "# A\n");
+    shop.house.call("kg_graph_generate", json!({}));
     let found = || {
         let query = json!({ "query": "parrot", "kinds": ["tool"] });
         let reply = shop.house.call("kg_graph_query", query).to_json();

@@ -86,6 +86,9 @@ fn show(kami: &Kami<'_>, run: &ToolRun) -> u8 {
 
 pub(super) fn logs(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
     let text = kami.engine.tool_logs(&kami.caller, &must(matches, "id")?)?;
-    output::print(text.trim_end());
+    match text.trim_end() {
+        "" => output::say("it has logged nothing"),
+        text => output::print(text),
+    }
     Ok(0)
 }
