@@ -207,6 +207,12 @@ impl<'a> Tx<'a> {
 
     /// Puts an edge, or changes the one with these ends and this relation.
     pub fn put_edge(&mut self, draft: EdgeDraft) -> Result<Edge> {
+        let before = self.current_edge(draft.src, &draft.rel, draft.dst)?;
+        self.put_edge_over(draft, before)
+    }
+
+    /// The same for whoever has read, in this transaction, which edge there is.
+    pub fn put_edge_over(&mut self, draft: EdgeDraft, before: Option<Edge>) -> Result<Edge> {
         let mut edge = Edge {
             src: draft.src,
             rel: draft.rel,
@@ -218,7 +224,7 @@ impl<'a> Tx<'a> {
             hash: Hash::default(),
         };
         edge.hash = edge.canonical_hash();
-        if let Some(before) = self.current_edge(edge.src, &edge.rel, edge.dst)? {
+        if let Some(before) = before {
             if before.hash == edge.hash {
                 return Ok(before);
             }

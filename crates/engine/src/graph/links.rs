@@ -12,7 +12,7 @@ use crate::{Caller, Engine};
 use kenning_audit::{EdgeDraft, Tx};
 use kenning_core::{Hash, NodeId, Result};
 use kenning_graph::Relation;
-use kenning_store::{EdgeFilter, When};
+use kenning_store::{Edge, EdgeFilter, When};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
@@ -162,26 +162,28 @@ fn reconcile(tx: &mut Tx<'_>, task: &Task, written: &mut Written) -> Result<()> 
         src: Some(task.node),
         ..EdgeFilter::default()
     };
-    let mut there: HashMap<(String, NodeId), Map<String, Value>> = HashMap::new();
+    let mut there: HashMap<(String, NodeId), Edge> = HashMap::new();
     for edge in tx.edges(&filter, When::Now, usize::MAX)? {
-        if edge.props.get(BY).and_then(Value::as_str) == Some(BY_LINKS) {
-            there.insert((edge.rel, edge.dst), edge.props);
-        }
+        there.insert((edge.rel.clone(), edge.dst), edge);
     }
     for it in &task.wanted {
         let props = props(it);
-        if there.remove(&(it.relation.clone(), it.to)).as_ref() == Some(&props) {
+        let before = there.remove(&(it.relation.clone(), it.to));
+        if before.as_ref().is_some_and(|it| it.props == props) {
             continue;
         }
         written.added += 1;
-        tx.put_edge(EdgeDraft {
+        let draft = EdgeDraft {
             src: task.node,
             rel: it.relation.clone(),
             dst: it.to,
             weight: Relation::of_key(&it.relation).weight(),
             props,
-        })?;
+        };
+        tx.put_edge_over(draft, before)?;
     }
+    // Edges of other wings are none of our business.
+    there.retain(|_, it| it.props.get(BY).and_then(Value::as_str) == Some(BY_LINKS));
     for (relation, to) in there.into_keys() {
         written.ended += 1;
         tx.end_edge(task.node, &relation, to)?;
