@@ -82,6 +82,8 @@ mod tests {
             data,
             vault: None,
             omi: None,
+            project: None,
+            wasm: crate::WasmOptions::default(),
             space: Space::default(),
             clock: Arc::new(FixedClock::at(1_800_000_000_000)),
             zone: TimeZone::UTC,
