@@ -7,28 +7,21 @@
 
 use super::cards::{self, Card, VAULT_CARDS};
 use super::library::{GraphFacts, Library, NODE_CREATED, NODE_DELETED, NODE_UPDATED};
+use super::survey::{self, Looked, Read, Task, Tree, broken, look_into};
 use super::{GENERATED, links, note};
-use crate::{Caller, Engine, NOTE_BYTES_MAX, Scope};
+use crate::{Caller, Engine, Scope};
 use kenning_audit::Tx;
 use kenning_core::{Code, Error, Hash, NodeId, Result, Space};
 use kenning_store::Passage;
-use kenning_vault::{Dir, Found, Lock, Name, Stamp};
+use kenning_vault::{Dir, Lock, Name};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
-
-/// Folders that hold no documents of their own.
-const SKIPPED: &[&str] = &["node_modules", ".git", "_templates"];
 
 /// Documents that are written in one transaction, and documents whose edges are.
 const BATCH: usize = 128;
 const LINK_BATCH: usize = 512;
-
-/// Texts that are kept from reading to writing, in bytes; the rest is read twice.
-const KEPT_BYTES: i64 = 32 * 1024 * 1024;
 
 /// How long a run waits at a time for another one's end.
 const LOCK_STEP: Duration = Duration::from_millis(200);
@@ -82,62 +75,6 @@ pub struct Generated {
     pub docs_path: String,
 }
 
-/// A tree of files.
-struct Tree {
-    dir: Dir,
-    /// Where to look, beneath `dir`.
-    folder: String,
-    /// What its cards say.
-    root: String,
-    is_vault: bool,
-}
-
-impl Tree {
-    fn path_of(&self, name: &str) -> String {
-        if self.is_vault {
-            format!("vault:{name}")
-        } else {
-            name.to_owned()
-        }
-    }
-
-    fn owns(&self, path: &str, card: &Card) -> bool {
-        if self.is_vault != card.is_of_vault() {
-            return false;
-        }
-        self.is_vault
-            || self.folder.is_empty()
-            || path
-                .strip_prefix(&self.folder)
-                .is_some_and(|it| it.starts_with('/'))
-    }
-}
-
-/// A file to look into.
-struct Task<'a> {
-    tree: &'a Tree,
-    path: String,
-    name: String,
-    stamp: Stamp,
-    before: Option<&'a Card>,
-}
-
-/// What was found in it.
-struct Read<'a> {
-    task: &'a Task<'a>,
-    card: Card,
-    frontmatter: Map<String, Value>,
-    /// Kept while there is room.
-    text: Option<String>,
-}
-
-enum Looked<'a> {
-    /// Another stamp, the same content.
-    Touched(&'a Task<'a>),
-    Read(Box<Read<'a>>),
-    Failed(FileError),
-}
-
 /// A document, ready to be written.
 struct Page {
     path: String,
@@ -147,17 +84,6 @@ struct Page {
     passages: Vec<Passage>,
     /// The node of a file that was renamed.
     moved: Option<(NodeId, String)>,
-}
-
-/// How the trees differ from the cards.
-#[derive(Default)]
-struct Survey<'a> {
-    tasks: Vec<Task<'a>>,
-    removed: Vec<(String, &'a Card)>,
-    n_files: usize,
-    n_notes: usize,
-    n_same: usize,
-    errors: Vec<FileError>,
 }
 
 impl Engine {
@@ -201,7 +127,7 @@ impl Engine {
         let project = self.graph_scope().project;
         let _locks = self.graph_locks(caller, trees)?;
         let before = self.library(space)?;
-        let survey = survey(trees, &before, what.force)?;
+        let survey = survey::survey(trees, &before, what.force)?;
         let n_tasks = survey.tasks.len();
         step(caller, 0, 0, n_tasks, "files found");
         let looked = look_into(&survey.tasks, what.force, caller)?;
@@ -309,188 +235,6 @@ fn outside(docs_path: &str) -> Error {
 fn in_field(error: Error) -> Error {
     let message = format!("`docsPath`: {}", error.message);
     Error { message, ..error }
-}
-
-fn is_markdown(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
-    lower.ends_with(".md") || lower.ends_with(".markdown")
-}
-
-fn survey<'a>(trees: &'a [Tree], before: &'a Library, force: bool) -> Result<Survey<'a>> {
-    let mut survey = Survey::default();
-    for tree in trees {
-        let walked = tree.dir.walk(&tree.folder, SKIPPED, &is_markdown)?;
-        for (name, why) in walked.faults {
-            survey.errors.push(FileError {
-                path: tree.path_of(&name),
-                line: None,
-                message: why,
-            });
-        }
-        if tree.is_vault {
-            survey.n_notes = walked.files.len();
-        } else {
-            survey.n_files = walked.files.len();
-        }
-        let mut seen: HashSet<String> = HashSet::with_capacity(walked.files.len());
-        for Found { name, stamp } in walked.files {
-            let path = tree.path_of(&name);
-            let known = before.number_of(&path).map(|at| &before.doc(at).card);
-            seen.insert(path.clone());
-            if !force && known.is_some_and(|it| it.is_surely_of(stamp) && !is_inner_root(tree, it))
-            {
-                survey.n_same += 1;
-                continue;
-            }
-            survey.tasks.push(Task {
-                tree,
-                path,
-                name,
-                stamp,
-                before: known,
-            });
-        }
-        let gone = before
-            .docs
-            .iter()
-            .filter(|it| tree.owns(&it.path, &it.card) && !seen.contains(&it.path));
-        survey
-            .removed
-            .extend(gone.map(|it| (it.path.clone(), &it.card)));
-    }
-    Ok(survey)
-}
-
-/// Whether the card's id is relative to a folder within this one: the outer folder decides.
-fn is_inner_root(tree: &Tree, card: &Card) -> bool {
-    !tree.is_vault && card.root != tree.root && card.root.starts_with(&tree.root)
-}
-
-/// Reads and parses on every core.
-fn look_into<'a>(tasks: &'a [Task<'a>], force: bool, caller: &Caller) -> Result<Vec<Looked<'a>>> {
-    let (next, room) = (AtomicUsize::new(0), AtomicI64::new(KEPT_BYTES));
-    let found = Mutex::new(Vec::with_capacity(tasks.len()));
-    let work = || {
-        let mut own = Vec::new();
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(task) = tasks.get(at) else { break };
-            if at % 256 == 0 {
-                caller.check()?;
-                step(caller, 0, at, tasks.len(), "files read");
-            }
-            own.push((at, look(task, force, &room)));
-        }
-        found.lock().map_err(|_| broken())?.extend(own);
-        Ok(())
-    };
-    let threads = std::thread::available_parallelism()
-        .map_or(1, usize::from)
-        .min(1 + tasks.len() / 64);
-    if threads == 1 {
-        work()?;
-    } else {
-        std::thread::scope(|scope| {
-            let all: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-            all.into_iter()
-                .try_for_each(|it| it.join().unwrap_or_else(|_| Err(broken())))
-        })?;
-    }
-    let mut found = found.into_inner().map_err(|_| broken())?;
-    found.sort_unstable_by_key(|it| it.0);
-    Ok(found.into_iter().map(|it| it.1).collect())
-}
-
-fn broken() -> Error {
-    Error::internal("a thread that reads files panicked")
-}
-
-fn look<'a>(task: &'a Task<'a>, force: bool, room: &AtomicI64) -> Looked<'a> {
-    let text = match read(task) {
-        Ok(text) => text,
-        Err(error) => {
-            let (path, message) = (task.path.clone(), error.to_string());
-            return Looked::Failed(FileError {
-                path,
-                line: None,
-                message,
-            });
-        }
-    };
-    let content = Hash::of(text.bytes());
-    if !force
-        && task
-            .before
-            .is_some_and(|it| it.content == content && !is_inner_root(task.tree, it))
-    {
-        return Looked::Touched(task);
-    }
-    let document = kenning_graph::parse(text.as_str());
-    let frontmatter = document.frontmatter.clone();
-    let root = match task.before {
-        // The outer of two folders that a file is in decides what its id is relative to.
-        Some(before) if task.tree.root.starts_with(&before.root) && !task.tree.is_vault => {
-            before.root.clone()
-        }
-        _ => task.tree.root.clone(),
-    };
-    let mut card = Card::of(document, &root, &task.path, content);
-    if let Text::Repaired(..) = text {
-        card.faults.push((
-            1,
-            "it is not UTF-8: what cannot be read is replaced".to_owned(),
-        ));
-    }
-    let text = text.into_string();
-    let size = i64::try_from(text.len()).unwrap_or(i64::MAX);
-    let text = (room.fetch_sub(size, Ordering::Relaxed) >= size).then_some(text);
-    Looked::Read(Box::new(Read {
-        task,
-        card,
-        frontmatter,
-        text,
-    }))
-}
-
-/// The text of a file, and the bytes if these are not the text's.
-enum Text {
-    Plain(String),
-    Repaired(String, Vec<u8>),
-}
-
-impl Text {
-    fn of(bytes: Vec<u8>) -> Self {
-        match String::from_utf8(bytes) {
-            Ok(text) => Self::Plain(text),
-            Err(error) => {
-                let bytes = error.into_bytes();
-                Self::Repaired(String::from_utf8_lossy(&bytes).into_owned(), bytes)
-            }
-        }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Plain(text) => text.as_bytes(),
-            Self::Repaired(_, bytes) => bytes,
-        }
-    }
-
-    fn as_str(&self) -> &str {
-        match self {
-            Self::Plain(text) | Self::Repaired(text, _) => text,
-        }
-    }
-
-    fn into_string(self) -> String {
-        match self {
-            Self::Plain(text) | Self::Repaired(text, _) => text,
-        }
-    }
-}
-
-fn read(task: &Task<'_>) -> Result<Text> {
-    Ok(Text::of(task.tree.dir.read(&task.name, NOTE_BYTES_MAX)?))
 }
 
 /// A run, from what was read to what is written.
@@ -793,7 +537,7 @@ fn page(read: Read<'_>, moved: Option<(NodeId, String)>, now_ms: u64) -> Option<
     let text = match text {
         Some(text) => text,
         None => {
-            let again = self::read(task).ok()?;
+            let again = survey::read(task).ok()?;
             if Hash::of(again.bytes()) != card.content {
                 return None;
             }

@@ -1,8 +1,8 @@
 //! Markdown documents as a graph: the project's and the vault's.
 //!
-//! `generate` makes nodes, cards and edges of files; `library` has all cards of a project in memory,
-//! with every name and link; `documents` and `reports` answer from it. What the files mean is decided
-//! in the `graph` crate, which knows no store.
+//! `survey` says how files differ from what is known, `generate` makes nodes, cards and edges of them;
+//! `library` has all cards of a project in memory, with every name and link; `documents`, `reports` and
+//! `insight` answer from it. What the files mean is decided in the `graph` crate, which knows no store.
 
 mod cards;
 mod documents;
@@ -12,6 +12,7 @@ mod library;
 mod links;
 mod note;
 mod reports;
+mod survey;
 mod watch;
 
 pub use documents::{
