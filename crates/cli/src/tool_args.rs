@@ -45,6 +45,13 @@ pub(crate) fn command(tool: &dyn AnyTool) -> Command {
             .required(required.iter().any(|it| it == field))
             .allow_hyphen_values(true)
             .action(ArgAction::Set);
+        // As the contract writes it, for whoever copies it from there.
+        let is_free = flag(field) != *field && !TAKEN.contains(&field.as_str());
+        let arg = if is_free {
+            arg.alias(field.clone())
+        } else {
+            arg
+        };
         command = command.arg(arg);
     }
     let examples = tool
@@ -58,7 +65,17 @@ pub(crate) fn command(tool: &dyn AnyTool) -> Command {
 }
 
 fn flag(field: &str) -> String {
-    let name = field.replace('_', "-");
+    let mut name = String::new();
+    for c in field.chars() {
+        match c {
+            '_' => name.push('-'),
+            c if c.is_ascii_uppercase() => {
+                name.push('-');
+                name.push(c.to_ascii_lowercase());
+            }
+            c => name.push(c),
+        }
+    }
     if TAKEN.contains(&name.as_str()) {
         format!("arg-{name}")
     } else {
