@@ -401,6 +401,9 @@ impl Run<'_> {
             card.put_stamp(task.stamp, self.now_ms);
             changed.push((task.path.clone(), card.to_bytes()?));
         }
+        if !changed.is_empty() {
+            self.engine.forget_library(&self.caller.principal.space);
+        }
         for batch in changed.chunks(LINK_BATCH) {
             let (batch, bucket) = (batch.to_vec(), cards::bucket(&self.project));
             self.engine

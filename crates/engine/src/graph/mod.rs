@@ -89,6 +89,12 @@ impl Engine {
         Ok(library)
     }
 
+    /// What was noted without an event is seen by reading it again.
+    fn forget_library(&self, space: &Space) {
+        let key = (space.clone(), self.graph_scope());
+        self.lock_libraries().remove(&key);
+    }
+
     fn lock_libraries(&self) -> std::sync::MutexGuard<'_, HashMap<(Space, Scope), Arc<Library>>> {
         self.libraries
             .0
