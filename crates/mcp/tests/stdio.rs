@@ -143,7 +143,10 @@ async fn an_unknown_tool_is_a_protocol_error() {
 async fn what_is_not_declared_does_not_exist() {
     let mut client = Client::connect(server(&[]));
     let answer = client.initialize("2025-11-25").await;
-    assert_eq!(answer["result"]["capabilities"], json!({ "tools": { "listChanged": true } }));
+    assert_eq!(
+        answer["result"]["capabilities"],
+        json!({ "tools": { "listChanged": true } })
+    );
     for method in [
         "prompts/list",
         "resources/list",
