@@ -34,7 +34,7 @@ const TOOLS: usize = 50;
 /// Times that a component is compiled.
 const COMPILES: u32 = 5;
 /// Native tools that do next to nothing; the cheapest is what a call is held against.
-const NATIVE: [&str; 3] = ["kg_health", "kg_cache_stats", "now_read"];
+const NATIVE: [&str; 2] = ["kg_health", "now_read"];
 /// Calls of one kind before the other kind has its turn.
 const TURN: u32 = 100;
 
