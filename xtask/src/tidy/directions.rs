@@ -54,6 +54,8 @@ const CRATES: &[(&str, May)] = &[
         "kenning-sandbox",
         Only(&["kenning-core", "kenning-egress", "kenning-vault"]),
     ),
+    // So that the jail is built and tried without the runtime, and nothing of ours runs inside it.
+    ("kenning-jail", Only(&["kenning-core"])),
     // What people who write WASM tools build on: nothing of ours comes with it.
     ("kami-guest", Only(&[])),
     (
@@ -71,6 +73,7 @@ const CRATES: &[(&str, May)] = &[
             "kenning-memory",
             "kenning-graph",
             "kenning-sandbox",
+            "kenning-jail",
             "kenning-backup",
             "kenning-vault",
             "kenning-egress",
