@@ -165,7 +165,8 @@ fn limit(order: &Order) -> Result<()> {
         open_files,
         ..
     } = order.limits;
-    let seconds = cpu.as_secs() + u64::from(cpu.subsec_nanos() > 0);
+    // The supervisor, which sees all processes together, comes first and says what it was.
+    let seconds = cpu.as_secs().saturating_add(2);
     for (resource, most) in [
         (Resource::Core, 0),
         (Resource::Msgqueue, 0),

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub enum Exit {
     /// By itself, with this code.
     Exited(i32),
-    /// By this signal: its own doing, or a limit of the kernel (`SIGXCPU`, `SIGXFSZ`).
+    /// By this signal: its own doing, or a limit of the kernel (`SIGXFSZ`).
     Killed(i32),
     /// The wall-clock deadline passed.
     TimedOut,
