@@ -9,8 +9,9 @@ use crate::spec::shown;
 use crate::wire::{self, Order, Report};
 use crate::{Limits, files, tree, user};
 use kenning_core::{Error, Result};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use rustix::fs::{Access, Mode};
-use rustix::process::{Resource, Rlimit, Signal};
+use rustix::process::Signal;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -168,27 +169,26 @@ fn limit(order: &Order) -> Result<()> {
     // The supervisor, which sees all processes together, comes first and says what it was.
     let seconds = cpu.as_secs().saturating_add(2);
     for (resource, most) in [
-        (Resource::Core, 0),
-        (Resource::Msgqueue, 0),
-        (Resource::Memlock, 64 << 10),
-        (Resource::Sigpending, 1 << 10),
-        (Resource::Nice, 0),
-        (Resource::Rtprio, 0),
-        (Resource::Cpu, seconds),
-        (Resource::Fsize, file_bytes),
-        (Resource::Nofile, open_files),
-        (Resource::Nproc, order.tasks_of_user),
-        (Resource::As, memory_bytes.saturating_add(RESERVED_BYTES)),
-        (Resource::Data, memory_bytes),
+        (Resource::RLIMIT_CORE, 0),
+        (Resource::RLIMIT_MSGQUEUE, 0),
+        (Resource::RLIMIT_MEMLOCK, 64 << 10),
+        (Resource::RLIMIT_SIGPENDING, 1 << 10),
+        (Resource::RLIMIT_NICE, 0),
+        (Resource::RLIMIT_RTPRIO, 0),
+        (Resource::RLIMIT_CPU, seconds),
+        (Resource::RLIMIT_FSIZE, file_bytes),
+        (Resource::RLIMIT_NOFILE, open_files),
+        (Resource::RLIMIT_NPROC, order.tasks_of_user),
+        (
+            Resource::RLIMIT_AS,
+            memory_bytes.saturating_add(RESERVED_BYTES),
+        ),
+        (Resource::RLIMIT_DATA, memory_bytes),
     ] {
         // Nobody may raise what somebody else has bounded.
-        let bound = rustix::process::getrlimit(resource).maximum;
-        let most = Some(bound.map_or(most, |it| it.min(most)));
-        let limit = Rlimit {
-            current: most,
-            maximum: most,
-        };
-        rustix::process::setrlimit(resource, limit).map_err(|it| failed("its limits", it))?;
+        let bounded = getrlimit(resource).map(|(_, bound)| bound.min(most));
+        let set = bounded.and_then(|most| setrlimit(resource, most, most));
+        set.map_err(|it| failed("its limits", it))?;
     }
     Ok(())
 }
@@ -218,7 +218,7 @@ fn missing(field: &str, path: &OsString) -> Error {
         .hint("grant paths that exist")
 }
 
-fn failed(what: &str, error: rustix::io::Errno) -> Error {
+fn failed(what: &str, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     Error::denied(format!("the program could not be given {what}"))
         .hint("see the log for what the kernel said")
         .because(error)

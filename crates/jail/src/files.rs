@@ -14,6 +14,7 @@ use landlock::{
 };
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// Newest first.
 const VERSIONS: &[ABI] = &[
@@ -34,12 +35,19 @@ const DEVICES: &[(&str, bool)] = &[
     ("/dev/urandom", false),
 ];
 
+/// Nothing newer than this is used: for tests of what happens on older kernels.
+static NEWEST: AtomicI32 = AtomicI32::new(i32::MAX);
+
+/// From now on as if the kernel offered no newer version.
+pub(crate) fn pretend(newest: i32) {
+    NEWEST.store(newest, Ordering::Relaxed);
+}
+
 /// The newest version that this kernel offers in full.
 pub(crate) fn offered() -> Result<ABI> {
-    let offered = VERSIONS
-        .iter()
-        .copied()
-        .find(|&abi| everything(abi).is_ok());
+    let newest = NEWEST.load(Ordering::Relaxed);
+    let mut known = VERSIONS.iter().copied().filter(|abi| *abi as i32 <= newest);
+    let offered = known.find(|&abi| everything(abi).is_ok());
     offered.ok_or_else(|| {
         Error::denied("this kernel does not confine programs: Landlock 3 or newer is missing").hint(
             "use Linux 6.2 or newer with `landlock` among the security modules, or a WASM tool",

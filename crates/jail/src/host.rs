@@ -35,6 +35,13 @@ pub fn enter_if_asked() {
     }
 }
 
+/// The same as if the kernel offered no newer Landlock than this. For tests of older kernels.
+#[doc(hidden)]
+pub fn enter_if_asked_with(newest_landlock_abi: i32) {
+    files::pretend(newest_landlock_abi);
+    enter_if_asked();
+}
+
 /// What this machine's jail is made of, or why there is none. [`run`] and [`spawn`] ask it themselves,
 /// and find out the rest when the jail is made.
 pub fn check() -> Result<Strength> {

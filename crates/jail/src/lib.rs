@@ -44,6 +44,9 @@ mod wire;
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::{Peer, check, enter_if_asked, run, spawn};
 #[cfg(target_os = "linux")]
+#[doc(hidden)]
+pub use host::enter_if_asked_with;
+#[cfg(target_os = "linux")]
 pub use host::{Peer, check, enter_if_asked, run, spawn};
 pub use outcome::{Exit, Outcome, Strength, Usage};
 pub use spec::{Launcher, Limits, Net, Spec};

@@ -125,9 +125,10 @@ impl Tree {
         if confined {
             return Ok(());
         }
-        Err(Error::internal(
-            "the process of the jail ended before it was confined",
-        ))
+        Err(
+            Error::denied("the process of the jail ended before it was confined")
+                .hint("see the log; a fence around Kenning itself may forbid what the jail needs"),
+        )
     }
 
     /// Until there is a reason to end: none means that the program ended by itself.

@@ -8,13 +8,22 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Where the launcher is when the test runs as a user who cannot see where it was built.
-const ELSEWHERE: &str = "JAIL_TEST_LAUNCHER";
+/// Where the launchers are when the test runs as a user who cannot see where they were built.
+const ELSEWHERE: &str = "JAIL_TEST_LAUNCHERS";
 
 pub(crate) fn launcher() -> Launcher {
-    let built = || PathBuf::from(env!("CARGO_BIN_EXE_jail-launcher"));
+    found("launcher", env!("CARGO_BIN_EXE_jail-launcher"))
+}
+
+/// One that uses of the kernel what the oldest accepted kernel has.
+pub(crate) fn old_launcher() -> Launcher {
+    found("launcher-old", env!("CARGO_BIN_EXE_jail-launcher-old"))
+}
+
+fn found(name: &str, built: &str) -> Launcher {
+    let elsewhere = std::env::var_os(ELSEWHERE).map(|it| PathBuf::from(it).join(name));
     Launcher {
-        program: std::env::var_os(ELSEWHERE).map_or_else(built, PathBuf::from),
+        program: elsewhere.unwrap_or_else(|| built.into()),
     }
 }
 
@@ -55,9 +64,9 @@ pub(crate) fn left_behind(token: &str) -> Vec<String> {
     found
 }
 
-/// Runs a test of the same binary as `nobody`, if this is root. Everybody else is an ordinary user
+/// Runs a test of the same binary as somebody else, if this is root. Everybody else is an ordinary user
 /// already, and the test itself has said what there is to say.
-pub(crate) fn as_ordinary_user(test: &str) {
+pub(crate) fn as_ordinary_user(user: u32, test: &str) {
     if !rustix::process::geteuid().is_root() {
         return;
     }
@@ -70,12 +79,14 @@ pub(crate) fn as_ordinary_user(test: &str) {
         to
     };
     let tests = copy(std::env::current_exe().unwrap(), "tests");
-    let launcher = copy(launcher().program, "launcher");
+    copy(launcher().program, "launcher");
+    copy(old_launcher().program, "launcher-old");
     let output = Command::new("setpriv")
-        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .args([format!("--reuid={user}"), format!("--regid={user}")])
+        .arg("--clear-groups")
         .arg(tests)
         .args(["--exact", test, "--nocapture"])
-        .env(ELSEWHERE, launcher)
+        .env(ELSEWHERE, copies.path())
         .current_dir("/")
         .output()
         .unwrap();
