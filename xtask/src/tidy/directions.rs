@@ -56,6 +56,8 @@ const CRATES: &[(&str, May)] = &[
         "kenning-sandbox",
         Only(&["kenning-core", "kenning-egress", "kenning-vault"]),
     ),
+    // So that the jail is built and tried without the runtime, and nothing of ours runs inside it.
+    ("kenning-jail", Only(&["kenning-core"])),
     // What people who write WASM tools build on: nothing of ours comes with it.
     ("kami-guest", Only(&[])),
     (
@@ -74,6 +76,7 @@ const CRATES: &[(&str, May)] = &[
             "kenning-graph",
             "kenning-items",
             "kenning-sandbox",
+            "kenning-jail",
             "kenning-backup",
             "kenning-vault",
             "kenning-egress",
