@@ -31,7 +31,7 @@ fn read_hello(xml: &str) -> Result<Directive, Faults> {
 
 /// Asserts that just these fields are at fault, each with a remedy.
 fn assert_fields<T: std::fmt::Debug>(read: Result<T, Faults>, fields: &[&str], what: &str) {
-    let faults = read.expect_err(what);
+    let faults = read.map(|_| what).unwrap_err();
     let found: Vec<&str> = faults.0.iter().map(|it| it.field.as_str()).collect();
     assert_eq!(found, fields, "{what}: {faults}");
     assert!(
