@@ -351,7 +351,7 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Category>().unwrap().as_str(), kept);
         }
-        let deep = vec!["a"; CATEGORY_DEPTH_MAX + 1].join("/");
+        let deep = ["a"; CATEGORY_DEPTH_MAX + 1].join("/");
         for bad in [
             "/", "/a", "a//b", "../a", "a/..", "a/./b", "a\\b", "a/-b", &deep,
         ] {

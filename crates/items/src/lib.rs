@@ -13,6 +13,8 @@
 
 #![deny(missing_docs)]
 
+pub mod arguments;
+pub mod chain;
 mod declared;
 mod digest;
 pub mod directive;
@@ -20,6 +22,8 @@ mod faults;
 pub mod grants;
 pub mod kind;
 pub mod knowledge;
+pub mod link;
+pub mod lockfile;
 pub mod mark;
 pub mod schema;
 pub mod tool;

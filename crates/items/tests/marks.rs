@@ -1,5 +1,7 @@
 //! A byte changed anywhere in a signed item is noticed.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 use ed25519_dalek::{Signer as _, SigningKey};
 use kenning_core::{Did, Random, SeededRandom};
 use kenning_items::mark::{self, Line, Mark, MarkFaultKind, Style, Subject};

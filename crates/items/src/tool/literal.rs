@@ -29,7 +29,7 @@ impl<'a> Reader<'a> {
             return self.texts(depth).map(Value::String);
         }
         match self.rest.chars().next() {
-            Some('[') => self.list(']', depth),
+            Some('[') => self.list(depth),
             Some('(') => self.parenthesized(depth),
             Some('{') => self.dict(depth),
             Some(c) if c.is_ascii_digit() || matches!(c, '-' | '+' | '.') => self.number(),
@@ -64,16 +64,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn list(&mut self, close: char, depth: usize) -> Result<Value, String> {
+    fn list(&mut self, depth: usize) -> Result<Value, String> {
         self.rest = &self.rest[1..];
         let mut items = Vec::new();
         loop {
-            if self.take(close) {
+            if self.take(']') {
                 return Ok(Value::Array(items));
             }
             items.push(self.value(depth + 1)?);
             if !self.take(',') {
-                return if self.take(close) {
+                return if self.take(']') {
                     Ok(Value::Array(items))
                 } else {
                     Err(self.unexpected())
@@ -82,18 +82,29 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A tuple, or one value in parentheses.
+    /// A tuple, or one value in parentheses. Read once: trying both ways at each depth would take
+    /// twice as long for every parenthesis.
     fn parenthesized(&mut self, depth: usize) -> Result<Value, String> {
-        let mut inner = Reader {
-            rest: &self.rest[1..],
-        };
-        if let Ok(value) = inner.value(depth + 1)
-            && inner.take(')')
-        {
-            self.rest = inner.rest;
-            return Ok(value);
+        self.rest = &self.rest[1..];
+        let mut items = Vec::new();
+        loop {
+            if self.take(')') {
+                return Ok(Value::Array(items));
+            }
+            let value = self.value(depth + 1)?;
+            if self.take(',') {
+                items.push(value);
+                continue;
+            }
+            if !self.take(')') {
+                return Err(self.unexpected());
+            }
+            if items.is_empty() {
+                return Ok(value);
+            }
+            items.push(value);
+            return Ok(Value::Array(items));
         }
-        self.list(')', depth)
     }
 
     fn dict(&mut self, depth: usize) -> Result<Value, String> {
