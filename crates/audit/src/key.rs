@@ -38,6 +38,12 @@ impl Signer {
     pub fn sign(&self, hash: &Hash) -> Vec<u8> {
         self.key.sign(&hash.0).to_bytes().to_vec()
     }
+
+    /// Signs a text. It begins with words that say what it is, and is longer than a hash, so that it
+    /// can be taken for nothing else that this key signs.
+    pub fn sign_text(&self, text: &[u8]) -> [u8; 64] {
+        self.key.sign(text).to_bytes()
+    }
 }
 
 /// Whether `author` signed `hash`. Strict: one message has one signature.

@@ -88,12 +88,17 @@ fn shared() -> Vec<Arg> {
             .visible_alias("data-dir")
             .env(env_vars::OMI_BASE_PATH),
         path("project", "Project whose documents make the graph").env(env_vars::PROJECT),
+        list(
+            "allow-root",
+            "Directories beneath which callers may name a project",
+        )
+        .value_name("DIR"),
         global("space", "Space to work in")
             .value_name("NAME")
             .env(env_vars::SPACE),
         list(
             "toolsets",
-            "Show these toolsets only: koi, kiwi, kg, kg-extra, omi, omi-extra, kami, all",
+            "Show these toolsets only: koi, kiwi, kg, kg-extra, omi, omi-extra, kami, all, or lean: four tools that reach all others",
         )
         .env(env_vars::TOOLSETS),
         list("tools", "Show these tools, in addition to --toolsets"),

@@ -39,6 +39,13 @@ env_vars! {
     /// Where WASM tools, their compiled code and their own directories are kept. Default: `kami` in the
     /// data directory.
     KAMI_DATA_DIR = "KAMI_DATA_DIR";
+    /// The user's own directives, tools and knowledge. Default: `~/.ai`. Where it is not set, the user's
+    /// knowledge is written to `~/.knowledge-kiwi`.
+    USER_SPACE = "USER_SPACE";
+    /// The address of another registry than the store's own.
+    KIWI_REGISTRY_URL = "KIWI_REGISTRY_URL";
+    /// The token for that registry.
+    KIWI_REGISTRY_TOKEN = "KIWI_REGISTRY_TOKEN";
     /// The passphrase that `kenning omi backup` and `vault_backup` seal new backups with, and open sealed
     /// ones with. Without it backups are not encrypted.
     MOLTVAULT_KEY = "MOLTVAULT_KEY";

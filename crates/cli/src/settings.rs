@@ -3,7 +3,7 @@
 use crate::env_vars;
 use clap::ArgMatches;
 use kenning_core::{Error, Result, Space};
-use kenning_engine::WasmOptions;
+use kenning_engine::{ItemOptions, WasmOptions};
 use kenning_tools::Selection;
 use std::fmt;
 use std::net::SocketAddr;
@@ -32,6 +32,8 @@ pub struct Settings {
     pub project: Option<PathBuf>,
     /// Where WASM tools are kept, and whether many calls are to come.
     pub wasm: WasmOptions,
+    /// Where directives, tools and knowledge are.
+    pub items: ItemOptions,
     /// The space that the owner works in.
     pub space: Space,
     /// Which tools are shown.
@@ -114,6 +116,7 @@ impl Settings {
                 dir: absolute(env_vars::KAMI_DATA_DIR),
                 pooling: is_server(matches),
             },
+            items: item_options(list("allow-root")),
             space: space
                 .map_err(|it| Error::invalid(format!("`--space`: {it}")))?
                 .unwrap_or_default(),
@@ -199,6 +202,23 @@ fn parse_listen(text: &str) -> Result<SocketAddr> {
 fn absolute(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os(name).map(PathBuf::from);
     path.filter(|path| path.is_absolute())
+}
+
+/// The user's own items, and where else callers may name a project.
+fn item_options(allow_roots: Vec<String>) -> ItemOptions {
+    let at = |name: &str| absolute("HOME").map(|home| home.join(name));
+    let own = absolute(env_vars::USER_SPACE);
+    let address = std::env::var(env_vars::KIWI_REGISTRY_URL).ok();
+    ItemOptions {
+        // Whoever moved everything elsewhere wants nothing in the home directory.
+        user_knowledge: match &own {
+            Some(_) => None,
+            None => at(".knowledge-kiwi"),
+        },
+        user: own.or_else(|| at(".ai")),
+        allow_roots: allow_roots.iter().map(|it| at_home(it.into())).collect(),
+        registry: address.filter(|it| !it.trim().is_empty()),
+    }
 }
 
 /// `~/.openclaw/omi`

@@ -16,6 +16,7 @@ mod events;
 mod files;
 mod graph;
 mod index_files;
+mod items;
 mod later;
 mod memories;
 mod moments;
@@ -44,6 +45,12 @@ pub use graph::{
     CacheStats, Connected, DocType, Document, DocumentContent, DocumentQuery, FileError,
     FoundDocuments, Generate, Generated, GraphHealth, GraphStats, GraphWatch, Incoming, Outgoing,
     Status, TagCount, Tagged, WatchOptions, snippet,
+};
+pub use items::{
+    Catalogue, DeletedItem, DirectiveRun, DirectiveStep, FoundItem, FoundItems, ItemFault,
+    ItemOptions, ItemQuery, ItemResult, ItemScope, ItemSource, ItemTarget, ItemType, KnowledgeRun,
+    LinkedItem, LoadFrom, LoadItem, LoadedItem, NewItem, PublishedItem, RegistryPackage,
+    RegistryVersion, SignAs, SignItem, SignedItem,
 };
 pub use kenning_memory::types::MemoryType;
 pub use kenning_search::Mode;
@@ -107,6 +114,8 @@ pub struct Options {
     pub project: Option<PathBuf>,
     /// How WASM tools are kept and run.
     pub wasm: WasmOptions,
+    /// Where directives, tools and knowledge are.
+    pub items: ItemOptions,
     /// The space that these directories belong to: their files are nobody else's to see.
     pub space: Space,
     /// Wall time.
@@ -134,6 +143,7 @@ pub struct Engine {
     project: Root,
     libraries: graph::Libraries,
     wasm: wasm_tools::WasmTools,
+    items: items::Items,
     opened: Instant,
     zone: TimeZone,
     environment: Environment,
@@ -157,6 +167,7 @@ impl Engine {
             omi,
             project,
             wasm,
+            items,
             space,
             clock,
             zone,
@@ -176,9 +187,10 @@ impl Engine {
             data,
             vault: Root::new(&roots::VAULT, vault, space.clone()),
             omi: Root::new(&roots::OMI, omi, space.clone()),
-            project: Root::new(&roots::PROJECT, project, space),
+            project: Root::new(&roots::PROJECT, project, space.clone()),
             libraries: graph::Libraries::default(),
             wasm: wasm_tools::WasmTools::new(wasm),
+            items: items::Items::new(items),
             opened: Instant::now(),
             zone,
             environment,
@@ -189,6 +201,7 @@ impl Engine {
         };
         if !read_only {
             engine.finish_file_writes()?;
+            engine.finish_item_writes(&space)?;
         }
         Ok(engine)
     }

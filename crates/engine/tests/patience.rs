@@ -64,6 +64,7 @@ fn house(root: &std::path::Path, shared: bool) -> (Engine, Waits) {
         omi: None,
         project: None,
         wasm: kenning_engine::WasmOptions::default(),
+        items: kenning_engine::ItemOptions::default(),
         zone: jiff::tz::TimeZone::UTC,
         vault: Some(root.join("vault")),
         space: Space::default(),

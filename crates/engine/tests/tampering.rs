@@ -24,6 +24,7 @@ fn open(root: &Path) -> Engine {
         omi: Some(root.join("omi")),
         project: None,
         wasm: kenning_engine::WasmOptions::default(),
+        items: kenning_engine::ItemOptions::default(),
         space: Space::default(),
         clock: Arc::new(FixedClock::at(1_800_000_000_000)),
         zone: TimeZone::UTC,

@@ -72,6 +72,7 @@ impl Host for Program {
             omi: settings.omi.clone(),
             project: settings.project.clone(),
             wasm: settings.wasm.clone(),
+            items: settings.items.clone(),
             space: settings.space.clone(),
             clock: Arc::new(WallClock),
             zone: TimeZone::system(),

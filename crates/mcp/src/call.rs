@@ -169,8 +169,8 @@ mod tests {
         Some(Reply {
             text: "text".to_owned(),
             value: Some(serde_json::json!({ "a": 1 })),
-            remarks: Vec::new(),
             error,
+            ..Reply::default()
         })
     }
 

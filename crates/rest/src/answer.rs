@@ -38,7 +38,8 @@ pub(crate) fn reply(reply: &Reply) -> Response<Body> {
     match (&reply.error, &reply.value) {
         (Some(failed), None) => error(failed),
         (Some(failed), Some(envelope)) => {
-            let mut response = json(status(failed.code.row().http), envelope);
+            let http = reply.status.unwrap_or(failed.code.row().http);
+            let mut response = json(status(http), envelope);
             say(failed.code, response.headers_mut());
             response
         }

@@ -223,6 +223,11 @@ fn open_places(
         omi: Some(root.join("omi")),
         project: Some(places.project.clone()),
         wasm: kenning_engine::WasmOptions::default(),
+        items: kenning_engine::ItemOptions {
+            user: Some(root.join("user")),
+            user_knowledge: Some(root.join("knowledge")),
+            ..Default::default()
+        },
         space: Space::default(),
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         zone: TimeZone::UTC,

@@ -139,14 +139,40 @@ impl Board {
         let Some(tool) = self.find(name).or_else(|| self.hidden_by_read_only(name)) else {
             return self.call_installed(name, &arguments, caller);
         };
+        Some(self.call_reachable(tool, arguments, caller))
+    }
+
+    /// Whether a tool can be called through another one, though it is not listed.
+    pub fn reaches(&self, tool: &dyn AnyTool) -> bool {
+        let excluded = &self.selection.exclude_tools;
+        !excluded.iter().any(|it| it == tool.name())
+            && (!self.selection.read_only || tool.effect() == Effect::Read)
+    }
+
+    /// A tool that can be called through another one.
+    pub fn reachable(&self, name: &str) -> Option<&'static dyn AnyTool> {
+        let found = TOOLS.iter().copied().find(|tool| tool.name() == name);
+        // One that runs others could run itself for ever.
+        found.filter(|tool| self.reaches(*tool) && tool.toolset() != Toolset::Kiwi)
+    }
+
+    /// Calls a tool of the table under its own permissions.
+    pub(crate) fn call_reachable(
+        &self,
+        tool: &'static dyn AnyTool,
+        arguments: Value,
+        caller: &Caller,
+    ) -> Reply {
         let began = Instant::now();
-        let reply = match self.permit(tool, caller) {
+        let reply = match self.permit(tool, &arguments, caller) {
             Err(error) => envelope::wrap(tool.toolset(), Err(error), began.elapsed()),
             Ok(()) => {
                 let call = Call {
                     engine: &self.engine,
                     caller,
+                    board: self,
                     remarks: RefCell::default(),
+                    details: RefCell::default(),
                 };
                 let work = || {
                     self.engine
@@ -165,7 +191,7 @@ impl Board {
         let reply = with_log_id(tool, reply, began.elapsed());
         self.metrics
             .record(tool.name(), began.elapsed(), reply.is_error());
-        Some(reply)
+        reply
     }
 
     /// A tool that only `--read-only` hides is refused with the reason, not called unknown.
@@ -174,12 +200,12 @@ impl Board {
         (self.selection.read_only && tool.effect() != Effect::Read).then_some(tool)
     }
 
-    fn permit(&self, tool: &dyn AnyTool, caller: &Caller) -> Result<()> {
+    fn permit(&self, tool: &dyn AnyTool, arguments: &Value, caller: &Caller) -> Result<()> {
         if self.selection.read_only && tool.effect() != Effect::Read {
             return Err(Error::denied(format!("`{}` changes things", tool.name()))
                 .hint("this server was started with `--read-only`"));
         }
-        caller.principal.require(tool.effect().scope())?;
+        caller.principal.require(tool.scope(arguments))?;
         caller.check()
     }
 }

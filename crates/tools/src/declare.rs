@@ -1,13 +1,13 @@
 //! What a tool is.
 
 use crate::envelope::{self, Reply};
-use crate::{input, schema};
+use crate::{Board, input, schema};
 use kenning_core::Result;
 use kenning_engine::{Caller, Engine, Scope};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -31,6 +31,12 @@ pub trait Tool: Send + Sync + 'static {
     type Input: DeserializeOwned + JsonSchema + Send;
     /// What it answers. [`Text`] where the contract promises bare text.
     type Output: Serialize + JsonSchema;
+
+    /// The permission that a call with these arguments needs.
+    fn scope(arguments: &Value) -> Scope {
+        let _ = arguments;
+        Self::EFFECT.scope()
+    }
 
     /// Does it.
     fn call(ctx: &Call<'_>, input: Self::Input) -> Result<Self::Output>;
@@ -193,14 +199,25 @@ pub struct Call<'a> {
     pub engine: &'a Arc<Engine>,
     /// Who calls, and until when.
     pub caller: &'a Caller,
+    /// The board that it is called on.
+    pub board: &'a Board,
     /// See [`Call::remark`].
     pub(crate) remarks: RefCell<Vec<String>>,
+    /// See [`Call::detail`].
+    pub(crate) details: RefCell<Map<String, Value>>,
 }
 
 impl Call<'_> {
     /// Says something beside the answer.
     pub fn remark(&self, text: impl Into<String>) {
         self.remarks.borrow_mut().push(text.into());
+    }
+
+    /// Says something beside an error, where the contract's envelope has room for it.
+    pub fn detail(&self, fields: Value) {
+        if let Value::Object(fields) = fields {
+            self.details.borrow_mut().extend(fields);
+        }
     }
 }
 
@@ -222,6 +239,8 @@ pub trait AnyTool: Send + Sync {
     fn input_schema(&self) -> Value;
     /// The JSON Schema of its structured answer; `None` when it answers in bare text.
     fn output_schema(&self) -> Option<Value>;
+    /// The permission that a call with these arguments needs.
+    fn scope(&self, arguments: &Value) -> Scope;
     /// Checks the arguments and does it.
     fn call(&self, ctx: &Call<'_>, arguments: Value) -> Reply;
 }
@@ -271,14 +290,23 @@ impl<T: Tool> AnyTool for Plate<T> {
         schema::of_output::<T::Output>()
     }
 
+    fn scope(&self, arguments: &Value) -> Scope {
+        T::scope(arguments)
+    }
+
     fn call(&self, ctx: &Call<'_>, arguments: Value) -> Reply {
         let began = Instant::now();
+        let asked = envelope::asked(T::TOOLSET, &arguments);
         let result = input::parse::<T::Input>(arguments)
             .and_then(|input| T::call(ctx, input))
             .and_then(|output| envelope::to_value(&output));
+        let reply = match (T::TOOLSET, result) {
+            (Toolset::Kiwi, Err(error)) => envelope::kiwi_error(error, asked, ctx.details.take()),
+            (toolset, result) => envelope::wrap(toolset, result, began.elapsed()),
+        };
         Reply {
             remarks: ctx.remarks.take(),
-            ..envelope::wrap(T::TOOLSET, result, began.elapsed())
+            ..reply
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::Toolset;
 use kenning_core::{Code, Error, Result};
 use kenning_engine::ToolRun;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::time::Duration;
 
 /// An answer, ready for any door.
@@ -18,6 +18,8 @@ pub struct Reply {
     pub remarks: Vec<String>,
     /// Set when the call failed.
     pub error: Option<Error>,
+    /// The HTTP status, where the contract has another than the error's code.
+    pub status: Option<u16>,
 }
 
 impl Reply {
@@ -54,7 +56,11 @@ pub(crate) fn wrap(toolset: Toolset, result: Result<Value>, took: Duration) -> R
     match toolset {
         Toolset::Omi | Toolset::OmiExtra => omi(result),
         Toolset::Kg | Toolset::KgExtra => kg(result, took),
-        Toolset::Koi | Toolset::Kami | Toolset::Kiwi => koi(result),
+        Toolset::Kiwi => match result {
+            Err(error) => kiwi_error(error, Map::new(), Map::new()),
+            done => koi(done),
+        },
+        Toolset::Koi | Toolset::Kami => koi(result),
     }
 }
 
@@ -109,6 +115,55 @@ fn koi(result: Result<Value>) -> Reply {
             error: Some(error),
             ..Reply::default()
         },
+    }
+}
+
+/// What an error of kiwi repeats of the call: which item, and what was to be done with it.
+pub(crate) fn asked(toolset: Toolset, arguments: &Value) -> Map<String, Value> {
+    let mut asked = Map::new();
+    if toolset == Toolset::Kiwi {
+        for name in ["item_type", "action", "item_id"] {
+            if let Some(text @ Value::String(_)) = arguments.get(name) {
+                asked.insert(name.to_owned(), text.clone());
+            }
+        }
+    }
+    asked
+}
+
+/// kiwi: `{error, item_type, action, item_id, message}` and what belongs to the error.
+pub(crate) fn kiwi_error(
+    error: Error,
+    asked: Map<String, Value>,
+    details: Map<String, Value>,
+) -> Reply {
+    let of = |name: &str| asked.get(name).and_then(Value::as_str);
+    let message = match (of("action"), of("item_type")) {
+        (Some(action), Some(kind)) => format!("Failed to execute {action} on {kind}"),
+        _ => error.to_string(),
+    };
+    let mut body = Map::new();
+    body.insert("error".to_owned(), error.message.as_str().into());
+    body.extend(asked);
+    body.insert("message".to_owned(), message.into());
+    if let Some(hint) = &error.hint {
+        body.insert("hint".to_owned(), hint.as_str().into());
+    }
+    body.extend(details);
+    // The contract tells what is missing from what is there and wrong.
+    let status = match error.code {
+        Code::InvalidInput if error.message.contains("missing field") => Some(400),
+        Code::InvalidInput if error.message.contains(" is required") => Some(400),
+        Code::InvalidInput | Code::Conflict => Some(422),
+        _ => None,
+    };
+    let value = Value::Object(body);
+    Reply {
+        text: format!("{value:#}"),
+        value: Some(value),
+        error: Some(error),
+        status,
+        ..Reply::default()
     }
 }
 

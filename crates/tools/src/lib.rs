@@ -21,6 +21,7 @@ mod table;
 
 pub mod kg;
 pub mod kg_extra;
+pub mod kiwi;
 pub mod koi;
 pub mod omi;
 pub mod omi_extra;

@@ -21,6 +21,9 @@ pub struct Selection {
 /// Toolsets that are off unless they are named.
 const HIDDEN: &[&str] = &["conformance"];
 
+/// Four tools through which every other can be found and run.
+const LEAN: &str = "lean";
+
 impl Selection {
     /// Whether a toolset that is off by default was named.
     pub fn names_hidden(&self, toolset: &str) -> bool {
@@ -31,10 +34,12 @@ impl Selection {
     pub fn listed(&self) -> Result<Vec<&'static dyn AnyTool>> {
         for name in &self.toolsets {
             let known = Toolset::ALL.iter().any(|it| it.as_str() == name);
-            if !known && name != "all" && !HIDDEN.contains(&name.as_str()) {
+            if !known && name != "all" && name != LEAN && !HIDDEN.contains(&name.as_str()) {
                 let names: Vec<_> = Toolset::ALL.iter().map(|it| it.as_str()).collect();
-                return Err(Error::invalid(format!("no toolset `{name}`"))
-                    .hint(format!("the toolsets are {} and all", names.join(", "))));
+                return Err(Error::invalid(format!("no toolset `{name}`")).hint(format!(
+                    "the toolsets are {}, all, and lean for four tools that reach all others",
+                    names.join(", ")
+                )));
             }
         }
         for name in self.tools.iter().chain(&self.exclude_tools) {
@@ -69,7 +74,8 @@ impl Selection {
         let everything = self.toolsets.is_empty() && self.tools.is_empty();
         let by_toolset = (everything && tool.toolset().is_on_by_default())
             || named(&self.toolsets, "all")
-            || named(&self.toolsets, tool.toolset().as_str());
+            || named(&self.toolsets, tool.toolset().as_str())
+            || (named(&self.toolsets, LEAN) && tool.toolset() == Toolset::Kiwi);
         (by_toolset || named(&self.tools, tool.name()))
             && !named(&self.exclude_tools, tool.name())
             && (!self.read_only || tool.effect() == Effect::Read)

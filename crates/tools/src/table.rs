@@ -1,7 +1,7 @@
 //! The table. Its order is the order of every listing.
 
 use crate::declare::{AnyTool, Plate, Tool};
-use crate::{kg, kg_extra, koi, omi, omi_extra};
+use crate::{kg, kg_extra, kiwi, koi, omi, omi_extra};
 use std::marker::PhantomData;
 
 macro_rules! tools {
@@ -18,6 +18,10 @@ tools! {
     koi::VaultReadNote,
     koi::VaultWriteNote,
     koi::VaultListNotes,
+    kiwi::Search,
+    kiwi::Load,
+    kiwi::Execute,
+    kiwi::Help,
     kg::KgQuery,
     kg::KgStats,
     kg::KgGetNode,

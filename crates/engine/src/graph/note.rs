@@ -75,6 +75,9 @@ pub(crate) fn passages_of_card(card: &Card, text: &str) -> Vec<Passage> {
 
 /// The passages of any node.
 pub(crate) fn passages_of(node: &Node) -> Vec<Passage> {
+    if node.kind == Kind::Item {
+        return crate::items::passages_of(node);
+    }
     if node.kind != Kind::Document {
         return passages(&node.title, &node.body);
     }

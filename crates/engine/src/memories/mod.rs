@@ -68,7 +68,7 @@ impl Memory {
 }
 
 /// The name of a memory: the one its caller gave it, or one made of its node's.
-fn memory_id(node: &Node) -> String {
+pub(crate) fn memory_id(node: &Node) -> String {
     match node.props.get("memory_id").and_then(Value::as_str) {
         Some(given) => given.to_owned(),
         None if node.kind == Kind::Memory => made_id(node.id),

@@ -84,6 +84,7 @@ mod tests {
             omi: None,
             project: None,
             wasm: crate::WasmOptions::default(),
+            items: crate::ItemOptions::default(),
             space: Space::default(),
             clock: Arc::new(FixedClock::at(1_800_000_000_000)),
             zone: TimeZone::UTC,

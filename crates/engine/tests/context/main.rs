@@ -148,6 +148,7 @@ fn options(omi: PathBuf, data: PathBuf, clock: &Arc<FixedClock>, read_only: bool
         omi: Some(omi),
         project: None,
         wasm: kenning_engine::WasmOptions::default(),
+        items: kenning_engine::ItemOptions::default(),
         space: Space::default(),
         clock: clock.clone(),
         zone: TimeZone::UTC,

@@ -118,6 +118,7 @@ fn open(root: &Path, clock: &Arc<FixedClock>, start: Start) -> Arc<Engine> {
         omi: Some(root.join("omi")),
         project: None,
         wasm: kenning_engine::WasmOptions::default(),
+        items: kenning_engine::ItemOptions::default(),
         space: Space::default(),
         clock: clock.clone(),
         zone: TimeZone::UTC,

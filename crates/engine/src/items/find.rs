@@ -1,0 +1,310 @@
+//! Finding items by the one search.
+
+use super::index::{LOCAL, REGISTRY, USER};
+use super::run::{RUNS, counted};
+use crate::{Caller, Engine, Scope};
+use kenning_core::{Did, Error, Kind, NodeId, Result};
+use kenning_items::ItemType;
+use kenning_search::{Filter, Mode, Query};
+use kenning_store::{Node, ReadTx, When};
+use serde_json::Value;
+use std::collections::HashSet;
+
+/// What has not every word is found if it answers at least so well.
+const RELEVANCE_MIN: f64 = 0.4;
+/// So much of a text is shown where nothing describes it.
+const DESCRIPTION_CHARS: usize = 200;
+
+/// Points for being what the contract says it must be.
+const VALID_POINTS: f64 = 60.0;
+/// For being what somebody signed who is trusted.
+const SIGNED_POINTS: f64 = 25.0;
+/// For runs that all went well.
+const RUN_POINTS: f64 = 15.0;
+
+/// Where to look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ItemSource {
+    /// In the project and the user's own space.
+    #[default]
+    Local,
+    /// In the registry.
+    Registry,
+    /// In both.
+    All,
+}
+
+/// What to find.
+#[derive(Clone, Debug, Default)]
+pub struct ItemQuery {
+    /// Of this type; `None` is everything that there is, memories and documents too.
+    pub item_type: Option<ItemType>,
+    /// In any words.
+    pub text: String,
+    /// Where to look.
+    pub source: ItemSource,
+    /// At most so many.
+    pub limit: usize,
+    /// The project, if not the server's own.
+    pub project_path: Option<String>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundItem {
+    /// Its id.
+    pub id: String,
+    /// `directive`, `tool`, `knowledge`, or what else it is.
+    pub item_type: String,
+    /// For people.
+    pub name: String,
+    /// Its category.
+    pub category: String,
+    /// What it is for, or how it begins.
+    pub description: String,
+    /// From 0 to 100; `None` where nothing stands behind a number.
+    pub quality: Option<f64>,
+    /// `local` or `registry`.
+    pub source: &'static str,
+    /// Its version, if it has one.
+    pub version: Option<String>,
+    /// Where it lies, if it is a file.
+    pub path: Option<String>,
+    /// How well it answers, from 0 to 1.
+    pub relevance: f64,
+}
+
+/// All that was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FoundItems {
+    /// Best first.
+    pub items: Vec<FoundItem>,
+    /// How many there are in all.
+    pub total: usize,
+}
+
+impl Engine {
+    /// The items that answer a query, best first; one whose id is the query comes before all.
+    pub fn search_items(&self, caller: &Caller, query: &ItemQuery) -> Result<FoundItems> {
+        caller.principal.require(Scope::Read)?;
+        if query.text.trim().is_empty() {
+            return Err(Error::invalid("`query` is empty").hint("say in a few words what to find"));
+        }
+        let project = self.item_project(caller, query.project_path.as_deref())?;
+        if query.source != ItemSource::Registry {
+            let types = match query.item_type {
+                Some(item_type) => vec![item_type],
+                None => ItemType::ALL.to_vec(),
+            };
+            for item_type in types {
+                for shelf in self.shelves(caller, item_type, project.as_ref())? {
+                    self.index_shelf(caller, &shelf)?;
+                }
+            }
+        }
+        let project = project.map(|it| it.name).unwrap_or_default();
+        let filters = filters(query, &project);
+        let space = &caller.principal.space;
+        let (vector, _) = self.query_vector(&query.text);
+        let model = self.chosen_model();
+        self.log.read(space, |tx| {
+            let ranked = self.searcher.with(space, tx, model.as_ref(), |index| {
+                let mut ranked: Vec<(NodeId, f64)> = Vec::new();
+                let mut seen = HashSet::new();
+                for filter in &filters {
+                    let complete = index.nodes_with_all_words(&query.text, filter);
+                    let asked = Query {
+                        text: &query.text,
+                        mode: Mode::Hybrid,
+                        filter,
+                        limit: 4 * query.limit.max(25),
+                        vector: vector.as_deref(),
+                    };
+                    let counts = |node: NodeId, relevance: f64| {
+                        relevance >= RELEVANCE_MIN || complete.contains(node)
+                    };
+                    for hit in index.search(&asked) {
+                        if counts(hit.node, hit.relevance) && seen.insert(hit.node) {
+                            ranked.push((hit.node, hit.relevance));
+                        }
+                    }
+                    let rest = complete.iter().filter(|it| seen.insert(*it));
+                    ranked.extend(rest.map(|it| (it, 0.0)));
+                }
+                ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
+                ranked
+            })?;
+            let exact = exact(tx, query, &project)?;
+            let found = exact.iter().map(|it| (*it, 1.0));
+            let others = ranked.into_iter().filter(|it| !exact.contains(&it.0));
+            let all: Vec<(NodeId, f64)> = found.chain(others).collect();
+            let mut items = Vec::new();
+            for (node, relevance) in all.iter().take(query.limit) {
+                if let Some(node) = tx.node(*node, When::Now)? {
+                    items.push(self.shown(caller, tx, &node, *relevance)?);
+                }
+            }
+            Ok(FoundItems {
+                items,
+                total: all.len(),
+            })
+        })
+    }
+
+    fn shown(
+        &self,
+        caller: &Caller,
+        tx: &dyn ReadTx,
+        node: &Node,
+        relevance: f64,
+    ) -> Result<FoundItem> {
+        let text = |name: &str| node.props.get(name).and_then(Value::as_str);
+        let owned = |name: &str| text(name).map(ToOwned::to_owned);
+        let described = owned("description").filter(|it| !it.is_empty());
+        let description = described.unwrap_or_else(|| beginning(&node.body));
+        let (item_type, id) = match node.kind {
+            Kind::Item => (
+                owned("type").unwrap_or_default(),
+                owned("id").unwrap_or_default(),
+            ),
+            Kind::Tool => ("tool".to_owned(), node.key.clone()),
+            Kind::Memory => ("memory".to_owned(), crate::memories::memory_id(node)),
+            other => (other.as_str().to_owned(), node.key.clone()),
+        };
+        let quality = match node.kind {
+            Kind::Item => self.quality(caller, tx, node, &item_type, &id)?,
+            _ => None,
+        };
+        Ok(FoundItem {
+            id,
+            item_type,
+            name: node.title.clone(),
+            category: owned("category").unwrap_or_default(),
+            description,
+            quality,
+            source: if text("source") == Some(REGISTRY) {
+                "registry"
+            } else {
+                "local"
+            },
+            version: owned("version"),
+            path: owned("path").filter(|_| node.kind == Kind::Item),
+            relevance,
+        })
+    }
+
+    /// What stands behind an item: that it is valid, that somebody trusted signed it, that its runs
+    /// went well. An item that was never run is not blamed for it.
+    fn quality(
+        &self,
+        caller: &Caller,
+        tx: &dyn ReadTx,
+        node: &Node,
+        item_type: &str,
+        id: &str,
+    ) -> Result<Option<f64>> {
+        let text = |name: &str| node.props.get(name).and_then(Value::as_str);
+        let signer = match text("state") {
+            None | Some("invalid" | "changed") => return Ok(None),
+            Some(_) => text("signer").and_then(|it| it.parse::<Did>().ok()),
+        };
+        let mut points = VALID_POINTS;
+        let mut of = VALID_POINTS + SIGNED_POINTS;
+        if let Some(signer) = signer
+            && self.is_trusted(caller, &signer)?
+        {
+            points += SIGNED_POINTS;
+        }
+        let (runs, successes) = counted(tx.get(RUNS, &format!("{item_type}/{id}"))?.as_deref());
+        if runs > 0 {
+            #[expect(clippy::cast_precision_loss, reason = "a share")]
+            let rate = successes as f64 / runs as f64;
+            points += RUN_POINTS * rate;
+            of += RUN_POINTS;
+        }
+        Ok(Some((1_000.0 * points / of).round() / 10.0))
+    }
+}
+
+/// Which passages may be found; what one of them admits is found.
+fn filters(query: &ItemQuery, project: &str) -> Vec<Filter> {
+    let here = || {
+        let own = (!project.is_empty()).then(|| format!("project={project}"));
+        own.into_iter()
+            .chain([format!("namespace={USER}")])
+            .collect()
+    };
+    let items = |source: &str, any_facet: Vec<String>| {
+        let of_type = query.item_type.map(|it| format!("type={}", it.word()));
+        Filter {
+            kinds: vec![Kind::Item],
+            facets: of_type
+                .into_iter()
+                .chain([format!("source={source}")])
+                .collect(),
+            any_facet,
+            ..Filter::default()
+        }
+    };
+    let mut filters = Vec::new();
+    if query.source != ItemSource::Registry {
+        filters.push(items(LOCAL, here()));
+        // An installed WASM tool is a tool too.
+        let others = match query.item_type {
+            Some(ItemType::Tool) => vec![Kind::Tool],
+            Some(_) => Vec::new(),
+            None => Kind::ALL
+                .into_iter()
+                .filter(|it| !matches!(it, Kind::Item | Kind::Vector))
+                .collect(),
+        };
+        if !others.is_empty() {
+            filters.push(Filter {
+                kinds: others,
+                ..Filter::default()
+            });
+        }
+    }
+    if query.source != ItemSource::Local {
+        filters.push(items(REGISTRY, Vec::new()));
+    }
+    filters
+}
+
+/// Items whose id is what was asked for.
+fn exact(tx: &dyn ReadTx, query: &ItemQuery, project: &str) -> Result<Vec<NodeId>> {
+    let id = query.text.trim();
+    let named = tx.find_names(id, &kenning_store::NodeFilter::default(), 20)?;
+    let mut found = Vec::new();
+    for hit in named {
+        let Some(node) = tx.node(hit.node, When::Now)? else {
+            continue;
+        };
+        let text = |name: &str| node.props.get(name).and_then(Value::as_str);
+        let is_type = query
+            .item_type
+            .is_none_or(|it| text("type") == Some(it.word()));
+        let is_here = match text("source") {
+            Some(REGISTRY) => query.source != ItemSource::Local,
+            _ => {
+                query.source != ItemSource::Registry
+                    && (node.project.is_empty() || node.project == project)
+            }
+        };
+        if node.kind == Kind::Item && text("id") == Some(id) && is_type && is_here {
+            found.push(node.id);
+        }
+    }
+    Ok(found)
+}
+
+/// How a text begins, on one line.
+fn beginning(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    let mut short: String = line.chars().take(DESCRIPTION_CHARS).collect();
+    if short.len() < line.len() {
+        short.push('…');
+    }
+    short
+}

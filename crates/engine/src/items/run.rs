@@ -1,0 +1,238 @@
+//! Running a directive or a knowledge entry: its text is given to whoever asked. Nothing that a text
+//! says is acted on here.
+
+use super::package::Item;
+use super::{ItemFault, ItemResult, ItemTarget, not_found};
+use crate::{Caller, Engine, Scope};
+use kenning_core::{Error, Hash};
+use kenning_items::directive::check_inputs;
+use kenning_items::{ItemType, Scope as ItemScope};
+use serde_json::{Map, Value, json};
+
+/// What runs of directives granted, by their ids.
+pub(super) const GRANTS: &str = "items/grants";
+/// How often an item was run, and how often that went well.
+pub(super) const RUNS: &str = "items/runs";
+
+/// A step of a directive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirectiveStep {
+    /// Its name.
+    pub name: String,
+    /// What it is about.
+    pub description: String,
+    /// What is to be done.
+    pub action: String,
+}
+
+/// A directive, ready to be followed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DirectiveRun {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// What it is for.
+    pub description: String,
+    /// Its category.
+    pub category: String,
+    /// Where it lies.
+    pub location: ItemScope,
+    /// The path of its file.
+    pub path: String,
+    /// What it wants to be told.
+    pub inputs: Vec<Value>,
+    /// A schema of all inputs together.
+    pub input_schema: Option<Value>,
+    /// What it was told.
+    pub provided: Map<String, Value>,
+    /// In order.
+    pub steps: Vec<DirectiveStep>,
+    /// The whole text.
+    pub content: String,
+    /// The hash that was signed.
+    pub integrity: Option<String>,
+    /// Under which later calls stay within what it may do; none for a dry run.
+    pub run_id: Option<String>,
+    /// What it may do, in words.
+    pub capabilities: Vec<String>,
+}
+
+/// A knowledge entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnowledgeRun {
+    /// Its id.
+    pub zettel_id: String,
+    /// Its title.
+    pub title: String,
+    /// Its version.
+    pub version: String,
+    /// Everything after the head.
+    pub content: String,
+    /// Of the eight types.
+    pub entry_type: String,
+    /// Its category.
+    pub category: String,
+    /// Words to find it by.
+    pub tags: Vec<String>,
+    /// Where it lies.
+    pub location: ItemScope,
+    /// The path of its file.
+    pub path: String,
+    /// The hash that was signed.
+    pub integrity: Option<String>,
+}
+
+impl Engine {
+    /// Checks a directive and what it was told, and gives its steps.
+    pub fn run_directive(
+        &self,
+        caller: &Caller,
+        target: &ItemTarget,
+        parameters: &Map<String, Value>,
+    ) -> ItemResult<DirectiveRun> {
+        caller.principal.require(Scope::Read)?;
+        let project = self.item_project(caller, target.project_path.as_deref())?;
+        let shelves = self.shelves(caller, ItemType::Directive, project.as_ref())?;
+        let found = self.locate(&shelves, &target.id)?;
+        let (shelf, package) = found.ok_or_else(|| not_found(ItemType::Directive, &target.id))?;
+        let item = package.valid_item()?;
+        let mark = self.require_vouched(caller, &package, &shelf, &item)?;
+        let Item::Directive(directive) = item else {
+            return Err(Error::internal("a directive is a directive").into());
+        };
+        let provided = Value::Object(parameters.clone());
+        check_inputs(&directive, &provided).map_err(|fault| {
+            let all: Vec<Value> = directive.inputs.iter().map(|it| it.to_json()).collect();
+            let solution = format!(
+                "Provide them in parameters: execute(item_type='directive', action='run', item_id='{}', parameters={{...}})",
+                directive.name
+            );
+            let names: Vec<&String> = parameters.keys().collect();
+            if fault.missing.is_empty() {
+                return ItemFault::with(
+                    Error::invalid(format!("Input validation failed: {}", fault.issues.join("; "))).hint(&*solution),
+                    json!({
+                        "error": "Input validation failed", "validation_issues": fault.issues,
+                        "all_inputs": all, "provided_inputs": names, "solution": solution,
+                    }),
+                );
+            }
+            ItemFault::with(
+                Error::invalid(format!("Required directive inputs are missing: {}", fault.missing.join(", "))).hint(&*solution),
+                json!({
+                    "error": "Required directive inputs are missing",
+                    "missing_inputs": fault.missing, "validation_issues": fault.issues,
+                    "all_inputs": all, "provided_inputs": names, "solution": solution,
+                }),
+            )
+        })?;
+        let grants = kenning_items::grants::Grants::of(&directive.permissions);
+        let capabilities = grants.capabilities();
+        let mut run_id = None;
+        if !target.dry_run && !self.read_only {
+            let mut bytes = [0; 16];
+            self.log.random().fill(&mut bytes);
+            let id = format!("run_{}", &Hash::of(&bytes).to_string()[..24]);
+            let row = json!({
+                "directive": directive.name, "version": directive.version,
+                "grants": grants.to_json(), "at_ms": self.log.clock().now_ms(),
+                "project": shelf.project,
+            });
+            let data = json!({
+                "type": "directive", "id": directive.name, "version": directive.version,
+                "runId": id, "success": true,
+            });
+            let key = format!("directive/{}", directive.name);
+            self.log.write(&caller.principal.space, {
+                let id = id.clone();
+                move |tx| {
+                    tx.set(GRANTS, &id, row.to_string().as_bytes())?;
+                    note_run(tx, &key, true)?;
+                    tx.record("ItemRun", data).map(drop)
+                }
+            })?;
+            run_id = Some(id);
+        }
+        let steps = directive.steps.iter().map(|it| DirectiveStep {
+            name: it.name.clone(),
+            description: it.description.clone(),
+            action: it.action.clone(),
+        });
+        Ok(DirectiveRun {
+            steps: steps.collect(),
+            inputs: directive.inputs.iter().map(|it| it.to_json()).collect(),
+            location: shelf.scope,
+            path: package.path_on(&shelf).to_string_lossy().into_owned(),
+            provided: parameters.clone(),
+            integrity: mark.map(|it| it.sha256),
+            run_id,
+            capabilities,
+            name: directive.name,
+            version: directive.version,
+            description: directive.description,
+            category: directive.category,
+            input_schema: directive.input_schema,
+            content: directive.content,
+        })
+    }
+
+    /// A knowledge entry, checked.
+    pub fn run_knowledge(&self, caller: &Caller, target: &ItemTarget) -> ItemResult<KnowledgeRun> {
+        caller.principal.require(Scope::Read)?;
+        let project = self.item_project(caller, target.project_path.as_deref())?;
+        let shelves = self.shelves(caller, ItemType::Knowledge, project.as_ref())?;
+        let found = self.locate(&shelves, &target.id)?;
+        let (shelf, package) = found.ok_or_else(|| not_found(ItemType::Knowledge, &target.id))?;
+        let item = package.valid_item()?;
+        let mark = self.require_vouched(caller, &package, &shelf, &item)?;
+        let Item::Knowledge(entry) = item else {
+            return Err(Error::internal("a knowledge entry is one").into());
+        };
+        let (key, data) = (
+            format!("knowledge/{}", entry.zettel_id),
+            json!({
+                "type": "knowledge", "id": entry.zettel_id, "version": entry.version,
+                "success": true,
+            }),
+        );
+        if !target.dry_run {
+            self.later.write(&caller.principal.space, move |tx| {
+                note_run(tx, &key, true)?;
+                tx.record("ItemRun", data).map(drop)
+            });
+        }
+        Ok(KnowledgeRun {
+            location: shelf.scope,
+            path: package.path_on(&shelf).to_string_lossy().into_owned(),
+            integrity: mark.map(|it| it.sha256),
+            zettel_id: entry.zettel_id,
+            title: entry.title,
+            version: entry.version,
+            content: entry.body,
+            entry_type: entry.entry_type,
+            category: entry.category,
+            tags: entry.tags,
+        })
+    }
+}
+
+/// Counts a run.
+pub(super) fn note_run(
+    tx: &mut kenning_audit::Tx<'_>,
+    key: &str,
+    success: bool,
+) -> kenning_core::Result<()> {
+    let (runs, successes) = counted(tx.get(RUNS, key)?.as_deref());
+    let next = format!("{} {}", runs + 1, successes + u64::from(success));
+    tx.set(RUNS, key, next.as_bytes())
+}
+
+/// Runs, and those that went well.
+pub(super) fn counted(bytes: Option<&[u8]>) -> (u64, u64) {
+    let text = bytes
+        .and_then(|it| std::str::from_utf8(it).ok())
+        .unwrap_or_default();
+    let mut numbers = text.split(' ').map(|it| it.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}

@@ -1,0 +1,436 @@
+//! A write that is also files.
+//!
+//! The event, the node and an intent with all bytes are committed first; then the files are written,
+//! each beside and renamed; then the intent is cleared. A process that dies in between leaves the
+//! intent, and whoever opens the store next, or writes the same item, carries it out. Until then an
+//! item of several files does not fit its signature, so nobody runs half of it.
+
+use super::index::{Page, node_of, remove};
+use super::package::{ItemFile, Package};
+use super::shelves::Shelf;
+use super::{ItemFault, ItemResult, ItemTarget, not_found};
+use crate::{Caller, Engine, Scope};
+use kenning_audit::{EdgeDraft, Tx};
+use kenning_core::{Code, Error, Hash, Result, Space};
+use kenning_items::link;
+use kenning_vault::{Dir, Lock};
+use serde_json::{Map, Value, json};
+use std::path::Path;
+use std::time::Duration;
+
+/// Writes that are not carried out yet.
+const INTENTS: &str = "items/intents";
+
+/// How long a call waits for another one's write of the same item.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
+
+/// What becomes of an item.
+pub(super) struct Writing<'a> {
+    /// As it was, if it was there.
+    pub(super) before: Option<&'a Package>,
+    /// As it is to be, unless it goes.
+    pub(super) after: Option<(&'a Package, Page)>,
+    /// What the log says of it.
+    pub(super) event: (&'static str, Value),
+}
+
+/// What was deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeletedItem {
+    /// From where: `project`, `user`, `registry`.
+    pub from: Vec<String>,
+    /// What is gone.
+    pub paths: Vec<String>,
+}
+
+/// What was linked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkedItem {
+    /// From.
+    pub from: String,
+    /// To.
+    pub to: String,
+    /// How.
+    pub relationship: String,
+    /// Whether there was a link of these two before.
+    pub is_update: bool,
+}
+
+/// Files to write and files to remove, beneath one directory.
+struct Intent {
+    dir: String,
+    write: Vec<ItemFile>,
+    remove: Vec<String>,
+}
+
+impl Intent {
+    fn of(shelf: &Shelf, writing: &Writing<'_>) -> Self {
+        let names = |it: &Package| -> Vec<ItemFile> {
+            it.names_on_shelf()
+                .map(|(name, bytes)| (name, bytes.to_vec()))
+                .collect()
+        };
+        let write = writing
+            .after
+            .as_ref()
+            .map(|it| names(it.0))
+            .unwrap_or_default();
+        let before = writing.before.map(names).unwrap_or_default();
+        let is_kept = |name: &str| write.iter().any(|it| it.0 == name);
+        let remove = before.into_iter().map(|it| it.0).filter(|it| !is_kept(it));
+        Self {
+            dir: shelf.dir.path().to_string_lossy().into_owned(),
+            remove: remove.collect(),
+            write,
+        }
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let write: Vec<Value> = self
+            .write
+            .iter()
+            .map(|(name, bytes)| json!([name, data_encoding::to_text(bytes)]))
+            .collect();
+        let value = json!({ "dir": self.dir, "write": write, "remove": self.remove });
+        value.to_string().into_bytes()
+    }
+
+    fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        let value: Value = serde_json::from_slice(bytes).ok()?;
+        let mut write = Vec::new();
+        for file in value.get("write")?.as_array()? {
+            let name = file.get(0)?.as_str()?.to_owned();
+            write.push((name, data_encoding::to_bytes(file.get(1)?.as_str()?)?));
+        }
+        let remove = value.get("remove")?.as_array()?.iter();
+        Some(Self {
+            dir: value.get("dir")?.as_str()?.to_owned(),
+            remove: remove
+                .filter_map(|it| Some(it.as_str()?.to_owned()))
+                .collect(),
+            write,
+        })
+    }
+
+    /// Doing it twice does the same as doing it once.
+    fn carry_out(&self, dir: &Dir) -> Result<()> {
+        for (name, bytes) in &self.write {
+            let is_there = dir.read(name, bytes.len() as u64);
+            if is_there.is_ok_and(|it| it == *bytes) {
+                continue;
+            }
+            dir.write(name, bytes)?;
+        }
+        for name in &self.remove {
+            match dir.remove(name) {
+                Ok(()) => {}
+                Err(error) if error.code == Code::NotFound => {}
+                Err(error) => return Err(error),
+            }
+            prune(dir, name);
+        }
+        Ok(())
+    }
+}
+
+/// Removes the folders of a file as far as they are empty.
+fn prune(dir: &Dir, name: &str) {
+    let mut at = name;
+    while let Some((folder, _)) = at.rsplit_once('/') {
+        if dir.remove_dir(folder).is_err() {
+            return;
+        }
+        at = folder;
+    }
+}
+
+impl Engine {
+    /// Writes an item, or takes it away.
+    pub(super) fn write_item(
+        &self,
+        caller: &Caller,
+        shelf: &Shelf,
+        writing: Writing<'_>,
+    ) -> Result<()> {
+        let space = &caller.principal.space;
+        let package = writing.after.as_ref().map(|it| it.0).or(writing.before);
+        let Some(package) = package else {
+            return Ok(());
+        };
+        let key = package.path_on(shelf).to_string_lossy().into_owned();
+        let _lock = self.lock_item(&key)?;
+        self.finish_item_write(space, &key)?;
+        // A file that somebody changed while we validated is not ours to replace unseen.
+        if let Some(before) = writing.before {
+            let now = Package::read(shelf, &before.place)?;
+            if now.files != before.files {
+                return Err(
+                    Error::conflict(format!("`{}` was changed meanwhile", before.id()))
+                        .hint("look at it and try again"),
+                );
+            }
+        }
+        let intent = Intent::of(shelf, &writing);
+        let gone = match (&writing.before, &writing.after) {
+            (Some(before), Some((after, _))) if before.place != after.place => Some(*before),
+            (Some(before), None) => Some(*before),
+            _ => None,
+        };
+        let gone_node = match gone {
+            Some(gone) => self.log.read(space, |tx| node_of(tx, shelf, gone))?,
+            None => None,
+        };
+        let page = writing.after.map(|it| it.1);
+        let (kind, data) = writing.event;
+        let bytes = intent.to_bytes();
+        self.log.write(space, {
+            let key = key.clone();
+            move |tx| {
+                if let Some(node) = gone_node {
+                    remove(tx, node.id)?;
+                }
+                if let Some(page) = page {
+                    page.write(tx)?;
+                }
+                tx.set(INTENTS, &key, &bytes)?;
+                tx.record(kind, data).map(drop)
+            }
+        })?;
+        let done = intent.carry_out(&shelf.dir);
+        self.touch_shelf(shelf);
+        // An item that could not be written stays an intent: whoever opens the store next tries again.
+        done?;
+        self.clear_item_intent(space, &key)
+    }
+
+    fn lock_item(&self, key: &str) -> Result<Lock> {
+        let locks = self.data.create_subdir("locks")?;
+        locks.lock(&format!("item-{}", Hash::of(key.as_bytes())), LOCK_WAIT)
+    }
+
+    fn clear_item_intent(&self, space: &Space, key: &str) -> Result<()> {
+        let key = key.to_owned();
+        self.log.write(space, move |tx| tx.unset(INTENTS, &key))
+    }
+
+    /// Carries out a write that a dead process left. The caller holds the lock.
+    fn finish_item_write(&self, space: &Space, key: &str) -> Result<()> {
+        let Some(bytes) = self.log.read(space, |tx| tx.get(INTENTS, key))? else {
+            return Ok(());
+        };
+        if let Some(intent) = Intent::of_bytes(&bytes) {
+            intent.carry_out(&Dir::create(Path::new(&intent.dir))?)?;
+        }
+        self.clear_item_intent(space, key)
+    }
+
+    /// Carries out what dead processes left, as far as this one may write there.
+    pub(crate) fn finish_item_writes(&self, space: &Space) -> Result<()> {
+        let all = self.log.read(space, |tx| tx.list(INTENTS))?;
+        for (key, bytes) in all {
+            let ours = Intent::of_bytes(&bytes).is_some_and(|it| self.is_ours(Path::new(&it.dir)));
+            if !ours {
+                continue;
+            }
+            let _lock = self.lock_item(&key)?;
+            if let Err(error) = self.finish_item_write(space, &key) {
+                tracing::warn!("`{key}` is not written yet: {error}");
+            }
+        }
+        Ok(())
+    }
+
+    fn is_ours(&self, path: &Path) -> bool {
+        let options = &self.items.options;
+        let own = self.project.place().into_iter();
+        let named = options
+            .allow_roots
+            .iter()
+            .chain(&options.user)
+            .chain(&options.user_knowledge);
+        let named = named.filter_map(|it| Some(Dir::open(it).ok()?.path().to_owned()));
+        own.chain(named).any(|it| path.starts_with(it))
+    }
+
+    /// Takes a local item away, wherever it is found first or where the caller says.
+    pub(crate) fn delete_local_item(
+        &self,
+        caller: &Caller,
+        target: &ItemTarget,
+    ) -> ItemResult<DeletedItem> {
+        caller.principal.require(Scope::Destroy)?;
+        let project = self.item_project(caller, target.project_path.as_deref())?;
+        let shelves = self.shelves(caller, target.item_type, project.as_ref())?;
+        let found = self.locate(&shelves, &target.id)?;
+        let (shelf, package) = found.ok_or_else(|| not_found(target.item_type, &target.id))?;
+        let path = package.path_on(&shelf).to_string_lossy().into_owned();
+        let deleted = DeletedItem {
+            from: vec![shelf.scope.word().to_owned()],
+            paths: vec![path.clone()],
+        };
+        if target.dry_run {
+            return Ok(deleted);
+        }
+        let event = json!({
+            "type": target.item_type.word(), "id": target.id, "path": path,
+        });
+        self.write_item(
+            caller,
+            &shelf,
+            Writing {
+                before: Some(&package),
+                after: None,
+                event: ("ItemDeleted", event),
+            },
+        )?;
+        Ok(deleted)
+    }
+
+    /// Links one item to another of the same type.
+    pub fn link_items(
+        &self,
+        caller: &Caller,
+        target: &ItemTarget,
+        parameters: &Map<String, Value>,
+    ) -> ItemResult<LinkedItem> {
+        caller.principal.require(Scope::Write)?;
+        let link = link::read(target.item_type, &Value::Object(parameters.clone()))?;
+        let (to, relationship) = (link.target_id.as_str(), link.relationship_type.as_str());
+        let project = self.item_project(caller, target.project_path.as_deref())?;
+        let shelves = self.shelves(caller, target.item_type, project.as_ref())?;
+        for shelf in &shelves {
+            self.index_shelf(caller, shelf)?;
+        }
+        let mut nodes = Vec::new();
+        for id in [target.id.as_str(), to] {
+            let (shelf, package) = self.locate(&shelves, id)?.ok_or_else(|| {
+                let mut fault = not_found(target.item_type, id);
+                if id == to {
+                    fault.error = Error::new(
+                        Code::NotFound,
+                        format!("`target_id`: no {} `{id}`", target.item_type),
+                    )
+                    .hint("create it first, or load it");
+                }
+                fault
+            })?;
+            let node = self
+                .log
+                .read(&caller.principal.space, |tx| node_of(tx, &shelf, &package))?;
+            let node = node.ok_or_else(|| {
+                Error::unavailable(format!("`{id}` is not indexed")).hint("try again")
+            })?;
+            nodes.push(node.id);
+        }
+        let [from_node, to_node] = nodes[..] else {
+            return Err(Error::internal("two items have two nodes").into());
+        };
+        if from_node == to_node {
+            return Err(
+                Error::invalid(format!("`target_id`: `{to}` is the item itself"))
+                    .hint("name another item")
+                    .into(),
+            );
+        }
+        let before = self.log.read(&caller.principal.space, |tx| {
+            links_between(tx, from_node, to_node)
+        })?;
+        let linked = LinkedItem {
+            from: target.id.clone(),
+            to: to.to_owned(),
+            relationship: relationship.to_owned(),
+            is_update: !before.is_empty(),
+        };
+        if target.dry_run {
+            return Ok(linked);
+        }
+        let data = json!({
+            "type": target.item_type.word(), "from": target.id, "to": to,
+            "relationship": relationship,
+        });
+        let relationship = relationship.to_owned();
+        self.log.write(&caller.principal.space, move |tx| {
+            // The same two are linked in one way: another one replaces it.
+            for rel in before.iter().filter(|it| **it != relationship) {
+                tx.end_edge(from_node, rel, to_node)?;
+            }
+            put_link(tx, from_node, &relationship, to_node)?;
+            tx.record("ItemLinked", data).map(drop)
+        })?;
+        Ok(linked)
+    }
+}
+
+fn links_between(
+    tx: &dyn kenning_store::ReadTx,
+    from: kenning_core::NodeId,
+    to: kenning_core::NodeId,
+) -> Result<Vec<String>> {
+    let filter = kenning_store::EdgeFilter {
+        src: Some(from),
+        dst: Some(to),
+        ..Default::default()
+    };
+    let edges = tx.edges(&filter, kenning_store::When::Now, 100)?;
+    let ours = edges
+        .into_iter()
+        .filter(|it| it.props.get("source") == Some(&"kiwi".into()));
+    Ok(ours.map(|it| it.rel).collect())
+}
+
+fn put_link(
+    tx: &mut Tx<'_>,
+    src: kenning_core::NodeId,
+    rel: &str,
+    dst: kenning_core::NodeId,
+) -> Result<()> {
+    let mut props = Map::new();
+    props.insert("source".to_owned(), "kiwi".into());
+    tx.put_edge(EdgeDraft {
+        src,
+        rel: rel.to_owned(),
+        dst,
+        weight: 1.0,
+        props,
+    })
+    .map(drop)
+}
+
+/// Bytes in JSON: text as it is, anything else in hexadecimal.
+pub(super) mod data_encoding {
+    use std::fmt::Write as _;
+
+    const TEXT: &str = "t:";
+    const HEX: &str = "x:";
+
+    pub(crate) fn to_text(bytes: &[u8]) -> String {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => format!("{TEXT}{text}"),
+            Err(_) => {
+                let mut out = HEX.to_owned();
+                for byte in bytes {
+                    let _ = write!(out, "{byte:02x}");
+                }
+                out
+            }
+        }
+    }
+
+    pub(crate) fn to_bytes(text: &str) -> Option<Vec<u8>> {
+        if let Some(text) = text.strip_prefix(TEXT) {
+            return Some(text.as_bytes().to_vec());
+        }
+        let hex = text.strip_prefix(HEX)?;
+        let pairs = (0..hex.len()).step_by(2);
+        pairs
+            .map(|at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok())
+            .collect()
+    }
+}
+
+/// Faults of writing keep what the contract says beside them.
+impl From<ItemFault> for Error {
+    fn from(fault: ItemFault) -> Self {
+        fault.error
+    }
+}

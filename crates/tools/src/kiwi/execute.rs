@@ -1,0 +1,380 @@
+//! `execute`
+
+use super::load::scope;
+use super::words::{Answer, item_type, settled};
+use crate::{Call, Effect, Example, Reply, Tool, Toolset};
+use kenning_core::{Error, Result};
+use kenning_engine::{
+    DirectiveRun, ItemSource, ItemTarget, ItemType, KnowledgeRun, NewItem, Scope, SignAs, SignItem,
+    SignedItem, ToolRun,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+/// The tool.
+pub struct Execute;
+
+/// Execute operations on items: run, publish, delete, create, update, sign, link. `run` with
+/// item_type `tool` runs any tool of this server by its name.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Type of item
+    #[schemars(extend("enum" = ["directive", "tool", "knowledge"]))]
+    pub item_type: String,
+    /// Operation to perform
+    #[schemars(extend("enum" = ["run", "publish", "delete", "create", "update", "sign", "link"]))]
+    pub action: String,
+    /// Item identifier
+    pub item_id: String,
+    /// Action-specific parameters
+    #[serde(default)]
+    pub parameters: Map<String, Value>,
+    /// Validate without executing
+    #[serde(default)]
+    pub dry_run: bool,
+    /// Project path for local operations
+    pub project_path: Option<String>,
+    /// Stay within what the directive of this run may do
+    pub run_id: Option<String>,
+}
+
+/// What can be done.
+const ACTIONS: [&str; 7] = [
+    "run", "publish", "delete", "create", "update", "sign", "link",
+];
+
+impl Tool for Execute {
+    const NAME: &'static str = "execute";
+    const TITLE: &'static str = "Use an item";
+    const TOOLSET: Toolset = Toolset::Kiwi;
+    const EFFECT: Effect = Effect::Run;
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            title: "A directive that is not there",
+            input: r#"{"item_type": "directive", "action": "run", "item_id": "oauth_setup"}"#,
+            output: "Directive 'oauth_setup' not found locally",
+        },
+        Example {
+            title: "Any tool of the server by its name",
+            input: r#"{"item_type": "tool", "action": "run", "item_id": "now_read", "parameters": {}}"#,
+            output: r#""status": "executed""#,
+        },
+        Example {
+            title: "Deleting must be confirmed",
+            input: r#"{"item_type": "knowledge", "action": "delete", "item_id": "001-old-entry"}"#,
+            output: "Delete requires confirmation",
+        },
+    ];
+    type Input = Input;
+    type Output = Answer;
+
+    /// What an action needs is not what the worst of them needs.
+    fn scope(arguments: &Value) -> Scope {
+        let is = |name: &str, value: &str| arguments[name] == value;
+        match arguments["action"].as_str() {
+            Some("run") if !is("item_type", "tool") => Scope::Read,
+            Some("publish" | "create" | "update" | "sign" | "link") => Scope::Write,
+            Some("delete") => Scope::Destroy,
+            _ => Scope::Run,
+        }
+    }
+
+    fn call(ctx: &Call<'_>, input: Input) -> Result<Answer> {
+        let item_type = item_type(ctx, &input.item_type)?;
+        let has_dry_run = input.parameters.get("dry_run") == Some(&Value::Bool(true));
+        let dry_run = input.dry_run || has_dry_run;
+        let doing = Doing {
+            ctx,
+            target: ItemTarget {
+                item_type,
+                id: input.item_id,
+                project_path: input.project_path,
+                dry_run,
+            },
+            parameters: input.parameters,
+            run_id: input.run_id,
+        };
+        match input.action.as_str() {
+            "run" => doing.run(),
+            "publish" => doing.publish(),
+            "delete" => doing.delete(),
+            "create" => doing.sign(SignAs::Create),
+            "update" => doing.sign(SignAs::Update),
+            "sign" => doing.sign(SignAs::Sign),
+            "link" => doing.link(),
+            other => {
+                ctx.detail(json!({ "supported_actions": ACTIONS }));
+                Err(Error::invalid(format!("Unknown action: {other}"))
+                    .hint(format!("use one of {}", ACTIONS.join(", "))))
+            }
+        }
+    }
+}
+
+/// An action on its way.
+struct Doing<'a> {
+    ctx: &'a Call<'a>,
+    target: ItemTarget,
+    parameters: Map<String, Value>,
+    run_id: Option<String>,
+}
+
+impl Doing<'_> {
+    fn text(&self, name: &str) -> Result<Option<String>> {
+        match self.parameters.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(other) => Err(Error::invalid(format!(
+                "`parameters.{name}`: `{other}` is not text"
+            ))
+            .hint("write it in quotes")),
+        }
+    }
+
+    /// The answer with the fields that all of them have.
+    fn answer(&self, status: &str, action: &str, fields: Value) -> Answer {
+        let is_dry = self.target.dry_run;
+        let status = if is_dry { "validation_passed" } else { status };
+        let mut all = json!({
+            "status": status, "name": self.target.id, "action": action,
+            "item_type": self.target.item_type.word(),
+            "dry_run": is_dry.then_some(true),
+        });
+        if let (Some(all), Value::Object(fields)) = (all.as_object_mut(), fields) {
+            all.extend(fields);
+        }
+        Answer::new(self.ctx, all)
+    }
+
+    fn run(self) -> Result<Answer> {
+        match self.target.item_type {
+            ItemType::Directive => {
+                let given = self.given(&["dry_run"]);
+                let engine = self.ctx.engine;
+                let run = engine.run_directive(self.ctx.caller, &self.target, &given);
+                let run = settled(self.ctx, run)?;
+                Ok(self.answer("executed", "run", directive(run)))
+            }
+            ItemType::Knowledge => {
+                let run = self.ctx.engine.run_knowledge(self.ctx.caller, &self.target);
+                let run = settled(self.ctx, run)?;
+                Ok(self.answer("executed", "run", knowledge(run)))
+            }
+            ItemType::Tool => self.run_tool(),
+        }
+    }
+
+    /// What was given to what is run: `inputs` if it is an object, else everything.
+    fn given(&self, except: &[&str]) -> Map<String, Value> {
+        if let Some(Value::Object(inputs)) = self.parameters.get("inputs") {
+            return inputs.clone();
+        }
+        let mut given = self.parameters.clone();
+        for name in except {
+            given.remove(*name);
+        }
+        given
+    }
+
+    /// A tool of the board wins over an installed one, and that over an item.
+    fn run_tool(self) -> Result<Answer> {
+        let (ctx, id) = (self.ctx, self.target.id.as_str());
+        let inputs = Value::Object(self.given(&["dry_run"]));
+        if let Some(tool) = ctx.board.reachable(id) {
+            if self.target.dry_run {
+                let fields = json!({ "message": "Tool is ready to execute", "source": "server" });
+                return Ok(self.answer("executed", "run", fields));
+            }
+            let reply = ctx.board.call_reachable(tool, inputs, ctx.caller);
+            return self.replied(reply, tool.toolset().as_str());
+        }
+        if let Some(name) = ctx.engine.tool_name(ctx.caller, id)? {
+            if self.target.dry_run {
+                let fields = json!({ "message": "Tool is ready to execute", "source": "wasm" });
+                return Ok(self.answer("executed", "run", fields));
+            }
+            let run = ctx
+                .engine
+                .run_tool(ctx.caller, &name, &inputs.to_string())?;
+            return self.ran_wasm(run);
+        }
+        Err(Error::not_found("tool", id))
+    }
+
+    /// What another tool of the server answered, as the result of this one.
+    fn replied(self, reply: Reply, toolset: &str) -> Result<Answer> {
+        if let Some(error) = reply.error {
+            return Err(error);
+        }
+        let result = reply.value.unwrap_or_else(|| reply.text.into());
+        let metadata = json!({ "tool_type": "server", "toolset": toolset });
+        Ok(self.answer(
+            "executed",
+            "run",
+            json!({ "source": "server", "result": result, "metadata": metadata }),
+        ))
+    }
+
+    fn ran_wasm(self, run: ToolRun) -> Result<Answer> {
+        let usage = run.usage;
+        let metadata = json!({
+            "duration_ms": usage.wall_us as f64 / 1_000.0, "tool_type": "wasm",
+            "primitive_type": "wasm", "fuel": usage.fuel,
+        });
+        match run.result {
+            Ok(text) => {
+                let result = serde_json::from_str(&text).unwrap_or(Value::String(text));
+                Ok(self.answer(
+                    "executed",
+                    "run",
+                    json!({ "source": "wasm", "result": result, "metadata": metadata }),
+                ))
+            }
+            Err(text) => {
+                self.ctx
+                    .detail(json!({ "status": "error", "metadata": metadata }));
+                Err(Error::new(
+                    run.code.unwrap_or(kenning_core::Code::Unavailable),
+                    text,
+                ))
+            }
+        }
+    }
+
+    fn publish(self) -> Result<Answer> {
+        let (version, changelog) = (self.text("version")?, self.text("changelog")?);
+        let done = self.ctx.engine.publish_item(
+            self.ctx.caller,
+            &self.target,
+            version.as_deref(),
+            changelog,
+        );
+        let done = settled(self.ctx, done)?;
+        let fields = json!({
+            "version": done.version, "registry": done.registry, "url": done.url,
+            "integrity": done.sha256,
+        });
+        Ok(self.answer("published", "publish", fields))
+    }
+
+    fn delete(self) -> Result<Answer> {
+        if self.parameters.get("confirm") != Some(&Value::Bool(true)) && !self.target.dry_run {
+            let (kind, id) = (self.target.item_type, &self.target.id);
+            self.ctx.detail(json!({
+                "required": { "confirm": true },
+                "example": format!("execute(item_type='{kind}', action='delete', item_id='{id}', parameters={{'confirm': true}})"),
+            }));
+            return Err(Error::invalid("Delete requires confirmation")
+                .hint("give `parameters: {\"confirm\": true}`"));
+        }
+        let source = match self.text("source")?.as_deref() {
+            None | Some("local") => ItemSource::Local,
+            Some("registry") => ItemSource::Registry,
+            Some("all") => ItemSource::All,
+            Some(other) => {
+                return Err(
+                    Error::invalid(format!("`parameters.source`: `{other}` is none"))
+                        .hint("use `local`, `registry` or `all`"),
+                );
+            }
+        };
+        let done = self
+            .ctx
+            .engine
+            .delete_item(self.ctx.caller, &self.target, source);
+        let done = settled(self.ctx, done)?;
+        let fields = json!({ "deleted_from": done.from, "deleted": done.paths });
+        Ok(self.answer("deleted", "delete", fields))
+    }
+
+    fn sign(self, sign_as: SignAs) -> Result<Answer> {
+        let location = self.text("location")?;
+        let location = location
+            .as_deref()
+            .map(|it| scope("parameters.location", it))
+            .transpose()?;
+        let content = match self.text("content")? {
+            None => None,
+            Some(content) => Some(NewItem {
+                content,
+                extension: self.text("extension")?,
+                fields: self.parameters.clone(),
+            }),
+        };
+        let what = SignItem {
+            target: self.target.clone(),
+            sign_as,
+            location,
+            category: self.text("category")?,
+            content,
+        };
+        let done = settled(self.ctx, self.ctx.engine.sign_item(self.ctx.caller, &what))?;
+        let (status, action) = match sign_as {
+            SignAs::Sign => ("signed", "sign"),
+            SignAs::Create => ("created", "create"),
+            SignAs::Update => ("updated", "update"),
+        };
+        Ok(self.answer(status, action, signed(done)))
+    }
+
+    fn link(self) -> Result<Answer> {
+        let engine = self.ctx.engine;
+        let done = engine.link_items(self.ctx.caller, &self.target, &self.parameters);
+        let done = settled(self.ctx, done)?;
+        let fields = json!({
+            "from": done.from, "to": done.to, "target_id": done.to,
+            "relationship_type": done.relationship, "updated": done.is_update.then_some(true),
+        });
+        Ok(self.answer("linked", "link", fields))
+    }
+}
+
+/// The first digits of a hash, for people.
+fn short(hash: Option<&str>) -> Option<String> {
+    hash.map(|it| it.chars().take(12).collect())
+}
+
+fn directive(run: DirectiveRun) -> Value {
+    let steps: Vec<Value> = run
+        .steps
+        .iter()
+        .map(|it| json!({ "name": it.name, "description": it.description, "action": it.action }))
+        .collect();
+    json!({
+        "source": "local",
+        "content": run.content,
+        "instructions": "Follow the directive steps above.",
+        "version": run.version, "description": run.description, "category": run.category,
+        "location": run.location.word(), "path": run.path,
+        "inputs": run.inputs, "process": steps, "provided_inputs": run.provided,
+        "inputs_validated": true, "input_schema": run.input_schema,
+        "integrity_short": short(run.integrity.as_deref()), "integrity": run.integrity,
+        "run_id": run.run_id, "capabilities": run.capabilities,
+    })
+}
+
+fn knowledge(run: KnowledgeRun) -> Value {
+    json!({
+        "source": "local",
+        "zettel_id": run.zettel_id, "title": run.title, "version": run.version,
+        "content": run.content, "entry_type": run.entry_type, "category": run.category,
+        "tags": run.tags, "location": run.location.word(), "path": run.path,
+        "integrity_short": short(run.integrity.as_deref()), "integrity": run.integrity,
+        "instructions": "Use this knowledge to inform your decisions.",
+    })
+}
+
+fn signed(done: SignedItem) -> Value {
+    json!({
+        "version": done.version, "category": done.category, "location": done.location.word(),
+        "path": done.path,
+        "signature": { "hash": done.hash, "timestamp": done.at, "signer": done.signer },
+        "integrity_short": short(Some(&done.hash)), "integrity": done.hash,
+        "moved": done.moved_from.is_some().then_some(true),
+        "old_category": done.moved_from,
+        "new_category": done.moved_from.is_some().then_some(&done.category),
+        "warnings": Some(done.warnings).filter(|it| !it.is_empty()),
+    })
+}
