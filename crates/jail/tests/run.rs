@@ -66,6 +66,29 @@ fn input_is_what_was_given_and_then_ends() {
 }
 
 #[test]
+fn the_streams_have_their_names() {
+    let mut spec = shell("cat /dev/stdin > /dev/stdout; echo err > /dev/stderr");
+    spec.stdin = b"in\n".to_vec();
+    let outcome = ran(&spec);
+    assert_eq!(outcome.exit, Exit::Exited(0));
+    assert_eq!(
+        (&*outcome.stdout, &*outcome.stderr),
+        (&b"in\n"[..], &b"err\n"[..])
+    );
+}
+
+#[test]
+fn limits_without_bounds_are_limits_too() {
+    let mut spec = shell("echo done");
+    spec.limits.wall = Duration::MAX;
+    spec.limits.cpu = Duration::MAX;
+    (spec.limits.memory_bytes, spec.limits.file_bytes) = (u64::MAX, u64::MAX);
+    (spec.limits.processes, spec.limits.open_files) = (u64::MAX, u64::MAX);
+    spec.limits.output_bytes = u64::MAX;
+    assert_eq!(said(&spec), "done\n");
+}
+
+#[test]
 fn a_program_that_reads_no_input_is_no_fault() {
     let mut spec = shell("echo done");
     spec.stdin = vec![b'x'; 4 << 20];
@@ -454,6 +477,8 @@ fn a_killed_host_leaves_no_program() {
 fn all_of_this_holds_for_an_ordinary_user() {
     for test in [
         "output_errors_code_and_usage_come_back",
+        "the_streams_have_their_names",
+        "limits_without_bounds_are_limits_too",
         "what_is_granted_can_be_used_and_no_more",
         "a_granted_port_can_be_connected_to_and_nothing_else",
         "what_cannot_run_is_refused_with_the_reason",
