@@ -68,12 +68,12 @@ const NEVER: &[i64] = &[
 #[cfg(target_arch = "x86_64")]
 #[rustfmt::skip]
 const NEVER_HERE: &[i64] = &[
-    libc::SYS_kexec_file_load, 174, 177,
-    178, libc::SYS_uselib, libc::SYS_ustat, libc::SYS_sysfs, libc::SYS__sysctl,
+    libc::SYS_kexec_file_load, CREATE_MODULE, GET_KERNEL_SYMS,
+    QUERY_MODULE, libc::SYS_uselib, libc::SYS_ustat, libc::SYS_sysfs, libc::SYS__sysctl,
     libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_modify_ldt,
 ];
-#[cfg(target_arch = "aarch64")]
-const NEVER_HERE: &[i64] = &[294];
+#[cfg(not(target_arch = "x86_64"))]
+const NEVER_HERE: &[i64] = &[KEXEC_FILE_LOAD];
 
 /// Refused to a program that shares its user with others: Landlock does not look at modes, owners,
 /// times and attributes, so these calls would reach every file of that user.
@@ -89,9 +89,17 @@ const NEVER_AS_SHARED_USER_HERE: &[i64] = &[
     libc::SYS_chmod, libc::SYS_chown, libc::SYS_lchown,
     libc::SYS_utime, libc::SYS_utimes, libc::SYS_futimesat,
 ];
-#[cfg(target_arch = "aarch64")]
+#[cfg(not(target_arch = "x86_64"))]
 const NEVER_AS_SHARED_USER_HERE: &[i64] = &[];
 
+#[cfg(target_arch = "x86_64")]
+const CREATE_MODULE: i64 = 174;
+#[cfg(target_arch = "x86_64")]
+const GET_KERNEL_SYMS: i64 = 177;
+#[cfg(target_arch = "x86_64")]
+const QUERY_MODULE: i64 = 178;
+#[cfg(not(target_arch = "x86_64"))]
+const KEXEC_FILE_LOAD: i64 = 294;
 // From here on all architectures have the same numbers; not all have a name in `libc`.
 const QUOTACTL_FD: i64 = 443;
 const MEMFD_SECRET: i64 = 447;
@@ -115,10 +123,12 @@ const NAMESPACES: &[u64] = &[
     libc::CLONE_NEWNET as u64,
 ];
 
-/// Requests of `ioctl` that put words into a terminal's mouth.
+/// Requests of `ioctl` that put words into a terminal's mouth or take one: `TIOCSTI`, `TIOCLINUX`,
+/// `TIOCSCTTY`.
 const TERMINAL_REQUESTS: &[u64] = &[0x5412, 0x541c, 0x540e];
 
-/// Requests of `ioctl` that change flags of a file that may only be open for reading.
+/// Requests of `ioctl` that change a file that may only be open for reading: `FS_IOC_SETFLAGS` of 64 and
+/// of 32 bits, `FS_IOC_FSSETXATTR`, `FS_IOC_SETVERSION`, `FS_IOC_ENABLE_VERITY`.
 const FLAG_REQUESTS: &[u64] = &[
     0x4008_6602,
     0x4004_6602,
@@ -127,8 +137,11 @@ const FLAG_REQUESTS: &[u64] = &[
     0x4080_6685,
 ];
 
-/// Whom a descriptor's signals go to.
+/// Whom a descriptor's signals go to: `FIOSETOWN`, `SIOCSPGRP`.
 const OWNER_REQUESTS: &[u64] = &[0x8901, 0x8902];
+
+/// `F_SETOWN_EX` of `fcntl`.
+const SET_OWNER_EXTENDED: u64 = 15;
 
 /// Refuses, from now on, what a program must not ask of the kernel.
 pub(crate) fn forbid(situation: &Situation<'_>) -> Result<()> {
@@ -239,7 +252,7 @@ fn no_signals(rules: &mut Rules, pid: u32) -> Result<()> {
         rules.insert(call, Vec::new());
     }
     add(rules, libc::SYS_tgkill, &[(0, Ne, u64::from(pid))])?;
-    for owner in [libc::F_SETOWN as u64, 15] {
+    for owner in [libc::F_SETOWN as u64, SET_OWNER_EXTENDED] {
         add(rules, libc::SYS_fcntl, &[(1, Eq, owner)])?;
     }
     for &request in OWNER_REQUESTS {

@@ -72,7 +72,7 @@ pub fn run(launcher: &Launcher, spec: &Spec, cancelled: &Arc<AtomicBool>) -> Res
     if let Some(pipe) = &stdin {
         unblock(pipe)?;
     }
-    let latest = Instant::now() + spec.limits.wall.saturating_add(PATIENCE);
+    let latest = Instant::now().checked_add(spec.limits.wall.saturating_add(PATIENCE));
     let mut ours: Option<Exit> = None;
     let mut ended: Option<(Exit, Usage)> = None;
     while ended.is_none() || outputs.iter().any(|it| it.pipe.is_some()) {
@@ -95,7 +95,7 @@ pub fn run(launcher: &Launcher, spec: &Spec, cancelled: &Arc<AtomicBool>) -> Res
             ours = Some(Exit::Cancelled);
             held.let_go();
         }
-        if Instant::now() > latest {
+        if latest.is_some_and(|it| Instant::now() > it) {
             return Err(Error::internal("the jail did not end its program in time"));
         }
     }

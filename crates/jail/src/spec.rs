@@ -40,7 +40,8 @@ pub struct Limits {
     pub wall: Duration,
     /// Processor time of all its processes together.
     pub cpu: Duration,
-    /// Memory of each process by the kernel, and of all together as seen forty times a second.
+    /// Memory that each process may reserve for writing, by the kernel (a thread's stack counts with all
+    /// of its size), and what all together really have, as seen forty times a second.
     pub memory_bytes: u64,
     /// Size of one file that it writes. There is no bound on how many.
     pub file_bytes: u64,

@@ -39,7 +39,7 @@ fn supervise(host: &mut UnixStream) -> Result<Report> {
     rustix::process::setsid().map_err(|it| failed(it.into()))?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|it| failed(it.into()))?;
-    choose_user(&mut order)?;
+    choose_user(&mut order, &stdin)?;
     let mut tree = Tree {
         signals_inside: signals_stay_inside()?,
         program: None,
@@ -62,7 +62,7 @@ fn supervise(host: &mut UnixStream) -> Result<Report> {
 }
 
 /// As root the program gets a user of its own, and so a count of processes of its own.
-fn choose_user(order: &mut Order) -> Result<()> {
+fn choose_user(order: &mut Order, stdin: &OwnedFd) -> Result<()> {
     let own = rustix::process::geteuid();
     if !own.is_root() {
         order.tasks_of_user = tree::tasks_of(own.as_raw()).saturating_add(order.limits.processes);
@@ -70,6 +70,9 @@ fn choose_user(order: &mut Order) -> Result<()> {
     }
     let chosen = user::choose()?;
     order.user = Some(chosen);
+    for stream in [stdin.as_fd(), io::stdout().as_fd(), io::stderr().as_fd()] {
+        user::give_pipe(stream, chosen)?;
+    }
     match &order.scratch {
         Some(scratch) => user::give(scratch, chosen),
         None => Ok(()),

@@ -6,10 +6,11 @@
 //! which counts.
 
 use kenning_core::{Error, Result};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::process::{Gid, Uid};
 use std::ffi::OsStr;
 use std::ops::Range;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 /// Above all that systems give to people and services; as wide as the numbers of processes, so that two
@@ -72,6 +73,19 @@ pub(crate) fn give(scratch: &OsStr, user: u32) -> Result<()> {
     }
     let (uid, gid) = (Uid::from_raw(user), Gid::from_raw(user));
     rustix::fs::fchown(&fd, Some(uid), Some(gid)).map_err(refused)
+}
+
+/// Gives the pipes that are the program's standard streams to its user, or `/dev/stderr` could not be
+/// opened: a pipe has an owner, and lets nobody else in.
+pub(crate) fn give_pipe(fd: BorrowedFd<'_>, user: u32) -> Result<()> {
+    let given = rustix::fs::fstat(fd).and_then(|about| {
+        // `/dev/null`, for one, stays whose it is.
+        if !FileType::from_raw_mode(about.st_mode).is_fifo() {
+            return Ok(());
+        }
+        rustix::fs::fchown(fd, Some(Uid::from_raw(user)), Some(Gid::from_raw(user)))
+    });
+    given.map_err(|it| Error::unavailable("the program could not be given its streams").because(it))
 }
 
 /// Gives up being root, if a user was chosen, and every capability in any case.

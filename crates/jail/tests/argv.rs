@@ -1,5 +1,14 @@
 //! Arguments and environment reach the program as they are: the corpus `testing/corpora/argv.txt`.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "tests fail by panicking, and look at the machine from outside the jail"
+)]
+
 mod common;
 
 use common::{launcher, python};

@@ -3,6 +3,15 @@
 //! A part is taken away by a filter on one thread of the test, which all processes that the thread
 //! starts inherit: for them the kernel does not have the call, or does not allow it.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "tests fail by panicking, and look at the machine from outside the jail"
+)]
+
 mod common;
 
 use common::{as_ordinary_user, launcher, shell};

@@ -1,5 +1,13 @@
 //! Programs in the jail, as tests want them.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "tests fail by panicking, and look at the machine from outside the jail"
+)]
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use kenning_jail::{Launcher, Spec};
