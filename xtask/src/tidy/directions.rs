@@ -49,6 +49,8 @@ const CRATES: &[(&str, May)] = &[
     ),
     ("kenning-memory", Only(&["kenning-core"])),
     ("kenning-graph", Only(&["kenning-core"])),
+    // So that names can be compared without a store to keep them in.
+    ("kenning-entities", Only(&["kenning-core"])),
     // So that nothing else is built anew when the runtime is, and no tool's code runs beside ours.
     (
         "kenning-sandbox",
@@ -70,6 +72,7 @@ const CRATES: &[(&str, May)] = &[
             "kenning-embed",
             "kenning-memory",
             "kenning-graph",
+            "kenning-entities",
             "kenning-sandbox",
             "kenning-backup",
             "kenning-vault",
