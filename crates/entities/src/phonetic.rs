@@ -75,7 +75,7 @@ impl Word {
         let rest = self.letters.get(at..).unwrap_or_default();
         let begins =
             |it: &&str| it.len() <= rest.len() && it.chars().zip(rest).all(|(a, b)| a == *b);
-        any.iter().any(|it| begins(&it))
+        any.iter().any(begins)
     }
 
     fn is_vowel(&self, at: isize) -> bool {
@@ -225,9 +225,9 @@ impl Word {
             return self.of_gh(at);
         }
         if self.is_at(at + 1, &["N"]) {
-            let is_mute =
-                !self.is_slavic && !(at == 1 && self.is_vowel(0)) && !self.is_at(at + 2, &["EY"]);
-            return self.add(if is_mute { "N" } else { "KN" }, 2);
+            let is_heard =
+                self.is_slavic || at == 1 && self.is_vowel(0) || self.is_at(at + 2, &["EY"]);
+            return self.add(if is_heard { "KN" } else { "N" }, 2);
         }
         if self.is_at(at + 1, &["LI"]) && !self.is_slavic {
             return self.add("KL", 2);

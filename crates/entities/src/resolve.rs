@@ -255,7 +255,10 @@ pub fn proposed(ontology: &Ontology, label: &str, hint: Option<&str>) -> Propose
 
 type Found = Vec<(Entity, f64, Tier)>;
 
-const TIERS: &[fn(&Asked<'_>, &Query<'_>) -> Result<Found, Error>] = &[
+type Ask = fn(&Asked<'_>, &Query<'_>) -> Result<Found, Error>;
+
+/// The surest first.
+const TIERS: &[Ask] = &[
     |asked, _| asked.exact(),
     |asked, _| asked.alias(),
     |asked, query| asked.contextual(&query.context),

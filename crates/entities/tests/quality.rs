@@ -1,5 +1,11 @@
 //! How well labels are resolved: the bar that the product is held against, on each half of the pairs.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests fail and tell as tests do"
+)]
+
 use kenning_entities::ontology::Ontology;
 use kenning_entities::quality::{Report, pairs, quality};
 

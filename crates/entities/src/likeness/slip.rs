@@ -32,7 +32,10 @@ pub(super) fn is_slip(a: &str, b: &str) -> bool {
     if n_a == n_b && n_longer < OTHER_LETTER_MIN && !is_swap(a, b) {
         return false;
     }
-    if BEGINNINGS.iter().any(|it| begin_so(a, b, it) || begin_so(b, a, it)) {
+    if BEGINNINGS
+        .iter()
+        .any(|it| begin_so(a, b, it) || begin_so(b, a, it))
+    {
         return false;
     }
     // People look at how a name begins.

@@ -86,7 +86,6 @@ pub(super) fn share_a_distinctive_word(a: &str, b: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::ontology::Ontology;
 
     #[test]
