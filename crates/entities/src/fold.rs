@@ -61,6 +61,18 @@ pub fn folded_in_two_letters(name: &str) -> String {
     folded(&out)
 }
 
+/// The spellings in which a name is compared, each once.
+pub(crate) fn spellings(name: &str) -> Vec<String> {
+    let mut out = vec![folded(name)];
+    if !name.is_ascii() {
+        let other = folded_in_two_letters(name);
+        if other != out[0] {
+            out.push(other);
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,12 +6,14 @@
 //!
 //! Whatever a page says is data: nothing in it is run, fetched or believed.
 
+mod decode;
 mod dom;
 mod linked;
 mod metadata;
 mod readable;
 mod summary;
 
+pub use decode::decode;
 pub use metadata::Metadata;
 
 use dom::Dom;

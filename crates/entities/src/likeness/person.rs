@@ -6,7 +6,7 @@
 
 use super::slip::is_slip;
 use super::{By, Likeness, ONE_WORD_MIN, SAME_FORM, SAME_LETTERS};
-use crate::fold::{folded, folded_in_two_letters};
+use crate::fold::{folded, spellings};
 use crate::ontology::EntityType;
 use crate::phonetic::phonetic_key;
 use crate::similarity::jaro_winkler;
@@ -47,11 +47,10 @@ enum Fit {
 }
 
 pub(super) fn likeness(kind: &EntityType, a: &str, b: &str, similarity: f64) -> Option<Likeness> {
-    let spellings: [fn(&str) -> String; 2] = [folded, folded_in_two_letters];
-    for of_a in spellings {
-        for of_b in spellings {
-            let (a, b) = (parts(a, of_a), parts(b, of_b));
-            let found = of_parts(kind, &a, &b, similarity);
+    let all_b = parts(b);
+    for a in &parts(a) {
+        for b in &all_b {
+            let found = of_parts(kind, a, b, similarity);
             if found.is_some() {
                 return found;
             }
@@ -167,10 +166,14 @@ fn agree(a: &[String], b: &[String]) -> bool {
     })
 }
 
-/// A name's parts, without titles and honors, the family name last.
-fn parts(name: &str, spelled: fn(&str) -> String) -> Parts {
-    let name = given_first(name);
-    let spelled = spelled(&name);
+/// A name's parts in each of its spellings.
+fn parts(name: &str) -> Vec<Parts> {
+    let spellings = spellings(&given_first(name));
+    spellings.iter().map(|it| parts_of(it)).collect()
+}
+
+/// Parts without titles and honors, the family name last.
+fn parts_of(spelled: &str) -> Parts {
     let mut names: Vec<String> = spelled.split(' ').map(str::to_owned).collect();
     while names.len() > 2 && TITLES.contains(&names[0].as_str()) {
         names.remove(0);
@@ -217,7 +220,7 @@ mod tests {
             ("Bill", "bill", None),
             ("Dr Who", "dr who", None),
         ] {
-            let parts = parts(name, folded);
+            let parts = &parts(name)[0];
             assert_eq!(parts.names.join(" "), names, "{name}");
             assert_eq!(parts.generation.as_deref(), generation, "{name}");
         }

@@ -5,7 +5,7 @@
 
 use super::slip::is_slip;
 use super::{Likeness, ONE_WORD_MIN, SAME_FORM, SAME_LETTERS, is_distinctive};
-use crate::fold::{folded, folded_in_two_letters};
+use crate::fold::{folded, spellings};
 use crate::names::normalized;
 use crate::ontology::EntityType;
 use crate::similarity::share_enough_words;
@@ -15,8 +15,9 @@ use crate::words::{GENERIC, LEGAL, SMALL, in_full};
 const WORDS_PER_SLIP: usize = 4;
 
 pub(super) fn likeness(kind: &EntityType, a: &str, b: &str, similarity: f64) -> Option<Likeness> {
-    let spellings: [fn(&str) -> String; 2] = [folded, folded_in_two_letters];
-    let telling = |it: &str| spellings.map(|spelled| telling_words(&spelled(it)));
+    let telling = |it: &str| -> Vec<Vec<String>> {
+        spellings(it).iter().map(|it| telling_words(it)).collect()
+    };
     let (all_a, all_b) = (telling(a), telling(b));
     for words_a in &all_a {
         for words_b in &all_b {
