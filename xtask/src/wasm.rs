@@ -3,16 +3,20 @@
 //! The tests of `sandbox` run the corpus and a few hundred mutations; here are as many as one has time
 //! for. Whatever a component is, it must end as the corpus says, and a good tool that is called after
 //! it must answer as ever. That this process is still there to print its line is part of the verdict.
+//! [`neighbors`] prints how long those took that had to be stopped, and how others fared meanwhile.
 
+mod neighbors;
+
+use crate::bench::meter::{forget_memory_peak, memory_peak_kib, ms};
 use crate::options::Options;
 use anyhow::{Result, ensure};
 use kenning_sandbox::{
-    Capabilities, Failure, Limits, Outcome, PoolSize, RunCall, Runtime, RuntimeOptions, Sha256,
-    ToolCode,
+    Capabilities, Limits, Outcome, PoolSize, RunCall, Runtime, RuntimeOptions, Sha256, ToolCode,
 };
-use kenning_testing_wasm::corpus::{self, Case, End};
+use kenning_testing_wasm::corpus::{self, Case};
 use kenning_testing_wasm::{mutation, probes};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// A corpus may grow, never shrink unseen.
@@ -40,15 +44,17 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             pooling,
             ..RuntimeOptions::default()
         });
-        let wrong = wrong_ends(&runtime, &cases, pooling.is_some())?;
+        let mut excess = Excess::default();
+        let wrong = wrong_ends(&runtime, &cases, pooling.is_some(), &mut excess)?;
         wrong.iter().for_each(|it| println!("{name}: {it}"));
         println!(
-            "{name}: {} cases, {} failures, seed none",
+            "{name}: {} cases, {} failures, seed none ({excess})",
             cases.len(),
             wrong.len()
         );
         n_failures += wrong.len();
     }
+    neighbors::run()?;
     let what = match mutation::run(n_mutations, seed) {
         Ok(tally) => format!(
             "{} refused, {} stopped, {} answered",
@@ -71,13 +77,61 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// Memory beyond a tool's own limit that a call may take for a moment.
+const MEMORY_EXCESS_KIB_MAX: u64 = 16 * 1024;
+
+/// The most by which a case went beyond its limits, and which.
+#[derive(Default)]
+struct Excess {
+    time: (Duration, String),
+    memory_kib: (u64, String),
+}
+
+impl Excess {
+    /// Runs a case whose code is compiled already, and notes how far beyond its limits it went.
+    fn note(&mut self, case: &Case, run: impl FnOnce() -> Outcome) -> Result<Outcome> {
+        forget_memory_peak()?;
+        let before = memory_peak_kib()?;
+        let began = Instant::now();
+        let outcome = run();
+        let limit = Duration::from_millis(case.limits.max_execution_ms);
+        let time = began.elapsed().saturating_sub(limit);
+        if time > self.time.0 {
+            self.time = (time, case.name.clone());
+        }
+        let limit = u64::from(case.limits.max_memory_mb) * 1_024;
+        let memory = memory_peak_kib()?.saturating_sub(before + limit);
+        if memory > self.memory_kib.0 {
+            self.memory_kib = (memory, case.name.clone());
+        }
+        Ok(outcome)
+    }
+}
+
+impl std::fmt::Display for Excess {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "beyond the time limit: {:.0} ms", ms(self.time.0))?;
+        write!(f, " ({}), ", self.time.1)?;
+        write!(f, "memory limit: {} KiB", self.memory_kib.0)?;
+        write!(f, " ({})", self.memory_kib.1)
+    }
+}
+
 /// A sentence for each case that came to another end than it must, or that left something behind.
-fn wrong_ends(runtime: &Runtime, cases: &[Case], is_pool: bool) -> Result<Vec<String>> {
+fn wrong_ends(
+    runtime: &Runtime,
+    cases: &[Case],
+    is_pool: bool,
+    excess: &mut Excess,
+) -> Result<Vec<String>> {
     let good = probes::echo()?;
     let mut wrong = Vec::new();
     for case in cases {
-        let result = call(runtime, &case.wasm, &case.input, case.limits).result;
-        if !is_as_it_must(case.end, &result, is_pool) {
+        // Compiling takes time and memory of its own. What cannot be compiled is refused below.
+        drop(runtime.prepare(&case.wasm));
+        let run = || call(runtime, &case.wasm, &case.input, case.limits);
+        let result = excess.note(case, run)?.result;
+        if !case.end.is_met_by(&result, is_pool) {
             let (name, end) = (&case.name, case.end);
             wrong.push(format!("{name}: {end:?} expected, {result:?} found"));
         }
@@ -86,37 +140,25 @@ fn wrong_ends(runtime: &Runtime, cases: &[Case], is_pool: bool) -> Result<Vec<St
             wrong.push(format!("a good tool after {}: {after:?}", case.name));
         }
     }
+    let (memory_kib, name) = &excess.memory_kib;
+    if *memory_kib > MEMORY_EXCESS_KIB_MAX {
+        wrong.push(format!("{name}: {memory_kib} KiB more than its limit"));
+    }
     Ok(wrong)
 }
 
-fn is_as_it_must(expected: End, result: &Result<String, Failure>, is_pool: bool) -> bool {
-    match (expected, end(result)) {
-        (End::Any, found) => found.is_some(),
-        // What is larger than a place in the pool from the start is not let in at all.
-        (End::Memory | End::Limit, Some(End::Refused)) => is_pool,
-        (expected, found) => found == Some(expected),
-    }
-}
-
-/// How it ended, if that is among the ends that a component may come to.
-fn end(result: &Result<String, Failure>) -> Option<End> {
-    Some(match result {
-        Ok(_) => End::Answer,
-        Err(Failure::Returned(_)) => End::Returned,
-        Err(Failure::TimedOut { .. }) => End::Time,
-        Err(Failure::FuelExhausted { .. }) => End::Fuel,
-        Err(Failure::MemoryGrow { .. }) => End::Memory,
-        Err(Failure::Panicked { .. }) => End::Panic,
-        Err(Failure::Exited { .. }) => End::Exit,
-        Err(Failure::Trap(_)) => End::Trap,
-        Err(Failure::LimitReached(_)) => End::Limit,
-        Err(Failure::OutputTooLarge { .. }) => End::Output,
-        Err(Failure::Unusable { .. } | Failure::ExportNotFound(_)) => End::Refused,
-        Err(_) => return None,
-    })
-}
-
 fn call(runtime: &Runtime, wasm: &[u8], input: &str, limits: Limits) -> Outcome {
+    call_until(runtime, wasm, input, limits, &Arc::default())
+}
+
+/// The same, until somebody says that nobody waits any more.
+fn call_until(
+    runtime: &Runtime,
+    wasm: &[u8],
+    input: &str,
+    limits: Limits,
+    cancelled: &Arc<AtomicBool>,
+) -> Outcome {
     let source = || Ok(wasm.to_vec());
     let tool = ToolCode {
         sha256: Sha256::of(wasm),
@@ -128,40 +170,9 @@ fn call(runtime: &Runtime, wasm: &[u8], input: &str, limits: Limits) -> Outcome 
         input,
         limits,
         capabilities: &Capabilities::default(),
-        cancelled: Arc::default(),
+        cancelled: Arc::clone(cancelled),
         deadline: Instant::now() + PATIENCE,
         log: None,
     };
     runtime.run(&tool, &call)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_end_that_was_expected_counts() {
-        let fuel = || {
-            Err(Failure::FuelExhausted {
-                used: 1,
-                limit: 1,
-                suggested: 2,
-            })
-        };
-        let refused = || Err(Failure::ExportNotFound("run".to_owned()));
-        let internal = || Err(Failure::Internal("ours".to_owned()));
-        for (expected, result, is_pool, is_right) in [
-            (End::Fuel, fuel(), false, true),
-            (End::Time, fuel(), false, false),
-            (End::Any, fuel(), false, true),
-            (End::Any, internal(), false, false),
-            (End::Answer, Ok(String::new()), false, true),
-            (End::Memory, refused(), false, false),
-            (End::Memory, refused(), true, true),
-            (End::Trap, refused(), true, false),
-        ] {
-            let found = is_as_it_must(expected, &result, is_pool);
-            assert_eq!(found, is_right, "{expected:?} {result:?} {is_pool}");
-        }
-    }
 }

@@ -100,7 +100,8 @@ const ID_BYTES_MAX: usize = 128;
 const TEXT_BYTES_MAX: usize = 16 * 1024;
 const ARGUMENTS_MAX: usize = 128;
 const LIST_MAX: usize = 256;
-const MEMORY_MB_MAX: u32 = 4096;
+/// The most linear memory that a manifest can ask for.
+pub const MEMORY_MB_MAX: u32 = 4096;
 const EXECUTION_MS_MAX: u64 = 3_600_000;
 /// The engine counts fuel in signed numbers.
 const FUEL_MAX: u64 = i64::MAX as u64;

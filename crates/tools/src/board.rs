@@ -89,19 +89,15 @@ impl Board {
     ///
     /// This blocks, as [`Board::call`] does.
     pub fn has_installed(&self, name: &str, caller: &Caller) -> bool {
-        let is_called = |it: &ToolFunction| {
-            self.selection.shows_installed(&it.name)
-                && (it.name == name || plain_tool_name(&it.name) == name)
-        };
-        let all = self.engine.tool_functions(caller).unwrap_or_default();
-        all.iter().any(is_called)
+        let own = self.engine.tool_name(caller, name).ok().flatten();
+        own.is_some_and(|it| self.selection.shows_installed(&it))
     }
 
     /// Calls an installed tool; `None` when there is none of that name.
     fn call_installed(&self, name: &str, arguments: &Value, caller: &Caller) -> Option<Reply> {
-        let hidden =
-            self.selection.read_only && self.engine.has_tool(caller, name).unwrap_or(false);
-        if !hidden && !self.has_installed(name, caller) {
+        let own = self.engine.tool_name(caller, name).ok().flatten()?;
+        // What only `--read-only` hides is refused with the reason, not called unknown.
+        if !self.selection.read_only && !self.selection.shows_installed(&own) {
             return None;
         }
         let began = Instant::now();
@@ -115,7 +111,7 @@ impl Board {
             } else {
                 arguments.to_string()
             };
-            self.engine.run_tool(caller, name, &input)
+            self.engine.run_tool(caller, &own, &input)
         };
         let reply = match run() {
             Ok(run) => envelope::kami(run),

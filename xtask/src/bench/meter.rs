@@ -7,7 +7,7 @@ use std::time::Duration;
 const TICK: Duration = Duration::from_millis(10);
 
 /// Processor time of this process so far, all threads.
-pub(super) fn cpu() -> Result<Duration> {
+pub(crate) fn cpu() -> Result<Duration> {
     cpu_of("self")
 }
 
@@ -33,7 +33,17 @@ fn ticks(process: &str, first: usize) -> Result<Duration> {
 
 /// The most memory that this process ever had resident, in MiB.
 pub(super) fn memory_peak_mib() -> Result<u64> {
-    Ok(status_kib("self", "VmHWM:")? / 1_024)
+    Ok(memory_peak_kib()? / 1_024)
+}
+
+/// The same in KiB, since it was last forgotten.
+pub(crate) fn memory_peak_kib() -> Result<u64> {
+    status_kib("self", "VmHWM:")
+}
+
+/// From now on the peak is what the process has from now on.
+pub(crate) fn forget_memory_peak() -> Result<()> {
+    std::fs::write("/proc/self/clear_refs", "5").context("the peak cannot be forgotten here")
 }
 
 /// The memory that this process has resident, in MiB.

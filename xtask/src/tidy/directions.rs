@@ -51,11 +51,15 @@ const CRATES: &[(&str, May)] = &[
     ("kenning-graph", Only(&["kenning-core"])),
     // So that names can be compared without a store to keep them in.
     ("kenning-entities", Only(&["kenning-core"])),
+    // So that what an item says and whether it was changed is decided without files or a store.
+    ("kenning-items", Only(&["kenning-core"])),
     // So that nothing else is built anew when the runtime is, and no tool's code runs beside ours.
     (
         "kenning-sandbox",
         Only(&["kenning-core", "kenning-egress", "kenning-vault"]),
     ),
+    // So that the jail is built and tried without the runtime, and nothing of ours runs inside it.
+    ("kenning-jail", Only(&["kenning-core"])),
     // What people who write WASM tools build on: nothing of ours comes with it.
     ("kami-guest", Only(&[])),
     (
@@ -73,7 +77,9 @@ const CRATES: &[(&str, May)] = &[
             "kenning-memory",
             "kenning-graph",
             "kenning-entities",
+            "kenning-items",
             "kenning-sandbox",
+            "kenning-jail",
             "kenning-backup",
             "kenning-vault",
             "kenning-egress",

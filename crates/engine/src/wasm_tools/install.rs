@@ -181,7 +181,7 @@ impl Engine {
     /// One of them.
     pub fn installed_tool(&self, caller: &Caller, id: &str) -> Result<InstalledTool> {
         caller.principal.require(Scope::Read)?;
-        Ok(self.record(caller, id)?.view(&self.wasm_policy()?))
+        Ok(self.record(caller, id)?.view(&*self.wasm_policy()?))
     }
 
     pub(super) fn record(&self, caller: &Caller, id: &str) -> Result<std::sync::Arc<Record>> {
@@ -199,7 +199,7 @@ impl Engine {
         let space = &caller.principal.space;
         let changing = self.changing(space)?;
         let record = self.record(caller, id)?;
-        let view = record.view(&self.wasm_policy()?);
+        let view = record.view(&*self.wasm_policy()?);
         let (node, name, version) = (record.node, id.to_owned(), record.stored.version.clone());
         self.log.write(space, move |tx| {
             tx.remove_node(node)?;

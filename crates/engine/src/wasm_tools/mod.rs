@@ -7,25 +7,30 @@
 //!
 //! `record` is what the node says, `install` what changes it, `run` what reads it.
 
+mod callables;
 mod install;
 mod package;
 mod record;
 mod run;
 mod trust;
 
+pub use callables::plain_tool_name;
 pub use install::{InstallOptions, Installation};
 pub use package::{CheckedPackage, tool_manifest_wasm};
 pub use record::{ArgumentView, Granted, InstalledTool, ToolFunction};
-pub use run::{FileRun, ToolRun, ToolUsage, plain_tool_name};
+pub use run::{FileRun, ToolRun, ToolUsage};
 pub use trust::TrustedKey;
 
 use crate::{Engine, Environment};
+use callables::Callables;
 use kenning_core::{Code, Error, Result, Space};
+use kenning_sandbox::manifest::MEMORY_MB_MAX;
 use kenning_sandbox::policy::Policy;
-use kenning_sandbox::{PoolSize, Runtime, RuntimeOptions};
+use kenning_sandbox::{PoolSize, Runtime, RuntimeOptions, Sha256};
 use kenning_store::{NodeFilter, ReadTx, When};
-use kenning_vault::Dir;
+use kenning_vault::{Dir, Stamp};
 use record::Record;
+use serde_json::json;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -56,12 +61,16 @@ pub(crate) struct WasmTools {
     options: WasmOptions,
     runtime: OnceLock<Runtime>,
     shelves: Mutex<HashMap<Space, Arc<Shelf>>>,
+    /// The operator's ceilings as they were read, and the file's stamp.
+    policy: Mutex<Option<(Stamp, Arc<Policy>)>>,
 }
 
 /// The tools of a space.
 pub(crate) struct Shelf {
     seq: AtomicU64,
     pub(crate) tools: Vec<Arc<Record>>,
+    /// What can be called of them, so that a call need not make it.
+    callables: Callables,
     /// Whether some could not be read.
     is_partial: bool,
 }
@@ -72,6 +81,7 @@ impl WasmTools {
             options,
             runtime: OnceLock::new(),
             shelves: Mutex::default(),
+            policy: Mutex::default(),
         }
     }
 }
@@ -107,7 +117,8 @@ impl Engine {
         }
         let pool = PoolSize {
             calls: 16,
-            max_memory_mb: 256,
+            // The most that a manifest can ask for: address space is reserved for so much anyway.
+            max_memory_mb: MEMORY_MB_MAX,
         };
         let options = RuntimeOptions {
             cache: Some(self.wasm_dir()?.create_subdir("cache")?),
@@ -118,9 +129,31 @@ impl Engine {
     }
 
     /// The operator's ceilings; without a file there are none.
-    fn wasm_policy(&self) -> Result<Policy> {
+    fn wasm_policy(&self) -> Result<Arc<Policy>> {
+        let dir = match Dir::open(&self.wasm_place()) {
+            Ok(dir) => dir,
+            Err(error) if error.code == Code::NotFound => return Ok(Arc::default()),
+            Err(error) => return Err(error),
+        };
+        // Taken before the text is read: a file that changes in between is read again next time.
+        let stamp = match dir.stamp(POLICY_FILE) {
+            Ok(stamp) => stamp,
+            Err(error) if error.code == Code::NotFound => return Ok(Arc::default()),
+            Err(error) => return Err(error),
+        };
+        let lock = || {
+            let policy = self.wasm.policy.lock();
+            policy.unwrap_or_else(PoisonError::into_inner)
+        };
+        if let Some((known, policy)) = &*lock()
+            && *known == stamp
+        {
+            return Ok(Arc::clone(policy));
+        }
         let text = self.wasm_policy_text()?;
-        Policy::parse(text.as_deref().unwrap_or_default())
+        let policy = Arc::new(Policy::parse(text.as_deref().unwrap_or_default())?);
+        *lock() = Some((stamp, Arc::clone(&policy)));
+        Ok(policy)
     }
 
     /// What the operator wrote.
@@ -141,7 +174,13 @@ impl Engine {
     pub fn set_wasm_policy(&self, caller: &crate::Caller, text: &str) -> Result<()> {
         caller.principal.require(crate::Scope::Admin)?;
         Policy::parse(text)?;
-        self.wasm_dir()?.write(POLICY_FILE, text.as_bytes())
+        let dir = self.wasm_dir()?;
+        let sha256 = Sha256::of(text.as_bytes()).to_string();
+        let data = json!({ "sha256": sha256, "text": text });
+        self.log.write(&caller.principal.space, move |tx| {
+            tx.record("ToolPolicySet", data).map(drop)
+        })?;
+        dir.write(POLICY_FILE, text.as_bytes())
     }
 
     /// Where the operator's file is.
@@ -191,6 +230,7 @@ impl Engine {
         tools.sort_by(|a, b| a.id.cmp(&b.id));
         let shelf = Arc::new(Shelf {
             seq: AtomicU64::new(head),
+            callables: Callables::of(&tools),
             tools,
             is_partial,
         });

@@ -1,5 +1,6 @@
 //! Running a tool within what it was granted.
 
+use super::callables::Callable;
 use super::install::said;
 use super::record::{Record, ToolFunction};
 use super::variable;
@@ -128,14 +129,18 @@ impl Engine {
     pub fn tool_functions(&self, caller: &Caller) -> Result<Vec<ToolFunction>> {
         caller.principal.require(Scope::Read)?;
         let shelf = self.shelf(&caller.principal.space)?;
-        let enabled = shelf.tools.iter().filter(|it| it.is_enabled());
-        Ok(enabled.flat_map(|it| it.functions()).collect())
+        let enabled = shelf.callables.all();
+        let enabled = enabled.filter(|it| it.record.is_enabled());
+        Ok(enabled.map(|it| it.function.clone()).collect())
     }
 
-    /// Whether something of this name can be called, by its own name or by the one without dots.
-    pub fn has_tool(&self, caller: &Caller, name: &str) -> Result<bool> {
+    /// The own name of what can be called by this one, which may be written without dots.
+    pub fn tool_name(&self, caller: &Caller, name: &str) -> Result<Option<String>> {
+        caller.principal.require(Scope::Read)?;
         let shelf = self.shelf(&caller.principal.space)?;
-        Ok(find(&shelf.tools, name).is_ok())
+        let found = shelf.callables.find(name);
+        let found = found.filter(|it| it.record.is_enabled());
+        Ok(found.map(|it| it.function.name.clone()))
     }
 
     /// Runs an installed tool by the name of what can be called, which may be written without dots.
@@ -143,7 +148,10 @@ impl Engine {
         caller.principal.require(Scope::Run)?;
         let space = &caller.principal.space;
         let shelf = self.shelf(space)?;
-        let (record, function) = find(&shelf.tools, name)?;
+        let Callable { record, function } = shelf.callables.find(name).ok_or_else(|| {
+            Error::new(Code::NotFound, format!("tool not found: `{name}`"))
+                .hint("`kami list` lists those that are installed")
+        })?;
         if !record.is_enabled() {
             return Err(
                 Error::denied(format!("the tool `{}` is disabled", record.id))
@@ -157,7 +165,7 @@ impl Engine {
         if function.function.is_none() {
             record.manifest.check_arguments(&value)?;
         }
-        let (granted, _) = effective(&record.manifest, &self.wasm_policy()?);
+        let (granted, _) = effective(&record.manifest, &*self.wasm_policy()?);
         let own_dir = || {
             self.wasm_dir()?
                 .create_subdir(&format!("sandbox/{space}/{}", record.id))
@@ -183,7 +191,7 @@ impl Engine {
             self.note_artifact(caller, &record.id, digest);
         }
         let run = tool_run(outcome, log);
-        self.note_run(caller, &record, &run);
+        self.note_run(caller, record, &run);
         Ok(run)
     }
 
@@ -313,33 +321,6 @@ pub(super) fn forget_logs(tx: &mut Tx<'_>, id: &str) -> Result<()> {
         tx.unset(LOGS, id)?;
     }
     Ok(())
-}
-
-/// A tool by its name, or by the name that clients use which take no dots.
-fn find(tools: &[Arc<Record>], name: &str) -> Result<(Arc<Record>, ToolFunction)> {
-    let exact = |it: &ToolFunction| it.name == name;
-    let plain = |it: &ToolFunction| plain_tool_name(&it.name) == name;
-    let all = || {
-        tools
-            .iter()
-            .flat_map(|record| record.functions().into_iter().map(move |it| (record, it)))
-    };
-    let found = all().find(|(_, it)| exact(it)).or_else(|| {
-        let mut alike = all().filter(|(_, it)| plain(it));
-        // Two tools that differ in dots only are called by their own names.
-        let first = alike.next();
-        first.filter(|_| alike.next().is_none())
-    });
-    let (record, function) = found.ok_or_else(|| {
-        Error::new(Code::NotFound, format!("tool not found: `{name}`"))
-            .hint("`kami list` lists those that are installed")
-    })?;
-    Ok((Arc::clone(record), function))
-}
-
-/// A name without dots, for clients that take none.
-pub fn plain_tool_name(name: &str) -> String {
-    name.replace('.', "_")
 }
 
 fn tool_run(outcome: Outcome, log: Vec<LogLine>) -> ToolRun {

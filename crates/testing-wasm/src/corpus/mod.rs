@@ -4,7 +4,7 @@ mod shapes;
 
 use crate::{Tool, probes};
 use anyhow::Result;
-use kenning_sandbox::Limits;
+use kenning_sandbox::{Failure, Limits};
 
 /// One component that means no good.
 pub struct Case {
@@ -47,6 +47,36 @@ pub enum End {
     Returned,
     /// Refused, stopped or answered: the host does not care which.
     Any,
+}
+
+impl End {
+    /// How a call ended, if that is among the ends that a component may come to.
+    pub fn of(result: &std::result::Result<String, Failure>) -> Option<Self> {
+        Some(match result {
+            Ok(_) => Self::Answer,
+            Err(Failure::Returned(_)) => Self::Returned,
+            Err(Failure::TimedOut { .. }) => Self::Time,
+            Err(Failure::FuelExhausted { .. }) => Self::Fuel,
+            Err(Failure::MemoryGrow { .. }) => Self::Memory,
+            Err(Failure::Panicked { .. }) => Self::Panic,
+            Err(Failure::Exited { .. }) => Self::Exit,
+            Err(Failure::Trap(_)) => Self::Trap,
+            Err(Failure::LimitReached(_)) => Self::Limit,
+            Err(Failure::OutputTooLarge { .. }) => Self::Output,
+            Err(Failure::Unusable { .. } | Failure::ExportNotFound(_)) => Self::Refused,
+            Err(_) => return None,
+        })
+    }
+
+    /// Whether a call came to this end.
+    pub fn is_met_by(self, result: &std::result::Result<String, Failure>, is_pool: bool) -> bool {
+        match (self, Self::of(result)) {
+            (Self::Any, found) => found.is_some(),
+            // What is larger than a place in the pool from the start is not let in at all.
+            (Self::Memory | Self::Limit, Some(Self::Refused)) => is_pool,
+            (expected, found) => found == Some(expected),
+        }
+    }
 }
 
 /// Enough to run into another limit first.
@@ -690,4 +720,35 @@ fn waits(cases: &mut Cases) -> Result<()> {
         .push("a request without a host", probes::http()?, End::Returned)
         .input = "00example.com/".to_owned();
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_end_that_was_expected_counts() {
+        let fuel = || {
+            Err(Failure::FuelExhausted {
+                used: 1,
+                limit: 1,
+                suggested: 2,
+            })
+        };
+        let refused = || Err(Failure::ExportNotFound("run".to_owned()));
+        let internal = || Err(Failure::Internal("ours".to_owned()));
+        for (expected, result, is_pool, is_right) in [
+            (End::Fuel, fuel(), false, true),
+            (End::Time, fuel(), false, false),
+            (End::Any, fuel(), false, true),
+            (End::Any, internal(), false, false),
+            (End::Answer, Ok(String::new()), false, true),
+            (End::Memory, refused(), false, false),
+            (End::Memory, refused(), true, true),
+            (End::Trap, refused(), true, false),
+        ] {
+            let found = expected.is_met_by(&result, is_pool);
+            assert_eq!(found, is_right, "{expected:?} {result:?} {is_pool}");
+        }
+    }
 }

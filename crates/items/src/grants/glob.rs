@@ -1,0 +1,216 @@
+//! Patterns of paths and names.
+//!
+//! `*` and `?` stay within a part of a path, a part `**` is any number of parts; everything else is
+//! itself. That is narrower than the original, where `*` also crossed `/`. A relative pattern never
+//! fits an absolute path, and neither may go up: a text with `..` is no pattern.
+
+use std::fmt;
+
+const BYTES_MAX: usize = 1024;
+const PARTS_MAX: usize = 64;
+
+/// A pattern of paths, normalized; a path is a pattern without stars.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Glob {
+    is_absolute: bool,
+    parts: Vec<String>,
+}
+
+impl Glob {
+    /// Reads a pattern or a path. The error says what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        if text.len() > BYTES_MAX {
+            return Err("is too long");
+        }
+        if text.chars().any(char::is_control) {
+            return Err("contains a control character");
+        }
+        if text.contains('\\') {
+            return Err("contains a backslash");
+        }
+        if text.starts_with('~') {
+            return Err("begins with `~`");
+        }
+        let parts = text.split('/').filter(|it| !it.is_empty() && *it != ".");
+        let parts: Vec<String> = parts.map(str::to_owned).collect();
+        if parts.len() > PARTS_MAX {
+            return Err("has too many parts");
+        }
+        if parts.iter().any(|it| it == "..") {
+            return Err("goes up by `..`");
+        }
+        let is_absolute = text.starts_with('/');
+        Ok(Self { is_absolute, parts })
+    }
+
+    /// Whether everything that `other` fits, this fits too. Of a path: whether it fits.
+    pub fn covers(&self, other: &Self) -> bool {
+        let fits = |wide: &String, narrow: &String| {
+            if narrow == "**" {
+                wide == "**"
+            } else {
+                part_covers(wide, narrow)
+            }
+        };
+        self.is_absolute == other.is_absolute
+            && aligned(&self.parts, &other.parts, |it| it == "**", fits)
+    }
+
+    /// Whether it begins at the root of the file system and not of the project.
+    pub fn is_absolute(&self) -> bool {
+        self.is_absolute
+    }
+
+    /// The folder beneath which everything lies that it fits: its parts before the first star.
+    pub fn base(&self) -> String {
+        let parts: Vec<&str> = self
+            .parts
+            .iter()
+            .map(String::as_str)
+            .take_while(|it| !it.contains(['*', '?']))
+            .collect();
+        let root = if self.is_absolute { "/" } else { "" };
+        format!("{root}{}", parts.join("/"))
+    }
+}
+
+impl fmt::Display for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let root = if self.is_absolute { "/" } else { "" };
+        let parts = self.parts.join("/");
+        let parts = if root.is_empty() && parts.is_empty() {
+            "."
+        } else {
+            &parts
+        };
+        write!(f, "{root}{parts}")
+    }
+}
+
+/// The same for a name without parts: a host, an id.
+pub(super) fn name_covers(wide: &str, narrow: &str) -> bool {
+    part_covers(wide, narrow)
+}
+
+fn part_covers(wide: &str, narrow: &str) -> bool {
+    let wide: Vec<char> = wide.chars().collect();
+    let narrow: Vec<char> = narrow.chars().collect();
+    let fits = |wide: &char, narrow: &char| match wide {
+        '*' => true,
+        '?' => *narrow != '*',
+        _ => wide == narrow,
+    };
+    aligned(&wide, &narrow, |it| *it == '*', fits)
+}
+
+/// Whether `wide` can be laid over `narrow`, an element that `stretches` over any number.
+///
+/// By a table, so that no pattern takes more than the product of both lengths.
+fn aligned<T>(
+    wide: &[T],
+    narrow: &[T],
+    stretches: impl Fn(&T) -> bool,
+    fits: impl Fn(&T, &T) -> bool,
+) -> bool {
+    // `reached[j]`: what was looked at of `wide` covers the first `j` of `narrow`.
+    let mut reached = vec![false; narrow.len() + 1];
+    reached[0] = true;
+    for element in wide {
+        let mut next = vec![false; narrow.len() + 1];
+        for j in 0..=narrow.len() {
+            next[j] = if stretches(element) {
+                reached[j] || (j > 0 && next[j - 1])
+            } else {
+                j > 0 && reached[j - 1] && fits(element, &narrow[j - 1])
+            };
+        }
+        reached = next;
+    }
+    reached[narrow.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn covers(wide: &str, narrow: &str) -> bool {
+        Glob::parse(wide)
+            .unwrap()
+            .covers(&Glob::parse(narrow).unwrap())
+    }
+
+    #[test]
+    fn a_pattern_fits_what_it_says_and_no_more() {
+        for (pattern, path, fits) in [
+            ("**", "a/b", true),
+            ("**", "", true),
+            ("**", "/etc/passwd", false),
+            ("*", "a", true),
+            ("*", "a/b", false),
+            ("src/*", "src/a.rs", true),
+            ("src/*", "src/a/b.rs", false),
+            ("src/**", "src/a/b.rs", true),
+            ("src/**", "src", true),
+            ("src/**", "srcs/a", false),
+            ("**/*.md", "a.md", true),
+            ("**/*.md", "a/b/c.md", true),
+            ("**/*.md", "a/b/c.mdx", false),
+            ("a/**/z", "a/z", true),
+            ("a/**/z", "a/b/c/z", true),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("./a//b/", "a/b", true),
+            ("app/[id].ts", "app/[id].ts", true),
+            ("app/[id].ts", "app/i.ts", false),
+            ("/data/**", "/data/x", true),
+            ("/data/**", "data/x", false),
+            ("A", "a", false),
+        ] {
+            assert_eq!(covers(pattern, path), fits, "{pattern} {path}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_covers_only_narrower_patterns() {
+        for (wide, narrow, fits) in [
+            ("**", "src/**", true),
+            ("src/**", "**", false),
+            ("src/**", "src/*.rs", true),
+            ("src/*", "src/**", false),
+            ("src/*", "src/*.rs", true),
+            ("src/*.rs", "src/*", false),
+            ("*.rs", "?.rs", true),
+            ("?.rs", "*.rs", false),
+            ("a/**/b", "a/**/b", true),
+            ("a/**/b", "a/*/b", true),
+            ("a/*/b", "a/**/b", false),
+        ] {
+            assert_eq!(covers(wide, narrow), fits, "{wide} {narrow}");
+        }
+    }
+
+    #[test]
+    fn nothing_goes_up() {
+        let long = "a".repeat(BYTES_MAX + 1);
+        for bad in [
+            "..", "a/../b", "../*", "a/..", "a\\..\\b", "~/x", "a\0", "a\n", &long,
+        ] {
+            assert!(Glob::parse(bad).is_err(), "{bad:?}");
+        }
+        let stars = "*a".repeat(400);
+        let text = format!("{}b", "a".repeat(900));
+        assert!(!covers(&stars, &text), "and it ends soon");
+    }
+
+    #[test]
+    fn the_base_is_what_precedes_the_first_star() {
+        for (pattern, base) in [
+            ("src/**", "src"),
+            ("/data/x/*.md", "/data/x"),
+            ("**", ""),
+            ("a/b", "a/b"),
+        ] {
+            assert_eq!(Glob::parse(pattern).unwrap().base(), base);
+        }
+    }
+}

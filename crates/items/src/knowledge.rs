@@ -1,0 +1,154 @@
+//! A knowledge entry: Markdown with a head of YAML.
+
+use crate::kind::{Place, shown};
+use crate::mark::{self, Line, Style, Validated, original};
+use crate::{Faults, version, yaml};
+use serde_json::{Map, Value};
+
+/// Every type of entry in the contract.
+pub const ENTRY_TYPES: [&str; 8] = [
+    "api_fact",
+    "pattern",
+    "concept",
+    "learning",
+    "experiment",
+    "reference",
+    "template",
+    "workflow",
+];
+const TITLE_CHARS_MAX: usize = 500;
+
+/// What an entry says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Knowledge {
+    /// Its id, which is also the name of its file.
+    pub zettel_id: String,
+    /// Its title.
+    pub title: String,
+    /// One of [`ENTRY_TYPES`].
+    pub entry_type: String,
+    /// What it says its category is, else the folders above it.
+    pub category: String,
+    /// Words to find it by.
+    pub tags: Vec<String>,
+    /// Its version; 1.0.0 if it says none.
+    pub version: String,
+    /// Everything after the head.
+    pub body: String,
+    /// All fields of the head.
+    pub fields: Map<String, Value>,
+    /// That somebody validated it for the original, by a line or by fields of the head.
+    pub validated: Option<Validated>,
+}
+
+/// Reads an entry that lies at `place`.
+pub fn read(text: &str, place: &Place) -> Result<Knowledge, Faults> {
+    let bare = mark::strip(text, Style::Html);
+    let Some((block, body)) = yaml::frontmatter(&bare) else {
+        return Err(Faults::one(
+            "frontmatter",
+            "there is none",
+            "begin the file with `---`, the fields `zettel_id`, `title` and `entry_type`, and `---`",
+        ));
+    };
+    let fields = yaml::fields("frontmatter", block)?;
+    let mut faults = Faults::default();
+    let zettel_id = zettel_id(&mut faults, &fields, place);
+    let title = title(&mut faults, &fields);
+    let entry_type = entry_type(&mut faults, &fields);
+    let category = crate::declared_category(&mut faults, &fields, place);
+    let tags = fields.get("tags").map_or(Some(Vec::new()), yaml::texts);
+    if tags.is_none() {
+        faults.add("tags", "is not a list of words", "write `tags: [one, two]`");
+    }
+    let version = yaml::text_at(&fields, &["version"]).unwrap_or_else(|| version::DEFAULT.into());
+    version::check(&mut faults, &version);
+    if body.trim().is_empty() {
+        faults.add(
+            "content",
+            "is empty",
+            "write something after the frontmatter",
+        );
+    }
+    let validated = match mark::read(text, Style::Html) {
+        Some(Line::Validated(validated)) => Some(validated),
+        Some(Line::Signed(_) | Line::Broken(_)) | None => Validated::of_frontmatter(&fields),
+    };
+    let body = body.to_owned();
+    faults.or(Knowledge {
+        zettel_id,
+        title,
+        entry_type,
+        category,
+        tags: tags.unwrap_or_default(),
+        version,
+        body,
+        fields,
+        validated,
+    })
+}
+
+fn zettel_id(faults: &mut Faults, fields: &Map<String, Value>, place: &Place) -> String {
+    let found = yaml::text_at(fields, &["zettel_id", "id"]);
+    match &found {
+        None => faults.add(
+            "zettel_id",
+            "is missing",
+            format!("add `zettel_id: {}`", place.id),
+        ),
+        Some(it) if it != place.id.as_str() => faults.add(
+            "zettel_id",
+            format!(
+                "`{}` is not the name of the file, `{}`",
+                shown(it),
+                place.id
+            ),
+            "give both the same name",
+        ),
+        Some(_) => {}
+    }
+    found.unwrap_or_default()
+}
+
+fn title(faults: &mut Faults, fields: &Map<String, Value>) -> String {
+    let title = yaml::text_at(fields, &["title"]).unwrap_or_default();
+    if title.is_empty() {
+        faults.add("title", "is missing", "add `title: …`");
+    } else if title.chars().nth(TITLE_CHARS_MAX).is_some() {
+        let message = format!("`{}` is too long", shown(&title));
+        faults.add("title", message, "say it in one line");
+    }
+    title
+}
+
+fn entry_type(faults: &mut Faults, fields: &Map<String, Value>) -> String {
+    let found = yaml::text_at(fields, &["entry_type"]).unwrap_or_default();
+    if !ENTRY_TYPES.contains(&found.as_str()) {
+        let message = if found.is_empty() {
+            "is missing".to_owned()
+        } else {
+            format!("`{}` is not a type of entry", shown(&found))
+        };
+        let remedy = format!("use one of {}", ENTRY_TYPES.join(", "));
+        faults.add("entry_type", message, remedy);
+    }
+    found
+}
+
+impl Knowledge {
+    /// Whether the original's hash, if there is one, is that of this entry in either of its forms.
+    pub fn is_as_validated(&self) -> Option<bool> {
+        let validated = self.validated.as_ref()?;
+        let of_body =
+            original::knowledge_sha256_of_body(&self.zettel_id, &self.version, &self.body);
+        let of_all = original::knowledge_sha256(
+            &self.zettel_id,
+            &self.version,
+            &self.body,
+            &self.category,
+            &self.entry_type,
+            &self.tags,
+        );
+        Some(validated.holds_for(&of_body) || validated.holds_for(&of_all))
+    }
+}

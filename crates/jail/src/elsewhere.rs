@@ -1,0 +1,29 @@
+//! Where there is no Landlock nothing runs: the same calls, all refused.
+
+use crate::{Launcher, Outcome, Spec, Strength};
+use kenning_core::{Error, Result};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// A program that is talked to. There is none on this system.
+#[derive(Debug)]
+pub enum Peer {}
+
+/// Does nothing: nobody asks.
+pub fn enter_if_asked() {}
+
+/// Says that this system has no jail.
+pub fn check() -> Result<Strength> {
+    Err(Error::denied("this system has no jail for programs")
+        .hint("programs run on Linux 6.2 or newer; WASM tools run everywhere"))
+}
+
+/// Refuses.
+pub fn run(_: &Launcher, _: &Spec, _: &Arc<AtomicBool>) -> Result<Outcome> {
+    check().and_then(|_| Err(Error::denied("this system has no jail for programs")))
+}
+
+/// Refuses.
+pub fn spawn(_: &Launcher, _: &Spec) -> Result<Peer> {
+    check().and_then(|_| Err(Error::denied("this system has no jail for programs")))
+}

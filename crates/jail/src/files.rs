@@ -1,0 +1,189 @@
+//! The kernel's part for files, ports and signals: Landlock.
+//!
+//! Everything of the interface that the kernel offers is handled, so that what a rule does not allow is
+//! refused; a kernel that offers less than version 3 (truncation) is no jail.
+
+use crate::spec::shown;
+use crate::wire::Order;
+use crate::{Net, Strength};
+use kenning_core::{Error, Result};
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, NetPort,
+    PathBeneath, PathFd, Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _,
+    RulesetError, RulesetStatus, Scope,
+};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// Newest first.
+const VERSIONS: &[ABI] = &[
+    ABI::V9,
+    ABI::V8,
+    ABI::V7,
+    ABI::V6,
+    ABI::V5,
+    ABI::V4,
+    ABI::V3,
+];
+
+/// What every program may open besides, and whether to write: nothing is behind them.
+const DEVICES: &[(&str, bool)] = &[
+    ("/dev/null", true),
+    ("/dev/zero", true),
+    ("/dev/random", false),
+    ("/dev/urandom", false),
+];
+
+/// Nothing newer than this is used: for tests of what happens on older kernels.
+static NEWEST: AtomicI32 = AtomicI32::new(i32::MAX);
+
+/// From now on as if the kernel offered no newer version.
+pub(crate) fn pretend(newest: i32) {
+    NEWEST.store(newest, Ordering::Relaxed);
+}
+
+/// The newest version that this kernel offers in full.
+pub(crate) fn offered() -> Result<ABI> {
+    let newest = NEWEST.load(Ordering::Relaxed);
+    let mut known = VERSIONS.iter().copied().filter(|abi| *abi as i32 <= newest);
+    let offered = known.find(|&abi| everything(abi).is_ok());
+    offered.ok_or_else(|| {
+        Error::denied("this kernel does not confine programs: Landlock 3 or newer is missing").hint(
+            "use Linux 6.2 or newer with `landlock` among the security modules, or a WASM tool",
+        )
+    })
+}
+
+pub(crate) fn strength() -> Result<Strength> {
+    let abi = offered()?;
+    Ok(Strength {
+        landlock_abi: abi as i32,
+        tcp_ports: abi >= ABI::V4,
+        signals: abi >= ABI::V6,
+        own_user: rustix::process::geteuid().is_root(),
+    })
+}
+
+/// A ruleset that handles all there is and allows nothing.
+fn everything(abi: ABI) -> Result<RulesetCreated, RulesetError> {
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(abi))?;
+    if abi >= ABI::V4 {
+        ruleset = ruleset.handle_access(AccessNet::from_all(abi))?;
+    }
+    if abi >= ABI::V6 {
+        ruleset = ruleset.scope(Scope::from_all(abi))?;
+    }
+    ruleset.create()
+}
+
+/// Keeps the signals of this process and of all that it starts among themselves. Says whether it can.
+pub(crate) fn keep_signals_inside() -> Result<bool> {
+    if offered()? < ABI::V6 {
+        return Ok(false);
+    }
+    let ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .scope(Scope::Signal)
+        .and_then(Ruleset::create)
+        .map_err(incomplete)?;
+    enforce(ruleset)?;
+    Ok(true)
+}
+
+/// What an order allows. The paths are opened here, so this comes before rights are given up.
+pub(crate) fn rules(order: &Order) -> Result<RulesetCreated> {
+    let abi = offered()?;
+    let mut ruleset = everything(abi).map_err(incomplete)?;
+    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    let grants = [
+        ("read", &order.read, read),
+        ("exec", &order.exec, read | AccessFs::Execute),
+        ("write", &order.write, changes(abi)),
+    ];
+    for (field, paths, rights) in grants {
+        for path in paths {
+            ruleset = allow(ruleset, field, path, rights)?;
+        }
+    }
+    if let Some(scratch) = &order.scratch {
+        ruleset = allow(ruleset, "scratch", scratch, changes(abi))?;
+    }
+    for (device, writable) in DEVICES {
+        let rights = if *writable {
+            read | AccessFs::WriteFile
+        } else {
+            read
+        };
+        ruleset = allow(ruleset, "device", OsStr::new(device), rights)?;
+    }
+    match &order.net {
+        Net::None => Ok(ruleset),
+        Net::Tcp(_) if abi < ABI::V4 => Err(Error::denied(
+            "this kernel cannot hold a program to the TCP ports that it was granted",
+        )
+        .hint("use Linux 6.7 or newer, or run the program without a network")),
+        Net::Tcp(ports) => {
+            for port in ports {
+                ruleset = ruleset
+                    .add_rule(NetPort::new(*port, AccessNet::ConnectTcp))
+                    .map_err(incomplete)?;
+            }
+            Ok(ruleset)
+        }
+    }
+}
+
+/// From now on, and for good.
+pub(crate) fn enforce(ruleset: RulesetCreated) -> Result<()> {
+    let status = ruleset.restrict_self().map_err(incomplete)?;
+    if status.ruleset == RulesetStatus::FullyEnforced && status.no_new_privs {
+        return Ok(());
+    }
+    Err(Error::denied("the kernel enforced only a part of the jail")
+        .hint("run programs on Linux 6.2 or newer"))
+}
+
+/// Reading and every change, but no execution, no device and no socket.
+fn changes(abi: ABI) -> BitFlags<AccessFs> {
+    let known = AccessFs::from_all(abi);
+    let without = AccessFs::Execute
+        | AccessFs::MakeChar
+        | AccessFs::MakeBlock
+        | AccessFs::MakeSock
+        | AccessFs::IoctlDev;
+    let since_v5 = AccessFs::from_all(ABI::V5);
+    known & since_v5 & !without
+}
+
+fn allow(
+    ruleset: RulesetCreated,
+    field: &str,
+    path: &OsStr,
+    rights: BitFlags<AccessFs>,
+) -> Result<RulesetCreated> {
+    let path = Path::new(path);
+    let missing = |_| {
+        Error::not_found(&format!("file or directory for `{field}`"), shown(path))
+            .hint("grant paths that exist")
+    };
+    let fd = PathFd::new(path).map_err(missing)?;
+    let about = rustix::fs::fstat(&fd).map_err(|it| Error::internal("fstat").because(it))?;
+    let is_dir = rustix::fs::FileType::from_raw_mode(about.st_mode).is_dir();
+    // The kernel refuses rights over entries for what has none.
+    let rights = if is_dir {
+        rights
+    } else {
+        rights & (AccessFs::from_file(ABI::V5) & !BitFlags::from(AccessFs::IoctlDev))
+    };
+    let rule = PathBeneath::new(fd, rights);
+    ruleset.add_rule(rule).map_err(incomplete)
+}
+
+fn incomplete(error: RulesetError) -> Error {
+    Error::denied("the kernel refused a part of the jail for files")
+        .hint("run programs on Linux 6.2 or newer, or use a WASM tool")
+        .because(error)
+}

@@ -1,0 +1,124 @@
+//! Who the program is.
+//!
+//! Root is bound by neither modes nor the number of processes, so where this process is root the
+//! program becomes a user of its own, chosen for the run. An ordinary user stays who they are: then the
+//! number of processes is bounded by what that user has now and the limit more, and by the supervisor,
+//! which counts.
+
+use kenning_core::{Error, Result};
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Gid, Uid};
+use std::ffi::OsStr;
+use std::ops::Range;
+use std::path::Path;
+
+/// Above all that systems give to people and services; as wide as the numbers of processes, so that two
+/// supervisors that live never choose the same.
+const WIDE: Range<u32> = 200_000..200_000 + (1 << 22);
+/// For containers that map few users: what systems keep for users that exist for a moment.
+const NARROW: Range<u32> = 61_184..65_520;
+
+/// A user that nobody else is at the moment.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the kernel's own table of users, under its own name"
+)]
+pub(crate) fn choose() -> Result<u32> {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let own = std::process::id();
+    if maps(&map, &WIDE) {
+        return Ok(WIDE.start + own % (WIDE.end - WIDE.start));
+    }
+    if !maps(&map, &NARROW) {
+        return Err(Error::denied(
+            "there is no unprivileged user here that a program could run as",
+        )
+        .hint("run Kenning as an ordinary user, or map 65,536 users into the container"));
+    }
+    let length = NARROW.end - NARROW.start;
+    let mut candidates = (0..length).map(|it| NARROW.start + (own + it) % length);
+    let free = candidates.find(|it| crate::tree::tasks_of(*it) == 0);
+    free.ok_or_else(|| Error::unavailable("too many programs run at once"))
+}
+
+/// Whether a user namespace's map has all of a range.
+fn maps(map: &str, range: &Range<u32>) -> bool {
+    map.lines().any(|line| {
+        let mut numbers = line.split_whitespace().map(str::parse::<u64>);
+        let (Some(Ok(inside)), Some(Ok(_)), Some(Ok(count))) =
+            (numbers.next(), numbers.next(), numbers.next())
+        else {
+            return false;
+        };
+        inside <= u64::from(range.start) && inside + count >= u64::from(range.end)
+    })
+}
+
+/// Gives the directory that was made for the run to its user.
+pub(crate) fn give(scratch: &OsStr, user: u32) -> Result<()> {
+    let refused = |error: rustix::io::Errno| {
+        let name = crate::spec::shown(Path::new(scratch));
+        Error::invalid(format!(
+            "`scratch`: `{name}` cannot be given to the program"
+        ))
+        .hint("make a new directory for each run")
+        .because(error)
+    };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let fd = rustix::fs::open(scratch, flags, Mode::empty()).map_err(refused)?;
+    let about = rustix::fs::fstat(&fd).map_err(refused)?;
+    if about.st_uid != 0 {
+        return Err(refused(rustix::io::Errno::PERM));
+    }
+    let (uid, gid) = (Uid::from_raw(user), Gid::from_raw(user));
+    rustix::fs::fchown(&fd, Some(uid), Some(gid)).map_err(refused)
+}
+
+/// Gives up being root, if a user was chosen, and every capability in any case.
+pub(crate) fn become_user(user: Option<u32>) -> Result<()> {
+    let refused = |error: rustix::io::Errno| {
+        Error::denied("the rights of this process could not be given up")
+            .hint("run Kenning as an ordinary user")
+            .because(error)
+    };
+    if let Some(user) = user {
+        let (uid, gid) = (Uid::from_raw(user), Gid::from_raw(user));
+        rustix::thread::set_thread_groups(&[]).map_err(refused)?;
+        rustix::thread::set_thread_res_gid(gid, gid, gid).map_err(refused)?;
+        rustix::thread::set_thread_res_uid(uid, uid, uid).map_err(refused)?;
+    }
+    rustix::thread::clear_ambient_capability_set().map_err(refused)?;
+    let none = rustix::thread::CapabilitySet::empty();
+    let sets = rustix::thread::CapabilitySets {
+        effective: none,
+        permitted: none,
+        inheritable: none,
+    };
+    rustix::thread::set_capabilities(None, sets).map_err(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_must_have_the_whole_range() {
+        let whole = "         0          0 4294967295\n";
+        let container = "0 100000 65536\n";
+        let rootless = "0 1000 1\n1 100000 65536\n";
+        for (map, wide, narrow) in [
+            (whole, true, true),
+            (container, false, true),
+            (rootless, false, true),
+            ("0 1000 1\n", false, false),
+            ("", false, false),
+            ("200000 0 100\n", false, false),
+        ] {
+            assert_eq!(
+                (maps(map, &WIDE), maps(map, &NARROW)),
+                (wide, narrow),
+                "{map}"
+            );
+        }
+    }
+}
