@@ -11,6 +11,7 @@ mod memory;
 pub(crate) mod meter;
 mod postgres;
 mod recall;
+mod resolve;
 mod tokens;
 mod vectors;
 mod verify;
@@ -25,6 +26,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let words: Vec<&str> = options.words.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["tokens"] => tokens::run(options),
+        ["resolve"] => resolve::run(options),
         ["writes"] => optimized(|| writes::run(options)),
         ["verify"] => optimized(|| verify::run(options)),
         ["recall"] => optimized(|| recall::run(options)),
@@ -35,7 +37,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ["wasm"] => optimized(|| wasm::run(options)),
         ["wasm", "bare"] => wasm::bare(options),
         _ => bail!(
-            "`bench` measures tokens, writes, verify, recall, memory, graph, vectors, postgres or wasm"
+            "`bench` measures tokens, resolve, writes, verify, recall, memory, graph, vectors, postgres or wasm"
         ),
     }
 }
