@@ -404,6 +404,11 @@ pub(super) fn node_of(tx: &dyn ReadTx, shelf: &Shelf, package: &Package) -> Resu
 }
 
 impl Engine {
+    /// Where the items of a shelf lie.
+    pub(super) fn places(&self, shelf: &Shelf) -> Result<Vec<Place>> {
+        Ok(items_on(shelf)?.into_values().map(|it| it.0).collect())
+    }
+
     /// The first item of this id, in the order in which shelves are searched.
     pub(super) fn locate(&self, shelves: &[Shelf], id: &str) -> Result<Option<(Shelf, Package)>> {
         for shelf in shelves {
