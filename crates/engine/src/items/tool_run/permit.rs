@@ -11,7 +11,7 @@ use kenning_core::{Code, Error, Result};
 use kenning_items::grants::{Asks, Glob, Grants};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// So long a directive's run may be referred to.
 const RUN_MS_MAX: u64 = 60 * 60 * 1000;
@@ -42,6 +42,8 @@ pub(super) struct Permitted {
     pub(super) env: BTreeMap<String, String>,
     /// Values that nobody is to see.
     pub(super) secrets: Vec<String>,
+    /// What it was not given, and why.
+    pub(super) warnings: Vec<String>,
 }
 
 impl Permitted {
@@ -59,19 +61,12 @@ impl Permitted {
 
     /// Whether an address may be reached: the tool asks for it, and the operator allows it.
     pub(super) fn reaches(&self, host: &str, port: u16) -> bool {
-        let host = host.to_ascii_lowercase();
+        let address = format!("{}:{port}", host.to_ascii_lowercase());
         let covers = |patterns: &[String]| {
             let grants = Grants::from_json(&json!({
-                "read": [], "write": [], "net": patterns, "env": [], "caps": ["tool.*"],
+                "read": [], "write": [], "net": patterns, "env": [], "caps": [],
             }));
-            let asks = |name: String| Asks {
-                net: vec![name],
-                ..Asks::default()
-            };
-            grants.is_ok_and(|it| {
-                it.covers("any", &asks(host.clone())).is_ok()
-                    || it.covers("any", &asks(format!("{host}:{port}"))).is_ok()
-            })
+            grants.is_ok_and(|it| it.may_reach(&address))
         };
         covers(&self.net.0) && covers(&self.net.1)
     }
@@ -146,6 +141,7 @@ impl Engine {
             }
             reads_project &= covers_project(&run.grants);
         }
+        let mut warnings = Vec::new();
         let project = plan.project.as_ref();
         let mut read = Vec::new();
         for glob in &asks.read {
@@ -158,6 +154,22 @@ impl Engine {
                 glob,
                 if dry_run { "read" } else { "write" },
             )?);
+        }
+        if let Some(path) = read.iter().chain(&write).find(|it| self.holds_our_data(it)) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            return Err(Error::denied(format!(
+                "Tool '{id}' asks for `{name}`, which holds the key of this node"
+            ))
+            .hint("keep the data directory elsewhere, or ask for less")
+            .into());
+        }
+        if reads_project && project.is_some_and(|it| self.holds_our_data(it.dir.path())) {
+            reads_project = false;
+            warnings.push(
+                "the tool could not read the project, because the data directory, with the key of \
+                 this node, lies in it"
+                    .to_owned(),
+            );
         }
         let (env, secrets) = self.variables(plan, policy)?;
         Ok(Permitted {
@@ -175,7 +187,13 @@ impl Engine {
             ),
             env,
             secrets,
+            warnings,
         })
+    }
+
+    /// A program that reads our key could sign whatever it likes.
+    fn holds_our_data(&self, path: &Path) -> bool {
+        self.data.path().starts_with(path) || path.starts_with(self.data.path())
     }
 
     /// Variables that are declared and have a value, and which of the values are secrets.
@@ -375,6 +393,7 @@ mod tests {
             net: (vec![asked.to_owned()], vec![allowed.to_owned()]),
             env: BTreeMap::new(),
             secrets: vec!["hunter22".to_owned(), "ab".to_owned()],
+            warnings: Vec::new(),
         };
         for (asked, allowed, host, port, reached) in [
             ("a.example", "a.example", "a.example", 443, true),

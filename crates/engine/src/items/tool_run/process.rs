@@ -37,7 +37,7 @@ impl Engine {
         let strength = self.jail()?;
         let room = self.make_room(&ready.plan.package, strength.own_user)?;
         let program = self.program(ready, Some(&room))?;
-        let mut warnings = Vec::new();
+        let mut warnings = ready.permitted.warnings.clone();
         let project = readable_project(ready, strength.own_user, &mut warnings);
         let spec = spec(ready, &room, program, project)?;
         let outcome = kenning_jail::run(&self.launcher(), &spec, &ready.caller.cancelled)?;

@@ -1,5 +1,8 @@
 //! Tools that are items really run: in the jail, through the gate, in the sandbox.
 
+mod chains;
+mod grants;
+mod primitives;
 mod processes;
 
 use crate::everything;
@@ -21,6 +24,13 @@ impl Bench {
         // Where tests run as root, tools run as a user without rights.
         open(house.root.path(), 0o711);
         open(&house.project(), 0o755);
+        Self { house }
+    }
+
+    /// The same after everything that is written afterwards was written.
+    fn settled(self) -> Self {
+        let house = everything(&self.house);
+        drop(self);
         Self { house }
     }
 
