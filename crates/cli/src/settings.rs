@@ -218,6 +218,7 @@ fn item_options(allow_roots: Vec<String>) -> ItemOptions {
         user: own.or_else(|| at(".ai")),
         allow_roots: allow_roots.iter().map(|it| at_home(it.into())).collect(),
         registry: address.filter(|it| !it.trim().is_empty()),
+        launcher: None,
     }
 }
 

@@ -249,6 +249,13 @@ impl Checked {
     }
 }
 
+/// The host and the port that a URL names, without looking anything up.
+pub fn host_of(url: &str) -> Result<(String, u16)> {
+    let place = Place::parse(url)?;
+    let host = place.url.host_str().unwrap_or_default().to_owned();
+    Ok((host, place.port))
+}
+
 /// The gate. Cheap to clone.
 #[derive(Clone)]
 pub struct Egress {

@@ -27,6 +27,39 @@ pub const NOW_MS: u64 = 1_800_000_000_000;
 
 const SEED: u64 = 7;
 
+/// The program that confines others in tests: no test harness can be one. It lies where `cargo` puts
+/// what it builds beside the tests, once [`build_launcher`] was called.
+pub fn launcher() -> PathBuf {
+    let own = std::env::current_exe().unwrap();
+    let built = own.parent().and_then(Path::parent).unwrap();
+    built.join("jail-launcher")
+}
+
+/// Has [`launcher`] built, once in a process: a run of some tests only does not build it by itself.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the compiler is no stranger's program"
+)]
+pub fn build_launcher() {
+    static BUILT: std::sync::Once = std::sync::Once::new();
+    BUILT.call_once(|| {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../jail/Cargo.toml");
+        let target = launcher()
+            .parent()
+            .and_then(Path::parent)
+            .unwrap()
+            .to_owned();
+        let built = std::process::Command::new(cargo)
+            .args(["build", "--quiet", "--bin", "jail-launcher"])
+            .args(["--manifest-path", manifest])
+            .arg("--target-dir")
+            .arg(target)
+            .status();
+        assert!(built.unwrap().success(), "jail-launcher was not built");
+    });
+}
+
 /// A board, its vault (with one note, `People/Bill Baue.md`) and its data directory.
 pub struct House {
     /// The board.
@@ -226,6 +259,7 @@ fn open_places(
         items: kenning_engine::ItemOptions {
             user: Some(root.join("user")),
             user_knowledge: Some(root.join("knowledge")),
+            launcher: Some(launcher()),
             ..Default::default()
         },
         space: Space::default(),

@@ -23,6 +23,7 @@
 
 mod dir;
 mod fault;
+mod fresh;
 mod lock;
 mod name;
 mod operator;
@@ -32,6 +33,7 @@ mod walk;
 mod watch;
 
 pub use dir::{Dir, Entry};
+pub use fresh::Fresh;
 pub use lock::Lock;
 pub use name::Name;
 pub use operator::split;

@@ -5,7 +5,7 @@
 //! ([`sign`]). The registry is part of the store ([`registry`]).
 //!
 //! Reading order: `shelves` (where items lie), `package` (one with all its files), `index`, `sign`,
-//! `write` (a write that is also files), `run`.
+//! `write` (a write that is also files), `run` (texts), `tool_run` (what really runs).
 
 mod catalogue;
 mod find;
@@ -19,6 +19,7 @@ mod run;
 mod shelves;
 mod sign;
 mod skills;
+mod tool_run;
 mod write;
 
 pub use catalogue::Catalogue;
@@ -30,6 +31,7 @@ pub use registry::{PublishedItem, RegistryPackage, RegistryVersion};
 pub use run::{DirectiveRun, DirectiveStep, KnowledgeRun};
 pub use sign::{NewItem, SignAs, SignItem, SignedItem};
 pub use skills::Skill;
+pub use tool_run::ToolItemRun;
 pub use write::{DeletedItem, LinkedItem};
 
 use index::KnownShelves;
@@ -48,6 +50,8 @@ pub struct ItemOptions {
     pub allow_roots: Vec<PathBuf>,
     /// The address of another registry than our own (`KIWI_REGISTRY_URL`).
     pub registry: Option<String>,
+    /// The binary that programs are confined by; by default the running one.
+    pub launcher: Option<PathBuf>,
 }
 
 /// What the engine keeps of items between calls: nothing that is not on disk or in the store too.

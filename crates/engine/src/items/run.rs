@@ -91,7 +91,20 @@ impl Engine {
         target: &ItemTarget,
         parameters: &Map<String, Value>,
     ) -> ItemResult<DirectiveRun> {
+        self.run_directive_within(caller, target, parameters, None)
+    }
+
+    /// The same as a part of another directive's run: it is granted nothing that the other is not, and
+    /// nothing for longer.
+    pub fn run_directive_within(
+        &self,
+        caller: &Caller,
+        target: &ItemTarget,
+        parameters: &Map<String, Value>,
+        parent: Option<&str>,
+    ) -> ItemResult<DirectiveRun> {
         caller.principal.require(Scope::Read)?;
+        let parent = parent.map(|it| self.run_grants(caller, it)).transpose()?;
         let project = self.item_project(caller, target.project_path.as_deref())?;
         let shelves = self.shelves(caller, ItemType::Directive, project.as_ref())?;
         let found = self.locate(&shelves, &target.id)?;
@@ -127,7 +140,12 @@ impl Engine {
                 }),
             )
         })?;
-        let grants = kenning_items::grants::Grants::of(&directive.permissions);
+        let mut grants = kenning_items::grants::Grants::of(&directive.permissions);
+        let mut at_ms = self.log.clock().now_ms();
+        if let Some(parent) = &parent {
+            grants = grants.within(&parent.grants);
+            at_ms = parent.at_ms;
+        }
         let capabilities = grants.capabilities();
         let mut run_id = None;
         if !target.dry_run && !self.read_only {
@@ -136,7 +154,8 @@ impl Engine {
             let id = format!("run_{}", &Hash::of(&bytes).to_string()[..24]);
             let row = json!({
                 "directive": directive.name, "version": directive.version,
-                "grants": grants.to_json(), "at_ms": self.log.clock().now_ms(),
+                "grants": grants.to_json(), "at_ms": at_ms,
+                "parent": parent.as_ref().map(|it| &it.id),
                 "project": shelf.project,
             });
             let data = json!({

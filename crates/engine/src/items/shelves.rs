@@ -11,7 +11,7 @@ use kenning_vault::Dir;
 use std::path::Path;
 
 /// The directory of a project that holds its items.
-const PROJECT_DIR: &str = ".ai";
+pub(super) const PROJECT_DIR: &str = ".ai";
 
 /// A directory with items of one type.
 #[derive(Clone)]

@@ -161,6 +161,9 @@ impl Engine {
                 event: ("ItemSigned", event),
             },
         )?;
+        if package.item_type == ItemType::Tool {
+            self.forget_lockfile(&package, &signed.version, project.as_ref())?;
+        }
         Ok(signed)
     }
 

@@ -215,9 +215,20 @@ impl Engine {
                 .hint("build it with `cargo build --target wasm32-wasip2 --release`"),
                 _ => error,
             })?;
-        let source = || Ok(wasm.clone());
+        self.run_tool_bytes(caller, &wasm, input, how)
+    }
+
+    /// Runs a component that is in memory, with nothing granted.
+    pub(crate) fn run_tool_bytes(
+        &self,
+        caller: &Caller,
+        wasm: &[u8],
+        input: &str,
+        how: &FileRun,
+    ) -> Result<ToolRun> {
+        let source = || Ok(wasm.to_vec());
         let code = ToolCode {
-            sha256: Sha256::of(&wasm),
+            sha256: Sha256::of(wasm),
             source: &source,
             artifact: None,
         };

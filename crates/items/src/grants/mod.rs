@@ -391,6 +391,14 @@ impl Grants {
         })
     }
 
+    /// Whether a host may be reached, perhaps on one port. Who may reach a host may on every port.
+    pub fn may_reach(&self, host: &str) -> bool {
+        let bare = host.rsplit_once(':').map(|it| it.0);
+        let bare = bare.filter(|it| !it.contains(':') || it.ends_with(']'));
+        let mut forms = std::iter::once(host).chain(bare);
+        forms.any(|it| any_name_covers(&self.net, it))
+    }
+
     /// Whether a tool may run with all that it asks for; else what is not granted.
     pub fn covers(&self, tool_id: &str, asks: &Asks) -> Result<(), Vec<String>> {
         let mut denied = Vec::new();
@@ -404,11 +412,11 @@ impl Grants {
             let missing = asked.iter().filter(|it| !any_covers(granted, it));
             denied.extend(missing.map(|it| format!("{name} {it}")));
         }
-        for (name, granted, asked) in [("net", &self.net, &asks.net), ("env", &self.env, &asks.env)]
-        {
-            let missing = asked.iter().filter(|it| !any_name_covers(granted, it));
-            denied.extend(missing.map(|it| format!("{name}.{it}")));
-        }
+        let hosts = asks.net.iter().filter(|it| !self.may_reach(it));
+        denied.extend(hosts.map(|it| format!("net.{it}")));
+        let names = asks.env.iter();
+        let names = names.filter(|it| !any_name_covers(&self.env, it));
+        denied.extend(names.map(|it| format!("env.{it}")));
         if denied.is_empty() {
             Ok(())
         } else {
@@ -506,6 +514,27 @@ mod tests {
 
     fn grants(permissions: &Value) -> Grants {
         Grants::of(&Permission::list(permissions).unwrap())
+    }
+
+    #[test]
+    fn a_host_is_every_port_of_it_and_a_port_is_one() {
+        let of = |host: &str| grants(&json!({"net": [host]}));
+        for (granted, asked, may) in [
+            ("a.example", "a.example", true),
+            ("a.example", "a.example:443", true),
+            ("a.example:443", "a.example:443", true),
+            ("a.example:443", "a.example", false),
+            ("a.example:443", "a.example:80", false),
+            ("*", "a.example:80", true),
+            ("*:80", "a.example:80", true),
+            ("*.example", "a.example:80", true),
+            ("*.example", "example:80", false),
+            ("[::1]", "[::1]:80", true),
+            ("fe80::", "fe80::1", false),
+            ("a.example", "a.example.evil:443", false),
+        ] {
+            assert_eq!(of(granted).may_reach(asked), may, "{granted} {asked}");
+        }
     }
 
     #[test]

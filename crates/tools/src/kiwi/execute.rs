@@ -6,7 +6,7 @@ use crate::{Call, Effect, Example, Reply, Tool, Toolset};
 use kenning_core::{Error, Result};
 use kenning_engine::{
     DirectiveRun, ItemSource, ItemTarget, ItemType, KnowledgeRun, NewItem, Scope, SignAs, SignItem,
-    SignedItem, ToolRun,
+    SignedItem, ToolItemRun, ToolRun,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -153,7 +153,9 @@ impl Doing<'_> {
             ItemType::Directive => {
                 let given = self.given(&["dry_run"]);
                 let engine = self.ctx.engine;
-                let run = engine.run_directive(self.ctx.caller, &self.target, &given);
+                let parent = self.run_id.as_deref();
+                let run =
+                    engine.run_directive_within(self.ctx.caller, &self.target, &given, parent);
                 let run = settled(self.ctx, run)?;
                 Ok(self.answer("executed", "run", directive(run)))
             }
@@ -181,8 +183,10 @@ impl Doing<'_> {
     /// A tool of the board wins over an installed one, and that over an item.
     fn run_tool(self) -> Result<Answer> {
         let (ctx, id) = (self.ctx, self.target.id.as_str());
-        let inputs = Value::Object(self.given(&["dry_run"]));
+        let given = self.given(&["dry_run"]);
+        let inputs = Value::Object(given.clone());
         if let Some(tool) = ctx.board.reachable(id) {
+            self.require_run_may(id)?;
             if self.target.dry_run {
                 let fields = json!({ "message": "Tool is ready to execute", "source": "server" });
                 return Ok(self.answer("executed", "run", fields));
@@ -191,6 +195,7 @@ impl Doing<'_> {
             return self.replied(reply, tool.toolset().as_str());
         }
         if let Some(name) = ctx.engine.tool_name(ctx.caller, id)? {
+            self.require_run_may(&name)?;
             if self.target.dry_run {
                 let fields = json!({ "message": "Tool is ready to execute", "source": "wasm" });
                 return Ok(self.answer("executed", "run", fields));
@@ -200,7 +205,60 @@ impl Doing<'_> {
                 .run_tool(ctx.caller, &name, &inputs.to_string())?;
             return self.ran_wasm(run);
         }
-        Err(Error::not_found("tool", id))
+        let run_id = self.run_id.as_deref();
+        let run = ctx
+            .engine
+            .run_item_tool(ctx.caller, &self.target, &given, run_id);
+        let run = settled(ctx, run)?;
+        self.ran_item(run)
+    }
+
+    /// Under a directive's run, a tool of the server must be one that the directive names.
+    fn require_run_may(&self, tool: &str) -> Result<()> {
+        let Some(run_id) = &self.run_id else {
+            return Ok(());
+        };
+        let (ctx, engine) = (self.ctx, self.ctx.engine);
+        settled(ctx, engine.require_run_may(ctx.caller, run_id, tool))
+    }
+
+    /// A tool that fails is an error, with everything that it said.
+    fn ran_item(self, run: ToolItemRun) -> Result<Answer> {
+        let metadata = json!({
+            "duration_ms": run.duration_ms, "tool_type": run.tool_type,
+            "primitive_type": run.primitive_type, "chain": run.chain,
+        });
+        let warnings = Some(run.warnings).filter(|it| !it.is_empty());
+        if self.target.dry_run {
+            let fields = json!({
+                "message": "Tool is ready to execute", "source": "local",
+                "version": run.version, "location": run.location.word(), "path": run.path,
+                "metadata": metadata,
+            });
+            return Ok(self.answer("executed", "run", fields));
+        }
+        let checkpoint = run.checkpoint_recommended.then_some(true);
+        let mut fields = json!({
+            "source": "local", "version": run.version, "location": run.location.word(),
+            "path": run.path, "data": run.data, "metadata": metadata,
+            "output_path": run.output_path, "truncated": run.is_truncated.then_some(true),
+            "checkpoint_recommended": checkpoint,
+            "checkpoint_hint": checkpoint.map(|_| "This tool changes files: commit before you run it again."),
+            "warnings": warnings,
+        });
+        let Some(error) = run.error else {
+            fields["result"] = run.result;
+            return Ok(self.answer("executed", "run", fields));
+        };
+        fields["status"] = "error".into();
+        for name in ["stdout", "stderr", "return_code"] {
+            fields[name] = run.data.get(name).cloned().unwrap_or_default();
+        }
+        if let Some(fields) = fields.as_object_mut() {
+            fields.retain(|_, value| !value.is_null());
+        }
+        self.ctx.detail(fields);
+        Err(Error::invalid(error).hint("`stderr` and `data` show what it said"))
     }
 
     /// What another tool of the server answered, as the result of this one.

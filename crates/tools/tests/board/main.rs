@@ -15,6 +15,7 @@ mod backups;
 mod embeddings;
 mod graph;
 mod kiwi;
+mod kiwi_run;
 mod memories;
 mod shapes;
 mod table;

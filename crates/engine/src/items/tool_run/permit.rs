@@ -1,0 +1,414 @@
+//! What a tool may have: what it asks for, if the operator's ceiling and the directive that it runs
+//! under both cover it. What nobody asked for is not there.
+
+use super::super::policy::{ItemPolicy, POLICY_FILE};
+use super::super::run::GRANTS;
+use super::super::shelves::ItemProject;
+use super::super::{ItemFault, ItemResult};
+use super::plan::Plan;
+use crate::{Caller, Engine};
+use kenning_core::{Code, Error, Result};
+use kenning_items::grants::{Asks, Glob, Grants};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// So long a directive's run may be referred to.
+const RUN_MS_MAX: u64 = 60 * 60 * 1000;
+const SECRETS_BYTES_MAX: u64 = 1024 * 1024;
+/// Shorter ones are too common to be blotted out of what a tool says.
+const SECRET_BYTES_MIN: usize = 6;
+
+/// What a directive's run lets later calls do.
+#[derive(Clone, Debug)]
+pub(crate) struct RunGrants {
+    pub(crate) id: String,
+    pub(crate) directive: String,
+    pub(crate) grants: Grants,
+    /// When the run began, or the first of those that it is part of.
+    pub(crate) at_ms: u64,
+    project: String,
+}
+
+/// What a tool may have.
+pub(super) struct Permitted {
+    /// Whether the whole project may be read.
+    pub(super) reads_project: bool,
+    pub(super) read: Vec<PathBuf>,
+    pub(super) write: Vec<PathBuf>,
+    /// Hosts that may be reached, as the tool and as the operator wrote them.
+    pub(super) net: (Vec<String>, Vec<String>),
+    /// Variables that are declared, and have a value.
+    pub(super) env: BTreeMap<String, String>,
+    /// Values that nobody is to see.
+    pub(super) secrets: Vec<String>,
+    /// What it was not given, and why.
+    pub(super) warnings: Vec<String>,
+}
+
+impl Permitted {
+    /// A text without the values that nobody is to see.
+    pub(super) fn blotted(&self, text: String) -> String {
+        let long = self
+            .secrets
+            .iter()
+            .filter(|it| it.len() >= SECRET_BYTES_MIN);
+        long.fold(text, |text, secret| match text.contains(secret.as_str()) {
+            true => text.replace(secret.as_str(), "***"),
+            false => text,
+        })
+    }
+
+    /// Whether an address may be reached: the tool asks for it, and the operator allows it.
+    pub(super) fn reaches(&self, host: &str, port: u16) -> bool {
+        let address = format!("{}:{port}", host.to_ascii_lowercase());
+        let covers = |patterns: &[String]| {
+            let grants = Grants::from_json(&json!({
+                "read": [], "write": [], "net": patterns, "env": [], "caps": [],
+            }));
+            grants.is_ok_and(|it| it.may_reach(&address))
+        };
+        covers(&self.net.0) && covers(&self.net.1)
+    }
+}
+
+impl Engine {
+    /// What a directive's run granted; one that is unknown or long ago grants nothing.
+    pub(crate) fn run_grants(&self, caller: &Caller, run_id: &str) -> ItemResult<RunGrants> {
+        let remedy = "run the directive again and use the `run_id` of that answer";
+        let space = &caller.principal.space;
+        let bytes = self.log.read(space, |tx| tx.get(GRANTS, run_id))?;
+        let bytes = bytes.ok_or_else(|| {
+            let shown: String = run_id.chars().take(64).collect();
+            Error::new(Code::InvalidInput, format!("`run_id`: no run `{shown}`")).hint(remedy)
+        })?;
+        let row: Value = serde_json::from_slice(&bytes)
+            .map_err(|it| Error::corrupt("the grants of a run cannot be read").because(it))?;
+        let at_ms = row["at_ms"].as_u64().unwrap_or(0);
+        let age_ms = self.log.clock().now_ms().saturating_sub(at_ms);
+        if age_ms > RUN_MS_MAX {
+            return Err(Error::invalid(format!(
+                "`run_id`: `{run_id}` is older than an hour and grants nothing any more"
+            ))
+            .hint(remedy)
+            .into());
+        }
+        let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
+        Ok(RunGrants {
+            id: run_id.to_owned(),
+            directive: text("directive"),
+            grants: Grants::from_json(&row["grants"])?,
+            at_ms,
+            project: text("project"),
+        })
+    }
+
+    /// Refuses a tool of the server that the directive of a run does not name.
+    pub fn require_run_may(&self, caller: &Caller, run_id: &str, tool: &str) -> ItemResult<()> {
+        let run = self.run_grants(caller, run_id)?;
+        if run.grants.may_run(tool) {
+            return Ok(());
+        }
+        Err(beyond_run(&run, tool, &[format!("tool.{tool}")]))
+    }
+
+    /// What a tool may have, or what it asks for that it may not.
+    pub(super) fn permit_tool(
+        &self,
+        plan: &Plan,
+        policy: &ItemPolicy,
+        run: Option<&RunGrants>,
+        dry_run: bool,
+    ) -> ItemResult<Permitted> {
+        let (id, asks) = (plan.tool.id.as_str(), &plan.asks);
+        let ceiling = policy.ceiling.grants()?;
+        if let Err(denied) = ceiling.covers(id, asks) {
+            return Err(beyond_ceiling(id, asks, &denied));
+        }
+        let mut reads_project = covers_project(&ceiling);
+        if let Some(run) = run {
+            let here = plan.project.as_ref().map_or("", |it| it.name.as_str());
+            if !run.project.is_empty() && run.project != here {
+                return Err(Error::denied(format!(
+                    "`run_id`: `{}` is of a directive of another project",
+                    run.id
+                ))
+                .hint("leave it out, or name the project of the directive as `project_path`")
+                .into());
+            }
+            if let Err(denied) = run.grants.covers(id, asks) {
+                return Err(beyond_run(run, id, &denied));
+            }
+            reads_project &= covers_project(&run.grants);
+        }
+        let mut warnings = Vec::new();
+        let project = plan.project.as_ref();
+        let mut read = Vec::new();
+        for glob in &asks.read {
+            read.extend(place(project, glob, "read")?);
+        }
+        let mut write = Vec::new();
+        for glob in &asks.write {
+            write.extend(place(
+                project,
+                glob,
+                if dry_run { "read" } else { "write" },
+            )?);
+        }
+        if let Some(path) = read.iter().chain(&write).find(|it| self.holds_our_data(it)) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            return Err(Error::denied(format!(
+                "Tool '{id}' asks for `{name}`, which holds the key of this node"
+            ))
+            .hint("keep the data directory elsewhere, or ask for less")
+            .into());
+        }
+        if reads_project && project.is_some_and(|it| self.holds_our_data(it.dir.path())) {
+            reads_project = false;
+            warnings.push(
+                "the tool could not read the project, because the data directory, with the key of \
+                 this node, lies in it"
+                    .to_owned(),
+            );
+        }
+        let (env, secrets) = self.variables(plan, policy)?;
+        Ok(Permitted {
+            reads_project: reads_project && project.is_some(),
+            read,
+            write,
+            net: (
+                asks.net.clone(),
+                policy
+                    .ceiling
+                    .net
+                    .iter()
+                    .map(|it| it.to_ascii_lowercase())
+                    .collect(),
+            ),
+            env,
+            secrets,
+            warnings,
+        })
+    }
+
+    /// A program that reads our key could sign whatever it likes.
+    fn holds_our_data(&self, path: &Path) -> bool {
+        self.data.path().starts_with(path) || path.starts_with(self.data.path())
+    }
+
+    /// Variables that are declared and have a value, and which of the values are secrets.
+    fn variables(
+        &self,
+        plan: &Plan,
+        policy: &ItemPolicy,
+    ) -> Result<(BTreeMap<String, String>, Vec<String>)> {
+        let (mut env, mut secrets) = (BTreeMap::new(), Vec::new());
+        let wants_secrets = plan.env.values().any(Option::is_none);
+        let known = if wants_secrets {
+            self.secrets(policy)?
+        } else {
+            BTreeMap::new()
+        };
+        for (name, value) in &plan.env {
+            let value = match (value, known.get(name)) {
+                (Some(value), _) => Some(value.clone()),
+                (None, Some(secret)) => {
+                    secrets.push(secret.clone());
+                    Some(secret.clone())
+                }
+                (None, None) => (self.environment)(name),
+            };
+            env.extend(value.map(|it| (name.clone(), it)));
+        }
+        Ok((env, secrets))
+    }
+
+    fn secrets(&self, policy: &ItemPolicy) -> Result<BTreeMap<String, String>> {
+        let mut all = BTreeMap::new();
+        for path in &policy.secrets {
+            let path = self.data.path().join(path);
+            let read = kenning_vault::split(&path)
+                .and_then(|(dir, name)| dir.read(&name, SECRETS_BYTES_MAX));
+            let bytes = read.map_err(|error| {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                Error::unavailable(format!("the file of secrets `{name}` cannot be read"))
+                    .hint(format!("mend `secrets` in `{POLICY_FILE}`"))
+                    .because(error)
+            })?;
+            all.extend(assignments(&String::from_utf8_lossy(&bytes)));
+        }
+        Ok(all)
+    }
+}
+
+fn covers_project(grants: &Grants) -> bool {
+    let whole = Glob::parse("**").into_iter().collect();
+    let asks = Asks {
+        read: whole,
+        ..Asks::default()
+    };
+    // Which tools may run is asked elsewhere.
+    match grants.covers("", &asks) {
+        Ok(()) => true,
+        Err(denied) => denied.iter().all(|it| it.starts_with("tool.")),
+    }
+}
+
+/// The file or folder that a pattern means. Missing ones are none, but for folders to write to.
+fn place(project: Option<&ItemProject>, glob: &Glob, verb: &str) -> Result<Option<PathBuf>> {
+    let (text, base) = (glob.to_string(), glob.base());
+    let is_folder =
+        text == "**" || text.strip_suffix("/**") == Some(base.as_str()) || text == "/**";
+    if !is_folder && text != base && text != "." {
+        return Err(Error::invalid(format!(
+            "`permissions.{verb}`: a program cannot be held to the pattern `{text}`"
+        ))
+        .hint(format!(
+            "ask for a file, or for a folder as `{}`",
+            folder(&base)
+        )));
+    }
+    if glob.is_absolute() {
+        let path = PathBuf::from(base);
+        return Ok(path.exists().then_some(path));
+    }
+    let Some(project) = project else {
+        return Ok(None);
+    };
+    if base.is_empty() {
+        return Ok(Some(project.dir.path().to_owned()));
+    }
+    if verb == "write" && is_folder {
+        return Ok(Some(project.dir.create_subdir(&base)?.path().to_owned()));
+    }
+    match project.dir.metadata(&base) {
+        Ok(entry) if entry.is_dir => Ok(Some(project.dir.subdir(&base)?.path().to_owned())),
+        Ok(entry) if entry.is_file => Ok(Some(project.dir.path().join(base))),
+        Ok(_) => Err(Error::denied(format!(
+            "`permissions.{verb}`: `{base}` is no file of the project"
+        ))
+        .hint("a link must stay in the project")),
+        Err(error) if error.code == Code::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn folder(base: &str) -> String {
+    match base {
+        "" => "**".to_owned(),
+        base => format!("{base}/**"),
+    }
+}
+
+/// The line that would allow what is asked.
+fn beyond_ceiling(id: &str, asks: &Asks, denied: &[String]) -> Box<ItemFault> {
+    let listed = |prefix: &str| -> Vec<&str> {
+        let of_kind = denied.iter().filter_map(|it| it.strip_prefix(prefix));
+        of_kind.collect()
+    };
+    let kinds = [
+        ("read", "fs.read "),
+        ("write", "fs.write "),
+        ("net", "net."),
+        ("env", "env."),
+    ];
+    let lines: Vec<String> = kinds
+        .iter()
+        .map(|(name, prefix)| (name, listed(prefix)))
+        .filter(|it| !it.1.is_empty())
+        .map(|(name, values)| format!("{name} = {}", json!(values)))
+        .collect();
+    let hint = format!(
+        "look at the tool, then add to `[ceiling]` in `{POLICY_FILE}` of the data directory: {}",
+        lines.join(", ")
+    );
+    ItemFault::with(
+        Error::denied(format!(
+            "Tool '{id}' asks for more than the policy allows: {}",
+            denied.join(", ")
+        ))
+        .hint(hint.clone()),
+        json!({ "status": "denied", "denied": denied, "asks": asks.to_json(), "solution": hint }),
+    )
+}
+
+fn beyond_run(run: &RunGrants, tool: &str, denied: &[String]) -> Box<ItemFault> {
+    let hint = format!(
+        "add them to the permissions of `{}`, sign it and run it again, or leave out `run_id`",
+        run.directive
+    );
+    ItemFault::with(
+        Error::denied(format!(
+            "The directive '{}' does not let '{tool}' have: {}",
+            run.directive,
+            denied.join(", ")
+        ))
+        .hint(hint.clone()),
+        json!({
+            "status": "denied", "denied": denied, "directive": run.directive,
+            "run_id": run.id, "solution": hint,
+        }),
+    )
+}
+
+/// `NAME=value` lines, perhaps with `export` and quotes.
+fn assignments(text: &str) -> impl Iterator<Item = (String, String)> {
+    text.lines().filter_map(|line| {
+        let line = line.trim();
+        let line = line.strip_prefix("export ").unwrap_or(line);
+        let (name, value) = line.split_once('=')?;
+        let (name, value) = (name.trim(), value.trim());
+        if name.starts_with('#') || name.is_empty() {
+            return None;
+        }
+        let bare = ['"', '\''].into_iter().find_map(|quote| {
+            let inner = value.strip_prefix(quote)?;
+            inner.strip_suffix(quote)
+        });
+        Some((name.to_owned(), bare.unwrap_or(value).to_owned()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_lines_of_names_and_values() {
+        let text = "# A=1\nB=2\n export C = \"x = y\"\nD='z'\nE=\"half\n=none\nnothing\n";
+        let read: Vec<_> = assignments(text).collect();
+        let pairs: Vec<_> = read.iter().map(|it| (&*it.0, &*it.1)).collect();
+        assert_eq!(
+            pairs,
+            [("B", "2"), ("C", "x = y"), ("D", "z"), ("E", "\"half")]
+        );
+    }
+
+    #[test]
+    fn a_host_is_reached_when_both_name_it() {
+        let permitted = |asked: &str, allowed: &str| Permitted {
+            reads_project: false,
+            read: Vec::new(),
+            write: Vec::new(),
+            net: (vec![asked.to_owned()], vec![allowed.to_owned()]),
+            env: BTreeMap::new(),
+            secrets: vec!["hunter22".to_owned(), "ab".to_owned()],
+            warnings: Vec::new(),
+        };
+        for (asked, allowed, host, port, reached) in [
+            ("a.example", "a.example", "a.example", 443, true),
+            ("a.example", "*.example", "A.example", 80, true),
+            ("a.example:443", "*", "a.example", 443, true),
+            ("a.example:443", "*", "a.example", 80, false),
+            ("a.example", "b.example", "a.example", 443, false),
+            ("*", "a.example:8080", "a.example", 8080, true),
+            ("*.example", "*", "example", 443, false),
+            ("a.example", "*", "a.example.evil", 443, false),
+        ] {
+            let found = permitted(asked, allowed).reaches(host, port);
+            assert_eq!(found, reached, "{asked} {allowed} {host}:{port}");
+        }
+        let text = permitted("*", "*").blotted("ab hunter22hunter22".to_owned());
+        assert_eq!(text, "ab ******");
+    }
+}

@@ -1,0 +1,140 @@
+//! Which program runs a script.
+//!
+//! Only the system's directories are searched, and those that the operator names: a program in
+//! somebody's home needs files around it that no tool should see.
+
+use super::{Ready, room::Room};
+use crate::Engine;
+use kenning_core::{Error, Result};
+use std::path::{Path, PathBuf};
+
+/// Where programs of the system are.
+pub(super) const SYSTEM_DIRS: [&str; 7] = [
+    "/usr/local/bin",
+    "/usr/bin",
+    "/bin",
+    "/usr/local/sbin",
+    "/usr/sbin",
+    "/sbin",
+    "/run/current-system/sw/bin",
+];
+
+/// A program, and what it needs around it.
+pub(super) struct Program {
+    pub(super) path: PathBuf,
+    /// What it may execute beside the system's programs.
+    pub(super) exec: Vec<PathBuf>,
+    /// What it may read beside.
+    pub(super) read: Vec<PathBuf>,
+    /// First in `PATH`.
+    pub(super) first_in_path: Option<PathBuf>,
+}
+
+impl Program {
+    fn plain(path: PathBuf) -> Self {
+        Self {
+            path,
+            exec: Vec::new(),
+            read: Vec::new(),
+            first_in_path: None,
+        }
+    }
+}
+
+impl Engine {
+    /// The program that a configuration names.
+    pub(super) fn program(&self, ready: &Ready<'_>, room: Option<&Room>) -> Result<Program> {
+        let command = ready.text("command").unwrap_or_default();
+        if command.starts_with('/') {
+            return Ok(Program::plain(command.into()));
+        }
+        if command.contains('/') {
+            return own_program(ready, room, command);
+        }
+        if matches!(command, "python" | "python3")
+            && let Some(python) = self.virtual_python(ready)?
+        {
+            return Ok(python);
+        }
+        if !ready.plan.tool.dependencies.is_empty() && !is_python(command) {
+            return Err(Error::invalid(format!(
+                "`dependencies`: packages cannot be installed for `{command}`"
+            ))
+            .hint("put them beside the tool's own files"));
+        }
+        let wanted = if command == "python" {
+            "python3"
+        } else {
+            command
+        };
+        for dir in SYSTEM_DIRS {
+            let path = Path::new(dir).join(wanted);
+            if path.is_file() {
+                return Ok(Program::plain(path));
+            }
+        }
+        for root in &ready.policy.exec {
+            for dir in [root.join("bin"), root.clone()] {
+                let path = dir.join(wanted);
+                if path.is_file() {
+                    return Ok(Program {
+                        exec: vec![root.clone()],
+                        first_in_path: Some(dir),
+                        ..Program::plain(path)
+                    });
+                }
+            }
+        }
+        Err(
+            Error::not_found("program", wanted).hint(format!(
+                "install it for the system, or add its directory to `exec` in `{}` of the data directory",
+                super::super::policy::POLICY_FILE
+            )),
+        )
+    }
+
+    /// A Python that has the packages of the project or of the tool; `None` where the system's does.
+    fn virtual_python(&self, ready: &Ready<'_>) -> Result<Option<Program>> {
+        let project = ready.plan.project.as_ref();
+        let project = project.filter(|_| ready.permitted.reads_project);
+        if let Some(project) = project {
+            let venv = project.dir.path().join(".venv");
+            let path = venv.join("bin/python3");
+            if path.is_file() {
+                return Ok(Some(Program {
+                    exec: vec![venv.join("bin")],
+                    first_in_path: Some(venv.join("bin")),
+                    ..Program::plain(path)
+                }));
+            }
+        }
+        let wanted = &ready.plan.tool.dependencies;
+        if wanted.is_empty() {
+            return Ok(None);
+        }
+        Err(Error::denied(format!(
+            "Tool '{}' depends on packages that are not installed: {}",
+            ready.plan.tool.id,
+            wanted.join(", ")
+        ))
+        .hint("install them into `.venv` of the project"))
+    }
+}
+
+fn is_python(command: &str) -> bool {
+    matches!(command, "python" | "python3")
+}
+
+/// A program among the tool's own files.
+fn own_program(ready: &Ready<'_>, room: Option<&Room>, command: &str) -> Result<Program> {
+    let name = command.trim_start_matches("./");
+    if ready.plan.package.file(name).is_none() {
+        return Err(Error::not_found("file of the tool", name)
+            .hint("name a program of the system, or a file beside the manifest"));
+    }
+    let root = room.map(|it| it.code.path().to_owned()).unwrap_or_default();
+    Ok(Program {
+        exec: vec![root.clone()],
+        ..Program::plain(root.join(name))
+    })
+}

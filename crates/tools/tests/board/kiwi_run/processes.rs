@@ -1,0 +1,471 @@
+//! Processes: what they are given, and what they cannot do.
+
+use super::*;
+
+#[test]
+fn scripts_of_each_language_run() {
+    let bench = Bench::new();
+    bench.tool(
+        "hello.sh",
+        &bash(r#"echo "{\"args\": \"$*\"}"; echo note >&2"#),
+    );
+    bench.tool(
+        "snake.py",
+        &python(
+            "import json, sys\nprint(json.dumps({'args': ' '.join(sys.argv[1:])}))\nprint('note', file=sys.stderr)",
+        ),
+    );
+    bench.tool(
+        "hexagon.js",
+        &node(
+            "console.log(JSON.stringify({args: process.argv.slice(2).join(' ')})); console.error('note')",
+        ),
+    );
+    for (id, runtime) in [
+        ("hello", "bash_runtime"),
+        ("snake", "python_runtime"),
+        ("hexagon", "node_runtime"),
+    ] {
+        let done = bench.ran(id, json!({ "name": "you", "loud": true }));
+        assert_eq!(
+            done["result"],
+            json!({ "args": "--name you --loud" }),
+            "{id}"
+        );
+        assert_eq!(done["data"]["stderr"], "note\n");
+        assert_eq!(done["data"]["return_code"], 0);
+        let metadata = &done["metadata"];
+        assert_eq!(metadata["chain"], json!([id, runtime, "subprocess"]));
+        assert_eq!(metadata["tool_type"], "script");
+        assert_eq!(metadata["primitive_type"], "subprocess");
+        assert!(metadata["duration_ms"].as_f64().unwrap() > 0.0);
+    }
+    let bench = bench.settled();
+    let kinds = bench.house.event_kinds();
+    let n_runs = kinds.iter().filter(|it| *it == "ItemRun").count();
+    assert_eq!(n_runs, 3, "{kinds:?}");
+    let found = bench.house.call(
+        "search",
+        json!({ "item_type": "tool", "query": "hello", "source": "local" }),
+    );
+    // Valid, signed, and all of its runs went well.
+    let found = found.value.unwrap();
+    assert_eq!(found["results"][0]["quality_score"], 100.0, "{found:#}");
+}
+
+#[test]
+fn whatever_an_argument_holds_it_reaches_the_program_as_one() {
+    let bench = Bench::new();
+    let show = r#"printf '%s\0' "$@" | base64 -w0"#;
+    bench.tool("show.sh", &bash(show));
+    let cases = [
+        "plain",
+        "two words",
+        "",
+        " ",
+        "$(id)",
+        "`id`",
+        "$HOME",
+        "${HOME}",
+        "; rm -rf /",
+        "&& id",
+        "|| id",
+        "| id",
+        "> /tmp/x",
+        "< /etc/passwd",
+        "a\nb",
+        "a\tb",
+        "\"quoted\"",
+        "'quoted'",
+        "\\",
+        "\\n",
+        "*",
+        "?",
+        "[a-z]",
+        "{a,b}",
+        "~",
+        "~root",
+        "!!",
+        "#comment",
+        "a=b",
+        "%s%n",
+        "é ü 日本 🦀",
+        "\u{202e}rtl",
+        "\u{1b}[31m",
+        "..",
+        "../../etc/passwd",
+        "$'\\x41'",
+        "--",
+        "--evil",
+        "-e",
+        "-c id",
+        "--key=value",
+        "%00",
+        "a\u{7f}b",
+    ];
+    for case in cases {
+        let done = bench.ran("show", json!({ "text": case }));
+        let expected = if case.starts_with('-') {
+            format!("--text={case}\0")
+        } else {
+            format!("--text\0{case}\0")
+        };
+        let shown = done["data"]["stdout"].as_str().unwrap();
+        assert_eq!(shown, base64(expected.as_bytes()), "{case:?}");
+    }
+    let refused = bench.failed("show", json!({ "text": "a\u{0}b" }));
+    assert!(
+        refused["error"].as_str().unwrap().contains("zero byte"),
+        "{refused:#}"
+    );
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for chunk in bytes.chunks(3) {
+        let padded = [
+            chunk[0],
+            *chunk.get(1).unwrap_or(&0),
+            *chunk.get(2).unwrap_or(&0),
+        ];
+        let number = u32::from_be_bytes([0, padded[0], padded[1], padded[2]]);
+        for i in 0..4 {
+            let letter = LETTERS[(number >> (18 - 6 * i) & 63) as usize];
+            out.push(if i > chunk.len() {
+                '='
+            } else {
+                char::from(letter)
+            });
+        }
+    }
+    out
+}
+
+#[test]
+fn a_tool_that_fails_is_an_error_with_everything_it_said() {
+    let bench = Bench::new();
+    bench.tool("bad.sh", &bash("echo some; echo why >&2; exit 3"));
+    let done = bench.failed("bad", json!({}));
+    assert_eq!(done["status"], "error");
+    assert_eq!(done["http"], 422);
+    assert_eq!(done["stdout"], "some\n");
+    assert_eq!(done["stderr"], "why\n");
+    assert_eq!(done["return_code"], 3);
+    assert_eq!(done["item_id"], "bad");
+    assert_eq!(done["action"], "run");
+    assert_eq!(done["metadata"]["primitive_type"], "subprocess");
+    assert_eq!(done["error"], "Tool 'bad' failed with return code 3");
+    // `-e` and `pipefail`: what fails in the middle is not passed over.
+    bench.tool("middle.sh", &bash("false | cat\necho never"));
+    let done = bench.failed("middle", json!({}));
+    assert_eq!(done["stdout"], "");
+}
+
+#[test]
+fn a_deadline_ends_it_and_says_so() {
+    let bench = Bench::new();
+    bench.made(
+        "slow",
+        "config: {timeout: 0.5}",
+        "main.sh",
+        "echo early; sleep 600",
+    );
+    let done = bench.failed("slow", json!({}));
+    assert_eq!(done["return_code"], -1);
+    assert_eq!(done["stdout"], "early\n");
+    let stderr = done["stderr"].as_str().unwrap();
+    assert_eq!(stderr, "Command timed out after 0.5 seconds");
+    assert!(done["error"].as_str().unwrap().contains("timed out"));
+}
+
+#[test]
+fn the_environment_is_what_the_tool_declares() {
+    let bench = Bench::new();
+    bench.tool(
+        "env.sh",
+        &bash("env -0 | cut -z -d= -f1 | sort -z | tr '\\0' ' '"),
+    );
+    let done = bench.ran("env", json!({}));
+    let names = done["data"]["stdout"].as_str().unwrap();
+    // What every program is given, and what Bash sets itself.
+    assert_eq!(
+        names.trim(),
+        "HOME LANG PATH PWD PYTHONDONTWRITEBYTECODE SHLVL TMPDIR _"
+    );
+    bench.made(
+        "declared",
+        "env: {GREETING: hi}\nconfig: {env: {TWICE: \"${GREETING}${GREETING}\"}}",
+        "main.sh",
+        "echo $GREETING $TWICE",
+    );
+    let done = bench.ran("declared", json!({}));
+    assert_eq!(done["data"]["stdout"], "hi hihi\n");
+}
+
+#[test]
+fn secrets_come_by_name_and_are_never_shown() {
+    let bench = Bench::new();
+    let script = "echo \"$API_KEY/${OTHER_KEY-none}\"; echo $API_KEY >&2; [ ${#API_KEY} = 14 ]";
+    bench.made("keyed", "env: [API_KEY]", "main.sh", script);
+    let refused = bench.failed("keyed", json!({}));
+    let hint = refused["hint"].as_str().unwrap();
+    assert!(hint.contains("env = [\"API_KEY\"]"), "{refused:#}");
+    let secrets = bench.house.root.path().join("secrets.env");
+    fs::write(&secrets, "API_KEY=hunter22hunter\nOTHER_KEY=xyzzy\n").unwrap();
+    bench.policy(&format!(
+        "secrets = [{:?}]\n[ceiling]\nenv = [\"API_KEY\"]\n",
+        secrets.display().to_string()
+    ));
+    let done = bench.ran("keyed", json!({}));
+    assert_eq!(done["data"]["stdout"], "***/none\n");
+    assert_eq!(done["data"]["stderr"], "***\n");
+    let bench = bench.settled();
+    let owner = bench.house.owner();
+    let events = bench.house.board.engine().events_after(&owner, 0, 1_000);
+    let events = format!("{:?}", events.unwrap());
+    assert!(events.contains("ItemRun") && !events.contains("hunter22"));
+}
+
+#[test]
+fn the_project_is_read_and_nothing_else_and_nothing_is_written() {
+    let bench = Bench::new();
+    bench.put("data.txt", "of the project");
+    let outside = bench.house.root.path().join("outside.txt");
+    fs::write(&outside, "secret").unwrap();
+    open(&outside, 0o644);
+    let outside = outside.display().to_string();
+    std::os::unix::fs::symlink(&outside, bench.path("link.txt")).unwrap();
+    bench.tool("cat.sh", &bash("cat \"$2\""));
+    let done = bench.ran("cat", json!({ "file": "data.txt" }));
+    assert_eq!(done["data"]["stdout"], "of the project");
+    for path in [
+        outside.as_str(),
+        "link.txt",
+        "../outside.txt",
+        "/etc/passwd",
+        "/proc/1/environ",
+        "/proc/self/root/etc/passwd",
+    ] {
+        let done = bench.failed("cat", json!({ "file": path }));
+        assert_eq!(done["stdout"], "", "{path}");
+    }
+    bench.tool("touch.sh", &bash("echo x > \"$2\""));
+    for path in [
+        "data.txt",
+        "new.txt",
+        ".ai/tools/new.sh",
+        "/tmp/kenning-new",
+    ] {
+        bench.failed("touch", json!({ "file": path }));
+    }
+    assert!(!Path::new("/tmp/kenning-new").exists());
+    assert_eq!(fs::read(bench.path("data.txt")).unwrap(), b"of the project");
+    assert!(!bench.path("new.txt").exists());
+    // Its own directory is there for the call only.
+    bench.tool(
+        "scratch.sh",
+        &bash("echo x > $TMPDIR/x; cat $TMPDIR/x; echo $TMPDIR"),
+    );
+    let done = bench.ran("scratch", json!({}));
+    let said = done["data"]["stdout"].as_str().unwrap();
+    let dir = said.strip_prefix("x\n").unwrap().trim();
+    assert!(!Path::new(dir).exists(), "{dir}");
+    assert!(!Path::new(dir).parent().unwrap().exists(), "{dir}");
+}
+
+#[test]
+fn writing_needs_both_the_manifest_and_the_policy() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("out")).unwrap();
+    // As root, tools run as somebody else.
+    open(&bench.path("out"), 0o777);
+    bench.made(
+        "writer",
+        "permissions: {write: [\"out/**\"]}",
+        "main.sh",
+        "echo x > out/x; ! echo y > y",
+    );
+    let refused = bench.failed("writer", json!({}));
+    assert_eq!(refused["denied"], json!(["fs.write out/**"]));
+    let hint = refused["hint"].as_str().unwrap();
+    assert!(hint.contains("write = [\"out/**\"]"), "{hint}");
+    bench.policy("[ceiling]\nwrite = [\"out/**\"]\n");
+    bench.ran("writer", json!({}));
+    assert_eq!(fs::read(bench.path("out/x")).unwrap(), b"x\n");
+    assert!(!bench.path("y").exists());
+    bench.made(
+        "pattern",
+        "permissions: {write: [\"out/*.txt\"]}",
+        "main.sh",
+        "true",
+    );
+    let refused = bench.failed("pattern", json!({}));
+    assert!(
+        refused["error"].as_str().unwrap().contains("out/*.txt"),
+        "{refused:#}"
+    );
+}
+
+#[test]
+fn there_is_no_network_without_a_grant() {
+    let bench = Bench::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo in");
+    bench.tool("caller.sh", &bash(&script));
+    let done = bench.failed("caller", json!({}));
+    assert_eq!(done["stdout"], "");
+    let asks = |host: &str| format!("permissions: {{net: [\"{host}\"]}}");
+    let every = format!("*:{port}");
+    bench.policy(&format!("[ceiling]\nnet = [\"{every}\", \"127.0.0.1\"]\n"));
+    bench.made("granted", &asks(&every), "main.sh", &script);
+    assert_eq!(bench.ran("granted", json!({}))["data"]["stdout"], "in\n");
+    // A program cannot be held to a host, so it is not let out for one.
+    bench.made("hosted", &asks("127.0.0.1"), "main.sh", &script);
+    let refused = bench.failed("hosted", json!({}));
+    assert!(
+        refused["hint"].as_str().unwrap().contains("http_client"),
+        "{refused:#}"
+    );
+}
+
+#[test]
+fn input_data_and_working_directory_are_as_configured() {
+    let bench = Bench::new();
+    bench.put("sub/here.txt", "");
+    bench.made(
+        "fed",
+        "config: {input_data: \"line\\n\", cwd: sub}",
+        "main.sh",
+        "cat; ls; echo \"$1 $2\"",
+    );
+    let done = bench.ran("fed", json!({ "_project_path": "p" }));
+    assert_eq!(done["data"]["stdout"], "line\nhere.txt\n--project-path p\n");
+}
+
+#[test]
+fn long_outputs_are_saved_and_very_long_ones_cut() {
+    let bench = Bench::new();
+    bench.tool("long.sh", &bash("head -c $2 /dev/zero | tr '\\0' x"));
+    let done = bench.ran("long", json!({ "n": 10_000 }));
+    assert_eq!(done["output_path"], Value::Null);
+    let done = bench.ran("long", json!({ "n": 20_000 }));
+    let saved = done["output_path"].as_str().unwrap();
+    assert!(saved.starts_with(bench.path(".ai/outputs/tools/long").to_str().unwrap()));
+    let saved: Value = serde_json::from_slice(&fs::read(saved).unwrap()).unwrap();
+    assert_eq!(saved["data"], done["data"]);
+    assert_eq!(done["truncated"], Value::Null);
+    let done = bench.ran("long", json!({ "n": 2_000_000 }));
+    assert_eq!(done["truncated"], true);
+    assert_eq!(done["data"]["stdout"].as_str().unwrap().len(), 1 << 20);
+    let saved: Value =
+        serde_json::from_slice(&fs::read(done["output_path"].as_str().unwrap()).unwrap()).unwrap();
+    assert_eq!(saved["data"]["stdout"].as_str().unwrap().len(), 2_000_000);
+    for _ in 0..10 {
+        bench.ran("long", json!({ "n": 20_000 }));
+    }
+    let kept = fs::read_dir(bench.path(".ai/outputs/tools/long")).unwrap();
+    assert_eq!(kept.count(), 10);
+    bench.policy("[limits]\noutput_mb = 1\n");
+    let done = bench.failed("long", json!({ "n": 3_000_000 }));
+    assert!(
+        done["error"].as_str().unwrap().contains("wrote more than"),
+        "{done:#}"
+    );
+}
+
+#[test]
+fn what_runs_is_what_was_verified() {
+    let bench = Bench::new();
+    // The tool looks at its own file, which is a copy that nobody else has.
+    bench.tool("own.sh", &bash("echo $0; echo changed >> $0 || echo no"));
+    let done = bench.ran("own", json!({}));
+    let said = done["data"]["stdout"].as_str().unwrap();
+    let (path, rest) = said.split_once('\n').unwrap();
+    assert!(
+        !path.starts_with(bench.path("").to_str().unwrap()),
+        "{path}"
+    );
+    assert_eq!(rest, "no\n");
+    assert!(!Path::new(path).exists());
+    bench.put(".ai/tools/own.sh", "echo other\n");
+    let refused = bench.failed("own", json!({}));
+    assert_eq!(refused["is_error"], true);
+    // Python leaves nothing behind beside a tool.
+    bench.made("pack", "", "main.py", "import helper\nprint(helper.WORD)");
+    bench.put(".ai/tools/pack/helper.py", "WORD = 'hi'\n");
+    bench.sign("pack");
+    assert_eq!(bench.ran("pack", json!({}))["data"]["stdout"], "hi\n");
+    assert!(!bench.path(".ai/tools/pack/__pycache__").exists());
+    assert_eq!(bench.ran("pack", json!({}))["data"]["stdout"], "hi\n");
+}
+
+#[test]
+fn a_dry_run_checks_everything_and_starts_nothing() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("out")).unwrap();
+    open(&bench.path("out"), 0o777);
+    bench.policy("[ceiling]\nwrite = [\"out/**\"]\n");
+    bench.made(
+        "dry",
+        "permissions: {write: [\"out/**\"]}\nparameters: [{name: n, type: integer, required: true}]",
+        "main.sh",
+        "echo x > out/x",
+    );
+    let dry = |inputs: Value| {
+        let parameters = json!({ "inputs": inputs });
+        bench.execute(
+            "tool",
+            "run",
+            "dry",
+            json!({ "parameters": parameters, "dry_run": true }),
+        )
+    };
+    let before = bench.house.event_kinds().len();
+    let done = dry(json!({ "n": 1 }));
+    assert_eq!(done["status"], "validation_passed", "{done:#}");
+    assert_eq!(done["message"], "Tool is ready to execute");
+    assert!(done["path"].as_str().unwrap().ends_with(".ai/tools/dry"));
+    assert_eq!(done["metadata"]["primitive_type"], "subprocess");
+    assert!(!bench.path("out/x").exists());
+    assert!(!bench.path(".ai/lockfiles").exists());
+    assert_eq!(bench.house.event_kinds().len(), before);
+    for (inputs, word) in [
+        (json!({}), "missing"),
+        (json!({ "n": "many" }), "validation failed"),
+    ] {
+        let done = dry(inputs);
+        assert_eq!(done["http"], 422);
+        assert!(done["error"].as_str().unwrap().contains(word), "{done:#}");
+    }
+}
+
+#[test]
+fn who_may_not_run_is_refused() {
+    let bench = Bench::new();
+    bench.tool("hello.sh", &bash("echo hi"));
+    let mut reader = bench.house.owner();
+    reader.principal.scopes = vec![kenning_engine::Scope::Read, kenning_engine::Scope::Write];
+    let arguments = json!({ "item_type": "tool", "action": "run", "item_id": "hello" });
+    let reply = bench.house.board.call("execute", arguments, &reader);
+    let error = reply.unwrap().error.unwrap();
+    assert_eq!(error.code, kenning_core::Code::Denied, "{error}");
+}
+
+#[test]
+fn the_key_of_the_node_is_nobodys_to_read() {
+    let bench = Bench::new();
+    let root = bench.house.root.path().display().to_string();
+    let ask = format!("permissions: {{read: [\"{root}/**\"]}}");
+    bench.made(
+        "asking",
+        &ask,
+        "main.sh",
+        &format!("cat {root}/data/node.key"),
+    );
+    bench.policy("[ceiling]\nread = [\".\", \"/**\"]\n");
+    let refused = bench.failed("asking", json!({}));
+    let error = refused["error"].as_str().unwrap();
+    assert!(error.contains("key of this node"), "{error}");
+}
