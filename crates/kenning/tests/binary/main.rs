@@ -18,6 +18,8 @@ mod hook;
 mod http;
 mod kami;
 mod kami_contract;
+mod kiwi_contract;
+mod kiwi_guide;
 mod omi;
 mod postgres;
 mod processes;
