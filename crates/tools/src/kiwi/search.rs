@@ -23,6 +23,7 @@ pub struct Input {
     pub query: String,
     /// Search source
     #[serde(default)]
+    #[schemars(with = "String", extend("enum" = ["local", "registry", "all"], "default" = "local"))]
     pub source: Source,
     /// Maximum results to return
     #[schemars(extend("default" = 10))]
@@ -32,9 +33,8 @@ pub struct Input {
 }
 
 /// Where to look.
-#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[schemars(inline)]
 pub enum Source {
     /// In the project and the user's own space
     #[default]
