@@ -109,6 +109,8 @@ pub(crate) struct McpServer {
     pub(crate) env: BTreeMap<String, String>,
     /// Paths that the program may read beside the system's.
     pub(crate) read: Vec<PathBuf>,
+    /// TCP ports that the program may connect to, of any host.
+    pub(crate) ports: Vec<u16>,
     pub(crate) url: Option<String>,
     pub(crate) headers: BTreeMap<String, String>,
 }

@@ -11,6 +11,7 @@
 
 mod component;
 mod lock;
+mod mcp;
 mod output;
 mod permit;
 mod plan;
@@ -26,7 +27,7 @@ use kenning_core::Result;
 use kenning_items::chain::builtin::Primitive;
 use kenning_items::{ItemType, Scope as ItemScope};
 use lock::Lock;
-use permit::Permitted;
+use permit::{Permitted, RunGrants};
 use plan::Plan;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
@@ -84,6 +85,8 @@ struct Ready<'a> {
     permitted: &'a Permitted,
     config: &'a Map<String, Value>,
     inputs: &'a Map<String, Value>,
+    /// What it runs under.
+    run: Option<&'a RunGrants>,
 }
 
 impl Ready<'_> {
@@ -138,6 +141,7 @@ impl Engine {
             permitted: &permitted,
             config: &config,
             inputs,
+            run: run.as_ref(),
         };
         if target.dry_run {
             self.check_primitive(&ready)?;
@@ -161,7 +165,7 @@ impl Engine {
             Primitive::Subprocess => self.run_process(ready),
             Primitive::HttpClient => self.run_request(ready),
             Primitive::Wasm => self.run_component(ready),
-            Primitive::Mcp => Err(mcp_is_missing()),
+            Primitive::Mcp => self.run_mcp(ready),
         }
     }
 
@@ -171,7 +175,7 @@ impl Engine {
             Primitive::Subprocess => self.check_process(ready),
             Primitive::HttpClient => self.check_request(ready).map(drop),
             Primitive::Wasm => self.check_component(ready),
-            Primitive::Mcp => Err(mcp_is_missing()),
+            Primitive::Mcp => self.check_mcp(ready),
         }
     }
 
@@ -222,12 +226,6 @@ impl Ran {
             warnings: Vec::new(),
         }
     }
-}
-
-fn mcp_is_missing() -> Box<super::ItemFault> {
-    kenning_core::Error::unavailable("tools of other MCP servers cannot be called yet")
-        .hint("use `subprocess`, `http_client` or `wasm`")
-        .into()
 }
 
 fn finished(plan: &Plan, ran: Ran, took: Duration) -> ToolItemRun {

@@ -23,6 +23,14 @@ pub(super) struct Room {
 impl Engine {
     /// Makes a room with a copy of the files that were verified.
     pub(super) fn make_room(&self, package: &Package, own_user: bool) -> Result<Room> {
+        let room = self.make_empty_room(own_user)?;
+        for (name, bytes) in &package.files {
+            room.code.put(name, bytes, 0o755)?;
+        }
+        Ok(room)
+    }
+
+    pub(super) fn make_empty_room(&self, own_user: bool) -> Result<Room> {
         // A user of its own could not walk through our data directory.
         let fresh = if own_user {
             Fresh::for_everybody()?
@@ -31,13 +39,9 @@ impl Engine {
             Fresh::sweep(&runs, LEFT_BEHIND)?;
             Fresh::beneath(&runs)?
         };
-        let code = fresh.room(0o755)?;
-        for (name, bytes) in &package.files {
-            code.put(name, bytes, 0o755)?;
-        }
         Ok(Room {
             scratch: fresh.room(0o700)?,
-            code,
+            code: fresh.room(0o755)?,
             _fresh: fresh,
         })
     }

@@ -5,6 +5,7 @@
 
 use super::{Ready, room::Room};
 use crate::Engine;
+use crate::items::policy::{ItemPolicy, POLICY_FILE};
 use kenning_core::{Error, Result};
 use std::path::{Path, PathBuf};
 
@@ -45,10 +46,7 @@ impl Engine {
     /// The program that a configuration names.
     pub(super) fn program(&self, ready: &Ready<'_>, room: Option<&Room>) -> Result<Program> {
         let command = ready.text("command").unwrap_or_default();
-        if command.starts_with('/') {
-            return Ok(Program::plain(command.into()));
-        }
-        if command.contains('/') {
+        if command.contains('/') && !command.starts_with('/') {
             return own_program(ready, room, command);
         }
         if matches!(command, "python" | "python3")
@@ -62,35 +60,7 @@ impl Engine {
             ))
             .hint("put them beside the tool's own files"));
         }
-        let wanted = if command == "python" {
-            "python3"
-        } else {
-            command
-        };
-        for dir in SYSTEM_DIRS {
-            let path = Path::new(dir).join(wanted);
-            if path.is_file() {
-                return Ok(Program::plain(path));
-            }
-        }
-        for root in &ready.policy.exec {
-            for dir in [root.join("bin"), root.clone()] {
-                let path = dir.join(wanted);
-                if path.is_file() {
-                    return Ok(Program {
-                        exec: vec![root.clone()],
-                        first_in_path: Some(dir),
-                        ..Program::plain(path)
-                    });
-                }
-            }
-        }
-        Err(
-            Error::not_found("program", wanted).hint(format!(
-                "install it for the system, or add its directory to `exec` in `{}` of the data directory",
-                super::super::policy::POLICY_FILE
-            )),
-        )
+        find(ready.policy, command)
     }
 
     /// A Python that has the packages of the project or of the tool; `None` where the system's does.
@@ -119,6 +89,36 @@ impl Engine {
         ))
         .hint("install them into `.venv` of the project"))
     }
+}
+
+/// A program of the system, or of a directory that the operator named.
+pub(super) fn find(policy: &ItemPolicy, command: &str) -> Result<Program> {
+    if command.starts_with('/') {
+        return Ok(Program::plain(command.into()));
+    }
+    let wanted = match command {
+        "python" => "python3",
+        command => command,
+    };
+    let system = SYSTEM_DIRS.iter().map(|it| Path::new(it).join(wanted));
+    if let Some(path) = system.into_iter().find(|it| it.is_file()) {
+        return Ok(Program::plain(path));
+    }
+    for root in &policy.exec {
+        for dir in [root.join("bin"), root.clone()] {
+            let path = dir.join(wanted);
+            if path.is_file() {
+                return Ok(Program {
+                    exec: vec![root.clone()],
+                    first_in_path: Some(dir),
+                    ..Program::plain(path)
+                });
+            }
+        }
+    }
+    Err(Error::not_found("program", wanted).hint(format!(
+        "install it for the system, or add its directory to `exec` in `{POLICY_FILE}` of the data directory"
+    )))
 }
 
 fn is_python(command: &str) -> bool {

@@ -112,3 +112,21 @@ fn a_part_of_a_run_has_no_more_than_the_whole() {
     assert_eq!(again.run_under(&child, "hello")["status"], "executed");
     assert_eq!(again.run_under(&child, "other")["is_error"], true);
 }
+
+#[test]
+fn a_server_must_be_granted_as_well() {
+    let bench = Bench::new();
+    bench.policy("[mcp.own]\ncommand = \"bash\"\nargs = [\"-c\", \"echo so sorry >&2\"]\n");
+    let text = "tool_id: far\nversion: 1.0.0\ntool_type: mcp_tool\nexecutor_id: mcp\nconfig: {server: own, tool: x}\n";
+    bench.put(".ai/tools/far/manifest.yaml", text);
+    bench.sign("far");
+    for (permissions, word) in [
+        ("  execute: [far]", "does not let"),
+        ("  execute: [far]\n  mcp: [own]", "so sorry"),
+    ] {
+        let run = bench.directive("setup", permissions, None);
+        let refused = bench.run_under(&run, "far");
+        let error = refused["error"].as_str().unwrap();
+        assert!(error.contains(word), "{permissions}: {error}");
+    }
+}

@@ -4,6 +4,7 @@ mod chains;
 mod grants;
 mod primitives;
 mod processes;
+mod servers;
 
 use crate::everything;
 use kenning_testing::House;

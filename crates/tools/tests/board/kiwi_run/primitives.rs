@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 
 /// A server that answers each request with the next of these, and tells what was asked.
-fn server(answers: Vec<(u16, &'static str)>) -> (u16, Receiver<String>) {
+pub(super) fn server(answers: Vec<(u16, &'static str)>) -> (u16, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let (tell, told) = channel();
@@ -17,7 +17,7 @@ fn server(answers: Vec<(u16, &'static str)>) -> (u16, Receiver<String>) {
             let mut stream = stream;
             let length = body.len();
             let head = format!(
-                "HTTP/1.1 {status} X\r\nContent-Length: {length}\r\nLocation: /other\r\nConnection: close\r\n\r\n"
+                "HTTP/1.1 {status} X\r\nContent-Length: {length}\r\nLocation: /other\r\nMcp-Session-Id: s1\r\nConnection: close\r\n\r\n"
             );
             stream.write_all(head.as_bytes()).unwrap();
             stream.write_all(body.as_bytes()).unwrap();

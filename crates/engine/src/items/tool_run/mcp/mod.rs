@@ -1,0 +1,165 @@
+//! A tool of another MCP server: one that the operator configured, as a program in the jail or at an
+//! address through the gate.
+//!
+//! A call is a conversation of three messages (`initialize`, `initialized`, `tools/call`), and the
+//! server is gone after it. So this is a client of those three and no more, and it is synchronous as
+//! everything beneath the doors is.
+
+mod http;
+mod stdio;
+
+use super::{Ran, Ready, parsed};
+use crate::Engine;
+use crate::items::ItemResult;
+use crate::items::policy::{McpServer, POLICY_FILE};
+use kenning_core::{Error, Result};
+use serde_json::{Value, json};
+
+/// What we speak, if the server does too.
+const PROTOCOL: &str = "2025-06-18";
+/// The code of JSON-RPC for a method that is not there.
+const METHOD_NOT_FOUND: i64 = -32601;
+
+/// A line to a server.
+trait Line {
+    /// Sends a request and waits for its answer.
+    fn ask(&mut self, id: u64, method: &str, params: Value) -> Result<Answer>;
+    /// Sends what has no answer.
+    fn tell(&mut self, method: &str) -> Result<()>;
+}
+
+/// What a server answers: a result, or its own error with a code.
+type Answer = std::result::Result<Value, (i64, String)>;
+
+impl Engine {
+    pub(super) fn check_mcp(&self, ready: &Ready<'_>) -> ItemResult<()> {
+        let (_, server) = server(ready)?;
+        if let Some(command) = &server.command {
+            self.jail()?;
+            super::runtime::find(ready.policy, command)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn run_mcp(&self, ready: &Ready<'_>) -> ItemResult<Ran> {
+        let (name, server) = server(ready)?;
+        let talked = match (&server.command, &server.url) {
+            (Some(command), _) => self.over_stdio(ready, server, command),
+            (None, Some(url)) => http::over_http(ready, server, url),
+            (None, None) => Err(Error::invalid(format!(
+                "`mcp.{name}` has neither `command` nor `url`"
+            ))
+            .hint(format!("add one in `{POLICY_FILE}` of the data directory"))),
+        };
+        Ok(ran(ready, name, talked?))
+    }
+}
+
+/// The server that the tool names. What a tool itself says of one is not trusted: the operator does.
+fn server<'a>(ready: &'a Ready<'_>) -> Result<(&'a str, &'a McpServer)> {
+    let line = |name: &str| {
+        format!(
+            "add `[mcp.{name}]` with `command` or `url` to `{POLICY_FILE}` of the data directory"
+        )
+    };
+    let Some(name) = ready.text("server") else {
+        return Err(Error::denied(
+            "`config`: a tool cannot bring its own MCP server, only name one as `server`",
+        )
+        .hint(line("NAME")));
+    };
+    if let Some(run) = ready.run
+        && !run.grants.may("mcp", name)
+    {
+        return Err(Error::denied(format!(
+            "The directive '{}' does not let tools call the MCP server `{name}`",
+            run.directive
+        ))
+        .hint(format!(
+            "add `mcp: [{name}]` to its permissions, sign it and run it again"
+        )));
+    }
+    let found = ready.policy.mcp.get(name);
+    let server = found.ok_or_else(|| {
+        Error::new(
+            kenning_core::Code::NotFound,
+            format!("no MCP server `{name}` is configured"),
+        )
+        .hint(line(name))
+    })?;
+    Ok((name, server))
+}
+
+/// The conversation.
+fn converse(ready: &Ready<'_>, line: &mut dyn Line) -> Result<Answer> {
+    let hello = json!({
+        "protocolVersion": PROTOCOL, "capabilities": {},
+        "clientInfo": { "name": "kenning", "version": env!("CARGO_PKG_VERSION") },
+    });
+    match line.ask(1, "initialize", hello)? {
+        Ok(_) => line.tell("notifications/initialized")?,
+        // Newer servers begin at once.
+        Err((METHOD_NOT_FOUND, _)) => {}
+        Err(refused) => return Ok(Err(refused)),
+    }
+    let tool = ready.text("tool").unwrap_or_default();
+    let call = json!({ "name": tool, "arguments": ready.inputs });
+    line.ask(2, "tools/call", call)
+}
+
+fn ran(ready: &Ready<'_>, server: &str, answer: Answer) -> Ran {
+    let id = &ready.plan.tool.id;
+    let (data, result, error) = match answer {
+        Err((code, message)) => {
+            let data = json!({ "error": { "code": code, "message": message } });
+            let error = format!("Tool '{id}': the MCP server `{server}` answered: {message}");
+            (data, Value::Null, Some(error))
+        }
+        Ok(answer) => {
+            let text = text_of(&answer);
+            let is_error = answer.get("isError") == Some(&Value::Bool(true));
+            let error = is_error.then(|| format!("Tool '{id}' failed: {text}"));
+            let result = match answer.get("structuredContent") {
+                Some(value) if !value.is_null() => value.clone(),
+                _ => parsed(&text),
+            };
+            (answer, result, error)
+        }
+    };
+    Ran {
+        data,
+        result,
+        error,
+        ..Ran::nothing()
+    }
+}
+
+/// The texts of an answer's content.
+fn text_of(answer: &Value) -> String {
+    let content = answer.get("content").and_then(Value::as_array);
+    let texts: Vec<&str> = content
+        .into_iter()
+        .flatten()
+        .filter_map(|it| it.get("text")?.as_str())
+        .collect();
+    texts.join("\n")
+}
+
+fn request(id: u64, method: &str, params: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+}
+
+/// The answer to a request, if a message is that.
+fn answer_to(id: u64, message: &Value) -> Option<Answer> {
+    if message.get("id").and_then(Value::as_u64) != Some(id) || message.get("method").is_some() {
+        return None;
+    }
+    if let Some(error) = message.get("error") {
+        let code = error["code"].as_i64().unwrap_or(0);
+        let text = error["message"]
+            .as_str()
+            .unwrap_or("an error without a message");
+        return Some(Err((code, text.to_owned())));
+    }
+    message.get("result").map(|it| Ok(it.clone()))
+}
