@@ -7,6 +7,7 @@
 mod collection;
 mod graph;
 mod house;
+mod kiwi;
 mod memory;
 pub(crate) mod meter;
 mod postgres;
@@ -35,9 +36,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ["vectors"] => optimized(|| vectors::run(options)),
         ["postgres"] => optimized(|| postgres::run(options)),
         ["wasm"] => optimized(|| wasm::run(options)),
+        ["kiwi"] => optimized(|| kiwi::run(options)),
         ["wasm", "bare"] => wasm::bare(options),
         _ => bail!(
-            "`bench` measures tokens, resolve, writes, verify, recall, memory, graph, vectors, postgres or wasm"
+            "`bench` measures tokens, resolve, writes, verify, recall, memory, graph, vectors, postgres, wasm or kiwi"
         ),
     }
 }
