@@ -122,6 +122,13 @@ impl Dir {
         Ok(())
     }
 
+    /// Whether it belongs to this process' user, and nobody else may change what is in it.
+    pub fn is_ours_alone(&self) -> bool {
+        let about = rustix::fs::fstat(self.root());
+        let own = rustix::process::geteuid().as_raw();
+        about.is_ok_and(|it| it.st_uid == own && it.st_mode & 0o022 == 0)
+    }
+
     /// Whether the modes of the directory and of all above it let everybody read in it.
     pub fn is_open_to_everybody(&self) -> bool {
         let allows = |path: &Path, bits: u32| {
@@ -204,6 +211,8 @@ mod tests {
         let (open, shut) = (fresh.room(0o755).unwrap(), fresh.room(0o700).unwrap());
         assert!(open.is_open_to_everybody());
         assert!(!shut.is_open_to_everybody());
+        assert!(open.is_ours_alone() && shut.is_ours_alone());
+        assert!(!fresh.room(0o777).unwrap().is_ours_alone());
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub(crate) struct ItemPolicy {
     pub(crate) allow_unsigned: bool,
     /// Whether packages that a tool depends on may be installed.
     pub(crate) allow_install: bool,
+    /// Where packages come from.
+    pub(crate) install: Install,
     /// Directories with programs that tools may run beside the system's.
     pub(crate) exec: Vec<PathBuf>,
     /// Files with lines `NAME=value`, for variables that tools declare.
@@ -98,6 +100,16 @@ impl Default for RunLimits {
             output_mb: 8,
         }
     }
+}
+
+/// Where packages come from. Without either it is the public index.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Install {
+    /// The address of an index.
+    pub(crate) index_url: Option<String>,
+    /// A directory with packages; alone it is all there is.
+    pub(crate) find_links: Option<PathBuf>,
 }
 
 /// An MCP server: a program, or an address.

@@ -18,6 +18,7 @@ pub use callables::plain_tool_name;
 pub use install::{InstallOptions, Installation};
 pub use package::{CheckedPackage, tool_manifest_wasm};
 pub use record::{ArgumentView, Granted, InstalledTool, ToolFunction};
+pub(crate) use run::Pulse;
 pub use run::{FileRun, ToolRun, ToolUsage};
 pub use trust::TrustedKey;
 

@@ -79,7 +79,7 @@ pub struct FileRun {
 }
 
 /// Tells whoever waits for a run how far it is: the time that it took, of the time that it has.
-struct Pulse {
+pub(crate) struct Pulse {
     progress: Arc<Progress>,
     began: Instant,
     seconds_max: f64,
@@ -91,11 +91,11 @@ impl Pulse {
     /// How often a tool that says nothing is told of.
     const EVERY: Duration = Duration::from_secs(1);
 
-    fn new(progress: Arc<Progress>, max_execution_ms: u64) -> Self {
+    pub(crate) fn new(progress: Arc<Progress>, most: Duration) -> Self {
         Self {
             progress,
             began: Instant::now(),
-            seconds_max: Duration::from_millis(max_execution_ms).as_secs_f64(),
+            seconds_max: most.as_secs_f64(),
             order: Mutex::default(),
         }
     }
@@ -109,7 +109,7 @@ impl Pulse {
     }
 
     /// Does the work, and tells that it goes on.
-    fn during<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn during<T>(&self, work: impl FnOnce() -> T) -> T {
         let (working, done) = channel::<()>();
         std::thread::scope(|threads| {
             threads.spawn(move || {
@@ -255,10 +255,12 @@ impl Engine {
     ) -> Result<(Outcome, Vec<LogLine>)> {
         let lines: Arc<Mutex<Vec<LogLine>>> = Arc::default();
         let theirs = Arc::clone(&lines);
-        let pulse = caller
-            .progress
-            .clone()
-            .map(|it| Arc::new(Pulse::new(it, limits.max_execution_ms)));
+        let pulse = caller.progress.clone().map(|it| {
+            Arc::new(Pulse::new(
+                it,
+                Duration::from_millis(limits.max_execution_ms),
+            ))
+        });
         let told = pulse.clone();
         let call = RunCall {
             function,

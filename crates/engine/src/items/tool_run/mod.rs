@@ -2,7 +2,7 @@
 //!
 //! Everything is decided before anything starts: which files make up its chain and who vouches for
 //! them (`plan`), whether the chain is what it was (`lock`), what it may have (`permit`). Then a
-//! primitive runs it: a process in the jail (`process`, `runtime`), a request through the gate
+//! primitive runs it: a process in the jail (`process`, `runtime`, `install`), a request through the gate
 //! (`request`), a component in the sandbox (`component`), or a tool of another server (`mcp`). What it
 //! said is kept if it is long (`output`).
 //!
@@ -10,6 +10,7 @@
 //! meanwhile changes nothing.
 
 mod component;
+mod install;
 mod lock;
 mod mcp;
 mod output;
@@ -148,15 +149,26 @@ impl Engine {
             return Ok(finished(&plan, Ran::nothing(), Duration::ZERO));
         }
         let began = Instant::now();
-        let ran = self.run_primitive(&ready);
+        let ran = self.run_primitive(&ready).map_err(|mut fault| {
+            fault.error.message = permitted.blotted(std::mem::take(&mut fault.error.message));
+            fault
+        });
+        let ran = ran.map(|it| blotted(it, &permitted));
         let took = began.elapsed();
         self.note_tool_run(caller, &plan, run_id, &ran, took);
-        let ran = blotted(ran?, &permitted);
-        if ran.error.is_none() && lock == Lock::Missing && !self.read_only {
-            self.write_lockfile(&plan)?;
+        let mut done = finished(&plan, ran?, took);
+        // What it did is done: whatever cannot be written now is no reason to hide that.
+        if done.success
+            && lock == Lock::Missing
+            && let Err(error) = self.write_lockfile(&plan)
+        {
+            let warning = format!("the lockfile could not be written: {error}");
+            done.warnings.push(warning);
         }
-        let mut done = finished(&plan, ran, took);
-        self.keep_output(&plan, &mut done)?;
+        if let Err(error) = self.keep_output(&plan, &mut done) {
+            let warning = format!("the output could not be saved: {error}");
+            done.warnings.push(warning);
+        }
         Ok(done)
     }
 

@@ -27,9 +27,7 @@ impl Engine {
         if n_bytes <= SAVED_BYTES {
             return Ok(());
         }
-        if !self.read_only {
-            done.output_path = self.save_output(plan, done)?;
-        }
+        let saved = self.save_output(plan, done);
         for name in ["stdout", "stderr", "body"] {
             if let Some(Value::String(text)) = done.data.get_mut(name) {
                 done.is_truncated |= cut(text);
@@ -44,6 +42,7 @@ impl Engine {
             }
             _ => {}
         }
+        done.output_path = saved?;
         Ok(())
     }
 

@@ -9,12 +9,14 @@ use super::runtime::{Program, SYSTEM_DIRS};
 use super::{Ran, Ready, parsed};
 use crate::Engine;
 use crate::items::ItemResult;
+use crate::wasm_tools::Pulse;
 use kenning_core::{Error, Result};
 use kenning_items::arguments;
 use kenning_jail::{Exit, Limits, Net, Outcome, Spec};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Where names are looked up; without it an address can only be written as a number.
@@ -40,8 +42,11 @@ impl Engine {
         let mut warnings = ready.permitted.warnings.clone();
         let project = readable_project(ready, strength.own_user, &mut warnings);
         let spec = spec(ready, &room, program, project)?;
-        let outcome = kenning_jail::run(&self.launcher(), &spec, &ready.caller.cancelled)?;
-        ready.caller.progress(1.0, Some(1.0), "done");
+        let run = || kenning_jail::run(&self.launcher(), &spec, &ready.caller.cancelled);
+        let outcome = match &ready.caller.progress {
+            None => run(),
+            Some(progress) => Pulse::new(Arc::clone(progress), spec.limits.wall).during(run),
+        }?;
         Ok(Ran {
             warnings,
             ..ran(ready, &spec, outcome)?

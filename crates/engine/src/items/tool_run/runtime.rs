@@ -3,6 +3,7 @@
 //! Only the system's directories are searched, and those that the operator names: a program in
 //! somebody's home needs files around it that no tool should see.
 
+use super::install::project_python;
 use super::{Ready, room::Room};
 use crate::Engine;
 use crate::items::policy::{ItemPolicy, POLICY_FILE};
@@ -50,7 +51,7 @@ impl Engine {
             return own_program(ready, room, command);
         }
         if matches!(command, "python" | "python3")
-            && let Some(python) = self.virtual_python(ready)?
+            && let Some(python) = self.virtual_python(ready, room.is_some())?
         {
             return Ok(python);
         }
@@ -64,30 +65,20 @@ impl Engine {
     }
 
     /// A Python that has the packages of the project or of the tool; `None` where the system's does.
-    fn virtual_python(&self, ready: &Ready<'_>) -> Result<Option<Program>> {
+    fn virtual_python(&self, ready: &Ready<'_>, install: bool) -> Result<Option<Program>> {
         let project = ready.plan.project.as_ref();
         let project = project.filter(|_| ready.permitted.reads_project);
-        if let Some(project) = project {
-            let venv = project.dir.path().join(".venv");
-            let path = venv.join("bin/python3");
-            if path.is_file() {
-                return Ok(Some(Program {
-                    exec: vec![venv.join("bin")],
-                    first_in_path: Some(venv.join("bin")),
-                    ..Program::plain(path)
-                }));
-            }
+        if let Some((path, bin)) = project.and_then(|it| project_python(&it.dir)) {
+            return Ok(Some(Program {
+                exec: vec![bin.clone()],
+                first_in_path: Some(bin),
+                ..Program::plain(path)
+            }));
         }
-        let wanted = &ready.plan.tool.dependencies;
-        if wanted.is_empty() {
+        if ready.plan.tool.dependencies.is_empty() {
             return Ok(None);
         }
-        Err(Error::denied(format!(
-            "Tool '{}' depends on packages that are not installed: {}",
-            ready.plan.tool.id,
-            wanted.join(", ")
-        ))
-        .hint("install them into `.venv` of the project"))
+        self.python_with_packages(ready, install).map(Some)
     }
 }
 

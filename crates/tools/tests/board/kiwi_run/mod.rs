@@ -2,6 +2,7 @@
 
 mod chains;
 mod grants;
+mod packages;
 mod primitives;
 mod processes;
 mod servers;

@@ -1,0 +1,195 @@
+//! Packages that a Python tool depends on, in a virtual environment of their own.
+//!
+//! What is installed is a stranger's, so installing happens in the jail as running does: it may write
+//! to a directory made for it, and reach the index. The whole of it then takes its name at once, which
+//! is the hash of what was wanted, and is never changed again.
+
+use super::Ready;
+use super::runtime::{self, Program};
+use crate::Engine;
+use crate::items::policy::POLICY_FILE;
+use kenning_core::{Error, Hash, Result};
+use kenning_jail::{Exit, Limits, Net, Spec};
+use kenning_vault::Dir;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The packages come as arguments, so the shell reads nothing of them.
+const SCRIPT: &str = r#"
+venv=$1
+shift
+python3 -m venv "$venv"
+"$venv/bin/python3" -m pip install --no-input --no-cache-dir --disable-pip-version-check -- "$@"
+"#;
+/// Beneath the data directory.
+const VENVS: &str = "kiwi/venvs";
+/// What the installer looks at to tell which system it is on; it fails where one is there and shut.
+const ABOUT_SYSTEM: [&str; 5] = [
+    "/etc/debian_version",
+    "/etc/lsb-release",
+    "/etc/mime.types",
+    "/etc/os-release",
+    "/etc/redhat-release",
+];
+const DNS_PORT: u16 = 53;
+const HTTPS_PORT: u16 = 443;
+const MEMORY_BYTES_MIN: u64 = 1 << 30;
+const COMPLAINT_CHARS: usize = 500;
+
+impl Engine {
+    /// A Python that has what the tool depends on. Installs it if that is wanted and allowed.
+    pub(super) fn python_with_packages(&self, ready: &Ready<'_>, install: bool) -> Result<Program> {
+        let wanted = &ready.plan.tool.dependencies;
+        if !ready.policy.allow_install {
+            return Err(Error::denied(format!(
+                "Tool '{}' depends on packages that are not installed: {}",
+                ready.plan.tool.id,
+                wanted.join(", ")
+            ))
+            .hint(format!(
+                "install them into `.venv` of the project, or set `allow_install = true` in `{POLICY_FILE}` of the data directory"
+            )));
+        }
+        let python = runtime::find(ready.policy, "python3")?;
+        let own_user = self.jail()?.own_user;
+        let (base, name) = self.venv_place(own_user, &key(&python.path, wanted))?;
+        let path = base.path().join(&name);
+        if !path.join("bin/python3").is_file() && install {
+            let left = ready.timeout();
+            let _lock = self.data.lock("kiwi/venvs.lock", left)?;
+            // Whoever had the lock before may have done it.
+            if !path.join("bin/python3").is_file() {
+                self.install(ready, own_user, &base, &name)?;
+            }
+        }
+        Ok(Program {
+            exec: vec![path.join("bin")],
+            read: vec![path.clone()],
+            first_in_path: Some(path.join("bin")),
+            path: path.join("bin/python3"),
+        })
+    }
+
+    /// Where an environment lies: a directory of ours, and the name in it.
+    fn venv_place(&self, own_user: bool, key: &str) -> Result<(Dir, String)> {
+        if !own_user {
+            return Ok((self.data.clone(), format!("{VENVS}/{key}")));
+        }
+        // A user of its own cannot walk through our data directory.
+        let base = Dir::open(&std::env::temp_dir())?;
+        let ours = Hash::of(self.data.path().to_string_lossy().as_bytes()).to_string();
+        let folder = format!("kenning-venvs-{}", &ours[..16]);
+        if !base.create_subdir(&folder)?.is_ours_alone() {
+            return Err(Error::denied(format!(
+                "`{folder}` in the system's temporary directory is somebody else's"
+            ))
+            .hint("remove it"));
+        }
+        Ok((base, format!("{folder}/{key}")))
+    }
+
+    fn install(&self, ready: &Ready<'_>, own_user: bool, base: &Dir, name: &str) -> Result<()> {
+        let room = self.make_empty_room(own_user)?;
+        let scratch = room.scratch.path();
+        let venv = scratch.join("venv");
+        let mut spec = Spec::new(runtime::find(ready.policy, "bash")?.path);
+        let install = &ready.policy.install;
+        spec.net = net(install.index_url.as_deref(), install.find_links.is_some())?;
+        spec.allow_system();
+        spec.read.extend(install.find_links.iter().cloned());
+        let about = ABOUT_SYSTEM.iter().map(PathBuf::from);
+        spec.read.extend(about.filter(|it| it.exists()));
+        spec.args = ["-e", "-o", "pipefail", "-c", SCRIPT, "install"]
+            .map(Into::into)
+            .into();
+        spec.args.push(venv.clone().into());
+        let wanted = &ready.plan.tool.dependencies;
+        spec.args.extend(wanted.iter().map(Into::into));
+        let home = scratch.to_string_lossy().into_owned();
+        spec.env = vec![
+            ("HOME".to_owned(), home.clone()),
+            ("LANG".to_owned(), "C.UTF-8".to_owned()),
+            ("PATH".to_owned(), runtime::SYSTEM_DIRS.join(":")),
+            ("RES_OPTIONS".to_owned(), "use-vc".to_owned()),
+            ("TMPDIR".to_owned(), home),
+        ];
+        let mut set = |name: &str, value: String| spec.env.push((name.to_owned(), value));
+        if let Some(url) = &install.index_url {
+            set("PIP_INDEX_URL", url.clone());
+        }
+        if let Some(path) = &install.find_links {
+            set("PIP_FIND_LINKS", path.to_string_lossy().into_owned());
+            if install.index_url.is_none() {
+                set("PIP_NO_INDEX", "1".to_owned());
+            }
+        }
+        spec.cwd = scratch.to_owned();
+        spec.scratch = Some(scratch.to_owned());
+        let (wall, limits) = (ready.timeout(), &ready.policy.limits);
+        spec.limits = Limits {
+            wall,
+            cpu: wall.saturating_mul(64),
+            memory_bytes: (limits.memory_mb << 20).max(MEMORY_BYTES_MIN),
+            file_bytes: 1 << 30,
+            processes: limits.processes.max(16),
+            output_bytes: 16 << 20,
+            ..Limits::default()
+        };
+        let began = Instant::now();
+        ready.caller.progress(0.0, None, "installing packages");
+        let outcome = kenning_jail::run(&self.launcher(), &spec, &ready.caller.cancelled)?;
+        if outcome.exit != Exit::Exited(0) {
+            return Err(not_installed(ready, &outcome, began.elapsed()));
+        }
+        let from = venv.strip_prefix(base.path()).map_err(|cause| {
+            Error::internal("an environment is made where it will lie").because(cause)
+        })?;
+        base.rename(&from.to_string_lossy(), name)
+    }
+}
+
+/// Another Python makes another environment.
+fn key(python: &Path, wanted: &[String]) -> String {
+    let about = std::fs::metadata(python);
+    let made = about.and_then(|it| it.modified()).ok();
+    let mut wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
+    wanted.sort_unstable();
+    let text = format!("{}\n{made:?}\n{}", python.display(), wanted.join("\n"));
+    Hash::of(text.as_bytes()).to_string()[..32].to_owned()
+}
+
+/// The index is reached over HTTPS, or where its address says; packages in a directory need no network.
+fn net(index_url: Option<&str>, has_directory: bool) -> Result<Net> {
+    Ok(match index_url {
+        None if has_directory => Net::None,
+        None => Net::Tcp(vec![DNS_PORT, HTTPS_PORT]),
+        Some(url) => {
+            let (_, port) = kenning_egress::host_of(url)?;
+            Net::Tcp(vec![DNS_PORT, HTTPS_PORT, port])
+        }
+    })
+}
+
+fn not_installed(ready: &Ready<'_>, outcome: &kenning_jail::Outcome, took: Duration) -> Error {
+    let wanted = ready.plan.tool.dependencies.join(", ");
+    if outcome.exit == Exit::TimedOut {
+        return Error::timeout(format!(
+            "installing {wanted} took more than {} seconds",
+            took.as_secs()
+        ))
+        .hint("install them into `.venv` of the project");
+    }
+    let said = String::from_utf8_lossy(&outcome.stderr);
+    let skipped = said.trim().chars().count().saturating_sub(COMPLAINT_CHARS);
+    let said: String = said.trim().chars().skip(skipped).collect();
+    Error::unavailable(format!("{wanted} could not be installed: {said}")).hint(format!(
+        "look at `[install]` in `{POLICY_FILE}`, or install them into `.venv` of the project"
+    ))
+}
+
+/// A directory of the project with the packages that its tools need.
+pub(super) fn project_python(project: &Dir) -> Option<(PathBuf, PathBuf)> {
+    let bin = project.path().join(".venv/bin");
+    let path = bin.join("python3");
+    path.is_file().then_some((path, bin))
+}
