@@ -18,6 +18,7 @@ mod hook;
 mod http;
 mod kami;
 mod kami_contract;
+mod kiwi;
 mod kiwi_contract;
 mod kiwi_guide;
 mod omi;
