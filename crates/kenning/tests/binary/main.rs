@@ -21,6 +21,7 @@ mod kami_contract;
 mod kiwi;
 mod kiwi_contract;
 mod kiwi_guide;
+mod kiwi_tools;
 mod omi;
 mod postgres;
 mod processes;
