@@ -18,8 +18,26 @@ use std::time::{Duration, Instant};
 const SCRIPT: &str = r#"
 venv=$1
 shift
-python3 -m venv "$venv"
+python3 -m venv --without-pip "$venv"
+"$venv/bin/python3" -m ensurepip --default-pip > "$TMPDIR/said" 2>&1 || { cat "$TMPDIR/said" >&2; exit 1; }
 "$venv/bin/python3" -m pip install --no-input --no-cache-dir --disable-pip-version-check -- "$@"
+"#;
+/// Where the program is the same user as we, the jail refuses to change modes and times: the kernel could
+/// not hold that to some files. An installer does without, if it is not told.
+const WITHOUT_MODES: &str = r#"
+import os
+
+def quiet(call):
+    def called(*args, **kwargs):
+        try:
+            return call(*args, **kwargs)
+        except PermissionError:
+            return None
+    return called
+
+for name in ("chmod", "fchmod", "lchmod", "chown", "utime"):
+    if hasattr(os, name):
+        setattr(os, name, quiet(getattr(os, name)))
 "#;
 /// Beneath the data directory.
 const VENVS: &str = "kiwi/venvs";
@@ -90,12 +108,17 @@ impl Engine {
 
     fn install(&self, ready: &Ready<'_>, own_user: bool, base: &Dir, name: &str) -> Result<()> {
         let room = self.make_empty_room(own_user)?;
+        // Every Python that is started imports this by its name.
+        room.code
+            .put("sitecustomize.py", WITHOUT_MODES.as_bytes(), 0o644)?;
         let scratch = room.scratch.path();
         let venv = scratch.join("venv");
         let mut spec = Spec::new(runtime::find(ready.policy, "bash")?.path);
         let install = &ready.policy.install;
         spec.net = net(install.index_url.as_deref(), install.find_links.is_some())?;
         spec.allow_system();
+        let code = room.code.path();
+        spec.read.push(code.to_owned());
         spec.read.extend(install.find_links.iter().cloned());
         let about = ABOUT_SYSTEM.iter().map(PathBuf::from);
         spec.read.extend(about.filter(|it| it.exists()));
@@ -110,6 +133,7 @@ impl Engine {
             ("HOME".to_owned(), home.clone()),
             ("LANG".to_owned(), "C.UTF-8".to_owned()),
             ("PATH".to_owned(), runtime::SYSTEM_DIRS.join(":")),
+            ("PYTHONPATH".to_owned(), code.to_string_lossy().into_owned()),
             ("RES_OPTIONS".to_owned(), "use-vc".to_owned()),
             ("TMPDIR".to_owned(), home),
         ];
