@@ -2,11 +2,12 @@
 //!
 //! Nobody waits for these, and a process that dies loses the last of them. They go to one thread,
 //! which lets them gather for a moment and writes them in one transaction: a commit costs more than
-//! what is in it. A process that only reads writes none.
+//! what is in it. The thread is woken when the first arrives and not by every one. A process that only
+//! reads writes none.
 
 use kenning_audit::{Log, Tx};
 use kenning_core::{Result, Space};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -28,34 +29,89 @@ enum Job {
     Write(Space, Work),
     /// By itself, with transactions of its own.
     Run(Errand),
-    /// Somebody waits: what has gathered is written now.
-    Hurry,
 }
 
-/// How many jobs are not done.
 #[derive(Default)]
-struct Pending {
-    count: Mutex<usize>,
+struct State {
+    jobs: VecDeque<Job>,
+    /// Jobs that are not done, those that are being done included.
+    n_pending: usize,
+    /// Somebody waits: nothing gathers any longer.
+    is_urgent: bool,
+    is_closed: bool,
+}
+
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    /// There is something to do, or reason to do it now.
+    more: Condvar,
+    /// Something was done.
     less: Condvar,
 }
 
-impl Pending {
-    fn lock(&self) -> MutexGuard<'_, usize> {
-        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn done(&self, n: usize) {
-        *self.lock() -= n;
+        let mut state = self.lock();
+        state.n_pending -= n;
+        if state.n_pending == 0 {
+            state.is_urgent = false;
+        }
         self.less.notify_all();
+    }
+
+    /// The next job, and those behind it that can share its transaction; none when no more come.
+    fn next(&self) -> Option<(Job, Vec<Work>)> {
+        let mut state = self.lock();
+        while state.jobs.is_empty() {
+            if state.is_closed {
+                return None;
+            }
+            let woken = self.more.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        if matches!(state.jobs.front(), Some(Job::Write(..))) {
+            state = self.gather(state);
+        }
+        let first = state.jobs.pop_front()?;
+        let mut others = Vec::new();
+        if let Job::Write(space, _) = &first {
+            while others.len() + 1 < GROUP_MAX
+                && matches!(state.jobs.front(), Some(Job::Write(it, _)) if it == space)
+            {
+                if let Some(Job::Write(_, work)) = state.jobs.pop_front() {
+                    others.push(work);
+                }
+            }
+        }
+        Some((first, others))
+    }
+
+    /// Waits a moment for others, unless there are enough or somebody is in a hurry.
+    fn gather<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let until = Instant::now() + GATHER;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let is_enough = state.jobs.len() >= GROUP_MAX || state.is_urgent || state.is_closed;
+            if is_enough || left.is_zero() {
+                return state;
+            }
+            let woken = self.more.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 }
 
 /// Writes afterwards. Dropping it waits until everything is written.
 pub(crate) struct Later {
-    thread: Mutex<Option<(Sender<Job>, JoinHandle<()>)>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
     log: Log,
     read_only: bool,
-    pending: Arc<Pending>,
+    queue: Arc<Queue>,
 }
 
 impl Later {
@@ -64,7 +120,7 @@ impl Later {
             thread: Mutex::new(None),
             log,
             read_only,
-            pending: Arc::default(),
+            queue: Arc::default(),
         }
     }
 
@@ -86,82 +142,65 @@ impl Later {
         if self.read_only {
             return;
         }
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         // A process that never reads needs no thread for it.
-        let (sender, _) = thread.get_or_insert_with(|| {
-            let (sender, receiver) = channel();
-            let (log, pending) = (self.log.clone(), Arc::clone(&self.pending));
-            let thread = std::thread::spawn(move || work_off(&log, &receiver, &pending));
-            (sender, thread)
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        thread.get_or_insert_with(|| {
+            let (log, queue) = (self.log.clone(), Arc::clone(&self.queue));
+            std::thread::spawn(move || work_off(&log, &queue))
         });
-        *self.pending.lock() += 1;
-        // The thread ends only after the sender is gone.
-        drop(sender.send(job));
+        drop(thread);
+        let mut state = self.queue.lock();
+        state.jobs.push_back(job);
+        state.n_pending += 1;
+        let n = state.jobs.len();
+        drop(state);
+        if n == 1 || n >= GROUP_MAX {
+            self.queue.more.notify_one();
+        }
     }
 
     /// Waits until everything so far is written.
     pub(crate) fn flush(&self) {
-        if *self.pending.lock() == 0 {
-            return;
-        }
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((sender, _)) = &*thread {
-            drop(sender.send(Job::Hurry));
-        }
-        drop(thread);
-        let mut count = self.pending.lock();
-        while *count > 0 {
-            let less = self.pending.less.wait(count);
-            count = less.unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.queue.lock();
+        while state.n_pending > 0 {
+            state.is_urgent = true;
+            self.queue.more.notify_one();
+            let less = self.queue.less.wait(state);
+            state = less.unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
 impl Drop for Later {
     fn drop(&mut self) {
-        let thread = self
-            .thread
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some((sender, thread)) = thread.take() {
-            drop(sender);
+        self.queue.lock().is_closed = true;
+        self.queue.more.notify_one();
+        let thread = self.thread.get_mut();
+        if let Some(thread) = thread.unwrap_or_else(PoisonError::into_inner).take() {
             drop(thread.join());
         }
     }
 }
 
-fn work_off(log: &Log, receiver: &Receiver<Job>, pending: &Pending) {
-    let mut next = receiver.recv().ok();
-    while let Some(job) = next.take() {
+fn work_off(log: &Log, queue: &Queue) {
+    while let Some((job, others)) = queue.next() {
+        let n = 1 + others.len();
         match job {
-            Job::Hurry => {}
             Job::Run(work) => {
                 if let Err(error) = work(log) {
                     tracing::warn!("background work was not done: {error}");
                 }
-                pending.done(1);
             }
             Job::Write(space, work) => {
-                let mut group = vec![work];
-                let until = Instant::now() + GATHER;
-                while group.len() < GROUP_MAX && next.is_none() {
-                    let left = until.saturating_duration_since(Instant::now());
-                    match receiver.recv_timeout(left) {
-                        Ok(Job::Write(same, work)) if same == space => group.push(work),
-                        Ok(Job::Hurry) | Err(_) => break,
-                        Ok(different) => next = Some(different),
-                    }
-                }
-                let n = group.len();
                 let written = log.write(&space, move |tx| {
-                    group.into_iter().try_for_each(|it| it(tx))
+                    let all = std::iter::once(work).chain(others);
+                    all.into_iter().try_for_each(|it| it(tx))
                 });
                 if let Err(error) = written {
                     tracing::warn!("space {space}: {n} events of reads were not written: {error}");
                 }
-                pending.done(n);
             }
         }
-        next = next.or_else(|| receiver.recv().ok());
+        queue.done(n);
     }
 }

@@ -95,9 +95,9 @@ impl Board {
 
     /// Calls an installed tool; `None` when there is none of that name.
     fn call_installed(&self, name: &str, arguments: &Value, caller: &Caller) -> Option<Reply> {
-        let own = self.engine.tool_name(caller, name).ok().flatten()?;
+        let found = self.engine.find_tool(caller, name).ok().flatten()?;
         // What only `--read-only` hides is refused with the reason, not called unknown.
-        if !self.selection.read_only && !self.selection.shows_installed(&own) {
+        if !self.selection.read_only && !self.selection.shows_installed(found.name()) {
             return None;
         }
         let began = Instant::now();
@@ -111,7 +111,7 @@ impl Board {
             } else {
                 arguments.to_string()
             };
-            self.engine.run_tool(caller, &own, &input)
+            self.engine.run_found_tool(caller, &found, &input)
         };
         let reply = match run() {
             Ok(run) => envelope::kami(run),

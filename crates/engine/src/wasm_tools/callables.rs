@@ -49,10 +49,13 @@ impl Callables {
     }
 
     /// By its own name, or by the one for clients that take no dots.
-    pub(super) fn find(&self, name: &str) -> Option<&Callable> {
+    pub(super) fn place(&self, name: &str) -> Option<usize> {
         let plain = || self.by_plain_name.get(name).copied().flatten();
-        let n = self.by_name.get(name).copied().or_else(plain)?;
-        self.all.get(n)
+        self.by_name.get(name).copied().or_else(plain)
+    }
+
+    pub(super) fn at(&self, place: usize) -> Option<&Callable> {
+        self.all.get(place)
     }
 }
 

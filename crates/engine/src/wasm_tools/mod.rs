@@ -19,7 +19,7 @@ pub use install::{InstallOptions, Installation};
 pub use package::{CheckedPackage, tool_manifest_wasm};
 pub use record::{ArgumentView, Granted, InstalledTool, ToolFunction};
 pub(crate) use run::Pulse;
-pub use run::{FileRun, ToolRun, ToolUsage};
+pub use run::{FileRun, FoundTool, ToolRun, ToolUsage};
 pub use trust::TrustedKey;
 
 use crate::{Engine, Environment};
@@ -62,6 +62,8 @@ pub(crate) struct WasmTools {
     options: WasmOptions,
     runtime: OnceLock<Runtime>,
     shelves: Mutex<HashMap<Space, Arc<Shelf>>>,
+    /// The directory of everything that is not in the store, once it is there.
+    place: OnceLock<Dir>,
     /// The operator's ceilings as they were read, and the file's stamp.
     policy: Mutex<Option<(Stamp, Arc<Policy>)>>,
 }
@@ -82,6 +84,7 @@ impl WasmTools {
             options,
             runtime: OnceLock::new(),
             shelves: Mutex::default(),
+            place: OnceLock::new(),
             policy: Mutex::default(),
         }
     }
@@ -131,10 +134,13 @@ impl Engine {
 
     /// The operator's ceilings; without a file there are none.
     fn wasm_policy(&self) -> Result<Arc<Policy>> {
-        let dir = match Dir::open(&self.wasm_place()) {
-            Ok(dir) => dir,
-            Err(error) if error.code == Code::NotFound => return Ok(Arc::default()),
-            Err(error) => return Err(error),
+        let dir = match self.wasm.place.get() {
+            Some(dir) => dir,
+            None => match Dir::open(&self.wasm_place()) {
+                Ok(dir) => self.wasm.place.get_or_init(|| dir),
+                Err(error) if error.code == Code::NotFound => return Ok(Arc::default()),
+                Err(error) => return Err(error),
+            },
         };
         // Taken before the text is read: a file that changes in between is read again next time.
         let stamp = match dir.stamp(POLICY_FILE) {

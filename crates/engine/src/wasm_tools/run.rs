@@ -3,7 +3,7 @@
 use super::callables::Callable;
 use super::install::said;
 use super::record::{Record, ToolFunction};
-use super::variable;
+use super::{Shelf, variable};
 use crate::caller::Progress;
 use crate::{Caller, Engine, Scope};
 use kenning_audit::Tx;
@@ -41,6 +41,24 @@ pub struct ToolRun {
     pub log: Vec<(&'static str, String)>,
     /// The end of what it printed, and of what it complained.
     pub printed: (String, String),
+}
+
+/// An installed tool that was found by its name.
+pub struct FoundTool {
+    shelf: Arc<Shelf>,
+    place: usize,
+}
+
+impl FoundTool {
+    fn callable(&self) -> Option<&Callable> {
+        self.shelf.callables.at(self.place)
+    }
+
+    /// Its own name.
+    pub fn name(&self) -> &str {
+        let callable = self.callable();
+        callable.map_or("", |it| it.function.name.as_str())
+    }
 }
 
 /// What a run took.
@@ -134,24 +152,46 @@ impl Engine {
         Ok(enabled.map(|it| it.function.clone()).collect())
     }
 
-    /// The own name of what can be called by this one, which may be written without dots.
-    pub fn tool_name(&self, caller: &Caller, name: &str) -> Result<Option<String>> {
+    /// What can be called by this name, which may be written without dots.
+    pub fn find_tool(&self, caller: &Caller, name: &str) -> Result<Option<FoundTool>> {
         caller.principal.require(Scope::Read)?;
         let shelf = self.shelf(&caller.principal.space)?;
-        let found = shelf.callables.find(name);
-        let found = found.filter(|it| it.record.is_enabled());
-        Ok(found.map(|it| it.function.name.clone()))
+        let place = shelf.callables.place(name);
+        let found = place.map(|place| FoundTool { shelf, place });
+        Ok(found.filter(|it| it.callable().is_some_and(|it| it.record.is_enabled())))
+    }
+
+    /// The own name of what can be called by this one.
+    pub fn tool_name(&self, caller: &Caller, name: &str) -> Result<Option<String>> {
+        let found = self.find_tool(caller, name)?;
+        Ok(found.map(|it| it.name().to_owned()))
     }
 
     /// Runs an installed tool by the name of what can be called, which may be written without dots.
     pub fn run_tool(&self, caller: &Caller, name: &str, input: &str) -> Result<ToolRun> {
         caller.principal.require(Scope::Run)?;
-        let space = &caller.principal.space;
-        let shelf = self.shelf(space)?;
-        let Callable { record, function } = shelf.callables.find(name).ok_or_else(|| {
+        let shelf = self.shelf(&caller.principal.space)?;
+        let place = shelf.callables.place(name);
+        let found = place.map(|place| FoundTool { shelf, place });
+        let found = found.ok_or_else(|| {
             Error::new(Code::NotFound, format!("tool not found: `{name}`"))
                 .hint("`kami list` lists those that are installed")
         })?;
+        self.run_found_tool(caller, &found, input)
+    }
+
+    /// Runs what was found.
+    pub fn run_found_tool(
+        &self,
+        caller: &Caller,
+        found: &FoundTool,
+        input: &str,
+    ) -> Result<ToolRun> {
+        caller.principal.require(Scope::Run)?;
+        let space = &caller.principal.space;
+        let Callable { record, function } = found
+            .callable()
+            .ok_or_else(|| Error::internal("what was found is there"))?;
         if !record.is_enabled() {
             return Err(
                 Error::denied(format!("the tool `{}` is disabled", record.id))

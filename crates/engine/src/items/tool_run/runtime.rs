@@ -85,7 +85,11 @@ impl Engine {
 /// A program of the system, or of a directory that the operator named.
 pub(super) fn find(policy: &ItemPolicy, command: &str) -> Result<Program> {
     if command.starts_with('/') {
-        return Ok(Program::plain(command.into()));
+        // It may be executed if it lies in one of the operator's directories, or in the system's.
+        return Ok(Program {
+            exec: policy.exec.clone(),
+            ..Program::plain(command.into())
+        });
     }
     let wanted = match command {
         "python" => "python3",
