@@ -141,7 +141,13 @@ async fn an_unknown_tool_is_a_protocol_error() {
 
 #[tokio::test]
 async fn what_is_not_declared_does_not_exist() {
-    let mut client = Client::connect(server(&[]));
+    let mut client = Client::connect(server(&["kiwi"]));
+    let answer = client.initialize("2025-11-25").await;
+    assert_eq!(
+        answer["result"]["capabilities"],
+        json!({ "tools": { "listChanged": true }, "prompts": {}, "resources": {} })
+    );
+    let mut client = Client::connect(server(&["koi"]));
     let answer = client.initialize("2025-11-25").await;
     assert_eq!(
         answer["result"]["capabilities"],

@@ -12,7 +12,7 @@ use axum::routing::{get, post};
 use http_body_util::BodyExt;
 use kenning_core::Error;
 use kenning_engine::{Caller, Principal, ToolFunction, Waited};
-use kenning_tools::{AnyTool, Board, Effect, installed_summary, summary};
+use kenning_tools::{AnyTool, Board, Effect, Toolset, installed_summary, summary};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -259,7 +259,10 @@ async fn call(
             )
             .await
         }
-        Err(error) => answer::error(&error),
+        Err(error) => match board.find(&name).map(|it| it.toolset()) {
+            Some(Toolset::Kiwi) => answer::reply(&kenning_tools::malformed(error)),
+            _ => answer::error(&error),
+        },
     }
 }
 

@@ -167,6 +167,14 @@ pub(crate) fn kiwi_error(
     }
 }
 
+/// kiwi: a body that is no call at all.
+pub fn malformed(error: Error) -> Reply {
+    Reply {
+        status: Some(400),
+        ..kiwi_error(error, Map::new(), Map::new())
+    }
+}
+
 /// kami: the tool's own text; where that is a JSON object, it is structured too.
 pub(crate) fn kami(run: ToolRun) -> Reply {
     match run.result {

@@ -28,7 +28,7 @@ pub mod omi_extra;
 
 pub use board::{Board, hide_internal, installed_summary};
 pub use declare::{Annotations, AnyTool, Call, Effect, Example, Text, Tool, Toolset, summary};
-pub use envelope::Reply;
+pub use envelope::{Reply, malformed};
 pub use metrics::Metrics;
 pub use select::Selection;
 pub use table::TOOLS;

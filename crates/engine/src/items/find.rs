@@ -198,7 +198,7 @@ impl Engine {
         let text = |name: &str| node.props.get(name).and_then(Value::as_str);
         let owned = |name: &str| text(name).map(ToOwned::to_owned);
         let described = owned("description").filter(|it| !it.is_empty());
-        let description = described.unwrap_or_else(|| beginning(&node.body));
+        let description = described.unwrap_or_else(|| beginning(without_head(&node.body)));
         let (item_type, id) = match node.kind {
             Kind::Item => (
                 owned("type").unwrap_or_default(),
@@ -333,6 +333,14 @@ fn exact(tx: &dyn ReadTx, query: &ItemQuery, project: &str) -> Result<Vec<NodeId
         }
     }
     Ok(found)
+}
+
+/// A text without the frontmatter that begins it.
+fn without_head(text: &str) -> &str {
+    let after = text
+        .strip_prefix("---\n")
+        .and_then(|it| it.split_once("\n---"));
+    after.map_or(text, |it| it.1)
 }
 
 /// How a text begins, on one line.

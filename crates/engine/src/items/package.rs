@@ -54,7 +54,7 @@ impl Item {
     /// The name for people.
     pub(crate) fn title(&self) -> &str {
         match self {
-            Self::Directive(it) => &it.name,
+            Self::Directive(it) => heading(&it.content).unwrap_or(&it.name),
             Self::Tool(it) => &it.id,
             Self::Knowledge(it) => &it.title,
         }
@@ -83,6 +83,13 @@ impl Item {
             Self::Directive(_) | Self::Tool(_) => &[],
         }
     }
+}
+
+/// The first heading of the highest level in a Markdown text.
+fn heading(text: &str) -> Option<&str> {
+    let mut lines = text.lines();
+    let line = lines.find_map(|it| it.strip_prefix("# "))?;
+    Some(line.trim()).filter(|it| !it.is_empty())
 }
 
 impl Package {

@@ -544,7 +544,7 @@ fn put_version(
     show_newest(tx, item_type, id)?;
     let data = json!({
         "type": item_type.word(), "id": id, "version": version, "sha256": sha256,
-        "signer": signer,
+        "signer": signer, "changelog": row["changelog"],
     });
     tx.record("ItemPublished", data).map(drop)
 }

@@ -153,6 +153,31 @@ impl Engine {
         })
     }
 
+    /// The same without making anything: where it is missing, the nearest directory above it.
+    pub(crate) fn shelf_if_made(
+        &self,
+        caller: &Caller,
+        item_type: ItemType,
+        scope: Scope,
+        project: Option<&ItemProject>,
+    ) -> Result<Shelf> {
+        let there = self.shelves(caller, item_type, project)?;
+        if let Some(shelf) = there.into_iter().find(|it| it.scope == scope) {
+            return Ok(shelf);
+        }
+        let above = match (scope, project) {
+            (Scope::Project, Some(project)) => project.dir.clone(),
+            // Everything else is checked without looking at a directory.
+            _ => self.data.clone(),
+        };
+        Ok(Shelf {
+            item_type,
+            scope,
+            dir: above,
+            project: project.map(|it| it.name.clone()).unwrap_or_default(),
+        })
+    }
+
     fn user_shelf(&self, caller: &Caller, item_type: ItemType) -> Result<Dir> {
         let space = &caller.principal.space;
         if space != self.project.space() {

@@ -107,10 +107,12 @@ impl Engine {
                     ItemScope::User
                 };
                 let scope = what.location.unwrap_or(fallback);
-                if target.dry_run {
-                    // Validated below without a place being made for it.
-                }
-                let shelf = self.shelf_for(caller, target.item_type, scope, project.as_ref())?;
+                let shelf = match target.dry_run {
+                    true => {
+                        self.shelf_if_made(caller, target.item_type, scope, project.as_ref())?
+                    }
+                    false => self.shelf_for(caller, target.item_type, scope, project.as_ref())?,
+                };
                 let category = category.clone().unwrap_or_default();
                 let package = new_package(target.item_type, scope, id.clone(), category, content)?;
                 (shelf, None, package)

@@ -103,7 +103,7 @@ fn what_is_on_a_shelf_is_found_by_words_by_meaning_and_first_by_its_id() {
     let row = &found["results"][0];
     assert_eq!(
         (&row["name"], &row["category"], &row["source"]),
-        (&json!("oauth_setup"), &json!("auth"), &json!("local"))
+        (&json!("OAuth Setup"), &json!("auth"), &json!("local"))
     );
     assert_eq!(
         (&found["total"], &found["query"]),
@@ -544,6 +544,18 @@ fn a_dry_run_changes_nothing() {
             .text("knowledge/email/001-email.md")
             .contains("kenning:signed")
     );
+    let arguments = json!({
+        "item_type": "tool", "action": "create", "item_id": "hello", "dry_run": true,
+        "parameters": { "content": "#!/bin/bash\n# __version__ = \"1.0.0\"\n# __tool_type__ = \"script\"\necho hello\n" },
+    });
+    let created = shelf.house.call("execute", arguments);
+    assert_eq!(
+        created.to_json()["status"],
+        "validation_passed",
+        "{}",
+        created.text
+    );
+    assert!(!shelf.path("tools").exists());
 }
 
 #[test]
