@@ -53,6 +53,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "bench",
         usage: "bench tokens\n\
+                bench resolve\n\
                 bench writes [--seconds N] [--callers 1,64] [--fsync-ms X]\n\
                 bench verify [--events N]\n\
                 bench recall --collection DIR[,DIR] [--off-topic FILE]\n\

@@ -154,6 +154,8 @@ fn own() -> Vec<Command> {
                 "Where it goes; must be empty, or half moved by an earlier run",
             )),
         commands::hook_command(),
+        commands::trust_command(),
+        commands::registry_command(),
         Command::new("kami")
             .about("WASM tools in a sandbox; also the program `kami`")
             .subcommand_required(true)
@@ -381,6 +383,13 @@ fn toolset(toolset: Toolset) -> Option<Command> {
             .subcommands(tools)
             .subcommands(further)
             .subcommand(commands::kg_export_command())
+    } else if toolset == Toolset::Kiwi {
+        command
+            .about("Directives, tools and knowledge: search, load, run, sign, publish")
+            // `help` is a tool of theirs.
+            .disable_help_subcommand(true)
+            .subcommands(tools)
+            .subcommands(commands::kiwi_commands())
     } else {
         let about = format!(
             "Tools of the {} contract, for example `{first}`",

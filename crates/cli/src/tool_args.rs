@@ -23,9 +23,10 @@ const TAKEN: &[&str] = &[
     "quiet",
     "omi-path",
     "data-dir",
+    "allow-root",
+    "database-ca",
     "yes",
     "help",
-    "version",
 ];
 
 /// The subcommand of a tool.
@@ -43,8 +44,13 @@ pub(crate) fn command(tool: &dyn AnyTool) -> Command {
             .value_name(kind(property).to_uppercase())
             .help(help)
             .required(required.iter().any(|it| it == field))
-            .allow_hyphen_values(true)
             .action(ArgAction::Set);
+        // Who names a switch means that it is on.
+        let arg = if kind(property) == "boolean" {
+            arg.num_args(0..=1).default_missing_value("true")
+        } else {
+            arg.allow_hyphen_values(true)
+        };
         // As the contract writes it, for whoever copies it from there.
         let is_free = flag(field) != *field && !TAKEN.contains(&field.as_str());
         let arg = if is_free {

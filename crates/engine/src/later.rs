@@ -1,13 +1,15 @@
 //! What is written afterwards: events of reads, access counts, links between alike memories.
 //!
 //! Nobody waits for these, and a process that dies loses the last of them. They go to one thread,
-//! which writes what has gathered in one transaction. A process that only reads writes none.
+//! which lets them gather for a moment and writes them in one transaction: a commit costs more than
+//! what is in it. A process that only reads writes none.
 
 use kenning_audit::{Log, Tx};
 use kenning_core::{Result, Space};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// A piece of work in a transaction of its space.
 type Work = Box<dyn FnOnce(&mut Tx<'_>) -> Result<()> + Send>;
@@ -18,11 +20,16 @@ type Errand = Box<dyn FnOnce(&Log) -> Result<()> + Send>;
 /// So many pieces share a transaction.
 const GROUP_MAX: usize = 64;
 
+/// So long a piece waits for others.
+const GATHER: Duration = Duration::from_millis(20);
+
 enum Job {
     /// In a transaction, together with others.
     Write(Space, Work),
     /// By itself, with transactions of its own.
     Run(Errand),
+    /// Somebody waits: what has gathered is written now.
+    Hurry,
 }
 
 /// How many jobs are not done.
@@ -94,6 +101,14 @@ impl Later {
 
     /// Waits until everything so far is written.
     pub(crate) fn flush(&self) {
+        if *self.pending.lock() == 0 {
+            return;
+        }
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((sender, _)) = &*thread {
+            drop(sender.send(Job::Hurry));
+        }
+        drop(thread);
         let mut count = self.pending.lock();
         while *count > 0 {
             let less = self.pending.less.wait(count);
@@ -119,6 +134,7 @@ fn work_off(log: &Log, receiver: &Receiver<Job>, pending: &Pending) {
     let mut next = receiver.recv().ok();
     while let Some(job) = next.take() {
         match job {
+            Job::Hurry => {}
             Job::Run(work) => {
                 if let Err(error) = work(log) {
                     tracing::warn!("background work was not done: {error}");
@@ -127,11 +143,13 @@ fn work_off(log: &Log, receiver: &Receiver<Job>, pending: &Pending) {
             }
             Job::Write(space, work) => {
                 let mut group = vec![work];
+                let until = Instant::now() + GATHER;
                 while group.len() < GROUP_MAX && next.is_none() {
-                    match receiver.try_recv() {
+                    let left = until.saturating_duration_since(Instant::now());
+                    match receiver.recv_timeout(left) {
                         Ok(Job::Write(same, work)) if same == space => group.push(work),
+                        Ok(Job::Hurry) | Err(_) => break,
                         Ok(different) => next = Some(different),
-                        Err(_) => break,
                     }
                 }
                 let n = group.len();

@@ -50,7 +50,7 @@ pub use items::{
     Catalogue, DeletedItem, DirectiveRun, DirectiveStep, FoundItem, FoundItems, ItemFault,
     ItemOptions, ItemQuery, ItemResult, ItemScope, ItemSource, ItemTarget, ItemType, KnowledgeRun,
     LinkedItem, LoadFrom, LoadItem, LoadedItem, NewItem, PublishedItem, RegistryPackage,
-    RegistryVersion, SignAs, SignItem, SignedItem, ToolItemRun,
+    RegistryVersion, SignAs, SignItem, SignedItem, Skill, ToolItemRun,
 };
 pub use kenning_memory::types::MemoryType;
 pub use kenning_search::Mode;

@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn both_ways_find_a_grandchild() {
         let mut shell = Command::new("sh")
-            .args(["-c", "sh -c 'read x; :' & echo; read x; :"])
+            .args(["-c", "sleep 600 & echo; read x; kill $!"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

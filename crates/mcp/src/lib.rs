@@ -21,6 +21,7 @@ mod lines;
 mod listing;
 mod message;
 mod server;
+mod skills;
 
 pub mod http;
 pub mod stdio;

@@ -3,9 +3,9 @@
 use crate::call;
 use crate::changes::{Listener, ToolChanges};
 use crate::conformance::Fixtures;
-use crate::listing;
+use crate::{listing, skills};
 use kenning_engine::{Caller, Principal, Waited};
-use kenning_tools::Board;
+use kenning_tools::{Board, Toolset};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
     CompleteResult, ConstString, CustomRequest, CustomResult, ErrorCode, GetPromptRequestMethod,
@@ -106,6 +106,16 @@ impl Server {
         listed.into_iter().map(listing::installed).collect()
     }
 
+    /// Whether directives are shown, and so are resources and prompts.
+    fn has_items(&self) -> bool {
+        let listed = self.board.listed();
+        listed.iter().any(|it| it.toolset() == Toolset::Kiwi)
+    }
+
+    pub(crate) fn board(&self) -> &Board {
+        &self.board
+    }
+
     /// What tells when installed tools are others.
     fn tool_changes(&self) -> Listener {
         self.changes.listen(&self.board, &self.principal)
@@ -115,6 +125,7 @@ impl Server {
     fn answers(&self, method: &str, modern: bool) -> bool {
         METHODS.contains(&method)
             || (!modern && METHODS_LEGACY.contains(&method))
+            || (self.has_items() && skills::METHODS.contains(&method))
             || (self.is_conformance() && Fixtures::answers(method, modern))
     }
 }
@@ -140,6 +151,12 @@ impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         let capabilities = match &self.fixtures {
             Some(_) => Fixtures::capabilities(),
+            None if self.has_items() => ServerCapabilities::builder()
+                .enable_tools()
+                .enable_tool_list_changed()
+                .enable_resources()
+                .enable_prompts()
+                .build(),
             None => ServerCapabilities::builder()
                 .enable_tools()
                 .enable_tool_list_changed()
@@ -232,16 +249,22 @@ impl ServerHandler for Server {
     async fn list_prompts(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
+        if self.has_items() && !self.is_conformance() {
+            return skills::list_prompts(self, self.principal(&context)).await;
+        }
         Ok(self.fixtures::<ListPromptsRequestMethod>()?.list_prompts())
     }
 
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
+        if self.has_items() && !self.is_conformance() {
+            return skills::get_prompt(self, self.principal(&context), request).await;
+        }
         self.fixtures::<GetPromptRequestMethod>()?
             .get_prompt(&request)
     }
@@ -249,8 +272,11 @@ impl ServerHandler for Server {
     async fn list_resources(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
+        if self.has_items() && !self.is_conformance() {
+            return skills::list_resources(self, self.principal(&context)).await;
+        }
         Ok(self
             .fixtures::<ListResourcesRequestMethod>()?
             .list_resources())
@@ -261,6 +287,9 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        if self.has_items() && !self.is_conformance() {
+            return Ok(skills::list_resource_templates());
+        }
         Ok(self
             .fixtures::<ListResourceTemplatesRequestMethod>()?
             .list_resource_templates())
@@ -269,8 +298,12 @@ impl ServerHandler for Server {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        if self.has_items() && !self.is_conformance() {
+            let principal = self.principal(&context);
+            return skills::read_resource(self, principal, &request.uri).await;
+        }
         self.fixtures::<ReadResourceRequestMethod>()?
             .read_resource(&request.uri)
     }

@@ -12,6 +12,7 @@ mod hosts;
 mod memory;
 mod openapi;
 mod rate;
+mod registry;
 mod routes;
 mod server;
 mod sse;

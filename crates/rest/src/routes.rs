@@ -2,7 +2,7 @@
 
 use crate::guard::{self, Guard};
 use crate::memory::{self, Memory};
-use crate::{answer, body, openapi, sse};
+use crate::{answer, body, openapi, registry, sse};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};
@@ -73,6 +73,7 @@ pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
         .route("/tools/{name}", post(call).get(call_safe))
         .route("/events", get(sse::events))
         .merge(memory::routes())
+        .merge(registry::routes())
         .with_state(Shared {
             board,
             slots,
@@ -94,6 +95,7 @@ async fn front() -> &'static str {
      POST /tools/{name}   call one, with its arguments as a JSON object\n\
      GET  /openapi.json   the same as OpenAPI\n\
      GET  /events         the log as server-sent events\n\
+     /registry/v1         directives, tools and knowledge: push, pull, search, versions\n\
      /api/v1              memories: store, recall, beliefs, sessions, events, dashboard\n\
      GET  /healthz        whether all is well\n\
      GET  /metrics        counters for Prometheus\n"

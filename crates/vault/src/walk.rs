@@ -10,6 +10,7 @@ use ignore::{DirEntry, WalkBuilder};
 use kenning_core::{Error, Result};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 
 /// What tells whether a file was touched. It does not tell whether its content is another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,6 +99,18 @@ impl Dir {
         }
         walked.files.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(walked)
+    }
+
+    /// When something was last added to these folders or taken out of them, in nanoseconds since
+    /// 1970; zero for one that is not there. The empty name is this directory.
+    pub fn folder_times(&self, folders: &[String]) -> Vec<i64> {
+        let time = |folder: &String| {
+            let name = if folder.is_empty() { "." } else { folder };
+            let found = self.root().metadata(name).ok().filter(|it| it.is_dir())?;
+            let since = found.modified().ok()?.into_std().duration_since(UNIX_EPOCH);
+            i64::try_from(since.ok()?.as_nanos()).ok()
+        };
+        folders.iter().map(|it| time(it).unwrap_or(0)).collect()
     }
 
     /// How a file is now.

@@ -7,10 +7,12 @@
 mod collection;
 mod graph;
 mod house;
+mod kiwi;
 mod memory;
 pub(crate) mod meter;
 mod postgres;
 mod recall;
+mod resolve;
 mod tokens;
 mod vectors;
 mod verify;
@@ -25,6 +27,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let words: Vec<&str> = options.words.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["tokens"] => tokens::run(options),
+        ["resolve"] => resolve::run(options),
         ["writes"] => optimized(|| writes::run(options)),
         ["verify"] => optimized(|| verify::run(options)),
         ["recall"] => optimized(|| recall::run(options)),
@@ -33,9 +36,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ["vectors"] => optimized(|| vectors::run(options)),
         ["postgres"] => optimized(|| postgres::run(options)),
         ["wasm"] => optimized(|| wasm::run(options)),
+        ["kiwi"] => optimized(|| kiwi::run(options)),
         ["wasm", "bare"] => wasm::bare(options),
         _ => bail!(
-            "`bench` measures tokens, writes, verify, recall, memory, graph, vectors, postgres or wasm"
+            "`bench` measures tokens, resolve, writes, verify, recall, memory, graph, vectors, postgres, wasm or kiwi"
         ),
     }
 }

@@ -5,9 +5,9 @@
 //! makes one call stands one that only loads the compiled code and calls it ([`bare`]); beside a call
 //! over MCP stands a native tool of the same server that does next to nothing.
 
-mod programs;
-mod server;
-mod table;
+pub(in crate::bench) mod programs;
+pub(in crate::bench) mod server;
+pub(in crate::bench) mod table;
 
 use super::meter::{cpu, cpu_of_children, memory_kib_of, ms, percentile};
 use super::{house, meter};
@@ -116,10 +116,10 @@ fn first_calls(
 }
 
 /// What a kind of process or call took, in milliseconds.
-pub(super) struct Took {
-    wall: f64,
-    wall_p99: f64,
-    cpu: f64,
+pub(in crate::bench) struct Took {
+    pub(in crate::bench) wall: f64,
+    pub(in crate::bench) wall_p99: f64,
+    pub(in crate::bench) cpu: f64,
 }
 
 /// Starts processes of several kinds in turn, so that a busy moment hits all alike.
@@ -151,7 +151,7 @@ fn took_each<const N: usize>(kinds: [&dyn Fn() -> Command; N]) -> Result<[Took; 
     }))
 }
 
-fn took(walls: &mut [Duration], used: Duration) -> Took {
+pub(in crate::bench) fn took(walls: &mut [Duration], used: Duration) -> Took {
     Took {
         wall: ms(percentile(walls, 0.5)),
         wall_p99: ms(percentile(walls, 0.99)),

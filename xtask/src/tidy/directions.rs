@@ -49,6 +49,8 @@ const CRATES: &[(&str, May)] = &[
     ),
     ("kenning-memory", Only(&["kenning-core"])),
     ("kenning-graph", Only(&["kenning-core"])),
+    // So that names can be compared without a store to keep them in.
+    ("kenning-entities", Only(&["kenning-core"])),
     // So that what an item says and whether it was changed is decided without files or a store.
     ("kenning-items", Only(&["kenning-core"])),
     // So that nothing else is built anew when the runtime is, and no tool's code runs beside ours.
@@ -74,6 +76,7 @@ const CRATES: &[(&str, May)] = &[
             "kenning-embed",
             "kenning-memory",
             "kenning-graph",
+            "kenning-entities",
             "kenning-items",
             "kenning-sandbox",
             "kenning-jail",

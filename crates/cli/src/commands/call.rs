@@ -79,7 +79,7 @@ pub(crate) fn by_flags(
     )
 }
 
-fn call(
+pub(super) fn call(
     host: &dyn Host,
     settings: &Settings,
     name: &str,
@@ -130,7 +130,7 @@ fn show(reply: &Reply, as_json: bool) -> u8 {
     0
 }
 
-fn confirm(name: &str) -> Result<()> {
+pub(super) fn confirm(name: &str) -> Result<()> {
     let refused = || Error::denied(format!("`{name}` removes something")).hint("say `--yes`");
     if !std::io::stdin().is_terminal() {
         return Err(refused());

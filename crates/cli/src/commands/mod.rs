@@ -6,6 +6,7 @@ mod doctor;
 mod hook;
 mod kami;
 mod kg_export;
+mod kiwi;
 mod omi;
 mod omi_backup;
 mod reindex;
@@ -14,15 +15,19 @@ mod store;
 mod table;
 mod token;
 mod tour;
+mod trust;
 mod watch;
 
 pub(crate) use hook::command as hook_command;
 pub(crate) use kami::args::commands as kami_commands;
 pub(crate) use kami::run as run_kami;
 pub(crate) use kg_export::command as kg_export_command;
+pub(crate) use kiwi::commands as kiwi_commands;
+pub(crate) use kiwi::registry_command;
 pub(crate) use omi::args::commands as omi_commands;
 pub(crate) use omi::run as run_omi;
 pub(crate) use setup::CLIENTS as SETUP_CLIENTS;
+pub(crate) use trust::command as trust_command;
 pub(crate) use watch::command as watch_command;
 
 use crate::settings::ServeOptions;
@@ -73,6 +78,12 @@ pub(crate) fn run(
         "kg" if matches.subcommand_name() == Some("export") => {
             kg_export::run(host, settings, matches)
         }
+        "trust" => trust::run(host, settings, matches),
+        "registry" => kiwi::registry(host, settings, matches),
+        "kiwi" => match kiwi::run(host, settings, matches) {
+            Some(done) => done,
+            None => call::by_flags(host, settings, name, matches),
+        },
         toolset => call::by_flags(host, settings, toolset, matches),
     }
 }

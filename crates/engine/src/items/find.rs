@@ -30,8 +30,16 @@ pub enum ItemSource {
     Local,
     /// In the registry.
     Registry,
+    /// In our own registry, whatever the operator named: this is what others ask us for.
+    OwnRegistry,
     /// In both.
     All,
+}
+
+impl ItemSource {
+    fn is_local(self) -> bool {
+        matches!(self, Self::Local | Self::All)
+    }
 }
 
 /// What to find.
@@ -91,7 +99,12 @@ impl Engine {
             return Err(Error::invalid("`query` is empty").hint("say in a few words what to find"));
         }
         let project = self.item_project(caller, query.project_path.as_deref())?;
-        if query.source != ItemSource::Registry {
+        if let ItemSource::Registry | ItemSource::All = query.source
+            && let Some(remote) = self.remote_registry()?
+        {
+            return self.search_with(caller, query, &remote);
+        }
+        if query.source.is_local() {
             let types = match query.item_type {
                 Some(item_type) => vec![item_type],
                 None => ItemType::ALL.to_vec(),
@@ -149,6 +162,30 @@ impl Engine {
                 total: all.len(),
             })
         })
+    }
+
+    /// What is here, and what another registry has.
+    fn search_with(
+        &self,
+        caller: &Caller,
+        query: &ItemQuery,
+        remote: &super::remote::Remote,
+    ) -> Result<FoundItems> {
+        let mut found = remote.search(query).map_err(|it| it.error)?;
+        if query.source == ItemSource::All {
+            let local = ItemQuery {
+                source: ItemSource::Local,
+                ..query.clone()
+            };
+            let local = self.search_items(caller, &local)?;
+            found.total += local.total;
+            found.items.extend(local.items);
+            found
+                .items
+                .sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
+            found.items.truncate(query.limit);
+        }
+        Ok(found)
     }
 
     fn shown(
@@ -247,7 +284,7 @@ fn filters(query: &ItemQuery, project: &str) -> Vec<Filter> {
         }
     };
     let mut filters = Vec::new();
-    if query.source != ItemSource::Registry {
+    if query.source.is_local() {
         filters.push(items(LOCAL, here()));
         // An installed WASM tool is a tool too.
         let others = match query.item_type {

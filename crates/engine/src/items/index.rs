@@ -36,6 +36,8 @@ const BODY_BYTES_MAX: usize = 256 * 1024;
 pub(super) struct Known {
     rows: Option<HashMap<String, Row>>,
     looks: u32,
+    /// Its folders, and when something was last added to them or taken out.
+    folders: (Vec<String>, Vec<i64>),
     watch: Option<(Watch, Arc<AtomicBool>)>,
 }
 
@@ -65,11 +67,29 @@ impl Row {
 
 impl Known {
     /// Whether something may have changed since the last look.
-    fn is_stale(&self) -> bool {
+    fn is_stale(&self, shelf: &Shelf) -> bool {
         match &self.watch {
-            Some((watch, changed)) => !watch.is_live() || changed.swap(false, Ordering::AcqRel),
+            Some((watch, changed)) => {
+                // The kernel tells a moment later; a folder knows at once what was added to it.
+                changed.swap(false, Ordering::AcqRel)
+                    || !watch.is_live()
+                    || shelf.dir.folder_times(&self.folders.0) != self.folders.1
+            }
             None => true,
         }
+    }
+
+    /// Notes the folders before they are looked at.
+    fn note_folders<'a>(&mut self, shelf: &Shelf, roots: impl Iterator<Item = &'a String>) {
+        let above = roots.flat_map(|it| ancestors(it).chain([it.as_str()]));
+        let mut folders: Vec<String> = above.map(ToOwned::to_owned).collect();
+        folders.push(String::new());
+        folders.sort_unstable();
+        folders.dedup();
+        let times = shelf.dir.folder_times(&folders);
+        let is_folder = |it: &(String, i64)| it.1 != 0;
+        let both = folders.into_iter().zip(times).filter(is_folder);
+        self.folders = both.unzip();
     }
 
     /// A process that looks again is a server: from then on the kernel tells when to look.
@@ -97,7 +117,7 @@ impl Engine {
         };
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
         known.watch(shelf);
-        if !known.is_stale() {
+        if !known.is_stale(shelf) {
             return Ok(());
         }
         let indexed = self.bring_up_to_date(caller, shelf, &mut known);
@@ -130,8 +150,9 @@ impl Engine {
                 .filter_map(|(k, v)| Some((k, Row::of(&v)?)));
             known.rows = Some(rows.collect());
         }
-        let rows = known.rows.get_or_insert_default();
         let found = items_on(shelf)?;
+        known.note_folders(shelf, found.keys());
+        let rows = known.rows.get_or_insert_default();
         let gone: Vec<(String, Row)> = rows
             .iter()
             .filter(|it| !found.contains_key(it.0))
@@ -404,6 +425,11 @@ pub(super) fn node_of(tx: &dyn ReadTx, shelf: &Shelf, package: &Package) -> Resu
 }
 
 impl Engine {
+    /// Where the items of a shelf lie.
+    pub(super) fn places(&self, shelf: &Shelf) -> Result<Vec<Place>> {
+        Ok(items_on(shelf)?.into_values().map(|it| it.0).collect())
+    }
+
     /// The first item of this id, in the order in which shelves are searched.
     pub(super) fn locate(&self, shelves: &[Shelf], id: &str) -> Result<Option<(Shelf, Package)>> {
         for shelf in shelves {

@@ -91,7 +91,22 @@ impl Engine {
                 .into());
         }
         let pushed = RegistryPackage::of(&package, item.version(), changelog);
-        self.registry_push(caller, &pushed, target.dry_run)
+        match self.remote_registry()? {
+            // What is sent away can only be checked there.
+            Some(_) if target.dry_run => self.registry_push(caller, &pushed, true),
+            Some(remote) => {
+                let done = remote.push(&pushed)?;
+                let data = json!({
+                    "type": pushed.item_type.word(), "id": done.id, "version": done.version,
+                    "sha256": done.sha256, "registry": done.registry,
+                });
+                self.log.write(&caller.principal.space, move |tx| {
+                    tx.record("ItemPublished", data).map(drop)
+                })?;
+                Ok(done)
+            }
+            None => self.registry_push(caller, &pushed, target.dry_run),
+        }
     }
 
     /// Loads an item: everything is checked before a byte is written.
@@ -110,7 +125,10 @@ impl Engine {
         let mut package = match what.from {
             LoadFrom::Registry => {
                 let version = what.version.as_deref();
-                let pulled = self.registry_pull(caller, target.item_type, &target.id, version)?;
+                let pulled = match self.remote_registry()? {
+                    Some(remote) => remote.pull(target.item_type, &target.id, version)?,
+                    None => self.registry_pull(caller, target.item_type, &target.id, version)?,
+                };
                 pulled.to_package()?
             }
             LoadFrom::Shelf(scope) => {
@@ -235,6 +253,23 @@ impl Engine {
         Ok(loaded.is_some() && loaded == unmarked(package))
     }
 
+    /// Takes an item out of the registry.
+    fn unpublish(&self, caller: &Caller, target: &ItemTarget) -> ItemResult<DeletedItem> {
+        caller.principal.require(Scope::Destroy)?;
+        let (kind, id) = (target.item_type, target.id.as_str());
+        let Some(remote) = self.remote_registry()? else {
+            return self.registry_delete(caller, kind, id, None, target.dry_run);
+        };
+        let paths = match target.dry_run {
+            true => vec![id.to_owned()],
+            false => remote.delete(kind, id)?,
+        };
+        Ok(DeletedItem {
+            from: vec!["registry".to_owned()],
+            paths,
+        })
+    }
+
     /// Takes an item away, from where the caller says.
     pub fn delete_item(
         &self,
@@ -243,18 +278,12 @@ impl Engine {
         source: ItemSource,
     ) -> ItemResult<DeletedItem> {
         let local = match source {
-            ItemSource::Registry => None,
+            ItemSource::Registry | ItemSource::OwnRegistry => None,
             _ => Some(self.delete_local_item(caller, target)),
         };
         let registry = match source {
             ItemSource::Local => None,
-            _ => Some(self.registry_delete(
-                caller,
-                target.item_type,
-                &target.id,
-                None,
-                target.dry_run,
-            )),
+            _ => Some(self.unpublish(caller, target)),
         };
         match (local, registry) {
             (Some(done), None) | (None, Some(done)) => done,

@@ -14,9 +14,11 @@ mod load;
 mod package;
 mod policy;
 mod registry;
+mod remote;
 mod run;
 mod shelves;
 mod sign;
+mod skills;
 mod tool_run;
 mod write;
 
@@ -28,6 +30,7 @@ pub use load::{LoadFrom, LoadItem, LoadedItem};
 pub use registry::{PublishedItem, RegistryPackage, RegistryVersion};
 pub use run::{DirectiveRun, DirectiveStep, KnowledgeRun};
 pub use sign::{NewItem, SignAs, SignItem, SignedItem};
+pub use skills::Skill;
 pub use tool_run::ToolItemRun;
 pub use write::{DeletedItem, LinkedItem};
 

@@ -322,7 +322,7 @@ impl Engine {
             version: pushed.version.clone(),
             registry: OWN.to_owned(),
             url: format!(
-                "/v1/pull/{}/{}?version={}",
+                "/registry/v1/pull/{}/{}?version={}",
                 pushed.item_type, pushed.id, pushed.version
             ),
             sha256: mark.sha256.clone(),

@@ -119,7 +119,8 @@ impl Engine {
         };
         self.require_order(what, before.as_ref(), &shelf)?;
         let from = package.place.category.clone();
-        if let Some(category) = category {
+        if let Some(category) = category.filter(|it| *it != from) {
+            restate_category(&mut package, &from, &category);
             package.place.category = category;
         }
         let item = package
@@ -331,6 +332,33 @@ fn already_there(package: &Package, shelf: &Shelf) -> Box<ItemFault> {
             "suggestion": "Use action 'update'",
         }),
     )
+}
+
+/// An item that is moved says the new category wherever it said the old one of itself.
+fn restate_category(package: &mut Package, old: &Category, new: &Category) {
+    let name = package.main_name();
+    let Some(file) = package.files.iter_mut().find(|it| it.0 == name) else {
+        return;
+    };
+    let Ok(text) = std::str::from_utf8(&file.1) else {
+        return;
+    };
+    let said = |line: &str| {
+        let bare = line.trim().trim_start_matches(['#', '/']).trim_start();
+        let words = ["category:", "__category__ =", "__category__=", "<category>"];
+        let is_said = words.iter().any(|it| bare.starts_with(it));
+        is_said && line.contains(old.as_str())
+    };
+    let mut is_done = old.is_root();
+    let lines = text.split_inclusive('\n').map(|line| {
+        if is_done || !said(line) {
+            return line.to_owned();
+        }
+        is_done = true;
+        line.replacen(old.as_str(), new.as_str(), 1)
+    });
+    let text: String = lines.collect();
+    file.1 = text.into_bytes();
 }
 
 fn replace_text(package: &mut Package, content: &NewItem) -> Result<()> {

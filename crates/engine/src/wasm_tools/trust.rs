@@ -1,7 +1,7 @@
 //! Keys that the operator trusts to vouch for tools.
 
 use crate::{Caller, Engine, Scope};
-use kenning_core::{Error, Result};
+use kenning_core::{Did, Error, Hash, Result};
 use kenning_sandbox::signature::PublicKey;
 use kenning_store::ReadTx;
 use serde_json::json;
@@ -26,11 +26,20 @@ pub(super) fn trusted(tx: &dyn ReadTx) -> Result<Vec<PublicKey>> {
         .collect())
 }
 
+/// A key as people have it: 64 hexadecimal digits, or the `did:key:` that a signature names.
+fn public_key(text: &str) -> Result<PublicKey> {
+    let did = text.parse::<Did>().ok().and_then(|it| it.public_key());
+    match did {
+        Some(bytes) => PublicKey::parse(&Hash(bytes).to_string()),
+        None => PublicKey::parse(text),
+    }
+}
+
 impl Engine {
     /// Trusts a key to vouch for tools.
     pub fn trust_key(&self, caller: &Caller, key: &str, name: &str) -> Result<TrustedKey> {
         caller.principal.require(Scope::Admin)?;
-        let key = PublicKey::parse(key)?.to_string();
+        let key = public_key(key)?.to_string();
         let trusted = TrustedKey {
             key: key.clone(),
             name: name.to_owned(),
@@ -47,7 +56,7 @@ impl Engine {
     /// Trusts a key no longer. Tools that it vouched for stay.
     pub fn distrust_key(&self, caller: &Caller, key: &str) -> Result<()> {
         caller.principal.require(Scope::Admin)?;
-        let key = PublicKey::parse(key)?.to_string();
+        let key = public_key(key)?.to_string();
         self.log.write(&caller.principal.space, move |tx| {
             if tx.get(TRUSTED, &key)?.is_none() {
                 return Err(

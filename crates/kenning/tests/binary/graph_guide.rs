@@ -5,7 +5,7 @@ use std::path::Path;
 
 const GUIDE: &str = include_str!("../../../../docs/guides/graph.md");
 
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();

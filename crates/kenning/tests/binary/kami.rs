@@ -12,7 +12,7 @@ const FOREVER: &str = "max_fuel = 1000000000000000\nmax_execution_ms = 3600000";
 
 impl Place {
     /// A package of `dev.example.NAME`, in a directory of that name.
-    fn package(&self, name: &str, wasm: &[u8], security: &str) {
+    pub(crate) fn package(&self, name: &str, wasm: &[u8], security: &str) {
         let dir = self.0.path().join(name);
         fs::create_dir_all(&dir).unwrap();
         let manifest = format!(
@@ -37,7 +37,7 @@ impl Place {
     }
 
     /// Standard output of `kami`, and that it succeeded.
-    fn kami_good(&self, arguments: &[&str]) -> String {
+    pub(crate) fn kami_good(&self, arguments: &[&str]) -> String {
         let (code, out, err) = self.kami_run(arguments);
         assert_eq!(code, 0, "{arguments:?}: {err}");
         out

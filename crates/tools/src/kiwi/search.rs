@@ -23,6 +23,7 @@ pub struct Input {
     pub query: String,
     /// Search source
     #[serde(default)]
+    #[schemars(with = "String", extend("enum" = ["local", "registry", "all"], "default" = "local"))]
     pub source: Source,
     /// Maximum results to return
     #[schemars(extend("default" = 10))]
@@ -32,9 +33,8 @@ pub struct Input {
 }
 
 /// Where to look.
-#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[schemars(inline)]
 pub enum Source {
     /// In the project and the user's own space
     #[default]
@@ -135,7 +135,7 @@ impl Tool for Search {
         let mut results: Vec<Row> = found.items.into_iter().map(Row::from).collect();
         let mut total = found.total;
         if any && !matches!(input.source, Source::Registry) {
-            let tools = server_tools(ctx, &input.query, limit);
+            let tools = server_tools(ctx, &input.query);
             total += tools.len();
             results.extend(tools);
             results.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
@@ -153,7 +153,7 @@ impl Tool for Search {
 const RELEVANCE_MIN: f64 = 0.4;
 
 /// Tools of this server that answer the query; `execute` runs them by their names.
-fn server_tools(ctx: &Call<'_>, query: &str, limit: usize) -> Vec<Row> {
+fn server_tools(ctx: &Call<'_>, query: &str) -> Vec<Row> {
     static TEXTS: OnceLock<Catalogue> = OnceLock::new();
     let catalogue = TEXTS.get_or_init(|| {
         let texts: Vec<(String, String)> = TOOLS
@@ -167,12 +167,14 @@ fn server_tools(ctx: &Call<'_>, query: &str, limit: usize) -> Vec<Row> {
             .collect();
         Catalogue::new(texts.iter().map(|it| (it.0.as_str(), it.1.as_str())))
     });
-    let found = catalogue.search(query, limit + 10).into_iter();
+    let found = catalogue.search(query, TOOLS.len()).into_iter();
     let exact = |name: &str| name == query.trim();
     let rows = found.filter_map(|(place, relevance)| {
         let tool = *TOOLS.get(place)?;
         let relevance = if exact(tool.name()) { 1.0 } else { relevance };
-        if relevance < RELEVANCE_MIN || !ctx.board.reaches(tool) {
+        // Who asks has these four already, and `execute` does not run them.
+        let is_own = tool.toolset() == Toolset::Kiwi;
+        if relevance < RELEVANCE_MIN || is_own || !ctx.board.reaches(tool) {
             return None;
         }
         Some(Row {
@@ -188,5 +190,5 @@ fn server_tools(ctx: &Call<'_>, query: &str, limit: usize) -> Vec<Row> {
             relevance: (relevance * 1_000.0).round() / 1_000.0,
         })
     });
-    rows.take(limit).collect()
+    rows.collect()
 }

@@ -14,6 +14,7 @@
 mod backups;
 mod embeddings;
 mod graph;
+mod kiwi;
 mod kiwi_run;
 mod memories;
 mod shapes;

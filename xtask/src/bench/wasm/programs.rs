@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// `kenning` and the `kami` beside it.
-pub(super) struct Programs {
+pub(in crate::bench) struct Programs {
     kenning: PathBuf,
     kami: PathBuf,
 }
 
 impl Programs {
     /// Those where `--binary` names `kenning`, or a fresh build.
-    pub(super) fn find(options: &Options) -> Result<Self> {
+    pub(in crate::bench) fn find(options: &Options) -> Result<Self> {
         let kenning = match options.text("binary") {
             Some(path) => std::path::absolute(path)?,
             None => {
@@ -34,19 +34,24 @@ impl Programs {
         Ok(Self { kenning, kami })
     }
 
-    pub(super) fn kami(&self, data: &Path) -> Command {
+    /// Where `kenning` is.
+    pub(in crate::bench) fn kenning(&self) -> &Path {
+        &self.kenning
+    }
+
+    pub(in crate::bench) fn kami(&self, data: &Path) -> Command {
         command(&self.kami, data)
     }
 
     /// A server over its standard streams.
-    pub(super) fn mcp(&self, data: &Path) -> Command {
+    pub(in crate::bench) fn mcp(&self, data: &Path) -> Command {
         let mut command = command(&self.kenning, data);
         command.arg("mcp");
         command
     }
 
     /// Installs a package.
-    pub(super) fn install(&self, data: &Path, package: &Path) -> Result<()> {
+    pub(in crate::bench) fn install(&self, data: &Path, package: &Path) -> Result<()> {
         output(self.kami(data).arg("install").arg(package)).map(drop)
     }
 }
@@ -70,12 +75,12 @@ fn target() -> Result<PathBuf> {
 }
 
 /// The tools of `examples/tools`.
-pub(super) struct Tools {
+pub(in crate::bench) struct Tools {
     built: PathBuf,
 }
 
 impl Tools {
-    pub(super) fn build() -> Result<Self> {
+    pub(in crate::bench) fn build() -> Result<Self> {
         let target = target()?.join("tools");
         let built = cargo()
             .args(["build", "--quiet", "--release", "--target", "wasm32-wasip2"])
@@ -95,13 +100,13 @@ impl Tools {
     }
 
     /// The bytes of a component.
-    pub(super) fn component(&self, name: &str) -> Result<Vec<u8>> {
+    pub(in crate::bench) fn component(&self, name: &str) -> Result<Vec<u8>> {
         let path = self.built.join(format!("{name}.wasm"));
         std::fs::read(&path).with_context(|| path.display().to_string())
     }
 
     /// A directory with a tool under an id.
-    pub(super) fn package(&self, name: &str, id: &str, into: &Path) -> Result<PathBuf> {
+    pub(in crate::bench) fn package(&self, name: &str, id: &str, into: &Path) -> Result<PathBuf> {
         let package = into.join(id);
         std::fs::create_dir_all(&package)?;
         let manifest = root().join(format!("examples/tools/{name}/tool.toml"));

@@ -7,17 +7,17 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-pub(super) struct Server {
+pub(in crate::bench) struct Server {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     next: u64,
     /// From before it was started until it had said hello.
-    pub(super) answered_after: Duration,
+    pub(in crate::bench) answered_after: Duration,
 }
 
 impl Server {
-    pub(super) fn start(mut command: Command) -> Result<Self> {
+    pub(in crate::bench) fn start(mut command: Command) -> Result<Self> {
         let began = Instant::now();
         let mut child = command
             .stdin(Stdio::piped())
@@ -43,17 +43,17 @@ impl Server {
         Ok(server)
     }
 
-    pub(super) fn id(&self) -> String {
+    pub(in crate::bench) fn id(&self) -> String {
         self.child.id().to_string()
     }
 
     /// Processor time so far.
-    pub(super) fn cpu(&self) -> Result<Duration> {
+    pub(in crate::bench) fn cpu(&self) -> Result<Duration> {
         meter::cpu_of(&self.id())
     }
 
     /// Calls a tool, which must answer well.
-    pub(super) fn call(&mut self, name: &str, arguments: &Value) -> Result<()> {
+    pub(in crate::bench) fn call(&mut self, name: &str, arguments: &Value) -> Result<()> {
         let call = json!({ "name": name, "arguments": arguments });
         let answer = self.ask("tools/call", &call)?;
         ensure!(answer["isError"] != true, "`{name}` answered {answer}");
@@ -61,7 +61,7 @@ impl Server {
     }
 
     /// The result of a request.
-    pub(super) fn ask(&mut self, method: &str, params: &Value) -> Result<Value> {
+    pub(in crate::bench) fn ask(&mut self, method: &str, params: &Value) -> Result<Value> {
         self.next += 1;
         let id = self.next;
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))?;
@@ -84,7 +84,7 @@ impl Server {
     }
 
     /// Lets it finish.
-    pub(super) fn stop(self) -> Result<()> {
+    pub(in crate::bench) fn stop(self) -> Result<()> {
         let Self {
             mut child, input, ..
         } = self;

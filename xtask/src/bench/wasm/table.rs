@@ -3,11 +3,11 @@
 use super::Took;
 
 #[derive(Default)]
-pub(super) struct Table(Vec<String>);
+pub(in crate::bench) struct Table(Vec<String>);
 
 impl Table {
     /// What was timed: what was aimed at, the times, and what stands beside them.
-    pub(super) fn row(&mut self, what: &str, target: &str, took: &Took, beside: &str) {
+    pub(in crate::bench) fn row(&mut self, what: &str, target: &str, took: &Took, beside: &str) {
         let Took {
             wall,
             wall_p99,
@@ -20,11 +20,11 @@ impl Table {
     }
 
     /// What is no time.
-    pub(super) fn figure(&mut self, what: &str, figure: &str) {
+    pub(in crate::bench) fn figure(&mut self, what: &str, figure: &str) {
         self.0.push(format!("| {what} | | | | | {figure} |"));
     }
 
-    pub(super) fn print(&self) {
+    pub(in crate::bench) fn print(&self) {
         println!("| what | target | median ms | p99 ms | processor ms | beside it |");
         println!("|---|---|---|---|---|---|");
         self.0.iter().for_each(|row| println!("{row}"));

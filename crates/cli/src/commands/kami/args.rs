@@ -125,22 +125,7 @@ pub(crate) fn commands() -> Vec<Command> {
             .about("Look whether a tool is what was installed, and who vouches for it")
             .arg(id())
             .arg(text("public-key", "KEY", "Who must vouch for it")),
-        Command::new("trust")
-            .about("Whose signatures count")
-            .subcommand_required(true)
-            .arg_required_else_help(true)
-            .subcommand(
-                Command::new("add")
-                    .about("Trust a key")
-                    .arg(Arg::new("key").value_name("KEY").required(true))
-                    .arg(text("name", "NAME", "Whose it is").default_value("")),
-            )
-            .subcommand(Command::new("list").about("List the trusted keys"))
-            .subcommand(
-                Command::new("remove")
-                    .about("Trust a key no longer")
-                    .arg(Arg::new("key").value_name("KEY").required(true)),
-            ),
+        crate::commands::trust_command(),
         Command::new("logs")
             .about("Show what a tool logged and printed lately")
             .arg(id()),

@@ -311,37 +311,8 @@ pub(super) fn verify(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
 }
 
 pub(super) fn trust(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
-    let Some((what, matches)) = matches.subcommand() else {
-        return Ok(2);
-    };
-    match what {
-        "add" => {
-            let name = word(matches, "name").unwrap_or_default();
-            let key = kami
-                .engine
-                .trust_key(&kami.caller, &must(matches, "key")?, &name)?;
-            done(&format!("{} is trusted", key.key));
-        }
-        "remove" => {
-            let key = must(matches, "key")?;
-            kami.engine.distrust_key(&kami.caller, &key)?;
-            done(&format!("{key} is no longer trusted"));
-        }
-        _ => {
-            let keys = kami.engine.trusted_keys(&kami.caller)?;
-            if kami.settings.json {
-                let keys = keys
-                    .iter()
-                    .map(|it| json!({ "key": it.key, "name": it.name }));
-                output::print_json(&keys.collect());
-            } else {
-                let rows: Vec<Vec<String>> =
-                    keys.into_iter().map(|it| vec![it.key, it.name]).collect();
-                output::print(&table::rows(&["KEY", "NAME"], &rows));
-            }
-        }
-    }
-    Ok(0)
+    let (engine, as_json) = (&kami.engine, kami.settings.json);
+    crate::commands::trust::change(engine, &kami.caller, as_json, matches)
 }
 
 pub(super) fn policy(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {

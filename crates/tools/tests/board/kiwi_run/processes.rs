@@ -246,6 +246,7 @@ fn the_project_is_read_and_nothing_else_and_nothing_is_written() {
         "/etc/passwd",
         "/proc/1/environ",
         "/proc/thread-self/environ",
+        "/proc/self/cwd/../../../../../../../etc/passwd",
     ] {
         let done = bench.failed("cat", json!({ "file": path }));
         assert_eq!(done["stdout"], "", "{path}");

@@ -1,0 +1,241 @@
+//! Names whose own words tell what they are.
+
+use crate::mentions::{Word, words};
+use crate::words::{LEGAL, TITLES, is_given_name};
+use std::ops::Range;
+
+/// A title before it tells a person.
+const TITLED: f64 = 0.75;
+/// A first name, or the last word of a name, tells with less.
+const TOLD: f64 = 0.6;
+/// Words of a name, at most.
+const WORDS_MAX: usize = 8;
+
+/// Last words of names, and the type that they tell.
+const LAST: &[(&str, &str)] = &[
+    ("university", "Organization"),
+    ("institute", "Organization"),
+    ("foundation", "Organization"),
+    ("network", "Organization"),
+    ("association", "Organization"),
+    ("society", "Organization"),
+    ("trust", "Organization"),
+    ("council", "Organization"),
+    ("alliance", "Organization"),
+    ("cooperative", "Organization"),
+    ("coalition", "Organization"),
+    ("federation", "Organization"),
+    ("agency", "Organization"),
+    ("ministry", "Organization"),
+    ("conservancy", "Organization"),
+    ("collective", "Organization"),
+    ("company", "Organization"),
+    ("project", "Project"),
+    ("initiative", "Project"),
+    ("program", "Project"),
+    ("programme", "Project"),
+    ("campaign", "Project"),
+    ("bioregion", "Bioregion"),
+    ("watershed", "Bioregion"),
+    ("island", "Location"),
+    ("islands", "Location"),
+    ("river", "Location"),
+    ("creek", "Location"),
+    ("lake", "Location"),
+    ("bay", "Location"),
+    ("valley", "Location"),
+    ("county", "Location"),
+    ("park", "Location"),
+    ("protocol", "Protocol"),
+    ("playbook", "Playbook"),
+];
+
+/// First words of names that go on with `of`: `University of Guelph`.
+const FIRST: &[&str] = &[
+    "university",
+    "institute",
+    "ministry",
+    "department",
+    "bank",
+    "society",
+    "council",
+    "college",
+];
+
+/// Small words that a name may have inside.
+const INSIDE: &[&str] = &[
+    "of", "the", "for", "and", "de", "la", "del", "van", "von", "der", "du",
+];
+
+/// Words that begin a sentence with a capital and no name.
+const BEGINNERS: &[&str] = &[
+    "the", "a", "an", "this", "that", "these", "those", "in", "on", "at", "for", "when", "while",
+    "if", "our", "their", "his", "her", "its", "my", "your", "with", "as", "by", "from", "after",
+    "before", "since", "and", "but", "or", "meet", "see", "read", "join", "about", "why", "how",
+    "what", "who",
+];
+
+/// Names in a sentence, outside what is `taken`, with their type and how sure that is.
+pub(super) fn find(
+    sentence: &str,
+    taken: &[Range<usize>],
+) -> Vec<(Range<usize>, &'static str, f64)> {
+    let words = words(sentence);
+    let is_taken = |it: &Word| {
+        let overlaps = |of: &Range<usize>| of.start < it.range.end && it.range.start < of.end;
+        taken.iter().any(overlaps)
+    };
+    let mut out = Vec::new();
+    for free in words.split(is_taken) {
+        let mut at = 0;
+        while at < free.len() {
+            let n_words = run(sentence, &free[at..]).max(1);
+            for part in parts(&free[at..at + n_words]) {
+                if let Some((from, to, kind, confidence)) = told(part) {
+                    let range = part[from].range.start..part[to - 1].range.end;
+                    out.push((range, kind, confidence));
+                }
+            }
+            at += n_words;
+        }
+    }
+    out
+}
+
+/// A run of words, or what stands on either side of `and` where that joins people: the name of an
+/// organization may have an `and` inside.
+fn parts(run: &[Word]) -> Vec<&[Word]> {
+    let parts: Vec<&[Word]> = run.split(|it| it.folded == "and").collect();
+    let is_person = |it: &&[Word]| told(it).is_some_and(|it| it.2 == "Person");
+    if parts.iter().any(is_person) {
+        parts
+    } else {
+        vec![run]
+    }
+}
+
+/// How many words from the first on have capitals, small words inside included.
+fn run(sentence: &str, words: &[Word]) -> usize {
+    let has_capital = |it: &Word| sentence[it.range.clone()].starts_with(char::is_uppercase);
+    let mut n_words = 0;
+    for (at, word) in words.iter().enumerate().take(WORDS_MAX) {
+        let is_title_point = word.folded == "." && at > 0 && is_short(&words[at - 1].folded);
+        if has_capital(word) {
+            n_words = at + 1;
+        } else if at == 0 || !(INSIDE.contains(&word.folded.as_str()) || is_title_point) {
+            break;
+        }
+    }
+    n_words
+}
+
+/// A title or an initial, after which a point is no end.
+fn is_short(word: &str) -> bool {
+    TITLES.contains(&word) || word.chars().count() == 1
+}
+
+/// Which of a run of words are a name, and of what type.
+fn told(run: &[Word]) -> Option<(usize, usize, &'static str, f64)> {
+    let is = |at: usize, list: &[&str]| {
+        run.get(at)
+            .is_some_and(|it| list.contains(&it.folded.as_str()))
+    };
+    let mut from = 0;
+    while is(from, BEGINNERS) || is(from, INSIDE) {
+        from += 1;
+    }
+    let name = run.get(from..).filter(|it| !it.is_empty())?;
+    if is(from, TITLES) {
+        let is_name = |it: &&Word| !it.is_mark && !TITLES.contains(&it.folded.as_str());
+        let n_names = name.iter().filter(is_name).count();
+        let first = from + name.iter().position(|it| is_name(&it))?;
+        return (n_names >= 2 && !has_small(name)).then_some((first, run.len(), "Person", TITLED));
+    }
+    if name.iter().any(|it| it.is_mark && it.folded != ".") || name.len() < 2 {
+        return None;
+    }
+    let last = run.last()?.folded.as_str();
+    if let Some((_, kind)) = LAST.iter().find(|it| it.0 == last) {
+        return Some((from, run.len(), kind, TOLD));
+    }
+    if LEGAL.contains(&last) && last.len() > 2 {
+        return Some((from, run.len(), "Organization", TOLD));
+    }
+    if is(from, FIRST) && is(from + 1, &["of"]) {
+        return Some((from, run.len(), "Organization", TOLD));
+    }
+    let is_person = is_given_name(&name[0].folded)
+        && (2..=4).contains(&name.iter().filter(|it| !it.is_mark).count())
+        && !has_small(name);
+    is_person.then_some((from, run.len(), "Person", TOLD))
+}
+
+/// Whether a small word that names of people do not have is among these.
+fn has_small(name: &[Word]) -> bool {
+    name.iter()
+        .any(|it| matches!(it.folded.as_str(), "of" | "the" | "for" | "and"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fold::folded;
+
+    fn kinds(sentence: &str) -> Vec<(&str, &'static str)> {
+        let found = find(sentence, &[]);
+        found
+            .into_iter()
+            .map(|it| (&sentence[it.0], it.1))
+            .collect()
+    }
+
+    #[test]
+    fn names_tell_what_they_are() {
+        for (sentence, expected) in [
+            (
+                "said Dr. Anjali Rao, who leads",
+                vec![("Anjali Rao", "Person")],
+            ),
+            (
+                "Volunteers with the Salish Stewardship Society counted",
+                vec![("Salish Stewardship Society", "Organization")],
+            ),
+            (
+                "The University of Guelph and others",
+                vec![("University of Guelph", "Organization")],
+            ),
+            ("Thomas Okafor spoke", vec![("Thomas Okafor", "Person")]),
+            (
+                "near Gorge Creek this week",
+                vec![("Gorge Creek", "Location")],
+            ),
+            (
+                "the Front Range Bioregion",
+                vec![("Front Range Bioregion", "Bioregion")],
+            ),
+            (
+                "Acme Robotics Inc. grew",
+                vec![("Acme Robotics Inc", "Organization")],
+            ),
+            ("Our Network is down", vec![]),
+            ("Society matters", vec![]),
+            ("Quarterly Report Results", vec![]),
+            ("Ignore all previous instructions", vec![]),
+            ("", vec![]),
+        ] {
+            assert_eq!(kinds(sentence), expected, "{sentence}");
+        }
+    }
+
+    #[test]
+    fn the_tables_are_folded() {
+        assert!(LAST.iter().all(|it| folded(it.0) == it.0));
+        assert!(
+            FIRST
+                .iter()
+                .chain(INSIDE)
+                .chain(BEGINNERS)
+                .all(|it| folded(it) == *it)
+        );
+    }
+}

@@ -1,0 +1,256 @@
+//! Names of people, by their parts.
+//!
+//! The first and the last name must both fit: be equal, forms of one name, an initial, or a slip. Names
+//! between them may be missing but must not contradict. A single name is not enough to tell a person by, and
+//! what tells a son from his father must be equal.
+
+use super::slip::is_slip;
+use super::{By, Likeness, ONE_WORD_MIN, SAME_FORM, SAME_LETTERS};
+use crate::fold::{folded, spellings};
+use crate::ontology::EntityType;
+use crate::phonetic::phonetic_key;
+use crate::similarity::jaro_winkler;
+use crate::words::{GENERATIONS, HONORS, TITLES, are_forms_of_one_name, is_given_name, is_known};
+
+/// `Bill` for `William`.
+const OTHER_FORM: f64 = 0.95;
+/// Family name first.
+const OTHER_ORDER: f64 = 0.93;
+/// `E. Ostrom` may be another.
+const INITIAL: f64 = 0.88;
+/// Heard, not read.
+const SOUND: f64 = 0.86;
+/// First names that sound alike are also spelled somewhat alike.
+const SOUND_SIMILARITY_MIN: f64 = 0.75;
+
+/// Endings by which a man's name becomes a woman's, or a person's another's.
+const GENDER: &[&str] = &["a", "e", "o", "i", "y", "ia", "le", "ne", "te", "na"];
+
+/// Endings by which a family's name becomes another's.
+const FAMILY: &[&str] = &["a", "o", "s", "en", "er", "ez", "on", "sen", "son"];
+
+#[derive(Debug, PartialEq)]
+struct Parts {
+    names: Vec<String>,
+    generation: Option<String>,
+}
+
+/// How two parts of a name agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fit {
+    Equal,
+    Form,
+    Initial,
+    Slip,
+    Sound,
+    None,
+}
+
+pub(super) fn likeness(kind: &EntityType, a: &str, b: &str, similarity: f64) -> Option<Likeness> {
+    let all_b = parts(b);
+    for a in &parts(a) {
+        for b in &all_b {
+            let found = of_parts(kind, a, b, similarity);
+            if found.is_some() {
+                return found;
+            }
+        }
+    }
+    None
+}
+
+fn of_parts(kind: &EntityType, a: &Parts, b: &Parts, similarity: f64) -> Option<Likeness> {
+    if a.generation != b.generation {
+        return None;
+    }
+    if a.names == b.names {
+        return Likeness::of(SAME_FORM);
+    }
+    if a.names.concat() == b.names.concat() {
+        return Likeness::of(SAME_LETTERS);
+    }
+    let ([first_a, between_a @ .., last_a], [first_b, between_b @ .., last_b]) =
+        (a.names.as_slice(), b.names.as_slice())
+    else {
+        return of_single(&a.names, &b.names, similarity);
+    };
+    let is_swapped = a.names.len() == 2 && first_a == last_b && last_a == first_b;
+    if is_swapped && b.names.len() == 2 && !(is_given_name(first_a) && is_given_name(last_a)) {
+        return Likeness::of(OTHER_ORDER);
+    }
+    if !agree(between_a, between_b) {
+        return None;
+    }
+    match (first_fit(kind, first_a, first_b), last_fit(last_a, last_b)) {
+        (Fit::Equal, Fit::Equal) => Likeness::of(SAME_LETTERS),
+        (Fit::Form, Fit::Equal) => Likeness::of(OTHER_FORM),
+        (Fit::Initial, Fit::Equal) => Likeness::of(INITIAL),
+        (Fit::Sound, Fit::Equal) => Some(Likeness {
+            confidence: SOUND,
+            by: By::Sound,
+        }),
+        (Fit::Slip | Fit::Equal, Fit::Slip) | (Fit::Slip, Fit::Equal)
+            if similarity >= kind.similarity_threshold =>
+        {
+            Likeness::of(similarity)
+        }
+        _ => None,
+    }
+}
+
+/// One name each. A single name and a full one never are one without an alias that says so.
+fn of_single(a: &[String], b: &[String], similarity: f64) -> Option<Likeness> {
+    match (a, b) {
+        ([a], [b]) if similarity >= ONE_WORD_MIN && is_slip(a, b) => Likeness::of(similarity),
+        _ => None,
+    }
+}
+
+fn first_fit(kind: &EntityType, a: &str, b: &str) -> Fit {
+    if a == b {
+        return Fit::Equal;
+    }
+    if is_initial_of(a, b) || is_initial_of(b, a) {
+        return Fit::Initial;
+    }
+    if are_forms_of_one_name(a, b) {
+        return Fit::Form;
+    }
+    if differ_by_ending(a, b, GENDER) {
+        return Fit::None;
+    }
+    if is_slip(a, b) {
+        return Fit::Slip;
+    }
+    let sounds = kind.phonetic_matching
+        && !(is_known(a) && is_known(b))
+        && jaro_winkler(a, b) >= SOUND_SIMILARITY_MIN
+        && phonetic_key(a, &[]).len() > 1
+        && phonetic_key(a, &[]) == phonetic_key(b, &[]);
+    if sounds { Fit::Sound } else { Fit::None }
+}
+
+fn last_fit(a: &str, b: &str) -> Fit {
+    if a == b {
+        Fit::Equal
+    } else if !differ_by_ending(a, b, FAMILY) && is_slip(a, b) {
+        Fit::Slip
+    } else {
+        Fit::None
+    }
+}
+
+fn is_initial_of(a: &str, b: &str) -> bool {
+    a.chars().count() == 1 && b.starts_with(a)
+}
+
+/// Whether an ending is all that one has and the other has not, or has another of.
+fn differ_by_ending(a: &str, b: &str, endings: &[&str]) -> bool {
+    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    if let Some(rest) = long.strip_prefix(short) {
+        return endings.contains(&rest);
+    }
+    let is_vowel = |it: &str| it.ends_with(['a', 'e', 'i', 'o', 'y']);
+    let stem = |it: &str| it.get(..it.len() - 1).map(str::to_owned);
+    a.len() == b.len() && is_vowel(a) && is_vowel(b) && stem(a) == stem(b)
+}
+
+/// Whether names between first and last do not contradict: those of one are among those of the other.
+fn agree(a: &[String], b: &[String]) -> bool {
+    let (few, many) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    let mut rest = many.iter();
+    few.iter().all(|one| {
+        rest.any(|it| {
+            it == one || is_initial_of(it, one) || is_initial_of(one, it) || is_slip(it, one)
+        })
+    })
+}
+
+/// A name's parts in each of its spellings.
+fn parts(name: &str) -> Vec<Parts> {
+    let spellings = spellings(&given_first(name));
+    spellings.iter().map(|it| parts_of(it)).collect()
+}
+
+/// Parts without titles and honors, the family name last.
+fn parts_of(spelled: &str) -> Parts {
+    let mut names: Vec<String> = spelled.split(' ').map(str::to_owned).collect();
+    while names.len() > 2 && TITLES.contains(&names[0].as_str()) {
+        names.remove(0);
+    }
+    let mut generation = None;
+    while names.len() > 2 {
+        let Some(last) = names.last() else { break };
+        if GENERATIONS.contains(&last.as_str()) {
+            generation = names.pop();
+        } else if HONORS.contains(&last.as_str()) {
+            names.pop();
+        } else {
+            break;
+        }
+    }
+    Parts { names, generation }
+}
+
+/// `Ostrom, Elinor` is `Elinor Ostrom`; what follows a comma may also be a title.
+fn given_first(name: &str) -> String {
+    let Some((family, given)) = name.split_once(',') else {
+        return name.to_owned();
+    };
+    let after = folded(given);
+    let is_title = |it: &str| GENERATIONS.contains(&it) || HONORS.contains(&it);
+    if after.is_empty() || after.split(' ').all(is_title) {
+        return format!("{family} {given}");
+    }
+    format!("{given} {family}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ontology::Ontology;
+
+    #[test]
+    fn a_name_is_read_by_its_parts() {
+        for (name, names, generation) in [
+            ("Dr. Jane Goodall, DBE", "jane goodall", None),
+            ("Ostrom, Elinor", "elinor ostrom", None),
+            ("Sam Adams, Jr.", "sam adams", Some("jr")),
+            ("J.R.R. Tolkien", "j r r tolkien", None),
+            ("Bill", "bill", None),
+            ("Dr Who", "dr who", None),
+        ] {
+            let parts = &parts(name)[0];
+            assert_eq!(parts.names.join(" "), names, "{name}");
+            assert_eq!(parts.generation.as_deref(), generation, "{name}");
+        }
+    }
+
+    #[test]
+    fn how_sure_it_is_depends_on_what_differs() {
+        let ontology = Ontology::default();
+        let kind = ontology.kind("Person").unwrap();
+        for (a, b, expected) in [
+            ("Bill Baue", "Bill Bau", Some((0.9777, By::Letters))),
+            ("William Baue", "Bill Baue", Some((0.95, By::Letters))),
+            ("B. Baue", "Bill Baue", Some((0.88, By::Letters))),
+            ("Mihal Sangham", "Mehul Sangham", Some((0.86, By::Sound))),
+            ("Bill", "Bill Baue", None),
+            ("Benjamin Life", "Benjamin Neal", None),
+            ("", "", Some((0.97, By::Letters))),
+            ("", "Bill Baue", None),
+        ] {
+            let found = super::super::likeness(kind, a, b);
+            match (found, expected) {
+                (Some(found), Some((confidence, by))) => {
+                    assert!(
+                        (found.confidence - confidence).abs() < 1e-3,
+                        "{a} {b} {found:?}"
+                    );
+                    assert_eq!(found.by, by);
+                }
+                (found, expected) => assert_eq!(found.is_some(), expected.is_some(), "{a} {b}"),
+            }
+        }
+    }
+}

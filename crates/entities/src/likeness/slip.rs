@@ -1,0 +1,89 @@
+//! Slips of the fingers.
+
+use crate::similarity::edits;
+use crate::words::is_known;
+
+/// A longer token may have two slips.
+const TWO_SLIPS_LETTERS: usize = 10;
+/// In a shorter one a letter taken for another makes another name.
+const OTHER_LETTER_MIN: usize = 5;
+const LETTERS_MIN: usize = 4;
+
+/// Beginnings that differ by a slip and mean opposites.
+const BEGINNINGS: &[(&str, &str)] = &[
+    ("macro", "micro"),
+    ("inter", "intra"),
+    ("hyper", "hypo"),
+    ("meso", "mega"),
+];
+
+/// Whether one token is the other with a slip of the fingers. Folded tokens of an alphabet only: where a
+/// character is a word, another character is another word.
+pub(super) fn is_slip(a: &str, b: &str) -> bool {
+    let (n_a, n_b) = (a.chars().count(), b.chars().count());
+    let (n_longer, n_shorter) = (n_a.max(n_b), n_a.min(n_b));
+    if n_longer < LETTERS_MIN || n_shorter + 1 < LETTERS_MIN || !(is_spelled(a) && is_spelled(b)) {
+        return false;
+    }
+    let n_max = if n_longer >= TWO_SLIPS_LETTERS { 2 } else { 1 };
+    if edits(a, b, n_max).is_none() || is_known(a) && is_known(b) {
+        return false;
+    }
+    if n_a == n_b && n_longer < OTHER_LETTER_MIN && !is_swap(a, b) {
+        return false;
+    }
+    if BEGINNINGS
+        .iter()
+        .any(|it| begin_so(a, b, it) || begin_so(b, a, it))
+    {
+        return false;
+    }
+    // People look at how a name begins.
+    a.chars().next() == b.chars().next() || is_swap(a, b)
+}
+
+fn begin_so(a: &str, b: &str, (of_a, of_b): &(&str, &str)) -> bool {
+    matches!((a.strip_prefix(of_a), b.strip_prefix(of_b)), (Some(a), Some(b)) if a == b)
+}
+
+/// Whether letters are the same in another order.
+fn is_swap(a: &str, b: &str) -> bool {
+    let sorted = |it: &str| {
+        let mut letters: Vec<char> = it.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    sorted(a) == sorted(b)
+}
+
+fn is_spelled(token: &str) -> bool {
+    let is_of_alphabet = |it: char| it.is_alphabetic() && u32::from(it) < 0x0e00;
+    token.chars().all(is_of_alphabet)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_makes_no_other_word() {
+        for (a, b, expected) in [
+            ("network", "netwrok", true),
+            ("monitoring", "monitring", true),
+            ("regenerating", "regenrting", true),
+            ("baue", "bau", true),
+            ("policy", "police", false),
+            ("conservation", "conversation", false),
+            ("smith", "smth", true),
+            ("wang", "weng", false),
+            ("li", "lu", false),
+            ("shiva", "shiwa", true),
+            ("phase1", "phase2", false),
+            ("東京大学", "東京大学院", false),
+            ("solar", "xolar", false),
+        ] {
+            assert_eq!(is_slip(a, b), expected, "{a} {b}");
+            assert_eq!(is_slip(b, a), expected, "{b} {a}");
+        }
+    }
+}

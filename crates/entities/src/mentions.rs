@@ -1,0 +1,284 @@
+//! Names that stand in a text.
+//!
+//! Names and texts are compared word by word, folded, so a name is found whatever its case and accents and
+//! whether its words stand apart or have hyphens between them, and never inside a longer word. Scripts
+//! without spaces have a word for each character. However many names there are, a text is read once.
+
+use crate::fold::folded;
+use std::collections::HashMap;
+use std::ops::Range;
+use unicode_normalization::char::is_combining_mark;
+
+/// A shorter name is a word of the language more often than a mention.
+const LETTERS_MIN: usize = 3;
+/// In scripts without spaces two characters are a name.
+const CHARACTERS_MIN: usize = 2;
+/// Words of a name, at most: a text is compared so far from each of its words on.
+const WORDS_MAX: usize = 16;
+/// Characters of the text before and after a mention.
+const CONTEXT_CHARS: usize = 50;
+
+/// Where a name stands in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mention {
+    /// The numbers of those that have this name.
+    pub ids: Vec<u32>,
+    /// Where in the text, in bytes.
+    pub range: Range<usize>,
+}
+
+/// Names to look for.
+#[derive(Debug, Default)]
+pub struct Mentions {
+    words: HashMap<Box<str>, u32>,
+    /// From a beginning of a name and a word to a longer beginning. 0 is the empty one.
+    steps: HashMap<(u32, u32), u32>,
+    /// For each beginning, who has it as a whole name.
+    ids: Vec<Vec<u32>>,
+}
+
+/// A word of a text, or a mark between words.
+#[derive(Debug)]
+pub(crate) struct Word {
+    pub(crate) folded: String,
+    pub(crate) range: Range<usize>,
+    pub(crate) is_mark: bool,
+}
+
+impl Mentions {
+    /// Names, and the number of who has each. Names that are too short to tell are left out.
+    pub fn new<'a>(names: impl IntoIterator<Item = (u32, &'a str)>) -> Self {
+        let mut it = Self {
+            ids: vec![Vec::new()],
+            ..Self::default()
+        };
+        for (id, name) in names {
+            it.insert(id, name);
+        }
+        it
+    }
+
+    fn insert(&mut self, id: u32, name: &str) {
+        let words = words(name);
+        if !(1..=WORDS_MAX).contains(&words.len()) || !is_telling(name) {
+            return;
+        }
+        let mut at = 0;
+        for word in words {
+            let next = u32::try_from(self.words.len()).unwrap_or(u32::MAX);
+            let word = *self.words.entry(word.folded.into()).or_insert(next);
+            let next = u32::try_from(self.ids.len()).unwrap_or(u32::MAX);
+            at = *self.steps.entry((at, word)).or_insert(next);
+            if at == next {
+                self.ids.push(Vec::new());
+            }
+        }
+        let ids = &mut self.ids[at as usize];
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+
+    /// Every place where a name stands, in the order of the text. Of names that overlap the longest counts.
+    #[must_use]
+    pub fn find(&self, text: &str) -> Vec<Mention> {
+        let words = words(text);
+        let numbers: Vec<Option<u32>> = words
+            .iter()
+            .map(|it| self.words.get(&*it.folded).copied())
+            .collect();
+        let mut found = Vec::new();
+        let mut start = 0;
+        while start < words.len() {
+            let Some((n_words, ids)) = self.longest(&numbers[start..]) else {
+                start += 1;
+                continue;
+            };
+            let end = words[start + n_words - 1].range.end;
+            found.push(Mention {
+                ids: ids.to_vec(),
+                range: words[start].range.start..end,
+            });
+            start += n_words;
+        }
+        found
+    }
+
+    fn longest(&self, words: &[Option<u32>]) -> Option<(usize, &[u32])> {
+        let mut best = None;
+        let mut at = 0;
+        for (n_before, word) in words.iter().enumerate() {
+            let Some(next) = word.and_then(|it| self.steps.get(&(at, it))) else {
+                break;
+            };
+            at = *next;
+            let ids = self.ids[at as usize].as_slice();
+            if !ids.is_empty() {
+                best = Some((n_before + 1, ids));
+            }
+        }
+        best
+    }
+}
+
+fn is_telling(name: &str) -> bool {
+    let n_letters = name.chars().filter(|it| it.is_alphanumeric()).count();
+    let is_of_characters = name.chars().any(is_of_script_without_spaces);
+    n_letters
+        >= if is_of_characters {
+            CHARACTERS_MIN
+        } else {
+            LETTERS_MIN
+        }
+}
+
+/// The words around a place in a text, in one line.
+#[must_use]
+pub fn context(text: &str, range: &Range<usize>) -> String {
+    let before: Vec<char> = text[..range.start]
+        .chars()
+        .rev()
+        .take(CONTEXT_CHARS)
+        .collect();
+    let after = text[range.end..].chars().take(CONTEXT_CHARS);
+    let around: String = before
+        .into_iter()
+        .rev()
+        .chain(text[range.clone()].chars())
+        .chain(after)
+        .collect();
+    let words: Vec<&str> = around.split_whitespace().collect();
+    words.join(" ")
+}
+
+/// Words, and the marks between them that part sentences. Hyphens, underscores and spaces part nothing.
+pub(crate) fn words(text: &str) -> Vec<Word> {
+    let mut out: Vec<Word> = Vec::new();
+    let mut start = None;
+    let mut letters = text.char_indices().peekable();
+    let mut last = ' ';
+    while let Some((at, it)) = letters.next() {
+        let next = letters.peek().map_or(' ', |it| it.1);
+        let is_apostrophe = matches!(it, '\'' | '’');
+        let is_inside = it == '.' && last.is_ascii_digit() && next.is_ascii_digit()
+            || is_apostrophe && next.is_alphanumeric() && !is_possessive(&text[at..]);
+        let is_alone = is_of_script_without_spaces(it);
+        let is_of_word =
+            it.is_alphanumeric() || is_combining_mark(it) || is_inside && start.is_some();
+        last = it;
+        if is_of_word && !is_alone {
+            start.get_or_insert(at);
+            continue;
+        }
+        if let Some(start) = start.take() {
+            push(&mut out, text, start..at);
+        }
+        if !(it.is_whitespace() || matches!(it, '-' | '_')) {
+            push(&mut out, text, at..at + it.len_utf8());
+        }
+    }
+    if let Some(start) = start {
+        push(&mut out, text, start..text.len());
+    }
+    out
+}
+
+/// Whether an `s` after an apostrophe ends the word, so that `Ann's` mentions Ann.
+fn is_possessive(rest: &str) -> bool {
+    let mut letters = rest.chars().skip(1);
+    let is_s = letters
+        .next()
+        .is_some_and(|it| it.eq_ignore_ascii_case(&'s'));
+    is_s && !letters.next().is_some_and(char::is_alphanumeric)
+}
+
+fn push(out: &mut Vec<Word>, text: &str, range: Range<usize>) {
+    let written = &text[range.clone()];
+    let folded = folded(written);
+    let is_mark = folded.is_empty();
+    out.push(Word {
+        folded: if is_mark {
+            written.replace('’', "'")
+        } else {
+            folded
+        },
+        range,
+        is_mark,
+    });
+}
+
+/// Chinese and Japanese characters, and Thai, Lao, Khmer and Burmese letters.
+fn is_of_script_without_spaces(it: char) -> bool {
+    matches!(
+        u32::from(it),
+        0x0e00..=0x0eff | 0x1000..=0x109f | 0x1780..=0x17ff | 0x3040..=0x30ff | 0x3400..=0x4dbf
+            | 0x4e00..=0x9fff | 0xf900..=0xfaff | 0x20000..=0x3ffff
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: &[(u32, &str)] = &[
+        (1, "Regen"),
+        (2, "Regen Network"),
+        (3, "r3.0"),
+        (4, "Zoë Saldaña"),
+        (5, "森林組合"),
+        (6, "O'Brien"),
+        (7, "Bill Baue"),
+        (8, "AI"),
+        (9, "BILL-BAUE"),
+        (10, "ช้าง"),
+        (11, "Ben & Jerry's"),
+    ];
+
+    fn found(text: &str) -> Vec<(Vec<u32>, &str)> {
+        let mentions = Mentions::new(NAMES.iter().copied()).find(text);
+        mentions
+            .into_iter()
+            .map(|it| (it.ids, &text[it.range]))
+            .collect()
+    }
+
+    #[test]
+    fn names_are_found_as_whole_words_the_longest_first() {
+        for (text, expected) in [
+            (
+                "the Regen Network, and regen.",
+                vec![(vec![2], "Regen Network"), (vec![1], "regen")],
+            ),
+            ("Regen. Network", vec![(vec![1], "Regen")]),
+            ("regenerate", vec![]),
+            ("by the r3.0 network.", vec![(vec![3], "r3.0")]),
+            ("zoe saldana", vec![(vec![4], "zoe saldana")]),
+            ("地元の森林組合は", vec![(vec![5], "森林組合")]),
+            ("O’Brien's", vec![(vec![6], "O’Brien")]),
+            ("Ben and Jerry’s", vec![(vec![11], "Ben and Jerry’s")]),
+            ("O’Brien said", vec![(vec![6], "O’Brien")]),
+            ("Bill Baue's talk", vec![(vec![7, 9], "Bill Baue")]),
+            ("bill-baue", vec![(vec![7, 9], "bill-baue")]),
+            ("AI", vec![]),
+            ("", vec![]),
+        ] {
+            assert_eq!(found(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_context_is_one_line_of_what_stands_around() {
+        let text = format!("{}\n Bill Baue \n{}", "a".repeat(80), "b".repeat(80));
+        let mention = &Mentions::new([(7, "Bill Baue")]).find(&text)[0];
+        let expected = format!("{} Bill Baue {}", "a".repeat(48), "b".repeat(48));
+        assert_eq!(context(&text, &mention.range), expected);
+    }
+
+    #[test]
+    fn many_names_that_begin_alike_cost_no_more() {
+        let names: Vec<String> = (0..20_000).map(|it| format!("page {it}")).collect();
+        let mentions = Mentions::new((0u32..).zip(names.iter().map(String::as_str)));
+        assert!(mentions.find(&"page ".repeat(50_000)).is_empty());
+        assert_eq!(mentions.find("see page 19999 now").len(), 1);
+    }
+}

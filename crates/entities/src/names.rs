@@ -1,0 +1,164 @@
+//! Names as keys: what is compared, what identifies, what is heard.
+//!
+//! Two keys of a name are those of the KOI servers, to the letter, faults included, because URIs are made
+//! from them and peers hold the same URIs: [`normalized`] and [`alias_key`]. To compare names as people mean
+//! them there is [`crate::fold`].
+
+use sha2::{Digest, Sha256};
+
+pub use crate::phonetic::phonetic_key;
+
+/// A slug in a URI has so many characters, at most.
+const SLUG_CHARS_MAX: usize = 50;
+
+/// The key of an entity's name: small letters, with `-`, `_` and space alike, without `@` before it.
+///
+/// Of three spaces two are left: so the original does, and its URIs depend on it.
+#[must_use]
+pub fn normalized(name: &str) -> String {
+    let name = name.to_lowercase();
+    let name = name.trim().replace(['_', '-'], " ").replace("  ", " ");
+    name.trim_start_matches('@').to_owned()
+}
+
+/// The key of another name of an entity, which may be written as a link: `[[People/Ann|A]]` is `ann`.
+#[must_use]
+pub fn alias_key(alias: &str) -> String {
+    let alias = alias.trim();
+    let link = alias
+        .strip_prefix("[[")
+        .and_then(|it| it.strip_suffix("]]"));
+    let target = link.map_or(alias, |it| it.split('|').next().unwrap_or(it));
+    let name = target.rsplit('/').next().unwrap_or(target);
+    name.to_lowercase().trim().to_owned()
+}
+
+/// What a name is in a URI.
+#[must_use]
+pub fn slug(name: &str) -> String {
+    let slug = normalized(name).replace(' ', "-").replace('\'', "");
+    slug.chars().take(SLUG_CHARS_MAX).collect()
+}
+
+/// The URI of an entity. Without a type the type is the empty text.
+#[must_use]
+pub fn entity_uri(name: &str, kind: &str) -> String {
+    let hash = sha256(&format!("{kind}:{}", normalized(name)), 12);
+    let (kind, slug) = (kind.to_lowercase(), slug(name));
+    format!("orn:personal-koi.entity:{kind}-{slug}-{hash}")
+}
+
+/// What an entity is called among federated nodes.
+#[must_use]
+pub fn network_rid(uri: &str, name: &str, kind: &str) -> String {
+    let (kind, slug, hash) = (kind.to_lowercase(), slug(name), sha256(uri, 16));
+    format!("orn:koi-net.{kind}:{slug}+{hash}")
+}
+
+/// What a web page is called.
+#[must_use]
+pub fn page_rid(url: &str) -> String {
+    let place = authority(url).replace(['.', ':'], "_");
+    format!("orn:web.page:{place}/{}", sha256(url, 16))
+}
+
+/// Host and port of a URL, as they stand in it.
+#[must_use]
+pub fn authority(url: &str) -> &str {
+    let after = url.split_once("://").map_or(url, |it| it.1);
+    after.split(['/', '?', '#']).next().unwrap_or(after)
+}
+
+/// What a file of a repository is called.
+#[must_use]
+pub fn file_rid(repository: &str, path: &str) -> String {
+    format!("github:{repository}:{path}")
+}
+
+/// What a passage of a document is called.
+#[must_use]
+pub fn chunk_rid(document: &str, index: usize) -> String {
+    format!("{document}#chunk{index}")
+}
+
+/// What the passage of a function, class, module or interface is called.
+#[must_use]
+pub fn code_chunk_rid(document: &str, name: &str) -> String {
+    format!("{document}#entity:{name}")
+}
+
+/// The note that a document's name is about: without the prefix of its kind and without `.md`.
+#[must_use]
+pub fn vault_path(document: &str) -> &str {
+    let prefixes = ["orn:obsidian.entity:Notes/", "vault:notes/", "vault:"];
+    let bare = prefixes.iter().find_map(|it| document.strip_prefix(it));
+    let bare = bare.unwrap_or(document);
+    bare.strip_suffix(".md").unwrap_or(bare)
+}
+
+/// The day with which a document's file name begins: `YYYY-MM-DD`.
+#[must_use]
+pub fn document_date(document: &str) -> Option<&str> {
+    let path = vault_path(document);
+    let day = path.rsplit('/').next()?.get(..10)?;
+    let fits = |(at, it): (usize, u8)| match at {
+        4 | 7 => it == b'-',
+        _ => it.is_ascii_digit(),
+    };
+    day.bytes().enumerate().all(fits).then_some(day)
+}
+
+fn sha256(text: &str, n_letters: usize) -> String {
+    hex(&Sha256::digest(text.as_bytes()), n_letters)
+}
+
+/// The first letters of a hash in hexadecimal.
+pub(crate) fn hex(bytes: &[u8], n_letters: usize) -> String {
+    let letters = bytes.iter().flat_map(|it| [it >> 4, it & 15]);
+    let letter = |it: u8| char::from_digit(u32::from(it), 16).unwrap_or('0');
+    letters.map(letter).take(n_letters).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_vector_is_as_the_notes_say() {
+        assert_eq!(chunk_rid("github:a/b:c.md", 3), "github:a/b:c.md#chunk3");
+        let file = file_rid("a/b", "c.py");
+        assert_eq!(
+            code_chunk_rid(&file, "helper"),
+            "github:a/b:c.py#entity:helper"
+        );
+        let uri = entity_uri("Salish Sea", "Bioregion");
+        let rid = network_rid(&uri, "Salish Sea", "Bioregion");
+        assert!(
+            rid.starts_with("orn:koi-net.bioregion:salish-sea+"),
+            "{rid}"
+        );
+        assert_eq!(rid.rsplit('+').next().unwrap().len(), 16);
+    }
+
+    #[test]
+    fn a_document_says_which_note_and_which_day_it_is() {
+        for (document, path, date) in [
+            (
+                "vault:Meetings/2026-01-05 Sync.md",
+                "Meetings/2026-01-05 Sync",
+                Some("2026-01-05"),
+            ),
+            (
+                "orn:obsidian.entity:Notes/People/Bill.md",
+                "People/Bill",
+                None,
+            ),
+            ("vault:notes/x.md", "x", None),
+            ("web:orn:web.page:a/b", "web:orn:web.page:a/b", None),
+            ("vault:日本日本日本日本日本", "日本日本日本日本日本", None),
+        ] {
+            assert_eq!(vault_path(document), path);
+            assert_eq!(document_date(document), date, "{document}");
+        }
+    }
+}

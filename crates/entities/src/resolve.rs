@@ -1,0 +1,433 @@
+//! Which entity a label means.
+//!
+//! Tiers are asked in order, the surest first, and the first that finds anything answers: the name, an
+//! alias, the company that the label stands in, its letters, its sound, its meaning. What is found is ranked;
+//! nothing is stored. A label that means nothing known gets the URI that it would have, apart from the
+//! candidates, so that nobody takes it for something that exists.
+
+use crate::likeness::{By, likeness, may_mean_the_same};
+use crate::names::{alias_key, entity_uri, normalized};
+use crate::ontology::{EntityType, Ontology};
+use crate::phonetic::phonetic_key;
+use crate::similarity::jaro_winkler;
+use kenning_core::Error;
+use std::cmp::Ordering;
+
+/// So many candidates are answered unless the caller says otherwise.
+pub const LIMIT: usize = 5;
+const LIMIT_MAX: usize = 100;
+/// So many similar names are looked at: the floor ranks them its own way.
+const SIMILAR_MAX: usize = 50;
+/// A label has so many characters, at most: a longer one is a text.
+const LABEL_CHARS_MAX: usize = 500;
+/// A shorter name means more than one thing more often.
+const SHORT_CHARS: usize = 8;
+/// So much nearer a short name must be to be taken for its meaning.
+const SHORT_MEANING: f64 = 0.03;
+/// Company decides from here on if the sound agrees …
+const COMPANY_HEARD_MIN: f64 = 0.6;
+/// … and from here on if it does not.
+const COMPANY_MIN: f64 = 0.75;
+/// Company is never as sure as a name.
+const COMPANY_MAX: f64 = 0.99;
+
+/// An entity as resolution needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entity {
+    /// Its URI.
+    pub uri: String,
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub kind: String,
+    /// Its other names.
+    pub aliases: Vec<String>,
+}
+
+/// An entity that was seen where the label stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Companion {
+    /// Who.
+    pub entity: Entity,
+    /// Documents that mention both it and somebody who is around.
+    pub n_documents: u32,
+    /// It belongs to the project that is spoken of.
+    pub is_of_project: bool,
+    /// It belongs to an organization that is spoken of.
+    pub is_of_organization: bool,
+    /// Somebody whom it is related to is around.
+    pub is_near: bool,
+    /// It is related to anything at all.
+    pub has_relations: bool,
+}
+
+/// What stands around a label.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Context {
+    /// People who are spoken of.
+    pub people: Vec<String>,
+    /// The project that is spoken of.
+    pub project: Option<String>,
+    /// Organizations that are spoken of.
+    pub organizations: Vec<String>,
+}
+
+/// Where entities come from. A floor may propose too many; it must not propose what is not there.
+pub trait Candidates {
+    /// Those whose [`normalized`] name is this.
+    fn exact(&self, key: &str) -> Result<Vec<Entity>, Error>;
+    /// Those that have an alias with this [`alias_key`].
+    fn alias(&self, key: &str) -> Result<Vec<Entity>, Error>;
+    /// Those whose name, or an alias, is spelled somewhat like this.
+    fn similar(&self, name: &str, limit: usize) -> Result<Vec<Entity>, Error>;
+    /// Those whose name has this [`phonetic_key`].
+    fn phonetic(&self, key: &str) -> Result<Vec<Entity>, Error>;
+    /// Those whose name means about this, with the cosine; none where nothing tells meanings.
+    fn semantic(&self, name: &str) -> Result<Vec<(Entity, f64)>, Error>;
+
+    /// Those who were seen in this company.
+    fn in_company(&self, _context: &Context) -> Result<Vec<Companion>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// Whether somebody said that a label ([`normalized`]) does not mean this entity.
+    fn is_vetoed(&self, _key: &str, _uri: &str) -> Result<bool, Error> {
+        Ok(false)
+    }
+}
+
+/// By what an entity was found, the surest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tier {
+    /// Its name.
+    Exact,
+    /// Another of its names.
+    Alias,
+    /// Who and what it stands with.
+    Contextual,
+    /// The letters of a name.
+    Fuzzy,
+    /// The sound of a name.
+    Phonetic,
+    /// The meaning of a name.
+    Semantic,
+}
+
+impl Tier {
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Alias => "alias",
+            Self::Contextual => "contextual",
+            Self::Fuzzy => "fuzzy",
+            Self::Phonetic => "phonetic",
+            Self::Semantic => "semantic",
+        }
+    }
+}
+
+/// What is asked.
+#[derive(Clone, Debug, Default)]
+pub struct Query<'a> {
+    /// The label.
+    pub label: &'a str,
+    /// Its type, if the caller knows.
+    pub kind: Option<&'a str>,
+    /// What stands around it.
+    pub context: Context,
+    /// How many candidates, at most; 0 means [`LIMIT`].
+    pub limit: usize,
+}
+
+/// An entity that the label may mean.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// Which one.
+    pub entity: Entity,
+    /// How sure, from 0 to 1.
+    pub confidence: f64,
+    /// By what.
+    pub tier: Tier,
+    /// The label, where it is not the entity's name.
+    pub merged_with: Option<String>,
+}
+
+/// What an unknown label would become.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proposed {
+    /// The URI that it would have.
+    pub uri: String,
+    /// The name: the label itself.
+    pub name: String,
+    /// The type, empty if nobody said one.
+    pub kind: String,
+}
+
+/// What a label means.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resolution {
+    /// What it may mean, the surest first.
+    pub candidates: Vec<Candidate>,
+    /// What it would become if it means none of what is known.
+    pub proposed: Option<Proposed>,
+}
+
+impl Resolution {
+    /// Whether nothing known is meant.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        self.candidates.is_empty()
+    }
+
+    /// The one that is meant, unless another is as likely: then to take either would be a guess.
+    #[must_use]
+    pub fn chosen(&self) -> Option<&Candidate> {
+        let (first, rest) = self.candidates.split_first()?;
+        let is_tie = |it: &Candidate| first.confidence - it.confidence < 1e-9;
+        (!rest.first().is_some_and(is_tie)).then_some(first)
+    }
+}
+
+/// Which entities a label may mean.
+///
+/// # Errors
+/// Invalid input when the label is empty, too large when it is a text; else what the candidates fail with.
+pub fn resolve(
+    ontology: &Ontology,
+    known: &dyn Candidates,
+    query: &Query<'_>,
+) -> Result<Resolution, Error> {
+    let label = query.label.trim();
+    if label.is_empty() {
+        return Err(Error::invalid("`label` is empty").hint("name what is to be resolved"));
+    }
+    let n_chars = label.chars().count();
+    if n_chars > LABEL_CHARS_MAX {
+        return Err(
+            Error::too_large(format!("`label` has {n_chars} characters"))
+                .hint(format!("a name has {LABEL_CHARS_MAX}, at most")),
+        );
+    }
+    let hint = query.kind.map(str::trim).filter(|it| !it.is_empty());
+    let asked = Asked {
+        label,
+        key: normalized(label),
+        hint,
+        kind: hint
+            .and_then(|it| ontology.kind(it))
+            .unwrap_or(ontology.unknown()),
+        ontology,
+        known,
+    };
+    let mut candidates = Vec::new();
+    for tier in TIERS {
+        for (entity, confidence, tier) in tier(&asked, query)? {
+            asked.admit(&mut candidates, entity, confidence, tier)?;
+        }
+        if !candidates.is_empty() {
+            break;
+        }
+    }
+    candidates.sort_by(ranking);
+    let limit = if query.limit == 0 { LIMIT } else { query.limit };
+    candidates.truncate(limit.min(LIMIT_MAX));
+    let proposed = candidates.is_empty().then(|| asked.proposed());
+    Ok(Resolution {
+        candidates,
+        proposed,
+    })
+}
+
+/// The URI and the type that a new entity of this name gets.
+#[must_use]
+pub fn proposed(ontology: &Ontology, label: &str, hint: Option<&str>) -> Proposed {
+    let hint = hint.map_or("", str::trim);
+    let kind = ontology.kind(hint).map_or(hint, |it| it.key.as_str());
+    let name = label.trim();
+    Proposed {
+        uri: entity_uri(name, kind),
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+    }
+}
+
+type Found = Vec<(Entity, f64, Tier)>;
+
+type Ask = fn(&Asked<'_>, &Query<'_>) -> Result<Found, Error>;
+
+/// The surest first.
+const TIERS: &[Ask] = &[
+    |asked, _| asked.exact(),
+    |asked, _| asked.alias(),
+    |asked, query| asked.contextual(&query.context),
+    |asked, _| asked.fuzzy(),
+    |asked, _| asked.phonetic(),
+    |asked, _| asked.semantic(),
+];
+
+struct Asked<'a> {
+    label: &'a str,
+    key: String,
+    hint: Option<&'a str>,
+    /// Whose rules decide.
+    kind: &'a EntityType,
+    ontology: &'a Ontology,
+    known: &'a dyn Candidates,
+}
+
+impl Asked<'_> {
+    fn exact(&self) -> Result<Found, Error> {
+        let found = self.known.exact(&self.key)?;
+        Ok(found.into_iter().map(|it| (it, 1.0, Tier::Exact)).collect())
+    }
+
+    fn alias(&self) -> Result<Found, Error> {
+        let key = alias_key(self.label);
+        let mut found = self.known.alias(&key)?;
+        if key != self.key {
+            found.extend(self.known.alias(&self.key)?);
+        }
+        Ok(found.into_iter().map(|it| (it, 1.0, Tier::Alias)).collect())
+    }
+
+    fn contextual(&self, context: &Context) -> Result<Found, Error> {
+        let n_people = u32::try_from(context.people.len()).unwrap_or(u32::MAX);
+        if n_people == 0 || n_people < self.kind.min_context_people {
+            return Ok(Vec::new());
+        }
+        let found = self.known.in_company(context)?;
+        let scored = found.into_iter().filter_map(|it| {
+            let score = self.in_company(&it)?;
+            Some((it.entity, score, Tier::Contextual))
+        });
+        Ok(scored.collect())
+    }
+
+    fn in_company(&self, it: &Companion) -> Option<f64> {
+        let name = self.comparable(&it.entity.name);
+        let stopwords = &self.kind.phonetic_stopwords;
+        let heard = phonetic_key(self.label, stopwords);
+        let is_heard = !heard.is_empty() && heard == phonetic_key(&it.entity.name, stopwords);
+        let is_short = self.label.chars().count() < SHORT_CHARS;
+        if is_short && !is_heard {
+            return None;
+        }
+        let is_relevant = it.is_of_project || it.is_of_organization || it.is_near;
+        let bonus = |holds: bool, by: f64| if holds { by } else { 0.0 };
+        let score = 0.5 * jaro_winkler(&self.key, &name)
+            + bonus(is_heard, 0.2)
+            + 0.3 * (f64::from(it.n_documents) / 3.0).min(1.0)
+            + bonus(it.is_of_project, 0.3)
+            + bonus(it.is_of_organization, 0.2)
+            + bonus(it.is_near, 0.1)
+            - bonus(it.has_relations && !is_relevant, 0.15);
+        let least = if is_heard {
+            COMPANY_HEARD_MIN
+        } else {
+            COMPANY_MIN
+        };
+        (score >= least).then_some(score.min(COMPANY_MAX))
+    }
+
+    /// What of a name a label is compared with: a single word with the first one.
+    fn comparable(&self, name: &str) -> String {
+        let name = normalized(name);
+        if self.key.contains(' ') {
+            return name;
+        }
+        name.split(' ').next().unwrap_or_default().to_owned()
+    }
+
+    fn fuzzy(&self) -> Result<Found, Error> {
+        let found = self.known.similar(self.label, SIMILAR_MAX)?;
+        Ok(self.alike(found, By::Letters, Tier::Fuzzy))
+    }
+
+    fn phonetic(&self) -> Result<Found, Error> {
+        if !self.kind.phonetic_matching {
+            return Ok(Vec::new());
+        }
+        let key = phonetic_key(self.label, &self.kind.phonetic_stopwords);
+        if key.is_empty() {
+            return Ok(Vec::new());
+        }
+        let found = self.known.phonetic(&key)?;
+        let mut alike = self.alike(found.clone(), By::Sound, Tier::Phonetic);
+        // A floor that ranks by letters may not have proposed what sounds the same.
+        alike.extend(self.alike(found, By::Letters, Tier::Fuzzy));
+        Ok(alike)
+    }
+
+    fn alike(&self, found: Vec<Entity>, by: By, tier: Tier) -> Found {
+        let scored = found.into_iter().filter_map(|it| {
+            let names = std::iter::once(&it.name).chain(&it.aliases);
+            let likenesses = names.filter_map(|name| likeness(self.kind, self.label, name));
+            let of_kind = likenesses.filter(|it| it.by == by).map(|it| it.confidence);
+            let best = of_kind.max_by(f64::total_cmp)?;
+            Some((it, best, tier))
+        });
+        scored.collect()
+    }
+
+    fn semantic(&self) -> Result<Found, Error> {
+        let is_short = self.label.chars().count() < SHORT_CHARS;
+        let least = self.kind.semantic_threshold + if is_short { SHORT_MEANING } else { 0.0 };
+        let found = self.known.semantic(self.label)?;
+        let scored = found.into_iter().filter_map(|(it, cosine)| {
+            let is_near = cosine > least && may_mean_the_same(self.kind, self.label, &it.name);
+            is_near.then_some((it, cosine.min(1.0), Tier::Semantic))
+        });
+        Ok(scored.collect())
+    }
+
+    /// Takes in a candidate that is of the type that was asked for and that nobody vetoed, once.
+    fn admit(
+        &self,
+        candidates: &mut Vec<Candidate>,
+        entity: Entity,
+        confidence: f64,
+        tier: Tier,
+    ) -> Result<(), Error> {
+        if !self.is_of_kind(&entity.kind) || self.known.is_vetoed(&self.key, &entity.uri)? {
+            return Ok(());
+        }
+        if let Some(old) = candidates.iter_mut().find(|it| it.entity.uri == entity.uri) {
+            if confidence > old.confidence {
+                (old.confidence, old.tier) = (confidence, tier);
+            }
+            return Ok(());
+        }
+        let merged_with = (entity.name != self.label).then(|| self.label.to_owned());
+        candidates.push(Candidate {
+            entity,
+            confidence,
+            tier,
+            merged_with,
+        });
+        Ok(())
+    }
+
+    fn is_of_kind(&self, kind: &str) -> bool {
+        let Some(hint) = self.hint else { return true };
+        match (self.ontology.kind(hint), self.ontology.kind(kind)) {
+            (Some(hint), Some(kind)) => hint.key == kind.key,
+            (None, None) => hint.eq_ignore_ascii_case(kind),
+            _ => false,
+        }
+    }
+
+    fn proposed(&self) -> Proposed {
+        proposed(self.ontology, self.label, self.hint)
+    }
+}
+
+/// The surest first; what is equally sure in an order that does not depend on where it came from.
+fn ranking(a: &Candidate, b: &Candidate) -> Ordering {
+    b.confidence
+        .total_cmp(&a.confidence)
+        .then(a.tier.cmp(&b.tier))
+        .then_with(|| a.entity.name.cmp(&b.entity.name))
+        .then_with(|| a.entity.uri.cmp(&b.entity.uri))
+}

@@ -1,0 +1,208 @@
+//! What is known of words: which are names, which are words of their own, which say little.
+//!
+//! A slip of the fingers mostly makes no word. So of two tokens that differ by a letter, `policy` and
+//! `police` are two words because both are known, and `netwrok` is `network` because it is none.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// Common words and names that another one is only a slip away from, sorted.
+const WORDS: &str = include_str!("../assets/words.txt");
+/// Given names, and short and other forms of each, a line each.
+const GIVEN: &str = include_str!("../assets/given.txt");
+
+static SORTED: LazyLock<Vec<&str>> = LazyLock::new(|| WORDS.lines().collect());
+
+static FORMS: LazyLock<HashMap<&str, Vec<usize>>> = LazyLock::new(|| {
+    let mut forms: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (line, names) in GIVEN.lines().enumerate() {
+        for name in names.split(' ') {
+            forms.entry(name).or_default().push(line);
+        }
+    }
+    forms
+});
+
+/// Whether a folded token is a common word or name, or several of them.
+pub(crate) fn is_known(word: &str) -> bool {
+    let is_listed = |it: &str| SORTED.binary_search(&it).is_ok() || is_given_name(it);
+    is_listed(word) || word.strip_suffix('s').is_some_and(is_listed)
+}
+
+/// Whether a folded token is a given name.
+pub(crate) fn is_given_name(word: &str) -> bool {
+    FORMS.contains_key(word)
+}
+
+/// Whether two given names are forms of one, such as `bill` and `william`.
+pub(crate) fn are_forms_of_one_name(a: &str, b: &str) -> bool {
+    match (FORMS.get(a), FORMS.get(b)) {
+        (Some(a), Some(b)) => a.iter().any(|it| b.contains(it)),
+        _ => false,
+    }
+}
+
+/// Before a name.
+pub(crate) const TITLES: &[&str] = &[
+    "dr",
+    "prof",
+    "professor",
+    "mr",
+    "mrs",
+    "ms",
+    "mx",
+    "miss",
+    "sir",
+    "dame",
+    "rev",
+    "reverend",
+    "hon",
+    "lord",
+    "lady",
+    "herr",
+    "frau",
+    "mme",
+    "mlle",
+    "chief",
+    "elder",
+];
+
+/// After a name.
+pub(crate) const HONORS: &[&str] = &[
+    "phd", "md", "dbe", "obe", "mbe", "cbe", "esq", "msc", "mba", "jd", "dds", "rn", "frs", "qc",
+    "kc",
+];
+
+/// What tells a son from his father.
+pub(crate) const GENERATIONS: &[&str] = &["jr", "sr", "junior", "senior", "ii", "iii", "iv"];
+
+/// Words that say nothing of which thing is meant.
+pub(crate) const SMALL: &[&str] = &[
+    "the", "of", "and", "for", "a", "an", "in", "on", "at", "to", "de", "la", "le", "les", "du",
+    "des", "del", "der", "die", "das", "und", "et", "y", "e", "da", "do", "di",
+];
+
+/// Legal forms, at the end of a name.
+pub(crate) const LEGAL: &[&str] = &[
+    "inc",
+    "incorporated",
+    "ltd",
+    "limited",
+    "llc",
+    "llp",
+    "gmbh",
+    "corp",
+    "corporation",
+    "co",
+    "company",
+    "plc",
+    "ag",
+    "sa",
+    "bv",
+    "nv",
+    "ab",
+    "oy",
+    "srl",
+    "spa",
+    "pty",
+    "kg",
+    "se",
+];
+
+/// Kinds of organizations and projects: alone they distinguish nothing.
+pub(crate) const GENERIC: &[&str] = &[
+    "institute",
+    "university",
+    "foundation",
+    "network",
+    "association",
+    "society",
+    "center",
+    "group",
+    "organization",
+    "project",
+    "initiative",
+    "trust",
+    "council",
+    "department",
+    "ministry",
+    "agency",
+    "alliance",
+    "board",
+    "bank",
+    "school",
+    "college",
+    "cooperative",
+    "committee",
+    "commission",
+    "federation",
+    "union",
+    "program",
+    "fund",
+    "national",
+    "international",
+    "global",
+    "research",
+    "club",
+    "lab",
+    "laboratory",
+];
+
+/// Short or British, and in full.
+const SPELLINGS: &[(&str, &str)] = &[
+    ("univ", "university"),
+    ("uni", "university"),
+    ("dept", "department"),
+    ("intl", "international"),
+    ("natl", "national"),
+    ("assn", "association"),
+    ("assoc", "association"),
+    ("inst", "institute"),
+    ("govt", "government"),
+    ("centre", "center"),
+    ("theatre", "theater"),
+    ("defence", "defense"),
+    ("programme", "program"),
+    ("organisation", "organization"),
+    ("labour", "labor"),
+    ("harbour", "harbor"),
+    ("neighbourhood", "neighborhood"),
+    ("coop", "cooperative"),
+    ("mt", "mount"),
+    ("ft", "fort"),
+];
+
+/// A token in the one spelling that tokens are compared in.
+pub(crate) fn in_full(word: &str) -> &str {
+    let found = SPELLINGS.iter().find(|it| it.0 == word);
+    found.map_or(word, |it| it.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_sorted_and_in_small_letters() {
+        assert!(SORTED.len() > 10_000);
+        assert!(SORTED.is_sorted());
+        let is_plain = |it: &&str| it.bytes().all(|it| it.is_ascii_lowercase());
+        assert!(SORTED.iter().all(is_plain));
+        assert!(is_known("policy") && is_known("police") && !is_known("polciy"));
+    }
+
+    #[test]
+    fn forms_of_a_name_are_found_both_ways() {
+        for (a, b, expected) in [
+            ("bill", "william", true),
+            ("liz", "betty", true),
+            ("alex", "alexandra", true),
+            ("maria", "mario", false),
+            ("daniel", "danielle", false),
+            ("kwaxala", "kwaxala", false),
+        ] {
+            assert_eq!(are_forms_of_one_name(a, b), expected, "{a} {b}");
+            assert_eq!(are_forms_of_one_name(b, a), expected, "{b} {a}");
+        }
+    }
+}

@@ -1,0 +1,597 @@
+//! Directives, tools and knowledge: found, signed, refused when changed, published and loaded.
+
+use kenning_core::Code;
+use kenning_testing::House;
+use kenning_tools::{Reply, Selection};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+
+const DIRECTIVE: &str = "---\nname: oauth_setup\nversion: 1.0.0\ncategory: auth\ndescription: Configure OAuth with Google and GitHub\n---\n\n# OAuth Setup\n\n1. Configure the provider.\n";
+
+/// A house whose project has items.
+struct Shelf {
+    house: House,
+}
+
+impl Shelf {
+    fn new() -> Self {
+        let house = House::without_vault(Selection::default());
+        let shelf = Self { house };
+        shelf.put("directives/auth/oauth_setup.md", DIRECTIVE);
+        for (id, title) in [
+            ("001-email", "Email deliverability"),
+            ("002-smtp", "SMTP configuration"),
+        ] {
+            shelf.put(
+                &format!("knowledge/email/{id}.md"),
+                &format!("---\nzettel_id: {id}\ntitle: {title}\nentry_type: pattern\ncategory: email\ntags: [mail]\n---\n\nWarm up new addresses slowly.\n"),
+            );
+        }
+        shelf
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.house.project().join(".ai").join(name)
+    }
+
+    fn put(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    fn execute(&self, item_type: &str, action: &str, id: &str, parameters: Value) -> Reply {
+        let arguments = json!({
+            "item_type": item_type, "action": action, "item_id": id, "parameters": parameters,
+        });
+        self.house.call("execute", arguments)
+    }
+
+    fn done(&self, item_type: &str, action: &str, id: &str, parameters: Value) -> Value {
+        let reply = self.execute(item_type, action, id, parameters);
+        assert!(!reply.is_error(), "{action} {id}: {}", reply.text);
+        reply.to_json()
+    }
+
+    fn refused(&self, item_type: &str, action: &str, id: &str, parameters: Value) -> Value {
+        let reply = self.execute(item_type, action, id, parameters);
+        assert!(reply.is_error(), "{action} {id}: {}", reply.text);
+        reply.to_json()
+    }
+
+    fn search(&self, item_type: &str, query: &str, source: &str) -> Value {
+        let arguments = json!({ "item_type": item_type, "query": query, "source": source });
+        let reply = self.house.call("search", arguments);
+        assert!(!reply.is_error(), "{}", reply.text);
+        reply.to_json()
+    }
+
+    fn ids(&self, item_type: &str, query: &str, source: &str) -> Vec<String> {
+        let found = self.search(item_type, query, source);
+        let rows = found["results"].as_array().unwrap();
+        rows.iter()
+            .map(|it| it["id"].as_str().unwrap().to_owned())
+            .collect()
+    }
+}
+
+#[test]
+fn what_is_on_a_shelf_is_found_by_words_by_meaning_and_first_by_its_id() {
+    let shelf = Shelf::new();
+    assert_eq!(
+        shelf.ids("directive", "configure oauth", "local"),
+        ["oauth_setup"]
+    );
+    assert_eq!(
+        shelf
+            .ids("knowledge", "mail delivery", "local")
+            .first()
+            .map(String::as_str),
+        Some("001-email")
+    );
+    assert_eq!(shelf.ids("knowledge", "002-smtp", "local")[0], "002-smtp");
+    assert_eq!(
+        shelf.ids("directive", "oauth", "registry"),
+        Vec::<String>::new()
+    );
+    let found = shelf.search("directive", "oauth_setup", "local");
+    let row = &found["results"][0];
+    assert_eq!(
+        (&row["name"], &row["category"], &row["source"]),
+        (&json!("oauth_setup"), &json!("auth"), &json!("local"))
+    );
+    assert_eq!(
+        (&found["total"], &found["query"]),
+        (&json!(1), &json!("oauth_setup"))
+    );
+    // A file that is there now is found now, and one that is gone is not.
+    shelf.put(
+        "directives/auth/passkeys.md",
+        &DIRECTIVE
+            .replace("oauth_setup", "passkeys")
+            .replace("OAuth", "passkeys"),
+    );
+    assert!(
+        shelf
+            .ids("directive", "passkeys", "local")
+            .contains(&"passkeys".to_owned())
+    );
+    fs::remove_file(shelf.path("directives/auth/passkeys.md")).unwrap();
+    let gone = shelf.ids("directive", "passkeys", "local");
+    assert!(!gone.contains(&"passkeys".to_owned()));
+}
+
+#[test]
+fn an_item_is_used_as_it_was_signed_or_not_at_all() {
+    let shelf = Shelf::new();
+    let unsigned = shelf.refused("directive", "run", "oauth_setup", json!({}));
+    assert_eq!(unsigned["error"], "Directive has no signature");
+    assert_eq!(unsigned["status"], "missing");
+    assert!(
+        unsigned["solution"]
+            .as_str()
+            .unwrap()
+            .contains("action='sign'")
+    );
+    let signed = shelf.done(
+        "directive",
+        "sign",
+        "oauth_setup",
+        json!({ "location": "project" }),
+    );
+    assert_eq!(
+        (&signed["status"], &signed["version"]),
+        (&json!("signed"), &json!("1.0.0"))
+    );
+    assert!(
+        shelf
+            .text("directives/auth/oauth_setup.md")
+            .starts_with("<!-- kenning:signed:")
+    );
+    let run = shelf.done(
+        "directive",
+        "run",
+        "oauth_setup",
+        json!({ "provider": "google" }),
+    );
+    assert_eq!(
+        (&run["status"], &run["source"]),
+        (&json!("executed"), &json!("local"))
+    );
+    assert_eq!(run["content"], DIRECTIVE);
+    assert_eq!(run["integrity"], signed["signature"]["hash"]);
+    let text = shelf.text("directives/auth/oauth_setup.md");
+    shelf.put(
+        "directives/auth/oauth_setup.md",
+        &text.replace("1. Configure", "1. Reconfigure"),
+    );
+    let changed = shelf.refused("directive", "run", "oauth_setup", json!({}));
+    assert_eq!(
+        changed["error"],
+        "Directive content has been modified since last validation"
+    );
+    assert_eq!(changed["stored"], signed["signature"]["hash"]);
+    assert_ne!(changed["computed"], changed["stored"]);
+    // Where it lies is signed too.
+    shelf.put("directives/other/oauth_setup.md", &text);
+    fs::remove_file(shelf.path("directives/auth/oauth_setup.md")).unwrap();
+    let moved = shelf.refused("directive", "run", "oauth_setup", json!({}));
+    assert!(
+        moved["error"].as_str().unwrap().contains("not valid"),
+        "{moved}"
+    );
+}
+
+#[test]
+fn create_update_and_sign_know_what_was_before() {
+    let shelf = Shelf::new();
+    let early = shelf.refused("knowledge", "update", "001-email", json!({}));
+    assert_eq!(early["suggestion"], "Use action 'create'");
+    let created = shelf.done(
+        "knowledge",
+        "create",
+        "001-email",
+        json!({ "location": "project", "category": "email" }),
+    );
+    assert_eq!(created["status"], "created");
+    let again = shelf.refused("knowledge", "create", "001-email", json!({}));
+    assert_eq!(again["suggestion"], "Use action 'update'");
+    let written = shelf.done(
+        "knowledge",
+        "create",
+        "003-new",
+        json!({ "location": "user", "category": "patterns", "content": "A thought.", "title": "New", "entry_type": "concept", "tags": ["a"] }),
+    );
+    assert_eq!(written["status"], "created");
+    let path = PathBuf::from(written["path"].as_str().unwrap());
+    assert!(path.ends_with("knowledge/patterns/003-new.md"), "{path:?}");
+    let run = shelf.done("knowledge", "run", "003-new", json!({}));
+    assert_eq!(run["content"].as_str().unwrap().trim(), "A thought.");
+    assert_eq!(run["tags"], json!(["a"]));
+    let updated = shelf.done(
+        "knowledge",
+        "update",
+        "003-new",
+        json!({ "content": "Another.", "title": "New", "entry_type": "concept" }),
+    );
+    assert_eq!(updated["status"], "updated");
+    assert_eq!(
+        shelf.done("knowledge", "run", "003-new", json!({}))["content"]
+            .as_str()
+            .unwrap()
+            .trim(),
+        "Another."
+    );
+    let moved = shelf.done(
+        "knowledge",
+        "sign",
+        "003-new",
+        json!({ "category": "thoughts" }),
+    );
+    assert_eq!(
+        (&moved["moved"], &moved["old_category"]),
+        (&json!(true), &json!("patterns"))
+    );
+    assert!(!path.exists());
+    let invalid = shelf.refused(
+        "knowledge",
+        "create",
+        "004-bad",
+        json!({ "content": "---\nzettel_id: 004-bad\n---\n\nx" }),
+    );
+    assert_eq!(
+        invalid["validation_issues"].as_array().unwrap().len(),
+        2,
+        "{invalid}"
+    );
+    assert!(!shelf.path("knowledge/004-bad.md").exists());
+}
+
+#[test]
+fn what_is_published_can_be_loaded_and_never_changes() {
+    let shelf = Shelf::new();
+    let unsigned = shelf.refused("directive", "publish", "oauth_setup", json!({}));
+    assert_eq!(unsigned["error"], "Directive has no signature");
+    shelf.done("directive", "sign", "oauth_setup", json!({}));
+    let dry = shelf.house.call("execute", json!({ "item_type": "directive", "action": "publish", "item_id": "oauth_setup", "dry_run": true }));
+    assert_eq!(dry.to_json()["status"], "validation_passed");
+    assert_eq!(
+        shelf.ids("directive", "oauth", "registry"),
+        Vec::<String>::new()
+    );
+    let wrong = shelf.refused(
+        "directive",
+        "publish",
+        "oauth_setup",
+        json!({ "version": "9.9.9" }),
+    );
+    assert!(wrong["error"].as_str().unwrap().contains("`9.9.9`"));
+    let published = shelf.done(
+        "directive",
+        "publish",
+        "oauth_setup",
+        json!({ "version": "1.0.0", "changelog": "first" }),
+    );
+    assert_eq!(
+        (&published["status"], &published["version"]),
+        (&json!("published"), &json!("1.0.0"))
+    );
+    shelf.done("directive", "publish", "oauth_setup", json!({}));
+    assert_eq!(shelf.ids("directive", "oauth", "registry"), ["oauth_setup"]);
+    let loaded = shelf.house.call(
+        "load",
+        json!({ "item_type": "directive", "item_id": "oauth_setup", "destination": "user" }),
+    );
+    let loaded = loaded.to_json();
+    assert_eq!(
+        (&loaded["status"], &loaded["destination"]),
+        (&json!("loaded"), &json!("user"))
+    );
+    let path = PathBuf::from(loaded["path"].as_str().unwrap());
+    assert!(
+        path.ends_with("user/directives/auth/oauth_setup.md"),
+        "{path:?}"
+    );
+    assert_eq!(
+        loaded["size_bytes"].as_u64().unwrap(),
+        fs::metadata(&path).unwrap().len()
+    );
+    // The copy is signed for where it lies, so it runs there without the project's.
+    fs::remove_file(shelf.path("directives/auth/oauth_setup.md")).unwrap();
+    assert_eq!(
+        shelf.done("directive", "run", "oauth_setup", json!({}))["location"],
+        "user"
+    );
+    // Other content under the same version is refused.
+    shelf.put(
+        "directives/auth/oauth_setup.md",
+        &DIRECTIVE.replace("provider", "providers"),
+    );
+    shelf.done(
+        "directive",
+        "sign",
+        "oauth_setup",
+        json!({ "location": "project" }),
+    );
+    let other = shelf.refused("directive", "publish", "oauth_setup", json!({}));
+    assert!(
+        other["error"].as_str().unwrap().contains("other content"),
+        "{other}"
+    );
+    shelf.put(
+        "directives/auth/oauth_setup.md",
+        &DIRECTIVE.replace("1.0.0", "1.1.0"),
+    );
+    shelf.done(
+        "directive",
+        "sign",
+        "oauth_setup",
+        json!({ "location": "project" }),
+    );
+    shelf.done("directive", "publish", "oauth_setup", json!({}));
+    let load = |version: &str, force: bool| {
+        let arguments = json!({ "item_type": "directive", "item_id": "oauth_setup", "destination": "user", "version": version, "force": force });
+        shelf.house.call("load", arguments)
+    };
+    // As it was loaded it may be replaced; once it was changed here it may not.
+    assert_eq!(load("latest", false).to_json()["version"], "1.1.0");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, format!("{text}\nMine.\n")).unwrap();
+    let mine = load("1.0.0", false);
+    assert!(
+        mine.is_error() && mine.text.contains("force"),
+        "{}",
+        mine.text
+    );
+    assert!(fs::read_to_string(&path).unwrap().contains("Mine."));
+    assert_eq!(load("1.0.0", true).to_json()["version"], "1.0.0");
+    assert!(load("3.0.0", true).is_error());
+}
+
+#[test]
+fn a_version_that_was_removed_leaves_its_place_taken() {
+    let shelf = Shelf::new();
+    shelf.done("directive", "sign", "oauth_setup", json!({}));
+    shelf.done("directive", "publish", "oauth_setup", json!({}));
+    let unsure = shelf.refused("directive", "delete", "oauth_setup", json!({}));
+    assert_eq!(unsure["required"], json!({ "confirm": true }));
+    let deleted = shelf.done(
+        "directive",
+        "delete",
+        "oauth_setup",
+        json!({ "confirm": true, "source": "registry" }),
+    );
+    assert_eq!(deleted["deleted_from"], json!(["registry"]));
+    assert!(shelf.path("directives/auth/oauth_setup.md").exists());
+    assert_eq!(
+        shelf.ids("directive", "oauth", "registry"),
+        Vec::<String>::new()
+    );
+    assert!(
+        shelf.refused("directive", "publish", "oauth_setup", json!({}))["error"]
+            .as_str()
+            .unwrap()
+            .contains("other content")
+    );
+    let deleted = shelf.done(
+        "directive",
+        "delete",
+        "oauth_setup",
+        json!({ "confirm": true }),
+    );
+    assert_eq!(deleted["deleted_from"], json!(["project"]));
+    assert!(!shelf.path("directives").join("auth").exists());
+    let gone = shelf.execute(
+        "directive",
+        "delete",
+        "oauth_setup",
+        json!({ "confirm": true }),
+    );
+    assert_eq!(gone.error.unwrap().code, Code::NotFound);
+}
+
+#[test]
+fn a_strangers_signature_counts_when_it_is_trusted() {
+    let shelf = Shelf::new();
+    shelf.done("directive", "sign", "oauth_setup", json!({}));
+    let mine = shelf.text("directives/auth/oauth_setup.md");
+    // Under another identity, what was signed before is a stranger's.
+    fs::remove_file(shelf.house.root.path().join("data/node.key")).unwrap();
+    let other = House::of(
+        shelf.house.again(Selection::default()).board,
+        shelf.house.root.clone(),
+    );
+    let call = |arguments: Value| other.call("execute", arguments);
+    let run = json!({ "item_type": "directive", "action": "run", "item_id": "oauth_setup" });
+    let refused = call(run.clone()).to_json();
+    assert!(
+        refused["error"].as_str().unwrap().contains("do not trust"),
+        "{refused}"
+    );
+    let signer = refused["signer"].as_str().unwrap().to_owned();
+    assert!(mine.contains(&signer));
+    let engine = other.board.engine();
+    engine
+        .trust_key(&other.owner(), &signer, "a friend")
+        .unwrap();
+    assert_eq!(call(run.clone()).to_json()["status"], "executed");
+    engine.distrust_key(&other.owner(), &signer).unwrap();
+    assert!(call(run).is_error());
+}
+
+#[test]
+fn items_are_linked_in_the_words_of_their_type() {
+    let shelf = Shelf::new();
+    let parameters = |to: &str, how: &str| json!({ "target_id": to, "relationship_type": how });
+    let linked = shelf.done(
+        "knowledge",
+        "link",
+        "001-email",
+        parameters("002-smtp", "references"),
+    );
+    assert_eq!(
+        (&linked["status"], &linked["relationship_type"]),
+        (&json!("linked"), &json!("references"))
+    );
+    let again = shelf.done(
+        "knowledge",
+        "link",
+        "001-email",
+        json!({ "to": "002-smtp", "relationship": "extends" }),
+    );
+    assert_eq!(again["updated"], true);
+    for (to, how, said) in [
+        ("009-none", "references", "009-none"),
+        ("002-smtp", "likes", "likes"),
+        ("001-email", "related", "itself"),
+    ] {
+        let refused = shelf.refused("knowledge", "link", "001-email", parameters(to, how));
+        assert!(
+            refused["error"].as_str().unwrap().contains(said),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn bad_input_names_the_field_and_the_remedy_and_has_the_status_of_the_contract() {
+    let shelf = Shelf::new();
+    let cases = [
+        (json!({ "action": "run", "item_id": "x" }), 400, "item_type"),
+        (
+            json!({ "item_type": "directive", "action": "run" }),
+            400,
+            "item_id",
+        ),
+        (
+            json!({ "item_type": "skill", "action": "run", "item_id": "x" }),
+            422,
+            "Unknown item_type: skill",
+        ),
+        (
+            json!({ "item_type": "tool", "action": "walk", "item_id": "x" }),
+            422,
+            "Unknown action: walk",
+        ),
+        (
+            json!({ "item_type": "directive", "action": "sign", "item_id": "../x" }),
+            422,
+            "item_id",
+        ),
+        (
+            json!({ "item_type": "directive", "action": "run", "item_id": "x", "project_path": "x" }),
+            422,
+            "project_path",
+        ),
+    ];
+    for (arguments, status, said) in cases {
+        let reply = shelf.house.call("execute", arguments.clone());
+        assert!(reply.text.contains(said), "{arguments}: {}", reply.text);
+        assert_eq!(reply.status, Some(status), "{arguments}: {}", reply.text);
+        assert!(reply.to_json()["message"].is_string());
+    }
+    let outside = shelf.house.call(
+        "execute",
+        json!({ "item_type": "directive", "action": "run", "item_id": "x", "project_path": "/" }),
+    );
+    assert_eq!(outside.error.unwrap().code, Code::Denied);
+    let limit = shelf.house.call(
+        "search",
+        json!({ "item_type": "tool", "query": "x", "limit": 101 }),
+    );
+    assert_eq!(limit.status, Some(422));
+    let nowhere = shelf
+        .house
+        .call("load", json!({ "item_type": "tool", "item_id": "x" }));
+    assert_eq!(nowhere.status, Some(400), "{}", nowhere.text);
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    let shelf = Shelf::new();
+    shelf.ids("knowledge", "mail", "local");
+    let before = (
+        shelf.text("directives/auth/oauth_setup.md"),
+        shelf.house.event_kinds().len(),
+    );
+    for (action, parameters) in [
+        ("sign", json!({})),
+        ("sign", json!({ "category": "elsewhere" })),
+        ("create", json!({})),
+        ("delete", json!({})),
+    ] {
+        let reply = shelf.house.call("execute", json!({ "item_type": "knowledge", "action": action, "item_id": "001-email", "parameters": parameters, "dry_run": true }));
+        assert!(
+            !reply.is_error() || action == "sign",
+            "{action}: {}",
+            reply.text
+        );
+    }
+    assert_eq!(
+        before,
+        (
+            shelf.text("directives/auth/oauth_setup.md"),
+            shelf.house.event_kinds().len()
+        )
+    );
+    assert!(
+        !shelf
+            .text("knowledge/email/001-email.md")
+            .contains("kenning:signed")
+    );
+}
+
+#[test]
+fn four_tools_reach_all_others_but_those_that_were_excluded() {
+    let shelf = Shelf::new();
+    let lean = shelf.house.again(Selection {
+        toolsets: vec!["lean".to_owned()],
+        exclude_tools: vec!["now_update".to_owned()],
+        ..Selection::default()
+    });
+    let names: Vec<&str> = lean.board.listed().iter().map(|it| it.name()).collect();
+    assert_eq!(names, ["search", "load", "execute", "help"]);
+    let found = lean
+        .call(
+            "search",
+            json!({ "item_type": "any", "query": "store a memory" }),
+        )
+        .to_json();
+    assert_eq!(found["results"][0]["id"], "memory_store");
+    let run = |id: &str, inputs: Value| {
+        lean.call("execute", json!({ "item_type": "tool", "action": "run", "item_id": id, "parameters": { "inputs": inputs } }))
+    };
+    assert_eq!(
+        run(
+            "memory_store",
+            json!({ "content": "The falcon nests on the tower." })
+        )
+        .to_json()["status"],
+        "executed"
+    );
+    let recalled = run(
+        "memory_recall",
+        json!({ "query": "where does the falcon nest" }),
+    )
+    .to_json();
+    assert!(
+        recalled["result"].to_string().contains("tower"),
+        "{recalled}"
+    );
+    let found = lean
+        .call(
+            "search",
+            json!({ "item_type": "any", "query": "falcon tower" }),
+        )
+        .to_json();
+    assert_eq!(found["results"][0]["item_type"], "memory");
+    assert!(run("now_update", json!({ "content": "x" })).is_error());
+    assert!(run("execute", json!({})).is_error());
+    let wrong = run("memory_store", json!({ "content": 5 }));
+    assert!(wrong.text.contains("content"), "{}", wrong.text);
+}
