@@ -28,19 +28,10 @@ impl Engine {
             return Ok(());
         }
         let saved = self.save_output(plan, done);
-        for name in ["stdout", "stderr", "body"] {
-            if let Some(Value::String(text)) = done.data.get_mut(name) {
-                done.is_truncated |= cut(text);
-            }
-        }
-        match &mut done.result {
-            Value::String(text) => done.is_truncated |= cut(text),
-            // A part of a value would be another value.
-            other if other.to_string().len() > SHOWN_BYTES_MAX => {
-                *other = Value::Null;
-                done.is_truncated = true;
-            }
-            _ => {}
+        let fields = done.data.as_object_mut();
+        let fields = fields.into_iter().flat_map(|it| it.values_mut());
+        for value in fields.chain([&mut done.result]) {
+            done.is_truncated |= cut(value);
         }
         done.output_path = saved?;
         Ok(())
@@ -81,11 +72,38 @@ impl Engine {
     }
 }
 
-/// Cuts a text that is very long. Says whether it did.
-fn cut(text: &mut String) -> bool {
-    if text.len() <= SHOWN_BYTES_MAX {
-        return false;
+/// Cuts what is very long. Says whether it did.
+fn cut(value: &mut Value) -> bool {
+    match value {
+        Value::String(text) if text.len() > SHOWN_BYTES_MAX => {
+            text.truncate(text.floor_char_boundary(SHOWN_BYTES_MAX));
+            true
+        }
+        // A part of a value would be another value.
+        Value::Array(_) | Value::Object(_) if value.to_string().len() > SHOWN_BYTES_MAX => {
+            *value = Value::Null;
+            true
+        }
+        _ => false,
     }
-    text.truncate(text.floor_char_boundary(SHOWN_BYTES_MAX));
-    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_between_characters_and_a_long_value_left_out() {
+        let long = "é".repeat(SHOWN_BYTES_MAX);
+        let mut text = Value::from(format!("x{long}"));
+        assert!(cut(&mut text));
+        assert_eq!(text.as_str().unwrap().len(), SHOWN_BYTES_MAX - 1);
+        assert!(!cut(&mut text));
+        let mut list = json!([long]);
+        assert!(cut(&mut list));
+        assert_eq!(list, Value::Null);
+        let mut short = json!({ "a": 1 });
+        assert!(!cut(&mut short));
+        assert_eq!(short, json!({ "a": 1 }));
+    }
 }

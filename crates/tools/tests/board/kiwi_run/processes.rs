@@ -245,6 +245,7 @@ fn the_project_is_read_and_nothing_else_and_nothing_is_written() {
         "../outside.txt",
         "/etc/passwd",
         "/proc/1/environ",
+        "/proc/thread-self/environ",
         "/proc/self/cwd/../../../../../../../etc/passwd",
     ] {
         let done = bench.failed("cat", json!({ "file": path }));
@@ -468,4 +469,35 @@ fn the_key_of_the_node_is_nobodys_to_read() {
     let refused = bench.failed("asking", json!({}));
     let error = refused["error"].as_str().unwrap();
     assert!(error.contains("key of this node"), "{error}");
+}
+
+#[test]
+fn without_the_jail_nothing_runs_and_the_reason_is_said() {
+    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
+    let bench = Bench::new();
+    fs::create_dir(bench.path("out")).unwrap();
+    open(&bench.path("out"), 0o777);
+    bench.policy("[ceiling]\nwrite = [\"out/**\"]\n");
+    let asks = "permissions: {write: [\"out/**\"]}";
+    bench.made("mark", asks, "main.sh", "echo ran > out/ran");
+    // For this thread, and for what it starts, the kernel has no Landlock.
+    let refused = std::thread::scope(|threads| {
+        let run = threads.spawn(|| {
+            let filter = SeccompFilter::new(
+                [(libc::SYS_landlock_create_ruleset, Vec::new())].into(),
+                SeccompAction::Allow,
+                SeccompAction::Errno(libc::ENOSYS.unsigned_abs()),
+                TargetArch::try_from(std::env::consts::ARCH).unwrap(),
+            );
+            let filter = BpfProgram::try_from(filter.unwrap()).unwrap();
+            seccompiler::apply_filter(&filter).unwrap();
+            bench.failed("mark", json!({}))
+        });
+        run.join().unwrap()
+    });
+    let error = refused["error"].as_str().unwrap();
+    assert!(error.contains("Landlock"), "{refused:#}");
+    assert!(!bench.path("out/ran").exists());
+    bench.ran("mark", json!({}));
+    assert!(bench.path("out/ran").exists());
 }
