@@ -149,6 +149,12 @@ impl Board {
             && (!self.selection.read_only || tool.effect() == Effect::Read)
     }
 
+    /// Whether an installed tool can be called through another one.
+    pub fn reaches_installed(&self, name: &str) -> bool {
+        let excluded = &self.selection.exclude_tools;
+        !self.selection.read_only && !excluded.iter().any(|it| it == name)
+    }
+
     /// A tool that can be called through another one.
     pub fn reachable(&self, name: &str) -> Option<&'static dyn AnyTool> {
         let found = TOOLS.iter().copied().find(|tool| tool.name() == name);

@@ -30,6 +30,16 @@ impl Selection {
         HIDDEN.contains(&toolset) && self.toolsets.iter().any(|it| it == toolset)
     }
 
+    /// Whether the tools of a toolset are among those that were asked for, shown or not.
+    pub fn has(&self, toolset: Toolset) -> bool {
+        let named = |name: &str| self.toolsets.iter().any(|it| it == name);
+        let everything = self.toolsets.is_empty() && self.tools.is_empty();
+        (everything && toolset.is_on_by_default())
+            || named("all")
+            || named(toolset.as_str())
+            || (named(LEAN) && toolset == Toolset::Kiwi)
+    }
+
     /// The tools that are shown, in the order of the table.
     pub fn listed(&self) -> Result<Vec<&'static dyn AnyTool>> {
         for name in &self.toolsets {

@@ -36,6 +36,6 @@ pub use dir::{Dir, Entry};
 pub use fresh::Fresh;
 pub use lock::Lock;
 pub use name::Name;
-pub use operator::split;
+pub use operator::{resolved, split};
 pub use walk::{Found, Stamp, Walked};
 pub use watch::Watch;

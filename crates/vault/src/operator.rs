@@ -27,3 +27,8 @@ pub fn split(path: &Path) -> Result<(Dir, String)> {
     })?;
     Ok((dir, name.to_owned()))
 }
+
+/// Where a path leads when every link on the way is followed; `None` if it leads nowhere.
+pub fn resolved(path: &Path) -> Option<std::path::PathBuf> {
+    std::fs::canonicalize(path).ok()
+}

@@ -232,7 +232,10 @@ pub(crate) fn registry(host: &dyn Host, settings: &Settings, matches: &ArgMatche
     if what == "serve" {
         let selection = Selection {
             toolsets: vec!["kiwi".to_owned()],
-            exclude_tools: vec!["execute".to_owned(), "load".to_owned()],
+            // Whoever may pull items may not search through everything else.
+            exclude_tools: ["search", "load", "execute", "help"]
+                .map(ToOwned::to_owned)
+                .into(),
             ..settings.selection.clone()
         };
         let board = Board::new(host.open(settings)?, selection)?;

@@ -330,10 +330,7 @@ fn exact(tx: &dyn ReadTx, query: &ItemQuery, project: &str) -> Result<Vec<NodeId
             .is_none_or(|it| text("type") == Some(it.word()));
         let is_here = match text("source") {
             Some(REGISTRY) => query.source != ItemSource::Local,
-            _ => {
-                query.source != ItemSource::Registry
-                    && (node.project.is_empty() || node.project == project)
-            }
+            _ => query.source.is_local() && (node.project.is_empty() || node.project == project),
         };
         if node.kind == Kind::Item && text("id") == Some(id) && is_type && is_here {
             found.push(node.id);

@@ -184,6 +184,20 @@ impl Engine {
             .locate(std::slice::from_ref(&shelf), &target.id)?
             .map(|it| it.1);
         let hash = package.subject(&version).sha256();
+        // Another file of this id may lie just where this one goes.
+        let there = Package::read(&shelf, &package.place).ok();
+        let there = there.filter(|it| {
+            before
+                .as_ref()
+                .is_none_or(|before| before.place != it.place)
+        });
+        if let Some(there) = &there
+            && !what.force
+            && unmarked(there) != Some(hash.clone())
+            && !self.is_as_loaded(caller, &shelf, there)?
+        {
+            return Err(changed_here(there, &shelf));
+        }
         if let Some(before) = &before {
             let is_same = before.place == package.place && unmarked(before) == Some(hash.clone());
             if is_same {

@@ -434,7 +434,8 @@ impl Engine {
         version: &str,
         reason: &str,
     ) -> ItemResult<()> {
-        caller.principal.require(Scope::Write)?;
+        // A token says who may push, not whose item it is: a signature says that.
+        caller.principal.require(Scope::Admin)?;
         let missing = not_in_registry(item_type, id);
         let (id, version, reason) = (id.to_owned(), version.to_owned(), reason.to_owned());
         let done = self.log.write(&caller.principal.space, move |tx| {
@@ -521,9 +522,13 @@ fn check_new(
         .and_then(|it| Row::of(&it))
     {
         None => Ok(true),
-        Some(row) if row.is_removed() || row.text("sha256") != sha256 => Err(Error::conflict(
-            format!("version {version} of `{id}` was published with other content"),
-        )
+        Some(row) if row.is_removed() => Err(Error::conflict(format!(
+            "version {version} of `{id}` was published and removed"
+        ))
+        .hint("its place stays taken: give the file a new version")),
+        Some(row) if row.text("sha256") != sha256 => Err(Error::conflict(format!(
+            "version {version} of `{id}` was published with other content"
+        ))
         .hint("a published version does not change: give the file a new version")),
         Some(_) => Ok(false),
     }

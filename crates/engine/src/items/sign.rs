@@ -124,6 +124,9 @@ impl Engine {
         if let Some(category) = category.filter(|it| *it != from) {
             restate_category(&mut package, &from, &category);
             package.place.category = category;
+            if shelf.dir.exists(&package.root())? {
+                return Err(already_there(&package, &shelf));
+            }
         }
         let item = package
             .item()
@@ -196,6 +199,10 @@ impl Engine {
 
     /// A tool of the server wins over an item of its name, so such an item could never run.
     fn refuse_taken_name(&self, caller: &Caller, id: &str) -> Result<()> {
+        if kenning_items::chain::builtin::ids().any(|it| it == id) {
+            return Err(Error::conflict(format!("`{id}` is what tools are run by"))
+                .hint("give the item another id"));
+        }
         if self.tool_name(caller, id)?.is_some() {
             return Err(Error::conflict(format!(
                 "an installed WASM tool is called `{id}` already"

@@ -59,69 +59,152 @@ pub struct LinkedItem {
 /// Files to write and files to remove, beneath one directory.
 struct Intent {
     dir: String,
-    write: Vec<ItemFile>,
-    remove: Vec<String>,
+    /// What is locked meanwhile.
+    lock: String,
+    write: Vec<Change>,
+    remove: Vec<Change>,
+}
+
+/// What becomes of a file: its name, its bytes if it stays, and the hash of what it was.
+struct Change {
+    name: String,
+    bytes: Vec<u8>,
+    before: Option<Hash>,
 }
 
 impl Intent {
-    fn of(shelf: &Shelf, writing: &Writing<'_>) -> Self {
+    fn of(shelf: &Shelf, writing: &Writing<'_>, lock: String) -> Self {
         let names = |it: &Package| -> Vec<ItemFile> {
-            it.names_on_shelf()
-                .map(|(name, bytes)| (name, bytes.to_vec()))
-                .collect()
+            let files = it.names_on_shelf();
+            files.map(|(name, bytes)| (name, bytes.to_vec())).collect()
         };
-        let write = writing
+        let before = writing.before.map(names).unwrap_or_default();
+        let after = writing
             .after
             .as_ref()
             .map(|it| names(it.0))
             .unwrap_or_default();
-        let before = writing.before.map(names).unwrap_or_default();
-        let is_kept = |name: &str| write.iter().any(|it| it.0 == name);
-        let remove = before.into_iter().map(|it| it.0).filter(|it| !is_kept(it));
+        let hash_before = |name: &str| {
+            let found = before.iter().find(|it| it.0 == name);
+            found.map(|it| Hash::of(&it.1))
+        };
+        let remove = before
+            .iter()
+            .filter(|it| !after.iter().any(|kept| kept.0 == it.0));
+        let remove = remove.map(|(name, _)| Change {
+            name: name.clone(),
+            bytes: Vec::new(),
+            before: hash_before(name),
+        });
+        let remove = remove.collect();
+        let write = after.into_iter().map(|(name, bytes)| Change {
+            before: hash_before(&name),
+            name,
+            bytes,
+        });
         Self {
             dir: shelf.dir.path().to_string_lossy().into_owned(),
-            remove: remove.collect(),
-            write,
+            lock,
+            write: write.collect(),
+            remove,
         }
     }
 
     fn to_bytes(&self) -> Vec<u8> {
-        let write: Vec<Value> = self
-            .write
-            .iter()
-            .map(|(name, bytes)| json!([name, data_encoding::to_text(bytes)]))
-            .collect();
-        let value = json!({ "dir": self.dir, "write": write, "remove": self.remove });
+        let rows = |changes: &[Change]| -> Vec<Value> {
+            let row = |it: &Change| {
+                let before = it.before.map(|it| it.to_string());
+                json!([it.name, data_encoding::to_text(&it.bytes), before])
+            };
+            changes.iter().map(row).collect()
+        };
+        let value = json!({
+            "dir": self.dir, "lock": self.lock,
+            "write": rows(&self.write), "remove": rows(&self.remove),
+        });
         value.to_string().into_bytes()
     }
 
     fn of_bytes(bytes: &[u8]) -> Option<Self> {
         let value: Value = serde_json::from_slice(bytes).ok()?;
-        let mut write = Vec::new();
-        for file in value.get("write")?.as_array()? {
-            let name = file.get(0)?.as_str()?.to_owned();
-            write.push((name, data_encoding::to_bytes(file.get(1)?.as_str()?)?));
-        }
-        let remove = value.get("remove")?.as_array()?.iter();
+        let rows = |name: &str| -> Option<Vec<Change>> {
+            let row = |it: &Value| {
+                Some(Change {
+                    name: it.get(0)?.as_str()?.to_owned(),
+                    bytes: data_encoding::to_bytes(it.get(1)?.as_str()?)?,
+                    before: match it.get(2)? {
+                        Value::Null => None,
+                        hash => Some(Hash::from_hex(hash.as_str()?)?),
+                    },
+                })
+            };
+            value.get(name)?.as_array()?.iter().map(row).collect()
+        };
         Some(Self {
             dir: value.get("dir")?.as_str()?.to_owned(),
-            remove: remove
-                .filter_map(|it| Some(it.as_str()?.to_owned()))
-                .collect(),
-            write,
+            lock: value.get("lock")?.as_str()?.to_owned(),
+            write: rows("write")?,
+            remove: rows("remove")?,
         })
+    }
+
+    /// Refuses what cannot be written before anything is kept: what is no file is in the way, or a
+    /// link leads outside.
+    fn check(&self, dir: &Dir) -> Result<()> {
+        for change in &self.write {
+            let name = &change.name;
+            match dir.metadata(name) {
+                Ok(it) if it.is_file => {}
+                Ok(_) => {
+                    return Err(Error::invalid(format!(
+                        "`{name}` is there and is no regular file"
+                    ))
+                    .hint("move it out of the way"));
+                }
+                Err(error) if error.code == Code::NotFound => {
+                    // What is found by no name may still be there: a link that leads nowhere.
+                    let (folder, last) = name.rsplit_once('/').unwrap_or(("", name));
+                    let beside = dir.list(folder).unwrap_or_default();
+                    if beside.iter().any(|it| it.name == last) {
+                        return Err(Error::invalid(format!(
+                            "`{name}` is a link that leads nowhere"
+                        ))
+                        .hint("move it out of the way"));
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether every file is as it was, or as it is to be: nobody changed one since.
+    fn is_current(&self, dir: &Dir) -> bool {
+        let hash_of = |name: &str| {
+            let bytes = dir.read(name, super::package::FILE_BYTES_MAX).ok();
+            bytes.map(|it| Hash::of(&it))
+        };
+        let written = self.write.iter().all(|it| {
+            let now = hash_of(&it.name);
+            now == it.before || now == Some(Hash::of(&it.bytes))
+        });
+        let removed = self.remove.iter().all(|it| {
+            let now = hash_of(&it.name);
+            now.is_none() || now == it.before
+        });
+        written && removed
     }
 
     /// Doing it twice does the same as doing it once.
     fn carry_out(&self, dir: &Dir) -> Result<()> {
-        for (name, bytes) in &self.write {
+        for Change { name, bytes, .. } in &self.write {
             let is_there = dir.read(name, bytes.len() as u64);
             if is_there.is_ok_and(|it| it == *bytes) {
                 continue;
             }
             dir.write(name, bytes)?;
         }
-        for name in &self.remove {
+        for Change { name, .. } in &self.remove {
             match dir.remove(name) {
                 Ok(()) => {}
                 Err(error) if error.code == Code::NotFound => {}
@@ -158,7 +241,9 @@ impl Engine {
             return Ok(());
         };
         let key = package.path_on(shelf).to_string_lossy().into_owned();
-        let _lock = self.lock_item(&key)?;
+        // Whatever its category, an id is one item.
+        let lock = format!("{}#{}", shelf.dir.path().display(), package.id());
+        let _lock = self.lock_item(&lock)?;
         self.finish_item_write(space, &key)?;
         // A file that somebody changed while we validated is not ours to replace unseen.
         if let Some(before) = writing.before {
@@ -169,8 +254,17 @@ impl Engine {
                         .hint("look at it and try again"),
                 );
             }
+        } else if self
+            .locate(std::slice::from_ref(shelf), package.id().as_str())?
+            .is_some()
+        {
+            return Err(
+                Error::conflict(format!("`{}` was made meanwhile", package.id()))
+                    .hint("look at it and try again"),
+            );
         }
-        let intent = Intent::of(shelf, &writing);
+        let intent = Intent::of(shelf, &writing, lock);
+        intent.check(&shelf.dir)?;
         let gone = match (&writing.before, &writing.after) {
             (Some(before), Some((after, _))) if before.place != after.place => Some(*before),
             (Some(before), None) => Some(*before),
@@ -219,7 +313,15 @@ impl Engine {
             return Ok(());
         };
         if let Some(intent) = Intent::of_bytes(&bytes) {
-            intent.carry_out(&Dir::create(Path::new(&intent.dir))?)?;
+            let dir = Dir::create(Path::new(&intent.dir))?;
+            // Who edited a file since then wins, and the next look adopts it.
+            if intent.is_current(&dir) {
+                intent.carry_out(&dir)?;
+            } else {
+                tracing::warn!(
+                    "`{key}` was changed by somebody else; an unfinished write is dropped"
+                );
+            }
         }
         self.clear_item_intent(space, key)
     }
@@ -228,11 +330,11 @@ impl Engine {
     pub(crate) fn finish_item_writes(&self, space: &Space) -> Result<()> {
         let all = self.log.read(space, |tx| tx.list(INTENTS))?;
         for (key, bytes) in all {
-            let ours = Intent::of_bytes(&bytes).is_some_and(|it| self.is_ours(Path::new(&it.dir)));
-            if !ours {
+            let intent = Intent::of_bytes(&bytes);
+            let Some(intent) = intent.filter(|it| self.is_ours(Path::new(&it.dir))) else {
                 continue;
-            }
-            let _lock = self.lock_item(&key)?;
+            };
+            let _lock = self.lock_item(&intent.lock)?;
             if let Err(error) = self.finish_item_write(space, &key) {
                 tracing::warn!("`{key}` is not written yet: {error}");
             }

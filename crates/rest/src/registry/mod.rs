@@ -54,11 +54,7 @@ struct Search {
 
 /// Whether this server shows items at all.
 fn engine(board: &Board) -> Result<Arc<Engine>> {
-    let shown = board
-        .listed()
-        .iter()
-        .any(|it| it.toolset() == Toolset::Kiwi);
-    if shown {
+    if board.selection().has(Toolset::Kiwi) {
         return Ok(Arc::clone(board.engine()));
     }
     Err(Error::not_found("route", "of the registry")

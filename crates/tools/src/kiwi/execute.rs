@@ -2,7 +2,7 @@
 
 use super::load::scope;
 use super::words::{Answer, item_type, settled};
-use crate::{Call, Effect, Example, Reply, Tool, Toolset};
+use crate::{Call, Effect, Example, Reply, TOOLS, Tool, Toolset};
 use kenning_core::{Error, Result};
 use kenning_engine::{
     DirectiveRun, ItemSource, ItemTarget, ItemType, KnowledgeRun, NewItem, Scope, SignAs, SignItem,
@@ -96,6 +96,9 @@ impl Tool for Execute {
             parameters: input.parameters,
             run_id: input.run_id,
         };
+        if ACTIONS.contains(&input.action.as_str()) && input.action != "run" {
+            doing.require_run_may_act()?;
+        }
         match input.action.as_str() {
             "run" => doing.run(),
             "publish" => doing.publish(),
@@ -122,6 +125,18 @@ struct Doing<'a> {
 }
 
 impl Doing<'_> {
+    /// Under a directive, items are changed only if it says so.
+    fn require_run_may_act(&self) -> Result<()> {
+        let Some(run_id) = &self.run_id else {
+            return Ok(());
+        };
+        let (ctx, engine) = (self.ctx, self.ctx.engine);
+        settled(
+            ctx,
+            engine.require_run_may_act(ctx.caller, run_id, "execute"),
+        )
+    }
+
     fn text(&self, name: &str) -> Result<Option<String>> {
         match self.parameters.get(name) {
             None | Some(Value::Null) => Ok(None),
@@ -160,6 +175,10 @@ impl Doing<'_> {
                 Ok(self.answer("executed", "run", directive(run)))
             }
             ItemType::Knowledge => {
+                if let Some(run_id) = &self.run_id {
+                    let known = self.ctx.engine.require_run(self.ctx.caller, run_id);
+                    settled(self.ctx, known)?;
+                }
                 let run = self.ctx.engine.run_knowledge(self.ctx.caller, &self.target);
                 let run = settled(self.ctx, run)?;
                 Ok(self.answer("executed", "run", knowledge(run)))
@@ -194,7 +213,8 @@ impl Doing<'_> {
             let reply = ctx.board.call_reachable(tool, inputs, ctx.caller);
             return self.replied(reply, tool.toolset().as_str());
         }
-        if let Some(name) = ctx.engine.tool_name(ctx.caller, id)? {
+        let installed = ctx.engine.tool_name(ctx.caller, id)?;
+        if let Some(name) = installed.filter(|it| ctx.board.reaches_installed(it)) {
             self.require_run_may(&name)?;
             if self.target.dry_run {
                 let fields = json!({ "message": "Tool is ready to execute", "source": "wasm" });
@@ -348,6 +368,14 @@ impl Doing<'_> {
     }
 
     fn sign(self, sign_as: SignAs) -> Result<Answer> {
+        let id = &self.target.id;
+        let is_taken = TOOLS.iter().any(|it| it.name() == id);
+        if self.target.item_type == ItemType::Tool && is_taken {
+            return Err(
+                Error::conflict(format!("a tool of this server is called `{id}` already"))
+                    .hint("give the item another id"),
+            );
+        }
         let location = self.text("location")?;
         let location = location
             .as_deref()

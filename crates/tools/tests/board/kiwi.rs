@@ -376,7 +376,7 @@ fn a_version_that_was_removed_leaves_its_place_taken() {
         shelf.refused("directive", "publish", "oauth_setup", json!({}))["error"]
             .as_str()
             .unwrap()
-            .contains("other content")
+            .contains("removed")
     );
     let deleted = shelf.done(
         "directive",
@@ -606,4 +606,122 @@ fn four_tools_reach_all_others_but_those_that_were_excluded() {
     assert!(run("execute", json!({})).is_error());
     let wrong = run("memory_store", json!({ "content": 5 }));
     assert!(wrong.text.contains("content"), "{}", wrong.text);
+}
+
+#[test]
+fn nothing_that_is_there_is_written_over() {
+    let shelf = Shelf::new();
+    let text = |words: &str| {
+        format!("---\nzettel_id: mine\ntitle: Mine\nentry_type: pattern\n---\n\n{words}\n")
+    };
+    shelf.put("knowledge/a/mine.md", &text("first"));
+    shelf.put("knowledge/b/mine.md", &text("precious"));
+    let moved = shelf.refused("knowledge", "sign", "mine", json!({ "category": "b" }));
+    assert!(
+        moved["error"].as_str().unwrap().contains("already"),
+        "{moved}"
+    );
+    assert_eq!(shelf.text("knowledge/b/mine.md"), text("precious"));
+    // What is in the way is refused before anything is kept, so nothing comes back later.
+    fs::create_dir_all(shelf.path("knowledge/way.md")).unwrap();
+    let content = json!({ "content": "x", "title": "Way", "entry_type": "concept" });
+    let refused = shelf.refused("knowledge", "create", "way", content);
+    assert!(
+        refused["error"].as_str().unwrap().contains("regular file"),
+        "{refused}"
+    );
+    fs::remove_dir(shelf.path("knowledge/way.md")).unwrap();
+    shelf.put("knowledge/way.md", "my own text");
+    let again = shelf.house.again(Selection::default());
+    drop(again);
+    assert_eq!(shelf.text("knowledge/way.md"), "my own text");
+    let outside = shelf.house.root.path().join("outside.md");
+    fs::write(&outside, "theirs").unwrap();
+    std::os::unix::fs::symlink(&outside, shelf.path("knowledge/link.md")).unwrap();
+    let content = json!({ "content": "x", "title": "Link", "entry_type": "concept" });
+    shelf.refused("knowledge", "create", "link", content);
+    assert_eq!(fs::read_to_string(&outside).unwrap(), "theirs");
+}
+
+#[test]
+fn of_many_who_make_one_item_one_does() {
+    let shelf = Shelf::new();
+    let made: usize = std::thread::scope(|scope| {
+        let make = |n: usize| {
+            let parameters = json!({
+                "content": format!("of {n}"), "title": "One", "entry_type": "concept",
+                "category": format!("area-{n}"), "location": "project",
+            });
+            let shelf = &shelf;
+            scope.spawn(move || {
+                !shelf
+                    .execute("knowledge", "create", "one", parameters)
+                    .is_error()
+            })
+        };
+        let threads: Vec<_> = (0..8).map(make).collect();
+        threads
+            .into_iter()
+            .map(|it| usize::from(it.join().unwrap()))
+            .sum()
+    });
+    assert_eq!(made, 1);
+}
+
+#[test]
+fn the_registry_shows_what_was_published_and_nothing_else() {
+    let shelf = Shelf::new();
+    let engine = shelf.house.board.engine();
+    shelf.ids("knowledge", "mail", "local");
+    let query = kenning_engine::ItemQuery {
+        text: "001-email".to_owned(),
+        source: kenning_engine::ItemSource::OwnRegistry,
+        limit: 10,
+        ..Default::default()
+    };
+    assert!(
+        engine
+            .search_items(&shelf.house.owner(), &query)
+            .unwrap()
+            .items
+            .is_empty()
+    );
+}
+
+#[test]
+fn names_that_mean_something_else_are_not_for_items() {
+    let shelf = Shelf::new();
+    let script = "#!/bin/bash\n# __version__ = \"1.0.0\"\n# __tool_type__ = \"script\"\necho x\n";
+    for name in ["memory_store", "execute", "python_runtime", "subprocess"] {
+        shelf.put(&format!("tools/t/{name}.sh"), script);
+        let refused = shelf.refused("tool", "sign", name, json!({}));
+        assert!(
+            refused["error"].as_str().unwrap().contains(name),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn an_action_under_a_run_needs_the_directives_leave() {
+    let shelf = Shelf::new();
+    shelf.done("directive", "sign", "oauth_setup", json!({}));
+    let run = shelf.done("directive", "run", "oauth_setup", json!({}));
+    for run_id in [run["run_id"].as_str().unwrap(), "run_of_nobody"] {
+        for action in ["sign", "create", "update", "publish", "delete", "link"] {
+            let reply = shelf.house.call(
+                "execute",
+                json!({
+                    "item_type": "knowledge", "action": action, "item_id": "001-email",
+                    "parameters": { "confirm": true }, "run_id": run_id,
+                }),
+            );
+            assert!(reply.is_error(), "{action} {run_id}: {}", reply.text);
+        }
+    }
+    let reply = shelf.house.call("execute", json!({
+        "item_type": "knowledge", "action": "run", "item_id": "001-email", "run_id": "run_of_nobody",
+    }));
+    assert!(reply.text.contains("run_id"), "{}", reply.text);
+    assert!(shelf.path("knowledge/email/001-email.md").exists());
 }

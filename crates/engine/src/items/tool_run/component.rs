@@ -34,11 +34,16 @@ impl Engine {
         Ok(ran(run))
     }
 
-    fn installed(&self, ready: &Ready<'_>, name: &str) -> Result<String> {
-        self.tool_name(ready.caller, name)?.ok_or_else(|| {
+    fn installed(&self, ready: &Ready<'_>, name: &str) -> ItemResult<String> {
+        let own = self.tool_name(ready.caller, name)?.ok_or_else(|| {
             Error::not_found("installed WASM tool", name)
                 .hint("`kami list` lists those that are installed")
-        })
+        })?;
+        // What it was granted when it was installed is more than this item has.
+        if let Some(run) = ready.run {
+            super::permit::require_may_run(run, &own)?;
+        }
+        Ok(own)
     }
 }
 

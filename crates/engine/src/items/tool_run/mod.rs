@@ -270,8 +270,22 @@ fn blotted(mut ran: Ran, permitted: &Permitted) -> Ran {
         match value {
             Value::String(text) => *text = permitted.blotted(std::mem::take(text)),
             Value::Array(items) => items.iter_mut().for_each(|it| blot(it, permitted)),
-            Value::Object(fields) => fields.values_mut().for_each(|it| blot(it, permitted)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::Object(fields) => {
+                let blotted = std::mem::take(fields).into_iter().map(|(name, mut value)| {
+                    blot(&mut value, permitted);
+                    (permitted.blotted(name), value)
+                });
+                *fields = blotted.collect();
+            }
+            // A secret may be all digits.
+            Value::Number(number) => {
+                let text = number.to_string();
+                let blotted = permitted.blotted(text.clone());
+                if blotted != text {
+                    *value = blotted.into();
+                }
+            }
+            Value::Null | Value::Bool(_) => {}
         }
     }
     if !permitted.secrets.is_empty() {

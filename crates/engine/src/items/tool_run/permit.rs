@@ -16,6 +16,14 @@ use std::path::{Path, PathBuf};
 /// So long a directive's run may be referred to.
 const RUN_MS_MAX: u64 = 60 * 60 * 1000;
 const SECRETS_BYTES_MAX: u64 = 1024 * 1024;
+/// Refuses a tool that the directive of a run does not name.
+pub(super) fn require_may_run(run: &RunGrants, tool: &str) -> ItemResult<()> {
+    if run.grants.may_run(tool) {
+        return Ok(());
+    }
+    Err(beyond_run(run, tool, &[format!("tool.{tool}")]))
+}
+
 /// Shorter ones are too common to be blotted out of what a tool says.
 const SECRET_BYTES_MIN: usize = 6;
 
@@ -105,11 +113,26 @@ impl Engine {
 
     /// Refuses a tool of the server that the directive of a run does not name.
     pub fn require_run_may(&self, caller: &Caller, run_id: &str, tool: &str) -> ItemResult<()> {
+        require_may_run(&self.run_grants(caller, run_id)?, tool)
+    }
+
+    /// Refuses a run that is unknown or over.
+    pub fn require_run(&self, caller: &Caller, run_id: &str) -> ItemResult<()> {
+        self.run_grants(caller, run_id).map(drop)
+    }
+
+    /// Refuses an action on items that the directive of a run does not name.
+    pub fn require_run_may_act(
+        &self,
+        caller: &Caller,
+        run_id: &str,
+        action: &str,
+    ) -> ItemResult<()> {
         let run = self.run_grants(caller, run_id)?;
-        if run.grants.may_run(tool) {
+        if run.grants.may_call(action) {
             return Ok(());
         }
-        Err(beyond_run(&run, tool, &[format!("tool.{tool}")]))
+        Err(beyond_run(&run, action, &[format!("kiwi-mcp.{action}")]))
     }
 
     /// What a tool may have, or what it asks for that it may not.
@@ -193,7 +216,10 @@ impl Engine {
 
     /// A program that reads our key could sign whatever it likes.
     fn holds_our_data(&self, path: &Path) -> bool {
-        self.data.path().starts_with(path) || path.starts_with(self.data.path())
+        let ours = self.data.path();
+        let meets = |it: &Path| ours.starts_with(it) || it.starts_with(ours);
+        // A link on the way leads there as well. What cannot be resolved is not there to be read.
+        meets(path) || kenning_vault::resolved(path).is_some_and(|it| meets(&it))
     }
 
     /// Variables that are declared and have a value, and which of the values are secrets.
