@@ -50,15 +50,17 @@ pub(super) const RID: &str = "entities/rid";
 
 /// What the engine keeps of entities between calls: nothing that is not on disk or in the store too.
 #[derive(Default)]
-pub(crate) struct Entities(Mutex<Known>);
+pub(crate) struct Entities {
+    known: Mutex<Known>,
+    /// The types, as these notes declare them. Whoever holds this lock asks for no other.
+    types: Mutex<Option<(Arc<Library>, Arc<Ontology>)>>,
+}
 
 #[derive(Default)]
 struct Known {
     follow: Follow,
     /// The notes that the graph is known to be made of, and how far it was then.
     settled: Option<(Arc<Library>, u64)>,
-    /// The types, as these notes declare them.
-    ontology: Option<(Arc<Library>, Arc<Ontology>)>,
 }
 
 /// How far the graph is.
@@ -94,11 +96,8 @@ impl Engine {
             return Ok(());
         }
         let dir = self.vault.open(space)?;
-        let mut known = self
-            .entities
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let known = self.entities.known.lock();
+        let mut known = known.unwrap_or_else(PoisonError::into_inner);
         let known = &mut *known;
         if known.follow.is_stale(&dir) {
             if let Err(error) = self.generate_vault(caller) {
@@ -127,12 +126,20 @@ impl Engine {
     /// The types, as the vault declares them.
     pub(super) fn ontology(&self, space: &Space, tx: &dyn ReadTx) -> Result<Arc<Ontology>> {
         let library = self.vault_library(space, tx)?;
-        let mut known = self
-            .entities
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        ontology_of(tx, &library, &mut known)
+        self.types_of(tx, &library)
+    }
+
+    fn types_of(&self, tx: &dyn ReadTx, library: &Arc<Library>) -> Result<Arc<Ontology>> {
+        let types = self.entities.types.lock();
+        let mut types = types.unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, ontology)) = &*types
+            && Arc::ptr_eq(of, library)
+        {
+            return Ok(Arc::clone(ontology));
+        }
+        let ontology = Arc::new(declared(tx, library)?);
+        *types = Some((Arc::clone(library), Arc::clone(&ontology)));
+        Ok(ontology)
     }
 
     /// What is to be done; `None` if the graph is what the notes make.
@@ -143,7 +150,7 @@ impl Engine {
         if known.settled.as_ref().is_some_and(is_settled) {
             return Ok(None);
         }
-        let ontology = ontology_of(tx, &library, known)?;
+        let ontology = self.types_of(tx, &library)?;
         let version = format!("{READING}.{}", ontology.version());
         let of = fingerprint(&library, &version);
         if state.of == of {
@@ -376,16 +383,8 @@ fn path_of(doc: &Doc) -> &str {
     doc.path.strip_prefix("vault:").unwrap_or(&doc.path)
 }
 
-fn ontology_of(
-    tx: &dyn ReadTx,
-    library: &Arc<Library>,
-    known: &mut Known,
-) -> Result<Arc<Ontology>> {
-    if let Some((of, ontology)) = &known.ontology
-        && Arc::ptr_eq(of, library)
-    {
-        return Ok(Arc::clone(ontology));
-    }
+/// The types, with those that notes declare.
+fn declared(tx: &dyn ReadTx, library: &Library) -> Result<Ontology> {
     let mut ontology = Ontology::default();
     let declares = |it: &&Doc| path_of(it).starts_with("Ontology/schema-");
     for doc in library.docs.iter().filter(declares) {
@@ -396,8 +395,6 @@ fn ontology_of(
             tracing::warn!("`{}` declares no type: {error}", path_of(doc));
         }
     }
-    let ontology = Arc::new(ontology);
-    known.ontology = Some((Arc::clone(library), Arc::clone(&ontology)));
     Ok(ontology)
 }
 

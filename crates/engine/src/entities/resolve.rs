@@ -17,7 +17,7 @@ const SIMILARITY_MIN: f64 = 0.1;
 const MEANINGS: usize = 5;
 /// A label that means something less surely means nothing known.
 const CONFIDENCE_MIN: f64 = 0.5;
-/// So many documents of somebody's company are looked at, newest last.
+/// So many documents that mention somebody, and so many mentions in each, are looked at.
 const COMPANY_DOCUMENTS: usize = 500;
 
 impl Engine {

@@ -7,6 +7,9 @@ use kenning_store::Node;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// A longer name is a text, and no key of a store.
+const NAME_CHARS_MAX: usize = 300;
+
 /// Notes in here declare types and are about nothing else.
 const DECLARATIONS: &str = "Ontology/";
 
@@ -110,8 +113,9 @@ impl About {
         // A note is called as its file is: links name it so.
         let file = path.rsplit('/').next().unwrap_or(path);
         let file = file.strip_suffix(".md").unwrap_or(file).trim();
-        let name = text("name").unwrap_or_else(|| file.to_owned());
-        if normalized(&name).is_empty() {
+        let named = text("name").filter(|it| is_name(it));
+        let name = named.unwrap_or_else(|| file.to_owned());
+        if !is_name(&name) {
             return None;
         }
         let listed = ["aliases", "alias"]
@@ -122,7 +126,7 @@ impl About {
         let mut aliases: Vec<String> = Vec::new();
         for alias in listed.chain(others).map(|it| alias_key(&it)) {
             let is_own = normalized(&alias) == normalized(&name);
-            if !alias.is_empty() && !is_own && !aliases.contains(&alias) {
+            if is_name(&alias) && !is_own && !aliases.contains(&alias) {
                 aliases.push(alias);
             }
         }
@@ -133,6 +137,11 @@ impl About {
             description: text("description").unwrap_or_default(),
         })
     }
+}
+
+fn is_name(text: &str) -> bool {
+    let is_short = text.chars().nth(NAME_CHARS_MAX).is_none();
+    is_short && !text.contains(char::is_control) && !normalized(text).is_empty()
 }
 
 /// A path of the vault as links name it, whatever their case.
@@ -173,6 +182,12 @@ mod tests {
                 json!({ "aliases": ["B", "[[People/C D|E]]", "a"], "title": "Ms. A" }),
                 r#"Person A ["b", "c d", "ms. a"]"#,
             ),
+            (
+                "People/A.md",
+                json!({ "name": "x".repeat(301), "aliases": ["a\0b", "y".repeat(301), "c"] }),
+                r#"Person A ["c"]"#,
+            ),
+            ("People/a\nb.md", json!({}), "nothing"),
             ("inbox/x.md", json!({}), "nothing"),
             (
                 "Ontology/People/x.md",

@@ -1,6 +1,7 @@
 //! The notes of a vault as entities: resolved, related, mentioned, found, and gone with their notes.
 
 use kenning_core::{Kind, Space};
+use kenning_engine::EntityContext;
 use kenning_store::{EdgeFilter, NodeFilter, When};
 use kenning_testing::House;
 use kenning_tools::Selection;
@@ -184,6 +185,38 @@ fn koi_a_label_is_resolved_by_name_alias_letters_and_sound_and_nothing_is_stored
             .call("resolve_entity", json!({ "label": " " }))
             .is_error()
     );
+}
+
+#[test]
+fn koi_company_tells_which_of_two_is_meant() {
+    let house = vault();
+    for (path, text) in [
+        ("People/Ann Miller.md", "---\naffiliation: r3.0\n---\n"),
+        ("People/Ann Moss.md", ""),
+        (
+            "Meetings/2026-02-01 Kelp.md",
+            "[[Ann Miller]] and [[Bill Baue]] met.",
+        ),
+        (
+            "Meetings/2026-02-02 Kelp.md",
+            "[[Bill Baue]] and [[Ann Miller]] met again.",
+        ),
+    ] {
+        put(&house, path, text);
+    }
+    let resolve = |people: &[&str]| {
+        let context = EntityContext {
+            people: people.iter().map(ToString::to_string).collect(),
+            organizations: vec!["r3.0".to_owned()],
+            ..EntityContext::default()
+        };
+        let (engine, owner) = (house.board.engine(), house.owner());
+        let found = engine.resolve_entity(&owner, "Ann", Some("Person"), context);
+        let found = found.unwrap().candidates.into_iter();
+        found.map(|it| it.entity.name).collect::<Vec<_>>()
+    };
+    assert_eq!(resolve(&["Bill"]), ["Ann Miller"]);
+    assert_eq!(resolve(&["Nobody"]), Vec::<String>::new());
 }
 
 #[test]
@@ -380,14 +413,26 @@ fn koi_two_houses_end_in_the_graph_that_the_notes_make() {
     note(&first, "Organizations/Works.md", "");
     fs::remove_file(first.vault().join("Projects/Kelp Atlas.md")).unwrap();
     std::thread::scope(|scope| {
-        for house in [&first, &second] {
+        for (name, house) in [("One", &first), ("Two", &second)] {
             scope.spawn(move || {
-                for n in 0..5 {
-                    resolve(house, &format!("Somebody {n}"), None);
+                for n in 0..8 {
+                    let other = if name == "One" { "Two" } else { "One" };
+                    let path = format!("People/{name} {n}.md");
+                    let text = format!("---\nknows: [{other} {n}, Bo]\n---\n[[{other} {n}]]\n");
+                    note(house, &path, &text);
+                    resolve(house, "Bo", None);
                 }
             });
         }
     });
+    resolve(&first, "Bo", None);
+    let met = [
+        "Bo knows One 7",
+        "One 7 knows Bo",
+        "One 7 knows Two 7",
+        "Two 7 knows One 7",
+    ];
+    assert_eq!(said_of(&first, "One 7"), met);
     assert_eq!(graph(&first), graph(&second));
     let expected = ["Ann affiliated_with Works", "Bo founded Works"];
     assert_eq!(said_of(&second, "Works"), expected);
