@@ -11,7 +11,11 @@ use kenning_store::{Node, NodeFilter, ReadTx, When};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 
-/// What has not every word is found if it answers at least so well.
+/// A text that has not every word is found if it answers at least so well …
+const TEXT_RELEVANCE_MIN: f64 = 0.5;
+/// … and an entity if it does at least so: of a name alone, meanings are guessed more often.
+const ENTITY_RELEVANCE_MIN: f64 = 0.7;
+/// A name is found if it has such a share of letters in common.
 const SIMILARITY_MIN: f64 = 0.3;
 /// Of a document so many characters are shown.
 const PREVIEW_CHARS: usize = 500;
@@ -251,6 +255,11 @@ impl Engine {
         filter: &Filter,
         limit: usize,
     ) -> Result<Vec<Hit>> {
+        let least = if filter.kinds == [Kind::Entity] {
+            ENTITY_RELEVANCE_MIN
+        } else {
+            TEXT_RELEVANCE_MIN
+        };
         let space = &caller.principal.space;
         let (vector, _) = self.query_vector(text);
         let model = self.chosen_model();
@@ -264,7 +273,7 @@ impl Engine {
         self.searcher.with(space, tx, model.as_ref(), |index| {
             let complete = index.nodes_with_all_words(text, filter);
             let mut hits = index.search(&query);
-            hits.retain(|it| it.relevance >= SIMILARITY_MIN || complete.contains(it.node));
+            hits.retain(|it| it.relevance >= least || complete.contains(it.node));
             hits
         })
     }

@@ -491,7 +491,13 @@ fn koi_search_finds_entities_and_what_else_answers() {
         json!(["bill", "william baue"])
     );
     assert_eq!(found["results"][0]["relationship_count"], 5);
-    for query in ["zzzzqq", "qqqq vvvv"] {
+    let found = done(
+        &house,
+        "koi_search",
+        json!({ "query": "strength to recover" }),
+    );
+    assert_eq!(found["results"][0]["uri"], R3, "by its meaning: {found}");
+    for query in ["zzzzqq", "qqqq vvvv", "software license"] {
         assert_eq!(
             done(&house, "koi_search", json!({ "query": query }))["count"],
             0
