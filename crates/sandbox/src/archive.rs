@@ -215,6 +215,13 @@ fn entry(
 
 fn missing(err: Error, name: &str, what: &str) -> Error {
     match err.code {
+        Code::NotFound if name == MANIFEST_FILE => Error::new(
+            Code::NotFound,
+            format!("{what}: `{name}`"),
+        )
+        .hint(
+            "name a directory with a `tool.toml`; `kami init NAME` makes one with everything in it",
+        ),
         Code::NotFound => Error::new(Code::NotFound, format!("{what}: `{name}`"))
             .hint("check the `wasm` field of `tool.toml`, and build the tool first"),
         _ => err,

@@ -7,6 +7,7 @@ use crate::settings::{LISTEN_DEFAULT, ServeOptions};
 use crate::{Host, Settings, output, owner};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use kenning_core::{Error, Result};
+use kenning_engine::RegistryVersion;
 use kenning_tools::{Board, Selection};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -252,16 +253,7 @@ pub(crate) fn registry(host: &dyn Host, settings: &Settings, matches: &ArgMatche
         .registry_versions(&caller, item_type, &id)
         .map_err(|it| it.error)?;
     if settings.json {
-        let shown: Vec<Value> = versions
-            .iter()
-            .map(|it| {
-                json!({
-                    "version": it.version, "integrity": it.sha256, "signer": it.signer,
-                    "published_at": it.published_at, "changelog": it.changelog,
-                    "deprecated": it.deprecated, "size_bytes": it.size_bytes,
-                })
-            })
-            .collect();
+        let shown: Vec<Value> = versions.iter().map(RegistryVersion::to_json).collect();
         output::print_json(&shown.into());
         return Ok(0);
     }

@@ -1,10 +1,10 @@
 //! Finding items by the one search.
 
-use super::index::{LOCAL, REGISTRY, USER};
+use super::index::{LOCAL, REGISTRY, USER, bucket_of_id};
 use super::run::{RUNS, counted};
 use crate::{Caller, Engine, Scope};
 use kenning_core::{Did, Error, Kind, NodeId, Result};
-use kenning_items::ItemType;
+use kenning_items::{ItemId, ItemType};
 use kenning_search::{Filter, Mode, Query};
 use kenning_store::{Node, ReadTx, When};
 use serde_json::Value;
@@ -324,12 +324,19 @@ fn filters(query: &ItemQuery, project: &str) -> Vec<Filter> {
 /// Items whose id is what was asked for.
 fn exact(tx: &dyn ReadTx, query: &ItemQuery, project: &str) -> Result<Vec<NodeId>> {
     let id = query.text.trim();
-    let named = tx.find_names(id, &kenning_store::NodeFilter::default(), 20)?;
     let mut found = Vec::new();
-    for hit in named {
-        let Some(node) = tx.node(hit.node, When::Now)? else {
+    if id.parse::<ItemId>().is_err() {
+        return Ok(found);
+    }
+    for (node, _) in tx.list(&bucket_of_id(id))? {
+        let Some(node) = node
+            .parse()
+            .ok()
+            .and_then(|it| tx.node(it, When::Now).transpose())
+        else {
             continue;
         };
+        let node = node?;
         let text = |name: &str| node.props.get(name).and_then(Value::as_str);
         let is_type = query
             .item_type

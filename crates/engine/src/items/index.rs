@@ -199,8 +199,7 @@ impl Page {
             return Ok(node.id);
         }
         tx.put_passages(node.id, &self.passages)?;
-        let id = node.props.get("id").and_then(Value::as_str);
-        tx.put_names(node.id, &[id.unwrap_or_default().to_owned()])?;
+        tx.set(&by_id(&node), &node.id.to_string(), b"")?;
         let kind = if node.rev == 1 {
             "ItemAdded"
         } else {
@@ -360,11 +359,23 @@ pub(super) fn remove(tx: &mut Tx<'_>, node: NodeId) -> Result<()> {
         Err(error) if error.code == Code::NotFound => return Ok(()),
         Err(error) => return Err(error),
     }
+    tx.unset(&by_id(&before), &node.to_string())?;
     let mut data = json!({ "nodeId": node.to_string() });
     for name in ["type", "id", "version", "path", "source"] {
         data[name] = before.props.get(name).cloned().unwrap_or_default();
     }
     tx.record("ItemRemoved", data).map(drop)
+}
+
+/// The bucket of the nodes whose id is that of this item.
+fn by_id(node: &Node) -> String {
+    let id = node.props.get("id").and_then(Value::as_str);
+    bucket_of_id(id.unwrap_or_default())
+}
+
+/// The bucket of the nodes with this id, whatever their type and wherever they are.
+pub(super) fn bucket_of_id(id: &str) -> String {
+    format!("items/ids/{id}")
 }
 
 /// The node of a local item, if it was indexed.

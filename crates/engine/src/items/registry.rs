@@ -62,6 +62,17 @@ pub struct RegistryVersion {
     pub size_bytes: u64,
 }
 
+impl RegistryVersion {
+    /// For the wire between registries, and for programs.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "version": self.version, "integrity": self.sha256, "signer": self.signer,
+            "published_at": self.published_at, "changelog": self.changelog,
+            "deprecated": self.deprecated, "size_bytes": self.size_bytes,
+        })
+    }
+}
+
 /// What was published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublishedItem {
@@ -198,6 +209,29 @@ impl Row {
             ))
         };
         files.into_iter().flatten().filter_map(pair).collect()
+    }
+
+    /// The version with its files, each of which must be what was published.
+    fn package(&self, tx: &dyn ReadTx, item_type: ItemType, id: &str) -> Result<RegistryPackage> {
+        let mut files: Vec<ItemFile> = Vec::new();
+        for (path, sha256) in self.files() {
+            let bytes = tx.get(&blobs(item_type, id), &sha256)?;
+            let bytes = bytes.filter(|it| sha256_hex(it) == sha256).ok_or_else(|| {
+                Error::corrupt(format!("`{path}` of `{id}` is not what was published"))
+                    .hint("publish another version")
+            })?;
+            files.push((path, bytes));
+        }
+        Ok(RegistryPackage {
+            item_type,
+            id: id.to_owned(),
+            version: self.text("version"),
+            category: self.text("category"),
+            scope: self.text("scope").parse()?,
+            main: self.text("main"),
+            files,
+            changelog: Some(self.text("changelog")).filter(|it| !it.is_empty()),
+        })
     }
 
     fn view(&self) -> RegistryVersion {
@@ -358,28 +392,7 @@ impl Engine {
             let Some(row) = chosen(&rows, version) else {
                 return Ok(None);
             };
-            let mut files: Vec<ItemFile> = Vec::new();
-            for (path, sha256) in row.files() {
-                let bytes = tx.get(&blobs(item_type, id), &sha256)?.ok_or_else(|| {
-                    Error::corrupt(format!("`{path}` of `{id}` is missing in the registry"))
-                })?;
-                if sha256_hex(&bytes) != sha256 {
-                    return Err(Error::corrupt(format!(
-                        "`{path}` of `{id}` is not what was published"
-                    )));
-                }
-                files.push((path, bytes));
-            }
-            Ok(Some(RegistryPackage {
-                item_type,
-                id: id.to_owned(),
-                version: row.text("version"),
-                category: row.text("category"),
-                scope: row.text("scope").parse()?,
-                main: row.text("main"),
-                files,
-                changelog: Some(row.text("changelog")).filter(|it| !it.is_empty()),
-            }))
+            row.package(tx, item_type, id).map(Some)
         })?;
         found.ok_or_else(|| {
             let mut fault = not_in_registry(item_type, id);
@@ -586,23 +599,7 @@ fn show_newest(tx: &mut Tx<'_>, item_type: ItemType, id: &str) -> Result<()> {
         }
         return Ok(());
     };
-    let mut files: Vec<ItemFile> = Vec::new();
-    for (path, sha256) in row.files() {
-        files.push((
-            path,
-            tx.get(&blobs(item_type, id), &sha256)?.unwrap_or_default(),
-        ));
-    }
-    let pulled = RegistryPackage {
-        item_type,
-        id: id.to_owned(),
-        version: row.text("version"),
-        category: row.text("category"),
-        scope: row.text("scope").parse()?,
-        main: row.text("main"),
-        files,
-        changelog: None,
-    };
+    let pulled = row.package(&**tx, item_type, id)?;
     let mut draft = draft_of(&pulled.to_package()?);
     draft.key = key;
     draft.props.insert("source".to_owned(), REGISTRY.into());

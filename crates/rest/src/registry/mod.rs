@@ -17,6 +17,7 @@ use axum::routing::{delete, get, post};
 use kenning_core::{Bounded, Code, Error, Result};
 use kenning_engine::{
     Caller, Engine, ItemFault, ItemQuery, ItemResult, ItemSource, ItemType, RegistryPackage,
+    RegistryVersion,
 };
 use kenning_tools::{Board, Toolset};
 use serde::Deserialize;
@@ -163,16 +164,7 @@ async fn versions(
     worked(&slots, caller, StatusCode::OK, move |caller| {
         let (item_type, id) = named(path)?;
         let versions = engine(&board)?.registry_versions(caller, item_type, &id)?;
-        let versions: Vec<Value> = versions
-            .iter()
-            .map(|it| {
-                json!({
-                    "version": it.version, "integrity": it.sha256, "signer": it.signer,
-                    "published_at": it.published_at, "changelog": it.changelog,
-                    "deprecated": it.deprecated, "size_bytes": it.size_bytes,
-                })
-            })
-            .collect();
+        let versions: Vec<Value> = versions.iter().map(RegistryVersion::to_json).collect();
         Ok(json!({ "item_type": item_type.word(), "item_id": id, "versions": versions }))
     })
     .await

@@ -289,7 +289,7 @@ async fn the_list_and_the_description_name_every_tool() {
         assert!(path.starts_with('/'), "{path}");
         for (method, operation) in item.as_object().unwrap() {
             assert!(
-                ["get", "post", "put"].contains(&method.as_str()),
+                ["get", "post", "put", "delete"].contains(&method.as_str()),
                 "{path} {method}"
             );
             let responses = operation["responses"].as_object().expect("responses");
