@@ -1,6 +1,6 @@
 //! `knowledge_search`
 
-use super::limit::{limit, rounded};
+use super::limit::{Limit, limit, rounded};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
 use kenning_engine::{FoundPassage, KnowledgeQuery};
@@ -23,7 +23,7 @@ pub struct Input {
     /// Max results (default: 10)
     #[serde(default)]
     #[schemars(extend("default" = 10))]
-    pub limit: Option<i64>,
+    pub limit: Option<Limit>,
     /// Include chunk-level results (default: true)
     #[serde(default)]
     #[schemars(extend("default" = true))]

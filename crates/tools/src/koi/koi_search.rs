@@ -1,6 +1,6 @@
 //! `koi_search`
 
-use super::limit::{limit, rounded};
+use super::limit::{Limit, limit, rounded};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
 use kenning_engine::{FoundDocument, FoundEntity};
@@ -22,7 +22,7 @@ pub struct Input {
     /// Max results (default: 10)
     #[serde(default)]
     #[schemars(extend("default" = 10))]
-    pub limit: Option<i64>,
+    pub limit: Option<Limit>,
 }
 
 /// Entities and documents matching the query.
