@@ -11,9 +11,12 @@ mod backups;
 mod bus;
 mod caller;
 mod context;
+mod edges;
 mod embedding;
+mod entities;
 mod events;
 mod files;
+mod follow;
 mod graph;
 mod index_files;
 mod items;
@@ -36,6 +39,11 @@ pub use bus::{EVENT_TYPES, EventQuery, EventType, MemoryEvent, MemoryEvents};
 pub use caller::{Caller, DEADLINE_DEFAULT, Progress, Waited};
 pub use context::{FilesIntegrity, Now, NowUpdate};
 pub use embedding::{EmbeddingStatus, Reindexed};
+pub use entities::{
+    EntityCandidate, EntityContext, EntityDocument, EntityDocuments, EntityResolution,
+    FoundDocument, FoundEntities, FoundEntity, FoundKnowledge, FoundPassage, KnowledgeQuery,
+    Neighborhood, ProposedEntity, Relationship,
+};
 pub use events::{EventView, Proof};
 pub use graph::{
     Backlink, BrokenLink, Community, DocumentName, ExportFormat, Orphan, PathStep, Suggestion,
@@ -145,6 +153,7 @@ pub struct Engine {
     libraries: graph::Libraries,
     wasm: wasm_tools::WasmTools,
     items: items::Items,
+    entities: entities::Entities,
     opened: Instant,
     zone: TimeZone,
     environment: Environment,
@@ -192,6 +201,7 @@ impl Engine {
             libraries: graph::Libraries::default(),
             wasm: wasm_tools::WasmTools::new(wasm),
             items: items::Items::new(items),
+            entities: entities::Entities::default(),
             opened: Instant::now(),
             zone,
             environment,

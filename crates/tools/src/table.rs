@@ -15,6 +15,11 @@ macro_rules! tools {
 }
 
 tools! {
+    koi::ResolveEntity,
+    koi::GetEntityNeighborhood,
+    koi::GetEntityDocuments,
+    koi::KoiSearch,
+    koi::KnowledgeSearch,
     koi::VaultReadNote,
     koi::VaultWriteNote,
     koi::VaultListNotes,

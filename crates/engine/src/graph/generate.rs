@@ -8,7 +8,8 @@
 use super::cards::{self, Card, VAULT_CARDS};
 use super::library::{GraphFacts, Library, NODE_CREATED, NODE_DELETED, NODE_UPDATED};
 use super::survey::{self, Looked, Read, Task, Tree, broken, look_into};
-use super::{GENERATED, links, note};
+use super::{GENERATED, library, links, note};
+use crate::edges;
 use crate::{Caller, Engine, Scope};
 use kenning_audit::Tx;
 use kenning_core::{Code, Error, Hash, NodeId, Result, Space};
@@ -110,31 +111,64 @@ impl Engine {
             is_vault: false,
         }];
         if self.vault.is_named() && self.vault.space() == space {
-            let dir = self.vault.open(space)?;
-            let (folder, root) = (String::new(), crate::roots::VAULT.name.to_owned());
-            trees.push(Tree {
-                dir,
-                folder,
-                root,
-                is_vault: true,
-            });
+            trees.push(self.vault_tree(space)?);
         }
         Ok(trees)
     }
 
+    fn vault_tree(&self, space: &Space) -> Result<Tree> {
+        Ok(Tree {
+            dir: self.vault.open(space)?,
+            folder: String::new(),
+            root: crate::roots::VAULT.name.to_owned(),
+            is_vault: true,
+        })
+    }
+
     fn generate_from(&self, caller: &Caller, what: &Generate, trees: &[Tree]) -> Result<Generated> {
-        let space = &caller.principal.space;
-        let project = self.graph_scope().project;
+        let scope = self.graph_scope();
         let _locks = self.graph_locks(caller, trees)?;
-        let before = self.library(space)?;
-        let survey = survey::survey(trees, &before, what.force)?;
+        let before = self.library(&caller.principal.space)?;
+        let mut made = self.make_as_files_say(caller, what, trees, &before, &scope)?;
+        made.run
+            .conclude(&made.after, trees, made.edges, made.shadow)?;
+        Ok(made.run.result)
+    }
+
+    /// Makes the vault's notes what its files say, and nothing else: no graph of a project is begun.
+    pub(crate) fn generate_vault(&self, caller: &Caller) -> Result<()> {
+        let space = &caller.principal.space;
+        let trees = [self.vault_tree(space)?];
+        // The patience with the store is that of a short call, and belongs to the thread.
+        std::thread::scope(|scope| {
+            let run = scope.spawn(|| {
+                let _locks = self.graph_locks(caller, &trees)?;
+                let before = self.log.read(space, |tx| self.vault_library(space, tx))?;
+                let what = Generate::default();
+                self.make_as_files_say(caller, &what, &trees, &before, &library::Scope::vault())
+                    .map(drop)
+            });
+            run.join()
+                .unwrap_or_else(|_| Err(Error::internal("the generation panicked")))
+        })
+    }
+
+    fn make_as_files_say<'e>(
+        &'e self,
+        caller: &'e Caller,
+        what: &Generate,
+        trees: &[Tree],
+        before: &Library,
+        scope: &library::Scope,
+    ) -> Result<Made<'e>> {
+        let survey = survey::survey(trees, before, what.force)?;
         let n_tasks = survey.tasks.len();
         step(caller, 0, 0, n_tasks, "files found");
         let looked = look_into(&survey.tasks, what.force, caller)?;
         let mut run = Run {
             engine: self,
             caller,
-            project,
+            project: scope.project.clone(),
             now_ms: self.log.clock().now_ms(),
             cards: before
                 .docs
@@ -160,11 +194,15 @@ impl Engine {
         } else {
             None
         };
-        let after =
-            after.unwrap_or_else(|| Library::of(run.cards.drain().collect(), &self.graph_scope()));
+        let after = after.unwrap_or_else(|| Library::of(run.cards.drain().collect(), scope));
         let edges = links::write(self, caller, &after, what.force)?;
-        run.conclude(&after, trees, edges, (survey.n_same as u64, n_tasks as u64))?;
-        Ok(run.result)
+        let shadow = (survey.n_same as u64, n_tasks as u64);
+        Ok(Made {
+            run,
+            after,
+            edges,
+            shadow,
+        })
     }
 
     /// One run at a time for a project, and for the vault.
@@ -235,6 +273,15 @@ fn outside(docs_path: &str) -> Error {
 fn in_field(error: Error) -> Error {
     let message = format!("`docsPath`: {}", error.message);
     Error { message, ..error }
+}
+
+/// What a run came to.
+struct Made<'e> {
+    run: Run<'e>,
+    after: Library,
+    edges: edges::Written,
+    /// Files that needed not be read, and files that were.
+    shadow: (u64, u64),
 }
 
 /// A run, from what was read to what is written.
@@ -421,7 +468,7 @@ impl Run<'_> {
         &mut self,
         after: &Library,
         trees: &[Tree],
-        edges: links::Written,
+        edges: edges::Written,
         shadow: (u64, u64),
     ) -> Result<()> {
         let tree = &trees[0];

@@ -95,6 +95,16 @@ pub(crate) struct Scope {
     pub(crate) vault_in_project: Option<String>,
 }
 
+impl Scope {
+    /// Of the vault's notes alone: no project's documents are beside them.
+    pub(crate) fn vault() -> Self {
+        Self {
+            project: String::new(),
+            vault_in_project: None,
+        }
+    }
+}
+
 impl Library {
     /// From the store.
     pub(crate) fn load(tx: &dyn ReadTx, scope: &Scope) -> Result<Self> {

@@ -8,11 +8,11 @@
 use super::generate::step;
 use super::library::{Doc, Library};
 use super::{LINKED, cards};
+use crate::edges::{self, BY, Written};
 use crate::{Caller, Engine};
 use kenning_audit::{EdgeDraft, Tx};
 use kenning_core::{Hash, NodeId, Result};
 use kenning_graph::Relation;
-use kenning_store::{Edge, EdgeFilter, When};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
@@ -20,7 +20,6 @@ use std::collections::HashMap;
 const BATCH: usize = 512;
 
 /// What marks an edge as one of ours, among those of other wings.
-const BY: &str = "by";
 const BY_LINKS: &str = "links";
 
 /// The bucket of the digests of the vault's notes.
@@ -37,13 +36,6 @@ pub(super) fn bucket_of<'a>(path: &str, own: &'a str) -> &'a str {
     } else {
         own
     }
-}
-
-/// How many edges are new, and how many ended.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Written {
-    pub(super) added: usize,
-    pub(super) ended: usize,
 }
 
 /// An edge as it should be.
@@ -141,14 +133,14 @@ fn digest(library: &Library, doc: &Doc) -> String {
 fn write_batch(tx: &mut Tx<'_>, batch: &[Task], own: &str, project: &str) -> Result<Written> {
     let mut written = Written::default();
     for task in batch {
-        reconcile(tx, task, &mut written)?;
+        edges::reconcile(tx, task.node, BY_LINKS, drafts(task), &mut written)?;
         tx.set(
             bucket_of(&task.path, own),
             &task.path,
             task.digest.as_bytes(),
         )?;
     }
-    if written.added + written.ended > 0 {
+    if written.is_any() {
         let data = json!({
             "project": project, "documents": batch.len(), "added": written.added, "ended": written.ended,
         });
@@ -157,38 +149,15 @@ fn write_batch(tx: &mut Tx<'_>, batch: &[Task], own: &str, project: &str) -> Res
     Ok(written)
 }
 
-fn reconcile(tx: &mut Tx<'_>, task: &Task, written: &mut Written) -> Result<()> {
-    let filter = EdgeFilter {
-        src: Some(task.node),
-        ..EdgeFilter::default()
-    };
-    let mut there: HashMap<(String, NodeId), Edge> = HashMap::new();
-    for edge in tx.edges(&filter, When::Now, usize::MAX)? {
-        there.insert((edge.rel.clone(), edge.dst), edge);
-    }
-    for it in &task.wanted {
-        let props = props(it);
-        let before = there.remove(&(it.relation.clone(), it.to));
-        if before.as_ref().is_some_and(|it| it.props == props) {
-            continue;
-        }
-        written.added += 1;
-        let draft = EdgeDraft {
-            src: task.node,
-            rel: it.relation.clone(),
-            dst: it.to,
-            weight: Relation::of_key(&it.relation).weight(),
-            props,
-        };
-        tx.put_edge_over(draft, before)?;
-    }
-    // Edges of other wings are none of our business.
-    there.retain(|_, it| it.props.get(BY).and_then(Value::as_str) == Some(BY_LINKS));
-    for (relation, to) in there.into_keys() {
-        written.ended += 1;
-        tx.end_edge(task.node, &relation, to)?;
-    }
-    Ok(())
+fn drafts(task: &Task) -> Vec<EdgeDraft> {
+    let drafts = task.wanted.iter().map(|it| EdgeDraft {
+        src: task.node,
+        rel: it.relation.clone(),
+        dst: it.to,
+        weight: Relation::of_key(&it.relation).weight(),
+        props: props(it),
+    });
+    drafts.collect()
 }
 
 fn props(wanted: &Wanted) -> Map<String, Value> {

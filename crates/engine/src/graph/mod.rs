@@ -29,13 +29,14 @@ pub use reports::{CacheStats, Connected, GraphHealth, GraphStats};
 pub use watch::{GraphWatch, WatchOptions};
 
 pub(crate) use cards::{Card, VAULT_CARDS};
+pub(crate) use library::{Doc, Library};
 pub(crate) use note::passages_of;
 
 use crate::Engine;
 use kenning_audit::{Draft, Tx};
 use kenning_core::{Error, Hash, Result, Space};
 use kenning_store::{Node, ReadTx};
-use library::{Followed, Library, Scope};
+use library::{Followed, Scope};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -73,7 +74,16 @@ impl Engine {
 
     /// The documents as they are in this snapshot.
     pub(crate) fn library_in(&self, space: &Space, tx: &dyn ReadTx) -> Result<Arc<Library>> {
-        let key = (space.clone(), self.graph_scope());
+        self.library_of(space, tx, self.graph_scope())
+    }
+
+    /// The notes of the vault as they are in this snapshot, whichever project they may lie in.
+    pub(crate) fn vault_library(&self, space: &Space, tx: &dyn ReadTx) -> Result<Arc<Library>> {
+        self.library_of(space, tx, Scope::vault())
+    }
+
+    fn library_of(&self, space: &Space, tx: &dyn ReadTx, scope: Scope) -> Result<Arc<Library>> {
+        let key = (space.clone(), scope);
         let known = self.lock_libraries().get(&key).cloned();
         let head = tx.head()?.map_or(0, |it| it.seq);
         let followed = match &known {
@@ -91,8 +101,9 @@ impl Engine {
 
     /// What was noted without an event is seen by reading it again.
     fn forget_library(&self, space: &Space) {
-        let key = (space.clone(), self.graph_scope());
-        self.lock_libraries().remove(&key);
+        for scope in [self.graph_scope(), Scope::vault()] {
+            self.lock_libraries().remove(&(space.clone(), scope));
+        }
     }
 
     fn lock_libraries(&self) -> std::sync::MutexGuard<'_, HashMap<(Space, Scope), Arc<Library>>> {

@@ -78,6 +78,9 @@ pub(crate) fn passages_of(node: &Node) -> Vec<Passage> {
     if node.kind == Kind::Item {
         return crate::items::passages_of(node);
     }
+    if node.kind == Kind::Entity {
+        return crate::entities::passages_of(node);
+    }
     if node.kind != Kind::Document {
         return passages(&node.title, &node.body);
     }

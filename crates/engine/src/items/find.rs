@@ -164,6 +164,19 @@ impl Engine {
         })
     }
 
+    /// Which local items a caller may find, in the server's own project.
+    pub(crate) fn filters_of_items(&self, caller: &Caller) -> Result<Vec<Filter>> {
+        let project = self.item_project(caller, None)?;
+        for item_type in ItemType::ALL {
+            for shelf in self.shelves(caller, item_type, project.as_ref())? {
+                self.index_shelf(caller, &shelf)?;
+            }
+        }
+        let project = project.map(|it| it.name).unwrap_or_default();
+        let of_items = filters(&ItemQuery::default(), &project).into_iter();
+        Ok(of_items.filter(|it| it.kinds == [Kind::Item]).collect())
+    }
+
     /// What is here, and what another registry has.
     fn search_with(
         &self,

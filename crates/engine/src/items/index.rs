@@ -5,6 +5,7 @@
 
 use super::package::{Item, Package, Vouching};
 use super::shelves::Shelf;
+use crate::follow::{Follow, ancestors};
 use crate::{Caller, Engine};
 use kenning_audit::{Draft, Tx};
 use kenning_core::{Code, Hash, Kind, NodeId, Result, Space};
@@ -12,11 +13,10 @@ use kenning_items::mark::{self, Style};
 use kenning_items::{ItemType, Layout, Place, Scope};
 use kenning_search::passages;
 use kenning_store::{Node, Passage, ReadTx, When};
-use kenning_vault::{Found, Stamp, Watch};
+use kenning_vault::{Found, Stamp};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What local items say that they are from.
@@ -35,10 +35,7 @@ const BODY_BYTES_MAX: usize = 256 * 1024;
 #[derive(Default)]
 pub(super) struct Known {
     rows: Option<HashMap<String, Row>>,
-    looks: u32,
-    /// Its folders, and when something was last added to them or taken out.
-    folders: (Vec<String>, Vec<i64>),
-    watch: Option<(Watch, Arc<AtomicBool>)>,
+    follow: Follow,
 }
 
 /// The shelves that this process has looked at.
@@ -65,45 +62,6 @@ impl Row {
     }
 }
 
-impl Known {
-    /// Whether something may have changed since the last look.
-    fn is_stale(&self, shelf: &Shelf) -> bool {
-        match &self.watch {
-            Some((watch, changed)) => {
-                // The kernel tells a moment later; a folder knows at once what was added to it.
-                changed.swap(false, Ordering::AcqRel)
-                    || !watch.is_live()
-                    || shelf.dir.folder_times(&self.folders.0) != self.folders.1
-            }
-            None => true,
-        }
-    }
-
-    /// Notes the folders before they are looked at.
-    fn note_folders<'a>(&mut self, shelf: &Shelf, roots: impl Iterator<Item = &'a String>) {
-        let above = roots.flat_map(|it| ancestors(it).chain([it.as_str()]));
-        let mut folders: Vec<String> = above.map(ToOwned::to_owned).collect();
-        folders.push(String::new());
-        folders.sort_unstable();
-        folders.dedup();
-        let times = shelf.dir.folder_times(&folders);
-        let is_folder = |it: &(String, i64)| it.1 != 0;
-        let both = folders.into_iter().zip(times).filter(is_folder);
-        self.folders = both.unzip();
-    }
-
-    /// A process that looks again is a server: from then on the kernel tells when to look.
-    fn watch(&mut self, shelf: &Shelf) {
-        self.looks += 1;
-        if self.looks == 2 {
-            let changed = Arc::new(AtomicBool::new(true));
-            let theirs = Arc::clone(&changed);
-            let tell = move || theirs.store(true, Ordering::Release);
-            self.watch = Some((Watch::start(&[&shelf.dir], tell), changed));
-        }
-    }
-}
-
 impl Engine {
     /// Brings the nodes of a shelf up to date with its files.
     pub(super) fn index_shelf(&self, caller: &Caller, shelf: &Shelf) -> Result<()> {
@@ -116,13 +74,12 @@ impl Engine {
             Arc::clone(shelves.entry(shelf.dir.path().to_owned()).or_default())
         };
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.watch(shelf);
-        if !known.is_stale(shelf) {
+        if !known.follow.is_stale(&shelf.dir) {
             return Ok(());
         }
         let indexed = self.bring_up_to_date(caller, shelf, &mut known);
-        if let (Err(_), Some((_, changed))) = (&indexed, &known.watch) {
-            changed.store(true, Ordering::Release);
+        if indexed.is_err() {
+            known.follow.touch();
         }
         indexed
     }
@@ -136,9 +93,7 @@ impl Engine {
         drop(shelves);
         let Some(known) = known else { return };
         let known = known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, changed)) = &known.watch {
-            changed.store(true, Ordering::Release);
-        }
+        known.follow.touch();
     }
 
     fn bring_up_to_date(&self, caller: &Caller, shelf: &Shelf, known: &mut Known) -> Result<()> {
@@ -151,7 +106,8 @@ impl Engine {
             known.rows = Some(rows.collect());
         }
         let found = items_on(shelf)?;
-        known.note_folders(shelf, found.keys());
+        let roots = found.keys().map(String::as_str);
+        known.follow.note_folders(&shelf.dir, roots);
         let rows = known.rows.get_or_insert_default();
         let gone: Vec<(String, Row)> = rows
             .iter()
@@ -381,13 +337,6 @@ fn add_stamp(bytes: &mut Vec<u8>, file: &Found) {
         file.name
     );
     bytes.extend_from_slice(line.as_bytes());
-}
-
-/// The folders above a file, the nearest first.
-fn ancestors(name: &str) -> impl Iterator<Item = &str> {
-    std::iter::successors(name.rsplit_once('/').map(|it| it.0), |it| {
-        it.rsplit_once('/').map(|it| it.0)
-    })
 }
 
 fn bucket_of(shelf: &Shelf) -> String {

@@ -1,10 +1,21 @@
 //! The tools of the KOI contract.
 
+pub mod get_entity_documents;
+pub mod get_entity_neighborhood;
+pub mod knowledge_search;
+pub mod koi_search;
+mod limit;
+pub mod resolve_entity;
 mod vault;
 pub mod vault_list_notes;
 pub mod vault_read_note;
 pub mod vault_write_note;
 
+pub use get_entity_documents::GetEntityDocuments;
+pub use get_entity_neighborhood::GetEntityNeighborhood;
+pub use knowledge_search::KnowledgeSearch;
+pub use koi_search::KoiSearch;
+pub use resolve_entity::ResolveEntity;
 pub use vault_list_notes::VaultListNotes;
 pub use vault_read_note::VaultReadNote;
 pub use vault_write_note::VaultWriteNote;

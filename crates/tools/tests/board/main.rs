@@ -16,6 +16,7 @@ mod embeddings;
 mod graph;
 mod kiwi;
 mod kiwi_run;
+mod koi_entities;
 mod memories;
 mod shapes;
 mod table;

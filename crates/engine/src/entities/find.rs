@@ -1,0 +1,361 @@
+//! What answers a question: entities by their names, and passages of everything that is text.
+
+use super::neighborhood::{content, relations};
+use super::{aliases, kind};
+use crate::items::{ItemQuery, ItemSource};
+use crate::{Caller, Engine, Scope};
+use kenning_core::{Error, Kind, NodeId, Result};
+use kenning_entities::names::chunk_rid;
+use kenning_search::{Filter, Hit, Mode, Query};
+use kenning_store::{Node, NodeFilter, ReadTx, When};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, HashMap};
+
+/// A text that has not every word is found if it answers at least so well …
+const TEXT_RELEVANCE_MIN: f64 = 0.5;
+/// … and an entity if it does at least so: of a name alone, meanings are guessed more often.
+const ENTITY_RELEVANCE_MIN: f64 = 0.7;
+/// A name is found if it has such a share of letters in common.
+const SIMILARITY_MIN: f64 = 0.3;
+/// Of a document so many characters are shown.
+const PREVIEW_CHARS: usize = 500;
+/// A name is looked for among so many times more than are answered.
+const SPARE: usize = 4;
+
+/// An entity that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundEntity {
+    /// Its URI.
+    pub uri: String,
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub kind: String,
+    /// How well it answers, from 0 to 1.
+    pub similarity: f64,
+    /// Its other names.
+    pub aliases: Vec<String>,
+    /// How many relationships it has.
+    pub relationship_count: usize,
+}
+
+/// A document, a memory or an item that was found beside entities.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundDocument {
+    /// What it is called.
+    pub rid: String,
+    /// For people.
+    pub title: String,
+    /// `document`, `memory`, `directive` …
+    pub kind: String,
+    /// What it is about, or how it begins.
+    pub description: String,
+    /// How well it answers, from 0 to 1.
+    pub similarity: f64,
+}
+
+/// What was found by a question.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FoundEntities {
+    /// The best first.
+    pub entities: Vec<FoundEntity>,
+    /// The best first.
+    pub documents: Vec<FoundDocument>,
+}
+
+/// What to look for in texts.
+#[derive(Clone, Debug, Default)]
+pub struct KnowledgeQuery {
+    /// In any words.
+    pub text: String,
+    /// Only what is from there: `vault`, `github`, `email`, `web`, `project`, `memory` …
+    pub source: Option<String>,
+    /// At most so many documents, and so many passages.
+    pub limit: usize,
+}
+
+/// A text, or a passage of one, that answers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundPassage {
+    /// What the passage is called; of a whole document nothing.
+    pub chunk_rid: Option<String>,
+    /// What the document is called.
+    pub rid: String,
+    /// The document's title.
+    pub title: String,
+    /// The passage, or how the document begins, verbatim.
+    pub text: String,
+    /// How well it answers, from 0 to 1.
+    pub similarity: f64,
+    /// Where it is from.
+    pub source: String,
+    /// What else is known of it.
+    pub metadata: Map<String, Value>,
+}
+
+/// What texts answer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FoundKnowledge {
+    /// The best first, each once.
+    pub documents: Vec<FoundPassage>,
+    /// The best first.
+    pub passages: Vec<FoundPassage>,
+}
+
+impl Engine {
+    /// The entities that answer a question, and the documents, memories and items that do.
+    pub fn search_entities(
+        &self,
+        caller: &Caller,
+        text: &str,
+        type_filter: Option<&str>,
+        limit: usize,
+    ) -> Result<FoundEntities> {
+        caller.principal.require(Scope::Read)?;
+        check_query(text)?;
+        self.follow_entities(caller)?;
+        let space = &caller.principal.space;
+        let entities = self.log.read(space, |tx| {
+            let wanted = type_filter.map(str::trim).filter(|it| !it.is_empty());
+            let ontology = self.ontology(space, tx)?;
+            let wanted = wanted.map(|it| ontology.kind(it).map_or(it, |it| &it.key).to_owned());
+            let filter = Filter {
+                kinds: vec![Kind::Entity],
+                facets: wanted.iter().map(|it| format!("type={it}")).collect(),
+                ..Filter::default()
+            };
+            let mut found = self.nodes_that_answer(caller, tx, text, &filter, limit)?;
+            let names = NodeFilter {
+                kinds: vec![Kind::Entity],
+                ..NodeFilter::default()
+            };
+            for hit in tx.find_names(text, &names, limit.saturating_mul(SPARE))? {
+                if hit.similarity >= SIMILARITY_MIN {
+                    let best = found.entry(hit.node).or_default();
+                    *best = best.max(hit.similarity);
+                }
+            }
+            let mut entities = Vec::new();
+            for (id, similarity) in found {
+                let node = tx.node(id, When::Now)?;
+                let is_wanted =
+                    |it: &Node| wanted.as_deref().is_none_or(|wanted| kind(it) == wanted);
+                entities.extend(node.filter(is_wanted).map(|it| (it, similarity)));
+            }
+            entities.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.key.cmp(&b.0.key)));
+            entities.truncate(limit);
+            let shown = entities.iter().map(|it| found_entity(tx, &it.0, it.1));
+            shown.collect::<Result<Vec<_>>>()
+        })?;
+        // What was asked for by its type is no document.
+        let documents = match type_filter {
+            Some(_) => Vec::new(),
+            None => self.documents_that_answer(caller, text, limit)?,
+        };
+        Ok(FoundEntities {
+            entities,
+            documents,
+        })
+    }
+
+    fn documents_that_answer(
+        &self,
+        caller: &Caller,
+        text: &str,
+        limit: usize,
+    ) -> Result<Vec<FoundDocument>> {
+        let query = ItemQuery {
+            item_type: None,
+            text: text.to_owned(),
+            source: ItemSource::Local,
+            limit: limit.saturating_mul(2),
+            project_path: None,
+        };
+        let found = self.search_items(caller, &query)?.items.into_iter();
+        let others = found.filter(|it| it.item_type != Kind::Entity.as_str());
+        let documents = others.take(limit).map(|it| FoundDocument {
+            rid: it.id,
+            title: it.name,
+            kind: it.item_type,
+            description: it.description,
+            similarity: it.relevance,
+        });
+        Ok(documents.collect())
+    }
+
+    /// The documents and passages that answer a question.
+    pub fn search_knowledge(
+        &self,
+        caller: &Caller,
+        query: &KnowledgeQuery,
+    ) -> Result<FoundKnowledge> {
+        caller.principal.require(Scope::Read)?;
+        check_query(&query.text)?;
+        self.follow_entities(caller)?;
+        let filters = match &query.source {
+            Some(source) => vec![filter_of_source(source)],
+            None => self.filters_of_texts(caller)?,
+        };
+        let space = &caller.principal.space;
+        self.log.read(space, |tx| {
+            let mut hits = Vec::new();
+            for filter in &filters {
+                let limit = query.limit.saturating_mul(SPARE);
+                hits.extend(self.passages_that_answer(caller, tx, &query.text, filter, limit)?);
+            }
+            hits.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
+            let mut found = FoundKnowledge::default();
+            let mut nodes: HashMap<NodeId, Node> = HashMap::new();
+            for hit in hits {
+                if found.documents.len() == query.limit && found.passages.len() == query.limit {
+                    break;
+                }
+                let is_first = !nodes.contains_key(&hit.node);
+                if is_first {
+                    let Some(node) = tx.node(hit.node, When::Now)? else {
+                        continue;
+                    };
+                    nodes.insert(hit.node, node);
+                }
+                let Some(node) = nodes.get(&hit.node) else {
+                    continue;
+                };
+                if is_first && found.documents.len() < query.limit {
+                    let text: String = content(node).chars().take(PREVIEW_CHARS).collect();
+                    found.documents.push(found_text(node, &hit, None, text));
+                }
+                if found.passages.len() < query.limit {
+                    let passages = tx.passages(hit.node)?;
+                    let passage = passages.into_iter().find(|it| it.n == hit.n);
+                    let passage = passage.map(|it| found_text(node, &hit, Some(hit.n), it.text));
+                    found.passages.extend(passage);
+                }
+            }
+            Ok(found)
+        })
+    }
+
+    /// Everything that is text and that the caller may see: notes, pages, memories, items.
+    fn filters_of_texts(&self, caller: &Caller) -> Result<Vec<Filter>> {
+        let items = self.filters_of_items(caller)?;
+        let kinds = [Kind::Document, Kind::Page, Kind::Memory, Kind::Symbol];
+        let texts = Filter {
+            kinds: kinds.to_vec(),
+            ..Filter::default()
+        };
+        Ok(items.into_iter().chain([texts]).collect())
+    }
+
+    /// Passages that answer well enough, or that have every word.
+    fn passages_that_answer(
+        &self,
+        caller: &Caller,
+        tx: &dyn ReadTx,
+        text: &str,
+        filter: &Filter,
+        limit: usize,
+    ) -> Result<Vec<Hit>> {
+        let least = if filter.kinds == [Kind::Entity] {
+            ENTITY_RELEVANCE_MIN
+        } else {
+            TEXT_RELEVANCE_MIN
+        };
+        let space = &caller.principal.space;
+        let (vector, _) = self.query_vector(text);
+        let model = self.chosen_model();
+        let query = Query {
+            text,
+            mode: Mode::Hybrid,
+            filter,
+            limit,
+            vector: vector.as_deref(),
+        };
+        self.searcher.with(space, tx, model.as_ref(), |index| {
+            let complete = index.nodes_with_all_words(text, filter);
+            let mut hits = index.search(&query);
+            hits.retain(|it| it.relevance >= least || complete.contains(it.node));
+            hits
+        })
+    }
+
+    fn nodes_that_answer(
+        &self,
+        caller: &Caller,
+        tx: &dyn ReadTx,
+        text: &str,
+        filter: &Filter,
+        limit: usize,
+    ) -> Result<BTreeMap<NodeId, f64>> {
+        let mut found = BTreeMap::new();
+        for hit in
+            self.passages_that_answer(caller, tx, text, filter, limit.saturating_mul(SPARE))?
+        {
+            let best: &mut f64 = found.entry(hit.node).or_default();
+            *best = best.max(hit.relevance);
+        }
+        Ok(found)
+    }
+}
+
+fn check_query(text: &str) -> Result<()> {
+    if text.trim().is_empty() {
+        return Err(Error::invalid("`query` is empty").hint("say in a few words what to find"));
+    }
+    Ok(())
+}
+
+/// What is from one source, by the name that callers or the original's sensors have for it.
+fn filter_of_source(source: &str) -> Filter {
+    let source = source.trim();
+    let name = source.strip_suffix("-sensor").unwrap_or(source);
+    let name = if name == "obsidian" { "vault" } else { name };
+    if name == Kind::Memory.as_str() {
+        return Filter {
+            kinds: vec![Kind::Memory],
+            ..Filter::default()
+        };
+    }
+    Filter {
+        kinds: vec![Kind::Document, Kind::Page, Kind::Symbol],
+        facets: vec![format!("source={name}")],
+        ..Filter::default()
+    }
+}
+
+fn found_entity(tx: &dyn ReadTx, node: &Node, similarity: f64) -> Result<FoundEntity> {
+    Ok(FoundEntity {
+        uri: node.key.clone(),
+        name: node.title.clone(),
+        kind: kind(node).to_owned(),
+        similarity,
+        aliases: aliases(node).map(ToOwned::to_owned).collect(),
+        relationship_count: relations(tx, node.id)?.len(),
+    })
+}
+
+fn found_text(node: &Node, hit: &Hit, passage: Option<u32>, text: String) -> FoundPassage {
+    let rid = match node.kind {
+        Kind::Memory => crate::memories::memory_id(node),
+        _ => node.key.clone(),
+    };
+    let prop = |name: &str| node.props.get(name).cloned();
+    let source = prop("source").and_then(|it| it.as_str().map(ToOwned::to_owned));
+    let source = source.unwrap_or_else(|| node.kind.as_str().to_owned());
+    let mut metadata = Map::new();
+    metadata.insert("kind".to_owned(), node.kind.as_str().into());
+    for name in ["path", "type", "tags", "memory_type", "url"] {
+        metadata.extend(prop(name).map(|it| (name.to_owned(), it)));
+    }
+    if let Some(n) = passage {
+        metadata.insert("chunk".to_owned(), json!(n));
+    }
+    FoundPassage {
+        chunk_rid: passage.map(|it| chunk_rid(&rid, it as usize)),
+        rid,
+        title: node.title.clone(),
+        text,
+        similarity: hit.relevance,
+        source,
+        metadata,
+    }
+}

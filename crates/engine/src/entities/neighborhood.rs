@@ -1,0 +1,276 @@
+//! What an entity is related to, and what mentions it.
+
+use super::{BY_ENTITIES, MENTIONS, aliases, kind};
+use crate::edges::BY;
+use crate::{Caller, Engine, Scope};
+use kenning_core::{Error, Kind, NodeId, Result, Space};
+use kenning_entities::mentions::Mentions;
+use kenning_entities::names::{document_date, vault_path};
+use kenning_search::Filter;
+use kenning_store::{Edge, EdgeFilter, Node, ReadTx, When};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// A relationship, with both ends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Relationship {
+    /// Who stands first.
+    pub subject_uri: String,
+    /// Its name.
+    pub subject_name: String,
+    /// Its type.
+    pub subject_type: String,
+    /// How.
+    pub predicate: String,
+    /// Who stands second.
+    pub object_uri: String,
+    /// Its name.
+    pub object_name: String,
+    /// Its type.
+    pub object_type: String,
+    /// How sure, from 0 to 1.
+    pub confidence: f64,
+    /// `vault`, or what else says so.
+    pub source: String,
+    /// The note that says so.
+    pub source_rid: String,
+}
+
+/// What an entity is related to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Neighborhood {
+    /// Whose.
+    pub uri: String,
+    /// By predicate, the surest first.
+    pub relationships: Vec<Relationship>,
+}
+
+/// A document that mentions an entity.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EntityDocument {
+    /// What it is called: `vault:Meetings/x.md`, a path of the project, a memory's id.
+    pub document_rid: String,
+    /// Its path in the vault, without the extension; else its name.
+    pub vault_path: String,
+    /// How often its text names the entity.
+    pub mention_count: usize,
+    /// The day with which its file name begins.
+    pub doc_date: Option<String>,
+    /// When it was first read, in milliseconds since 1970.
+    pub first_seen_ms: u64,
+    /// Where on the web it is from.
+    pub source_url: Option<String>,
+}
+
+/// What mentions an entity.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EntityDocuments {
+    /// Whom.
+    pub uri: String,
+    /// In the order of their names.
+    pub documents: Vec<EntityDocument>,
+    /// Whether there are more.
+    pub truncated: bool,
+}
+
+impl Engine {
+    /// What an entity is related to, in both directions. A URI that is not known has no relationships; any
+    /// other name that means nobody is refused.
+    pub fn entity_neighborhood(
+        &self,
+        caller: &Caller,
+        name: &str,
+        predicate: Option<&str>,
+    ) -> Result<Neighborhood> {
+        caller.principal.require(Scope::Read)?;
+        check_name(name)?;
+        self.follow_entities(caller)?;
+        let space = &caller.principal.space;
+        self.log.read(space, |tx| {
+            let Some(node) = self.entity_in(space, tx, name)? else {
+                return Ok(Neighborhood {
+                    uri: name.trim().to_owned(),
+                    ..Neighborhood::default()
+                });
+            };
+            let mut relationships = Vec::new();
+            for edge in relations(tx, node.id)? {
+                if predicate.is_none_or(|it| it == edge.rel) {
+                    relationships.extend(relationship(tx, &node, &edge)?);
+                }
+            }
+            relationships.sort_by(|a, b| {
+                a.predicate
+                    .cmp(&b.predicate)
+                    .then(b.confidence.total_cmp(&a.confidence))
+                    .then_with(|| a.source_rid.cmp(&b.source_rid))
+                    .then_with(|| a.subject_uri.cmp(&b.subject_uri))
+                    .then_with(|| a.object_uri.cmp(&b.object_uri))
+            });
+            Ok(Neighborhood {
+                uri: node.key,
+                relationships,
+            })
+        })
+    }
+
+    /// The documents whose text names an entity, its own notes left out.
+    pub fn entity_documents(
+        &self,
+        caller: &Caller,
+        name: &str,
+        limit: usize,
+    ) -> Result<EntityDocuments> {
+        caller.principal.require(Scope::Read)?;
+        check_name(name)?;
+        self.follow_entities(caller)?;
+        let space = &caller.principal.space;
+        self.log.read(space, |tx| {
+            let Some(node) = self.entity_in(space, tx, name)? else {
+                return Ok(EntityDocuments {
+                    uri: name.trim().to_owned(),
+                    ..EntityDocuments::default()
+                });
+            };
+            let names: Vec<&str> = std::iter::once(node.title.as_str())
+                .chain(aliases(&node))
+                .collect();
+            let mentions = Mentions::new(names.iter().map(|it| (0, *it)));
+            let (linking, own) = linking(tx, node.id)?;
+            let mut possible = self.with_words(space, tx, &names)?;
+            possible.extend(&linking);
+            let mut documents = Vec::new();
+            for id in possible.difference(&own) {
+                let Some(document) = tx.node(*id, When::Now)? else {
+                    continue;
+                };
+                let n_found = mentions.find(content(&document)).len();
+                let mention_count = n_found.max(usize::from(linking.contains(id)));
+                if mention_count > 0 {
+                    documents.push(shown(&document, mention_count));
+                }
+            }
+            documents.sort_by(|a, b| a.document_rid.cmp(&b.document_rid));
+            let truncated = documents.len() > limit;
+            documents.truncate(limit);
+            Ok(EntityDocuments {
+                uri: node.key,
+                documents,
+                truncated,
+            })
+        })
+    }
+
+    /// Documents that have every word of one of these names, somewhere.
+    fn with_words(
+        &self,
+        space: &Space,
+        tx: &dyn ReadTx,
+        names: &[&str],
+    ) -> Result<BTreeSet<NodeId>> {
+        let filter = Filter {
+            kinds: vec![Kind::Document, Kind::Page, Kind::Memory],
+            ..Filter::default()
+        };
+        let model = self.chosen_model();
+        self.searcher.with(space, tx, model.as_ref(), |index| {
+            let found = names.iter().flat_map(|it| {
+                index
+                    .nodes_with_all_words(it, &filter)
+                    .iter()
+                    .collect::<Vec<_>>()
+            });
+            found.collect()
+        })
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if name.trim().is_empty() {
+        return Err(Error::invalid("`entity_uri` is empty").hint("give a URI or a name"));
+    }
+    Ok(())
+}
+
+/// The relationships of an entity, in both directions.
+pub(super) fn relations(tx: &dyn ReadTx, id: NodeId) -> Result<Vec<Edge>> {
+    let from = EdgeFilter {
+        src: Some(id),
+        ..EdgeFilter::default()
+    };
+    let into = EdgeFilter {
+        dst: Some(id),
+        ..EdgeFilter::default()
+    };
+    let mut all = tx.edges(&from, When::Now, usize::MAX)?;
+    all.extend(tx.edges(&into, When::Now, usize::MAX)?);
+    all.retain(|it| it.props.contains_key("predicate"));
+    Ok(all)
+}
+
+fn relationship(tx: &dyn ReadTx, node: &Node, edge: &Edge) -> Result<Option<Relationship>> {
+    let is_subject = edge.src == node.id;
+    let other = if is_subject { edge.dst } else { edge.src };
+    let Some(other) = tx.node(other, When::Now)? else {
+        return Ok(None);
+    };
+    let (subject, object) = if is_subject {
+        (node, &other)
+    } else {
+        (&other, node)
+    };
+    let text = |name: &str| {
+        let text = edge.props.get(name).and_then(Value::as_str);
+        text.unwrap_or_default().to_owned()
+    };
+    let confidence = edge.props.get("confidence").and_then(Value::as_f64);
+    Ok(Some(Relationship {
+        subject_uri: subject.key.clone(),
+        subject_name: subject.title.clone(),
+        subject_type: kind(subject).to_owned(),
+        predicate: edge.rel.clone(),
+        object_uri: object.key.clone(),
+        object_name: object.title.clone(),
+        object_type: kind(object).to_owned(),
+        confidence: confidence.unwrap_or(edge.weight),
+        source: text("source"),
+        source_rid: text("source_rid"),
+    }))
+}
+
+/// Documents that link to an entity, and those that are about it.
+fn linking(tx: &dyn ReadTx, id: NodeId) -> Result<(BTreeSet<NodeId>, BTreeSet<NodeId>)> {
+    let filter = EdgeFilter {
+        dst: Some(id),
+        ..EdgeFilter::default()
+    };
+    let edges = tx.edges(&filter, When::Now, usize::MAX)?.into_iter();
+    let is_ours = |it: &Edge| it.props.get(BY).and_then(Value::as_str) == Some(BY_ENTITIES);
+    let notes = edges.filter(|it| is_ours(it) && !it.props.contains_key("predicate"));
+    let (linking, own): (Vec<Edge>, Vec<Edge>) = notes.partition(|it| it.rel == MENTIONS);
+    let ids = |edges: Vec<Edge>| edges.into_iter().map(|it| it.src).collect();
+    Ok((ids(linking), ids(own)))
+}
+
+/// The text of a document, without the fields before it.
+pub(super) fn content(node: &Node) -> &str {
+    let start = node.props.get("bodyStart").and_then(Value::as_u64);
+    let start = start.and_then(|it| usize::try_from(it).ok()).unwrap_or(0);
+    node.body.get(start..).unwrap_or(&node.body)
+}
+
+fn shown(node: &Node, mention_count: usize) -> EntityDocument {
+    let rid = match node.kind {
+        Kind::Memory => crate::memories::memory_id(node),
+        _ => node.key.clone(),
+    };
+    let url = node.props.get("url").and_then(Value::as_str);
+    EntityDocument {
+        vault_path: vault_path(&rid).to_owned(),
+        doc_date: document_date(&rid).map(ToOwned::to_owned),
+        document_rid: rid,
+        mention_count,
+        first_seen_ms: node.created.ms(),
+        source_url: url.map(ToOwned::to_owned),
+    }
+}

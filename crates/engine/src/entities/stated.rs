@@ -1,0 +1,217 @@
+//! What one note states: which entity it is about, and how that relates to others.
+
+use kenning_core::{Error, Result};
+use kenning_entities::names::{alias_key, normalized};
+use kenning_entities::ontology::{Direction, Ontology, values};
+use kenning_store::Node;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A longer name is a text, and no key of a store.
+const NAME_CHARS_MAX: usize = 300;
+
+/// Notes in here declare types and are about nothing else.
+const DECLARATIONS: &str = "Ontology/";
+
+/// What one note states.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Stated {
+    /// Of which text, read by which ontology.
+    #[serde(rename = "o")]
+    pub(super) of: String,
+    #[serde(rename = "a", default, skip_serializing_if = "Option::is_none")]
+    pub(super) about: Option<About>,
+    #[serde(rename = "s", default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) says: Vec<Says>,
+}
+
+/// The entity that a note is about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct About {
+    #[serde(rename = "n")]
+    pub(super) name: String,
+    #[serde(rename = "k")]
+    pub(super) kind: String,
+    /// As keys, each once.
+    #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) aliases: Vec<String>,
+    #[serde(rename = "d", default, skip_serializing_if = "String::is_empty")]
+    pub(super) description: String,
+}
+
+/// A relationship, before it is known who is meant.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Says {
+    #[serde(rename = "p")]
+    pub(super) predicate: String,
+    /// Whether the note's entity stands second.
+    #[serde(rename = "i", default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_incoming: bool,
+    #[serde(rename = "t")]
+    pub(super) target: String,
+    #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
+    pub(super) kind: Option<String>,
+    /// The note that a link names by its path, as [`path_key`].
+    #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
+    pub(super) path: Option<String>,
+}
+
+impl Stated {
+    /// What the note at this path of the vault states.
+    pub(super) fn of(ontology: &Ontology, path: &str, note: &Node, of: String) -> Self {
+        let none = Map::new();
+        let fields = note.props.get("frontmatter").and_then(Value::as_object);
+        let fields = fields.unwrap_or(&none);
+        let Some(about) = About::of(ontology, path, fields) else {
+            return Self {
+                of,
+                ..Self::default()
+            };
+        };
+        let links = ontology.links_of(&about.kind, fields).into_iter();
+        let says = links.map(|it| Says {
+            predicate: it.predicate.name.to_owned(),
+            is_incoming: it.direction == Direction::Incoming,
+            target: it.target,
+            kind: it.target_type,
+            path: linked_path(&it.raw),
+        });
+        Self {
+            of,
+            says: says.collect(),
+            about: Some(about),
+        }
+    }
+
+    pub(super) fn to_bytes(&self) -> Result<Vec<u8>> {
+        serde_json::to_vec(self)
+            .map_err(|error| Error::internal("what a note states cannot be written").because(error))
+    }
+
+    /// `None` for one of another version: the note is read again.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
+    }
+}
+
+impl About {
+    fn of(ontology: &Ontology, path: &str, fields: &Map<String, Value>) -> Option<Self> {
+        if path.starts_with(DECLARATIONS) {
+            return None;
+        }
+        let declared = ["@type", "type"]
+            .into_iter()
+            .filter_map(|it| fields.get(it));
+        let declared = declared
+            .flat_map(values)
+            .find_map(|it| ontology.kind(&it).map(|it| it.key.clone()));
+        let kind = declared.or_else(|| ontology.of_path(path).map(|it| it.key.clone()))?;
+        let text = |name: &str| {
+            let text = fields.get(name).and_then(Value::as_str).map(str::trim);
+            text.filter(|it| !it.is_empty()).map(ToOwned::to_owned)
+        };
+        // A note is called as its file is: links name it so.
+        let file = path.rsplit('/').next().unwrap_or(path);
+        let file = file.strip_suffix(".md").unwrap_or(file).trim();
+        let named = text("name").filter(|it| is_name(it));
+        let name = named.unwrap_or_else(|| file.to_owned());
+        if !is_name(&name) {
+            return None;
+        }
+        let listed = ["aliases", "alias"]
+            .into_iter()
+            .filter_map(|it| fields.get(it));
+        let listed = listed.flat_map(values);
+        let others = text("title").into_iter().chain([file.to_owned()]);
+        let mut aliases: Vec<String> = Vec::new();
+        for alias in listed.chain(others).map(|it| alias_key(&it)) {
+            let is_own = normalized(&alias) == normalized(&name);
+            if is_name(&alias) && !is_own && !aliases.contains(&alias) {
+                aliases.push(alias);
+            }
+        }
+        Some(Self {
+            name,
+            kind,
+            aliases,
+            description: text("description").unwrap_or_default(),
+        })
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    let is_short = text.chars().nth(NAME_CHARS_MAX).is_none();
+    is_short && !text.contains(char::is_control) && !normalized(text).is_empty()
+}
+
+/// A path of the vault as links name it, whatever their case.
+pub(super) fn path_key(path: &str) -> String {
+    path.strip_suffix(".md").unwrap_or(path).to_lowercase()
+}
+
+/// The path that a link has, if it has folders.
+fn linked_path(raw: &str) -> Option<String> {
+    let inner = raw.trim().strip_prefix("[[")?.split("]]").next()?;
+    let path = inner.split(['|', '#']).next()?.trim();
+    path.contains('/').then(|| path_key(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_note_is_about_what_its_type_or_its_folder_says() {
+        let ontology = Ontology::default();
+        for (path, fields, expected) in [
+            ("People/Ann Lee.md", json!({}), "Person Ann Lee []"),
+            (
+                "inbox/x.md",
+                json!({ "@type": "schema:Person", "name": "Ann" }),
+                r#"Person Ann ["x"]"#,
+            ),
+            (
+                "People/A.md",
+                json!({ "@type": "bkc:Practice" }),
+                "Practice A []",
+            ),
+            ("People/A.md", json!({ "type": "guide" }), "Person A []"),
+            (
+                "People/A.md",
+                json!({ "aliases": ["B", "[[People/C D|E]]", "a"], "title": "Ms. A" }),
+                r#"Person A ["b", "c d", "ms. a"]"#,
+            ),
+            (
+                "People/A.md",
+                json!({ "name": "x".repeat(301), "aliases": ["a\0b", "y".repeat(301), "c"] }),
+                r#"Person A ["c"]"#,
+            ),
+            ("People/a\nb.md", json!({}), "nothing"),
+            ("inbox/x.md", json!({}), "nothing"),
+            (
+                "Ontology/People/x.md",
+                json!({ "@type": "Person" }),
+                "nothing",
+            ),
+        ] {
+            let about = About::of(&ontology, path, fields.as_object().unwrap());
+            let said = about.map_or("nothing".to_owned(), |it| {
+                format!("{} {} {:?}", it.kind, it.name, it.aliases)
+            });
+            assert_eq!(said, expected, "{path} {fields}");
+        }
+    }
+
+    #[test]
+    fn only_a_link_with_folders_names_a_path() {
+        for (raw, expected) in [
+            ("[[People/Ann|A]]", Some("people/ann")),
+            ("[[People/Ann.md#Work]]", Some("people/ann")),
+            ("[[Ann]]", None),
+            ("People/Ann", None),
+        ] {
+            assert_eq!(linked_path(raw).as_deref(), expected, "{raw}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! `get_entity_documents`
+
+use crate::{Call, Effect, Example, Tool, Toolset};
+use kenning_core::Result;
+use kenning_engine::{EntityDocument, timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The tool.
+pub struct GetEntityDocuments;
+
+/// So many documents are answered.
+const DOCUMENTS_MAX: usize = 500;
+
+/// Find all documents that mention a specific entity.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Entity URI or name
+    pub entity_uri: String,
+}
+
+/// Document references mentioning the entity.
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    entity_uri: String,
+    /// How many are answered
+    total_count: usize,
+    /// Whether there are more
+    truncated: bool,
+    documents: Vec<Row>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct Row {
+    vault_path: String,
+    document_rid: String,
+    mention_count: usize,
+    /// The day that its name begins with
+    doc_date: Option<String>,
+    first_seen: String,
+    source_url: Option<String>,
+    quartz_url: Option<String>,
+}
+
+impl From<EntityDocument> for Row {
+    fn from(it: EntityDocument) -> Self {
+        Self {
+            vault_path: it.vault_path,
+            document_rid: it.document_rid,
+            mention_count: it.mention_count,
+            doc_date: it.doc_date,
+            first_seen: timestamp(it.first_seen_ms),
+            source_url: it.source_url,
+            quartz_url: None,
+        }
+    }
+}
+
+impl Tool for GetEntityDocuments {
+    const NAME: &'static str = "get_entity_documents";
+    const TITLE: &'static str = "Get an entity's documents";
+    const TOOLSET: Toolset = Toolset::Koi;
+    const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            title: "By name",
+            input: r#"{"entity_uri": "Bill Baue"}"#,
+            output: r#""total_count": 0"#,
+        },
+        Example {
+            title: "Nobody whom the vault knows",
+            input: r#"{"entity_uri": "Nobody Known"}"#,
+            output: r#"Could not resolve "Nobody Known" to a known entity"#,
+        },
+    ];
+    type Input = Input;
+    type Output = Output;
+
+    fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
+        let name = &input.entity_uri;
+        let found = ctx
+            .engine
+            .entity_documents(ctx.caller, name, DOCUMENTS_MAX)?;
+        Ok(Output {
+            entity_uri: found.uri,
+            total_count: found.documents.len(),
+            truncated: found.truncated,
+            documents: found.documents.into_iter().map(Row::from).collect(),
+        })
+    }
+}

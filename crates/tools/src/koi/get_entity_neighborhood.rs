@@ -1,0 +1,92 @@
+//! `get_entity_neighborhood`
+
+use crate::{Call, Effect, Example, Tool, Toolset};
+use kenning_core::Result;
+use kenning_engine::Relationship;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The tool.
+pub struct GetEntityNeighborhood;
+
+/// Get the neighborhood of an entity: relationships, affiliated organizations, projects, connected people.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Entity URI or name
+    pub entity_uri: String,
+}
+
+/// Typed relationships and connected entities.
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    entity_uri: String,
+    /// In both directions, by predicate
+    relationships: Vec<Row>,
+    count: usize,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct Row {
+    subject_uri: String,
+    predicate: String,
+    object_uri: String,
+    confidence: f64,
+    source: String,
+    /// The note that says so
+    source_rid: String,
+    subject_name: String,
+    subject_type: String,
+    object_name: String,
+    object_type: String,
+}
+
+impl From<Relationship> for Row {
+    fn from(it: Relationship) -> Self {
+        Self {
+            subject_uri: it.subject_uri,
+            predicate: it.predicate,
+            object_uri: it.object_uri,
+            confidence: it.confidence,
+            source: it.source,
+            source_rid: it.source_rid,
+            subject_name: it.subject_name,
+            subject_type: it.subject_type,
+            object_name: it.object_name,
+            object_type: it.object_type,
+        }
+    }
+}
+
+impl Tool for GetEntityNeighborhood {
+    const NAME: &'static str = "get_entity_neighborhood";
+    const TITLE: &'static str = "Get an entity's neighborhood";
+    const TOOLSET: Toolset = Toolset::Koi;
+    const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            title: "By name",
+            input: r#"{"entity_uri": "Bill Baue"}"#,
+            output: r#""entity_uri": "orn:personal-koi.entity:person-bill-baue-376ffc2e6245""#,
+        },
+        Example {
+            title: "Nobody whom the vault knows",
+            input: r#"{"entity_uri": "Nobody Known"}"#,
+            output: r#"Could not resolve "Nobody Known" to a known entity"#,
+        },
+    ];
+    type Input = Input;
+    type Output = Output;
+
+    fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
+        let found = ctx
+            .engine
+            .entity_neighborhood(ctx.caller, &input.entity_uri, None)?;
+        Ok(Output {
+            entity_uri: found.uri,
+            count: found.relationships.len(),
+            relationships: found.relationships.into_iter().map(Row::from).collect(),
+        })
+    }
+}

@@ -1,0 +1,145 @@
+//! `knowledge_search`
+
+use super::limit::{Limit, limit, rounded};
+use crate::{Call, Effect, Example, Tool, Toolset};
+use kenning_core::Result;
+use kenning_engine::{FoundPassage, KnowledgeQuery};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The tool.
+pub struct KnowledgeSearch;
+
+/// Semantic search over indexed documents (RAG).
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Natural language query or keywords
+    pub query: String,
+    /// Filter by source: 'github', 'vault', 'email'
+    #[serde(default)]
+    pub source: Option<String>,
+    /// Max results (default: 10)
+    #[serde(default)]
+    #[schemars(extend("default" = 10))]
+    pub limit: Option<Limit>,
+    /// Include chunk-level results (default: true)
+    #[serde(default)]
+    #[schemars(extend("default" = true))]
+    pub include_chunks: Option<bool>,
+}
+
+/// Document-level and chunk-level search results.
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    results: Vec<Document>,
+    count: usize,
+    query: String,
+    search_type: &'static str,
+    source_filter: Option<String>,
+    /// Passages, verbatim; absent when there are none
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    chunk_results: Vec<Chunk>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct Document {
+    rid: String,
+    title: String,
+    content_preview: String,
+    similarity: f64,
+    source: String,
+    metadata: Map<String, Value>,
+}
+
+impl From<FoundPassage> for Document {
+    fn from(it: FoundPassage) -> Self {
+        Self {
+            source: sensor(&it.source),
+            rid: it.rid,
+            title: it.title,
+            content_preview: it.text,
+            similarity: rounded(it.similarity),
+            metadata: it.metadata,
+        }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct Chunk {
+    chunk_rid: String,
+    document_rid: String,
+    doc_title: String,
+    text: String,
+    similarity: f64,
+    source: String,
+    metadata: Map<String, Value>,
+}
+
+impl From<FoundPassage> for Chunk {
+    fn from(it: FoundPassage) -> Self {
+        Self {
+            source: sensor(&it.source),
+            chunk_rid: it.chunk_rid.unwrap_or_default(),
+            document_rid: it.rid,
+            doc_title: it.title,
+            text: it.text,
+            similarity: rounded(it.similarity),
+            metadata: it.metadata,
+        }
+    }
+}
+
+/// What the contract calls a source that is read by itself.
+fn sensor(source: &str) -> String {
+    match source {
+        "vault" | "web" | "github" | "email" => format!("{source}-sensor"),
+        other => other.to_owned(),
+    }
+}
+
+impl Tool for KnowledgeSearch {
+    const NAME: &'static str = "knowledge_search";
+    const TITLE: &'static str = "Search documents";
+    const TOOLSET: Toolset = Toolset::Koi;
+    const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            title: "Among the notes of the vault",
+            input: r#"{"query": "Bill Baue", "source": "vault"}"#,
+            output: r#""rid": "vault:People/Bill Baue.md""#,
+        },
+        Example {
+            title: "A source that nothing is from",
+            input: r#"{"query": "herring", "source": "email"}"#,
+            output: r#""count": 0"#,
+        },
+    ];
+    type Input = Input;
+    type Output = Output;
+
+    fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
+        let asked = KnowledgeQuery {
+            text: input.query.clone(),
+            source: input.source.clone(),
+            limit: limit(input.limit),
+        };
+        let found = ctx.engine.search_knowledge(ctx.caller, &asked)?;
+        let results: Vec<Document> = found.documents.into_iter().map(Document::from).collect();
+        let chunks = match input.include_chunks {
+            Some(false) => Vec::new(),
+            None | Some(true) => found.passages,
+        };
+        Ok(Output {
+            count: results.len(),
+            results,
+            query: input.query,
+            search_type: "semantic",
+            source_filter: input.source,
+            chunk_results: chunks.into_iter().map(Chunk::from).collect(),
+        })
+    }
+}

@@ -1,0 +1,123 @@
+//! `koi_search`
+
+use super::limit::{Limit, limit, rounded};
+use crate::{Call, Effect, Example, Tool, Toolset};
+use kenning_core::Result;
+use kenning_engine::{FoundDocument, FoundEntity};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The tool.
+pub struct KoiSearch;
+
+/// Search the knowledge graph using semantic similarity.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Search query
+    pub query: String,
+    /// Filter by entity type
+    #[serde(default)]
+    pub type_filter: Option<String>,
+    /// Max results (default: 10)
+    #[serde(default)]
+    #[schemars(extend("default" = 10))]
+    pub limit: Option<Limit>,
+}
+
+/// Entities and documents matching the query.
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    query: String,
+    search_method: &'static str,
+    type_filter: Option<String>,
+    /// Entities, the best first
+    results: Vec<Row>,
+    count: usize,
+    /// Documents, memories and items, the best first; none where a type was asked for
+    documents: Vec<Document>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct Row {
+    uri: String,
+    name: String,
+    r#type: String,
+    similarity: f64,
+    aliases: Vec<String>,
+    relationship_count: usize,
+}
+
+impl From<FoundEntity> for Row {
+    fn from(it: FoundEntity) -> Self {
+        Self {
+            uri: it.uri,
+            name: it.name,
+            r#type: it.kind,
+            similarity: rounded(it.similarity),
+            aliases: it.aliases,
+            relationship_count: it.relationship_count,
+        }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct Document {
+    rid: String,
+    title: String,
+    r#type: String,
+    description: String,
+    similarity: f64,
+}
+
+impl From<FoundDocument> for Document {
+    fn from(it: FoundDocument) -> Self {
+        Self {
+            rid: it.rid,
+            title: it.title,
+            r#type: it.kind,
+            description: it.description,
+            similarity: rounded(it.similarity),
+        }
+    }
+}
+
+impl Tool for KoiSearch {
+    const NAME: &'static str = "koi_search";
+    const TITLE: &'static str = "Search entities";
+    const TOOLSET: Toolset = Toolset::Koi;
+    const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            title: "By a part of a name",
+            input: r#"{"query": "bill", "type_filter": "Person"}"#,
+            output: r#""name": "Bill Baue""#,
+        },
+        Example {
+            title: "Nothing answers",
+            input: r#"{"query": "zzzzqq"}"#,
+            output: r#""count": 0"#,
+        },
+    ];
+    type Input = Input;
+    type Output = Output;
+
+    fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
+        let wanted = input.type_filter.as_deref();
+        let limit = limit(input.limit);
+        let found = ctx
+            .engine
+            .search_entities(ctx.caller, &input.query, wanted, limit)?;
+        let results: Vec<Row> = found.entities.into_iter().map(Row::from).collect();
+        Ok(Output {
+            query: input.query,
+            search_method: "semantic",
+            type_filter: input.type_filter,
+            count: results.len(),
+            results,
+            documents: found.documents.into_iter().map(Document::from).collect(),
+        })
+    }
+}

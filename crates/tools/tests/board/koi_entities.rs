@@ -1,0 +1,676 @@
+//! The notes of a vault as entities: resolved, related, mentioned, found, and gone with their notes.
+
+use kenning_core::{Kind, Space};
+use kenning_engine::EntityContext;
+use kenning_store::{EdgeFilter, NodeFilter, When};
+use kenning_testing::House;
+use kenning_tools::Selection;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+
+const GOLDEN: &str = include_str!("../../../../testing/vectors/koi-golden.jsonl");
+
+const BILL: &str = "orn:personal-koi.entity:person-bill-baue-376ffc2e6245";
+const R3: &str = "orn:personal-koi.entity:organization-r3.0-f7b3cca66645";
+const SHAWN: &str = "orn:personal-koi.entity:person-shawn-anderson-54247c57a568";
+
+/// The vault of the recorded answers, and some more.
+const NOTES: &[(&str, &str)] = &[
+    (
+        "People/Bill Baue.md",
+        "---\naliases: [\"Bill\", \"[[People/William Baue|WB]]\"]\naffiliation: [\"[[Organizations/r3.0]]\"]\n---\n# Bill Baue\n",
+    ),
+    (
+        "Organizations/r3.0.md",
+        "---\nfounders: \"[[People/Bill Baue]]\"\ndescription: Redesign for resilience and regeneration\n---\n",
+    ),
+    (
+        "People/Shawn Anderson.md",
+        "---\nknows: [\"[[People/Bill Baue]]\"]\n---\n",
+    ),
+    (
+        "Practices/Herring Monitoring.md",
+        "---\nbioregion: \"[[Bioregions/Salish Sea]]\"\n---\nEggs are counted on kelp every spring.\n",
+    ),
+    (
+        "Bioregions/Salish Sea.md",
+        "---\nbroader: \"[[Bioregions/Cascadia]]\"\n---\n",
+    ),
+    (
+        "Bioregions/Cascadia.md",
+        "---\n\"@type\": bkc:Bioregion\n---\n",
+    ),
+    (
+        "inbox/stewards.md",
+        "---\n\"@type\": schema:Organization\nname: River Stewards\nmembers: Shawn Anderson\n---\n",
+    ),
+    (
+        "Projects/Kelp Atlas.md",
+        "---\nlead: \"[[Shawn Anderson]]\"\norganizations: [r3.0, \"[[River Stewards]]\"]\n---\n",
+    ),
+    (
+        "Meetings/2026-01-05 Sync.md",
+        "---\nattendees: [Bill]\n---\n[[Bill Baue]] spoke of herring, and bill baue was thanked.\n",
+    ),
+    (
+        "Concepts/Commons.md",
+        "Shared, and governed by who shares it.\n",
+    ),
+    (
+        "Claims/Herring return.md",
+        "---\nabout: \"[[Herring Monitoring]]\"\n---\n",
+    ),
+    ("journal.md", "Nothing in particular, of nobody.\n"),
+];
+
+fn put(house: &House, path: &str, text: &str) {
+    let path = house.vault().join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    // Another file under the name, as editors do: the folder tells at once.
+    let beside = path.with_extension("new");
+    fs::write(&beside, text).unwrap();
+    fs::rename(beside, path).unwrap();
+}
+
+fn vault() -> House {
+    let house = House::new();
+    for (path, text) in NOTES {
+        put(&house, path, text);
+    }
+    house
+}
+
+fn done(house: &House, tool: &str, arguments: Value) -> Value {
+    let reply = house.call(tool, arguments);
+    assert!(!reply.is_error(), "{tool}: {}", reply.text);
+    reply.to_json()
+}
+
+fn resolve(house: &House, label: &str, hint: Option<&str>) -> Value {
+    done(
+        house,
+        "resolve_entity",
+        json!({ "label": label, "type_hint": hint }),
+    )
+}
+
+/// `Subject predicate Object`, sorted.
+fn said_of(house: &House, name: &str) -> Vec<String> {
+    let found = done(
+        house,
+        "get_entity_neighborhood",
+        json!({ "entity_uri": name }),
+    );
+    let rows = found["relationships"].as_array().unwrap();
+    assert_eq!(found["count"], rows.len());
+    let text = |row: &Value, name: &str| row[name].as_str().unwrap().to_owned();
+    let said = |row: &Value| {
+        let (subject, object) = (text(row, "subject_name"), text(row, "object_name"));
+        format!("{subject} {} {object}", text(row, "predicate"))
+    };
+    let mut all: Vec<String> = rows.iter().map(said).collect();
+    all.sort();
+    all
+}
+
+/// Every entity and every edge of the house, without ids and times.
+fn graph(house: &House) -> BTreeSet<String> {
+    let log = house.board.engine().log();
+    let read = log.read(&Space::default(), |tx| {
+        let filter = NodeFilter {
+            kinds: vec![Kind::Entity, Kind::Document],
+            ..NodeFilter::default()
+        };
+        let mut all = BTreeSet::new();
+        for node in tx.nodes(&filter, When::Now, None, 1_000)? {
+            let props = Value::Object(node.props.clone());
+            all.insert(format!("{} {} {props}", node.key, node.title));
+            let from = EdgeFilter {
+                src: Some(node.id),
+                ..EdgeFilter::default()
+            };
+            for edge in tx.edges(&from, When::Now, 1_000)? {
+                let to = tx.node(edge.dst, When::Now)?.unwrap().key;
+                let props = Value::Object(edge.props);
+                all.insert(format!("{} -{}-> {to} {props}", node.key, edge.rel));
+            }
+        }
+        Ok(all)
+    });
+    read.unwrap()
+}
+
+#[test]
+fn koi_a_label_is_resolved_by_name_alias_letters_and_sound_and_nothing_is_stored() {
+    let house = vault();
+    for (label, hint, uri, confidence) in [
+        ("Bill Baue", None, BILL, 1.0),
+        ("@Bill-Baue", Some("Person"), BILL, 1.0),
+        ("Bill", Some("person"), BILL, 1.0),
+        ("william baue", None, BILL, 1.0),
+        ("Bill Bau", Some("Person"), BILL, 0.977),
+        (
+            "stewards",
+            None,
+            "orn:personal-koi.entity:organization-river-stewards-",
+            1.0,
+        ),
+        ("Sean Anderson", Some("Person"), SHAWN, 0.8),
+    ] {
+        let found = resolve(&house, label, hint);
+        let first = &found["candidates"][0];
+        assert!(
+            first["uri"].as_str().unwrap_or("none").starts_with(uri),
+            "{label}: {found}"
+        );
+        assert!(
+            first["confidence"].as_f64().unwrap() >= confidence,
+            "{label}: {found}"
+        );
+        assert_eq!(found["is_new"], false, "{label}");
+    }
+    let before = house.event_kinds().len();
+    let found = resolve(&house, "Unknown Thing", Some("concept"));
+    assert_eq!(found["candidates"], json!([]));
+    let uri = "orn:personal-koi.entity:concept-unknown-thing-3ebcc43853dd";
+    let proposed = json!({ "name": "Unknown Thing", "uri": uri, "type": "Concept" });
+    assert_eq!(
+        (&found["proposed"], &found["is_new"]),
+        (&proposed, &json!(true))
+    );
+    assert_eq!(house.event_kinds().len(), before, "nothing is stored");
+    assert!(
+        house
+            .call("resolve_entity", json!({ "label": " " }))
+            .is_error()
+    );
+}
+
+#[test]
+fn koi_company_tells_which_of_two_is_meant() {
+    let house = vault();
+    for (path, text) in [
+        ("People/Ann Miller.md", "---\naffiliation: r3.0\n---\n"),
+        ("People/Ann Moss.md", ""),
+        (
+            "Meetings/2026-02-01 Kelp.md",
+            "[[Ann Miller]] and [[Bill Baue]] met.",
+        ),
+        (
+            "Meetings/2026-02-02 Kelp.md",
+            "[[Bill Baue]] and [[Ann Miller]] met again.",
+        ),
+    ] {
+        put(&house, path, text);
+    }
+    let resolve = |people: &[&str]| {
+        let context = EntityContext {
+            people: people.iter().map(ToString::to_string).collect(),
+            organizations: vec!["r3.0".to_owned()],
+            ..EntityContext::default()
+        };
+        let (engine, owner) = (house.board.engine(), house.owner());
+        let found = engine.resolve_entity(&owner, "Ann", Some("Person"), context);
+        let found = found.unwrap().candidates.into_iter();
+        found.map(|it| it.entity.name).collect::<Vec<_>>()
+    };
+    assert_eq!(resolve(&["Bill"]), ["Ann Miller"]);
+    assert_eq!(resolve(&["Nobody"]), Vec::<String>::new());
+}
+
+#[test]
+fn koi_fields_become_relationships_of_both_ends() {
+    let house = vault();
+    for (name, expected) in [
+        (
+            "Bill Baue",
+            vec![
+                "Bill Baue affiliated_with r3.0",
+                "Bill Baue attended 2026-01-05 Sync",
+                "Bill Baue knows Shawn Anderson",
+                "Shawn Anderson knows Bill Baue",
+                "r3.0 has_founder Bill Baue",
+            ],
+        ),
+        (
+            "herring monitoring",
+            vec![
+                "Herring Monitoring practiced_in Salish Sea",
+                "Herring return about Herring Monitoring",
+            ],
+        ),
+        (
+            "Kelp Atlas",
+            vec![
+                "Kelp Atlas involves_organization River Stewards",
+                "Kelp Atlas involves_organization r3.0",
+                "Kelp Atlas involves_person Shawn Anderson",
+            ],
+        ),
+        ("Commons", vec![]),
+        ("orn:nope:x", vec![]),
+    ] {
+        assert_eq!(said_of(&house, name), expected, "{name}");
+    }
+    let rid = "orn:koi-net.person:bill-baue+";
+    let engine = house.board.engine();
+    let network = engine.log().read(&Space::default(), |tx| {
+        let node = tx.node_by_key("", Kind::Entity, BILL, When::Now)?;
+        Ok(node.unwrap().props["rid"].as_str().unwrap().to_owned())
+    });
+    let network = network.unwrap();
+    assert!(network.starts_with(rid), "{network}");
+    assert_eq!(
+        said_of(&house, &network).len(),
+        5,
+        "a federated name is a name too"
+    );
+    let unknown = house.call(
+        "get_entity_neighborhood",
+        json!({ "entity_uri": "Nobody Known" }),
+    );
+    assert!(unknown.is_error());
+    assert!(
+        unknown
+            .text
+            .starts_with("Could not resolve \"Nobody Known\" to a known entity"),
+        "{}",
+        unknown.text
+    );
+}
+
+#[test]
+fn koi_documents_are_those_whose_text_names_an_entity() {
+    let house = vault();
+    let found = done(
+        &house,
+        "get_entity_documents",
+        json!({ "entity_uri": "Bill" }),
+    );
+    assert_eq!(
+        (&found["entity_uri"], &found["total_count"]),
+        (&json!(BILL), &json!(1))
+    );
+    let document = &found["documents"][0];
+    let expected = json!({
+        "vault_path": "Meetings/2026-01-05 Sync", "document_rid": "vault:Meetings/2026-01-05 Sync.md",
+        "mention_count": 2, "doc_date": "2026-01-05", "first_seen": document["first_seen"],
+        "source_url": null, "quartz_url": null,
+    });
+    assert_eq!(document, &expected);
+    let content = "Bill Baue likes herring.";
+    house.call(
+        "memory_store",
+        json!({ "content": content, "memory_type": "fact" }),
+    );
+    let found = done(
+        &house,
+        "get_entity_documents",
+        json!({ "entity_uri": BILL }),
+    );
+    assert_eq!(found["total_count"], 2, "a memory names him too: {found}");
+}
+
+#[test]
+fn koi_what_a_note_said_is_gone_when_it_says_so_no_more() {
+    let house = vault();
+    assert!(said_of(&house, "r3.0").contains(&"Bill Baue affiliated_with r3.0".to_owned()));
+    let note =
+        json!({ "path": "People/Bill Baue.md", "content": "---\nknows: \"[[Ann Lee]]\"\n---\n" });
+    done_text(&house, "vault_write_note", note);
+    assert_eq!(
+        said_of(&house, "r3.0"),
+        [
+            "Kelp Atlas involves_organization r3.0",
+            "r3.0 has_founder Bill Baue"
+        ]
+    );
+    let found = resolve(&house, "william baue", Some("Organization"));
+    assert_eq!(
+        found["is_new"], true,
+        "an alias is gone with the field: {found}"
+    );
+    // Whom a note names need not be there yet.
+    put(&house, "People/Ann Lee.md", "");
+    let knows = ["Ann Lee knows Bill Baue", "Bill Baue knows Ann Lee"];
+    assert_eq!(said_of(&house, "Ann Lee"), knows);
+    fs::remove_file(house.vault().join("People/Bill Baue.md")).unwrap();
+    assert_eq!(said_of(&house, "Ann Lee"), Vec::<String>::new());
+    assert_eq!(
+        said_of(&house, BILL),
+        Vec::<String>::new(),
+        "the URI means nobody"
+    );
+    assert_eq!(resolve(&house, "Bill Baue", None)["is_new"], true);
+    put(&house, "People/Bill Baue.md", NOTES[0].1);
+    assert!(said_of(&house, "r3.0").contains(&"r3.0 has_founder Bill Baue".to_owned()));
+    let report = house
+        .board
+        .engine()
+        .verify(&Space::default(), &|_| ())
+        .unwrap();
+    assert!(report.is_clean());
+}
+
+fn done_text(house: &House, tool: &str, arguments: Value) -> String {
+    let reply = house.call(tool, arguments);
+    assert!(!reply.is_error(), "{tool}: {}", reply.text);
+    reply.text
+}
+
+#[test]
+fn koi_looking_again_changes_nothing_and_writes_no_event() {
+    let house = vault();
+    resolve(&house, "Bill", None);
+    let (events, before) = (house.event_kinds().len(), graph(&house));
+    assert_eq!(
+        house
+            .event_kinds()
+            .iter()
+            .filter(|it| *it == "EntityAdded")
+            .count(),
+        NOTES.len() - 1,
+        "the journal is about nobody"
+    );
+    for _ in 0..3 {
+        resolve(&house, "Bill", None);
+        done(&house, "koi_search", json!({ "query": "herring" }));
+    }
+    let again = house.again(Selection::default());
+    resolve(&again, "Bill", None);
+    // The same text under a new stamp is no change.
+    put(
+        &house,
+        "Concepts/Commons.md",
+        "Shared, and governed by who shares it.\n",
+    );
+    resolve(&house, "Bill", None);
+    assert_eq!(house.event_kinds().len(), events);
+    assert_eq!(graph(&house), before);
+}
+
+#[test]
+fn koi_two_houses_end_in_the_graph_that_the_notes_make() {
+    let first = vault();
+    resolve(&first, "Bill", None);
+    let second = first.again(Selection::default());
+    let note = |house: &House, path: &str, content: &str| {
+        let arguments = json!({ "path": path, "content": content });
+        done_text(house, "vault_write_note", arguments);
+    };
+    note(
+        &first,
+        "People/Ann.md",
+        "---\nknows: Bo\naffiliation: Works\n---\n",
+    );
+    note(
+        &second,
+        "People/Bo.md",
+        "---\nfounder: Works\n---\n[[Ann]]\n",
+    );
+    resolve(&second, "Bo", None);
+    note(&first, "Organizations/Works.md", "");
+    fs::remove_file(first.vault().join("Projects/Kelp Atlas.md")).unwrap();
+    std::thread::scope(|scope| {
+        for (name, house) in [("One", &first), ("Two", &second)] {
+            scope.spawn(move || {
+                for n in 0..8 {
+                    let other = if name == "One" { "Two" } else { "One" };
+                    let path = format!("People/{name} {n}.md");
+                    let text = format!("---\nknows: [{other} {n}, Bo]\n---\n[[{other} {n}]]\n");
+                    note(house, &path, &text);
+                    resolve(house, "Bo", None);
+                }
+            });
+        }
+    });
+    resolve(&first, "Bo", None);
+    let met = [
+        "Bo knows One 7",
+        "One 7 knows Bo",
+        "One 7 knows Two 7",
+        "Two 7 knows One 7",
+    ];
+    assert_eq!(said_of(&first, "One 7"), met);
+    assert_eq!(graph(&first), graph(&second));
+    let expected = ["Ann affiliated_with Works", "Bo founded Works"];
+    assert_eq!(said_of(&second, "Works"), expected);
+    // Another store on the same files, which has seen no history at all.
+    let third = House::new();
+    fs::remove_dir_all(third.vault()).unwrap();
+    copy(&first.vault(), &third.vault());
+    resolve(&third, "Bo", None);
+    assert_eq!(graph(&third), graph(&first));
+}
+
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn koi_search_finds_entities_and_what_else_answers() {
+    let house = vault();
+    let memory = json!({ "content": "The herring came late this year.", "memory_type": "fact" });
+    house.call("memory_store", memory);
+    let found = done(&house, "koi_search", json!({ "query": "herring" }));
+    let names: Vec<&str> = found["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["name"].as_str().unwrap())
+        .collect();
+    assert!(
+        names.contains(&"Herring Monitoring") && names.contains(&"Herring return"),
+        "{found}"
+    );
+    let kinds: BTreeSet<&str> = found["documents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, BTreeSet::from(["document", "memory"]), "{found}");
+    let found = done(
+        &house,
+        "koi_search",
+        json!({ "query": "bill", "type_filter": "person", "limit": 3 }),
+    );
+    assert_eq!(found["results"][0]["uri"], BILL);
+    assert_eq!(
+        found["results"][0]["aliases"],
+        json!(["bill", "william baue"])
+    );
+    assert_eq!(found["results"][0]["relationship_count"], 5);
+    let found = done(
+        &house,
+        "koi_search",
+        json!({ "query": "strength to recover" }),
+    );
+    assert_eq!(found["results"][0]["uri"], R3, "by its meaning: {found}");
+    for query in ["zzzzqq", "qqqq vvvv", "software license"] {
+        assert_eq!(
+            done(&house, "koi_search", json!({ "query": query }))["count"],
+            0
+        );
+    }
+    assert!(house.call("koi_search", json!({ "query": "" })).is_error());
+}
+
+#[test]
+fn koi_knowledge_is_searched_by_source_with_verbatim_passages() {
+    let house = vault();
+    let tail = "The last words are about sculpins.";
+    let long = format!(
+        "# Long\n\n{}\n\n{tail}\n",
+        "Kelp grows fast here. ".repeat(400)
+    );
+    put(&house, "Concepts/Long.md", &long);
+    let memory = json!({ "content": "Sculpins hide beneath stones.", "memory_type": "fact" });
+    house.call("memory_store", memory);
+    let search = |source: Option<&str>| {
+        let arguments = json!({ "query": "sculpins", "source": source });
+        done(&house, "knowledge_search", arguments)
+    };
+    let sources = |found: &Value| -> BTreeSet<String> {
+        let rows = found["results"].as_array().unwrap().iter();
+        rows.map(|it| it["source"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let all = search(None);
+    assert_eq!(
+        sources(&all),
+        ["memory", "vault-sensor"].map(str::to_owned).into()
+    );
+    let vault = search(Some("vault"));
+    assert_eq!(sources(&vault), ["vault-sensor"].map(str::to_owned).into());
+    assert_eq!(vault["results"][0]["rid"], "vault:Concepts/Long.md");
+    let chunk = &vault["chunk_results"][0];
+    let text = chunk["text"].as_str().unwrap();
+    assert!(text.contains(tail) && long.contains(text), "{chunk}");
+    let rid = chunk["chunk_rid"].as_str().unwrap();
+    assert!(rid.starts_with("vault:Concepts/Long.md#chunk"), "{rid}");
+    for source in ["github", "email", "nope' OR 1=1 --"] {
+        assert_eq!(search(Some(source))["count"], 0, "{source}");
+    }
+    let arguments = json!({ "query": "sculpins", "include_chunks": false, "limit": -1 });
+    let without = done(&house, "knowledge_search", arguments);
+    assert_eq!(
+        (without.get("chunk_results"), &without["count"]),
+        (None, &json!(1))
+    );
+}
+
+#[test]
+fn koi_a_vault_may_declare_types_of_its_own() {
+    let house = vault();
+    put(&house, "Rivers/Fraser.md", "");
+    assert_eq!(resolve(&house, "Fraser", None)["is_new"], true);
+    let schema = "---\nresolution:\n  type_key: River\n  folder: Rivers\n---\n";
+    put(&house, "Ontology/schema-river.md", schema);
+    let found = resolve(&house, "fraser", Some("river"));
+    assert_eq!(found["candidates"][0]["type"], "River", "{found}");
+}
+
+#[test]
+fn koi_without_a_vault_there_is_nobody_and_memories_are_found_all_the_same() {
+    let house = House::without_vault(Selection::default());
+    assert_eq!(resolve(&house, "Bill Baue", None)["is_new"], true);
+    let memory = json!({ "content": "Herring spawn in spring.", "memory_type": "fact" });
+    house.call("memory_store", memory);
+    let found = done(&house, "knowledge_search", json!({ "query": "herring" }));
+    assert_eq!(found["count"], 1, "{found}");
+}
+
+/// Why an answer differs from the recorded one.
+fn difference(line: &Value) -> Option<&'static str> {
+    let body = &line["body"];
+    let is_phantom = line["response"]["candidates"][0]["confidence"] == json!(0.9);
+    match line["name"].as_str()? {
+        "resolve" if body["label"] == "" => Some("an empty label is refused"),
+        "resolve" if body["type_hint"] == "bioregion" => Some("a type has no case"),
+        "resolve" if is_phantom => Some("what is not known is proposed"),
+        _ => None,
+    }
+}
+
+#[test]
+fn koi_recorded_resolutions_are_answered_alike_where_no_difference_is_meant() {
+    let house = vault();
+    let (mut n_equal, mut n_proposed) = (0, 0);
+    for line in GOLDEN.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        if line["path"] != "/entity/resolve" || line["status"] != 200 {
+            continue;
+        }
+        let (body, expected) = (&line["body"], &line["response"]);
+        let reply = house.call("resolve_entity", body.clone());
+        match difference(&line) {
+            None => {
+                let answer = reply.to_json();
+                let (name, uri) = (&answer["candidates"][0], &expected["candidates"][0]);
+                for field in ["name", "uri", "type", "merged_with"] {
+                    assert_eq!(name[field], uri[field], "{body}: {answer}");
+                }
+                assert_eq!(answer["is_new"], expected["is_new"], "{body}");
+                n_equal += 1;
+            }
+            Some("what is not known is proposed") => {
+                let answer = reply.to_json();
+                let phantom = &expected["candidates"][0];
+                for field in ["name", "uri", "type"] {
+                    assert_eq!(
+                        answer["proposed"][field], phantom[field],
+                        "{body}: {answer}"
+                    );
+                }
+                assert_eq!(answer["candidates"], json!([]), "{body}");
+                n_proposed += 1;
+            }
+            Some("an empty label is refused") => assert!(reply.is_error()),
+            Some(why) => {
+                assert_eq!(
+                    reply.to_json()["is_new"],
+                    false,
+                    "{why}: {body}: {}",
+                    reply.text
+                );
+            }
+        }
+    }
+    assert!(
+        n_equal >= 7 && n_proposed >= 5,
+        "{n_equal} equal, {n_proposed} proposed"
+    );
+}
+
+#[test]
+fn koi_recorded_relationships_are_answered_alike_where_no_difference_is_meant() {
+    let house = vault();
+    let recorded = GOLDEN
+        .lines()
+        .map(|it| serde_json::from_str::<Value>(it).unwrap());
+    let recorded = recorded
+        .into_iter()
+        .find(|it| it["name"] == "rels")
+        .unwrap();
+    let found = done(
+        &house,
+        "get_entity_neighborhood",
+        json!({ "entity_uri": BILL }),
+    );
+    let rows = found["relationships"].as_array().unwrap();
+    let mut n_equal = 0;
+    for expected in recorded["response"]["relationships"].as_array().unwrap() {
+        if expected["predicate"] == "has_founder" {
+            // The original inverts it against its own types.
+            let mut turned = expected.clone();
+            for (one, two) in [
+                ("subject_uri", "object_uri"),
+                ("subject_name", "object_name"),
+                ("subject_type", "object_type"),
+            ] {
+                turned[one] = expected[two].clone();
+                turned[two] = expected[one].clone();
+            }
+            assert_eq!(
+                (&turned["subject_uri"], &turned["object_uri"]),
+                (&json!(R3), &json!(BILL))
+            );
+            assert!(rows.contains(&turned), "{turned}: {found}");
+        } else {
+            assert!(rows.contains(expected), "{expected}: {found}");
+            n_equal += 1;
+        }
+    }
+    assert_eq!(n_equal, 3);
+}
