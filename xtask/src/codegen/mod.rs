@@ -23,12 +23,24 @@ type Page = (&'static str, fn() -> String);
 
 const PAGES: &[Page] = &[
     ("docs/reference/tools.md", tools::page),
+    ("docs/reference/items.md", items),
     ("docs/reference/errors.md", errors::page),
     ("docs/reference/cli.md", cli::page),
     ("docs/reference/environment.md", cli::environment),
     ("docs/reference/config.md", config::page),
     ("docs/reference/openapi.json", openapi),
 ];
+
+/// What the tool `help` answers, topic by topic.
+fn items() -> String {
+    let mut page = markdown::notice("`TOPICS` of crates/tools/src/kiwi/help.rs");
+    page += "# Items\n\nWhat the tool `help` answers, topic by topic.\n";
+    for topic in kenning_tools::kiwi::TOPICS {
+        // Each begins with a heading of its own, which is one of a chapter here.
+        page += &format!("\n#{}\n", topic.text.trim_end());
+    }
+    page
+}
 
 fn openapi() -> String {
     format!("{:#}\n", kenning_rest::openapi(kenning_tools::TOOLS))

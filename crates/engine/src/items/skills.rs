@@ -43,7 +43,8 @@ impl Skill {
 
 /// A `SKILL.md`: a head with the two fields that every reader of skills knows, then the text.
 fn text_of(directive: &Directive) -> String {
-    let body = directive.content.trim_start_matches('\u{feff}');
+    let plain = directive.content.replace("\r\n", "\n");
+    let body = plain.trim_start_matches('\u{feff}');
     let body = match body
         .strip_prefix("---\n")
         .and_then(|it| it.split_once("\n---\n"))

@@ -432,12 +432,12 @@ fn a_dry_run_checks_everything_and_starts_nothing() {
     assert!(!bench.path("out/x").exists());
     assert!(!bench.path(".ai/lockfiles").exists());
     assert_eq!(bench.house.event_kinds().len(), before);
-    for (inputs, word) in [
-        (json!({}), "missing"),
-        (json!({ "n": "many" }), "validation failed"),
+    for (inputs, status, word) in [
+        (json!({}), 400, "missing"),
+        (json!({ "n": "many" }), 422, "validation failed"),
     ] {
         let done = dry(inputs);
-        assert_eq!(done["http"], 422);
+        assert_eq!(done["http"], status);
         assert!(done["error"].as_str().unwrap().contains(word), "{done:#}");
     }
 }
