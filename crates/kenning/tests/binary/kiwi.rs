@@ -212,7 +212,13 @@ fn a_registry_on_another_machine_is_believed_in_nothing() {
     let published: Value = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!(published["registry"], url.as_str());
     // Nothing but the registry is served there.
-    assert_eq!(server.post("/tools/execute", "", "{}").0, 404);
+    for tool in ["search", "load", "execute", "help", "memory_recall"] {
+        assert_eq!(
+            server.post(&format!("/tools/{tool}"), "", "{}").0,
+            404,
+            "{tool}"
+        );
+    }
     assert_eq!(server.get("/registry/v1/pull/directive/hello", "").0, 200);
     assert_eq!(server.get("/registry/v1/pull/directive/nobody", "").0, 404);
     assert_eq!(server.get("/registry/v1/pull/skill/hello", "").0, 422);

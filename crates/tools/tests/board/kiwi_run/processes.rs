@@ -220,6 +220,13 @@ fn secrets_come_by_name_and_are_never_shown() {
     let done = bench.ran("keyed", json!({}));
     assert_eq!(done["data"]["stdout"], "***/none\n");
     assert_eq!(done["data"]["stderr"], "***\n");
+    // Nor where the answer is JSON: as the name of a field, or as a number.
+    fs::write(&secrets, "API_KEY=12345678901234\n").unwrap();
+    let script = "echo \"{\\\"$API_KEY\\\": [$API_KEY]}\"";
+    bench.made("json", "env: [API_KEY]", "main.sh", script);
+    let done = bench.ran("json", json!({}));
+    assert!(!done.to_string().contains("12345678901234"), "{done:#}");
+    assert!(done["result"].to_string().contains("***"), "{done:#}");
     let bench = bench.settled();
     let owner = bench.house.owner();
     let events = bench.house.board.engine().events_after(&owner, 0, 1_000);
@@ -467,6 +474,16 @@ fn the_key_of_the_node_is_nobodys_to_read() {
     );
     bench.policy("[ceiling]\nread = [\".\", \"/**\"]\n");
     let refused = bench.failed("asking", json!({}));
+    let error = refused["error"].as_str().unwrap();
+    assert!(error.contains("key of this node"), "{error}");
+    // By a link it is the same directory.
+    let beside = tempfile::tempdir().unwrap();
+    let link = beside.path().join("link");
+    std::os::unix::fs::symlink(&root, &link).unwrap();
+    let ask = format!("permissions: {{read: [\"{}/**\"]}}", link.display());
+    let script = format!("cat {}/data/node.key", link.display());
+    bench.made("linked", &ask, "main.sh", &script);
+    let refused = bench.failed("linked", json!({}));
     let error = refused["error"].as_str().unwrap();
     assert!(error.contains("key of this node"), "{error}");
 }

@@ -197,3 +197,29 @@ fn a_house_without_tools_has_no_directory_for_them() {
     assert_eq!(shop.engine().wasm_policy_text().unwrap(), None);
     assert!(!shop.house.root.path().join("data/kami").exists());
 }
+
+#[test]
+fn what_was_excluded_is_not_reached_through_another_tool() {
+    let shop = Shop::new();
+    let echo = probes::echo().unwrap();
+    shop.install(&shop.package("echo", "1.0.0", &echo, MODEST));
+    let run = json!({
+        "item_type": "tool", "action": "run", "item_id": "dev.example.echo",
+        "parameters": { "inputs": { "message": "hi" } },
+    });
+    let reply = shop.house.call("execute", run.clone());
+    assert!(!reply.is_error(), "{}", reply.text);
+    for selection in [
+        Selection {
+            exclude_tools: vec!["dev.example.echo".to_owned()],
+            ..Selection::default()
+        },
+        Selection {
+            read_only: true,
+            ..Selection::default()
+        },
+    ] {
+        let narrow = shop.house.again(selection);
+        assert!(narrow.call("execute", run.clone()).is_error());
+    }
+}
