@@ -151,10 +151,11 @@ impl Engine {
             let found = exact.iter().map(|it| (*it, 1.0));
             let others = ranked.into_iter().filter(|it| !exact.contains(&it.0));
             let all: Vec<(NodeId, f64)> = found.chain(others).collect();
+            let trusted = self.trusted_signers(tx)?;
             let mut items = Vec::new();
             for (node, relevance) in all.iter().take(query.limit) {
                 if let Some(node) = tx.node(*node, When::Now)? {
-                    items.push(self.shown(caller, tx, &node, *relevance)?);
+                    items.push(shown(tx, &trusted, &node, *relevance)?);
                 }
             }
             Ok(FoundItems {
@@ -200,80 +201,79 @@ impl Engine {
         }
         Ok(found)
     }
+}
 
-    fn shown(
-        &self,
-        caller: &Caller,
-        tx: &dyn ReadTx,
-        node: &Node,
-        relevance: f64,
-    ) -> Result<FoundItem> {
-        let text = |name: &str| node.props.get(name).and_then(Value::as_str);
-        let owned = |name: &str| text(name).map(ToOwned::to_owned);
-        let described = owned("description").filter(|it| !it.is_empty());
-        let description = described.unwrap_or_else(|| beginning(without_head(&node.body)));
-        let (item_type, id) = match node.kind {
-            Kind::Item => (
-                owned("type").unwrap_or_default(),
-                owned("id").unwrap_or_default(),
-            ),
-            Kind::Tool => ("tool".to_owned(), node.key.clone()),
-            Kind::Memory => ("memory".to_owned(), crate::memories::memory_id(node)),
-            other => (other.as_str().to_owned(), node.key.clone()),
-        };
-        let quality = match node.kind {
-            Kind::Item => self.quality(caller, tx, node, &item_type, &id)?,
-            _ => None,
-        };
-        Ok(FoundItem {
-            id,
-            item_type,
-            name: node.title.clone(),
-            category: owned("category").unwrap_or_default(),
-            description,
-            quality,
-            source: if text("source") == Some(REGISTRY) {
-                "registry"
-            } else {
-                "local"
-            },
-            version: owned("version"),
-            path: owned("path").filter(|_| node.kind == Kind::Item),
-            relevance,
-        })
-    }
+/// What is told of a node that was found.
+fn shown(
+    tx: &dyn ReadTx,
+    trusted: &HashSet<Did>,
+    node: &Node,
+    relevance: f64,
+) -> Result<FoundItem> {
+    let text = |name: &str| node.props.get(name).and_then(Value::as_str);
+    let owned = |name: &str| text(name).map(ToOwned::to_owned);
+    let described = owned("description").filter(|it| !it.is_empty());
+    let description = described.unwrap_or_else(|| beginning(without_head(&node.body)));
+    let (item_type, id) = match node.kind {
+        Kind::Item => (
+            owned("type").unwrap_or_default(),
+            owned("id").unwrap_or_default(),
+        ),
+        Kind::Tool => ("tool".to_owned(), node.key.clone()),
+        Kind::Memory => ("memory".to_owned(), crate::memories::memory_id(node)),
+        other => (other.as_str().to_owned(), node.key.clone()),
+    };
+    let quality = match node.kind {
+        Kind::Item => quality(tx, trusted, node, &item_type, &id)?,
+        _ => None,
+    };
+    Ok(FoundItem {
+        id,
+        item_type,
+        name: node.title.clone(),
+        category: owned("category").unwrap_or_default(),
+        description,
+        quality,
+        source: if text("source") == Some(REGISTRY) {
+            "registry"
+        } else {
+            "local"
+        },
+        version: owned("version"),
+        path: owned("path").filter(|_| node.kind == Kind::Item),
+        relevance,
+    })
+}
 
-    /// What stands behind an item: that it is valid, that somebody trusted signed it, that its runs
-    /// went well. An item that was never run is not blamed for it.
-    fn quality(
-        &self,
-        caller: &Caller,
-        tx: &dyn ReadTx,
-        node: &Node,
-        item_type: &str,
-        id: &str,
-    ) -> Result<Option<f64>> {
-        let text = |name: &str| node.props.get(name).and_then(Value::as_str);
-        let signer = match text("state") {
-            None | Some("invalid" | "changed") => return Ok(None),
-            Some(_) => text("signer").and_then(|it| it.parse::<Did>().ok()),
-        };
-        let mut points = VALID_POINTS;
-        let mut of = VALID_POINTS + SIGNED_POINTS;
-        if let Some(signer) = signer
-            && self.is_trusted(caller, &signer)?
-        {
-            points += SIGNED_POINTS;
-        }
-        let (runs, successes) = counted(tx.get(RUNS, &format!("{item_type}/{id}"))?.as_deref());
-        if runs > 0 {
-            #[expect(clippy::cast_precision_loss, reason = "a share")]
-            let rate = successes as f64 / runs as f64;
-            points += RUN_POINTS * rate;
-            of += RUN_POINTS;
-        }
-        Ok(Some((1_000.0 * points / of).round() / 10.0))
+/// What stands behind an item: that it is valid, that somebody trusted signed it, that its runs
+/// went well. An item that was never run is not blamed for it.
+fn quality(
+    tx: &dyn ReadTx,
+    trusted: &HashSet<Did>,
+    node: &Node,
+    item_type: &str,
+    id: &str,
+) -> Result<Option<f64>> {
+    let text = |name: &str| node.props.get(name).and_then(Value::as_str);
+    let signer = match text("state") {
+        None | Some("invalid" | "changed") => return Ok(None),
+        Some(_) => text("signer").and_then(|it| it.parse::<Did>().ok()),
+    };
+    let mut points = VALID_POINTS;
+    let mut of = VALID_POINTS + SIGNED_POINTS;
+    if let Some(signer) = signer
+        && trusted.contains(&signer)
+    {
+        points += SIGNED_POINTS;
     }
+    let (runs, successes) = counted(tx.get(RUNS, &format!("{item_type}/{id}"))?.as_deref());
+    if runs > 0 {
+        #[expect(clippy::cast_precision_loss, reason = "a share")]
+        let rate = successes as f64 / runs as f64;
+        points += RUN_POINTS * rate;
+        of += RUN_POINTS;
+    }
+    Ok(Some((1_000.0 * points / of).round() / 10.0))
 }
 
 /// Which passages may be found; what one of them admits is found.

@@ -4,12 +4,11 @@ use super::index::Page;
 use super::package::{Package, Vouching};
 use super::registry::{PublishedItem, RegistryPackage};
 use super::shelves::Shelf;
-use super::sign::seconds;
 use super::write::Writing;
 use super::{DeletedItem, ItemFault, ItemResult, ItemSource, ItemTarget, not_found};
 use crate::{Caller, Engine, Scope};
 use kenning_core::{Code, Error, Result};
-use kenning_items::{Scope as ItemScope, mark};
+use kenning_items::Scope as ItemScope;
 use serde_json::json;
 
 /// The hashes of items as they were loaded, by their paths.
@@ -161,12 +160,7 @@ impl Engine {
         if package.scope != what.destination {
             // The signature names where an item lies. Here it lies elsewhere, and we vouch for that.
             package.scope = what.destination;
-            let own = self.log.signer();
-            let at = seconds(self.log.clock().now_ms());
-            let mark = mark::sign(&package.subject(&version), &at, own.did(), |it| {
-                own.sign_text(it)
-            })?;
-            package.embed(&mark)?;
+            self.vouch(&mut package, &version)?;
         }
         let shelf = if target.dry_run {
             self.shelves(caller, target.item_type, project.as_ref())?

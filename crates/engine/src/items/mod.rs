@@ -9,6 +9,7 @@
 
 mod catalogue;
 mod find;
+mod in_json;
 mod index;
 mod load;
 mod package;

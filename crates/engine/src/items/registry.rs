@@ -6,8 +6,7 @@
 
 use super::index::{Page, REGISTRY, draft_of, remove};
 use super::package::{FILES_MAX, ITEM_BYTES_MAX, ItemFile, Package, Vouching};
-use super::write::data_encoding;
-use super::{DeletedItem, ItemFault, ItemResult};
+use super::{DeletedItem, ItemFault, ItemResult, in_json};
 use crate::{Caller, Engine, Scope, timestamp};
 use kenning_audit::Tx;
 use kenning_core::{Code, Error, Kind, Result};
@@ -623,7 +622,7 @@ impl RegistryPackage {
         let files: Vec<Value> = self
             .files
             .iter()
-            .map(|(path, bytes)| json!({ "path": path, "sha256": sha256_hex(bytes), "content": data_encoding::to_text(bytes) }))
+            .map(|(path, bytes)| json!({ "path": path, "sha256": sha256_hex(bytes), "content": in_json::to_text(bytes) }))
             .collect();
         json!({
             "item_type": self.item_type.word(), "item_id": self.id, "version": self.version,
@@ -647,7 +646,7 @@ impl RegistryPackage {
         for file in sent.ok_or_else(|| missing("files"))? {
             let field = |name: &str| file.get(name).and_then(Value::as_str);
             let path = field("path").ok_or_else(|| missing("files[].path"))?;
-            let content = field("content").and_then(data_encoding::to_bytes);
+            let content = field("content").and_then(in_json::to_bytes);
             let content = content.ok_or_else(|| missing("files[].content"))?;
             if let Some(sha256) = field("sha256").filter(|it| *it != sha256_hex(&content)) {
                 return Err(Error::invalid(format!(

@@ -6,10 +6,12 @@ use super::shelves::Shelf;
 use super::write::Writing;
 use super::{ItemFault, ItemResult, ItemTarget, not_found};
 use crate::{Caller, Engine, Scope, timestamp};
-use kenning_core::{Code, Did, Error, Result};
+use kenning_core::{Code, Did, Error, Hash, Result};
 use kenning_items::mark::{self, Mark};
 use kenning_items::{Category, ItemId, ItemType, Layout, Place, Scope as ItemScope};
+use kenning_store::ReadTx;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 
 /// What a caller calls it: all of them validate and sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +71,6 @@ pub struct SignedItem {
     pub signer: String,
     /// Its category before, if it was moved.
     pub moved_from: Option<String>,
-    /// What is odd about it without being wrong.
-    pub warnings: Vec<String>,
 }
 
 impl Engine {
@@ -131,13 +131,7 @@ impl Engine {
         let item = package
             .item()
             .map_err(|faults| invalid(&package, &shelf, &faults))?;
-        let at = seconds(self.log.clock().now_ms());
-        let signer = self.log.signer().did();
-        let subject = package.subject(item.version());
-        let mark = mark::sign(&subject, &at, signer, |bytes| {
-            self.log.signer().sign_text(bytes)
-        })?;
-        package.embed(&mark)?;
+        let mark = self.vouch(&mut package, item.version())?;
         let signed = SignedItem {
             id: id.as_str().to_owned(),
             version: item.version().to_owned(),
@@ -145,10 +139,9 @@ impl Engine {
             location: shelf.scope,
             path: package.path_on(&shelf).to_string_lossy().into_owned(),
             hash: mark.sha256.clone(),
-            at,
-            signer: signer.to_string(),
+            at: mark.at,
+            signer: mark.signer.to_string(),
             moved_from: (from != package.place.category).then(|| from.as_str().to_owned()),
-            warnings: Vec::new(),
         };
         if target.dry_run {
             return Ok(signed);
@@ -214,13 +207,27 @@ impl Engine {
 
     /// Whether a signer is this node or one that the operator trusts.
     pub(super) fn is_trusted(&self, caller: &Caller, signer: &Did) -> Result<bool> {
-        if signer == self.log.signer().did() {
-            return Ok(true);
-        }
-        let key = signer.public_key().map(kenning_core::Hash);
-        let key = key.map(|it| it.to_string()).unwrap_or_default();
-        let trusted = self.trusted_keys(caller)?;
-        Ok(trusted.iter().any(|it| it.key == key))
+        let space = &caller.principal.space;
+        let trusted = self.log.read(space, |tx| self.trusted_signers(tx))?;
+        Ok(trusted.contains(signer))
+    }
+
+    /// Everybody whose signature counts.
+    pub(super) fn trusted_signers(&self, tx: &dyn ReadTx) -> Result<HashSet<Did>> {
+        let keys = crate::wasm_tools::trusted(tx)?;
+        let keys = keys.iter().filter_map(|it| Hash::from_hex(&it.to_string()));
+        let others = keys.map(|it| Did::of_key(&it.0));
+        Ok(others.chain([self.log.signer().did().clone()]).collect())
+    }
+
+    /// Signs an item with this node's key, for where it lies.
+    pub(super) fn vouch(&self, package: &mut Package, version: &str) -> Result<Mark> {
+        let own = self.log.signer();
+        let at = seconds(self.log.clock().now_ms());
+        let subject = package.subject(version);
+        let mark = mark::sign(&subject, &at, own.did(), |bytes| own.sign_text(bytes))?;
+        package.embed(&mark)?;
+        Ok(mark)
     }
 
     /// The mark of an item that may be used: it is what somebody signed who is trusted. `None` where

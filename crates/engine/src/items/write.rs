@@ -8,7 +8,7 @@
 use super::index::{Page, node_of, remove};
 use super::package::{ItemFile, Package};
 use super::shelves::Shelf;
-use super::{ItemFault, ItemResult, ItemTarget, not_found};
+use super::{ItemFault, ItemResult, ItemTarget, in_json, not_found};
 use crate::{Caller, Engine, Scope};
 use kenning_audit::{EdgeDraft, Tx};
 use kenning_core::{Code, Error, Hash, Result, Space};
@@ -114,7 +114,7 @@ impl Intent {
         let rows = |changes: &[Change]| -> Vec<Value> {
             let row = |it: &Change| {
                 let before = it.before.map(|it| it.to_string());
-                json!([it.name, data_encoding::to_text(&it.bytes), before])
+                json!([it.name, in_json::to_text(&it.bytes), before])
             };
             changes.iter().map(row).collect()
         };
@@ -131,7 +131,7 @@ impl Intent {
             let row = |it: &Value| {
                 Some(Change {
                     name: it.get(0)?.as_str()?.to_owned(),
-                    bytes: data_encoding::to_bytes(it.get(1)?.as_str()?)?,
+                    bytes: in_json::to_bytes(it.get(1)?.as_str()?)?,
                     before: match it.get(2)? {
                         Value::Null => None,
                         hash => Some(Hash::from_hex(hash.as_str()?)?),
@@ -496,38 +496,6 @@ fn put_link(
         props,
     })
     .map(drop)
-}
-
-/// Bytes in JSON: text as it is, anything else in hexadecimal.
-pub(super) mod data_encoding {
-    use std::fmt::Write as _;
-
-    const TEXT: &str = "t:";
-    const HEX: &str = "x:";
-
-    pub(crate) fn to_text(bytes: &[u8]) -> String {
-        match std::str::from_utf8(bytes) {
-            Ok(text) => format!("{TEXT}{text}"),
-            Err(_) => {
-                let mut out = HEX.to_owned();
-                for byte in bytes {
-                    let _ = write!(out, "{byte:02x}");
-                }
-                out
-            }
-        }
-    }
-
-    pub(crate) fn to_bytes(text: &str) -> Option<Vec<u8>> {
-        if let Some(text) = text.strip_prefix(TEXT) {
-            return Some(text.as_bytes().to_vec());
-        }
-        let hex = text.strip_prefix(HEX)?;
-        let pairs = (0..hex.len()).step_by(2);
-        pairs
-            .map(|at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok())
-            .collect()
-    }
 }
 
 /// Faults of writing keep what the contract says beside them.

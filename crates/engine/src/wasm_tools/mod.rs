@@ -21,6 +21,7 @@ pub use record::{ArgumentView, Granted, InstalledTool, ToolFunction};
 pub(crate) use run::Pulse;
 pub use run::{FileRun, FoundTool, ToolRun, ToolUsage};
 pub use trust::TrustedKey;
+pub(crate) use trust::trusted;
 
 use crate::{Engine, Environment};
 use callables::Callables;

@@ -18,7 +18,8 @@ pub struct TrustedKey {
     pub name: String,
 }
 
-pub(super) fn trusted(tx: &dyn ReadTx) -> Result<Vec<PublicKey>> {
+/// The keys that the operator trusts.
+pub(crate) fn trusted(tx: &dyn ReadTx) -> Result<Vec<PublicKey>> {
     let all = tx.list(TRUSTED)?;
     Ok(all
         .iter()

@@ -461,6 +461,5 @@ fn signed(done: SignedItem) -> Value {
         "moved": done.moved_from.is_some().then_some(true),
         "old_category": done.moved_from,
         "new_category": done.moved_from.is_some().then_some(&done.category),
-        "warnings": Some(done.warnings).filter(|it| !it.is_empty()),
     })
 }
