@@ -1,0 +1,47 @@
+//! Why a KOI call was refused, with the status that the HTTP API has for it.
+//!
+//! Tools and routes answer alike; only a route also needs a number. Most follow from the error's code; where
+//! the original has another, whoever refuses says so.
+
+use kenning_core::{Code, Error};
+
+/// An error, and the status of its HTTP answer.
+#[derive(Debug)]
+pub struct Refusal {
+    /// Of the HTTP answer.
+    pub status: u16,
+    /// What is wrong.
+    pub error: Error,
+}
+
+impl Refusal {
+    /// A refusal with a status of its own.
+    #[must_use]
+    pub fn new(status: u16, error: Error) -> Self {
+        Self { status, error }
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        let status = match error.code {
+            Code::InvalidInput => 422,
+            Code::Unauthenticated => 401,
+            Code::Denied => 403,
+            Code::NotFound => 404,
+            Code::Conflict => 409,
+            Code::TooLarge => 413,
+            Code::Limited => 429,
+            Code::Unavailable => 503,
+            Code::Timeout => 504,
+            _ => 500,
+        };
+        Self { status, error }
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        refusal.error
+    }
+}
