@@ -40,7 +40,7 @@ pub use said::{SaidEntity, SaidEntityOutcome, SaidOutcome, SaidRelation, SaidRel
 pub use view::{EntityStats, EntityView, PendingRelationship, RelationshipStats};
 
 pub(crate) use index::Entities;
-#[allow(unused_imports)]
+#[expect(unused_imports, reason = "ingested pages state entities")]
 pub(crate) use said::{Said, Settled, put_said};
 
 use kenning_search::passages;
