@@ -42,7 +42,7 @@ pub use embedding::{EmbeddingStatus, Reindexed};
 pub use entities::{
     EntityCandidate, EntityContext, EntityDocument, EntityDocuments, EntityResolution,
     FoundDocument, FoundEntities, FoundEntity, FoundKnowledge, FoundPassage, KnowledgeQuery,
-    Neighborhood, ProposedEntity, Relationship,
+    Neighborhood, ProposedEntity, Relationship, SearchMethod,
 };
 pub use events::{EventView, Proof};
 pub use graph::{

@@ -16,6 +16,7 @@ mod wanted;
 
 pub use find::{
     FoundDocument, FoundEntities, FoundEntity, FoundKnowledge, FoundPassage, KnowledgeQuery,
+    SearchMethod,
 };
 pub use kenning_entities::resolve::{
     Candidate as EntityCandidate, Context as EntityContext, Proposed as ProposedEntity,

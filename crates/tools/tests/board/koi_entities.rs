@@ -507,6 +507,25 @@ fn koi_search_finds_entities_and_what_else_answers() {
 }
 
 #[test]
+fn koi_a_search_says_whether_meaning_took_part() {
+    let house = vault();
+    for (query, method) in [
+        ("herring", "semantic"),
+        ("Zzzzqq", "text"),
+        ("x", "text"),
+        ("zzzzqq herring", "semantic"),
+    ] {
+        let entities = done(&house, "koi_search", json!({ "query": query }));
+        let texts = done(&house, "knowledge_search", json!({ "query": query }));
+        assert_eq!(
+            (&entities["search_method"], &texts["search_type"]),
+            (&json!(method), &json!(method)),
+            "{query}"
+        );
+    }
+}
+
+#[test]
 fn koi_knowledge_is_searched_by_source_with_verbatim_passages() {
     let house = vault();
     let tail = "The last words are about sculpins.";
