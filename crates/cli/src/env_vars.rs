@@ -46,6 +46,11 @@ env_vars! {
     KIWI_REGISTRY_URL = "KIWI_REGISTRY_URL";
     /// The token for that registry.
     KIWI_REGISTRY_TOKEN = "KIWI_REGISTRY_TOKEN";
+    /// The address of another KOI server, which then answers the KOI tools and the KOI API of this one
+    /// (those of the vault's notes stay here). An address of our own means here. Default: here.
+    KOI_API_ENDPOINT = "KOI_API_ENDPOINT";
+    /// The token for that server.
+    KOI_API_TOKEN = "KOI_API_TOKEN";
     /// The passphrase that `kenning omi backup` and `vault_backup` seal new backups with, and open sealed
     /// ones with. Without it backups are not encrypted.
     MOLTVAULT_KEY = "MOLTVAULT_KEY";

@@ -15,6 +15,7 @@ mod edges;
 mod embedding;
 mod entities;
 mod events;
+mod far;
 mod files;
 mod follow;
 mod graph;
@@ -45,6 +46,7 @@ pub use entities::{
     Neighborhood, ProposedEntity, Relationship, SearchMethod,
 };
 pub use events::{EventView, Proof};
+pub use far::{FORWARDED, FarAnswer, FarServer};
 pub use graph::{
     Backlink, BrokenLink, Community, DocumentName, ExportFormat, Orphan, PathStep, Suggestion,
     SuggestionReason,
@@ -134,7 +136,7 @@ pub struct Options {
     /// Unpredictable bytes.
     pub random: Arc<dyn Random>,
     /// Variables that `config.yaml` may name as `${NAME}`, and the passphrase of backups
-    /// (`MOLTVAULT_KEY`).
+    /// (`MOLTVAULT_KEY`), and the KOI server in place of this one (`KOI_API_ENDPOINT`).
     pub environment: Environment,
     /// Whether other machines may stand on the same store: then a file is locked beside itself, not
     /// in the data directory, which is each one's own.
@@ -154,6 +156,7 @@ pub struct Engine {
     wasm: wasm_tools::WasmTools,
     items: items::Items,
     entities: entities::Entities,
+    far: far::Far,
     opened: Instant,
     zone: TimeZone,
     environment: Environment,
@@ -202,6 +205,7 @@ impl Engine {
             wasm: wasm_tools::WasmTools::new(wasm),
             items: items::Items::new(items),
             entities: entities::Entities::default(),
+            far: far::Far::default(),
             opened: Instant::now(),
             zone,
             environment,
