@@ -1,5 +1,6 @@
 //! Which entity a label means, by what is in the store.
 
+use super::identity::is_vetoed;
 use super::index::{ALIAS, EXACT, RID, SOUND};
 use super::{MENTIONS, aliases, kind};
 use crate::{Caller, Engine, Scope};
@@ -100,8 +101,8 @@ impl Engine {
     }
 }
 
-/// The entity of a URI, or of the name that it has among federated nodes.
-fn by_uri(tx: &dyn ReadTx, uri: &str) -> Result<Option<Node>> {
+/// The entity of a URI, of one that was merged into it, or of the name that it has among federated nodes.
+pub(super) fn by_uri(tx: &dyn ReadTx, uri: &str) -> Result<Option<Node>> {
     if let Some(node) = tx.node_by_key("", Kind::Entity, uri, When::Now)? {
         return Ok(Some(node));
     }
@@ -242,6 +243,10 @@ impl Candidates for Stored<'_> {
             found.extend(node.as_ref().map(|it| (entity(it), hit.cosine)));
         }
         Ok(found)
+    }
+
+    fn is_vetoed(&self, key: &str, uri: &str) -> Result<bool> {
+        is_vetoed(self.tx, key, uri)
     }
 
     fn in_company(&self, context: &Context) -> Result<Vec<Companion>> {
