@@ -41,13 +41,13 @@ pub use caller::{Caller, DEADLINE_DEFAULT, Progress, Waited};
 pub use context::{FilesIntegrity, Now, NowUpdate};
 pub use embedding::{EmbeddingStatus, Reindexed};
 pub use entities::{
-    EntityCandidate, EntityContext, EntityDocument, EntityDocuments, EntityImport,
+    Company, EntityCandidate, EntityContext, EntityDocument, EntityDocuments, EntityImport,
     EntityResolution, EntityStats, EntityType, EntityTypes, EntityView, FoundDocument,
     FoundEntities, FoundEntity, FoundKnowledge, FoundPassage, Identities, ImportedEntities,
-    KnowledgeQuery, MergedEntity, Neighborhood, PendingRelationship, ProposedEntity,
+    InCompany, KnowledgeQuery, MergedEntity, Neighborhood, PendingRelationship, ProposedEntity,
     RegisterEntity, RegisteredEntity, Relationship, RelationshipStats, SaidEntity,
     SaidEntityOutcome, SaidOutcome, SaidRelation, SaidRelationOutcome, SearchMethod,
-    SyncedRelationships, Veto,
+    SyncedRelationships, Veto, normalized_name,
 };
 pub use events::{EventView, Proof};
 pub use far::{FORWARDED, FarAnswer, FarServer};

@@ -9,6 +9,7 @@ mod answer;
 mod body;
 pub mod guard;
 mod hosts;
+mod koi;
 mod memory;
 mod openapi;
 mod rate;

@@ -6,11 +6,12 @@
 //! all statements make together; `index` makes the store that
 //! graph (`links` its edges). `resolve` says which entity a label
 //! means, `neighborhood` what it is related to and what mentions it, `find` what answers a question, `view`
-//! what is there.
+//! and `types` what is there, `company` who is mentioned together.
 //!
 //! Everything here follows from statements: what a note said is gone when the note is, and two that were
 //! merged are two again when the merge is taken back.
 
+mod company;
 mod find;
 mod identity;
 mod import;
@@ -25,12 +26,14 @@ mod types;
 mod view;
 mod wanted;
 
+pub use company::{Company, InCompany};
 pub use find::{
     FoundDocument, FoundEntities, FoundEntity, FoundKnowledge, FoundPassage, KnowledgeQuery,
     SearchMethod,
 };
 pub use identity::{Identities, MergedEntity, Veto};
 pub use import::{EntityImport, ImportedEntities};
+pub use kenning_entities::names::normalized as normalized_name;
 pub use kenning_entities::ontology::EntityType;
 pub use kenning_entities::resolve::{
     Candidate as EntityCandidate, Context as EntityContext, Proposed as ProposedEntity,

@@ -168,11 +168,21 @@ fn read_into(kind: Kind, value: Value, place: &[Value], problems: &mut Problems)
         }
         (Kind::Name, value @ Value::String(_)) => Some(value),
         (Kind::Text | Kind::Name, other) => {
-            problems.add("string_type", place, "Input should be a valid string", other);
+            problems.add(
+                "string_type",
+                place,
+                "Input should be a valid string",
+                other,
+            );
             None
         }
         (Kind::Map, other) => {
-            problems.add("dict_type", place, "Input should be a valid dictionary", other);
+            problems.add(
+                "dict_type",
+                place,
+                "Input should be a valid dictionary",
+                other,
+            );
             None
         }
         (Kind::Whole, value) => taken(whole(&value), value, place, problems),
@@ -365,7 +375,10 @@ mod tests {
     #[test]
     fn everything_that_is_wrong_is_told_with_its_place() {
         let at = |name: &str| json!(["body", name]);
-        check(json!([]), Err(&[("model_attributes_type", json!(["body"]))]));
+        check(
+            json!([]),
+            Err(&[("model_attributes_type", json!(["body"]))]),
+        );
         check(json!({}), Err(&[("missing", at("label"))]));
         check(
             json!({ "label": "", "hint": 1, "limit": null, "sure": "x", "all": "perhaps" }),

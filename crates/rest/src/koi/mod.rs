@@ -22,11 +22,10 @@ use axum::routing::any;
 use fields::{Kind, Problems};
 use http_body_util::BodyExt;
 use kenning_core::{Code, Error};
-use kenning_engine::{Caller, Engine, FORWARDED, FarAnswer};
+use kenning_engine::{Caller, FORWARDED, FarServer};
 use kenning_tools::koi::Refusal;
 use kenning_tools::{Board, Selection, Toolset, hide_internal};
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
 use table::{ROUTES, Route, Takes, Verb};
 
 /// The tools behind the routes.
@@ -58,8 +57,8 @@ impl Koi {
         }
     }
 
-    /// Whether the caller may do what the route's tool does, with these arguments.
-    fn permit(&self, route: &Route, caller: &Caller, request: &Value) -> Result<(), Refusal> {
+    /// Whether the caller may do what the route's tool does.
+    fn permit(&self, route: &Route, caller: &Caller) -> Result<(), Refusal> {
         let Some(tool) = self.board.find(route.like) else {
             return Err(if self.board.selection().read_only {
                 Error::denied("this changes things")
@@ -69,7 +68,9 @@ impl Koi {
                 nothing()
             });
         };
-        caller.principal.require(tool.scope(request))?;
+        caller
+            .principal
+            .require(tool.scope(&Value::Object(table::fixed(route))))?;
         Ok(caller.check()?)
     }
 }
@@ -138,9 +139,12 @@ async fn handle(
         is_forwarded: parts.headers.contains_key(FORWARDED),
         body: bytes.to_vec(),
     };
-    let work = move |caller: &Caller| koi.board.engine().clone().patiently(caller.waited, || {
-        respond(&koi, caller, asked)
-    });
+    let work = move |caller: &Caller| {
+        koi.board
+            .engine()
+            .clone()
+            .patiently(caller.waited, || respond(&koi, caller, asked))
+    };
     match attended(&slots, caller, work).await {
         Ok(response) => response,
         Err(error) => refused(&error.into()),
@@ -159,10 +163,7 @@ struct Asked {
 }
 
 /// The row of a path, and what the path itself says.
-fn found(
-    method: &Method,
-    path: &str,
-) -> Result<(&'static Route, Map<String, Value>), Refusal> {
+fn found(method: &Method, path: &str) -> Result<(&'static Route, Map<String, Value>), Refusal> {
     let path = decoded(path).ok_or_else(nothing)?;
     let here: Vec<_> = ROUTES
         .iter()
@@ -228,64 +229,191 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }
 
-/// The answer, from here or from the server that answers in our place.
-fn respond(koi: &Koi, caller: &Caller, asked: Asked) -> Response<Body> {
-    let engine = koi.board.engine();
-    let answered = match engine.far_server() {
-        Err(error) => Err(error.into()),
-        Ok(None) => answered(koi, engine, caller, asked),
-        Ok(Some(_)) if asked.is_forwarded => Err(Refusal::new(
-            508,
-            Error::unavailable("KOI_API_ENDPOINT of this server leads to one that leads here")
-                .hint("unset it on the server that has the data"),
-        )),
-        Ok(Some(server)) => {
-            let fixed = json!(table::fixed(asked.route));
-            let permitted = koi.permit(asked.route, caller, &fixed);
-            let answered = permitted.and_then(|()| {
-                let answer = match asked.route.verb {
-                    Verb::Get => server.get(&asked.target),
-                    Verb::Post => server.post(&asked.target, asked.body),
-                };
-                Ok(answer?)
-            });
-            return match answered {
-                Ok(answer) => passed_on(&answer),
-                Err(refusal) => refused(&refusal),
-            };
-        }
-    };
-    match answered {
-        Ok(value) => answer::json(StatusCode::OK, &value),
-        Err(refusal) => refused(&refusal),
+/// Why a request is not answered.
+enum Denial {
+    /// What was asked for is refused.
+    Refusal(Refusal),
+    /// What was asked for cannot be read.
+    Problems(Problems),
+}
+
+impl<T: Into<Refusal>> From<T> for Denial {
+    fn from(refusal: T) -> Self {
+        Self::Refusal(refusal.into())
     }
 }
 
-fn answered(
+/// The answer, from here or from the server that answers in our place.
+fn respond(koi: &Koi, caller: &Caller, asked: Asked) -> Response<Body> {
+    let answered = match koi.board.engine().far_server() {
+        Err(error) => Err(error.into()),
+        Ok(None) => answered(koi, caller, asked),
+        Ok(Some(server)) => forwarded(koi, &server, caller, asked),
+    };
+    match answered {
+        Ok(response) => response,
+        Err(Denial::Refusal(refusal)) => refused(&refusal),
+        Err(Denial::Problems(problems)) => {
+            let list = json!({ "detail": problems.0 });
+            answer::json(StatusCode::UNPROCESSABLE_ENTITY, &list)
+        }
+    }
+}
+
+/// What the other server says, as it says it. The caller needs the same permission as for an answer of ours,
+/// because the token that is sent there is the operator's.
+fn forwarded(
     koi: &Koi,
-    engine: &Arc<Engine>,
+    server: &FarServer,
     caller: &Caller,
     asked: Asked,
-) -> Result<Value, Refusal> {
+) -> Result<Response<Body>, Denial> {
+    koi.permit(asked.route, caller)?;
+    if asked.is_forwarded {
+        let error = Error::unavailable("KOI_API_ENDPOINT here names a server that asks this one")
+            .hint("unset it on the server that has the data");
+        return Err(Refusal::new(508, error).into());
+    }
+    let answer = match asked.route.verb {
+        Verb::Get => server.get(&asked.target),
+        Verb::Post => server.post(&asked.target, asked.body),
+    }?;
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
+    Ok(answer::json(status, &answer.body))
+}
+
+fn answered(koi: &Koi, caller: &Caller, asked: Asked) -> Result<Response<Body>, Denial> {
     let route = asked.route;
     // Whoever may not ask is not told what is wrong with the question.
-    koi.permit(route, caller, &json!(table::fixed(route)))?;
+    koi.permit(route, caller)?;
     let read = match route.takes {
         Takes::Nothing => Ok(Value::Object(Map::new())),
         Takes::Query(fields) => fields::read_query(fields, asked.query),
-        Takes::Body(kind) => body_of(kind, &asked.body, asked.is_json),
+        Takes::Body(kind) => read_body(kind, &asked.body, asked.is_json)?,
     };
-    let mut request = match read {
-        Ok(request) => request,
-        Err(Unreadable::Problems(problems)) => return Err(unreadable(problems)),
-        Err(Unreadable::Bytes) => {
-            let error = Error::invalid("There was an error parsing the body");
-            return Err(Refusal::new(400, error));
-        }
-    };
+    let mut request = read.map_err(Denial::Problems)?;
     if let Value::Object(fields) = &mut request {
         fields.extend(asked.in_path);
         fields.extend(table::fixed(route));
     }
-    (route.answer)(engine, caller, request)
+    let value = (route.answer)(koi.board.engine(), caller, request)?;
+    Ok(answer::json(StatusCode::OK, &value))
+}
+
+/// The body as its route wants it.
+fn read_body(kind: Kind, body: &[u8], is_json: bool) -> Result<Result<Value, Problems>, Refusal> {
+    if body.is_empty() {
+        return Ok(Err(Problems::no_body()));
+    }
+    let Ok(text) = std::str::from_utf8(body) else {
+        let error = Error::invalid("There was an error parsing the body");
+        return Err(Refusal::new(400, error));
+    };
+    let value = if is_json {
+        match serde_json::from_str(text) {
+            Ok(value) => value,
+            Err(cause) => {
+                let (at, why) = python_json::fault(text).unwrap_or_else(|| {
+                    let before = text.lines().take(cause.line().saturating_sub(1));
+                    let before: usize = before.map(|it| it.chars().count() + 1).sum();
+                    (before + cause.column(), "Expecting value")
+                });
+                return Ok(Err(Problems::not_json(at, why)));
+            }
+        }
+    } else {
+        // A form that a page could send without asking: a text, and no fields.
+        Value::String(text.chars().take(1_000).collect())
+    };
+    Ok(fields::read(kind, value, &["body".into()]))
+}
+
+/// The answer for a refusal.
+fn refused(refusal: &Refusal) -> Response<Body> {
+    let error = &refusal.error;
+    // Our own faults say nothing but a number, which the log explains.
+    let hidden = (error.code == Code::Internal).then(|| hide_internal(error, "a KOI request"));
+    let error = hidden.as_ref().unwrap_or(error);
+    let mut body = json!({ "detail": error.message });
+    if let Some(hint) = &error.hint {
+        body["hint"] = hint.as_str().into();
+    }
+    let status = StatusCode::from_u16(refusal.status);
+    answer::json(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), &body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_leads_to_its_route_whatever_is_in_the_uri() {
+        for (method, path, route, uri) in [
+            (Method::GET, "/entity/resolve", "/entity/resolve", None),
+            (
+                Method::GET,
+                "/entity/orn%3Aa",
+                "/entity/{entity_uri}",
+                Some("orn:a"),
+            ),
+            (
+                Method::GET,
+                "/entity/orn:a/b",
+                "/entity/{entity_uri}",
+                Some("orn:a/b"),
+            ),
+            (
+                Method::GET,
+                "/entity/a%2Fb%20%C3%A9",
+                "/entity/{entity_uri}",
+                Some("a/b é"),
+            ),
+            (
+                Method::GET,
+                "/entity/orn:a/b/mentioned-in",
+                "/entity/{entity_uri}/mentioned-in",
+                Some("orn:a/b"),
+            ),
+            (
+                Method::HEAD,
+                "/relationships/x%",
+                "/relationships/{entity_uri}",
+                Some("x%"),
+            ),
+        ] {
+            let (found, said) = found(&method, path).ok().unwrap();
+            assert_eq!(found.path, route, "{path}");
+            assert_eq!(
+                said.get("entity_uri").and_then(Value::as_str),
+                uri,
+                "{path}"
+            );
+        }
+        for (method, path, status) in [
+            (Method::GET, "/entity/", 404),
+            (Method::GET, "/entity/%FF", 404),
+            (Method::GET, "/nowhere", 404),
+            (Method::POST, "/entity/orn:a", 405),
+            (Method::DELETE, "/search", 405),
+        ] {
+            let refusal = found(&method, path).err().unwrap();
+            assert_eq!(refusal.status, status, "{path}");
+        }
+    }
+
+    #[test]
+    fn every_route_is_of_a_tool_and_no_two_are_the_same() {
+        let mut seen = std::collections::HashSet::new();
+        for route in ROUTES {
+            assert!(
+                seen.insert((route.verb == Verb::Get, route.path)),
+                "{}",
+                route.path
+            );
+            let tool = kenning_tools::TOOLS
+                .iter()
+                .find(|it| it.name() == route.like);
+            assert!(tool.is_some(), "{}: {}", route.path, route.like);
+        }
+    }
 }

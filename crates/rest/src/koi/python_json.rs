@@ -109,10 +109,7 @@ impl Reader<'_> {
     /// The name of a field, and the colon.
     fn name(&mut self) -> Result<(), Fault> {
         if self.next() != Some('"') {
-            return Err((
-                self.at,
-                "Expecting property name enclosed in double quotes",
-            ));
+            return Err((self.at, "Expecting property name enclosed in double quotes"));
         }
         self.string()?;
         self.space();
@@ -228,13 +225,25 @@ mod tests {
     #[test]
     fn faults_are_found_where_python_finds_them() {
         for (text, expected) in [
-            ("{", (1, "Expecting property name enclosed in double quotes")),
-            ("{bad", (1, "Expecting property name enclosed in double quotes")),
-            ("{'a': 1}", (1, "Expecting property name enclosed in double quotes")),
+            (
+                "{",
+                (1, "Expecting property name enclosed in double quotes"),
+            ),
+            (
+                "{bad",
+                (1, "Expecting property name enclosed in double quotes"),
+            ),
+            (
+                "{'a': 1}",
+                (1, "Expecting property name enclosed in double quotes"),
+            ),
             ("{\"a\" 1}", (5, "Expecting ':' delimiter")),
             ("{\"a\": }", (6, "Expecting value")),
             ("{\"a\": 1 \"b\"}", (8, "Expecting ',' delimiter")),
-            ("{\"a\": 1,}", (7, "Illegal trailing comma before end of object")),
+            (
+                "{\"a\": 1,}",
+                (7, "Illegal trailing comma before end of object"),
+            ),
             ("[1,]", (2, "Illegal trailing comma before end of array")),
             ("[1", (2, "Expecting ',' delimiter")),
             ("[", (1, "Expecting value")),
@@ -264,6 +273,9 @@ mod tests {
         ] {
             assert_eq!(fault(text), None, "{text}");
         }
-        assert_eq!(fault(&"[".repeat(100_000)), Some((100_000, "Expecting value")));
+        assert_eq!(
+            fault(&"[".repeat(100_000)),
+            Some((100_000, "Expecting value"))
+        );
     }
 }
