@@ -476,3 +476,25 @@ fn koi_counts_follow_the_graph() {
     );
     assert_eq!(engine.entity(&caller(), "orn:nope:x").unwrap(), None);
 }
+
+#[test]
+fn koi_entities_and_what_relates_them_are_reached_from_graph_queries() {
+    let house = vault();
+    let query = json!({ "query": "Bill Baue", "kinds": ["entity"], "includeRelations": true });
+    let found = house.call("kg_graph_query", query).to_json();
+    let nodes = found["data"]["nodes"].as_array().unwrap();
+    let bill = nodes.iter().find(|it| it["id"] == BILL).unwrap();
+    assert_eq!(bill["type"], "entity");
+    let related = |name: &str, how: &str, end: &str| -> Vec<String> {
+        let links = bill[name].as_array().unwrap().iter();
+        let shown = links.map(|it| format!("{} {}", it[how].as_str().unwrap(), it[end]));
+        shown.collect()
+    };
+    let out = related("outgoingLinks", "type", "text").join(", ");
+    assert!(out.contains("affiliated_with \"r3.0\""), "{out}");
+    let into = related("incomingLinks", "relation", "source").join(", ");
+    assert!(
+        into.contains("describes \"vault/people/bill-baue\""),
+        "{into}"
+    );
+}
