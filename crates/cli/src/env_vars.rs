@@ -63,6 +63,9 @@ env_vars! {
     /// The same, for clients of the memory contract, which send it as `X-API-Key`; `KENNING_TOKEN` wins
     /// over it.
     OMI_API_KEY = "OMI_API_KEY";
+    /// Origins of pages that may call `kenning serve` (CORS), separated by commas; `--allow-origin` wins over
+    /// it. Default: those of this machine only.
+    ALLOW_ORIGINS = "KENNING_ALLOW_ORIGINS";
     /// How many milliseconds `kenning hook` may take before it gives up, silently. Default: 100.
     HOOK_BUDGET_MS = "KENNING_HOOK_BUDGET_MS";
     /// What the program logs on standard error, for example `info` or `kenning_rest=debug`.

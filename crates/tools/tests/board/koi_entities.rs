@@ -1,9 +1,9 @@
 //! The notes of a vault as entities: resolved, related, mentioned, found, and gone with their notes.
 
+use crate::House;
 use kenning_core::{Kind, Space};
 use kenning_engine::EntityContext;
 use kenning_store::{EdgeFilter, NodeFilter, When};
-use kenning_testing::House;
 use kenning_tools::Selection;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
