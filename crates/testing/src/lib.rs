@@ -174,6 +174,16 @@ impl House {
         self.root.path().join("omi")
     }
 
+    /// Where repositories may be, once somebody has made it.
+    pub fn repositories(&self) -> PathBuf {
+        self.root.path().join("repositories")
+    }
+
+    /// Where mail is read from, if it is there when the house is opened.
+    pub fn mail(&self) -> PathBuf {
+        self.root.path().join("mail")
+    }
+
     /// Where the project is.
     pub fn project(&self) -> PathBuf {
         self.root.path().join("project")
@@ -262,11 +272,16 @@ fn open_places(
             launcher: Some(launcher()),
             ..Default::default()
         },
+        repositories: kenning_engine::RepositoryOptions {
+            paths: vec![root.join("repositories")],
+            ..Default::default()
+        },
+        mail: Some(root.join("mail")).filter(|it| it.exists()),
         space: Space::default(),
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         zone: TimeZone::UTC,
         random: Arc::new(SeededRandom::new(seed)),
-        environment: Arc::new(|_| None),
+        environment: Arc::new(|name| std::env::var(name).ok().filter(|_| name == "PATH")),
         shared: false,
         read_only: selection.read_only,
     });
