@@ -32,6 +32,7 @@ mod tokens;
 mod transfer;
 mod vectors;
 mod wasm_tools;
+mod web;
 mod webhooks;
 
 pub use backups::{BackupKind, BackupList, BackupView, RestoreTo, RestoredBackup, VerifiedBackup};
@@ -86,6 +87,12 @@ pub use wasm_tools::{
     InstalledTool, ToolFunction, ToolRun, ToolUsage, TrustedKey, WasmOptions, plain_tool_name,
     tool_manifest_wasm,
 };
+pub use web::{
+    EvaluatedPage, ExtractedEntity, ExtractedRelation, IngestRequest, IngestedPage, Ingestion,
+    MatchedEntity, MonitorAdded, MonitorStatus, MonitoredPage, PageMetadata, PagePreview,
+    PageSafety, PageWatch, PreviewRequest, Previewed, ProcessRequest, ProcessedPage, ScannedPages,
+    WatchPace, WebEntity, WebFault, WebFaultKind, WebOptions, WebRelation, WebResult,
+};
 pub use webhooks::{Pace, Webhooks};
 
 use embedding::Chosen;
@@ -128,6 +135,8 @@ pub struct Options {
     pub wasm: WasmOptions,
     /// Where directives, tools and knowledge are.
     pub items: ItemOptions,
+    /// How pages of the web are reached.
+    pub web: WebOptions,
     /// The space that these directories belong to: their files are nobody else's to see.
     pub space: Space,
     /// Wall time.
@@ -157,6 +166,7 @@ pub struct Engine {
     wasm: wasm_tools::WasmTools,
     items: items::Items,
     entities: entities::Entities,
+    web: web::Web,
     opened: Instant,
     zone: TimeZone,
     environment: Environment,
@@ -181,6 +191,7 @@ impl Engine {
             project,
             wasm,
             items,
+            web,
             space,
             clock,
             zone,
@@ -205,6 +216,7 @@ impl Engine {
             wasm: wasm_tools::WasmTools::new(wasm),
             items: items::Items::new(items),
             entities: entities::Entities::default(),
+            web: web::Web::new(web),
             opened: Instant::now(),
             zone,
             environment,

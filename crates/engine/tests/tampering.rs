@@ -25,6 +25,7 @@ fn open(root: &Path) -> Engine {
         project: None,
         wasm: kenning_engine::WasmOptions::default(),
         items: kenning_engine::ItemOptions::default(),
+        web: kenning_engine::WebOptions::default(),
         space: Space::default(),
         clock: Arc::new(FixedClock::at(1_800_000_000_000)),
         zone: TimeZone::UTC,

@@ -5,7 +5,9 @@ use axum::Router;
 use jiff::tz::TimeZone;
 use kenning_cli::{Host, ServeOptions, Settings, env_vars};
 use kenning_core::{Error, Result};
-use kenning_engine::{Engine, GraphWatch, Options, Pace, Principal, WatchOptions, Webhooks};
+use kenning_engine::{
+    Engine, GraphWatch, Options, Pace, PageWatch, Principal, WatchOptions, WatchPace, Webhooks,
+};
 use kenning_mcp::{Server, http, stdio};
 use kenning_rest::{Guard, Hosts};
 use kenning_store::Store;
@@ -31,6 +33,9 @@ const CERTIFICATES_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// How long the end of the process waits for a webhook's answer.
 const HOOKS_WAIT: Duration = Duration::from_secs(5);
+
+/// How long it waits for a page that is being asked: whoever starts next asks it again.
+const PAGES_WAIT: Duration = Duration::from_secs(1);
 
 /// The program.
 pub struct Program;
@@ -73,6 +78,7 @@ impl Host for Program {
             project: settings.project.clone(),
             wasm: settings.wasm.clone(),
             items: settings.items.clone(),
+            web: kenning_engine::WebOptions::default(),
             space: settings.space.clone(),
             clock: Arc::new(WallClock),
             zone: TimeZone::system(),
@@ -103,13 +109,16 @@ impl Host for Program {
     }
 
     fn mcp(&self, board: Board, settings: &Settings) -> Result<()> {
+        let pages = PageWatch::start(board.engine(), WatchPace::default());
         let server = Server::new(board, Principal::owner(settings.space.clone()));
-        run(1, async {
+        let served = run(1, async {
             let stop = CancellationToken::new();
             tokio::spawn(cancel_on_signal(stop.clone()));
             let served = stdio::serve_process(server, stop).await;
             served.map_err(|cause| Error::unavailable("the standard streams").because(cause))
-        })
+        });
+        pages.stop(PAGES_WAIT);
+        served
     }
 
     fn wait_for_stop(&self) -> Result<()> {
@@ -210,6 +219,7 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
     tokio::spawn(cancel_on_signal(stop.clone()));
     let watch = watch(&board, &settings, &options).await?;
     let hooks = Webhooks::start(board.engine(), Pace::default());
+    let pages = PageWatch::start(board.engine(), WatchPace::default());
     let guard = Guard::new(
         board.engine().clone(),
         hosts,
@@ -241,7 +251,11 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
     let watched = tokio::task::spawn_blocking(move || drop(watch)).await;
     watched.map_err(|cause| Error::internal("the watcher did not stop").because(cause))?;
     // What a hook does not take in this time is sent by the next process.
-    let stopped = tokio::task::spawn_blocking(move || hooks.stop(HOOKS_WAIT)).await;
+    let stopped = tokio::task::spawn_blocking(move || {
+        pages.stop(PAGES_WAIT);
+        hooks.stop(HOOKS_WAIT);
+    })
+    .await;
     stopped.map_err(|cause| Error::internal("the webhooks did not stop").because(cause))
 }
 

@@ -149,6 +149,7 @@ fn options(omi: PathBuf, data: PathBuf, clock: &Arc<FixedClock>, read_only: bool
         project: None,
         wasm: kenning_engine::WasmOptions::default(),
         items: kenning_engine::ItemOptions::default(),
+        web: kenning_engine::WebOptions::default(),
         space: Space::default(),
         clock: clock.clone(),
         zone: TimeZone::UTC,

@@ -119,6 +119,7 @@ fn open(root: &Path, clock: &Arc<FixedClock>, start: Start) -> Arc<Engine> {
         project: None,
         wasm: kenning_engine::WasmOptions::default(),
         items: kenning_engine::ItemOptions::default(),
+        web: kenning_engine::WebOptions::default(),
         space: Space::default(),
         clock: clock.clone(),
         zone: TimeZone::UTC,

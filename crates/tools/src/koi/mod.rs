@@ -2,9 +2,13 @@
 
 pub mod get_entity_documents;
 pub mod get_entity_neighborhood;
+pub mod ingest_url;
 pub mod knowledge_search;
 pub mod koi_search;
 mod limit;
+pub mod monitor_url;
+pub mod preview_url;
+pub mod process_url;
 pub mod refusal;
 pub mod resolve_entity;
 mod vault;
@@ -14,8 +18,12 @@ pub mod vault_write_note;
 
 pub use get_entity_documents::GetEntityDocuments;
 pub use get_entity_neighborhood::GetEntityNeighborhood;
+pub use ingest_url::IngestUrl;
 pub use knowledge_search::KnowledgeSearch;
 pub use koi_search::KoiSearch;
+pub use monitor_url::MonitorUrl;
+pub use preview_url::PreviewUrl;
+pub use process_url::ProcessUrl;
 pub use refusal::Refusal;
 pub use resolve_entity::ResolveEntity;
 pub use vault_list_notes::VaultListNotes;
