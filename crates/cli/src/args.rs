@@ -390,6 +390,11 @@ fn toolset(toolset: Toolset) -> Option<Command> {
             .disable_help_subcommand(true)
             .subcommands(tools)
             .subcommands(commands::kiwi_commands())
+    } else if toolset == Toolset::Koi {
+        command
+            .about("Entities, documents, web pages and notes: resolve, search, merge, import")
+            .subcommands(tools)
+            .subcommands(commands::koi_commands())
     } else {
         let about = format!(
             "Tools of the {} contract, for example `{first}`",

@@ -93,7 +93,10 @@ impl Engine {
         let (from, into) = self.log.read(space, |tx| {
             let named = |name: &str| {
                 let node = self.entity_in(space, tx, name)?;
-                node.ok_or_else(|| Error::not_found("entity", name.to_owned()))
+                node.ok_or_else(|| {
+                    Error::not_found("entity", name.to_owned())
+                        .hint("`koi_search` finds entities by any words")
+                })
             };
             Ok((named(from)?, named(into)?))
         })?;

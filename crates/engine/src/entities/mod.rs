@@ -5,7 +5,7 @@
 //! others do (`register`, `import`), `identity` who is said to be one and who is not, `wanted` which graph
 //! all statements make together; `index` makes the store that
 //! graph (`links` its edges). `resolve` says which entity a label
-//! means, `neighborhood` what it is related to and what mentions it, `find` what answers a question, `view`
+//! means (`spelling` has names in memory), `neighborhood` what it is related to and what mentions it, `find` what answers a question, `view`
 //! what is there.
 //!
 //! Everything here follows from statements: what a note said is gone when the note is, and two that were
@@ -20,6 +20,7 @@ mod neighborhood;
 mod register;
 mod resolve;
 mod said;
+mod spelling;
 mod stated;
 mod view;
 mod wanted;

@@ -13,6 +13,7 @@ use kenning_entities::ontology::Ontology;
 use kenning_entities::resolve::{Query, Tier};
 use kenning_store::ReadTx;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 /// A note, as somebody registers it.
 #[derive(Clone, Debug, Default)]
@@ -118,7 +119,11 @@ impl Engine {
             let is_said = |it: &&kenning_store::Edge| {
                 it.props.get("source_rid").and_then(Value::as_str) == Some(path.as_str())
             };
-            let n_stored = all.iter().filter(is_said).count();
+            // What joins both ends alike is there twice.
+            let ends =
+                |it: &kenning_store::Edge| (it.rel.clone(), it.src.min(it.dst), it.src.max(it.dst));
+            let stored: BTreeSet<_> = all.iter().filter(is_said).map(ends).collect();
+            let n_stored = stored.len();
             let bytes = tx.get(SAID, &rid(&path))?.unwrap_or_default();
             let said: Settled = serde_json::from_slice(&bytes).unwrap_or_default();
             let n_said = said.note.map_or(0, |it| it.stated.says.len());
