@@ -23,6 +23,7 @@ mod kiwi_contract;
 mod kiwi_guide;
 mod kiwi_tools;
 mod koi_graph;
+mod koi_web;
 mod omi;
 mod postgres;
 mod processes;
