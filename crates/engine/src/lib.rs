@@ -21,6 +21,7 @@ mod graph;
 mod index_files;
 mod items;
 mod later;
+mod mail;
 mod memories;
 mod moments;
 mod notes;
@@ -64,6 +65,7 @@ pub use items::{
 };
 pub use kenning_memory::types::MemoryType;
 pub use kenning_search::Mode;
+pub use mail::MailRead;
 pub use memories::{
     BeliefUpdate, Central, Contradiction, Evidence, EvidenceUpdate, GraphEdge, Integrity,
     IntegrityScope, MEMORY_BYTES_MAX, Memory, MemoryAccess, MemoryGraph, NewMemory, Recall,
@@ -166,6 +168,7 @@ pub struct Engine {
     items: items::Items,
     entities: entities::Entities,
     repositories: repositories::Repositories,
+    mail: mail::Mail,
     opened: Instant,
     zone: TimeZone,
     environment: Environment,
@@ -191,7 +194,7 @@ impl Engine {
             wasm,
             items,
             repositories,
-            mail: _mail,
+            mail,
             space,
             clock,
             zone,
@@ -217,6 +220,7 @@ impl Engine {
             items: items::Items::new(items),
             entities: entities::Entities::default(),
             repositories: repositories::Repositories::new(repositories, space.clone()),
+            mail: mail::Mail::new(mail, space.clone()),
             opened: Instant::now(),
             zone,
             environment,

@@ -17,6 +17,7 @@ mod graph;
 mod kiwi;
 mod kiwi_run;
 mod koi_entities;
+mod koi_mail;
 mod koi_repos;
 mod memories;
 mod shapes;
