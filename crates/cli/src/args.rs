@@ -244,6 +244,15 @@ fn serve() -> Command {
                 .help("Answer to this host name too; may be repeated"),
         )
         .arg(
+            Arg::new("allow-origin")
+                .long("allow-origin")
+                .value_name("ORIGIN")
+                .action(ArgAction::Append)
+                .value_delimiter(',')
+                .env(env_vars::ALLOW_ORIGINS)
+                .help("Let pages of this origin call (CORS), such as https://app.example; may be repeated"),
+        )
+        .arg(
             Arg::new("rate-limit")
                 .long("rate-limit")
                 .value_name("CALLS")
@@ -390,6 +399,11 @@ fn toolset(toolset: Toolset) -> Option<Command> {
             .disable_help_subcommand(true)
             .subcommands(tools)
             .subcommands(commands::kiwi_commands())
+    } else if toolset == Toolset::Koi {
+        command
+            .about("Entities, documents, web pages and notes: resolve, search, merge, import")
+            .subcommands(tools)
+            .subcommands(commands::koi_commands())
     } else {
         let about = format!(
             "Tools of the {} contract, for example `{first}`",

@@ -46,6 +46,11 @@ env_vars! {
     KIWI_REGISTRY_URL = "KIWI_REGISTRY_URL";
     /// The token for that registry.
     KIWI_REGISTRY_TOKEN = "KIWI_REGISTRY_TOKEN";
+    /// The address of another KOI server, which then answers the KOI tools and the KOI API of this one
+    /// (those of the vault's notes stay here). An address of our own means here. Default: here.
+    KOI_API_ENDPOINT = "KOI_API_ENDPOINT";
+    /// The token for that server.
+    KOI_API_TOKEN = "KOI_API_TOKEN";
     /// Directories, separated by colons, whose git repositories may be registered by their paths. Without
     /// it only repositories behind `https://` are.
     REPO_PATHS = "KENNING_REPO_PATHS";
@@ -69,6 +74,9 @@ env_vars! {
     /// The same, for clients of the memory contract, which send it as `X-API-Key`; `KENNING_TOKEN` wins
     /// over it.
     OMI_API_KEY = "OMI_API_KEY";
+    /// Origins of pages that may call `kenning serve` (CORS), separated by commas; `--allow-origin` wins over
+    /// it. Default: those of this machine only.
+    ALLOW_ORIGINS = "KENNING_ALLOW_ORIGINS";
     /// How many milliseconds `kenning hook` may take before it gives up, silently. Default: 100.
     HOOK_BUDGET_MS = "KENNING_HOOK_BUDGET_MS";
     /// What the program logs on standard error, for example `info` or `kenning_rest=debug`.

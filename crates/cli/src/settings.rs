@@ -72,6 +72,8 @@ pub struct ServeOptions {
     pub require_token: bool,
     /// Names under which the server may be called, beside the loopback ones.
     pub allow_hosts: Vec<String>,
+    /// Origins of pages that may call, beside those of this machine.
+    pub allow_origins: Vec<String>,
     /// Calls a minute for one caller that is not on this machine.
     pub calls_per_minute: u32,
     /// The folder of documents that the graph follows, if it does.
@@ -166,6 +168,7 @@ impl ServeOptions {
             token: token.filter(named).or_else(api_key),
             require_token: matches.get_flag("require-token"),
             allow_hosts: list("allow-host"),
+            allow_origins: list("allow-origin").into_iter().filter(named).collect(),
             calls_per_minute: matches.get_one("rate-limit").copied().unwrap_or(600),
             watch: matches.get_one::<String>("watch").cloned(),
         })
@@ -189,6 +192,7 @@ impl ServeOptions {
             token,
             require_token: false,
             allow_hosts: Vec::new(),
+            allow_origins: Vec::new(),
             calls_per_minute: 600,
             watch: None,
         })

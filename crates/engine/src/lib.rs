@@ -15,6 +15,7 @@ mod edges;
 mod embedding;
 mod entities;
 mod events;
+mod far;
 mod files;
 mod follow;
 mod graph;
@@ -43,11 +44,16 @@ pub use caller::{Caller, DEADLINE_DEFAULT, Progress, Waited};
 pub use context::{FilesIntegrity, Now, NowUpdate};
 pub use embedding::{EmbeddingStatus, Reindexed};
 pub use entities::{
-    EntityCandidate, EntityContext, EntityDocument, EntityDocuments, EntityResolution,
-    FoundDocument, FoundEntities, FoundEntity, FoundKnowledge, FoundPassage, KnowledgeQuery,
-    Neighborhood, ProposedEntity, Relationship,
+    Company, EntityCandidate, EntityContext, EntityDocument, EntityDocuments, EntityImport,
+    EntityResolution, EntityStats, EntityType, EntityTypes, EntityView, FoundDocument,
+    FoundEntities, FoundEntity, FoundKnowledge, FoundPassage, Identities, ImportedEntities,
+    InCompany, KnowledgeQuery, MergedEntity, Neighborhood, PendingRelationship, ProposedEntity,
+    RegisterEntity, RegisteredEntity, Relationship, RelationshipStats, SaidEntity,
+    SaidEntityOutcome, SaidOutcome, SaidRelation, SaidRelationOutcome, SearchMethod,
+    SyncedRelationships, Veto, normalized_name,
 };
 pub use events::{EventView, Proof};
+pub use far::{FORWARDED, FarAnswer, FarServer};
 pub use graph::{
     Backlink, BrokenLink, Community, DocumentName, ExportFormat, Orphan, PathStep, Suggestion,
     SuggestionReason,
@@ -147,7 +153,7 @@ pub struct Options {
     /// Unpredictable bytes.
     pub random: Arc<dyn Random>,
     /// Variables that `config.yaml` may name as `${NAME}`, and the passphrase of backups
-    /// (`MOLTVAULT_KEY`).
+    /// (`MOLTVAULT_KEY`), and the KOI server in place of this one (`KOI_API_ENDPOINT`).
     pub environment: Environment,
     /// Whether other machines may stand on the same store: then a file is locked beside itself, not
     /// in the data directory, which is each one's own.
@@ -167,6 +173,7 @@ pub struct Engine {
     wasm: wasm_tools::WasmTools,
     items: items::Items,
     entities: entities::Entities,
+    far: far::Far,
     repositories: repositories::Repositories,
     mail: mail::Mail,
     opened: Instant,
@@ -219,6 +226,7 @@ impl Engine {
             wasm: wasm_tools::WasmTools::new(wasm),
             items: items::Items::new(items),
             entities: entities::Entities::default(),
+            far: far::Far::default(),
             repositories: repositories::Repositories::new(repositories, space.clone()),
             mail: mail::Mail::new(mail, space.clone()),
             opened: Instant::now(),

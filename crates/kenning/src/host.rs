@@ -197,11 +197,15 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
     let mut hosts = Hosts {
         extra: options.allow_hosts.clone(),
     };
+    let origins = options.allow_origins.iter();
+    let origins = origins.map(|it| kenning_rest::Origin::parse(it));
+    let origins = origins.collect::<Result<Vec<_>>>()?;
     let mut listeners = Vec::new();
     for &address in &options.listen {
         let listener = kenning_rest::bind(address).await?;
         let bound = listener.local_addr();
         let bound = bound.map_err(|cause| Error::unavailable("the address").because(cause))?;
+        board.engine().note_served_at(bound);
         if !bound.ip().is_unspecified() {
             hosts.extra.push(match bound {
                 std::net::SocketAddr::V4(it) => it.ip().to_string(),
@@ -222,7 +226,8 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
         options.token.clone(),
         options.calls_per_minute,
     )
-    .with_space(settings.space.clone());
+    .with_space(settings.space.clone())
+    .with_origins(origins);
     let server = Server::new(board.clone(), Principal::owner(settings.space.clone()));
     let mcp = http::service(
         server,

@@ -12,7 +12,7 @@
 
 use jiff::tz::TimeZone;
 use kenning_core::{Clock, FixedClock, SeededRandom, Space};
-use kenning_engine::{Caller, Engine, Options, Principal};
+use kenning_engine::{Caller, Engine, Environment, Options, Principal};
 use kenning_store::Store;
 use kenning_store_postgres::Postgres;
 use kenning_store_sqlite::Sqlite;
@@ -120,6 +120,24 @@ impl House {
         };
         Self {
             board: open_places(&places, Selection::default(), &clock, SEED),
+            root,
+            clock,
+        }
+    }
+
+    /// Without a vault, where a variable of the environment may say something.
+    pub fn with_environment(environment: Environment) -> Self {
+        let root = Arc::new(tempfile::tempdir().unwrap());
+        let clock = Arc::new(FixedClock::at(NOW_MS));
+        let project = root.path().join("project");
+        Dir::create(&project).unwrap();
+        let places = Places {
+            root: root.path(),
+            vault: None,
+            project,
+        };
+        Self {
+            board: open_with(&places, Selection::default(), &clock, SEED, environment),
             root,
             clock,
         }
@@ -257,6 +275,18 @@ fn open_places(
     clock: &Arc<FixedClock>,
     seed: u64,
 ) -> Board {
+    // Programs are found as everywhere else.
+    let path: Environment = Arc::new(|name| std::env::var(name).ok().filter(|_| name == "PATH"));
+    open_with(places, selection, clock, seed, path)
+}
+
+fn open_with(
+    places: &Places<'_>,
+    selection: Selection,
+    clock: &Arc<FixedClock>,
+    seed: u64,
+    environment: Environment,
+) -> Board {
     let root = places.root;
     let data = Dir::create(&root.join("data")).unwrap();
     let engine = Engine::open(Options {
@@ -281,7 +311,7 @@ fn open_places(
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         zone: TimeZone::UTC,
         random: Arc::new(SeededRandom::new(seed)),
-        environment: Arc::new(|name| std::env::var(name).ok().filter(|_| name == "PATH")),
+        environment,
         shared: false,
         read_only: selection.read_only,
     });

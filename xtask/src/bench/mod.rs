@@ -8,6 +8,7 @@ mod collection;
 mod graph;
 mod house;
 mod kiwi;
+mod koi;
 mod memory;
 pub(crate) mod meter;
 mod postgres;
@@ -37,9 +38,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ["postgres"] => optimized(|| postgres::run(options)),
         ["wasm"] => optimized(|| wasm::run(options)),
         ["kiwi"] => optimized(|| kiwi::run(options)),
+        ["koi"] => optimized(|| koi::run(options)),
         ["wasm", "bare"] => wasm::bare(options),
         _ => bail!(
-            "`bench` measures tokens, resolve, writes, verify, recall, memory, graph, vectors, postgres, wasm or kiwi"
+            "`bench` measures tokens, resolve, writes, verify, recall, memory, graph, vectors, postgres, wasm, kiwi or koi"
         ),
     }
 }

@@ -7,6 +7,7 @@ mod hook;
 mod kami;
 mod kg_export;
 mod kiwi;
+mod koi;
 mod omi;
 mod omi_backup;
 mod reindex;
@@ -24,6 +25,7 @@ pub(crate) use kami::run as run_kami;
 pub(crate) use kg_export::command as kg_export_command;
 pub(crate) use kiwi::commands as kiwi_commands;
 pub(crate) use kiwi::registry_command;
+pub(crate) use koi::commands as koi_commands;
 pub(crate) use omi::args::commands as omi_commands;
 pub(crate) use omi::run as run_omi;
 pub(crate) use setup::CLIENTS as SETUP_CLIENTS;
@@ -80,6 +82,10 @@ pub(crate) fn run(
         }
         "trust" => trust::run(host, settings, matches),
         "registry" => kiwi::registry(host, settings, matches),
+        "koi" => match koi::run(host, settings, matches) {
+            Some(done) => done,
+            None => call::by_flags(host, settings, name, matches),
+        },
         "kiwi" => match kiwi::run(host, settings, matches) {
             Some(done) => done,
             None => call::by_flags(host, settings, name, matches),

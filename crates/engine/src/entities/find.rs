@@ -7,7 +7,7 @@ use crate::{Caller, Engine, Scope};
 use kenning_core::{Error, Kind, NodeId, Result};
 use kenning_entities::names::chunk_rid;
 use kenning_search::{Filter, Hit, Mode, Query};
-use kenning_store::{Node, NodeFilter, ReadTx, When};
+use kenning_store::{Node, ReadTx, When};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 
@@ -54,9 +54,32 @@ pub struct FoundDocument {
     pub similarity: f64,
 }
 
+/// By what something was looked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SearchMethod {
+    /// By its meaning too.
+    Semantic,
+    /// By letters and words only.
+    #[default]
+    Text,
+}
+
+impl SearchMethod {
+    /// The contract's word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Semantic => "semantic",
+            Self::Text => "text",
+        }
+    }
+}
+
 /// What was found by a question.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundEntities {
+    /// By what it was looked for.
+    pub method: SearchMethod,
     /// The best first.
     pub entities: Vec<FoundEntity>,
     /// The best first.
@@ -96,6 +119,8 @@ pub struct FoundPassage {
 /// What texts answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundKnowledge {
+    /// By what it was looked for.
+    pub method: SearchMethod,
     /// The best first, each once.
     pub documents: Vec<FoundPassage>,
     /// The best first.
@@ -126,14 +151,12 @@ impl Engine {
                 ..Filter::default()
             };
             let mut found = self.nodes_that_answer(caller, tx, text, &filter, limit)?;
-            let names = NodeFilter {
-                kinds: vec![Kind::Entity],
-                ..NodeFilter::default()
-            };
-            for hit in tx.find_names(text, &names, limit.saturating_mul(SPARE))? {
-                if hit.similarity >= SIMILARITY_MIN {
-                    let best = found.entry(hit.node).or_default();
-                    *best = best.max(hit.similarity);
+            let spellings = &self.entities.spellings;
+            let limit_names = limit.saturating_mul(SPARE);
+            for (node, similarity) in spellings.find(&self.later, space, tx, text, limit_names)? {
+                if similarity >= SIMILARITY_MIN {
+                    let best = found.entry(node).or_default();
+                    *best = best.max(similarity);
                 }
             }
             let mut entities = Vec::new();
@@ -154,6 +177,7 @@ impl Engine {
             None => self.documents_that_answer(caller, text, limit)?,
         };
         Ok(FoundEntities {
+            method: self.method_of(text),
             entities,
             documents,
         })
@@ -206,7 +230,10 @@ impl Engine {
                 hits.extend(self.passages_that_answer(caller, tx, &query.text, filter, limit)?);
             }
             hits.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
-            let mut found = FoundKnowledge::default();
+            let mut found = FoundKnowledge {
+                method: self.method_of(&query.text),
+                ..FoundKnowledge::default()
+            };
             let mut nodes: HashMap<NodeId, Node> = HashMap::new();
             for hit in hits {
                 if found.documents.len() == query.limit && found.passages.len() == query.limit {
@@ -235,6 +262,22 @@ impl Engine {
             }
             Ok(found)
         })
+    }
+
+    /// Whether a question is looked for by its meaning: a model that was chosen knows one of any text, the
+    /// built-in table of words that it has. Of a name that it spells out piece by piece it knows nothing.
+    fn method_of(&self, text: &str) -> SearchMethod {
+        let table = kenning_embed::Table::built_in();
+        let is_known = |word: &str| {
+            let is_letter = word.len() == 1;
+            !is_letter && table.token(word.to_lowercase().as_bytes()).is_some()
+        };
+        let mut words = text.split(|it: char| !it.is_alphanumeric());
+        if words.any(is_known) || self.query_vector(text).0.is_some() {
+            SearchMethod::Semantic
+        } else {
+            SearchMethod::Text
+        }
     }
 
     /// Everything that is text and that the caller may see: notes, pages, memories, items.

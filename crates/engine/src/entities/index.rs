@@ -1,18 +1,24 @@
-//! Makes the store the graph that the notes make.
+//! Makes the store the graph that all statements make.
 //!
-//! For each entity and each note it is kept, as a digest, what was last written; where the digest differs,
+//! For each entity and each document it is kept, as a digest, what was last written; where the digest differs,
 //! nodes and edges are made what they should be, in short transactions. So it does not matter what a run
 //! that was killed left undone. A run counts in every transaction, and one that finds that another has
 //! counted meanwhile begins anew: two processes end in the same graph.
 
+use super::identity::merged_uris;
+use super::links::{
+    Mentioning, SAID_DOCUMENT, documents, links_of_documents, links_of_things, put_links,
+};
+use super::said::{all_said, said_count};
+use super::spelling::Spellings;
 use super::stated::Stated;
-use super::wanted::{Thing, Wanted};
-use super::{BY_ENTITIES, DESCRIBES, MENTIONS, VAULT, aliases, kind, passages_of};
-use crate::edges::{self, BY, Written};
+use super::view::{Tally, note_recent};
+use super::wanted::{Statements, Thing, Wanted};
+use super::{aliases, kind, passages_of};
 use crate::follow::{Follow, ancestors};
 use crate::graph::{Doc, Library};
 use crate::{Caller, Engine};
-use kenning_audit::{Draft, EdgeDraft, Tx};
+use kenning_audit::{Draft, Tx};
 use kenning_core::{Code, Error, Hash, Kind, NodeId, Result, Space};
 use kenning_entities::names::{alias_key, network_rid, normalized, phonetic_key};
 use kenning_entities::ontology::Ontology;
@@ -26,18 +32,20 @@ const BATCH: usize = 200;
 /// So often a run begins anew because another one was faster.
 const ATTEMPTS: usize = 8;
 /// Another way of reading notes needs another number here: then all are read again.
-const READING: &str = "1";
+const READING: &str = "2";
 
 /// What each note states, by its path.
 const STATED: &str = "entities/stated";
 /// What was written of each entity, by its URI: a digest and the node.
-const NODES: &str = "entities/nodes";
+pub(super) const NODES: &str = "entities/nodes";
 /// The digest of each entity's relationships, by its URI.
-const EDGES: &str = "entities/edges";
+pub(super) const EDGES: &str = "entities/edges";
 /// The digest of what each note mentions, by its path.
-const NOTES: &str = "entities/notes";
+pub(super) const NOTES: &str = "entities/notes";
 /// How far the graph is.
-const STATE: &str = "entities/state";
+pub(super) const STATE: &str = "entities/state";
+/// How often what was said, or who is one, has changed: bucket and key.
+pub(super) const SAID_COUNT: (&str, &str) = (STATE, "said");
 
 /// Who has a name, by the name's key.
 pub(super) const EXACT: &str = "entities/exact";
@@ -51,16 +59,17 @@ pub(super) const RID: &str = "entities/rid";
 /// What the engine keeps of entities between calls: nothing that is not on disk or in the store too.
 #[derive(Default)]
 pub(crate) struct Entities {
-    known: Mutex<Known>,
+    known: Mutex<HashMap<Space, Known>>,
     /// The types, as these notes declare them. Whoever holds this lock asks for no other.
     types: Mutex<Option<(Arc<Library>, Arc<Ontology>)>>,
+    pub(super) spellings: Spellings,
 }
 
 #[derive(Default)]
 struct Known {
     follow: Follow,
-    /// The notes that the graph is known to be made of, and how far it was then.
-    settled: Option<(Arc<Library>, u64)>,
+    /// What the graph is known to be made of: the notes, what was said, and how far it was then.
+    settled: Option<(Arc<Library>, u64, u64)>,
 }
 
 /// How far the graph is.
@@ -68,7 +77,7 @@ struct Known {
 struct State {
     /// Transactions so far.
     n: u64,
-    /// The notes that it is made of; empty while a run is under way.
+    /// The statements that it is made of; empty while a run is under way.
     of: String,
 }
 
@@ -88,28 +97,23 @@ impl State {
     }
 }
 
+/// How often the graph was written.
+pub(super) fn graph_state(tx: &dyn ReadTx) -> Result<u64> {
+    Ok(State::read(tx)?.n)
+}
+
 impl Engine {
-    /// Brings the entities up to date with the notes of the vault.
-    pub(super) fn follow_entities(&self, caller: &Caller) -> Result<()> {
-        let space = &caller.principal.space;
-        if self.read_only || !self.vault.is_named() || self.vault.space() != space {
+    /// Brings the entities up to date with the notes of the vault and with what else was stated.
+    pub(crate) fn follow_entities(&self, caller: &Caller) -> Result<()> {
+        if self.read_only {
             return Ok(());
         }
-        let dir = self.vault.open(space)?;
+        let space = &caller.principal.space;
         let known = self.entities.known.lock();
         let mut known = known.unwrap_or_else(PoisonError::into_inner);
-        let known = &mut *known;
-        if known.follow.is_stale(&dir) {
-            if let Err(error) = self.generate_vault(caller) {
-                known.follow.touch();
-                return Err(error);
-            }
-            let library = self.log.read(space, |tx| self.vault_library(space, tx))?;
-            let paths = library.docs.iter().map(path_of);
-            let mut folders: Vec<&str> = paths.filter_map(|it| ancestors(it).next()).collect();
-            folders.sort_unstable();
-            folders.dedup();
-            known.follow.note_folders(&dir, folders.into_iter());
+        let known = known.entry(space.clone()).or_default();
+        if self.vault.is_named() && self.vault.space() == space {
+            self.read_vault(caller, known)?;
         }
         for _ in 0..ATTEMPTS {
             caller.check()?;
@@ -121,6 +125,26 @@ impl Engine {
             }
         }
         Err(Error::unavailable("the vault is changing all the time").hint("call again"))
+    }
+
+    /// Reads the notes that changed.
+    fn read_vault(&self, caller: &Caller, known: &mut Known) -> Result<()> {
+        let space = &caller.principal.space;
+        let dir = self.vault.open(space)?;
+        if !known.follow.is_stale(&dir) {
+            return Ok(());
+        }
+        if let Err(error) = self.generate_vault(caller) {
+            known.follow.touch();
+            return Err(error);
+        }
+        let library = self.log.read(space, |tx| self.vault_library(space, tx))?;
+        let paths = library.docs.iter().map(path_of);
+        let mut folders: Vec<&str> = paths.filter_map(|it| ancestors(it).next()).collect();
+        folders.sort_unstable();
+        folders.dedup();
+        known.follow.note_folders(&dir, folders.into_iter());
+        Ok(())
     }
 
     /// The types, as the vault declares them.
@@ -145,16 +169,19 @@ impl Engine {
     /// What is to be done; `None` if the graph is what the notes make.
     fn plan(&self, space: &Space, tx: &dyn ReadTx, known: &mut Known) -> Result<Option<Plan>> {
         let library = self.vault_library(space, tx)?;
-        let state = State::read(tx)?;
-        let is_settled = |it: &(Arc<Library>, u64)| Arc::ptr_eq(&it.0, &library) && it.1 == state.n;
+        let (state, said) = (State::read(tx)?, said_count(tx)?);
+        let is_settled = |it: &(Arc<Library>, u64, u64)| {
+            Arc::ptr_eq(&it.0, &library) && (it.1, it.2) == (said, state.n)
+        };
         if known.settled.as_ref().is_some_and(is_settled) {
             return Ok(None);
         }
         let ontology = self.types_of(tx, &library)?;
         let version = format!("{READING}.{}", ontology.version());
-        let of = fingerprint(&library, &version);
-        if state.of == of {
-            known.settled = Some((library, state.n));
+        let of = fingerprint(&library, &version, said);
+        let is_untouched = state == State::default() && said == 0 && library.docs.is_empty();
+        if state.of == of || is_untouched {
+            known.settled = Some((library, said, state.n));
             return Ok(None);
         }
         Plan::of(tx, &library, &ontology, &version, State { n: state.n, of }).map(Some)
@@ -180,6 +207,7 @@ impl Engine {
             docs,
             state,
         } = plan;
+        let tally = Tally::of(&wanted);
         let wanted = Arc::new(wanted);
         for batch in batches(stated) {
             if run.step(move |tx| put_stated(tx, batch))?.is_none() {
@@ -196,7 +224,7 @@ impl Engine {
         let linked = links_of_things(&wanted, &nodes, &edges);
         let linked = linked
             .into_iter()
-            .chain(links_of_notes(&wanted, &nodes, &docs, &notes));
+            .chain(links_of_documents(&nodes, &docs, &notes));
         for batch in batches(linked.collect()) {
             if run.step(move |tx| put_links(tx, batch))?.is_none() {
                 return Ok(false);
@@ -210,7 +238,7 @@ impl Engine {
                 return Ok(false);
             }
         }
-        run.conclude(state.of, gone_notes)
+        run.conclude(state.of, gone_notes, tally)
     }
 }
 
@@ -231,8 +259,9 @@ impl Run<'_> {
         self.count(String::new(), work)
     }
 
-    fn conclude(&mut self, of: String, gone: Vec<String>) -> Result<bool> {
+    fn conclude(&mut self, of: String, gone: Vec<String>, tally: Tally) -> Result<bool> {
         let done = self.count(of, move |tx| {
+            tally.write(tx)?;
             gone.iter().try_for_each(|path| {
                 tx.unset(STATED, path)?;
                 tx.unset(NOTES, path)
@@ -260,7 +289,7 @@ impl Run<'_> {
     }
 }
 
-/// How the store differs from what the notes make.
+/// How the store differs from what all statements make.
 struct Plan {
     /// Notes that state something else than before.
     stated: Vec<(String, Stated)>,
@@ -269,7 +298,7 @@ struct Plan {
     sounds: Arc<Sounds>,
     /// Entities that are new or others, with their digests.
     tasks: Vec<(String, String)>,
-    /// Entities that no note is about any more.
+    /// Entities that nothing states any more.
     removed: Vec<(String, NodeId)>,
     nodes: HashMap<String, NodeId>,
     edges: HashMap<String, String>,
@@ -284,13 +313,6 @@ struct Plan {
 struct Sounds {
     of: HashMap<String, String>,
     by_key: HashMap<String, BTreeSet<String>>,
-}
-
-/// A note, and the notes that its text links to.
-struct Mentioning {
-    path: String,
-    node: NodeId,
-    to: BTreeSet<String>,
 }
 
 impl Plan {
@@ -324,7 +346,13 @@ impl Plan {
             };
             all.insert(path.to_owned(), now);
         }
-        let wanted = Wanted::of(ontology, all.iter().map(|it| (it.0.as_str(), it.1)));
+        let (said, merged) = (all_said(tx)?, merged_uris(tx)?);
+        let statements = Statements {
+            notes: Some(&all),
+            said: Some(&said),
+            merged: Some(&merged),
+        };
+        let wanted = Wanted::of(ontology, statements);
         let sounds = Arc::new(sounds_of(ontology, &wanted));
         let (mut nodes, mut tasks, mut digests) = (HashMap::new(), Vec::new(), HashMap::new());
         let mut removed = Vec::new();
@@ -351,7 +379,9 @@ impl Plan {
         removed.sort_unstable();
         let notes = texts(tx, NOTES)?;
         let gone = known.into_keys().chain(notes.keys().cloned());
-        let gone: BTreeSet<String> = gone.filter(|it| !all.contains_key(it)).collect();
+        let gone = gone.filter(|it| !all.contains_key(it) && !it.starts_with(SAID_DOCUMENT));
+        let gone: BTreeSet<String> = gone.collect();
+        let docs = documents(library, &wanted, &said, &notes);
         Ok(Self {
             stated,
             sounds,
@@ -361,11 +391,7 @@ impl Plan {
             edges: texts(tx, EDGES)?,
             notes,
             gone_notes: gone.into_iter().collect(),
-            docs: library
-                .docs
-                .iter()
-                .map(|it| mentioning(library, it))
-                .collect(),
+            docs,
             wanted,
             state,
         })
@@ -379,7 +405,7 @@ fn texts(tx: &dyn ReadTx, bucket: &str) -> Result<HashMap<String, String>> {
 }
 
 /// A note's path in the vault.
-fn path_of(doc: &Doc) -> &str {
+pub(super) fn path_of(doc: &Doc) -> &str {
     doc.path.strip_prefix("vault:").unwrap_or(&doc.path)
 }
 
@@ -398,9 +424,9 @@ fn declared(tx: &dyn ReadTx, library: &Library) -> Result<Ontology> {
     Ok(ontology)
 }
 
-/// The notes that a graph is made of.
-fn fingerprint(library: &Library, version: &str) -> String {
-    let mut bytes = version.as_bytes().to_vec();
+/// The statements that a graph is made of.
+fn fingerprint(library: &Library, version: &str, said: u64) -> String {
+    let mut bytes = format!("{version} {said}\n").into_bytes();
     for doc in &library.docs {
         bytes.extend_from_slice(doc.path.as_bytes());
         bytes.push(0);
@@ -410,7 +436,7 @@ fn fingerprint(library: &Library, version: &str) -> String {
     Hash::of(&bytes).to_string()
 }
 
-fn digest(parts: &[u8]) -> String {
+pub(super) fn digest(parts: &[u8]) -> String {
     Hash::of(parts).to_string()[..16].to_owned()
 }
 
@@ -432,20 +458,6 @@ fn sounds_of(ontology: &Ontology, wanted: &Wanted) -> Sounds {
         }
     }
     sounds
-}
-
-/// The notes that the text of a note links to. What its fields link to they say themselves.
-fn mentioning(library: &Library, doc: &Doc) -> Mentioning {
-    let links = doc
-        .out
-        .iter()
-        .filter(|it| doc.link(it).relation() == "link");
-    let to = links.map(|it| path_of(library.doc(it.to)).to_owned());
-    Mentioning {
-        path: path_of(doc).to_owned(),
-        node: doc.card.node,
-        to: to.collect(),
-    }
 }
 
 fn batches<T>(mut all: Vec<T>) -> impl Iterator<Item = Vec<T>> {
@@ -470,7 +482,7 @@ fn put_things(
     sounds: &Sounds,
     batch: Vec<(String, String)>,
 ) -> Result<Vec<(String, NodeId)>> {
-    let mut put = Vec::new();
+    let (mut put, mut new) = (Vec::new(), Vec::new());
     for (uri, digest) in batch {
         let Some(thing) = wanted.things.get(&uri) else {
             continue;
@@ -488,14 +500,19 @@ fn put_things(
                 "EntityChanged"
             };
             tx.record(kind, event_data(&node))?;
+            if is_new {
+                new.push(uri.clone());
+            }
         }
         let mut keys = keys_of(&node);
         keys.extend(before.iter().flat_map(|it| keys_of(it)));
         put_keys(tx, wanted, sounds, keys)?;
         tx.set(RID, &rid(&node), uri.as_bytes())?;
+        put_merged(tx, before.as_ref(), thing, &uri)?;
         tx.set(NODES, &uri, format!("{digest} {}", node.id).as_bytes())?;
         put.push((uri, node.id));
     }
+    note_recent(tx, &new)?;
     Ok(put)
 }
 
@@ -513,6 +530,9 @@ fn remove_things(
         };
         put_keys(tx, wanted, sounds, keys_of(&node))?;
         tx.unset(RID, &rid(&node))?;
+        for it in merged(&node) {
+            unset_merged(tx, it, &uri)?;
+        }
         match tx.remove_node(id) {
             Ok(()) => {}
             Err(error) if error.code == Code::NotFound => continue,
@@ -523,6 +543,32 @@ fn remove_things(
     Ok(())
 }
 
+/// The URIs that were merged into an entity.
+pub(super) fn merged(node: &Node) -> impl Iterator<Item = &str> {
+    let merged = node.props.get("merged").and_then(Value::as_array);
+    merged.into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// A URI that was merged into another leads there, like a name among federated nodes.
+fn put_merged(tx: &mut Tx<'_>, before: Option<&Node>, thing: &Thing, uri: &str) -> Result<()> {
+    for it in before.into_iter().flat_map(merged) {
+        if !thing.merged.iter().any(|now| now == it) {
+            unset_merged(tx, it, uri)?;
+        }
+    }
+    thing
+        .merged
+        .iter()
+        .try_for_each(|it| tx.set(RID, it, uri.as_bytes()))
+}
+
+fn unset_merged(tx: &mut Tx<'_>, merged: &str, into: &str) -> Result<()> {
+    match tx.get(RID, merged)? {
+        Some(bytes) if bytes == into.as_bytes() => tx.unset(RID, merged),
+        _ => Ok(()),
+    }
+}
+
 fn rid(node: &Node) -> String {
     network_rid(&node.key, &node.title, kind(node))
 }
@@ -531,7 +577,8 @@ fn draft(uri: &str, thing: &Thing, sound: Option<&String>) -> Draft {
     let mut props = Map::new();
     let mut put = |name: &str, value: Value| props.insert(name.to_owned(), value);
     put("type", thing.kind.as_str().into());
-    put("source", VAULT.into());
+    put("source", thing.source.as_str().into());
+    put("source_rid", thing.source_rid.as_str().into());
     put("rid", network_rid(uri, &thing.name, &thing.kind).into());
     if let Some(sound) = sound {
         put("sound", sound.as_str().into());
@@ -544,6 +591,9 @@ fn draft(uri: &str, thing: &Thing, sound: Option<&String>) -> Draft {
     }
     if thing.paths.len() > 1 {
         put("paths", thing.paths.clone().into());
+    }
+    if !thing.merged.is_empty() {
+        put("merged", thing.merged.clone().into());
     }
     Draft {
         kind: Kind::Entity,
@@ -559,7 +609,7 @@ fn event_data(node: &Node) -> Value {
     let path = node.props.get("path").cloned().unwrap_or_default();
     json!({
         "nodeId": node.id.to_string(), "uri": node.key, "name": node.title, "type": kind(node),
-        "source": VAULT, "note": path,
+        "source": node.props.get("source"), "note": path,
     })
 }
 
@@ -594,121 +644,6 @@ fn put_keys(
             }
             None => tx.unset(bucket, &key)?,
         }
-    }
-    Ok(())
-}
-
-/// The edges of one node, to be written, with their digest and where that is kept.
-struct Links {
-    bucket: &'static str,
-    key: String,
-    node: NodeId,
-    wanted: Vec<EdgeDraft>,
-    digest: String,
-}
-
-impl Links {
-    fn of(bucket: &'static str, key: &str, node: NodeId, wanted: Vec<EdgeDraft>) -> Self {
-        let mut bytes = node.0.to_vec();
-        for it in &wanted {
-            bytes.extend_from_slice(it.rel.as_bytes());
-            bytes.extend_from_slice(&it.dst.0);
-            bytes.extend_from_slice(Value::Object(it.props.clone()).to_string().as_bytes());
-        }
-        Self {
-            bucket,
-            key: key.to_owned(),
-            node,
-            wanted,
-            digest: digest(&bytes),
-        }
-    }
-}
-
-/// The relationships that are others than those that were written.
-fn links_of_things(
-    wanted: &Wanted,
-    nodes: &HashMap<String, NodeId>,
-    written: &HashMap<String, String>,
-) -> Vec<Links> {
-    let mut all = Vec::new();
-    for uri in wanted.things.keys() {
-        let Some(&node) = nodes.get(uri) else {
-            continue;
-        };
-        let relations = wanted.relations.get(uri).into_iter().flatten();
-        let drafts = relations.filter_map(|((predicate, to), path)| {
-            let mut props = said_by(path);
-            props.insert("predicate".to_owned(), predicate.as_str().into());
-            props.insert("confidence".to_owned(), 1.0.into());
-            edge(node, predicate, *nodes.get(to)?, props)
-        });
-        let links = Links::of(EDGES, uri, node, drafts.collect());
-        if written.get(uri) != Some(&links.digest) {
-            all.push(links);
-        }
-    }
-    all
-}
-
-/// What notes are about and mention, where that is another than what was written.
-fn links_of_notes(
-    wanted: &Wanted,
-    nodes: &HashMap<String, NodeId>,
-    docs: &[Mentioning],
-    written: &HashMap<String, String>,
-) -> Vec<Links> {
-    let of_note = |path: &str| nodes.get(wanted.of_note.get(path)?).copied();
-    let mut all = Vec::new();
-    for doc in docs {
-        let own = of_note(&doc.path);
-        let mentioned: BTreeSet<NodeId> = doc.to.iter().filter_map(|it| of_note(it)).collect();
-        let mentioned = mentioned.into_iter().filter(|it| Some(*it) != own);
-        let drafts = own
-            .into_iter()
-            .map(|it| (DESCRIBES, it))
-            .chain(mentioned.map(|it| (MENTIONS, it)))
-            .filter_map(|(rel, to)| edge(doc.node, rel, to, said_by(&doc.path)));
-        let links = Links::of(NOTES, &doc.path, doc.node, drafts.collect());
-        if written.get(&doc.path) != Some(&links.digest) {
-            all.push(links);
-        }
-    }
-    all
-}
-
-fn said_by(path: &str) -> Map<String, Value> {
-    let mut props = Map::new();
-    props.insert(BY.to_owned(), BY_ENTITIES.into());
-    props.insert("source".to_owned(), VAULT.into());
-    props.insert("source_rid".to_owned(), path.into());
-    props
-}
-
-fn edge(src: NodeId, rel: &str, dst: NodeId, props: Map<String, Value>) -> Option<EdgeDraft> {
-    let draft = EdgeDraft {
-        src,
-        rel: rel.to_owned(),
-        dst,
-        weight: 1.0,
-        props,
-    };
-    (src != dst).then_some(draft)
-}
-
-fn put_links(tx: &mut Tx<'_>, batch: Vec<Links>) -> Result<()> {
-    let mut written = Written::default();
-    for it in batch {
-        // A note that was removed meanwhile takes its links with it.
-        if tx.node(it.node, When::Now)?.is_none() {
-            continue;
-        }
-        edges::reconcile(tx, it.node, BY_ENTITIES, it.wanted, &mut written)?;
-        tx.set(it.bucket, &it.key, it.digest.as_bytes())?;
-    }
-    if written.is_any() {
-        let data = json!({ "source": VAULT, "added": written.added, "ended": written.ended });
-        tx.record("EntitiesLinked", data)?;
     }
     Ok(())
 }

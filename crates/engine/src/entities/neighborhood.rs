@@ -1,5 +1,6 @@
 //! What an entity is related to, and what mentions it.
 
+use super::resolve::by_uri;
 use super::{BY_ENTITIES, MENTIONS, aliases, kind};
 use crate::edges::BY;
 use crate::{Caller, Engine, Scope};
@@ -9,7 +10,7 @@ use kenning_entities::names::{document_date, vault_path};
 use kenning_search::Filter;
 use kenning_store::{Edge, EdgeFilter, Node, ReadTx, When};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A relationship, with both ends.
 #[derive(Clone, Debug, PartialEq)]
@@ -139,14 +140,14 @@ impl Engine {
             let mentions = Mentions::new(names.iter().map(|it| (0, *it)));
             let (linking, own) = linking(tx, node.id)?;
             let mut possible = self.with_words(space, tx, &names)?;
-            possible.extend(&linking);
+            possible.extend(linking.keys());
             let mut documents = Vec::new();
             for id in possible.difference(&own) {
                 let Some(document) = tx.node(*id, When::Now)? else {
                     continue;
                 };
                 let n_found = mentions.find(content(&document)).len();
-                let mention_count = n_found.max(usize::from(linking.contains(id)));
+                let mention_count = n_found.max(linking.get(id).copied().unwrap_or(0));
                 if mention_count > 0 {
                     documents.push(shown(&document, mention_count));
                 }
@@ -209,6 +210,14 @@ pub(super) fn relations(tx: &dyn ReadTx, id: NodeId) -> Result<Vec<Edge>> {
     Ok(all)
 }
 
+/// The relationships of the entity that a URI means.
+pub(super) fn relations_by_uri(tx: &dyn ReadTx, uri: &str) -> Result<Vec<Edge>> {
+    match by_uri(tx, uri)? {
+        Some(node) => relations(tx, node.id),
+        None => Ok(Vec::new()),
+    }
+}
+
 fn relationship(tx: &dyn ReadTx, node: &Node, edge: &Edge) -> Result<Option<Relationship>> {
     let is_subject = edge.src == node.id;
     let other = if is_subject { edge.dst } else { edge.src };
@@ -239,8 +248,8 @@ fn relationship(tx: &dyn ReadTx, node: &Node, edge: &Edge) -> Result<Option<Rela
     }))
 }
 
-/// Documents that link to an entity, and those that are about it.
-fn linking(tx: &dyn ReadTx, id: NodeId) -> Result<(BTreeSet<NodeId>, BTreeSet<NodeId>)> {
+/// Documents that are known to mention an entity and how often at least, and those that are about it.
+fn linking(tx: &dyn ReadTx, id: NodeId) -> Result<(BTreeMap<NodeId, usize>, BTreeSet<NodeId>)> {
     let filter = EdgeFilter {
         dst: Some(id),
         ..EdgeFilter::default()
@@ -249,8 +258,15 @@ fn linking(tx: &dyn ReadTx, id: NodeId) -> Result<(BTreeSet<NodeId>, BTreeSet<No
     let is_ours = |it: &Edge| it.props.get(BY).and_then(Value::as_str) == Some(BY_ENTITIES);
     let notes = edges.filter(|it| is_ours(it) && !it.props.contains_key("predicate"));
     let (linking, own): (Vec<Edge>, Vec<Edge>) = notes.partition(|it| it.rel == MENTIONS);
-    let ids = |edges: Vec<Edge>| edges.into_iter().map(|it| it.src).collect();
-    Ok((ids(linking), ids(own)))
+    let count = |it: &Edge| {
+        let said = it.props.get("count").and_then(Value::as_u64);
+        said.and_then(|it| usize::try_from(it).ok()).unwrap_or(1)
+    };
+    let linking = linking.into_iter().map(|it| (it.src, count(&it)));
+    Ok((
+        linking.collect(),
+        own.into_iter().map(|it| it.src).collect(),
+    ))
 }
 
 /// The text of a document, without the fields before it.

@@ -61,7 +61,16 @@ impl Stated {
     pub(super) fn of(ontology: &Ontology, path: &str, note: &Node, of: String) -> Self {
         let none = Map::new();
         let fields = note.props.get("frontmatter").and_then(Value::as_object);
-        let fields = fields.unwrap_or(&none);
+        Self::by_fields(ontology, path, fields.unwrap_or(&none), of)
+    }
+
+    /// What the fields of a note at this path state.
+    pub(super) fn by_fields(
+        ontology: &Ontology,
+        path: &str,
+        fields: &Map<String, Value>,
+        of: String,
+    ) -> Self {
         let Some(about) = About::of(ontology, path, fields) else {
             return Self {
                 of,
@@ -139,7 +148,7 @@ impl About {
     }
 }
 
-fn is_name(text: &str) -> bool {
+pub(super) fn is_name(text: &str) -> bool {
     let is_short = text.chars().nth(NAME_CHARS_MAX).is_none();
     is_short && !text.contains(char::is_control) && !normalized(text).is_empty()
 }

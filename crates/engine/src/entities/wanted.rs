@@ -1,8 +1,12 @@
-//! The graph that the notes of a vault make together.
+//! The graph that all statements make together: those of the vault's notes, and those that were made
+//! otherwise (`said`).
 //!
-//! It is a function of all notes and of nothing else: neither the order in which they were written nor
-//! who has read them first matters. A name that nobody has yet leads nowhere until somebody has it.
+//! It is a function of all statements and merges, and of nothing else: neither the order in which they were
+//! made nor who has read them first matters. So taking back a statement or a merge gives the graph that
+//! there would be without it. A name that nobody has yet leads nowhere until somebody has it.
 
+use super::VAULT;
+use super::said::Settled;
 use super::stated::{Says, Stated, path_key};
 use kenning_entities::names::{alias_key, entity_uri, normalized};
 use kenning_entities::ontology::{Ontology, predicate};
@@ -11,21 +15,83 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// What relates two things when what a note says of them cannot be.
 const RELATED: &str = "related_to";
 
-/// An entity, by all notes that are about it.
+/// An entity, by all that is stated of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Thing {
     pub(super) name: String,
     pub(super) kind: String,
     pub(super) aliases: Vec<String>,
     pub(super) description: String,
+    /// What states that there is such a thing; of several the first.
+    pub(super) source: String,
+    /// Which one of these: a note's path, a page.
+    pub(super) source_rid: String,
     /// The notes about it, the first of which it has its name from.
     pub(super) paths: Vec<String>,
+    /// The URIs that were merged into it.
+    pub(super) merged: Vec<String>,
 }
 
-/// Who a relationship leads to, by its predicate and URI, and which note says so.
-pub(super) type Relations = BTreeMap<(String, String), String>;
+/// What states a relationship, and how surely.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Origin {
+    pub(super) source: String,
+    pub(super) source_rid: String,
+    pub(super) confidence: f64,
+}
 
-/// The graph of a vault.
+impl Origin {
+    fn note(path: &str) -> Self {
+        Self {
+            source: VAULT.to_owned(),
+            source_rid: path.to_owned(),
+            confidence: 1.0,
+        }
+    }
+}
+
+/// Who a relationship leads to, by its predicate and URI, and what says so.
+pub(super) type Relations = BTreeMap<(String, String), Origin>;
+
+/// A relationship whose other end is not known yet.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Pending {
+    pub(super) label: String,
+    pub(super) predicate: String,
+    /// Whether the unknown one stands first.
+    pub(super) is_subject: bool,
+}
+
+/// Which statements there are.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Statements<'a> {
+    /// What notes state, by their paths.
+    pub(super) notes: Option<&'a BTreeMap<String, Stated>>,
+    /// What else was stated, by its source.
+    pub(super) said: Option<&'a BTreeMap<String, Settled>>,
+    /// Which URI was merged into which.
+    pub(super) merged: Option<&'a BTreeMap<String, String>>,
+}
+
+impl<'a> Statements<'a> {
+    /// The notes of the vault, and those that others registered and that the vault does not have.
+    fn all_notes(self) -> impl Iterator<Item = (&'a str, &'a Stated)> {
+        let notes = self.notes.into_iter().flatten();
+        let notes = notes.map(|(path, stated)| (path.as_str(), stated));
+        let registered = self.said.into_iter().flatten().filter_map(move |(_, it)| {
+            let note = it.note.as_ref()?;
+            let is_there = self.notes.is_some_and(|it| it.contains_key(&note.path));
+            (!is_there).then_some((note.path.as_str(), &note.stated))
+        });
+        notes.chain(registered)
+    }
+
+    fn all_said(self) -> impl Iterator<Item = &'a Settled> {
+        self.said.into_iter().flatten().map(|it| it.1)
+    }
+}
+
+/// The graph of all statements.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Wanted {
     /// By their URIs.
@@ -34,20 +100,27 @@ pub(super) struct Wanted {
     pub(super) relations: BTreeMap<String, Relations>,
     /// What each note is about, by its path.
     pub(super) of_note: HashMap<String, String>,
+    /// How often a relationship leads to a name that nobody has.
+    pub(super) pending: BTreeMap<Pending, usize>,
+    /// Which URI stands for another.
+    same: HashMap<String, String>,
     by_name: HashMap<String, BTreeSet<String>>,
     by_alias: HashMap<String, BTreeSet<String>>,
     by_path: HashMap<String, String>,
 }
 
 impl Wanted {
-    /// Of notes in the order of their paths.
-    pub(super) fn of<'a>(
-        ontology: &Ontology,
-        notes: impl Iterator<Item = (&'a str, &'a Stated)> + Clone,
-    ) -> Self {
-        let mut wanted = Self::default();
-        for (path, stated) in notes.clone() {
-            wanted.add_thing(path, stated);
+    /// Of statements in the order of their names.
+    pub(super) fn of(ontology: &Ontology, all: Statements<'_>) -> Self {
+        let mut wanted = Self {
+            same: merges(all),
+            ..Self::default()
+        };
+        for (path, stated) in all.all_notes() {
+            wanted.add_noted(path, stated);
+        }
+        for said in all.all_said() {
+            wanted.add_said(said);
         }
         for (uri, thing) in &wanted.things {
             let named = wanted.by_name.entry(normalized(&thing.name)).or_default();
@@ -59,33 +132,63 @@ impl Wanted {
                 }
             }
         }
-        for (path, stated) in notes {
+        for (path, stated) in all.all_notes() {
             for says in &stated.says {
                 wanted.add_relation(ontology, path, says);
             }
         }
+        for said in all.all_said() {
+            wanted.add_said_relations(ontology, said);
+        }
         wanted
     }
 
-    fn add_thing(&mut self, path: &str, stated: &Stated) {
+    /// The URI that stands for this one.
+    pub(super) fn same<'a>(&'a self, uri: &'a str) -> &'a str {
+        self.same.get(uri).map_or(uri, String::as_str)
+    }
+
+    fn add_noted(&mut self, path: &str, stated: &Stated) {
         let Some(about) = &stated.about else { return };
         let uri = entity_uri(&about.name, &about.kind);
-        self.of_note.insert(path.to_owned(), uri.clone());
-        self.by_path.insert(path_key(path), uri.clone());
-        let thing = self.things.entry(uri).or_insert_with(|| Thing {
-            name: about.name.clone(),
-            kind: about.kind.clone(),
-            ..Thing::default()
-        });
+        let to = self.same(&uri).to_owned();
+        self.of_note.insert(path.to_owned(), to.clone());
+        self.by_path.insert(path_key(path), to);
+        let thing = self.add_thing(&uri, &about.name, &about.kind, (VAULT, path));
         for alias in &about.aliases {
-            if !thing.aliases.contains(alias) {
-                thing.aliases.push(alias.clone());
-            }
+            thing.add_alias(alias);
         }
-        if thing.description.is_empty() {
-            thing.description.clone_from(&about.description);
-        }
+        thing.describe(&about.description);
         thing.paths.push(path.to_owned());
+    }
+
+    fn add_said(&mut self, said: &Settled) {
+        for it in &said.things {
+            let thing = self.add_thing(&it.uri, &it.name, &it.kind, (&said.source, &said.rid));
+            for alias in &it.aliases {
+                thing.add_alias(alias);
+            }
+            thing.describe(&it.description);
+        }
+    }
+
+    /// The thing that a URI stands for. One that was merged into another gives it its name as an alias.
+    fn add_thing(&mut self, uri: &str, name: &str, kind: &str, from: (&str, &str)) -> &mut Thing {
+        let to = self.same(uri).to_owned();
+        let is_merged = to != uri;
+        let thing = self.things.entry(to).or_default();
+        if is_merged {
+            thing.add_alias(&alias_key(name));
+            if !thing.merged.iter().any(|it| it == uri) {
+                thing.merged.push(uri.to_owned());
+            }
+        } else if thing.name.is_empty() {
+            (thing.name, thing.kind) = (name.to_owned(), kind.to_owned());
+        }
+        if thing.source.is_empty() {
+            (thing.source, thing.source_rid) = (from.0.to_owned(), from.1.to_owned());
+        }
+        thing
     }
 
     fn add_relation(&mut self, ontology: &Ontology, path: &str, says: &Says) {
@@ -93,6 +196,12 @@ impl Wanted {
             return;
         };
         let Some(other) = self.meant(ontology, own, says) else {
+            let pending = Pending {
+                label: says.target.clone(),
+                predicate: says.predicate.clone(),
+                is_subject: says.is_incoming,
+            };
+            *self.pending.entry(pending).or_default() += 1;
             return;
         };
         // Nothing relates to itself.
@@ -107,18 +216,44 @@ impl Wanted {
         let Some(name) = self.fitting(ontology, &says.predicate, &ends.0, &ends.1) else {
             return;
         };
-        let is_symmetric = predicate(name).is_some_and(|it| it.0.is_symmetric());
-        if is_symmetric {
-            self.relate(&ends.1, name, &ends.0, path);
-        }
-        self.relate(&ends.0, name, &ends.1, path);
+        self.relate(&ends.0, name, &ends.1, &Origin::note(path));
     }
 
-    /// The first note that says something is the one that is named.
-    fn relate(&mut self, subject: &str, name: &str, object: &str, path: &str) {
-        let relations = self.relations.entry(subject.to_owned()).or_default();
-        let said = relations.entry((name.to_owned(), object.to_owned()));
-        said.or_insert_with(|| path.to_owned());
+    fn add_said_relations(&mut self, ontology: &Ontology, said: &Settled) {
+        for it in &said.relations {
+            let (subject, object) = (self.same(&it.subject), self.same(&it.object));
+            let Some((known, _)) = predicate(&it.predicate) else {
+                continue;
+            };
+            let kind = |uri: &str| self.things.get(uri).map(|it| it.kind.as_str());
+            let (Some(from), Some(to)) = (kind(subject), kind(object)) else {
+                continue;
+            };
+            if subject == object || ontology.check(known, from, to).is_err() {
+                continue;
+            }
+            let (subject, object) = (subject.to_owned(), object.to_owned());
+            let origin = Origin {
+                source: it.source.as_ref().unwrap_or(&said.source).clone(),
+                source_rid: it.source_rid.as_ref().unwrap_or(&said.rid).clone(),
+                confidence: it.confidence,
+            };
+            self.relate(&subject, known.name, &object, &origin);
+        }
+    }
+
+    /// The first who says something is named, unless a later one is surer.
+    fn relate(&mut self, subject: &str, name: &'static str, object: &str, origin: &Origin) {
+        let is_symmetric = predicate(name).is_some_and(|it| it.0.is_symmetric());
+        let other_way = is_symmetric.then_some((object, subject));
+        for (subject, object) in [(subject, object)].into_iter().chain(other_way) {
+            let relations = self.relations.entry(subject.to_owned()).or_default();
+            let said = relations.entry((name.to_owned(), object.to_owned()));
+            let said = said.or_insert_with(|| origin.clone());
+            if origin.confidence > said.confidence {
+                said.clone_from(origin);
+            }
+        }
     }
 
     /// Who is meant: the note that a link names, else the one who has the name or the alias. Of several
@@ -187,6 +322,41 @@ impl Wanted {
     }
 }
 
+impl Thing {
+    fn add_alias(&mut self, alias: &str) {
+        if !self.aliases.iter().any(|it| it == alias) {
+            self.aliases.push(alias.to_owned());
+        }
+    }
+
+    fn describe(&mut self, description: &str) {
+        if self.description.is_empty() {
+            description.clone_into(&mut self.description);
+        }
+    }
+}
+
+/// Which URI stands for which, as far as there is somebody whom the merged ones are merged into.
+fn merges(all: Statements<'_>) -> HashMap<String, String> {
+    let Some(merged) = all.merged.filter(|it| !it.is_empty()) else {
+        return HashMap::new();
+    };
+    let noted = all.all_notes().filter_map(|it| it.1.about.as_ref());
+    let noted = noted.map(|it| entity_uri(&it.name, &it.kind));
+    let said = all.all_said().flat_map(|it| &it.things);
+    let stated: BTreeSet<String> = noted.chain(said.map(|it| it.uri.clone())).collect();
+    let mut same = HashMap::new();
+    for uri in merged.keys() {
+        let chain = std::iter::successors(merged.get(uri), |it| merged.get(*it));
+        // Nobody can make a circle; if somebody did, this ends all the same.
+        let chain = chain.take(merged.len()).filter(|it| *it != uri);
+        if let Some(last) = chain.filter(|it| stated.contains(*it)).last() {
+            same.insert(uri.clone(), last.clone());
+        }
+    }
+    same
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -215,12 +385,19 @@ mod tests {
 
     fn check(notes: &[(&str, Stated)], expected: &[&str]) {
         let ontology = Ontology::default();
-        let wanted = Wanted::of(&ontology, notes.iter().map(|it| (it.0, &it.1)));
+        let notes = notes.iter().map(|it| (it.0.to_owned(), it.1.clone()));
+        let notes: BTreeMap<String, Stated> = notes.collect();
+        let all = Statements {
+            notes: Some(&notes),
+            ..Statements::default()
+        };
+        let wanted = Wanted::of(&ontology, all);
         let name = |uri: &str| wanted.things[uri].name.clone();
         let mut said = Vec::new();
         for (subject, relations) in &wanted.relations {
-            for ((predicate, object), path) in relations {
+            for ((predicate, object), origin) in relations {
                 let (subject, object) = (name(subject), name(object));
+                let path = &origin.source_rid;
                 said.push(format!("{subject} {predicate} {object} ({path})"));
             }
         }

@@ -3,10 +3,10 @@
 use super::library::{Doc, Library};
 use super::not_generated;
 use crate::{Caller, Engine, Scope};
-use kenning_core::{Error, Kind, NodeId, Result};
+use kenning_core::{Code, Error, Kind, NodeId, Result};
 use kenning_graph::{DocType, Status};
 use kenning_search::{Filter, Mode, Query};
-use kenning_store::{ReadTx, When};
+use kenning_store::{EdgeFilter, ReadTx, When};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashSet};
 
@@ -15,6 +15,9 @@ const RELEVANCE_MIN: f64 = 0.5;
 
 /// How much of a text a snippet shows, in characters.
 const SNIPPET_CHARS: usize = 200;
+
+/// Of an entity, a memory or an item so many links are shown each way.
+const OTHER_LINKS_MAX: usize = 100;
 
 /// Which documents.
 #[derive(Clone, Debug, Default)]
@@ -149,15 +152,29 @@ impl Engine {
 
     /// The documents that a query admits, best first.
     pub fn find_documents(&self, caller: &Caller, query: &DocumentQuery) -> Result<FoundDocuments> {
+        if query.kinds.contains(&Kind::Entity) {
+            caller.principal.require(Scope::Read)?;
+            self.follow_entities(caller)?;
+        }
         self.log.read(&caller.principal.space, |tx| {
-            let library = self.graph(caller, tx)?;
-            let (found, mut total) = self.matching(caller, tx, &library, query)?;
-            let mut documents = found
-                .iter()
-                .map(|doc| show(tx, &library, doc, query.relations, query.content))
-                .collect::<Result<Vec<_>>>()?;
+            let library = match self.graph(caller, tx) {
+                // Other kinds are there without any document.
+                Err(error) if error.code == Code::Unavailable && !query.kinds.is_empty() => None,
+                library => Some(library?),
+            };
+            let (mut documents, mut total) = (Vec::new(), 0);
+            if let Some(library) = &library {
+                let (found, n_found) = self.matching(caller, tx, library, query)?;
+                total = n_found;
+                for doc in found {
+                    documents.push(show(tx, library, doc, query.relations, query.content)?);
+                }
+            }
             if let Some(text) = query.text.as_deref().filter(|_| !query.kinds.is_empty()) {
-                let others = self.others(caller, tx, text, &query.kinds, query.limit)?;
+                let mut others = self.others(caller, tx, text, &query.kinds, query.limit)?;
+                for it in others.iter_mut().filter(|_| query.relations) {
+                    it.links = Some(links_of_other(tx, library.as_deref(), it.node)?);
+                }
                 total += others.len();
                 documents.extend(others);
                 documents.truncate(query.limit);
@@ -481,7 +498,11 @@ fn other(node: &kenning_store::Node) -> Document {
     };
     let tags = node.props.get("tags").and_then(Value::as_array);
     Document {
-        id: node.id.to_string(),
+        // An entity has a name of its own, by which every other tool knows it.
+        id: match node.kind {
+            Kind::Entity => node.key.clone(),
+            _ => node.id.to_string(),
+        },
         node: node.id,
         kind: node.kind,
         path: String::new(),
@@ -502,6 +523,51 @@ fn other(node: &kenning_store::Node) -> Document {
         links: None,
         content: Some(content.clone()),
     }
+}
+
+/// What an entity, a memory or an item is related to. Documents are named by their ids in the graph.
+fn links_of_other(
+    tx: &dyn ReadTx,
+    library: Option<&Library>,
+    id: NodeId,
+) -> Result<(Vec<Outgoing>, Vec<Incoming>)> {
+    let named = |id: NodeId| -> Result<Option<(String, String)>> {
+        if let Some(doc) = library.and_then(|it| it.by_node(id)) {
+            return Ok(Some((doc.id.clone(), doc.card.title.clone())));
+        }
+        let node = tx.node(id, When::Now)?;
+        Ok(node.map(|it| {
+            let shown = other(&it);
+            (shown.id, shown.title)
+        }))
+    };
+    let (mut from, mut into) = (Vec::new(), Vec::new());
+    let outgoing = EdgeFilter {
+        src: Some(id),
+        ..EdgeFilter::default()
+    };
+    for edge in tx.edges(&outgoing, When::Now, OTHER_LINKS_MAX)? {
+        from.extend(named(edge.dst)?.map(|(target, text)| Outgoing {
+            target,
+            relation: edge.rel,
+            text,
+            heading: None,
+            line: 0,
+            broken: None,
+        }));
+    }
+    let incoming = EdgeFilter {
+        dst: Some(id),
+        ..EdgeFilter::default()
+    };
+    for edge in tx.edges(&incoming, When::Now, OTHER_LINKS_MAX)? {
+        into.extend(named(edge.src)?.map(|(source, text)| Incoming {
+            source,
+            relation: edge.rel,
+            text,
+        }));
+    }
+    Ok((from, into))
 }
 
 fn outgoing(library: &Library, doc: &Doc) -> Vec<Outgoing> {

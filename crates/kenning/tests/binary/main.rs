@@ -22,6 +22,8 @@ mod kiwi;
 mod kiwi_contract;
 mod kiwi_guide;
 mod kiwi_tools;
+mod koi_golden;
+mod koi_graph;
 mod omi;
 mod postgres;
 mod processes;

@@ -2,6 +2,7 @@
 
 pub mod code_query;
 mod cypher;
+pub(crate) mod far;
 pub mod federation_status;
 pub mod get_entity_documents;
 pub mod get_entity_neighborhood;

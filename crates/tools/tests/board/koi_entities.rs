@@ -1,9 +1,9 @@
 //! The notes of a vault as entities: resolved, related, mentioned, found, and gone with their notes.
 
+use crate::House;
 use kenning_core::{Kind, Space};
 use kenning_engine::EntityContext;
 use kenning_store::{EdgeFilter, NodeFilter, When};
-use kenning_testing::House;
 use kenning_tools::Selection;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use std::fs;
 
 const GOLDEN: &str = include_str!("../../../../testing/vectors/koi-golden.jsonl");
 
-const BILL: &str = "orn:personal-koi.entity:person-bill-baue-376ffc2e6245";
+pub(crate) const BILL: &str = "orn:personal-koi.entity:person-bill-baue-376ffc2e6245";
 const R3: &str = "orn:personal-koi.entity:organization-r3.0-f7b3cca66645";
 const SHAWN: &str = "orn:personal-koi.entity:person-shawn-anderson-54247c57a568";
 
@@ -64,7 +64,7 @@ const NOTES: &[(&str, &str)] = &[
     ("journal.md", "Nothing in particular, of nobody.\n"),
 ];
 
-fn put(house: &House, path: &str, text: &str) {
+pub(crate) fn put(house: &House, path: &str, text: &str) {
     let path = house.vault().join(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     // Another file under the name, as editors do: the folder tells at once.
@@ -73,7 +73,7 @@ fn put(house: &House, path: &str, text: &str) {
     fs::rename(beside, path).unwrap();
 }
 
-fn vault() -> House {
+pub(crate) fn vault() -> House {
     let house = House::new();
     for (path, text) in NOTES {
         put(&house, path, text);
@@ -81,13 +81,13 @@ fn vault() -> House {
     house
 }
 
-fn done(house: &House, tool: &str, arguments: Value) -> Value {
+pub(crate) fn done(house: &House, tool: &str, arguments: Value) -> Value {
     let reply = house.call(tool, arguments);
     assert!(!reply.is_error(), "{tool}: {}", reply.text);
     reply.to_json()
 }
 
-fn resolve(house: &House, label: &str, hint: Option<&str>) -> Value {
+pub(crate) fn resolve(house: &House, label: &str, hint: Option<&str>) -> Value {
     done(
         house,
         "resolve_entity",
@@ -96,7 +96,7 @@ fn resolve(house: &House, label: &str, hint: Option<&str>) -> Value {
 }
 
 /// `Subject predicate Object`, sorted.
-fn said_of(house: &House, name: &str) -> Vec<String> {
+pub(crate) fn said_of(house: &House, name: &str) -> Vec<String> {
     let found = done(
         house,
         "get_entity_neighborhood",
@@ -115,7 +115,7 @@ fn said_of(house: &House, name: &str) -> Vec<String> {
 }
 
 /// Every entity and every edge of the house, without ids and times.
-fn graph(house: &House) -> BTreeSet<String> {
+pub(crate) fn graph(house: &House) -> BTreeSet<String> {
     let log = house.board.engine().log();
     let read = log.read(&Space::default(), |tx| {
         let filter = NodeFilter {
@@ -504,6 +504,25 @@ fn koi_search_finds_entities_and_what_else_answers() {
         );
     }
     assert!(house.call("koi_search", json!({ "query": "" })).is_error());
+}
+
+#[test]
+fn koi_a_search_says_whether_meaning_took_part() {
+    let house = vault();
+    for (query, method) in [
+        ("herring", "semantic"),
+        ("Zzzzqq", "text"),
+        ("x", "text"),
+        ("zzzzqq herring", "semantic"),
+    ] {
+        let entities = done(&house, "koi_search", json!({ "query": query }));
+        let texts = done(&house, "knowledge_search", json!({ "query": query }));
+        assert_eq!(
+            (&entities["search_method"], &texts["search_type"]),
+            (&json!(method), &json!(method)),
+            "{query}"
+        );
+    }
 }
 
 #[test]

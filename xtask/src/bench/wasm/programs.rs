@@ -43,6 +43,11 @@ impl Programs {
         command(&self.kami, data)
     }
 
+    /// `kenning` over a data directory.
+    pub(in crate::bench) fn command(&self, data: &Path) -> Command {
+        command(&self.kenning, data)
+    }
+
     /// A server over its standard streams.
     pub(in crate::bench) fn mcp(&self, data: &Path) -> Command {
         let mut command = command(&self.kenning, data);

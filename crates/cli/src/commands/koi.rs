@@ -1,0 +1,269 @@
+//! `kenning koi merge|unmerge|veto|merged|entities|stats|import`, beside the tools themselves.
+
+use super::table;
+use crate::{Host, Settings, output, owner};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use kenning_core::{Error, Result};
+use kenning_engine::{Caller, Engine, EntityImport};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// An export of another server may be so large.
+const EXPORT_BYTES_MAX: u64 = 512 * 1024 * 1024;
+
+/// `kenning koi ...`, beside the tools themselves.
+pub(crate) fn commands() -> Vec<Command> {
+    let word = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).value_name(value).help(help).required(true)
+    };
+    vec![
+        Command::new("merge")
+            .about("Say that two entities are one; `unmerge` takes it back")
+            .arg(word(
+                "from",
+                "ENTITY",
+                "A URI or name: who is the other one",
+            ))
+            .arg(word("into", "ENTITY", "A URI or name: who stays")),
+        Command::new("unmerge")
+            .about("Take a merge back: both are there again, as they would be without it")
+            .arg(word(
+                "from",
+                "ENTITY",
+                "The URI or the name of who was merged",
+            )),
+        Command::new("veto")
+            .about("Say that a label does not mean an entity, however alike they are")
+            .arg(word(
+                "label",
+                "LABEL",
+                "A label, or the URI of another entity",
+            ))
+            .arg(word(
+                "entity",
+                "ENTITY",
+                "The URI or name of whom it does not mean",
+            ))
+            .arg(
+                Arg::new("undo")
+                    .long("undo")
+                    .help("Take the veto back")
+                    .action(ArgAction::SetTrue),
+            ),
+        Command::new("merged").about("List merges and vetoes"),
+        Command::new("entities")
+            .about("List entities, the oldest first")
+            .arg(
+                Arg::new("type")
+                    .long("type")
+                    .value_name("TYPE")
+                    .help("Only of this type"),
+            )
+            .arg(
+                Arg::new("limit")
+                    .long("limit")
+                    .value_name("N")
+                    .default_value("100")
+                    .value_parser(value_parser!(usize)),
+            )
+            .arg(
+                Arg::new("offset")
+                    .long("offset")
+                    .value_name("N")
+                    .default_value("0")
+                    .value_parser(value_parser!(usize)),
+            ),
+        Command::new("stats").about("Count entities and relationships, and those that wait"),
+        Command::new("import")
+            .about("Take over what `/entities` and `/relationships` of a KOI server export as JSON")
+            .arg(
+                Arg::new("files")
+                    .value_name("FILE")
+                    .required(true)
+                    .num_args(1..)
+                    .value_parser(value_parser!(PathBuf)),
+            )
+            .arg(
+                Arg::new("name")
+                    .long("name")
+                    .value_name("NAME")
+                    .default_value("import")
+                    .help("What the import is called: a later one of this name takes its place"),
+            ),
+    ]
+}
+
+/// Runs one of them; `None` if it is none of them.
+pub(crate) fn run(
+    host: &dyn Host,
+    settings: &Settings,
+    matches: &ArgMatches,
+) -> Option<Result<u8>> {
+    let (name, inner) = matches.subcommand()?;
+    commands().iter().find(|it| it.get_name() == name)?;
+    Some(host.open(settings).and_then(|engine| {
+        let caller = owner(settings);
+        act(&engine, &caller, settings.json, name, inner)
+    }))
+}
+
+fn act(
+    engine: &Engine,
+    caller: &Caller,
+    as_json: bool,
+    name: &str,
+    matches: &ArgMatches,
+) -> Result<u8> {
+    let word = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
+    match name {
+        "merge" => {
+            let done = engine.merge_entities(caller, &word("from"), &word("into"))?;
+            let shown = json!({ "uri": done.uri, "name": done.name, "into": done.into });
+            tell(
+                as_json,
+                &shown,
+                &format!("{} is {} now", done.uri, done.into),
+            );
+        }
+        "unmerge" => {
+            let done = engine.unmerge_entity(caller, &word("from"))?;
+            let shown = json!({ "uri": done.uri, "name": done.name, "from": done.into });
+            let told = format!("{} is no longer {}", done.uri, done.into);
+            tell(as_json, &shown, &told);
+        }
+        "veto" => {
+            let is_undone = matches.get_flag("undo");
+            let veto = engine.veto_entity(caller, &word("label"), &word("entity"), is_undone)?;
+            let shown = json!({ "label": veto.label, "uri": veto.uri, "undone": is_undone });
+            let may = if is_undone {
+                "may mean"
+            } else {
+                "does not mean"
+            };
+            tell(
+                as_json,
+                &shown,
+                &format!("\"{}\" {may} {}", veto.label, veto.uri),
+            );
+        }
+        "merged" => merged(engine, caller, as_json)?,
+        "entities" => entities(engine, caller, as_json, matches)?,
+        "stats" => stats(engine, caller, as_json)?,
+        _ => import(engine, caller, as_json, matches)?,
+    }
+    Ok(0)
+}
+
+fn tell(as_json: bool, shown: &Value, told: &str) {
+    if as_json {
+        output::print_json(shown);
+    } else {
+        output::chat(told);
+    }
+}
+
+fn merged(engine: &Engine, caller: &Caller, as_json: bool) -> Result<()> {
+    let all = engine.entity_identities(caller)?;
+    if as_json {
+        let merged = all
+            .merged
+            .iter()
+            .map(|it| json!({ "uri": it.uri, "name": it.name, "into": it.into }));
+        let vetoes = all.vetoes.iter();
+        let vetoes = vetoes.map(|it| json!({ "label": it.label, "uri": it.uri }));
+        let (merged, vetoes): (Vec<_>, Vec<_>) = (merged.collect(), vetoes.collect());
+        output::print_json(&json!({ "merged": merged, "vetoes": vetoes }));
+        return Ok(());
+    }
+    let merged = all
+        .merged
+        .into_iter()
+        .map(|it| vec!["is".to_owned(), it.uri, it.into]);
+    let vetoes = all
+        .vetoes
+        .into_iter()
+        .map(|it| vec!["is not".to_owned(), it.label, it.uri]);
+    let rows: Vec<Vec<String>> = merged.chain(vetoes).collect();
+    output::print(&table::rows(&["", "ENTITY OR LABEL", "ENTITY"], &rows));
+    Ok(())
+}
+
+fn entities(engine: &Engine, caller: &Caller, as_json: bool, matches: &ArgMatches) -> Result<()> {
+    let number = |name: &str| matches.get_one::<usize>(name).copied().unwrap_or_default();
+    let kind = matches.get_one::<String>("type").map(String::as_str);
+    let all = engine.entities(caller, kind, number("limit"), number("offset"))?;
+    if as_json {
+        let rows = all.iter().map(|it| {
+            json!({
+                "uri": it.uri, "name": it.name, "type": it.kind, "aliases": it.aliases,
+                "description": it.description, "source": it.source, "source_rid": it.source_rid,
+            })
+        });
+        output::print_json(&json!({ "entities": rows.collect::<Vec<_>>(), "count": all.len() }));
+        return Ok(());
+    }
+    let rows = all
+        .into_iter()
+        .map(|it| vec![it.kind, it.name, it.source, it.uri]);
+    let rows: Vec<Vec<String>> = rows.collect();
+    output::print(&table::rows(&["TYPE", "NAME", "SOURCE", "URI"], &rows));
+    Ok(())
+}
+
+fn stats(engine: &Engine, caller: &Caller, as_json: bool) -> Result<()> {
+    let entities = engine.entity_stats(caller)?;
+    let relationships = engine.relationship_stats(caller)?;
+    if as_json {
+        output::print_json(&json!({
+            "total_entities": entities.total, "by_type": entities.by_type,
+            "total_relationships": relationships.total, "by_predicate": relationships.by_predicate,
+            "total_pending": relationships.total_pending,
+        }));
+        return Ok(());
+    }
+    let counts = entities
+        .by_type
+        .into_iter()
+        .chain(relationships.by_predicate);
+    let mut rows: Vec<Vec<String>> = counts.map(|(it, n)| vec![it, n.to_string()]).collect();
+    for it in relationships.top_pending {
+        let what = format!("waits: {} {}", it.predicate, it.label);
+        rows.push(vec![what, it.count.to_string()]);
+    }
+    output::print(&table::rows(&["", "COUNT"], &rows));
+    Ok(())
+}
+
+fn import(engine: &Engine, caller: &Caller, as_json: bool, matches: &ArgMatches) -> Result<()> {
+    let mut exports = Vec::new();
+    for path in matches.get_many::<PathBuf>("files").into_iter().flatten() {
+        let (dir, file) = kenning_vault::split(path)?;
+        let bytes = dir.read(&file, EXPORT_BYTES_MAX)?;
+        let export = serde_json::from_slice(&bytes).map_err(|cause| {
+            Error::invalid(format!("`{}` is no JSON: {cause}", path.display()))
+                .hint("give what `GET /entities` or `GET /relationships` answers")
+        })?;
+        exports.push(export);
+    }
+    let name = matches.get_one::<String>("name").cloned();
+    let import = EntityImport {
+        name: name.unwrap_or_default(),
+        exports,
+    };
+    let done = engine.import_entities(caller, &import)?;
+    if as_json {
+        output::print_json(&json!({
+            "entities": done.n_entities, "relationships": done.n_relationships,
+            "changed": done.n_changed, "rejected": done.n_rejected, "reasons": done.rejected,
+        }));
+        return Ok(());
+    }
+    output::chat(&format!(
+        "{} entities and {} relationships ({} of them turned round or only related, {} left out)",
+        done.n_entities, done.n_relationships, done.n_changed, done.n_rejected
+    ));
+    for why in done.rejected {
+        output::say(&format!("left out: {why}"));
+    }
+    Ok(())
+}

@@ -1,0 +1,276 @@
+//! Who is said to be one, and who is not.
+//!
+//! A merge says that two entities are one: the graph then has the second alone, with everything that is
+//! stated of both, and the first one's URI and names lead there. It is kept beside the statements and not
+//! in them, so that taking it back gives both again as they would be without it. A veto says that a label
+//! does not mean an entity, however alike they are.
+
+use super::kind;
+use super::resolve::by_uri;
+use super::said::count_said;
+use crate::{Caller, Engine, Scope};
+use kenning_core::{Code, Error, Kind, Result};
+use kenning_entities::names::normalized;
+use kenning_store::{Node, ReadTx, When};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// Who was merged into whom, by the URI of who is not there any more.
+const MERGED: &str = "entities/merged";
+/// Which label does not mean whom: the URI, a line end, the label's key.
+const VETOES: &str = "entities/vetoes";
+
+/// One entity that was merged into another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergedEntity {
+    /// The URI that leads to the other one now.
+    pub uri: String,
+    /// Its name.
+    pub name: String,
+    /// The URI of the other one.
+    pub into: String,
+}
+
+/// A label that does not mean an entity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Veto {
+    /// The label's key.
+    pub label: String,
+    /// The entity's URI.
+    pub uri: String,
+}
+
+/// All merges and vetoes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identities {
+    /// By the URI of who was merged.
+    pub merged: Vec<MergedEntity>,
+    /// By the URI of whom a label does not mean.
+    pub vetoes: Vec<Veto>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Row {
+    into: String,
+    name: String,
+}
+
+/// Which URI was merged into which.
+pub(super) fn merged_uris(tx: &dyn ReadTx) -> Result<BTreeMap<String, String>> {
+    Ok(rows(tx)?
+        .into_iter()
+        .map(|(uri, row)| (uri, row.into))
+        .collect())
+}
+
+fn rows(tx: &dyn ReadTx) -> Result<Vec<(String, Row)>> {
+    let mut all = Vec::new();
+    for (uri, bytes) in tx.list(MERGED)? {
+        let row = serde_json::from_slice(&bytes).map_err(|error| {
+            Error::corrupt(format!("the merge of `{uri}` cannot be read")).because(error)
+        })?;
+        all.push((uri, row));
+    }
+    Ok(all)
+}
+
+/// Whether somebody said that a label does not mean this entity.
+pub(super) fn is_vetoed(tx: &dyn ReadTx, key: &str, uri: &str) -> Result<bool> {
+    Ok(tx.get(VETOES, &veto_key(uri, key))?.is_some())
+}
+
+fn veto_key(uri: &str, label_key: &str) -> String {
+    format!("{uri}\n{label_key}")
+}
+
+impl Engine {
+    /// Says that two entities are one, which is the second from now on.
+    pub fn merge_entities(&self, caller: &Caller, from: &str, into: &str) -> Result<MergedEntity> {
+        caller.principal.require(Scope::Write)?;
+        self.follow_entities(caller)?;
+        let space = &caller.principal.space;
+        let (from, into) = self.log.read(space, |tx| {
+            let named = |name: &str| {
+                let node = self.entity_in(space, tx, name)?;
+                node.ok_or_else(|| {
+                    Error::not_found("entity", name.to_owned())
+                        .hint("`koi_search` finds entities by any words")
+                })
+            };
+            Ok((named(from)?, named(into)?))
+        })?;
+        if from.id == into.id {
+            return Err(
+                Error::new(Code::Conflict, format!("both names mean `{}`", into.key))
+                    .hint("they are one already; `kenning koi merged` lists merges"),
+            );
+        }
+        if kind(&from) != kind(&into) {
+            let (a, b) = (kind(&from), kind(&into));
+            return Err(Error::invalid(format!(
+                "`{}` is a {a} and `{}` is a {b}",
+                from.title, into.title
+            ))
+            .hint("only entities of one type can be one: mend the type in its note first"));
+        }
+        let merged = MergedEntity {
+            uri: from.key.clone(),
+            name: from.title.clone(),
+            into: into.key.clone(),
+        };
+        let row = Row {
+            into: into.key.clone(),
+            name: from.title.clone(),
+        };
+        let bytes = serde_json::to_vec(&row)
+            .map_err(|error| Error::internal("a merge cannot be written").because(error))?;
+        self.log.write(space, move |tx| {
+            for node in [&from, &into] {
+                still_there(&**tx, node)?;
+            }
+            let keys = [(&from, &into), (&into, &from)];
+            for (one, other) in keys {
+                if is_vetoed(&**tx, &normalized(&one.title), &other.key)? {
+                    let message = format!(
+                        "somebody said that \"{}\" does not mean `{}`",
+                        one.title, other.key
+                    );
+                    return Err(Error::new(Code::Conflict, message)
+                        .hint("take that veto back first: `kenning koi veto --undo`"));
+                }
+            }
+            tx.set(MERGED, &from.key, &bytes)?;
+            count_said(tx)?;
+            let data = json!({ "uri": from.key, "name": from.title, "into": into.key });
+            tx.record("EntitiesMerged", data).map(drop)
+        })?;
+        self.follow_entities(caller)?;
+        Ok(merged)
+    }
+
+    /// Takes a merge back, by the URI or the name of who was merged.
+    pub fn unmerge_entity(&self, caller: &Caller, from: &str) -> Result<MergedEntity> {
+        caller.principal.require(Scope::Write)?;
+        let space = &caller.principal.space;
+        let wanted = from.trim().to_owned();
+        let merged = self.log.write(space, move |tx| {
+            let key = normalized(&wanted);
+            let is_meant = |it: &(String, Row)| it.0 == wanted || normalized(&it.1.name) == key;
+            let mut found: Vec<_> = rows(&**tx)?.into_iter().filter(is_meant).collect();
+            let (Some((uri, row)), true) = (found.pop(), found.is_empty()) else {
+                return Err(match found.is_empty() {
+                    true => Error::not_found("merged entity", wanted)
+                        .hint("`kenning koi merged` lists merges"),
+                    false => {
+                        Error::invalid(format!("several entities called \"{wanted}\" were merged"))
+                            .hint("name one by its URI; `kenning koi merged` lists them")
+                    }
+                });
+            };
+            tx.unset(MERGED, &uri)?;
+            count_said(tx)?;
+            let data = json!({ "uri": uri, "name": row.name, "from": row.into });
+            tx.record("EntitiesUnmerged", data)?;
+            Ok(MergedEntity {
+                uri,
+                name: row.name,
+                into: row.into,
+            })
+        })?;
+        self.follow_entities(caller)?;
+        Ok(merged)
+    }
+
+    /// Says that a label, or the name of an entity, does not mean an entity; `is_undone` takes that back.
+    pub fn veto_entity(
+        &self,
+        caller: &Caller,
+        label: &str,
+        entity: &str,
+        is_undone: bool,
+    ) -> Result<Veto> {
+        caller.principal.require(Scope::Write)?;
+        self.follow_entities(caller)?;
+        let space = &caller.principal.space;
+        let (label, uri) = self.log.read(space, |tx| {
+            let named = by_uri(tx, label.trim())?.map(|it| it.title);
+            let label = normalized(&named.unwrap_or_else(|| label.to_owned()));
+            // A veto can be taken back when who it is about is not there any more.
+            let node = match by_uri(tx, entity.trim())? {
+                None if is_undone => None,
+                None => self.entity_in(space, tx, entity)?,
+                some => some,
+            };
+            let uri = node.map(|it| it.key);
+            Ok((label, uri.unwrap_or_else(|| entity.trim().to_owned())))
+        })?;
+        if label.is_empty() {
+            return Err(Error::invalid("`label` is empty").hint("give a name or a URI"));
+        }
+        let veto = Veto {
+            label: label.clone(),
+            uri: uri.clone(),
+        };
+        self.log.write(space, move |tx| {
+            let key = veto_key(&uri, &label);
+            let is_there = tx.get(VETOES, &key)?.is_some();
+            let data = json!({ "label": label, "uri": uri });
+            match (is_undone, is_there) {
+                (false, true) => return Ok(()),
+                (false, false) => {
+                    if by_uri(&**tx, &uri)?.is_none() {
+                        return Err(Error::not_found("entity", uri));
+                    }
+                    tx.set(VETOES, &key, b"1")?;
+                    tx.record("EntityVetoed", data)?;
+                }
+                (true, false) => {
+                    return Err(Error::not_found("veto", format!("{label} {uri}"))
+                        .hint("`kenning koi merged` lists vetoes too"));
+                }
+                (true, true) => {
+                    tx.unset(VETOES, &key)?;
+                    tx.record("EntityVetoUndone", data)?;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(veto)
+    }
+
+    /// All merges and vetoes.
+    pub fn entity_identities(&self, caller: &Caller) -> Result<Identities> {
+        caller.principal.require(Scope::Read)?;
+        self.log.read(&caller.principal.space, |tx| {
+            let merged = rows(tx)?.into_iter().map(|(uri, row)| MergedEntity {
+                uri,
+                name: row.name,
+                into: row.into,
+            });
+            let vetoes = tx.list(VETOES)?.into_iter().filter_map(|(key, _)| {
+                let (uri, label) = key.split_once('\n')?;
+                Some(Veto {
+                    label: label.to_owned(),
+                    uri: uri.to_owned(),
+                })
+            });
+            Ok(Identities {
+                merged: merged.collect(),
+                vetoes: vetoes.collect(),
+            })
+        })
+    }
+}
+
+/// Another process may have merged or removed it meanwhile.
+fn still_there(tx: &dyn ReadTx, node: &Node) -> Result<()> {
+    match tx.node_by_key("", Kind::Entity, &node.key, When::Now)? {
+        Some(_) => Ok(()),
+        None => Err(Error::new(
+            Code::Conflict,
+            format!("`{}` has just been changed by somebody else", node.key),
+        )
+        .hint("look again, and call again")),
+    }
+}

@@ -1,0 +1,496 @@
+//! What others state than the vault's own notes: ingested pages, notes that somebody registered, imports.
+//!
+//! A statement is settled first, which says of each name whom it means and of each relationship whether it
+//! can be, and then kept under its source: the next statement of the same source takes its place. The graph
+//! follows from all statements (`wanted`), so one that is taken back leaves nothing behind.
+
+use super::index::SAID_COUNT;
+use super::resolve::by_uri;
+use super::stated::{Stated, is_name};
+use crate::{Caller, Engine, Scope};
+use kenning_audit::{Draft, Tx};
+use kenning_core::{Error, Kind, NodeId, Result, Space};
+use kenning_entities::names::{alias_key, entity_uri, normalized, vault_path};
+use kenning_entities::ontology::{Direction, Ontology, predicate};
+use kenning_entities::resolve::Query;
+use kenning_store::{ReadTx, When};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, json};
+use std::collections::{BTreeMap, HashMap};
+
+/// What was stated, by its source.
+pub(super) const SAID: &str = "entities/said";
+
+/// What an entity is whose type nobody knows.
+const TYPE_DEFAULT: &str = "Concept";
+
+/// An entity that is stated to be.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SaidEntity {
+    /// Its name, which may be another name of one that is known.
+    pub name: String,
+    /// Its type.
+    pub kind: String,
+    /// Its other names.
+    pub aliases: Vec<String>,
+    /// What it is.
+    pub description: String,
+    /// How often it is named.
+    pub n_mentions: u32,
+    /// How sure that is.
+    pub confidence: f64,
+}
+
+/// A relationship that is stated, by names.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SaidRelation {
+    /// Who stands first.
+    pub subject: String,
+    /// How.
+    pub predicate: String,
+    /// Who stands second.
+    pub object: String,
+    /// How sure that is, from 0 to 1.
+    pub confidence: f64,
+}
+
+/// A statement, before it is known whom it means.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Said {
+    /// What kind of source it has: `web`.
+    pub(crate) source: &'static str,
+    /// Which one: `web:orn:web.page:…`.
+    pub(crate) source_rid: String,
+    /// The document that mentions the entities.
+    pub(crate) document: Option<NodeId>,
+    pub(crate) entities: Vec<SaidEntity>,
+    pub(crate) relations: Vec<SaidRelation>,
+}
+
+/// What became of a stated entity.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SaidEntityOutcome {
+    /// Its name in the graph.
+    pub name: String,
+    /// As it was stated.
+    pub said: String,
+    /// Its URI; empty if it is left out.
+    pub uri: String,
+    /// Its type in the graph.
+    pub kind: String,
+    /// Whether nobody knew it.
+    pub is_new: bool,
+    /// How sure it is that it is meant.
+    pub confidence: f64,
+    /// What is odd about it.
+    pub warning: Option<String>,
+}
+
+/// What became of a stated relationship.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SaidRelationOutcome {
+    /// Who stands first, as it was stated.
+    pub subject: String,
+    /// How.
+    pub predicate: String,
+    /// Who stands second.
+    pub object: String,
+    /// Whether it is in the graph now.
+    pub is_stored: bool,
+    /// Why not.
+    pub reason: Option<String>,
+}
+
+/// What became of a statement, part by part and in its order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SaidOutcome {
+    /// Of each entity.
+    pub entities: Vec<SaidEntityOutcome>,
+    /// Of each relationship.
+    pub relations: Vec<SaidRelationOutcome>,
+}
+
+/// A statement of which it is known whom it means.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Settled {
+    pub(super) source: String,
+    pub(super) rid: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) document: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) things: Vec<SettledThing>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) relations: Vec<SettledRelation>,
+    /// A note that somebody registered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) note: Option<RegisteredNote>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct SettledThing {
+    pub(super) uri: String,
+    pub(super) name: String,
+    pub(super) kind: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) aliases: Vec<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) description: String,
+    #[serde(default)]
+    pub(super) n_mentions: u32,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct SettledRelation {
+    pub(super) subject: String,
+    pub(super) predicate: String,
+    pub(super) object: String,
+    pub(super) confidence: f64,
+    /// What else than the statement's own source says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) source: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) source_rid: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct RegisteredNote {
+    pub(super) path: String,
+    pub(super) stated: Stated,
+}
+
+impl Settled {
+    /// The document that mentions the entities.
+    pub(super) fn document(&self) -> Option<NodeId> {
+        self.document.as_ref()?.parse().ok()
+    }
+
+    /// Names the document that mentions the entities.
+    pub(crate) fn is_of(&mut self, document: NodeId) {
+        self.document = Some(document.to_string());
+    }
+}
+
+/// Keeps a statement, in place of what the same source stated before.
+pub(crate) fn put_said(tx: &mut Tx<'_>, settled: &Settled) -> Result<()> {
+    let bytes = serde_json::to_vec(settled)
+        .map_err(|error| Error::internal("a statement cannot be written").because(error))?;
+    tx.set(SAID, &settled.rid, &bytes)?;
+    count_said(tx)
+}
+
+/// Tells every process that what was said has changed.
+pub(super) fn count_said(tx: &mut Tx<'_>) -> Result<()> {
+    let n = said_count(&**tx)?;
+    let (bucket, key) = SAID_COUNT;
+    tx.set(bucket, key, (n + 1).to_string().as_bytes())
+}
+
+/// How often what was said has changed.
+pub(super) fn said_count(tx: &dyn ReadTx) -> Result<u64> {
+    let (bucket, key) = SAID_COUNT;
+    let bytes = tx.get(bucket, key)?.unwrap_or_default();
+    Ok(String::from_utf8_lossy(&bytes).parse().unwrap_or_default())
+}
+
+/// Everything that was said, by its source.
+pub(super) fn all_said(tx: &dyn ReadTx) -> Result<BTreeMap<String, Settled>> {
+    let mut all = BTreeMap::new();
+    for (rid, bytes) in tx.list(SAID)? {
+        let settled = serde_json::from_slice(&bytes).map_err(|error| {
+            Error::corrupt(format!("what `{rid}` stated cannot be read")).because(error)
+        })?;
+        all.insert(rid, settled);
+    }
+    Ok(all)
+}
+
+impl Engine {
+    /// Finds out whom a statement means and whether its relationships can be. Nothing is stored.
+    pub(crate) fn settle_statement(
+        &self,
+        space: &Space,
+        tx: &dyn ReadTx,
+        said: &Said,
+    ) -> Result<(Settled, SaidOutcome)> {
+        let ontology = self.ontology(space, tx)?;
+        let mut settling = Settling {
+            engine: self,
+            space,
+            tx,
+            ontology: &ontology,
+            by_name: HashMap::new(),
+            settled: Settled {
+                source: said.source.to_owned(),
+                rid: said.source_rid.clone(),
+                document: said.document.map(|it| it.to_string()),
+                ..Settled::default()
+            },
+        };
+        let mut outcome = SaidOutcome::default();
+        for it in &said.entities {
+            outcome.entities.push(settling.entity(it)?);
+        }
+        for it in &said.relations {
+            let reason = settling.relation(it)?;
+            outcome.relations.push(SaidRelationOutcome {
+                subject: it.subject.clone(),
+                predicate: it.predicate.clone(),
+                object: it.object.clone(),
+                is_stored: reason.is_none(),
+                reason,
+            });
+        }
+        Ok((settling.settled, outcome))
+    }
+
+    /// Keeps what a document states of entities. A document that is not known is known by its name from
+    /// now on.
+    pub fn ingest_statement(
+        &self,
+        caller: &Caller,
+        document_rid: &str,
+        entities: Vec<SaidEntity>,
+        relations: Vec<SaidRelation>,
+    ) -> Result<SaidOutcome> {
+        caller.principal.require(Scope::Write)?;
+        let rid = document_rid.trim().to_owned();
+        if rid.is_empty() || rid.contains(char::is_control) || rid.len() > RID_BYTES_MAX {
+            return Err(Error::invalid("`document_rid` names no document")
+                .hint("for example `vault:Meetings/2026-01-05 Sync.md`"));
+        }
+        self.follow_entities(caller)?;
+        let space = &caller.principal.space;
+        let known = self.log.read(space, |tx| document_of(tx, &rid))?;
+        let said = Said {
+            source: source_of(&rid),
+            source_rid: rid.clone(),
+            document: known,
+            entities,
+            relations,
+        };
+        let (mut settled, outcome) = self
+            .log
+            .read(space, |tx| self.settle_statement(space, tx, &said))?;
+        self.log.write(space, move |tx| {
+            let document = match document_of(&**tx, &rid)? {
+                Some(there) => there,
+                None => tx.put_node(known_by_name(&rid, source_of(&rid)))?.id,
+            };
+            settled.is_of(document);
+            put_said(tx, &settled)?;
+            let data = json!({
+                "documentRid": rid, "entities": settled.things.len(),
+                "relationships": settled.relations.len(),
+            });
+            tx.record("DocumentIngested", data).map(drop)
+        })?;
+        self.follow_entities(caller)?;
+        Ok(outcome)
+    }
+}
+
+/// A longer name of a document is none.
+const RID_BYTES_MAX: usize = 1_000;
+
+/// The document that has this name.
+fn document_of(tx: &dyn ReadTx, rid: &str) -> Result<Option<NodeId>> {
+    for kind in [Kind::Document, Kind::Page] {
+        if let Some(node) = tx.node_by_key("", kind, rid, When::Now)? {
+            return Ok(Some(node.id));
+        }
+    }
+    Ok(None)
+}
+
+fn source_of(rid: &str) -> &'static str {
+    let sources = [
+        ("web:", "web"),
+        ("github:", "github"),
+        ("email:", "email"),
+        ("vault:", super::VAULT),
+        ("orn:obsidian.", super::VAULT),
+    ];
+    let found = sources.iter().find(|it| rid.starts_with(it.0));
+    found.map_or("api", |it| it.1)
+}
+
+fn known_by_name(rid: &str, source: &str) -> Draft {
+    let mut props = Map::new();
+    props.insert("source".to_owned(), source.into());
+    props.insert("path".to_owned(), vault_path(rid).into());
+    Draft {
+        kind: Kind::Document,
+        project: String::new(),
+        key: rid.to_owned(),
+        title: vault_path(rid).to_owned(),
+        body: String::new(),
+        props,
+    }
+}
+
+/// A statement that is being settled.
+struct Settling<'a> {
+    engine: &'a Engine,
+    space: &'a Space,
+    tx: &'a dyn ReadTx,
+    ontology: &'a Ontology,
+    /// Whom the names of this statement mean, with their types.
+    by_name: HashMap<String, (String, String)>,
+    settled: Settled,
+}
+
+impl Settling<'_> {
+    fn entity(&mut self, it: &SaidEntity) -> Result<SaidEntityOutcome> {
+        let name = it.name.trim();
+        let left_out = |warning: &str| SaidEntityOutcome {
+            name: it.name.clone(),
+            said: it.name.clone(),
+            kind: it.kind.clone(),
+            warning: Some(warning.to_owned()),
+            ..SaidEntityOutcome::default()
+        };
+        if !is_name(name) {
+            return Ok(left_out(
+                "left out: `name` is empty, too long or has control characters",
+            ));
+        }
+        let known_kind = self.ontology.kind(&it.kind);
+        let warning = known_kind.is_none().then(|| {
+            format!(
+                "`type` \"{}\" is not one of the ontology: stored as {TYPE_DEFAULT}",
+                it.kind
+            )
+        });
+        let kind = known_kind.map_or(TYPE_DEFAULT, |it| &it.key).to_owned();
+        let query = Query {
+            label: name,
+            kind: Some(&kind),
+            ..Query::default()
+        };
+        let resolution = self.engine.resolve_in(self.space, self.tx, &query)?;
+        let found = resolution.chosen();
+        let uri = found.map_or_else(|| entity_uri(name, &kind), |it| it.entity.uri.clone());
+        let (said_name, confidence) = match found {
+            Some(it) => (it.entity.name.clone(), it.confidence),
+            None => (name.to_owned(), NEW_CONFIDENCE),
+        };
+        let kind = found.map_or(kind, |it| it.entity.kind.clone());
+        let before = self.settled.things.iter().position(|it| it.uri == uri);
+        let is_new = found.is_none() && before.is_none();
+        let index = before.unwrap_or_else(|| {
+            self.settled.things.push(SettledThing {
+                uri: uri.clone(),
+                name: said_name.clone(),
+                kind: kind.clone(),
+                ..SettledThing::default()
+            });
+            self.settled.things.len() - 1
+        });
+        if let Some(thing) = self.settled.things.get_mut(index) {
+            thing.n_mentions += it.n_mentions.max(1);
+            for alias in it.aliases.iter().map(|it| alias_key(it)) {
+                let is_own = normalized(&alias) == normalized(&thing.name);
+                if is_name(&alias) && !is_own && !thing.aliases.contains(&alias) {
+                    thing.aliases.push(alias);
+                }
+            }
+            if thing.description.is_empty() {
+                it.description.trim().clone_into(&mut thing.description);
+            }
+        }
+        let aliases = it.aliases.iter().map(String::as_str);
+        for name in aliases.chain([name, said_name.as_str()]) {
+            for key in [normalized(name), alias_key(name)] {
+                self.by_name.insert(key, (uri.clone(), kind.clone()));
+            }
+        }
+        Ok(SaidEntityOutcome {
+            name: said_name,
+            said: it.name.clone(),
+            uri,
+            kind,
+            is_new,
+            confidence,
+            warning,
+        })
+    }
+
+    /// `None` if the relationship can be; else why it cannot.
+    fn relation(&mut self, it: &SaidRelation) -> Result<Option<String>> {
+        let Some((known, direction)) = predicate(&it.predicate) else {
+            return Ok(Some(format!(
+                "`{}` is no predicate of the ontology",
+                it.predicate
+            )));
+        };
+        let mut ends = Vec::new();
+        for (end, name) in [("subject", &it.subject), ("object", &it.object)] {
+            let Some(found) = self.meant(name)? else {
+                return Ok(Some(format!(
+                    "the {end} \"{name}\" is neither among `entities` nor known"
+                )));
+            };
+            ends.push(found);
+        }
+        if direction == Direction::Incoming {
+            ends.reverse();
+        }
+        let [(subject, from), (object, to)] = &ends[..] else {
+            return Ok(Some("a relationship has two ends".to_owned()));
+        };
+        if subject == object {
+            return Ok(Some("nothing relates to itself".to_owned()));
+        }
+        if let Err(error) = self.ontology.check(known, from, to) {
+            let hint = error.hint.map(|it| format!(" ({it})")).unwrap_or_default();
+            return Ok(Some(format!("{}{hint}", error.message)));
+        }
+        let confidence = if it.confidence.is_finite() {
+            it.confidence.clamp(0.0, 1.0)
+        } else {
+            NEW_CONFIDENCE
+        };
+        self.settled.relations.push(SettledRelation {
+            subject: subject.clone(),
+            predicate: known.name.to_owned(),
+            object: object.clone(),
+            confidence,
+            ..SettledRelation::default()
+        });
+        Ok(None)
+    }
+
+    /// Whom a name means: one of this statement's, else one that is known.
+    fn meant(&self, name: &str) -> Result<Option<(String, String)>> {
+        for key in [normalized(name), alias_key(name)] {
+            if let Some(found) = self.by_name.get(&key) {
+                return Ok(Some(found.clone()));
+            }
+        }
+        let name = name.trim();
+        if let Some(node) = by_uri(self.tx, name)? {
+            return Ok(Some((node.key.clone(), super::kind(&node).to_owned())));
+        }
+        if !is_name(name) || name.starts_with("orn:") {
+            return Ok(None);
+        }
+        let query = Query {
+            label: name,
+            ..Query::default()
+        };
+        let resolution = self.engine.resolve_in(self.space, self.tx, &query)?;
+        let found = resolution.chosen();
+        Ok(found.map(|it| (it.entity.uri.clone(), it.entity.kind.clone())))
+    }
+}
+
+/// How sure a statement is that does not say.
+const NEW_CONFIDENCE: f64 = 0.9;
+
+impl SaidOutcome {
+    /// How many entities were not known before.
+    #[must_use]
+    pub fn n_new(&self) -> usize {
+        self.entities.iter().filter(|it| it.is_new).count()
+    }
+}

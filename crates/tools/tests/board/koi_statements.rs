@@ -1,0 +1,500 @@
+//! What others than the vault's notes state: registered notes, documents, imports; merges and vetoes.
+
+use crate::House;
+use crate::koi_entities::{BILL, done, graph, put, resolve, said_of, vault};
+use kenning_core::{Code, Error};
+use kenning_engine::{
+    Caller, EntityImport, ImportedEntities, RegisterEntity, SaidEntity, SaidOutcome, SaidRelation,
+};
+use kenning_tools::Selection;
+use serde_json::{Map, Value, json};
+use std::fs;
+
+fn caller() -> Caller {
+    Caller::new(kenning_engine::Principal::owner(
+        kenning_core::Space::default(),
+    ))
+}
+
+fn fields(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+fn register(house: &House, path: &str, kind: &str, name: &str, said: Value) -> (String, bool) {
+    let note = RegisterEntity {
+        vault_path: path.to_owned(),
+        entity_type: kind.to_owned(),
+        name: name.to_owned(),
+        frontmatter: fields(said),
+        ..RegisterEntity::default()
+    };
+    let engine = house.board.engine();
+    let done = engine.register_entity(&caller(), note).unwrap();
+    (done.canonical_uri, done.is_new)
+}
+
+fn entity(name: &str, kind: &str) -> SaidEntity {
+    SaidEntity {
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+        n_mentions: 1,
+        confidence: 0.9,
+        ..SaidEntity::default()
+    }
+}
+
+fn relation(subject: &str, predicate: &str, object: &str) -> SaidRelation {
+    SaidRelation {
+        subject: subject.to_owned(),
+        predicate: predicate.to_owned(),
+        object: object.to_owned(),
+        confidence: 0.8,
+    }
+}
+
+fn ingest(
+    house: &House,
+    rid: &str,
+    entities: &[SaidEntity],
+    relations: &[SaidRelation],
+) -> SaidOutcome {
+    let engine = house.board.engine();
+    engine
+        .ingest_statement(&caller(), rid, entities.to_vec(), relations.to_vec())
+        .unwrap()
+}
+
+fn first(found: &Value) -> &str {
+    found["candidates"][0]["uri"].as_str().unwrap_or("nobody")
+}
+
+#[test]
+fn koi_a_registered_note_states_what_the_same_note_would_in_the_vault() {
+    const CORA: &str = "orn:personal-koi.entity:person-cora-finch-";
+    let house = House::new();
+    let said = json!({ "aliases": ["Coz", "[[People/Cornelia Finch|CF]]"], "affiliation": ["[[Organizations/r3.0]]"] });
+    let registered = register(&house, "People/Cora Finch.md", "Person", "Cora Finch", said);
+    assert!(
+        registered.0.starts_with(CORA) && registered.1,
+        "{registered:?}"
+    );
+    let cora = registered.0.as_str();
+    assert_eq!(
+        first(&resolve(&house, "cornelia finch", Some("Person"))),
+        cora
+    );
+    // The organization is not known yet: the relationship waits for it.
+    assert!(said_of(&house, "Coz").is_empty());
+    let stats = house.board.engine().relationship_stats(&caller()).unwrap();
+    assert_eq!(stats.total_pending, 1);
+    assert_eq!(stats.top_pending[0].label, "r3.0");
+    let founders = json!({ "founders": "[[People/Cora Finch]]" });
+    register(
+        &house,
+        "Organizations/r3.0.md",
+        "Organization",
+        "r3.0",
+        founders,
+    );
+    let both = [
+        "Cora Finch affiliated_with r3.0",
+        "r3.0 has_founder Cora Finch",
+    ];
+    assert_eq!(said_of(&house, "Coz"), both);
+    // Registered again, it says only what it says now.
+    let again = register(
+        &house,
+        "People/Cora Finch.md",
+        "Person",
+        "Cora Finch",
+        json!({}),
+    );
+    assert_eq!(again, (cora.to_owned(), false));
+    assert_eq!(said_of(&house, cora), ["r3.0 has_founder Cora Finch"]);
+    // The vault's own note is believed instead.
+    put(
+        &house,
+        "Organizations/r3.0.md",
+        "---\ndescription: none\n---\n",
+    );
+    assert!(said_of(&house, cora).is_empty());
+    fs::remove_file(house.vault().join("Organizations/r3.0.md")).unwrap();
+    assert_eq!(said_of(&house, cora), ["r3.0 has_founder Cora Finch"]);
+}
+
+#[test]
+fn koi_relationships_of_a_registered_note_are_replaced_and_those_that_wait_are_counted() {
+    let house = House::new();
+    let engine = house.board.engine();
+    register(
+        &house,
+        "People/Ann.md",
+        "Person",
+        "Ann",
+        json!({ "aliases": ["Annie"] }),
+    );
+    register(&house, "People/Bo.md", "Person", "Bo", json!({}));
+    let sync = |said: Value| {
+        let note = RegisterEntity {
+            vault_path: "People/Ann.md".to_owned(),
+            frontmatter: fields(said),
+            ..RegisterEntity::default()
+        };
+        let synced = engine.sync_relationships(&caller(), note).unwrap();
+        (synced.n_stored, synced.n_pending)
+    };
+    assert_eq!(sync(json!({ "knows": ["Bo", "Cy"] })), (1, 1));
+    assert_eq!(said_of(&house, "Annie"), ["Ann knows Bo", "Bo knows Ann"]);
+    assert_eq!(sync(json!({ "knows": [] })), (0, 0));
+    assert!(said_of(&house, "Annie").is_empty());
+}
+
+#[test]
+fn koi_a_bad_part_of_a_statement_loses_nothing_else() {
+    let house = vault();
+    let entities = [
+        entity("Bill", "person"),
+        entity("Pacific Herring", "Concept"),
+        entity("Thing", "Weird"),
+        entity("", "Person"),
+        entity("Kelp Trust", "Organization"),
+        entity("Bill Baue", "Person"),
+    ];
+    let relations = [
+        relation("Bill", "affiliated_with", "Kelp Trust"),
+        relation("Kelp Trust", "has_founder", "william baue"),
+        relation("Bill Baue", "not_a_predicate", "Kelp Trust"),
+        relation("Bill Baue", "collaborates_with", "Pacific Herring"),
+        relation("Bill Baue", "knows", "Nobody"),
+        relation("Bill Baue", "knows", "Bill"),
+        relation("Shawn Anderson", "affiliated_with", "Kelp Trust"),
+        relation("Pacific Herring", "related_to", "Thing"),
+    ];
+    let outcome = ingest(&house, "web:orn:web.page:x/1", &entities, &relations);
+    let told: Vec<(&str, &str, bool)> = outcome
+        .entities
+        .iter()
+        .map(|it| (it.name.as_str(), it.kind.as_str(), it.is_new))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("Bill Baue", "Person", false),
+            ("Pacific Herring", "Concept", true),
+            ("Thing", "Concept", true),
+            ("", "Person", false),
+            ("Kelp Trust", "Organization", true),
+            ("Bill Baue", "Person", false),
+        ]
+    );
+    let warned = |n: usize| outcome.entities[n].warning.clone().unwrap_or_default();
+    assert!(warned(2).contains("\"Weird\""), "{}", warned(2));
+    assert!(warned(3).contains("`name`"), "{}", warned(3));
+    let stored: Vec<bool> = outcome.relations.iter().map(|it| it.is_stored).collect();
+    assert_eq!(stored, [true, true, false, false, false, false, true, true]);
+    let reason = |n: usize| outcome.relations[n].reason.clone().unwrap_or_default();
+    assert!(reason(2).contains("not_a_predicate"), "{}", reason(2));
+    assert!(reason(3).contains("it can be: Person"), "{}", reason(3));
+    assert!(reason(4).contains("\"Nobody\""), "{}", reason(4));
+    assert_eq!(
+        said_of(&house, "Kelp Trust"),
+        [
+            "Bill Baue affiliated_with Kelp Trust",
+            "Kelp Trust has_founder Bill Baue",
+            "Shawn Anderson affiliated_with Kelp Trust",
+        ]
+    );
+    let found = done(
+        &house,
+        "get_entity_documents",
+        json!({ "entity_uri": "Kelp Trust" }),
+    );
+    assert_eq!(
+        found["documents"][0]["document_rid"],
+        "web:orn:web.page:x/1"
+    );
+    let found = done(
+        &house,
+        "get_entity_documents",
+        json!({ "entity_uri": BILL }),
+    );
+    let rows = found["documents"].as_array().unwrap();
+    let web = rows
+        .iter()
+        .find(|it| it["document_rid"] == "web:orn:web.page:x/1");
+    assert_eq!(web.unwrap()["mention_count"], 2);
+    // The same source again, with less: what it said before is gone.
+    ingest(
+        &house,
+        "web:orn:web.page:x/1",
+        &[entity("Bill", "Person")],
+        &[],
+    );
+    assert_eq!(resolve(&house, "Kelp Trust", None)["is_new"], true);
+    assert_eq!(resolve(&house, "Pacific Herring", None)["is_new"], true);
+}
+
+#[test]
+fn koi_what_is_stated_twice_stays_while_one_of_both_states_it() {
+    let house = vault();
+    let said = [entity("Ida Moss", "Person"), entity("r3.0", "Organization")];
+    let relations = [relation("Ida Moss", "affiliated_with", "r3.0")];
+    ingest(&house, "api:1", &said, &relations);
+    put(
+        &house,
+        "People/Ida Moss.md",
+        "---\naffiliation: r3.0\n---\n",
+    );
+    let rows = done(
+        &house,
+        "get_entity_neighborhood",
+        json!({ "entity_uri": "Ida Moss" }),
+    );
+    assert_eq!(rows["count"], 1);
+    assert_eq!(rows["relationships"][0]["source"], "vault");
+    fs::remove_file(house.vault().join("People/Ida Moss.md")).unwrap();
+    let rows = done(
+        &house,
+        "get_entity_neighborhood",
+        json!({ "entity_uri": "Ida Moss" }),
+    );
+    assert_eq!(rows["relationships"][0]["source"], "api");
+    assert_eq!(rows["relationships"][0]["confidence"], 0.8);
+}
+
+#[test]
+fn koi_two_that_were_merged_are_two_again_when_that_is_taken_back() {
+    let house = vault();
+    put(
+        &house,
+        "People/W. Baue.md",
+        "---\naliases: [Dub]\naffiliation: \"[[River Stewards]]\"\n---\n",
+    );
+    put(&house, "journal.md", "Of [[W. Baue]], who came.\n");
+    resolve(&house, "Dub", None);
+    let before = graph(&house);
+    let engine = house.board.engine();
+    let merged = engine
+        .merge_entities(&caller(), "Dub", "Bill Baue")
+        .unwrap();
+    assert_eq!(merged.into, BILL);
+    for name in ["Dub", "W. Baue", "Bill", merged.uri.as_str()] {
+        let found = done(
+            &house,
+            "get_entity_neighborhood",
+            json!({ "entity_uri": name }),
+        );
+        assert_eq!(found["entity_uri"], BILL, "{name}");
+    }
+    let all = said_of(&house, BILL);
+    assert!(
+        all.contains(&"Bill Baue affiliated_with River Stewards".to_owned()),
+        "{all:?}"
+    );
+    assert!(
+        all.contains(&"Bill Baue affiliated_with r3.0".to_owned()),
+        "{all:?}"
+    );
+    let documents = done(
+        &house,
+        "get_entity_documents",
+        json!({ "entity_uri": BILL }),
+    );
+    assert!(
+        documents.to_string().contains("vault:journal.md"),
+        "{documents}"
+    );
+    // Another process sees it too, and the notes may change meanwhile.
+    let second = house.again(Selection::default());
+    assert_eq!(first(&resolve(&second, "Dub", None)), BILL);
+    put(&house, "People/New One.md", "---\nknows: Dub\n---\n");
+    assert_eq!(
+        said_of(&second, "New One"),
+        ["Bill Baue knows New One", "New One knows Bill Baue"]
+    );
+    fs::remove_file(house.vault().join("People/New One.md")).unwrap();
+    let again = second
+        .board
+        .engine()
+        .unmerge_entity(&caller(), "W. Baue")
+        .unwrap();
+    assert_eq!(again, merged);
+    assert_ne!(first(&resolve(&house, "Dub", None)), BILL);
+    assert_eq!(graph(&house), before);
+}
+
+#[test]
+fn koi_merges_that_cannot_be_are_refused_by_name_and_remedy() {
+    let house = vault();
+    let engine = house.board.engine();
+    let refused = |from: &str, into: &str| -> Error {
+        engine.merge_entities(&caller(), from, into).unwrap_err()
+    };
+    for (from, into, code, part) in [
+        ("Bill", "Bill Baue", Code::Conflict, "both names"),
+        ("Bill", "r3.0", Code::InvalidInput, "Organization"),
+        ("Nobody At All", "Bill", Code::NotFound, "Nobody At All"),
+        ("orn:nope:x", "Bill", Code::NotFound, "orn:nope:x"),
+    ] {
+        let error = refused(from, into);
+        assert_eq!(error.code, code, "{from}");
+        assert!(error.message.contains(part), "{}", error.message);
+        assert!(error.hint.is_some(), "{}", error.message);
+    }
+    // A circle cannot be made: whoever was merged means the other one.
+    engine
+        .merge_entities(&caller(), "Shawn Anderson", "Bill")
+        .unwrap();
+    assert_eq!(refused("Bill", "Shawn Anderson").code, Code::Conflict);
+    let error = engine.unmerge_entity(&caller(), "Bill").unwrap_err();
+    assert_eq!(error.code, Code::NotFound);
+    assert_eq!(engine.entity_identities(&caller()).unwrap().merged.len(), 1);
+}
+
+#[test]
+fn koi_a_veto_holds_in_every_tier_and_against_a_merge_until_it_is_taken_back() {
+    let house = vault();
+    let engine = house.board.engine();
+    put(&house, "People/Bill Bauer.md", "");
+    for label in ["Bill", "Bil Baue"] {
+        assert_eq!(
+            first(&resolve(&house, label, Some("Person"))),
+            BILL,
+            "{label}"
+        );
+        engine.veto_entity(&caller(), label, BILL, false).unwrap();
+        let found = resolve(&house, label, Some("Person"));
+        assert!(!found["candidates"].to_string().contains(BILL), "{found}");
+    }
+    engine
+        .veto_entity(&caller(), "Bill Bauer", "Bill Baue", false)
+        .unwrap();
+    let error = engine
+        .merge_entities(&caller(), "Bill Bauer", BILL)
+        .unwrap_err();
+    assert_eq!(error.code, Code::Conflict);
+    assert_eq!(engine.entity_identities(&caller()).unwrap().vetoes.len(), 3);
+    for label in ["Bill", "Bil Baue", "Bill Bauer"] {
+        engine.veto_entity(&caller(), label, BILL, true).unwrap();
+    }
+    assert_eq!(first(&resolve(&house, "Bill", Some("Person"))), BILL);
+    engine
+        .merge_entities(&caller(), "Bill Bauer", BILL)
+        .unwrap();
+    let error = engine
+        .veto_entity(&caller(), "Bill", BILL, true)
+        .unwrap_err();
+    assert_eq!(error.code, Code::NotFound);
+}
+
+fn import(house: &House, name: &str, exports: Vec<Value>) -> ImportedEntities {
+    let import = EntityImport {
+        name: name.to_owned(),
+        exports,
+    };
+    house
+        .board
+        .engine()
+        .import_entities(&caller(), &import)
+        .unwrap()
+}
+
+#[test]
+fn koi_exports_of_another_server_are_taken_over_and_replaced() {
+    let house = House::new();
+    let entities = json!({ "entities": [
+        { "fuseki_uri": BILL, "entity_text": "Bill Baue", "entity_type": "Person", "aliases": "[\"Bill\"]" },
+        { "uri": "orn:other:r3", "name": "r3.0", "type": "Organization", "aliases": ["R3"] },
+        { "uri": "orn:other:w", "name": "Thing", "type": "Weird" },
+        { "name": "", "type": "Person" },
+    ], "count": 4 });
+    let relationships = json!([
+        { "subject_uri": BILL, "predicate": "affiliated_with", "object_uri": "orn:other:r3", "confidence": 0.7, "source": "vault", "source_rid": "People/Bill Baue.md" },
+        // As the original stores founders.
+        { "subject_uri": BILL, "predicate": "has_founder", "object_uri": "orn:other:r3" },
+        { "subject_uri": BILL, "predicate": "nope", "object_uri": "orn:other:r3" },
+        { "subject_uri": BILL, "predicate": "knows", "object_uri": "orn:other:nobody" },
+    ]);
+    let imported = import(&house, "octo", vec![relationships, entities]);
+    assert_eq!(
+        (
+            imported.n_entities,
+            imported.n_relationships,
+            imported.n_changed,
+            imported.n_rejected
+        ),
+        (2, 2, 1, 4)
+    );
+    assert_eq!(first(&resolve(&house, "R3", None)), "orn:other:r3");
+    let rows = done(
+        &house,
+        "get_entity_neighborhood",
+        json!({ "entity_uri": BILL }),
+    );
+    assert_eq!(
+        rows["relationships"][0]["source_rid"],
+        "People/Bill Baue.md"
+    );
+    assert_eq!(rows["relationships"][0]["confidence"], 0.7);
+    assert_eq!(rows["relationships"][1]["subject_uri"], "orn:other:r3");
+    let fewer = json!([{ "uri": BILL, "name": "Bill Baue", "type": "Person" }]);
+    import(&house, "octo", vec![fewer]);
+    assert_eq!(resolve(&house, "R3", None)["is_new"], true);
+    assert_eq!(first(&resolve(&house, "Bill Baue", None)), BILL);
+    let nothing = EntityImport {
+        name: "octo".to_owned(),
+        exports: vec![json!({ "stats": 1 })],
+    };
+    let error = house
+        .board
+        .engine()
+        .import_entities(&caller(), &nothing)
+        .unwrap_err();
+    assert_eq!(error.code, Code::InvalidInput);
+    assert_eq!(first(&resolve(&house, "Bill Baue", None)), BILL);
+}
+
+#[test]
+fn koi_counts_follow_the_graph() {
+    let house = vault();
+    let engine = house.board.engine();
+    let stats = engine.entity_stats(&caller()).unwrap();
+    assert_eq!(stats.by_type["Person"], 2);
+    assert_eq!(stats.total, stats.by_type.values().sum::<usize>());
+    ingest(&house, "api:1", &[entity("Ida Moss", "Person")], &[]);
+    let after = engine.entity_stats(&caller()).unwrap();
+    assert_eq!(after.total, stats.total + 1);
+    assert_eq!(after.recent[0].name, "Ida Moss");
+    let all = engine.entities(&caller(), Some("person"), 100, 0).unwrap();
+    assert_eq!(all.len(), 3);
+    let rest = engine.entities(&caller(), Some("person"), 100, 2).unwrap();
+    assert_eq!(rest, all[2..]);
+    let view = engine.entity(&caller(), "ida moss").unwrap().unwrap();
+    assert_eq!(
+        (view.source.as_str(), view.source_rid.as_str()),
+        ("api", "api:1")
+    );
+    assert_eq!(engine.entity(&caller(), "orn:nope:x").unwrap(), None);
+}
+
+#[test]
+fn koi_entities_and_what_relates_them_are_reached_from_graph_queries() {
+    let house = vault();
+    let query = json!({ "query": "Bill Baue", "kinds": ["entity"], "includeRelations": true });
+    let found = house.call("kg_graph_query", query).to_json();
+    let nodes = found["data"]["nodes"].as_array().unwrap();
+    let bill = nodes.iter().find(|it| it["id"] == BILL).unwrap();
+    assert_eq!(bill["type"], "entity");
+    let related = |name: &str, how: &str, end: &str| -> Vec<String> {
+        let links = bill[name].as_array().unwrap().iter();
+        let shown = links.map(|it| format!("{} {}", it[how].as_str().unwrap(), it[end]));
+        shown.collect()
+    };
+    let out = related("outgoingLinks", "type", "text").join(", ");
+    assert!(out.contains("affiliated_with \"r3.0\""), "{out}");
+    let into = related("incomingLinks", "relation", "source").join(", ");
+    assert!(
+        into.contains("describes \"vault/people/bill-baue\""),
+        "{into}"
+    );
+}
