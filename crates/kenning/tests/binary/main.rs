@@ -27,6 +27,7 @@ mod koi_graph;
 mod omi;
 mod postgres;
 mod processes;
+mod sensors;
 mod stdio;
 
 use serde_json::{Value, json};
