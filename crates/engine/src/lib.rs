@@ -36,6 +36,7 @@ mod tokens;
 mod transfer;
 mod vectors;
 mod wasm_tools;
+mod web;
 mod webhooks;
 
 pub use backups::{BackupKind, BackupList, BackupView, RestoreTo, RestoredBackup, VerifiedBackup};
@@ -98,6 +99,12 @@ pub use wasm_tools::{
     InstalledTool, ToolFunction, ToolRun, ToolUsage, TrustedKey, WasmOptions, plain_tool_name,
     tool_manifest_wasm,
 };
+pub use web::{
+    EvaluatedPage, ExtractedEntity, ExtractedRelation, IngestRequest, IngestedPage, Ingestion,
+    MatchedEntity, MonitorAdded, MonitorStatus, MonitoredPage, PageMetadata, PagePreview,
+    PageSafety, PageWatch, PreviewRequest, Previewed, ProcessRequest, ProcessedPage, ScannedPages,
+    WatchPace, WebEntity, WebFault, WebFaultKind, WebOptions, WebRelation, WebResult,
+};
 pub use webhooks::{Pace, Webhooks};
 
 use embedding::Chosen;
@@ -144,6 +151,8 @@ pub struct Options {
     pub repositories: RepositoryOptions,
     /// An mbox file, a Maildir, or a folder of those (`KENNING_MAIL`). It is only read.
     pub mail: Option<PathBuf>,
+    /// How pages of the web are reached.
+    pub web: WebOptions,
     /// The space that these directories belong to: their files are nobody else's to see.
     pub space: Space,
     /// Wall time.
@@ -176,6 +185,7 @@ pub struct Engine {
     far: far::Far,
     repositories: repositories::Repositories,
     mail: mail::Mail,
+    web: web::Web,
     opened: Instant,
     zone: TimeZone,
     environment: Environment,
@@ -202,6 +212,7 @@ impl Engine {
             items,
             repositories,
             mail,
+            web,
             space,
             clock,
             zone,
@@ -229,6 +240,7 @@ impl Engine {
             far: far::Far::default(),
             repositories: repositories::Repositories::new(repositories, space.clone()),
             mail: mail::Mail::new(mail, space.clone()),
+            web: web::Web::new(web),
             opened: Instant::now(),
             zone,
             environment,

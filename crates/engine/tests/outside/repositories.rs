@@ -152,6 +152,7 @@ fn open(root: &Path, hosts: Vec<String>, authority: &Path) -> Engine {
             ..RepositoryOptions::default()
         },
         mail: None,
+        web: Default::default(),
         space: Space::default(),
         clock: Arc::new(FixedClock::at(NOW_MS)),
         zone: TimeZone::UTC,

@@ -84,6 +84,7 @@ fn register(place: &Place) {
             ..Default::default()
         },
         mail: None,
+        web: Default::default(),
         space: Space::default(),
         clock: Arc::new(Wall),
         zone: jiff::tz::TimeZone::UTC,
