@@ -244,6 +244,15 @@ fn serve() -> Command {
                 .help("Answer to this host name too; may be repeated"),
         )
         .arg(
+            Arg::new("allow-origin")
+                .long("allow-origin")
+                .value_name("ORIGIN")
+                .action(ArgAction::Append)
+                .value_delimiter(',')
+                .env(env_vars::ALLOW_ORIGINS)
+                .help("Let pages of this origin call (CORS), such as https://app.example; may be repeated"),
+        )
+        .arg(
             Arg::new("rate-limit")
                 .long("rate-limit")
                 .value_name("CALLS")

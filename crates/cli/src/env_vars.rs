@@ -67,6 +67,22 @@ env_vars! {
     MODEL_NAME = "KENNING_MODEL_NAME";
     /// The key for it, if it wants one.
     MODEL_KEY = "KENNING_MODEL_KEY";
+    /// The address of another KOI server, which then answers the KOI tools and the KOI API of this one
+    /// (those of the vault's notes stay here). An address of our own means here. Default: here.
+    KOI_API_ENDPOINT = "KOI_API_ENDPOINT";
+    /// The token for that server.
+    KOI_API_TOKEN = "KOI_API_TOKEN";
+    /// Directories, separated by colons, whose git repositories may be registered by their paths. Without
+    /// it only repositories behind `https://` are.
+    REPO_PATHS = "KENNING_REPO_PATHS";
+    /// Hosts, separated by commas, whose repositories may be fetched although they are not of the public
+    /// internet, for example `git.company.internal` or `10.0.0.5:8443`.
+    REPO_HOSTS = "KENNING_REPO_HOSTS";
+    /// After how many seconds `kenning serve` scans each repository again; `0` for never. Default: 21600.
+    REPO_INTERVAL = "KENNING_REPO_INTERVAL";
+    /// An mbox file, a Maildir, or a folder of those, whose messages are found by `knowledge_search`. It is
+    /// only read.
+    MAIL = "KENNING_MAIL";
     /// The passphrase that `kenning omi backup` and `vault_backup` seal new backups with, and open sealed
     /// ones with. Without it backups are not encrypted.
     MOLTVAULT_KEY = "MOLTVAULT_KEY";
@@ -79,6 +95,9 @@ env_vars! {
     /// The same, for clients of the memory contract, which send it as `X-API-Key`; `KENNING_TOKEN` wins
     /// over it.
     OMI_API_KEY = "OMI_API_KEY";
+    /// Origins of pages that may call `kenning serve` (CORS), separated by commas; `--allow-origin` wins over
+    /// it. Default: those of this machine only.
+    ALLOW_ORIGINS = "KENNING_ALLOW_ORIGINS";
     /// How many milliseconds `kenning hook` may take before it gives up, silently. Default: 100.
     HOOK_BUDGET_MS = "KENNING_HOOK_BUDGET_MS";
     /// What the program logs on standard error, for example `info` or `kenning_rest=debug`.

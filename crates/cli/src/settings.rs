@@ -3,11 +3,12 @@
 use crate::env_vars;
 use clap::ArgMatches;
 use kenning_core::{Error, Result, Space};
-use kenning_engine::{ItemOptions, WasmOptions};
+use kenning_engine::{ItemOptions, RepositoryOptions, WasmOptions};
 use kenning_tools::Selection;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Where `kenning serve` listens when nothing is said.
 pub(crate) const LISTEN_DEFAULT: &str = "127.0.0.1:8351";
@@ -34,6 +35,10 @@ pub struct Settings {
     pub wasm: WasmOptions,
     /// Where directives, tools and knowledge are.
     pub items: ItemOptions,
+    /// Which repositories may be read.
+    pub repositories: RepositoryOptions,
+    /// Where mail is read from, if anywhere.
+    pub mail: Option<PathBuf>,
     /// The space that the owner works in.
     pub space: Space,
     /// Which tools are shown.
@@ -67,6 +72,8 @@ pub struct ServeOptions {
     pub require_token: bool,
     /// Names under which the server may be called, beside the loopback ones.
     pub allow_hosts: Vec<String>,
+    /// Origins of pages that may call, beside those of this machine.
+    pub allow_origins: Vec<String>,
     /// Calls a minute for one caller that is not on this machine.
     pub calls_per_minute: u32,
     /// The folder of documents that the graph follows, if it does.
@@ -117,6 +124,8 @@ impl Settings {
                 pooling: is_server(matches),
             },
             items: item_options(list("allow-root")),
+            repositories: repository_options()?,
+            mail: variable(env_vars::MAIL).map(|it| at_home(it.into())),
             space: space
                 .map_err(|it| Error::invalid(format!("`--space`: {it}")))?
                 .unwrap_or_default(),
@@ -159,6 +168,7 @@ impl ServeOptions {
             token: token.filter(named).or_else(api_key),
             require_token: matches.get_flag("require-token"),
             allow_hosts: list("allow-host"),
+            allow_origins: list("allow-origin").into_iter().filter(named).collect(),
             calls_per_minute: matches.get_one("rate-limit").copied().unwrap_or(600),
             watch: matches.get_one::<String>("watch").cloned(),
         })
@@ -182,6 +192,7 @@ impl ServeOptions {
             token,
             require_token: false,
             allow_hosts: Vec::new(),
+            allow_origins: Vec::new(),
             calls_per_minute: 600,
             watch: None,
         })
@@ -220,6 +231,34 @@ fn item_options(allow_roots: Vec<String>) -> ItemOptions {
         registry: address.filter(|it| !it.trim().is_empty()),
         launcher: None,
     }
+}
+
+/// A variable of the environment that says something.
+fn variable(name: &str) -> Option<String> {
+    let text = std::env::var(name).ok()?;
+    Some(text.trim().to_owned()).filter(|it| !it.is_empty())
+}
+
+/// Which repositories may be read.
+fn repository_options() -> Result<RepositoryOptions> {
+    let mut options = RepositoryOptions::default();
+    if let Some(paths) = variable(env_vars::REPO_PATHS) {
+        let paths = std::env::split_paths(&paths).filter(|it| !it.as_os_str().is_empty());
+        options.paths = paths.map(at_home).collect();
+    }
+    if let Some(hosts) = variable(env_vars::REPO_HOSTS) {
+        let hosts = hosts.split(',').map(str::trim).filter(|it| !it.is_empty());
+        options.hosts = hosts.map(ToOwned::to_owned).collect();
+    }
+    if let Some(seconds) = variable(env_vars::REPO_INTERVAL) {
+        let name = env_vars::REPO_INTERVAL;
+        let seconds = seconds.parse().map_err(|_| {
+            Error::invalid(format!("{name}: `{seconds}` is not a number of seconds"))
+                .hint("for example `21600`, or `0` for never")
+        })?;
+        options.interval = Duration::from_secs(seconds);
+    }
+    Ok(options)
 }
 
 /// `~/.openclaw/omi`

@@ -15,6 +15,7 @@ mod edges;
 mod embedding;
 mod entities;
 mod events;
+mod far;
 mod files;
 mod follow;
 mod graph;
@@ -26,7 +27,9 @@ mod moments;
 mod notes;
 mod principal;
 mod process;
+mod repositories;
 mod roots;
+mod sensors;
 mod sessions;
 mod tokens;
 mod transfer;
@@ -41,14 +44,16 @@ pub use caller::{Caller, DEADLINE_DEFAULT, Progress, Waited};
 pub use context::{FilesIntegrity, Now, NowUpdate};
 pub use embedding::{EmbeddingStatus, Reindexed};
 pub use entities::{
-    EntityCandidate, EntityContext, EntityDocument, EntityDocuments, EntityImport,
-    EntityResolution, EntityStats, EntityView, FoundDocument, FoundEntities, FoundEntity,
-    FoundKnowledge, FoundPassage, Identities, ImportedEntities, KnowledgeQuery, MergedEntity,
-    Neighborhood, PendingRelationship, ProposedEntity, RegisterEntity, RegisteredEntity,
-    Relationship, RelationshipStats, SaidEntity, SaidEntityOutcome, SaidOutcome, SaidRelation,
-    SaidRelationOutcome, SyncedRelationships, Veto,
+    Company, EntityCandidate, EntityContext, EntityDocument, EntityDocuments, EntityImport,
+    EntityResolution, EntityStats, EntityType, EntityTypes, EntityView, FoundDocument,
+    FoundEntities, FoundEntity, FoundKnowledge, FoundPassage, Identities, ImportedEntities,
+    InCompany, KnowledgeQuery, MergedEntity, Neighborhood, PendingRelationship, ProposedEntity,
+    RegisterEntity, RegisteredEntity, Relationship, RelationshipStats, SaidEntity,
+    SaidEntityOutcome, SaidOutcome, SaidRelation, SaidRelationOutcome, SearchMethod,
+    SyncedRelationships, Veto, normalized_name,
 };
 pub use events::{EventView, Proof};
+pub use far::{FORWARDED, FarAnswer, FarServer};
 pub use graph::{
     Backlink, BrokenLink, Community, DocumentName, ExportFormat, Orphan, PathStep, Suggestion,
     SuggestionReason,
@@ -75,6 +80,11 @@ pub use moments::{parse_moment, timestamp};
 pub use notes::NOTE_BYTES_MAX;
 pub use principal::{Principal, Scope};
 pub use process::ProcessMemory;
+pub use repositories::{
+    BRANCH_DEFAULT, NewRepository, Registered, RepositoryFile, RepositoryOptions, RepositoryStatus,
+    RepositoryView, ScanProgress, ScanResult, Scanned,
+};
+pub use sensors::{SENSORS_LOOK, Sensors};
 pub use sessions::{SessionEnded, SessionStarted};
 pub use tokens::{NewToken, TokenView};
 pub use transfer::{Restored, Transferred};
@@ -137,6 +147,10 @@ pub struct Options {
     pub items: ItemOptions,
     /// How pages of the web are reached.
     pub web: WebOptions,
+    /// Which repositories may be read.
+    pub repositories: RepositoryOptions,
+    /// An mbox file, a Maildir, or a folder of those (`KENNING_MAIL`). It is only read.
+    pub mail: Option<PathBuf>,
     /// The space that these directories belong to: their files are nobody else's to see.
     pub space: Space,
     /// Wall time.
@@ -146,7 +160,7 @@ pub struct Options {
     /// Unpredictable bytes.
     pub random: Arc<dyn Random>,
     /// Variables that `config.yaml` may name as `${NAME}`, and the passphrase of backups
-    /// (`MOLTVAULT_KEY`).
+    /// (`MOLTVAULT_KEY`), and the KOI server in place of this one (`KOI_API_ENDPOINT`).
     pub environment: Environment,
     /// Whether other machines may stand on the same store: then a file is locked beside itself, not
     /// in the data directory, which is each one's own.
@@ -167,6 +181,8 @@ pub struct Engine {
     items: items::Items,
     entities: entities::Entities,
     web: web::Web,
+    far: far::Far,
+    repositories: repositories::Repositories,
     opened: Instant,
     zone: TimeZone,
     environment: Environment,
@@ -192,6 +208,8 @@ impl Engine {
             wasm,
             items,
             web,
+            repositories,
+            mail: _mail,
             space,
             clock,
             zone,
@@ -217,6 +235,8 @@ impl Engine {
             items: items::Items::new(items),
             entities: entities::Entities::default(),
             web: web::Web::new(web),
+            far: far::Far::default(),
+            repositories: repositories::Repositories::new(repositories, space.clone()),
             opened: Instant::now(),
             zone,
             environment,

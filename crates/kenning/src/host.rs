@@ -6,7 +6,8 @@ use jiff::tz::TimeZone;
 use kenning_cli::{Host, ServeOptions, Settings, env_vars};
 use kenning_core::{Error, Result};
 use kenning_engine::{
-    Engine, GraphWatch, Options, Pace, PageWatch, Principal, WatchOptions, WatchPace, Webhooks,
+    Engine, GraphWatch, Options, Pace, PageWatch, Principal, SENSORS_LOOK, Sensors, WatchOptions,
+    WatchPace, Webhooks,
 };
 use kenning_mcp::{Server, http, stdio};
 use kenning_rest::{Guard, Hosts};
@@ -79,6 +80,8 @@ impl Host for Program {
             wasm: settings.wasm.clone(),
             items: settings.items.clone(),
             web: kenning_engine::WebOptions::default(),
+            repositories: settings.repositories.clone(),
+            mail: settings.mail.clone(),
             space: settings.space.clone(),
             clock: Arc::new(WallClock),
             zone: TimeZone::system(),
@@ -202,11 +205,15 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
     let mut hosts = Hosts {
         extra: options.allow_hosts.clone(),
     };
+    let origins = options.allow_origins.iter();
+    let origins = origins.map(|it| kenning_rest::Origin::parse(it));
+    let origins = origins.collect::<Result<Vec<_>>>()?;
     let mut listeners = Vec::new();
     for &address in &options.listen {
         let listener = kenning_rest::bind(address).await?;
         let bound = listener.local_addr();
         let bound = bound.map_err(|cause| Error::unavailable("the address").because(cause))?;
+        board.engine().note_served_at(bound);
         if !bound.ip().is_unspecified() {
             hosts.extra.push(match bound {
                 std::net::SocketAddr::V4(it) => it.ip().to_string(),
@@ -220,6 +227,7 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
     let watch = watch(&board, &settings, &options).await?;
     let hooks = Webhooks::start(board.engine(), Pace::default());
     let pages = PageWatch::start(board.engine(), WatchPace::default());
+    let sensors = Sensors::start(board.engine(), SENSORS_LOOK);
     let guard = Guard::new(
         board.engine().clone(),
         hosts,
@@ -227,7 +235,8 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
         options.token.clone(),
         options.calls_per_minute,
     )
-    .with_space(settings.space.clone());
+    .with_space(settings.space.clone())
+    .with_origins(origins);
     let server = Server::new(board.clone(), Principal::owner(settings.space.clone()));
     let mcp = http::service(
         server,
@@ -253,6 +262,7 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
     // What a hook does not take in this time is sent by the next process.
     let stopped = tokio::task::spawn_blocking(move || {
         pages.stop(PAGES_WAIT);
+        sensors.stop(HOOKS_WAIT);
         hooks.stop(HOOKS_WAIT);
     })
     .await;

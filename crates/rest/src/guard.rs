@@ -5,9 +5,12 @@
 //! of ours (else a page of theirs is asking). Both are checked on every route before anything else.
 //! Some requests of pages carry no `Origin` (images, scripts, frames); browsers mark those as
 //! `cross-site`, and they are refused too, unless somebody followed a link.
+//!
+//! Pages of the origins that the operator named are let in, and told so in the headers that browsers ask for.
 
 use crate::answer;
 use crate::body::{self, BODY_BYTES_MAX, Capped, Fault};
+use crate::cors::{self, Origin};
 use crate::hosts::Hosts;
 use crate::rate::Rate;
 use crate::server::{Limits, Terms};
@@ -43,6 +46,7 @@ pub struct Guard {
     fixed_token: Option<String>,
     owner_space: Space,
     rate: Rate,
+    origins: Vec<Origin>,
 }
 
 impl Guard {
@@ -67,7 +71,15 @@ impl Guard {
             fixed_token,
             owner_space,
             rate,
+            origins: Vec::new(),
         }
+    }
+
+    /// Whose pages may call, beside those of this machine.
+    #[must_use]
+    pub fn with_origins(mut self, origins: Vec<Origin>) -> Self {
+        self.origins = origins;
+        self
     }
 
     /// The space that a caller from this machine sees, and the token of the command line.
@@ -92,10 +104,20 @@ impl Guard {
             }
         }
         match one(headers, &header::ORIGIN)? {
-            Some(origin) if !self.hosts.allows_origin(origin) => Err(refuse("origin", origin)),
-            Some(_) => Ok(()),
+            Some(origin) if self.hosts.allows_origin(origin) || self.shares(origin) => Ok(()),
+            Some(origin) => Err(refuse("origin", origin)),
             None => check_page(method, headers),
         }
+    }
+
+    fn shares(&self, origin: &str) -> bool {
+        self.origins.iter().any(|it| it.is(origin))
+    }
+
+    /// The origin of a page that the operator lets in.
+    fn shared_origin(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+        let origin = headers.get(header::ORIGIN)?;
+        self.shares(origin.to_str().ok()?).then(|| origin.clone())
     }
 
     /// Who is calling.
@@ -233,7 +255,14 @@ pub(crate) async fn layer(
     mut request: Request,
     next: Next,
 ) -> Response<Body> {
-    let mut response = match admit(&guard, &mut request).await {
+    let origin = guard.shared_origin(request.headers());
+    let admitted = match cors::preflight(origin.as_ref(), &request) {
+        Some(answer) => guard
+            .check_names(request.method(), request.uri(), request.headers())
+            .map_or_else(|error| Err(answer::error(&error)), |()| Err(answer)),
+        None => admit(&guard, &mut request).await,
+    };
+    let mut response = match admitted {
         Err(refused) => {
             // A client that waits for permission to send has not sent anything yet.
             if !request.headers().contains_key(header::EXPECT) {
@@ -255,6 +284,9 @@ pub(crate) async fn layer(
             }
         }
     };
+    if let Some(origin) = origin {
+        cors::share(origin, response.headers_mut());
+    }
     // What is here belongs to whoever asked: no cache keeps it, no other page embeds it, and no
     // browser takes it for something that it is not.
     for (name, value) in [

@@ -7,8 +7,10 @@
 
 mod answer;
 mod body;
+mod cors;
 pub mod guard;
 mod hosts;
+mod koi;
 mod memory;
 mod openapi;
 mod rate;
@@ -19,6 +21,7 @@ mod sse;
 mod stream;
 
 pub use body::BODY_BYTES_MAX;
+pub use cors::Origin;
 pub use guard::Guard;
 pub use hosts::Hosts;
 pub use openapi::document as openapi;

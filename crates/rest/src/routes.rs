@@ -1,6 +1,7 @@
 //! The routes, all over the same board.
 
 use crate::guard::{self, Guard};
+use crate::koi::{self, Koi};
 use crate::memory::{self, Memory};
 use crate::{answer, body, openapi, registry, sse};
 use axum::Router;
@@ -36,6 +37,13 @@ pub(crate) struct Shared {
     board: Board,
     slots: Slots,
     memory: Memory,
+    koi: Koi,
+}
+
+impl FromRef<Shared> for Koi {
+    fn from_ref(shared: &Shared) -> Self {
+        shared.koi.clone()
+    }
 }
 
 impl FromRef<Shared> for Board {
@@ -64,6 +72,7 @@ pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
         tail: sse::Tail::of(&board),
     };
     let memory = Memory::of(&board);
+    let koi = Koi::of(&board);
     Router::new()
         .route("/", get(front))
         .route("/healthz", get(health))
@@ -72,12 +81,14 @@ pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
         .route("/tools", get(list))
         .route("/tools/{name}", post(call).get(call_safe))
         .route("/events", get(sse::events))
+        .merge(koi::routes())
         .merge(memory::routes())
         .merge(registry::routes())
         .with_state(Shared {
             board,
             slots,
             memory,
+            koi,
         })
         .merge(extra)
         .fallback(nothing)
@@ -97,6 +108,7 @@ async fn front() -> &'static str {
      GET  /events         the log as server-sent events\n\
      /registry/v1         directives, tools and knowledge: push, pull, search, versions\n\
      /api/v1              memories: store, recall, beliefs, sessions, events, dashboard\n\
+     GET  /health         the KOI API: entities, relationships, documents, pages, repositories\n\
      GET  /healthz        whether all is well\n\
      GET  /metrics        counters for Prometheus\n"
 }
@@ -104,6 +116,9 @@ async fn front() -> &'static str {
 async fn nothing(request: Request) -> Response<Body> {
     let path = request.uri().path().chars().take(100).collect::<String>();
     body::drain(request.into_body()).await;
+    if koi::is_ours(&path) {
+        return koi::not_found();
+    }
     answer::error(&Error::not_found("route", path).hint("`/` says what there is"))
 }
 

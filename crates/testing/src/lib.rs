@@ -12,7 +12,7 @@
 
 use jiff::tz::TimeZone;
 use kenning_core::{Clock, FixedClock, SeededRandom, Space};
-use kenning_engine::{Caller, Engine, Options, Principal};
+use kenning_engine::{Caller, Engine, Environment, Options, Principal};
 use kenning_store::Store;
 use kenning_store_postgres::Postgres;
 use kenning_store_sqlite::Sqlite;
@@ -68,6 +68,8 @@ pub struct Outside {
     pub variables: Vec<(String, String)>,
     /// How pages of the web are reached.
     pub web: kenning_engine::WebOptions,
+    /// What says what other variables are.
+    others: Option<Environment>,
 }
 
 impl Outside {
@@ -82,11 +84,15 @@ impl Outside {
         }
     }
 
-    fn environment(&self) -> kenning_engine::Environment {
-        let variables = self.variables.clone();
+    fn environment(&self) -> Environment {
+        let (variables, others) = (self.variables.clone(), self.others.clone());
         Arc::new(move |name| {
             let found = variables.iter().find(|it| it.0 == name);
-            found.map(|it| it.1.clone())
+            found.map(|it| it.1.clone()).or_else(|| match &others {
+                Some(others) => others(name),
+                // Programs are found as everywhere else.
+                None => std::env::var(name).ok().filter(|_| name == "PATH"),
+            })
         })
     }
 }
@@ -181,6 +187,15 @@ impl House {
         }
     }
 
+    /// Without a vault, where a variable of the environment may say something.
+    pub fn with_environment(environment: Environment) -> Self {
+        let outside = Outside {
+            others: Some(environment),
+            ..Outside::default()
+        };
+        Self::without_vault_in(Selection::default(), outside)
+    }
+
     /// The same house with other tools, as another process would open it.
     pub fn again(&self, selection: Selection) -> Self {
         // Another process makes other ids.
@@ -233,6 +248,16 @@ impl House {
     /// Where NOW.md and the daily logs are, once something was written.
     pub fn omi(&self) -> PathBuf {
         self.root.path().join("omi")
+    }
+
+    /// Where repositories may be, once somebody has made it.
+    pub fn repositories(&self) -> PathBuf {
+        self.root.path().join("repositories")
+    }
+
+    /// Where mail is read from, if it is there when the house is opened.
+    pub fn mail(&self) -> PathBuf {
+        self.root.path().join("mail")
     }
 
     /// Where the project is.
@@ -326,6 +351,11 @@ fn open_places(
             ..Default::default()
         },
         web: outside.web.clone(),
+        repositories: kenning_engine::RepositoryOptions {
+            paths: vec![root.join("repositories")],
+            ..Default::default()
+        },
+        mail: Some(root.join("mail")).filter(|it| it.exists()),
         space: Space::default(),
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         zone: TimeZone::UTC,

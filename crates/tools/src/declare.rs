@@ -1,7 +1,7 @@
 //! What a tool is.
 
 use crate::envelope::{self, Reply};
-use crate::{Board, input, schema};
+use crate::{Board, input, koi, schema};
 use kenning_core::Result;
 use kenning_engine::{Caller, Engine, Scope};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -297,10 +297,18 @@ impl<T: Tool> AnyTool for Plate<T> {
     fn call(&self, ctx: &Call<'_>, arguments: Value) -> Reply {
         let began = Instant::now();
         let asked = envelope::asked(T::TOOLSET, &arguments);
-        let result = input::parse::<T::Input>(arguments)
-            .and_then(|input| T::call(ctx, input))
-            .and_then(|output| envelope::to_value(&output));
-        let reply = match (T::TOOLSET, result) {
+        let server = koi::far::server(ctx.engine, T::TOOLSET, T::NAME);
+        let answered = server.and_then(|server| match server {
+            None => {
+                let output = T::call(ctx, input::parse::<T::Input>(arguments)?)?;
+                envelope::to_value(&output)
+            }
+            Some(server) => {
+                input::parse::<T::Input>(arguments.clone())?;
+                koi::far::ask(&server, T::NAME, &arguments)
+            }
+        });
+        let reply = match (T::TOOLSET, answered) {
             (Toolset::Kiwi, Err(error)) => envelope::kiwi_error(error, asked, ctx.details.take()),
             (toolset, result) => envelope::wrap(toolset, result, began.elapsed()),
         };

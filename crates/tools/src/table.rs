@@ -23,6 +23,7 @@ tools! {
     koi::PreviewUrl,
     koi::ProcessUrl,
     koi::IngestUrl,
+    koi::GithubScan,
     koi::MonitorUrl,
     koi::VaultReadNote,
     koi::VaultWriteNote,

@@ -54,9 +54,32 @@ pub struct FoundDocument {
     pub similarity: f64,
 }
 
+/// By what something was looked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SearchMethod {
+    /// By its meaning too.
+    Semantic,
+    /// By letters and words only.
+    #[default]
+    Text,
+}
+
+impl SearchMethod {
+    /// The contract's word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Semantic => "semantic",
+            Self::Text => "text",
+        }
+    }
+}
+
 /// What was found by a question.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundEntities {
+    /// By what it was looked for.
+    pub method: SearchMethod,
     /// The best first.
     pub entities: Vec<FoundEntity>,
     /// The best first.
@@ -96,6 +119,8 @@ pub struct FoundPassage {
 /// What texts answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundKnowledge {
+    /// By what it was looked for.
+    pub method: SearchMethod,
     /// The best first, each once.
     pub documents: Vec<FoundPassage>,
     /// The best first.
@@ -151,6 +176,7 @@ impl Engine {
             None => self.documents_that_answer(caller, text, limit)?,
         };
         Ok(FoundEntities {
+            method: self.method_of(text),
             entities,
             documents,
         })
@@ -202,7 +228,10 @@ impl Engine {
                 hits.extend(self.passages_that_answer(caller, tx, &query.text, filter, limit)?);
             }
             hits.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
-            let mut found = FoundKnowledge::default();
+            let mut found = FoundKnowledge {
+                method: self.method_of(&query.text),
+                ..FoundKnowledge::default()
+            };
             let mut nodes: HashMap<NodeId, Node> = HashMap::new();
             for hit in hits {
                 if found.documents.len() == query.limit && found.passages.len() == query.limit {
@@ -231,6 +260,22 @@ impl Engine {
             }
             Ok(found)
         })
+    }
+
+    /// Whether a question is looked for by its meaning: a model that was chosen knows one of any text, the
+    /// built-in table of words that it has. Of a name that it spells out piece by piece it knows nothing.
+    fn method_of(&self, text: &str) -> SearchMethod {
+        let table = kenning_embed::Table::built_in();
+        let is_known = |word: &str| {
+            let is_letter = word.len() == 1;
+            !is_letter && table.token(word.to_lowercase().as_bytes()).is_some()
+        };
+        let mut words = text.split(|it: char| !it.is_alphanumeric());
+        if words.any(is_known) || self.query_vector(text).0.is_some() {
+            SearchMethod::Semantic
+        } else {
+            SearchMethod::Text
+        }
     }
 
     /// Everything that is text and that the caller may see: notes, pages, memories, items.
@@ -341,7 +386,17 @@ fn found_text(node: &Node, hit: &Hit, passage: Option<u32>, text: String) -> Fou
     let source = source.unwrap_or_else(|| node.kind.as_str().to_owned());
     let mut metadata = Map::new();
     metadata.insert("kind".to_owned(), node.kind.as_str().into());
-    for name in ["path", "type", "tags", "memory_type", "url"] {
+    for name in [
+        "path",
+        "type",
+        "tags",
+        "memory_type",
+        "url",
+        "repo",
+        "author",
+        "commit_sha",
+        "content_hash",
+    ] {
         metadata.extend(prop(name).map(|it| (name.to_owned(), it)));
     }
     if let Some(n) = passage {

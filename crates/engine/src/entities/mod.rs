@@ -3,14 +3,15 @@
 //! Notes about people, organizations and what else the ontology knows become nodes; their fields become
 //! relationships, their links mentions. `stated` says what one note states, `said` what ingested pages and
 //! others do (`register`, `import`), `identity` who is said to be one and who is not, `wanted` which graph
-//! all statements make together; `index` makes the store that
-//! graph (`links` its edges). `resolve` says which entity a label
-//! means (`spelling` has names in memory), `neighborhood` what it is related to and what mentions it, `find` what answers a question, `view`
-//! what is there.
+//! all statements make together; `index` makes the store that graph (`links` its edges). `resolve` says
+//! which entity a label means (`spelling` has names in memory), `neighborhood` what it is related to and
+//! what mentions it, `find` what answers a question, `view` and `types` what is there, `company` who is
+//! mentioned together.
 //!
 //! Everything here follows from statements: what a note said is gone when the note is, and two that were
 //! merged are two again when the merge is taken back.
 
+mod company;
 mod find;
 mod identity;
 mod import;
@@ -22,14 +23,19 @@ mod resolve;
 mod said;
 mod spelling;
 mod stated;
+mod types;
 mod view;
 mod wanted;
 
+pub use company::{Company, InCompany};
 pub use find::{
     FoundDocument, FoundEntities, FoundEntity, FoundKnowledge, FoundPassage, KnowledgeQuery,
+    SearchMethod,
 };
 pub use identity::{Identities, MergedEntity, Veto};
 pub use import::{EntityImport, ImportedEntities};
+pub use kenning_entities::names::normalized as normalized_name;
+pub use kenning_entities::ontology::EntityType;
 pub use kenning_entities::resolve::{
     Candidate as EntityCandidate, Context as EntityContext, Proposed as ProposedEntity,
     Resolution as EntityResolution,
@@ -37,6 +43,7 @@ pub use kenning_entities::resolve::{
 pub use neighborhood::{EntityDocument, EntityDocuments, Neighborhood, Relationship};
 pub use register::{RegisterEntity, RegisteredEntity, SyncedRelationships};
 pub use said::{SaidEntity, SaidEntityOutcome, SaidOutcome, SaidRelation, SaidRelationOutcome};
+pub use types::EntityTypes;
 pub use view::{EntityStats, EntityView, PendingRelationship, RelationshipStats};
 
 pub(crate) use index::{Entities, NODES as GRAPH_NODES, graph_state};

@@ -86,6 +86,8 @@ mod tests {
             wasm: crate::WasmOptions::default(),
             items: crate::ItemOptions::default(),
             web: crate::WebOptions::default(),
+            repositories: crate::RepositoryOptions::default(),
+            mail: None,
             space: Space::default(),
             clock: Arc::new(FixedClock::at(1_800_000_000_000)),
             zone: TimeZone::UTC,

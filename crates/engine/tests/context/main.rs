@@ -150,6 +150,8 @@ fn options(omi: PathBuf, data: PathBuf, clock: &Arc<FixedClock>, read_only: bool
         wasm: kenning_engine::WasmOptions::default(),
         items: kenning_engine::ItemOptions::default(),
         web: kenning_engine::WebOptions::default(),
+        repositories: kenning_engine::RepositoryOptions::default(),
+        mail: None,
         space: Space::default(),
         clock: clock.clone(),
         zone: TimeZone::UTC,

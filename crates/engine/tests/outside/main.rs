@@ -120,6 +120,8 @@ fn open(root: &Path, clock: &Arc<FixedClock>, start: Start) -> Arc<Engine> {
         wasm: kenning_engine::WasmOptions::default(),
         items: kenning_engine::ItemOptions::default(),
         web: kenning_engine::WebOptions::default(),
+        repositories: kenning_engine::RepositoryOptions::default(),
+        mail: None,
         space: Space::default(),
         clock: clock.clone(),
         zone: TimeZone::UTC,

@@ -89,7 +89,6 @@ fn not_served() -> Error {
 /// The routes.
 pub(crate) fn routes() -> Router<Shared> {
     Router::new()
-        .route("/health", get(health))
         .route("/api/v1/health", get(health))
         .route("/api/v1/store", post(store))
         .route("/api/v1/recall", get(recall))

@@ -14,9 +14,17 @@
 mod backups;
 mod credentials;
 mod events;
+mod far;
 mod hosts;
+mod koi;
+#[path = "../../../tools/tests/board/koi_entities.rs"]
+mod koi_entities;
+#[path = "../../../tools/tests/board/koi_statements.rs"]
+mod koi_statements;
 mod limits;
 mod malformed;
 mod memories;
 mod place;
 mod routes;
+
+use far::House;

@@ -26,6 +26,7 @@ pub(crate) struct Setup {
     pub(crate) calls_per_minute: Option<u32>,
     pub(crate) limits: Limits,
     pub(crate) allow_hosts: Vec<String>,
+    pub(crate) allow_origins: Vec<&'static str>,
     pub(crate) extra: Router,
     pub(crate) space: Space,
     pub(crate) selection: Selection,
@@ -54,7 +55,7 @@ impl Place {
         Self::of(house, setup).await
     }
 
-    async fn of(house: House, setup: Setup) -> Self {
+    pub(crate) async fn of(house: House, setup: Setup) -> Self {
         let guard = Guard::new(
             house.board.engine().clone(),
             Hosts {
@@ -64,7 +65,14 @@ impl Place {
             setup.fixed_token,
             setup.calls_per_minute.unwrap_or(600),
         )
-        .with_space(setup.space);
+        .with_space(setup.space)
+        .with_origins(
+            setup
+                .allow_origins
+                .iter()
+                .map(|it| kenning_rest::Origin::parse(it).unwrap())
+                .collect(),
+        );
         let server = Server::new(house.board.clone(), Principal::owner(Space::default()));
         let mcp = kenning_mcp::http::service(server, kenning_mcp::http::Options::default());
         let extra = setup.extra.route_service("/mcp", mcp);

@@ -1,15 +1,17 @@
 //! `get_entity_documents`
 
+use super::Refusal;
+use super::limit::bounded;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
-use kenning_engine::{EntityDocument, timestamp};
+use kenning_engine::{Caller, Engine, EntityDocument, timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The tool.
 pub struct GetEntityDocuments;
 
-/// So many documents are answered.
+/// So many documents are answered at most.
 const DOCUMENTS_MAX: usize = 500;
 
 /// Find all documents that mention a specific entity.
@@ -18,6 +20,16 @@ const DOCUMENTS_MAX: usize = 500;
 pub struct Input {
     /// Entity URI or name
     pub entity_uri: String,
+}
+
+/// What the HTTP API takes.
+#[derive(Debug, Default, Deserialize)]
+pub struct Request {
+    /// A URI or a name.
+    pub entity_uri: String,
+    /// At most so many documents.
+    #[serde(default)]
+    pub limit: Option<i64>,
 }
 
 /// Document references mentioning the entity.
@@ -79,15 +91,22 @@ impl Tool for GetEntityDocuments {
     type Output = Output;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
-        let name = &input.entity_uri;
-        let found = ctx
-            .engine
-            .entity_documents(ctx.caller, name, DOCUMENTS_MAX)?;
-        Ok(Output {
-            entity_uri: found.uri,
-            total_count: found.documents.len(),
-            truncated: found.truncated,
-            documents: found.documents.into_iter().map(Row::from).collect(),
-        })
+        let request = Request {
+            entity_uri: input.entity_uri,
+            limit: None,
+        };
+        Ok(answer(ctx.engine, ctx.caller, request)?)
     }
+}
+
+/// The documents that mention an entity.
+pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Output, Refusal> {
+    let limit = bounded(request.limit, DOCUMENTS_MAX, DOCUMENTS_MAX);
+    let found = engine.entity_documents(caller, &request.entity_uri, limit)?;
+    Ok(Output {
+        entity_uri: found.uri,
+        total_count: found.documents.len(),
+        truncated: found.truncated,
+        documents: found.documents.into_iter().map(Row::from).collect(),
+    })
 }

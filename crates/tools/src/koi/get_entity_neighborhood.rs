@@ -1,8 +1,9 @@
 //! `get_entity_neighborhood`
 
+use super::Refusal;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
-use kenning_engine::Relationship;
+use kenning_engine::{Caller, Engine, Relationship};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,16 @@ pub struct GetEntityNeighborhood;
 pub struct Input {
     /// Entity URI or name
     pub entity_uri: String,
+}
+
+/// What the HTTP API takes.
+#[derive(Debug, Default, Deserialize)]
+pub struct Request {
+    /// A URI or a name.
+    pub entity_uri: String,
+    /// Only relationships of this kind.
+    #[serde(default)]
+    pub predicate: Option<String>,
 }
 
 /// Typed relationships and connected entities.
@@ -80,13 +91,21 @@ impl Tool for GetEntityNeighborhood {
     type Output = Output;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
-        let found = ctx
-            .engine
-            .entity_neighborhood(ctx.caller, &input.entity_uri, None)?;
-        Ok(Output {
-            entity_uri: found.uri,
-            count: found.relationships.len(),
-            relationships: found.relationships.into_iter().map(Row::from).collect(),
-        })
+        let request = Request {
+            entity_uri: input.entity_uri,
+            predicate: None,
+        };
+        Ok(answer(ctx.engine, ctx.caller, request)?)
     }
+}
+
+/// What an entity is related to.
+pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Output, Refusal> {
+    let predicate = request.predicate.as_deref();
+    let found = engine.entity_neighborhood(caller, &request.entity_uri, predicate)?;
+    Ok(Output {
+        entity_uri: found.uri,
+        count: found.relationships.len(),
+        relationships: found.relationships.into_iter().map(Row::from).collect(),
+    })
 }

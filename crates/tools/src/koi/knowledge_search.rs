@@ -1,9 +1,10 @@
 //! `knowledge_search`
 
-use super::limit::{Limit, limit, rounded};
+use super::Refusal;
+use super::limit::{Limit, rounded, wanted, within};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
-use kenning_engine::{FoundPassage, KnowledgeQuery};
+use kenning_engine::{Caller, Engine, FoundPassage, KnowledgeQuery};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -30,12 +31,29 @@ pub struct Input {
     pub include_chunks: Option<bool>,
 }
 
+/// What the HTTP API takes.
+#[derive(Debug, Default, Deserialize)]
+pub struct Request {
+    /// In any words.
+    pub query: String,
+    /// Only what is from there.
+    #[serde(default)]
+    pub source: Option<String>,
+    /// At most so many documents, and so many passages.
+    #[serde(default)]
+    pub limit: Option<i64>,
+    /// Whether passages are wanted too.
+    #[serde(default)]
+    pub include_chunks: bool,
+}
+
 /// Document-level and chunk-level search results.
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
     results: Vec<Document>,
     count: usize,
     query: String,
+    /// `semantic`, or `text` where only words were compared
     search_type: &'static str,
     source_filter: Option<String>,
     /// Passages, verbatim; absent when there are none
@@ -122,24 +140,36 @@ impl Tool for KnowledgeSearch {
     type Output = Output;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
-        let asked = KnowledgeQuery {
-            text: input.query.clone(),
-            source: input.source.clone(),
-            limit: limit(input.limit),
-        };
-        let found = ctx.engine.search_knowledge(ctx.caller, &asked)?;
-        let results: Vec<Document> = found.documents.into_iter().map(Document::from).collect();
-        let chunks = match input.include_chunks {
-            Some(false) => Vec::new(),
-            None | Some(true) => found.passages,
-        };
-        Ok(Output {
-            count: results.len(),
-            results,
+        let request = Request {
             query: input.query,
-            search_type: "semantic",
-            source_filter: input.source,
-            chunk_results: chunks.into_iter().map(Chunk::from).collect(),
-        })
+            source: input.source,
+            limit: wanted(input.limit),
+            include_chunks: input.include_chunks.unwrap_or(true),
+        };
+        Ok(answer(ctx.engine, ctx.caller, request)?)
     }
+}
+
+/// The documents and passages that answer a question.
+pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Output, Refusal> {
+    let asked = KnowledgeQuery {
+        text: request.query,
+        source: request.source,
+        limit: within(request.limit),
+    };
+    let found = engine.search_knowledge(caller, &asked)?;
+    let results: Vec<Document> = found.documents.into_iter().map(Document::from).collect();
+    let chunks = if request.include_chunks {
+        found.passages
+    } else {
+        Vec::new()
+    };
+    Ok(Output {
+        count: results.len(),
+        results,
+        query: asked.text,
+        search_type: found.method.as_str(),
+        source_filter: asked.source,
+        chunk_results: chunks.into_iter().map(Chunk::from).collect(),
+    })
 }

@@ -1,9 +1,10 @@
 //! `koi_search`
 
-use super::limit::{Limit, limit, rounded};
+use super::Refusal;
+use super::limit::{Limit, rounded, wanted, within};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
-use kenning_engine::{FoundDocument, FoundEntity};
+use kenning_engine::{Caller, Engine, FoundDocument, FoundEntity};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,10 +26,24 @@ pub struct Input {
     pub limit: Option<Limit>,
 }
 
+/// What the HTTP API takes.
+#[derive(Debug, Default, Deserialize)]
+pub struct Request {
+    /// In any words.
+    pub query: String,
+    /// Only entities of this type.
+    #[serde(default)]
+    pub type_filter: Option<String>,
+    /// At most so many.
+    #[serde(default)]
+    pub limit: Option<i64>,
+}
+
 /// Entities and documents matching the query.
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
     query: String,
+    /// `semantic`, or `text` where only letters and words were compared
     search_method: &'static str,
     type_filter: Option<String>,
     /// Entities, the best first
@@ -105,19 +120,27 @@ impl Tool for KoiSearch {
     type Output = Output;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
-        let wanted = input.type_filter.as_deref();
-        let limit = limit(input.limit);
-        let found = ctx
-            .engine
-            .search_entities(ctx.caller, &input.query, wanted, limit)?;
-        let results: Vec<Row> = found.entities.into_iter().map(Row::from).collect();
-        Ok(Output {
+        let request = Request {
             query: input.query,
-            search_method: "semantic",
             type_filter: input.type_filter,
-            count: results.len(),
-            results,
-            documents: found.documents.into_iter().map(Document::from).collect(),
-        })
+            limit: wanted(input.limit),
+        };
+        Ok(answer(ctx.engine, ctx.caller, request)?)
     }
+}
+
+/// The entities and documents that answer a question.
+pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Output, Refusal> {
+    let kind = request.type_filter.as_deref();
+    let limit = within(request.limit);
+    let found = engine.search_entities(caller, &request.query, kind, limit)?;
+    let results: Vec<Row> = found.entities.into_iter().map(Row::from).collect();
+    Ok(Output {
+        search_method: found.method.as_str(),
+        query: request.query,
+        type_filter: request.type_filter,
+        count: results.len(),
+        results,
+        documents: found.documents.into_iter().map(Document::from).collect(),
+    })
 }

@@ -1,4 +1,7 @@
 //! How many results a caller wants.
+//!
+//! The tools take any number and the contract's default for 0; the HTTP API takes whole numbers. Both draw
+//! what is out of bounds into them.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -26,13 +29,24 @@ impl JsonSchema for Limit {
     }
 }
 
-/// The contract's default for nothing and for 0; what is out of bounds is drawn into them.
-pub(super) fn limit(wanted: Option<Limit>) -> usize {
-    let wanted = wanted.map_or(0.0, |it| it.0);
-    if wanted == 0.0 {
-        return DEFAULT;
-    }
-    (1..MAX).find(|it| *it as f64 >= wanted).unwrap_or(MAX)
+/// What a tool's caller wants, as a request says it: 0 is nothing said, a part of one more is one more.
+pub(super) fn wanted(limit: Option<Limit>) -> Option<i64> {
+    let wanted = limit.map(|it| it.0).filter(|it| *it != 0.0)?;
+    let bounds = i64::try_from(MAX).unwrap_or(i64::MAX);
+    let least = (1..bounds).find(|it| *it as f64 >= wanted);
+    Some(least.unwrap_or(bounds))
+}
+
+/// How many results a request gets.
+pub(super) fn within(wanted: Option<i64>) -> usize {
+    bounded(wanted, DEFAULT, MAX)
+}
+
+/// The same where other bounds hold.
+pub(super) fn bounded(wanted: Option<i64>, default: usize, max: usize) -> usize {
+    wanted.map_or(default, |it| {
+        usize::try_from(it.max(1)).unwrap_or(max).min(max)
+    })
 }
 
 /// To four decimals, as the contract's answers have it.
@@ -55,7 +69,12 @@ mod tests {
             (Some(100.0), 100),
             (Some(1e300), 100),
         ] {
-            assert_eq!(limit(wanted.map(Limit)), expected, "{wanted:?}");
+            let limit = super::wanted(wanted.map(Limit));
+            assert_eq!(within(limit), expected, "{wanted:?}");
         }
+        for (wanted, expected) in [(None, 10), (Some(0), 1), (Some(-1), 1), (Some(101), 100)] {
+            assert_eq!(within(wanted), expected, "{wanted:?}");
+        }
+        assert_eq!(bounded(Some(i64::MAX), 500, 500), 500);
     }
 }

@@ -1,7 +1,11 @@
 //! The tools of the KOI contract.
 
+pub(crate) mod far;
 pub mod get_entity_documents;
 pub mod get_entity_neighborhood;
+pub mod github_files;
+pub mod github_repos;
+pub mod github_scan;
 pub mod ingest_url;
 pub mod knowledge_search;
 pub mod koi_search;
@@ -18,6 +22,7 @@ pub mod vault_write_note;
 
 pub use get_entity_documents::GetEntityDocuments;
 pub use get_entity_neighborhood::GetEntityNeighborhood;
+pub use github_scan::GithubScan;
 pub use ingest_url::IngestUrl;
 pub use knowledge_search::KnowledgeSearch;
 pub use koi_search::KoiSearch;

@@ -1,8 +1,10 @@
 //! `resolve_entity`
 
+use super::Refusal;
+use super::limit::bounded;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
-use kenning_engine::{EntityCandidate, EntityContext, ProposedEntity};
+use kenning_engine::{Caller, Engine, EntityCandidate, EntityContext, ProposedEntity};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +21,39 @@ pub struct Input {
     #[serde(default)]
     pub type_hint: Option<String>,
 }
+
+/// What the HTTP API takes.
+#[derive(Debug, Default, Deserialize)]
+pub struct Request {
+    /// Entity name or label to resolve.
+    pub label: String,
+    /// Its type, if the caller knows.
+    #[serde(default)]
+    pub type_hint: Option<String>,
+    /// At most so many candidates.
+    #[serde(default)]
+    pub limit: Option<i64>,
+    /// What stands around the label.
+    #[serde(default)]
+    pub context: Option<Context>,
+}
+
+/// What stands around a label.
+#[derive(Debug, Default, Deserialize)]
+pub struct Context {
+    /// People who are spoken of.
+    #[serde(default)]
+    pub associated_people: Vec<String>,
+    /// The project that is spoken of.
+    #[serde(default)]
+    pub project: Option<String>,
+    /// Organizations that are spoken of.
+    #[serde(default)]
+    pub organizations: Vec<String>,
+}
+
+/// So many candidates are answered unless the request says otherwise, and at most.
+const CANDIDATES: (usize, usize) = (5, 100);
 
 /// Ranked candidates.
 #[derive(Serialize, JsonSchema)]
@@ -94,15 +129,34 @@ impl Tool for ResolveEntity {
     type Output = Output;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
-        let Input { label, type_hint } = input;
-        let (hint, context) = (type_hint.as_deref(), EntityContext::default());
-        let found = ctx
-            .engine
-            .resolve_entity(ctx.caller, &label, hint, context)?;
-        Ok(Output {
-            is_new: found.is_new(),
-            candidates: found.candidates.into_iter().map(Row::from).collect(),
-            proposed: found.proposed.map(Proposed::from),
-        })
+        let request = Request {
+            label: input.label,
+            type_hint: input.type_hint,
+            ..Request::default()
+        };
+        Ok(answer(ctx.engine, ctx.caller, request)?)
     }
+}
+
+/// What a label may mean.
+pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Output, Refusal> {
+    let context = request.context.unwrap_or_default();
+    let context = EntityContext {
+        people: context.associated_people,
+        project: context.project,
+        organizations: context.organizations,
+    };
+    let hint = request.type_hint.as_deref();
+    let found = engine.resolve_entity(caller, &request.label, hint, context)?;
+    let limit = bounded(request.limit, CANDIDATES.0, CANDIDATES.1);
+    Ok(Output {
+        is_new: found.is_new(),
+        candidates: found
+            .candidates
+            .into_iter()
+            .take(limit)
+            .map(Row::from)
+            .collect(),
+        proposed: found.proposed.map(Proposed::from),
+    })
 }

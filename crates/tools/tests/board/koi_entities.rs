@@ -1,9 +1,9 @@
 //! The notes of a vault as entities: resolved, related, mentioned, found, and gone with their notes.
 
+use crate::House;
 use kenning_core::{Kind, Space};
 use kenning_engine::EntityContext;
 use kenning_store::{EdgeFilter, NodeFilter, When};
-use kenning_testing::House;
 use kenning_tools::Selection;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -504,6 +504,25 @@ fn koi_search_finds_entities_and_what_else_answers() {
         );
     }
     assert!(house.call("koi_search", json!({ "query": "" })).is_error());
+}
+
+#[test]
+fn koi_a_search_says_whether_meaning_took_part() {
+    let house = vault();
+    for (query, method) in [
+        ("herring", "semantic"),
+        ("Zzzzqq", "text"),
+        ("x", "text"),
+        ("zzzzqq herring", "semantic"),
+    ] {
+        let entities = done(&house, "koi_search", json!({ "query": query }));
+        let texts = done(&house, "knowledge_search", json!({ "query": query }));
+        assert_eq!(
+            (&entities["search_method"], &texts["search_type"]),
+            (&json!(method), &json!(method)),
+            "{query}"
+        );
+    }
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! What others than the vault's notes state: registered notes, documents, imports; merges and vetoes.
 
+use crate::House;
 use crate::koi_entities::{BILL, done, graph, put, resolve, said_of, vault};
 use kenning_core::{Code, Error};
 use kenning_engine::{
     Caller, EntityImport, ImportedEntities, RegisterEntity, SaidEntity, SaidOutcome, SaidRelation,
 };
-use kenning_testing::House;
 use kenning_tools::Selection;
 use serde_json::{Map, Value, json};
 use std::fs;

@@ -1,0 +1,74 @@
+//! The KOI API in the OpenAPI document, from its table.
+
+use super::fields::{self, Field, Need};
+use super::table::{ROUTES, Route, Takes, Verb};
+use kenning_tools::AnyTool;
+use serde_json::{Map, Value, json};
+
+/// The paths of those routes whose tool is shown.
+pub(crate) fn paths(tools: &[&'static dyn AnyTool]) -> Map<String, Value> {
+    let mut paths: Map<String, Value> = Map::new();
+    for route in ROUTES {
+        if !tools.iter().any(|it| it.name() == route.like) {
+            continue;
+        }
+        let path = paths.entry(route.path).or_insert_with(|| json!({}));
+        let verb = match route.verb {
+            Verb::Get => "get",
+            Verb::Post => "post",
+        };
+        path[verb] = operation(route);
+    }
+    paths
+}
+
+fn operation(route: &Route) -> Value {
+    let mut parameters = Vec::new();
+    if let Some((_, rest)) = route.path.split_once('{') {
+        let name = rest.split('}').next().unwrap_or_default();
+        let schema = json!({ "type": "string" });
+        parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
+    }
+    let mut operation = json!({
+        "summary": route.summary,
+        "tags": ["koi"],
+        "responses": {
+            "200": { "description": "The answer", "content": { "application/json": { "schema": {} } } },
+            "422": {
+                "description": "What is wrong with the request, thing by thing",
+                "content": { "application/json": { "schema": {
+                    "type": "object",
+                    "properties": { "detail": { "type": ["array", "string"] } },
+                } } },
+            },
+            "default": {
+                "description": "What went wrong",
+                "content": { "application/json": { "schema": {
+                    "type": "object",
+                    "properties": { "detail": { "type": "string" }, "hint": { "type": "string" } },
+                } } },
+            },
+        },
+    });
+    match route.takes {
+        Takes::Nothing => (),
+        Takes::Query(fields) => parameters.extend(fields.iter().map(in_query)),
+        Takes::Body(kind) => {
+            operation["requestBody"] = json!({
+                "required": true,
+                "content": { "application/json": { "schema": fields::schema(kind) } },
+            });
+        }
+    }
+    if !parameters.is_empty() {
+        operation["parameters"] = parameters.into();
+    }
+    operation
+}
+
+fn in_query(field: &Field) -> Value {
+    json!({
+        "name": field.name, "in": "query", "required": field.need == Need::Required,
+        "schema": fields::schema(field.kind),
+    })
+}

@@ -1,0 +1,694 @@
+//! What answers the routes that are no tools: counts, lists, registration, and the forms that other clients
+//! of the original expect.
+
+use kenning_core::{Code, Error, Hash};
+use kenning_engine::{
+    Caller, Engine, EntityDocument, EntityView, RegisterEntity, SaidEntity, SaidRelation,
+    normalized_name, timestamp,
+};
+use kenning_tools::koi::{
+    Refusal, get_entity_documents, get_entity_neighborhood, knowledge_search,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+type Answer = Result<Value, Refusal>;
+
+/// What a client is told that asks for a model where none is set up; the words are the original's.
+const NO_MODEL: &str =
+    "LLM enrichment not configured. Set LLM_ENRICHMENT_ENABLED=true and GEMINI_API_KEY.";
+/// How sure a statement is that does not say.
+const CONFIDENCE: f64 = 0.9;
+/// So many entities are listed unless the request says otherwise, and at most.
+const LISTED: (usize, usize) = (100, 1_000);
+/// So many documents of one entity are listed at most.
+const DOCUMENTS_MAX: usize = 500;
+/// So many entities are asked for at once.
+const URIS_MAX: usize = 1_000;
+/// What the original's editor calls a note.
+const NOTE_RID: &str = "orn:obsidian.entity:Notes/";
+
+/// Takes nothing.
+#[derive(Deserialize)]
+pub(super) struct Nothing {}
+
+/// As the original writes a moment: in UTC, to the microsecond, without a zone.
+fn moment(ms: u64) -> String {
+    format!("{}000", timestamp(ms).trim_end_matches('Z'))
+}
+
+fn bounded(wanted: Option<i64>, (default, max): (usize, usize)) -> usize {
+    wanted.map_or(default, |it| {
+        usize::try_from(it.max(1)).unwrap_or(max).min(max)
+    })
+}
+
+/// An unknown name is related to nobody; the tool refuses it, the original's API does not.
+pub(super) fn relationships(
+    engine: &Engine,
+    caller: &Caller,
+    request: get_entity_neighborhood::Request,
+) -> Answer {
+    let uri = request.entity_uri.clone();
+    match get_entity_neighborhood::answer(engine, caller, request) {
+        Ok(found) => written(&found),
+        Err(refusal) if refusal.error.code == Code::NotFound => {
+            Ok(json!({ "entity_uri": uri, "relationships": [], "count": 0 }))
+        }
+        Err(refusal) => Err(refusal),
+    }
+}
+
+/// The same for documents.
+pub(super) fn mentioned_in(
+    engine: &Engine,
+    caller: &Caller,
+    request: get_entity_documents::Request,
+) -> Answer {
+    let uri = request.entity_uri.clone();
+    match get_entity_documents::answer(engine, caller, request) {
+        Ok(found) => written(&found),
+        Err(refusal) if refusal.error.code == Code::NotFound => Ok(json!({
+            "entity_uri": uri, "total_count": 0, "truncated": false, "documents": [],
+        })),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+fn written(answer: &impl serde::Serialize) -> Answer {
+    let written = serde_json::to_value(answer);
+    Ok(written.map_err(|cause| Error::internal("an answer is not JSON").because(cause))?)
+}
+
+#[derive(Deserialize)]
+pub(super) struct SearchRequest {
+    q: String,
+    #[serde(default)]
+    limit: Option<i64>,
+    #[serde(default)]
+    source: Option<String>,
+}
+
+/// `POST /search` by a query.
+pub(super) fn search(engine: &Engine, caller: &Caller, request: SearchRequest) -> Answer {
+    let request = knowledge_search::Request {
+        query: request.q,
+        limit: request.limit,
+        source: request.source,
+        include_chunks: false,
+    };
+    written(&knowledge_search::answer(engine, caller, request)?)
+}
+
+/// Says only what was looked at: the store, the model, the types.
+pub(super) fn health(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
+    let unavailable = |error: Error| match error.code {
+        Code::Unavailable | Code::Internal | Code::Corrupt => Refusal::new(
+            503,
+            Error::unavailable("Database not available").because(error),
+        ),
+        _ => error.into(),
+    };
+    let types = engine.entity_types(caller).map_err(unavailable)?;
+    let model = engine.embedding_status(caller).map_err(unavailable)?;
+    let is_built_in = model.provider == "builtin";
+    let tells_meanings = !is_built_in && model.fault.is_none();
+    let keys: Vec<&str> = types.types.iter().map(|it| it.key.as_str()).collect();
+    Ok(json!({
+        "status": "healthy",
+        "mode": "personal",
+        "database": "connected",
+        "openai_available": tells_meanings && model.provider == "openai",
+        "embedding_model": model.model,
+        "semantic_matching": tells_meanings,
+        "entity_types": keys,
+        "schema_version": types.version,
+        "github_sensor": true,
+        "web_sensor": true,
+        "llm_enrichment": false,
+        "resolution_tiers": {
+            "tier1_exact": true,
+            "tier1x_fuzzy": true,
+            "tier15_contextual": true,
+            "tier2_semantic": tells_meanings,
+            "tier3_create": true,
+        },
+        "version": env!("CARGO_PKG_VERSION"),
+    }))
+}
+
+/// How many entities there are, and the newest.
+pub(super) fn stats(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
+    let stats = engine.entity_stats(caller)?;
+    let recent = stats.recent.iter().map(|it| {
+        json!({
+            "entity_text": it.name, "entity_type": it.kind, "created_at": moment(it.created_ms),
+        })
+    });
+    Ok(json!({
+        "total_entities": stats.total,
+        "by_type": stats.by_type,
+        "recent_entities": recent.collect::<Vec<_>>(),
+        "mode": "personal",
+    }))
+}
+
+/// How many relationships there are, and which wait for somebody.
+pub(super) fn relationship_stats(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
+    let stats = engine.relationship_stats(caller)?;
+    let pending = stats.top_pending.iter().take(20).map(|it| {
+        let side = if it.is_subject { "subject" } else { "object" };
+        json!({
+            "raw_unknown_label": it.label, "predicate": it.predicate, "unknown_side": side,
+            "count": it.count,
+        })
+    });
+    Ok(json!({
+        "total_relationships": stats.total,
+        "total_pending": stats.total_pending,
+        "by_predicate": stats.by_predicate,
+        "top_pending": pending.collect::<Vec<_>>(),
+    }))
+}
+
+/// The types, and how their names are compared.
+pub(super) fn entity_types(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
+    let types = engine.entity_types(caller)?;
+    let rows = types.types.iter().map(|it| {
+        json!({
+            "type_key": it.key, "label": label(&it.key), "folder": it.folder,
+            "phonetic_matching": it.phonetic_matching,
+            "min_context_people": it.min_context_people,
+            "similarity_threshold": it.similarity_threshold,
+            "semantic_threshold": it.semantic_threshold,
+            "require_token_overlap": it.require_token_overlap,
+        })
+    });
+    Ok(json!({ "version": types.version, "types": rows.collect::<Vec<_>>() }))
+}
+
+/// `CaseStudy` as people write it.
+fn label(key: &str) -> String {
+    let mut label = String::new();
+    for (n, letter) in key.chars().enumerate() {
+        if n > 0 && letter.is_uppercase() {
+            label.push(' ');
+        }
+        label.push(letter);
+    }
+    label
+}
+
+/// The types are read whenever somebody asks; this says which there are now.
+pub(super) fn reload_schemas(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
+    let types = engine.entity_types(caller)?;
+    let keys: Vec<&str> = types.types.iter().map(|it| it.key.as_str()).collect();
+    let heard = types.types.iter().filter(|it| it.phonetic_matching);
+    let heard: Vec<&str> = heard.map(|it| it.key.as_str()).collect();
+    Ok(json!({
+        "success": true, "version": types.version, "types": keys, "phonetic_enabled": heard,
+        "count": keys.len(),
+    }))
+}
+
+#[derive(Deserialize)]
+pub(super) struct PageRequest {
+    #[serde(default)]
+    entity_type: Option<String>,
+    #[serde(default)]
+    limit: Option<i64>,
+    #[serde(default)]
+    offset: Option<i64>,
+}
+
+impl PageRequest {
+    fn bounds(&self) -> (usize, usize) {
+        let offset = self.offset.unwrap_or_default().max(0);
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        (bounded(self.limit, LISTED), offset)
+    }
+}
+
+/// The entities, in the names of the original and in those of its other answers, so that what is exported
+/// here can be imported anywhere.
+pub(super) fn entities(engine: &Engine, caller: &Caller, request: PageRequest) -> Answer {
+    let (limit, offset) = request.bounds();
+    let kind = request.entity_type.as_deref();
+    let found = engine.entities(caller, kind, limit, offset)?;
+    let rows: Vec<Value> = found.iter().map(listed).collect();
+    Ok(json!({ "entities": rows, "count": rows.len(), "limit": limit, "offset": offset }))
+}
+
+fn listed(it: &EntityView) -> Value {
+    let mut row = registry_row(it);
+    for (name, value) in [
+        ("uri", json!(it.uri)),
+        ("name", json!(it.name)),
+        ("type", json!(it.kind)),
+        ("aliases", json!(it.aliases)),
+        ("description", json!(it.description)),
+    ] {
+        row[name] = value;
+    }
+    row
+}
+
+/// An entity as a row of the original's table.
+fn registry_row(it: &EntityView) -> Value {
+    let first_seen = match &it.path {
+        Some(path) => format!("{NOTE_RID}{path}"),
+        None => it.source_rid.clone(),
+    };
+    let source = match it.source.as_str() {
+        "vault" => "personal-vault",
+        other => other,
+    };
+    let mut metadata = json!({ "aliases": it.aliases, "koi_rid": it.rid });
+    if !it.description.is_empty() {
+        metadata["description"] = it.description.as_str().into();
+    }
+    if !it.merged.is_empty() {
+        metadata["merged"] = json!(it.merged);
+    }
+    json!({
+        "fuseki_uri": it.uri, "entity_text": it.name, "entity_type": it.kind,
+        "normalized_text": normalized_name(&it.name), "source": source,
+        "first_seen_rid": first_seen, "metadata": metadata, "created_at": moment(it.created_ms),
+    })
+}
+
+#[derive(Deserialize)]
+pub(super) struct EntityRequest {
+    entity_uri: String,
+}
+
+/// An entity and what mentions it, the newest first.
+pub(super) fn entity(engine: &Engine, caller: &Caller, request: EntityRequest) -> Answer {
+    let unknown = || Refusal::new(404, Error::new(Code::NotFound, "Entity not found"));
+    let found = engine.entity_with_documents(caller, &request.entity_uri, DOCUMENTS_MAX);
+    let found = match found {
+        Err(error) if error.code == Code::NotFound => None,
+        found => found?,
+    };
+    let (view, mut documents) = found.ok_or_else(unknown)?;
+    documents.sort_by_key(|it| std::cmp::Reverse(it.first_seen_ms));
+    let rows = documents.iter().map(|it: &EntityDocument| {
+        json!({
+            "document_rid": it.document_rid, "mention_count": it.mention_count,
+            "context": null, "created_at": moment(it.first_seen_ms),
+        })
+    });
+    Ok(json!({ "entity": registry_row(&view), "documents": rows.collect::<Vec<_>>() }))
+}
+
+/// The entities that notes are about.
+pub(super) fn vault_entities(engine: &Engine, caller: &Caller, request: PageRequest) -> Answer {
+    let (limit, offset) = request.bounds();
+    let kind = request.entity_type.as_deref();
+    let all = engine.entities(caller, kind, usize::MAX, 0)?;
+    let noted: Vec<&EntityView> = all.iter().filter(|it| it.path.is_some()).collect();
+    let rows = noted.iter().skip(offset).take(limit).map(|it| {
+        let path = it.path.as_deref().unwrap_or_default();
+        json!({
+            "vault_rid": format!("{NOTE_RID}{path}"), "vault_path": path,
+            "canonical_uri": it.uri, "entity_type": it.kind, "name": it.name,
+            "sync_status": "linked", "content_hash": null,
+            "last_synced": moment(it.created_ms),
+        })
+    });
+    let rows: Vec<Value> = rows.collect();
+    Ok(json!({ "entities": rows, "count": noted.len(), "limit": limit, "offset": offset }))
+}
+
+/// The notes about entities, as links.
+pub(super) fn resolve_to_vault(engine: &Engine, caller: &Caller, uris: Vec<String>) -> Answer {
+    check_many(&uris)?;
+    let (mut mappings, mut not_found) = (Vec::new(), Vec::new());
+    for uri in &uris {
+        let found = match engine.entity(caller, uri) {
+            Err(error) if error.code == Code::NotFound => None,
+            found => found?,
+        };
+        let noted = found.and_then(|it| Some((it.path.clone()?, it)));
+        let Some((path, it)) = noted else {
+            not_found.push(uri);
+            continue;
+        };
+        let link = path.strip_suffix(".md").unwrap_or(&path);
+        mappings.push(json!({
+            "canonical_uri": it.uri, "vault_path": path, "name": it.name, "entity_type": it.kind,
+            "wikilink": format!("[[{link}]]"),
+        }));
+    }
+    Ok(json!({
+        "resolved": mappings.len(), "total": uris.len(), "mappings": mappings,
+        "not_found": not_found,
+    }))
+}
+
+fn check_many(uris: &[String]) -> Result<(), Refusal> {
+    if uris.len() > URIS_MAX {
+        let n = uris.len();
+        let error = Error::too_large(format!("{n} URIs are more than {URIS_MAX}"));
+        return Err(error.hint("ask for some at a time").into());
+    }
+    Ok(())
+}
+
+#[derive(Deserialize)]
+pub(super) struct AllMentionedRequest {
+    uris: Vec<String>,
+    #[serde(default)]
+    limit_per_entity: Option<i64>,
+}
+
+/// The documents that mention each of several entities.
+pub(super) fn all_mentioned_in(
+    engine: &Engine,
+    caller: &Caller,
+    request: AllMentionedRequest,
+) -> Answer {
+    check_many(&request.uris)?;
+    let mut results = Map::new();
+    for uri in request.uris {
+        let one = get_entity_documents::Request {
+            entity_uri: uri.clone(),
+            limit: request.limit_per_entity,
+        };
+        results.insert(uri, mentioned_in(engine, caller, one)?);
+    }
+    Ok(json!({ "total_entities": results.len(), "results": results }))
+}
+
+#[derive(Deserialize)]
+pub(super) struct CandidatesRequest {
+    #[serde(default)]
+    project: Option<String>,
+    #[serde(default)]
+    attendees: Vec<String>,
+    #[serde(default)]
+    topics: Vec<String>,
+    #[serde(default)]
+    document_rid: Option<String>,
+    #[serde(default)]
+    entity_types: Option<Vec<String>>,
+}
+
+/// Who is spoken of where a project, people or topics are spoken of.
+pub(super) fn contextual_candidates(
+    engine: &Engine,
+    caller: &Caller,
+    request: CandidatesRequest,
+) -> Answer {
+    let groups = [
+        ("project", Vec::from_iter(request.project)),
+        ("attendees", request.attendees),
+        ("topics", request.topics),
+    ];
+    let names: Vec<String> = groups.iter().flat_map(|it| it.1.clone()).collect();
+    check_many(&names)?;
+    let types = request
+        .entity_types
+        .unwrap_or_else(|| vec!["Person".to_owned()]);
+    let except = request.document_rid.as_deref();
+    let company = engine.entities_in_company(caller, &names, &types, except)?;
+    let candidates = company.found.iter().map(|it| {
+        json!({
+            "name": it.entity.name, "uri": it.entity.uri,
+            "normalized_name": normalized_name(&it.entity.name), "entity_type": it.entity.kind,
+            "source_documents": it.documents, "vault_path": it.entity.path,
+        })
+    });
+    let candidates: Vec<Value> = candidates.collect();
+    let is_known = |it: &&(&str, Vec<String>)| it.1.iter().any(|it| company.known.contains(it));
+    let context: Vec<&str> = groups.iter().filter(is_known).map(|it| it.0).collect();
+    Ok(json!({
+        "candidate_count": candidates.len(), "candidates": candidates,
+        "related_document_count": company.documents.len(),
+        "related_documents": company.documents, "context_types": context,
+    }))
+}
+
+#[derive(Deserialize)]
+pub(super) struct QueryRequest {
+    #[serde(default)]
+    query: Option<String>,
+    #[serde(default)]
+    question: Option<String>,
+    #[serde(default)]
+    limit: Option<i64>,
+    #[serde(default)]
+    source: Option<String>,
+    #[serde(default)]
+    filters: Map<String, Value>,
+}
+
+/// A search in the form of the neighboring server. Clients send an empty one to wake it.
+pub(super) fn query(engine: &Engine, caller: &Caller, request: QueryRequest) -> Answer {
+    let text = [request.query, request.question];
+    let text = text.into_iter().flatten().find(|it| !it.trim().is_empty());
+    let text = text.unwrap_or_default();
+    if text.is_empty() || text == "warmup" {
+        return Ok(json!({ "results": [], "count": 0, "query": text }));
+    }
+    let filtered = request.filters.get("source").and_then(Value::as_str);
+    let asked = knowledge_search::Request {
+        query: text.clone(),
+        limit: request.limit,
+        source: filtered.map(ToOwned::to_owned).or(request.source),
+        include_chunks: false,
+    };
+    let found = written(&knowledge_search::answer(engine, caller, asked)?)?;
+    let rows = found["results"].as_array().into_iter().flatten().map(|it| {
+        json!({
+            "rid": it["rid"], "title": it["title"], "content": it["content_preview"],
+            "similarity": it["similarity"], "source": it["source"],
+            "url": it["metadata"]["url"], "published_at": null, "metadata": it["metadata"],
+        })
+    });
+    let rows: Vec<Value> = rows.collect();
+    Ok(json!({
+        "count": rows.len(), "results": rows, "query": text, "search_type": found["search_type"],
+    }))
+}
+
+#[derive(Deserialize)]
+pub(super) struct RegisterRequest {
+    vault_rid: String,
+    vault_path: String,
+    entity_type: String,
+    name: String,
+    #[serde(default)]
+    properties: Map<String, Value>,
+    #[serde(default)]
+    frontmatter: Map<String, Value>,
+}
+
+/// Registers a note about an entity.
+pub(super) fn register_entity(
+    engine: &Engine,
+    caller: &Caller,
+    request: RegisterRequest,
+) -> Answer {
+    let vault_rid = request.vault_rid.clone();
+    let note = RegisterEntity {
+        vault_rid: request.vault_rid,
+        vault_path: request.vault_path,
+        entity_type: request.entity_type,
+        name: request.name,
+        properties: request.properties,
+        frontmatter: request.frontmatter,
+    };
+    let done = engine.register_entity(caller, note)?;
+    let mut answer = json!({
+        "success": true, "canonical_uri": done.canonical_uri, "is_new": done.is_new,
+        "vault_rid": vault_rid, "merged_with": done.merged_with,
+    });
+    if let Some(warning) = done.warning {
+        answer["warning"] = warning.into();
+    }
+    Ok(answer)
+}
+
+#[derive(Deserialize)]
+pub(super) struct SyncRequest {
+    vault_path: String,
+    entity_uri: String,
+    frontmatter: Map<String, Value>,
+}
+
+/// Takes over what the fields of a note say. The note is about the entity of the URI.
+pub(super) fn sync_relationships(engine: &Engine, caller: &Caller, request: SyncRequest) -> Answer {
+    let known = match engine.entity(caller, &request.entity_uri) {
+        Err(error) if error.code == Code::NotFound => None,
+        known => known?,
+    };
+    let known = known.unwrap_or_default();
+    let note = RegisterEntity {
+        vault_path: request.vault_path.clone(),
+        entity_type: known.kind,
+        name: known.name,
+        frontmatter: request.frontmatter,
+        ..RegisterEntity::default()
+    };
+    let done = engine.sync_relationships(caller, note)?;
+    Ok(json!({
+        "success": true, "vault_path": request.vault_path, "entity_uri": done.uri,
+        "stats": { "resolved": done.n_stored, "pending": done.n_pending },
+    }))
+}
+
+#[derive(Deserialize)]
+pub(super) struct IngestRequest {
+    document_rid: String,
+    entities: Vec<IngestEntity>,
+    #[serde(default)]
+    relationships: Vec<IngestRelationship>,
+}
+
+#[derive(Deserialize)]
+struct IngestEntity {
+    name: String,
+    r#type: String,
+    #[serde(default)]
+    confidence: Option<f64>,
+    #[serde(default)]
+    context: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct IngestRelationship {
+    subject: String,
+    predicate: String,
+    object: String,
+    #[serde(default)]
+    confidence: Option<f64>,
+}
+
+/// Takes over what a document says of entities, and says what became of each.
+pub(super) fn ingest(engine: &Engine, caller: &Caller, request: IngestRequest) -> Answer {
+    let rid = request.document_rid;
+    let entities: Vec<SaidEntity> = request
+        .entities
+        .into_iter()
+        .map(|it| SaidEntity {
+            name: it.name,
+            kind: it.r#type,
+            description: it.context.unwrap_or_default(),
+            n_mentions: 1,
+            confidence: it.confidence.unwrap_or(CONFIDENCE),
+            ..SaidEntity::default()
+        })
+        .collect();
+    let relations: Vec<SaidRelation> = request
+        .relationships
+        .into_iter()
+        .map(|it| SaidRelation {
+            subject: it.subject,
+            predicate: it.predicate,
+            object: it.object,
+            confidence: it.confidence.unwrap_or(CONFIDENCE),
+        })
+        .collect();
+    let receipt = format!("{rid} {entities:?} {relations:?}");
+    let receipt = Hash::of(receipt.as_bytes()).to_string();
+    let receipt = receipt.chars().take(16).collect::<String>();
+    let done = engine.ingest_statement(caller, &rid, entities, relations)?;
+    let rows = done.entities.iter().map(|it| {
+        let merged = (it.said != it.name).then_some(&it.said);
+        let mut row = json!({
+            "name": it.name, "uri": it.uri, "type": it.kind, "is_new": it.is_new,
+            "merged_with": merged, "confidence": it.confidence,
+        });
+        if let Some(warning) = &it.warning {
+            row["warning"] = warning.as_str().into();
+        }
+        row
+    });
+    let rows: Vec<Value> = rows.collect();
+    let n_new = done.n_new();
+    let mut answer = json!({
+        "success": true, "canonical_entities": rows,
+        "receipt_rid": format!("orn:personal-koi.receipt:{receipt}"),
+        "stats": {
+            "entities_processed": done.entities.len(), "new_entities": n_new,
+            "resolved_entities": done.entities.len() - n_new,
+            "relationships_processed": done.relations.len(),
+        },
+    });
+    if !done.relations.is_empty() {
+        let rows = done.relations.iter().map(|it| {
+            json!({
+                "subject": it.subject, "predicate": it.predicate, "object": it.object,
+                "stored": it.is_stored, "reason": it.reason,
+            })
+        });
+        answer["relationships"] = rows.collect();
+    }
+    Ok(answer)
+}
+
+/// What only a language model can do.
+pub(super) fn no_model(_: &Engine, _: &Caller, _: Value) -> Answer {
+    let error = Error::unavailable(NO_MODEL).hint("this server describes nothing by itself");
+    Err(Refusal::new(503, error))
+}
+
+#[derive(Deserialize)]
+pub(super) struct RegenerateRequest {
+    #[serde(default)]
+    entity_type: Option<String>,
+    #[serde(default)]
+    limit: Option<i64>,
+}
+
+/// Writes notes about entities that have none. A note that is there is somebody's, and stays as it is.
+pub(super) fn regenerate_notes(
+    engine: &Engine,
+    caller: &Caller,
+    request: RegenerateRequest,
+) -> Answer {
+    let limit = bounded(request.limit, (500, LISTED.1));
+    let kind = request.entity_type.as_deref();
+    let types = engine.entity_types(caller)?.types;
+    let all = engine.entities(caller, kind, limit, 0)?;
+    let (mut n_written, mut n_faults) = (0, 0);
+    for it in all.iter().filter(|it| it.path.is_none()) {
+        let folder = types.iter().find(|kind| kind.key == it.kind);
+        let folder = folder.map_or("Misc", |it| it.folder.as_str());
+        let file: String = it
+            .name
+            .chars()
+            .map(|c| if "/\\:*?\"<>|".contains(c) { '-' } else { c })
+            .collect();
+        let path = format!("{folder}/{file}.md");
+        let is_free = match engine.read_note(caller, &path) {
+            Err(error) if error.code == Code::NotFound => true,
+            Err(error) if error.code == Code::InvalidInput => return Err(error.into()),
+            _ => false,
+        };
+        let written = is_free && engine.write_note(caller, &path, note(it)).is_ok();
+        if written {
+            n_written += 1;
+        } else {
+            n_faults += 1;
+        }
+    }
+    Ok(json!({
+        "regenerated": n_written, "errors": n_faults, "total": all.len(),
+        "entity_type_filter": request.entity_type,
+    }))
+}
+
+/// The note about an entity. JSON texts are YAML texts.
+fn note(it: &EntityView) -> String {
+    let (kind, name) = (json!(it.kind), json!(it.name));
+    let mut fields = format!("\"@type\": {kind}\nname: {name}\nuri: {}\n", json!(it.uri));
+    if !it.aliases.is_empty() {
+        fields += &format!("aliases: {}\n", json!(it.aliases));
+    }
+    if !it.description.is_empty() {
+        fields += &format!("description: {}\n", json!(it.description));
+    }
+    format!("---\n{fields}---\n# {}\n\n{}\n", it.name, it.description)
+}

@@ -1,0 +1,419 @@
+//! The KOI API: the routes that clients of the original call, with its bodies, statuses and errors.
+//!
+//! [`table`] has a row for each route: what it takes, which tool's permission it needs, and which function
+//! answers. Here a request is matched with its row, read, permitted and answered, from here or, when the
+//! operator named another KOI server, from there. Errors are `{"detail": …}`; what the layer around every
+//! route refuses keeps the form that it has everywhere.
+
+pub(crate) mod description;
+mod facts;
+mod fields;
+mod python_json;
+mod table;
+
+use crate::memory::Asker;
+use crate::routes::{Shared, Slots, attended};
+use crate::{answer, body};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Query, Request, State};
+use axum::http::{HeaderMap, Method, Response, StatusCode, header};
+use axum::routing::any;
+use fields::{Kind, Problems};
+use http_body_util::BodyExt;
+use kenning_core::{Code, Error};
+use kenning_engine::{Caller, FORWARDED, FarServer};
+use kenning_tools::koi::Refusal;
+use kenning_tools::{Board, Selection, Toolset, hide_internal};
+use serde_json::{Map, Value, json};
+use table::{ROUTES, Route, Takes, Verb};
+
+/// The tools behind the routes.
+#[derive(Clone)]
+pub(crate) struct Koi {
+    board: Board,
+}
+
+impl Koi {
+    /// The KOI tools that the operator did not leave out. A preset that shows a model fewer tools takes away
+    /// no route.
+    pub(crate) fn of(board: &Board) -> Self {
+        let chosen = board.selection();
+        let named = |toolset: &str| chosen.toolsets.iter().any(|it| it == toolset);
+        let everything = chosen.toolsets.is_empty() && chosen.tools.is_empty();
+        if !(everything || named("all") || named("lean") || named(Toolset::Koi.as_str())) {
+            return Self {
+                board: board.clone(),
+            };
+        }
+        let selection = Selection {
+            toolsets: vec![Toolset::Koi.as_str().to_owned()],
+            ..chosen.clone()
+        };
+        // Every name in it was accepted before.
+        let own = Board::new(board.engine().clone(), selection);
+        Self {
+            board: own.unwrap_or_else(|_| board.clone()),
+        }
+    }
+
+    /// Whether the caller may do what the route's tool does.
+    fn permit(&self, route: &Route, caller: &Caller) -> Result<(), Refusal> {
+        let Some(tool) = self.board.find(route.like) else {
+            return Err(if self.board.selection().read_only {
+                Error::denied("this changes things")
+                    .hint("this server was started with `--read-only`")
+                    .into()
+            } else {
+                nothing()
+            });
+        };
+        caller
+            .principal
+            .require(tool.scope(&Value::Object(table::fixed(route))))?;
+        Ok(caller.check()?)
+    }
+}
+
+/// The routes. All lead to one handler, which looks into the table: URIs have slashes in them, which no
+/// pattern of a router expects in the middle of a path.
+pub(crate) fn routes() -> Router<Shared> {
+    let mut router = Router::new();
+    let mut known: Vec<&str> = Vec::new();
+    for route in ROUTES {
+        // `/entity/{uri}` and `/entity/{uri}/mentioned-in` are one pattern.
+        let pattern = match route.path.find('{') {
+            Some(at) => table::family(&route.path[..at]),
+            None => route.path,
+        };
+        if !known.contains(&pattern) {
+            known.push(pattern);
+            router = router.route(pattern, any(handle));
+        }
+    }
+    router
+}
+
+/// Whether a path that leads nowhere would lead to something of this API.
+pub(crate) fn is_ours(path: &str) -> bool {
+    let first = path.trim_start_matches('/').split('/').next();
+    let of = |route: &Route| route.path.trim_start_matches('/').split('/').next() == first;
+    first.is_some_and(|it| it != "health") && ROUTES.iter().any(of)
+}
+
+/// The answer for a path that leads nowhere.
+pub(crate) fn not_found() -> Response<Body> {
+    refused(&nothing())
+}
+
+fn nothing() -> Refusal {
+    Refusal::new(404, Error::new(Code::NotFound, "Not Found"))
+}
+
+async fn handle(
+    State(koi): State<Koi>,
+    State(slots): State<Slots>,
+    Asker(caller): Asker,
+    request: Request,
+) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let path = parts.uri.path().to_owned();
+    let (route, in_path) = match found(&parts.method, &path) {
+        Ok(it) => it,
+        Err(refusal) => {
+            body::drain(body).await;
+            return refused(&refusal);
+        }
+    };
+    // Too large or too slow is told by the layer.
+    let Ok(bytes) = body.collect().await else {
+        return refused(&Error::invalid("the request body could not be read").into());
+    };
+    let bytes = bytes.to_bytes();
+    let asked = Asked {
+        route,
+        in_path,
+        target: parts.uri.path_and_query().map_or(path, ToString::to_string),
+        query: Query::try_from_uri(&parts.uri).map_or_else(|_| Vec::new(), |it| it.0),
+        is_json: is_json(&parts.headers),
+        is_forwarded: parts.headers.contains_key(FORWARDED),
+        body: bytes.to_vec(),
+    };
+    let work = move |caller: &Caller| {
+        koi.board
+            .engine()
+            .clone()
+            .patiently(caller.waited, || respond(&koi, caller, asked))
+    };
+    match attended(&slots, caller, work).await {
+        Ok(response) => response,
+        Err(error) => refused(&error.into()),
+    }
+}
+
+/// A request whose route is known.
+struct Asked {
+    route: &'static Route,
+    in_path: Map<String, Value>,
+    target: String,
+    query: Vec<(String, String)>,
+    is_json: bool,
+    is_forwarded: bool,
+    body: Vec<u8>,
+}
+
+/// The row of a path, and what the path itself says.
+fn found(method: &Method, path: &str) -> Result<(&'static Route, Map<String, Value>), Refusal> {
+    let path = decoded(path).ok_or_else(nothing)?;
+    let here: Vec<_> = ROUTES
+        .iter()
+        .filter_map(|route| Some((route, table::matched(route.path, &path)?)))
+        .collect();
+    if here.is_empty() {
+        return Err(nothing());
+    }
+    // What is a path of its own is no entity of that name; the longest pattern is the most exact.
+    let is_exact = here.iter().any(|it| it.1.is_empty());
+    let longest = here.iter().map(|it| it.0.path.len()).max();
+    let fits = |it: &&(&Route, Map<String, Value>)| {
+        if is_exact {
+            it.1.is_empty()
+        } else {
+            Some(it.0.path.len()) == longest
+        }
+    };
+    let verb = match *method {
+        Method::GET | Method::HEAD => Some(Verb::Get),
+        Method::POST => Some(Verb::Post),
+        _ => None,
+    };
+    let mut here = here.iter().filter(fits);
+    let found = here.find(|it| Some(it.0.verb) == verb);
+    let found = found.map(|it| (it.0, it.1.clone()));
+    found.ok_or_else(|| {
+        let error = Error::invalid("Method Not Allowed");
+        Refusal::new(405, error)
+    })
+}
+
+/// The characters of a path that was escaped.
+fn decoded(path: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let [first, after @ ..] = rest {
+        rest = after;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let digits = rest.get(..2).and_then(|it| std::str::from_utf8(it).ok());
+        match digits.and_then(|it| u8::from_str_radix(it, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &rest[2..];
+            }
+            None => bytes.push(b'%'),
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// A body without a type is taken for JSON, as the original takes it.
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(kind) = headers.get(header::CONTENT_TYPE) else {
+        return true;
+    };
+    let kind = kind.to_str().unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    let kind = kind.to_ascii_lowercase();
+    kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+}
+
+/// Why a request is not answered.
+enum Denial {
+    /// What was asked for is refused.
+    Refusal(Refusal),
+    /// What was asked for cannot be read.
+    Problems(Problems),
+}
+
+impl<T: Into<Refusal>> From<T> for Denial {
+    fn from(refusal: T) -> Self {
+        Self::Refusal(refusal.into())
+    }
+}
+
+/// The answer, from here or from the server that answers in our place.
+fn respond(koi: &Koi, caller: &Caller, asked: Asked) -> Response<Body> {
+    let answered = match koi.board.engine().far_server() {
+        Err(error) => Err(error.into()),
+        Ok(None) => answered(koi, caller, asked),
+        Ok(Some(server)) => forwarded(koi, &server, caller, asked),
+    };
+    match answered {
+        Ok(response) => response,
+        Err(Denial::Refusal(refusal)) => refused(&refusal),
+        Err(Denial::Problems(problems)) => {
+            let list = json!({ "detail": problems.0 });
+            answer::json(StatusCode::UNPROCESSABLE_ENTITY, &list)
+        }
+    }
+}
+
+/// What the other server says, as it says it. The caller needs the same permission as for an answer of ours,
+/// because the token that is sent there is the operator's.
+fn forwarded(
+    koi: &Koi,
+    server: &FarServer,
+    caller: &Caller,
+    asked: Asked,
+) -> Result<Response<Body>, Denial> {
+    koi.permit(asked.route, caller)?;
+    if asked.is_forwarded {
+        let error = Error::unavailable("KOI_API_ENDPOINT here names a server that asks this one")
+            .hint("unset it on the server that has the data");
+        return Err(Refusal::new(508, error).into());
+    }
+    let answer = match asked.route.verb {
+        Verb::Get => server.get(&asked.target),
+        Verb::Post => server.post(&asked.target, asked.body),
+    }?;
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
+    Ok(answer::json(status, &answer.body))
+}
+
+fn answered(koi: &Koi, caller: &Caller, asked: Asked) -> Result<Response<Body>, Denial> {
+    let route = asked.route;
+    // Whoever may not ask is not told what is wrong with the question.
+    koi.permit(route, caller)?;
+    let read = match route.takes {
+        Takes::Nothing => Ok(Value::Object(Map::new())),
+        Takes::Query(fields) => fields::read_query(fields, asked.query),
+        Takes::Body(kind) => read_body(kind, &asked.body, asked.is_json)?,
+    };
+    let mut request = read.map_err(Denial::Problems)?;
+    if let Value::Object(fields) = &mut request {
+        fields.extend(asked.in_path);
+        fields.extend(table::fixed(route));
+    }
+    let value = (route.answer)(koi.board.engine(), caller, request)?;
+    Ok(answer::json(StatusCode::OK, &value))
+}
+
+/// The body as its route wants it.
+fn read_body(kind: Kind, body: &[u8], is_json: bool) -> Result<Result<Value, Problems>, Refusal> {
+    if body.is_empty() {
+        return Ok(Err(Problems::no_body()));
+    }
+    let Ok(text) = std::str::from_utf8(body) else {
+        let error = Error::invalid("There was an error parsing the body");
+        return Err(Refusal::new(400, error));
+    };
+    let value = if is_json {
+        match serde_json::from_str(text) {
+            Ok(value) => value,
+            Err(cause) => {
+                let (at, why) = python_json::fault(text).unwrap_or_else(|| {
+                    let before = text.lines().take(cause.line().saturating_sub(1));
+                    let before: usize = before.map(|it| it.chars().count() + 1).sum();
+                    (before + cause.column(), "Expecting value")
+                });
+                return Ok(Err(Problems::not_json(at, why)));
+            }
+        }
+    } else {
+        // A form that a page could send without asking: a text, and no fields.
+        Value::String(text.chars().take(1_000).collect())
+    };
+    Ok(fields::read(kind, value, &["body".into()]))
+}
+
+/// The answer for a refusal.
+fn refused(refusal: &Refusal) -> Response<Body> {
+    let error = &refusal.error;
+    // Our own faults say nothing but a number, which the log explains.
+    let hidden = (error.code == Code::Internal).then(|| hide_internal(error, "a KOI request"));
+    let error = hidden.as_ref().unwrap_or(error);
+    let mut body = json!({ "detail": error.message });
+    if let Some(hint) = &error.hint {
+        body["hint"] = hint.as_str().into();
+    }
+    let status = StatusCode::from_u16(refusal.status);
+    answer::json(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), &body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_leads_to_its_route_whatever_is_in_the_uri() {
+        for (method, path, route, uri) in [
+            (Method::GET, "/entity/resolve", "/entity/resolve", None),
+            (
+                Method::GET,
+                "/entity/orn%3Aa",
+                "/entity/{entity_uri}",
+                Some("orn:a"),
+            ),
+            (
+                Method::GET,
+                "/entity/orn:a/b",
+                "/entity/{entity_uri}",
+                Some("orn:a/b"),
+            ),
+            (
+                Method::GET,
+                "/entity/a%2Fb%20%C3%A9",
+                "/entity/{entity_uri}",
+                Some("a/b é"),
+            ),
+            (
+                Method::GET,
+                "/entity/orn:a/b/mentioned-in",
+                "/entity/{entity_uri}/mentioned-in",
+                Some("orn:a/b"),
+            ),
+            (
+                Method::HEAD,
+                "/relationships/x%",
+                "/relationships/{entity_uri}",
+                Some("x%"),
+            ),
+        ] {
+            let (found, said) = found(&method, path).ok().unwrap();
+            assert_eq!(found.path, route, "{path}");
+            assert_eq!(
+                said.get("entity_uri").and_then(Value::as_str),
+                uri,
+                "{path}"
+            );
+        }
+        for (method, path, status) in [
+            (Method::GET, "/entity/", 404),
+            (Method::GET, "/entity/%FF", 404),
+            (Method::GET, "/nowhere", 404),
+            (Method::POST, "/entity/orn:a", 405),
+            (Method::DELETE, "/search", 405),
+        ] {
+            let refusal = found(&method, path).err().unwrap();
+            assert_eq!(refusal.status, status, "{path}");
+        }
+    }
+
+    #[test]
+    fn every_route_is_of_a_tool_and_no_two_are_the_same() {
+        let mut seen = std::collections::HashSet::new();
+        for route in ROUTES {
+            assert!(
+                seen.insert((route.verb == Verb::Get, route.path)),
+                "{}",
+                route.path
+            );
+            let tool = kenning_tools::TOOLS
+                .iter()
+                .find(|it| it.name() == route.like);
+            assert!(tool.is_some(), "{}: {}", route.path, route.like);
+        }
+    }
+}

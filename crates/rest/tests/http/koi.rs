@@ -1,0 +1,800 @@
+//! The KOI API: what its routes take and answer, and what they say of bad input.
+
+use crate::place::{Answer, Place, Setup, get};
+use kenning_engine::Scope;
+use kenning_tools::Selection;
+use serde_json::{Value, json};
+
+const BILL: &str = "orn:personal-koi.entity:person-bill-baue-376ffc2e6245";
+
+/// Some people and what they have to do with each other.
+async fn place() -> Place {
+    let place = Place::new().await;
+    fill(&place).await;
+    place
+}
+
+async fn fill(place: &Place) {
+    for (path, kind, name, fields) in [
+        (
+            "People/Ann Lee.md",
+            "Person",
+            "Ann Lee",
+            json!({ "knows": "[[Bill Baue]]" }),
+        ),
+        (
+            "Organizations/Works.md",
+            "Organization",
+            "Works",
+            json!({ "founders": "[[Ann Lee]]" }),
+        ),
+    ] {
+        let note = json!({
+            "vault_rid": format!("orn:obsidian.entity:Notes/{path}"), "vault_path": path,
+            "entity_type": kind, "name": name, "frontmatter": fields, "content_hash": "h",
+        });
+        let answer = place.post("/register-entity", "", &note.to_string()).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+    }
+    let said = json!({
+        "document_rid": "web:orn:web.page:x/1",
+        "entities": [
+            { "name": "Bill Baue", "type": "Person" }, { "name": "Ann Lee", "type": "Person" },
+            { "name": "Tide Pools", "type": "Concept" },
+        ],
+        "relationships": [
+            { "subject": "Bill Baue", "predicate": "knows", "object": "Ann Lee" },
+            { "subject": "Bill Baue", "predicate": "no_such", "object": "Ann Lee" },
+        ],
+    });
+    let answer = place.post("/ingest", "", &said.to_string()).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let rows = answer.json()["relationships"].clone();
+    assert_eq!(
+        (&rows[0]["stored"], &rows[1]["stored"]),
+        (&json!(true), &json!(false)),
+        "one bad predicate loses nothing else: {rows}"
+    );
+}
+
+async fn ask(place: &Place, method: &str, path: &str, body: &Value) -> Answer {
+    match (method, body) {
+        ("GET", _) => place.get(path, "").await,
+        (_, Value::Null) => place.post(path, "", "").await,
+        (_, body) => place.post(path, "", &body.to_string()).await,
+    }
+}
+
+#[tokio::test]
+async fn koi_routes_answer_in_the_forms_of_the_original() {
+    let place = place().await;
+    let bill = |path: &str| path.replace("BILL", &BILL.replace(':', "%3A"));
+    for (method, path, body, pointer, expected) in [
+        (
+            "POST",
+            "/entity/resolve",
+            json!({ "label": "bill_baue", "context": { "associated_people": ["Ann Lee"] } }),
+            "/candidates/0/uri",
+            json!(BILL),
+        ),
+        (
+            "GET",
+            "/entity/resolve?label=Bill+Baue&type_hint=person",
+            Value::Null,
+            "/candidates/0/merged_with",
+            Value::Null,
+        ),
+        (
+            "GET",
+            "/relationships/BILL",
+            Value::Null,
+            "/count",
+            json!(2),
+        ),
+        (
+            "GET",
+            "/relationships/BILL?predicate=founded",
+            Value::Null,
+            "/count",
+            json!(0),
+        ),
+        (
+            "GET",
+            "/relationships/Nobody",
+            Value::Null,
+            "/relationships",
+            json!([]),
+        ),
+        (
+            "GET",
+            "/entity/BILL/mentioned-in?limit=1",
+            Value::Null,
+            "/documents/0/document_rid",
+            json!("web:orn:web.page:x/1"),
+        ),
+        (
+            "GET",
+            "/entity/Nobody/mentioned-in",
+            Value::Null,
+            "/total_count",
+            json!(0),
+        ),
+        (
+            "GET",
+            "/entity/BILL",
+            Value::Null,
+            "/entity/normalized_text",
+            json!("bill baue"),
+        ),
+        (
+            "GET",
+            "/entity-search?query=ann&type_filter=Person",
+            Value::Null,
+            "/results/0/name",
+            json!("Ann Lee"),
+        ),
+        (
+            "POST",
+            "/search",
+            json!({ "query": "bill baue", "source": "vault", "limit": "1" }),
+            "/results/0/rid",
+            json!("vault:People/Bill Baue.md"),
+        ),
+        (
+            "GET",
+            "/search?q=bill+baue&source=vault",
+            Value::Null,
+            "/count",
+            json!(1),
+        ),
+        (
+            "POST",
+            "/query",
+            json!({ "question": "bill baue", "filters": { "source": "vault" } }),
+            "/results/0/rid",
+            json!("vault:People/Bill Baue.md"),
+        ),
+        (
+            "POST",
+            "/query",
+            json!({ "query": "warmup" }),
+            "/results",
+            json!([]),
+        ),
+        (
+            "GET",
+            "/health",
+            Value::Null,
+            "/database",
+            json!("connected"),
+        ),
+        (
+            "GET",
+            "/stats",
+            Value::Null,
+            "/by_type",
+            json!({ "Person": 2, "Organization": 1, "Concept": 1 }),
+        ),
+        (
+            "GET",
+            "/relationship-stats",
+            Value::Null,
+            "/by_predicate/has_founder",
+            json!(1),
+        ),
+        (
+            "GET",
+            "/entity-types",
+            Value::Null,
+            "/types/8/label",
+            json!("Case Study"),
+        ),
+        (
+            "POST",
+            "/reload-schemas",
+            Value::Null,
+            "/phonetic_enabled",
+            json!(["Person"]),
+        ),
+        (
+            "GET",
+            "/entities?entity_type=person&limit=1&offset=1",
+            Value::Null,
+            "/count",
+            json!(1),
+        ),
+        (
+            "GET",
+            "/vault-entities?limit=2",
+            Value::Null,
+            "/count",
+            json!(3),
+        ),
+        (
+            "POST",
+            "/resolve-to-vault",
+            json!([BILL, "orn:no"]),
+            "/mappings/0/wikilink",
+            json!("[[People/Bill Baue]]"),
+        ),
+        (
+            "POST",
+            "/resolve-to-vault",
+            json!([BILL, "orn:no"]),
+            "/not_found",
+            json!(["orn:no"]),
+        ),
+        (
+            "POST",
+            "/entities/mentioned-in",
+            json!({ "uris": [BILL] }),
+            "/total_entities",
+            json!(1),
+        ),
+        (
+            "POST",
+            "/get-contextual-candidates",
+            json!({ "attendees": ["Bill Baue"] }),
+            "/candidates/0/name",
+            json!("Ann Lee"),
+        ),
+        (
+            "POST",
+            "/get-contextual-candidates",
+            json!({ "attendees": ["Bill Baue"], "entity_types": ["Concept"] }),
+            "/candidates/0/name",
+            json!("Tide Pools"),
+        ),
+        (
+            "POST",
+            "/sync-relationships",
+            json!({ "vault_path": "People/Ann Lee.md", "entity_uri": "Ann Lee", "frontmatter": { "knows": ["Bill Baue", "Nobody"] } }),
+            "/stats",
+            json!({ "resolved": 1, "pending": 1 }),
+        ),
+        (
+            "POST",
+            "/vault/regenerate?limit=100",
+            Value::Null,
+            "/regenerated",
+            json!(1),
+        ),
+        (
+            "GET",
+            "/entity/Tide%20Pools",
+            Value::Null,
+            "/entity/first_seen_rid",
+            json!("orn:obsidian.entity:Notes/Concepts/Tide Pools.md"),
+        ),
+    ] {
+        let path = bill(path);
+        let answer = ask(&place, method, &path, &body).await;
+        assert_eq!(answer.status, 200, "{method} {path}: {answer:?}");
+        let json = answer.json();
+        assert_eq!(
+            json.pointer(pointer),
+            Some(&expected),
+            "{method} {path}: {json}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn koi_bad_input_is_told_thing_by_thing() {
+    let place = Place::new().await;
+    for (method, path, body, kind, at) in [
+        (
+            "POST",
+            "/entity/resolve",
+            "{}",
+            "missing",
+            json!(["body", "label"]),
+        ),
+        ("POST", "/entity/resolve", "", "missing", json!(["body"])),
+        (
+            "POST",
+            "/entity/resolve",
+            "{bad",
+            "json_invalid",
+            json!(["body", 1]),
+        ),
+        (
+            "POST",
+            "/entity/resolve",
+            "[]",
+            "model_attributes_type",
+            json!(["body"]),
+        ),
+        (
+            "POST",
+            "/entity/resolve",
+            r#"{"label": 5}"#,
+            "string_type",
+            json!(["body", "label"]),
+        ),
+        (
+            "POST",
+            "/entity/resolve",
+            r#"{"label": ""}"#,
+            "string_too_short",
+            json!(["body", "label"]),
+        ),
+        (
+            "POST",
+            "/entity/resolve",
+            r#"{"label": "a", "limit": "x"}"#,
+            "int_parsing",
+            json!(["body", "limit"]),
+        ),
+        (
+            "POST",
+            "/entity/resolve",
+            r#"{"label": "a", "context": []}"#,
+            "model_attributes_type",
+            json!(["body", "context"]),
+        ),
+        (
+            "GET",
+            "/entity/resolve",
+            "",
+            "missing",
+            json!(["query", "label"]),
+        ),
+        (
+            "GET",
+            "/relationships/x?predicate=a&predicate=b",
+            "",
+            "",
+            Value::Null,
+        ),
+        (
+            "GET",
+            "/entity/x/mentioned-in?limit=1.5",
+            "",
+            "int_parsing",
+            json!(["query", "limit"]),
+        ),
+        (
+            "GET",
+            "/entity-search?query=",
+            "",
+            "string_too_short",
+            json!(["query", "query"]),
+        ),
+        (
+            "GET",
+            "/entity-search?query=a&limit=abc",
+            "",
+            "int_parsing",
+            json!(["query", "limit"]),
+        ),
+        (
+            "POST",
+            "/search",
+            r#"{"query": "a", "include_chunks": "perhaps"}"#,
+            "bool_parsing",
+            json!(["body", "include_chunks"]),
+        ),
+        (
+            "POST",
+            "/search",
+            r#"{"query": null}"#,
+            "string_type",
+            json!(["body", "query"]),
+        ),
+        ("GET", "/search", "", "missing", json!(["query", "q"])),
+        (
+            "POST",
+            "/resolve-to-vault",
+            r#"{"uris": []}"#,
+            "list_type",
+            json!(["body"]),
+        ),
+        (
+            "POST",
+            "/resolve-to-vault",
+            "[1]",
+            "string_type",
+            json!(["body", 0]),
+        ),
+        (
+            "POST",
+            "/entities/mentioned-in",
+            r#"{"uris": "x"}"#,
+            "list_type",
+            json!(["body", "uris"]),
+        ),
+        (
+            "POST",
+            "/get-contextual-candidates",
+            r#"{"attendees": [{}]}"#,
+            "string_type",
+            json!(["body", "attendees", 0]),
+        ),
+        (
+            "POST",
+            "/query",
+            r#"{"filters": 1}"#,
+            "dict_type",
+            json!(["body", "filters"]),
+        ),
+        (
+            "POST",
+            "/register-entity",
+            r#"{"name": "a"}"#,
+            "missing",
+            json!(["body", "vault_rid"]),
+        ),
+        (
+            "POST",
+            "/sync-relationships",
+            r#"{"vault_path": "a.md", "entity_uri": "x", "frontmatter": "y"}"#,
+            "dict_type",
+            json!(["body", "frontmatter"]),
+        ),
+        (
+            "POST",
+            "/ingest",
+            r#"{"document_rid": "a", "entities": [{"name": "x"}]}"#,
+            "missing",
+            json!(["body", "entities", 0, "type"]),
+        ),
+        (
+            "POST",
+            "/ingest",
+            r#"{"document_rid": "a", "entities": [], "relationships": [{}]}"#,
+            "missing",
+            json!(["body", "relationships", 0, "subject"]),
+        ),
+        (
+            "GET",
+            "/entities?limit=x",
+            "",
+            "int_parsing",
+            json!(["query", "limit"]),
+        ),
+        (
+            "GET",
+            "/vault-entities?offset=x",
+            "",
+            "int_parsing",
+            json!(["query", "offset"]),
+        ),
+        (
+            "POST",
+            "/vault/regenerate?limit=x",
+            "",
+            "int_parsing",
+            json!(["query", "limit"]),
+        ),
+        (
+            "POST",
+            "/entity/describe",
+            r#"{"limit": []}"#,
+            "int_type",
+            json!(["body", "limit"]),
+        ),
+    ] {
+        let answer = match method {
+            "GET" => place.get(path, "").await,
+            _ => place.post(path, "", body).await,
+        };
+        if kind.is_empty() {
+            assert_eq!(answer.status, 200, "{path}: {answer:?}");
+            continue;
+        }
+        assert_eq!(answer.status, 422, "{path} {body}: {answer:?}");
+        let first = answer.json()["detail"][0].clone();
+        assert_eq!(
+            (&first["type"], &first["loc"]),
+            (&json!(kind), &at),
+            "{path} {body}: {first}"
+        );
+        assert!(
+            first["msg"].is_string() && first.get("input").is_some(),
+            "{first}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn koi_errors_are_details_and_those_of_other_routes_are_not() {
+    let place = Place::new().await;
+    for (method, path, body, status, detail) in [
+        (
+            "GET",
+            "/entity/orn%3Ax%3Ay",
+            Value::Null,
+            404,
+            "Entity not found",
+        ),
+        ("GET", "/entity/", Value::Null, 404, "Not Found"),
+        ("GET", "/relationships", Value::Null, 404, "Not Found"),
+        ("GET", "/search/nowhere", Value::Null, 404, "Not Found"),
+        (
+            "POST",
+            "/entity/orn:x",
+            json!({}),
+            405,
+            "Method Not Allowed",
+        ),
+        (
+            "GET",
+            "/register-entity",
+            Value::Null,
+            405,
+            "Method Not Allowed",
+        ),
+        (
+            "POST",
+            "/entity/enrich",
+            json!({}),
+            503,
+            "LLM enrichment not configured. Set LLM_ENRICHMENT_ENABLED=true and GEMINI_API_KEY.",
+        ),
+        (
+            "POST",
+            "/entity/resolve",
+            json!({ "label": "   " }),
+            422,
+            "`label` is empty",
+        ),
+        (
+            "POST",
+            "/ingest",
+            json!({ "document_rid": " ", "entities": [] }),
+            422,
+            "`document_rid` names no document",
+        ),
+    ] {
+        let answer = ask(&place, method, path, &body).await;
+        assert_eq!(answer.status, status, "{path}: {answer:?}");
+        assert_eq!(answer.json()["detail"], detail, "{path}: {answer:?}");
+    }
+    for path in ["/nowhere", "/health/x", "/api/v1/nowhere", "/tools/nowhere"] {
+        assert_eq!(place.get(path, "").await.code(), "not_found", "{path}");
+    }
+    assert_eq!(place.get("/api/v1/health", "").await.json()["memories"], 0);
+    let bytes = b"POST /search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n\xff\xff";
+    let answer = place.ask(bytes).await;
+    let detail = answer.json()["detail"].clone();
+    assert_eq!(
+        (answer.status, detail),
+        (400, json!("There was an error parsing the body"))
+    );
+    let form = "POST /search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 17\r\n\
+                Content-Type: text/plain\r\n\r\n{\"query\": \"a b\"  }";
+    let answer = place.ask(&form[..form.len() - 1]).await;
+    assert_eq!(
+        answer.json()["detail"][0]["type"],
+        "model_attributes_type",
+        "{answer:?}"
+    );
+}
+
+#[tokio::test]
+async fn koi_uris_may_have_anything_in_them() {
+    let place = Place::new().await;
+    let name = "O'Brien's Café/X";
+    let note = json!({
+        "vault_rid": "r", "vault_path": "People/O.md", "entity_type": "Person", "name": name,
+        "content_hash": "h",
+    });
+    let done = place
+        .post("/register-entity", "", &note.to_string())
+        .await
+        .json();
+    let uri = done["canonical_uri"].as_str().unwrap();
+    assert_eq!(
+        uri,
+        "orn:personal-koi.entity:person-obriens-café/x-1886304c3393"
+    );
+    let escaped: String = uri.bytes().map(|it| format!("%{it:02x}")).collect();
+    let raw = uri.replace('é', "%C3%A9");
+    for shown in [escaped, raw] {
+        let answer = place.get(&format!("/entity/{shown}"), "").await;
+        assert_eq!(
+            answer.json()["entity"]["entity_text"],
+            name,
+            "{shown}: {answer:?}"
+        );
+        let answer = place
+            .get(&format!("/entity/{shown}/mentioned-in"), "")
+            .await;
+        assert_eq!(answer.json()["entity_uri"], uri, "{shown}: {answer:?}");
+        let answer = place
+            .get(&format!("/relationships/{shown}?predicate=knows"), "")
+            .await;
+        assert_eq!(answer.json()["count"], 0, "{shown}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn koi_limits_are_drawn_into_their_bounds() {
+    let place = place().await;
+    for (limit, expected) in [("0", 1), ("-1", 1), ("1", 1), ("99999999999999999999", 2)] {
+        let path = format!("/entity-search?query=bill%20ann&limit={limit}&type_filter=Person");
+        let answer = place.get(&path, "").await;
+        assert_eq!(answer.json()["count"], expected, "{limit}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn koi_large_and_deep_input_is_refused_and_harms_nobody() {
+    let place = Place::new().await;
+    let label = "x".repeat(1024 * 1024);
+    let body = json!({ "label": label }).to_string();
+    let answer = place.post("/entity/resolve", "", &body).await;
+    assert_eq!(
+        answer.status,
+        413,
+        "{}",
+        &answer.body[..200.min(answer.body.len())]
+    );
+    for deep in ["[".repeat(200_000), "{\"label\":".repeat(100_000)] {
+        let answer = place.post("/entity/resolve", "", &deep).await;
+        assert_eq!(answer.status, 422);
+        assert_eq!(answer.json()["detail"][0]["type"], "json_invalid");
+    }
+    let closed = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));
+    let answer = place.post("/entity/resolve", "", &closed).await;
+    assert_eq!(answer.status, 422);
+    let answer = place
+        .post("/entity/resolve", "", &"x".repeat(5 * 1024 * 1024))
+        .await;
+    assert_eq!(answer.status, 413);
+    assert_eq!(place.get("/stats", "").await.status, 200);
+}
+
+#[tokio::test]
+async fn koi_reading_and_writing_need_their_scopes() {
+    let place = Place::with(Setup {
+        require_token: true,
+        ..Setup::default()
+    })
+    .await;
+    let header = |scope: Scope| {
+        let token = place.token(&[scope], "default", None);
+        format!("Authorization: Bearer {token}\r\n")
+    };
+    let (read, write) = (header(Scope::Read), header(Scope::Write));
+    let note = json!({
+        "vault_rid": "r", "vault_path": "People/A.md", "entity_type": "Person", "name": "A",
+        "content_hash": "h",
+    })
+    .to_string();
+    let search = json!({ "query": "bill" }).to_string();
+    for path in [
+        "/health",
+        "/stats",
+        "/entity/x",
+        "/entities",
+        "/entity-search?query=a",
+    ] {
+        assert_eq!(place.get(path, "").await.status, 401, "{path}");
+        assert_ne!(place.get(path, &read).await.status, 401, "{path}");
+        assert_eq!(place.get(path, &write).await.status, 403, "{path}");
+    }
+    assert_eq!(place.post("/search", &read, &search).await.status, 200);
+    // Whoever may not ask is not told what is wrong with the question.
+    assert_eq!(
+        place.post("/register-entity", &read, "{}").await.status,
+        403
+    );
+    assert_eq!(place.post("/ingest", &read, &note).await.status, 403);
+    let both = place.token(&[Scope::Read, Scope::Write], "elsewhere", None);
+    let both = format!("X-API-Key: {both}\r\n");
+    let done = place.post("/register-entity", &both, &note).await;
+    assert_eq!(done.status, 200, "{done:?}");
+    let count = |answer: Answer| answer.json()["total_entities"].clone();
+    assert_eq!(count(place.get("/stats", &both).await), 1);
+    assert_eq!(
+        count(place.get("/stats", &read).await),
+        1,
+        "only Bill is in this space"
+    );
+}
+
+#[tokio::test]
+async fn koi_routes_follow_the_operators_choice() {
+    let read_only = Place::choosing(Selection {
+        read_only: true,
+        ..Selection::default()
+    })
+    .await;
+    assert_eq!(read_only.get("/stats", "").await.status, 200);
+    assert_eq!(read_only.post("/ingest", "", "{}").await.status, 403);
+    let other = Place::choosing(Selection {
+        toolsets: vec!["omi".to_owned()],
+        ..Selection::default()
+    })
+    .await;
+    let answer = other.get("/stats", "").await;
+    assert_eq!(
+        (answer.status, answer.json()),
+        (404, json!({ "detail": "Not Found" }))
+    );
+    let lean = Place::choosing(Selection {
+        toolsets: vec!["lean".to_owned()],
+        ..Selection::default()
+    })
+    .await;
+    assert_eq!(lean.get("/stats", "").await.status, 200);
+}
+
+#[tokio::test]
+async fn koi_routes_are_in_the_openapi_document() {
+    let place = Place::new().await;
+    let paths = place.get("/openapi.json", "").await.json()["paths"].clone();
+    for (path, method) in [
+        ("/entity/resolve", "post"),
+        ("/entity/resolve", "get"),
+        ("/relationships/{entity_uri}", "get"),
+        ("/entity/{entity_uri}/mentioned-in", "get"),
+        ("/search", "post"),
+        ("/ingest", "post"),
+        ("/health", "get"),
+    ] {
+        assert!(
+            paths[path][method]["summary"].is_string(),
+            "{method} {path}"
+        );
+    }
+    let body = &paths["/entity/resolve"]["post"]["requestBody"]["content"]["application/json"];
+    assert_eq!(body["schema"]["required"], json!(["label"]));
+}
+
+#[tokio::test]
+async fn pages_of_named_origins_may_call_and_no_others() {
+    let place = Place::with(Setup {
+        require_token: true,
+        allow_origins: vec!["https://app.example", "http://10.1.2.3:3000"],
+        ..Setup::default()
+    })
+    .await;
+    let token = place.token(&[Scope::Read], "default", None);
+    let asks = |origin: &str| {
+        format!(
+            "OPTIONS /search HTTP/1.1\r\nHost: localhost\r\nOrigin: {origin}\r\n\
+             Access-Control-Request-Method: POST\r\n\
+             Access-Control-Request-Headers: content-type, authorization\r\n\r\n"
+        )
+    };
+    for origin in ["https://app.example", "http://10.1.2.3:3000"] {
+        let answer = place.ask(asks(origin)).await;
+        assert_eq!(answer.status, 204, "{answer:?}");
+        assert_eq!(answer.header("access-control-allow-origin"), Some(origin));
+        let methods = answer.header("access-control-allow-methods").unwrap();
+        let headers = answer.header("access-control-allow-headers").unwrap();
+        assert!(methods.contains("POST") && headers.contains("authorization"));
+        assert_eq!(answer.header("access-control-allow-credentials"), None);
+        let with = format!("Origin: {origin}\r\nAuthorization: Bearer {token}\r\n");
+        let answer = place.get("/stats", &with).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert_eq!(answer.header("access-control-allow-origin"), Some(origin));
+        assert_eq!(answer.header("vary"), Some("Origin"));
+        // A page that may call is told why it is refused, too.
+        let answer = place.get("/stats", &format!("Origin: {origin}\r\n")).await;
+        assert_eq!(answer.status, 401);
+        assert_eq!(answer.header("access-control-allow-origin"), Some(origin));
+    }
+    for origin in [
+        "https://evil.example",
+        "http://app.example",
+        "https://app.example:444",
+        "https://app.example.evil",
+        "null",
+    ] {
+        let answer = place.ask(asks(origin)).await;
+        assert_eq!(answer.status, 403, "{origin}: {answer:?}");
+        assert_eq!(answer.header("access-control-allow-origin"), None);
+        let with = format!("Origin: {origin}\r\nAuthorization: Bearer {token}\r\n");
+        assert_eq!(place.get("/stats", &with).await.status, 403, "{origin}");
+    }
+    let strange = asks("https://app.example").replace("Host: localhost", "Host: evil.example");
+    assert_eq!(place.ask(strange).await.status, 403);
+    let plain = place
+        .ask(get("/stats", &format!("Authorization: Bearer {token}\r\n")))
+        .await;
+    assert_eq!(plain.header("access-control-allow-origin"), None);
+}
