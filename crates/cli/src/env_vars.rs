@@ -46,6 +46,22 @@ env_vars! {
     KIWI_REGISTRY_URL = "KIWI_REGISTRY_URL";
     /// The token for that registry.
     KIWI_REGISTRY_TOKEN = "KIWI_REGISTRY_TOKEN";
+    /// The address of another KOI server, which then answers the KOI tools and the KOI API of this one
+    /// (those of the vault's notes stay here). An address of our own means here. Default: here.
+    KOI_API_ENDPOINT = "KOI_API_ENDPOINT";
+    /// The token for that server.
+    KOI_API_TOKEN = "KOI_API_TOKEN";
+    /// Directories, separated by colons, whose git repositories may be registered by their paths. Without
+    /// it only repositories behind `https://` are.
+    REPO_PATHS = "KENNING_REPO_PATHS";
+    /// Hosts, separated by commas, whose repositories may be fetched although they are not of the public
+    /// internet, for example `git.company.internal` or `10.0.0.5:8443`.
+    REPO_HOSTS = "KENNING_REPO_HOSTS";
+    /// After how many seconds `kenning serve` scans each repository again; `0` for never. Default: 21600.
+    REPO_INTERVAL = "KENNING_REPO_INTERVAL";
+    /// An mbox file, a Maildir, or a folder of those, whose messages are found by `knowledge_search`. It is
+    /// only read.
+    MAIL = "KENNING_MAIL";
     /// Addresses that `preview_url` and `monitor_url` may fetch although they are not of the public internet,
     /// separated by commas: `http://127.0.0.1:8080`, `wiki.internal`, `10.0.0.0/8`.
     WEB_ALLOW = "KENNING_WEB_ALLOW";
@@ -67,22 +83,6 @@ env_vars! {
     MODEL_NAME = "KENNING_MODEL_NAME";
     /// The key for it, if it wants one.
     MODEL_KEY = "KENNING_MODEL_KEY";
-    /// The address of another KOI server, which then answers the KOI tools and the KOI API of this one
-    /// (those of the vault's notes stay here). An address of our own means here. Default: here.
-    KOI_API_ENDPOINT = "KOI_API_ENDPOINT";
-    /// The token for that server.
-    KOI_API_TOKEN = "KOI_API_TOKEN";
-    /// Directories, separated by colons, whose git repositories may be registered by their paths. Without
-    /// it only repositories behind `https://` are.
-    REPO_PATHS = "KENNING_REPO_PATHS";
-    /// Hosts, separated by commas, whose repositories may be fetched although they are not of the public
-    /// internet, for example `git.company.internal` or `10.0.0.5:8443`.
-    REPO_HOSTS = "KENNING_REPO_HOSTS";
-    /// After how many seconds `kenning serve` scans each repository again; `0` for never. Default: 21600.
-    REPO_INTERVAL = "KENNING_REPO_INTERVAL";
-    /// An mbox file, a Maildir, or a folder of those, whose messages are found by `knowledge_search`. It is
-    /// only read.
-    MAIL = "KENNING_MAIL";
     /// The passphrase that `kenning omi backup` and `vault_backup` seal new backups with, and open sealed
     /// ones with. Without it backups are not encrypted.
     MOLTVAULT_KEY = "MOLTVAULT_KEY";

@@ -145,12 +145,12 @@ pub struct Options {
     pub wasm: WasmOptions,
     /// Where directives, tools and knowledge are.
     pub items: ItemOptions,
-    /// How pages of the web are reached.
-    pub web: WebOptions,
     /// Which repositories may be read.
     pub repositories: RepositoryOptions,
     /// An mbox file, a Maildir, or a folder of those (`KENNING_MAIL`). It is only read.
     pub mail: Option<PathBuf>,
+    /// How pages of the web are reached.
+    pub web: WebOptions,
     /// The space that these directories belong to: their files are nobody else's to see.
     pub space: Space,
     /// Wall time.
@@ -180,9 +180,9 @@ pub struct Engine {
     wasm: wasm_tools::WasmTools,
     items: items::Items,
     entities: entities::Entities,
-    web: web::Web,
     far: far::Far,
     repositories: repositories::Repositories,
+    web: web::Web,
     opened: Instant,
     zone: TimeZone,
     environment: Environment,
@@ -207,9 +207,9 @@ impl Engine {
             project,
             wasm,
             items,
-            web,
             repositories,
             mail: _mail,
+            web,
             space,
             clock,
             zone,
@@ -234,9 +234,9 @@ impl Engine {
             wasm: wasm_tools::WasmTools::new(wasm),
             items: items::Items::new(items),
             entities: entities::Entities::default(),
-            web: web::Web::new(web),
             far: far::Far::default(),
             repositories: repositories::Repositories::new(repositories, space.clone()),
+            web: web::Web::new(web),
             opened: Instant::now(),
             zone,
             environment,

@@ -79,9 +79,9 @@ impl Host for Program {
             project: settings.project.clone(),
             wasm: settings.wasm.clone(),
             items: settings.items.clone(),
-            web: kenning_engine::WebOptions::default(),
             repositories: settings.repositories.clone(),
             mail: settings.mail.clone(),
+            web: kenning_engine::WebOptions::default(),
             space: settings.space.clone(),
             clock: Arc::new(WallClock),
             zone: TimeZone::system(),
@@ -226,8 +226,8 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
     tokio::spawn(cancel_on_signal(stop.clone()));
     let watch = watch(&board, &settings, &options).await?;
     let hooks = Webhooks::start(board.engine(), Pace::default());
-    let pages = PageWatch::start(board.engine(), WatchPace::default());
     let sensors = Sensors::start(board.engine(), SENSORS_LOOK);
+    let pages = PageWatch::start(board.engine(), WatchPace::default());
     let guard = Guard::new(
         board.engine().clone(),
         hosts,
@@ -261,8 +261,8 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
     watched.map_err(|cause| Error::internal("the watcher did not stop").because(cause))?;
     // What a hook does not take in this time is sent by the next process.
     let stopped = tokio::task::spawn_blocking(move || {
-        pages.stop(PAGES_WAIT);
         sensors.stop(HOOKS_WAIT);
+        pages.stop(PAGES_WAIT);
         hooks.stop(HOOKS_WAIT);
     })
     .await;

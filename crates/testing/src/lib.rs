@@ -68,8 +68,8 @@ pub struct Outside {
     pub variables: Vec<(String, String)>,
     /// How pages of the web are reached.
     pub web: kenning_engine::WebOptions,
-    /// What says what other variables are.
-    others: Option<Environment>,
+    /// Variables that change while the house stands.
+    pub changing: Option<Environment>,
 }
 
 impl Outside {
@@ -85,14 +85,17 @@ impl Outside {
     }
 
     fn environment(&self) -> Environment {
-        let (variables, others) = (self.variables.clone(), self.others.clone());
+        let Self {
+            variables,
+            changing,
+            ..
+        } = self.clone();
         Arc::new(move |name| {
             let found = variables.iter().find(|it| it.0 == name);
-            found.map(|it| it.1.clone()).or_else(|| match &others {
-                Some(others) => others(name),
-                // Programs are found as everywhere else.
-                None => std::env::var(name).ok().filter(|_| name == "PATH"),
-            })
+            let found = found.map(|it| it.1.clone());
+            let found = found.or_else(|| changing.as_ref().and_then(|it| it(name)));
+            // Programs are found as everywhere else.
+            found.or_else(|| std::env::var(name).ok().filter(|_| name == "PATH"))
         })
     }
 }
@@ -190,7 +193,7 @@ impl House {
     /// Without a vault, where a variable of the environment may say something.
     pub fn with_environment(environment: Environment) -> Self {
         let outside = Outside {
-            others: Some(environment),
+            changing: Some(environment),
             ..Outside::default()
         };
         Self::without_vault_in(Selection::default(), outside)
@@ -350,12 +353,12 @@ fn open_places(
             launcher: Some(launcher()),
             ..Default::default()
         },
-        web: outside.web.clone(),
         repositories: kenning_engine::RepositoryOptions {
             paths: vec![root.join("repositories")],
             ..Default::default()
         },
         mail: Some(root.join("mail")).filter(|it| it.exists()),
+        web: outside.web.clone(),
         space: Space::default(),
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         zone: TimeZone::UTC,

@@ -17,6 +17,7 @@ mod graph;
 mod kiwi;
 mod kiwi_run;
 mod koi_entities;
+mod koi_example;
 mod koi_repos;
 mod koi_statements;
 mod koi_web;
