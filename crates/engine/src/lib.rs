@@ -98,8 +98,8 @@ pub use wasm_tools::{
     tool_manifest_wasm,
 };
 pub use web::{
-    ExtractedEntity, ExtractedRelation, IngestRequest, IngestedPage, Ingestion, MatchedEntity,
-    MonitorAdded, MonitorStatus, MonitoredPage, PageEvaluation, PageMetadata, PagePreview,
+    EvaluatedPage, ExtractedEntity, ExtractedRelation, IngestRequest, IngestedPage, Ingestion,
+    MatchedEntity, MonitorAdded, MonitorStatus, MonitoredPage, PageMetadata, PagePreview,
     PageSafety, PageWatch, PreviewRequest, Previewed, ProcessRequest, ProcessedPage, ScannedPages,
     WatchPace, WebEntity, WebFault, WebFaultKind, WebOptions, WebRelation, WebResult,
 };

@@ -26,7 +26,7 @@ pub use ingest::{IngestRequest, IngestedPage, Ingestion, WebEntity, WebRelation}
 pub use matching::MatchedEntity;
 pub use monitor::{MonitorAdded, MonitorStatus, MonitoredPage, ScannedPages};
 pub use pages::PageMetadata;
-pub use preview::{PageEvaluation, PagePreview, PageSafety, PreviewRequest, Previewed};
+pub use preview::{EvaluatedPage, PagePreview, PageSafety, PreviewRequest, Previewed};
 pub use process::{ExtractedEntity, ExtractedRelation, ProcessRequest, ProcessedPage};
 pub use schedule::{PageWatch, WatchPace};
 

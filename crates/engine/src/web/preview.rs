@@ -82,18 +82,12 @@ pub enum Previewed {
 }
 
 /// What somebody thinks of a page.
-#[derive(Clone, Debug, Default)]
-pub struct PageEvaluation {
+#[derive(Clone, Debug)]
+pub struct EvaluatedPage {
     /// Its address.
     pub url: String,
-    /// Whether it is not to be ingested.
-    pub is_rejected: bool,
-    /// How relevant it is, from 0 to 1.
-    pub relevance_score: Option<f64>,
-    /// Why.
-    pub relevance_reasoning: Option<String>,
-    /// What it is about.
-    pub tags: Vec<String>,
+    /// What may be done with it now.
+    pub status: &'static str,
 }
 
 impl Engine {
@@ -135,21 +129,18 @@ impl Engine {
         })))
     }
 
-    /// Keeps what somebody thinks of a page, and says what may be done with it now.
+    /// Keeps what somebody thinks of a page: whether it may be ingested.
     pub fn evaluate_page(
         &self,
         caller: &Caller,
-        evaluation: &PageEvaluation,
-    ) -> WebResult<&'static str> {
+        url: &str,
+        is_rejected: bool,
+    ) -> WebResult<EvaluatedPage> {
         caller.principal.require(Scope::Write)?;
-        let url = address::written(&evaluation.url)?;
-        let is_rejected = evaluation.is_rejected;
-        let said = json!({
-            "relevanceScore": evaluation.relevance_score, "tags": evaluation.tags,
-            "relevanceReasoning": evaluation.relevance_reasoning,
-        });
+        let url = address::written(url)?;
+        let asked = url.clone();
         let status = self.log.write(&caller.principal.space, move |tx| {
-            let Some(mut page) = pages::page(&**tx, &url)? else {
+            let Some(mut page) = pages::page(&**tx, &asked)? else {
                 return Ok(None);
             };
             if page.status != Status::Ingested {
@@ -159,16 +150,18 @@ impl Engine {
                     Status::Evaluated
                 };
                 pages::put_page(tx, &page)?;
-                let data = json!({
-                    "url": page.url, "rid": page.rid, "status": page.status, "evaluation": said,
-                });
+                let data = json!({ "url": page.url, "rid": page.rid, "status": page.status });
                 tx.record("WebPageEvaluated", data)?;
             }
             Ok(Some(page.status))
         })?;
-        let status =
-            status.ok_or_else(|| WebFault::not_found("URL not found. Preview it first."))?;
-        Ok(status.as_str())
+        let status = status.ok_or_else(|| {
+            WebFault::not_found("URL not found. Preview it first with /web/preview.")
+        })?;
+        Ok(EvaluatedPage {
+            url,
+            status: status.as_str(),
+        })
     }
 
     /// Keeps what was fetched, unless the page came into the graph meanwhile.

@@ -1,6 +1,5 @@
 //! The tools of the KOI contract.
 
-pub mod evaluate_url;
 pub(crate) mod far;
 pub mod get_entity_documents;
 pub mod get_entity_neighborhood;

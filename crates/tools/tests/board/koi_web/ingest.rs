@@ -397,22 +397,16 @@ fn web_a_rejected_page_is_not_ingested() {
     let site = Site::of(herring());
     let house = house(&site);
     let url = site.url("/");
-    let line = recorded("web evaluate");
-    let mut body = line["body"].clone();
-    body["url"] = url.clone().into();
-    assert_eq!(asked(&house, "evaluate", body.clone()).0, 404);
+    let engine = house.board.engine();
+    assert!(engine.evaluate_page(&house.owner(), &url, true).is_err());
     previewed(&house, &url);
-    body["decision"] = "reject".into();
-    let (_, judged) = asked(&house, "evaluate", body.clone());
-    assert_eq!(judged["status"], "rejected");
+    let judged = engine.evaluate_page(&house.owner(), &url, true).unwrap();
+    assert_eq!(judged.status, "rejected");
     let (status, found) = asked(&house, "ingest", json!({ "url": url }));
     let expected = "URL is in 'rejected' state, not ready for ingestion.";
     assert_eq!((status, &found["detail"]), (400, &json!(expected)));
-    body["decision"] = line["body"]["decision"].clone();
-    let (status, judged) = asked(&house, "evaluate", body);
-    let mut expected = line["response"].clone();
-    expected["url"] = url.clone().into();
-    assert_eq!((json!(status), judged), (line["status"].clone(), expected));
+    let judged = engine.evaluate_page(&house.owner(), &url, false).unwrap();
+    assert_eq!(judged.status, "evaluated");
     assert_eq!(asked(&house, "ingest", json!({ "url": url })).0, 200);
 }
 

@@ -105,7 +105,6 @@ fn asked(house: &House, tool: &str, request: Value) -> (u16, Value) {
         "preview" => asked!(preview_url),
         "process" => asked!(process_url),
         "ingest" => asked!(ingest_url),
-        "evaluate" => asked!(evaluate_url),
         "monitor" => asked!(monitor_url),
         "scan" => of(koi::monitor_url::scan(engine, &caller)),
         other => panic!("{other} is no tool"),
