@@ -133,7 +133,6 @@ pub(super) fn health(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
             "tier2_semantic": tells_meanings,
             "tier3_create": true,
         },
-        "version": env!("CARGO_PKG_VERSION"),
     }))
 }
 
