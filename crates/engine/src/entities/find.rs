@@ -7,7 +7,7 @@ use crate::{Caller, Engine, Scope};
 use kenning_core::{Error, Kind, NodeId, Result};
 use kenning_entities::names::chunk_rid;
 use kenning_search::{Filter, Hit, Mode, Query};
-use kenning_store::{Node, NodeFilter, ReadTx, When};
+use kenning_store::{Node, ReadTx, When};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 
@@ -150,14 +150,12 @@ impl Engine {
                 ..Filter::default()
             };
             let mut found = self.nodes_that_answer(caller, tx, text, &filter, limit)?;
-            let names = NodeFilter {
-                kinds: vec![Kind::Entity],
-                ..NodeFilter::default()
-            };
-            for hit in tx.find_names(text, &names, limit.saturating_mul(SPARE))? {
-                if hit.similarity >= SIMILARITY_MIN {
-                    let best = found.entry(hit.node).or_default();
-                    *best = best.max(hit.similarity);
+            let spellings = &self.entities.spellings;
+            let limit_names = limit.saturating_mul(SPARE);
+            for (node, similarity) in spellings.find(&self.later, space, tx, text, limit_names)? {
+                if similarity >= SIMILARITY_MIN {
+                    let best = found.entry(node).or_default();
+                    *best = best.max(similarity);
                 }
             }
             let mut entities = Vec::new();

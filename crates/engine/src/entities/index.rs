@@ -10,6 +10,7 @@ use super::links::{
     Mentioning, SAID_DOCUMENT, documents, links_of_documents, links_of_things, put_links,
 };
 use super::said::{all_said, said_count};
+use super::spelling::Spellings;
 use super::stated::Stated;
 use super::view::{Tally, note_recent};
 use super::wanted::{Statements, Thing, Wanted};
@@ -36,7 +37,7 @@ const READING: &str = "2";
 /// What each note states, by its path.
 const STATED: &str = "entities/stated";
 /// What was written of each entity, by its URI: a digest and the node.
-const NODES: &str = "entities/nodes";
+pub(super) const NODES: &str = "entities/nodes";
 /// The digest of each entity's relationships, by its URI.
 pub(super) const EDGES: &str = "entities/edges";
 /// The digest of what each note mentions, by its path.
@@ -61,6 +62,7 @@ pub(crate) struct Entities {
     known: Mutex<HashMap<Space, Known>>,
     /// The types, as these notes declare them. Whoever holds this lock asks for no other.
     types: Mutex<Option<(Arc<Library>, Arc<Ontology>)>>,
+    pub(super) spellings: Spellings,
 }
 
 #[derive(Default)]
@@ -93,6 +95,11 @@ impl State {
     fn write(&self, tx: &mut Tx<'_>) -> Result<()> {
         tx.set(STATE, "at", format!("{} {}", self.n, self.of).as_bytes())
     }
+}
+
+/// How often the graph was written.
+pub(super) fn graph_state(tx: &dyn ReadTx) -> Result<u64> {
+    Ok(State::read(tx)?.n)
 }
 
 impl Engine {

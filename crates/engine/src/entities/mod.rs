@@ -3,10 +3,10 @@
 //! Notes about people, organizations and what else the ontology knows become nodes; their fields become
 //! relationships, their links mentions. `stated` says what one note states, `said` what ingested pages and
 //! others do (`register`, `import`), `identity` who is said to be one and who is not, `wanted` which graph
-//! all statements make together; `index` makes the store that
-//! graph (`links` its edges). `resolve` says which entity a label
-//! means, `neighborhood` what it is related to and what mentions it, `find` what answers a question, `view`
-//! and `types` what is there, `company` who is mentioned together.
+//! all statements make together; `index` makes the store that graph (`links` its edges). `resolve` says
+//! which entity a label means (`spelling` has names in memory), `neighborhood` what it is related to and
+//! what mentions it, `find` what answers a question, `view` and `types` what is there, `company` who is
+//! mentioned together.
 //!
 //! Everything here follows from statements: what a note said is gone when the note is, and two that were
 //! merged are two again when the merge is taken back.
@@ -21,6 +21,7 @@ mod neighborhood;
 mod register;
 mod resolve;
 mod said;
+mod spelling;
 mod stated;
 mod types;
 mod view;
@@ -46,7 +47,7 @@ pub use types::EntityTypes;
 pub use view::{EntityStats, EntityView, PendingRelationship, RelationshipStats};
 
 pub(crate) use index::Entities;
-#[allow(unused_imports)]
+#[expect(unused_imports, reason = "ingested pages state entities")]
 pub(crate) use said::{Said, Settled, put_said};
 
 use kenning_search::passages;

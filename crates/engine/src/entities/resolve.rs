@@ -2,6 +2,7 @@
 
 use super::identity::is_vetoed;
 use super::index::{ALIAS, EXACT, RID, SOUND};
+use super::spelling::SIMILARITY_MIN;
 use super::{MENTIONS, aliases, kind};
 use crate::{Caller, Engine, Scope};
 use kenning_core::{Code, Error, Kind, NodeId, Result, Space};
@@ -9,11 +10,9 @@ use kenning_entities::resolve::{
     Candidates, Companion, Context, Entity, Query, Resolution, resolve,
 };
 use kenning_search::{Filter, Mode};
-use kenning_store::{EdgeFilter, Node, NodeFilter, ReadTx, When};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use kenning_store::{EdgeFilter, Node, ReadTx, When};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// A name with a smaller share of letters in common is no candidate.
-const SIMILARITY_MIN: f64 = 0.1;
 /// So many names are asked for their meaning.
 const MEANINGS: usize = 5;
 /// A label that means something less surely means nothing known.
@@ -200,14 +199,16 @@ impl Candidates for Stored<'_> {
     }
 
     fn similar(&self, name: &str, limit: usize) -> Result<Vec<Entity>> {
-        let filter = NodeFilter {
-            kinds: vec![Kind::Entity],
-            ..NodeFilter::default()
-        };
-        let (mut seen, mut found) = (HashSet::new(), Vec::new());
-        for hit in self.tx.find_names(name, &filter, limit)? {
-            if hit.similarity >= SIMILARITY_MIN && seen.insert(hit.node) {
-                found.extend(self.node(hit.node)?.as_ref().map(entity));
+        let Engine {
+            entities, later, ..
+        } = self.engine;
+        let alike = entities
+            .spellings
+            .find(later, self.space, self.tx, name, limit)?;
+        let mut found = Vec::new();
+        for (node, similarity) in alike {
+            if similarity >= SIMILARITY_MIN {
+                found.extend(self.node(node)?.as_ref().map(entity));
             }
         }
         Ok(found)

@@ -114,7 +114,9 @@ impl Tally {
             });
         tally.top_pending = pending.collect();
         tally.total_pending = wanted.pending.values().sum();
-        tally.top_pending.sort_by(|a, b| b.count.cmp(&a.count));
+        tally
+            .top_pending
+            .sort_by_key(|it| std::cmp::Reverse(it.count));
         tally.top_pending.truncate(PENDING_KEPT);
         tally
     }
