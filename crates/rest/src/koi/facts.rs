@@ -551,8 +551,6 @@ struct IngestEntity {
     r#type: String,
     #[serde(default)]
     confidence: Option<f64>,
-    #[serde(default)]
-    context: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -564,7 +562,8 @@ struct IngestRelationship {
     confidence: Option<f64>,
 }
 
-/// Takes over what a document says of entities, and says what became of each.
+/// Takes over what a document says of entities, and says what became of each. What stands around a mention is
+/// not what the entity is, so it describes nobody.
 pub(super) fn ingest(engine: &Engine, caller: &Caller, request: IngestRequest) -> Answer {
     let rid = request.document_rid;
     let entities: Vec<SaidEntity> = request
@@ -573,7 +572,6 @@ pub(super) fn ingest(engine: &Engine, caller: &Caller, request: IngestRequest) -
         .map(|it| SaidEntity {
             name: it.name,
             kind: it.r#type,
-            description: it.context.unwrap_or_default(),
             n_mentions: 1,
             confidence: it.confidence.unwrap_or(CONFIDENCE),
             ..SaidEntity::default()
