@@ -125,8 +125,5 @@ pub(super) fn sort_at(whole: &mut Value, path: &str, fields: &[&str]) {
 }
 
 fn pointer(path: &str) -> String {
-    format!(
-        "/{}",
-        path.replace('.', "/").replace('[', "/").replace(']', "")
-    )
+    format!("/{}", path.replace(['.', '['], "/").replace(']', ""))
 }
