@@ -51,6 +51,17 @@ env_vars! {
     KOI_API_ENDPOINT = "KOI_API_ENDPOINT";
     /// The token for that server.
     KOI_API_TOKEN = "KOI_API_TOKEN";
+    /// Directories, separated by colons, whose git repositories may be registered by their paths. Without
+    /// it only repositories behind `https://` are.
+    REPO_PATHS = "KENNING_REPO_PATHS";
+    /// Hosts, separated by commas, whose repositories may be fetched although they are not of the public
+    /// internet, for example `git.company.internal` or `10.0.0.5:8443`.
+    REPO_HOSTS = "KENNING_REPO_HOSTS";
+    /// After how many seconds `kenning serve` scans each repository again; `0` for never. Default: 21600.
+    REPO_INTERVAL = "KENNING_REPO_INTERVAL";
+    /// An mbox file, a Maildir, or a folder of those, whose messages are found by `knowledge_search`. It is
+    /// only read.
+    MAIL = "KENNING_MAIL";
     /// The passphrase that `kenning omi backup` and `vault_backup` seal new backups with, and open sealed
     /// ones with. Without it backups are not encrypted.
     MOLTVAULT_KEY = "MOLTVAULT_KEY";

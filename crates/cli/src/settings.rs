@@ -3,11 +3,12 @@
 use crate::env_vars;
 use clap::ArgMatches;
 use kenning_core::{Error, Result, Space};
-use kenning_engine::{ItemOptions, WasmOptions};
+use kenning_engine::{ItemOptions, RepositoryOptions, WasmOptions};
 use kenning_tools::Selection;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Where `kenning serve` listens when nothing is said.
 pub(crate) const LISTEN_DEFAULT: &str = "127.0.0.1:8351";
@@ -34,6 +35,10 @@ pub struct Settings {
     pub wasm: WasmOptions,
     /// Where directives, tools and knowledge are.
     pub items: ItemOptions,
+    /// Which repositories may be read.
+    pub repositories: RepositoryOptions,
+    /// Where mail is read from, if anywhere.
+    pub mail: Option<PathBuf>,
     /// The space that the owner works in.
     pub space: Space,
     /// Which tools are shown.
@@ -119,6 +124,8 @@ impl Settings {
                 pooling: is_server(matches),
             },
             items: item_options(list("allow-root")),
+            repositories: repository_options()?,
+            mail: variable(env_vars::MAIL).map(|it| at_home(it.into())),
             space: space
                 .map_err(|it| Error::invalid(format!("`--space`: {it}")))?
                 .unwrap_or_default(),
@@ -224,6 +231,34 @@ fn item_options(allow_roots: Vec<String>) -> ItemOptions {
         registry: address.filter(|it| !it.trim().is_empty()),
         launcher: None,
     }
+}
+
+/// A variable of the environment that says something.
+fn variable(name: &str) -> Option<String> {
+    let text = std::env::var(name).ok()?;
+    Some(text.trim().to_owned()).filter(|it| !it.is_empty())
+}
+
+/// Which repositories may be read.
+fn repository_options() -> Result<RepositoryOptions> {
+    let mut options = RepositoryOptions::default();
+    if let Some(paths) = variable(env_vars::REPO_PATHS) {
+        let paths = std::env::split_paths(&paths).filter(|it| !it.as_os_str().is_empty());
+        options.paths = paths.map(at_home).collect();
+    }
+    if let Some(hosts) = variable(env_vars::REPO_HOSTS) {
+        let hosts = hosts.split(',').map(str::trim).filter(|it| !it.is_empty());
+        options.hosts = hosts.map(ToOwned::to_owned).collect();
+    }
+    if let Some(seconds) = variable(env_vars::REPO_INTERVAL) {
+        let name = env_vars::REPO_INTERVAL;
+        let seconds = seconds.parse().map_err(|_| {
+            Error::invalid(format!("{name}: `{seconds}` is not a number of seconds"))
+                .hint("for example `21600`, or `0` for never")
+        })?;
+        options.interval = Duration::from_secs(seconds);
+    }
+    Ok(options)
 }
 
 /// `~/.openclaw/omi`

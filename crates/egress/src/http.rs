@@ -181,7 +181,7 @@ fn failed(shown: &str, err: ureq::Error, limits: &Limits) -> Error {
     error.because(err)
 }
 
-fn is_timeout(err: &io::Error) -> bool {
+pub(crate) fn is_timeout(err: &io::Error) -> bool {
     matches!(
         err.kind(),
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock

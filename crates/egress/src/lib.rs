@@ -30,10 +30,12 @@ mod http;
 mod net;
 mod place;
 mod special;
+mod tunnel;
 
 pub use grant::Grant;
 pub use net::{Connect, Resolve, SystemConnector, SystemResolver};
 pub use special::{Net, SPECIAL, Special, is_special, special};
+pub use tunnel::{Tunnel, TunnelLimits};
 
 use kenning_core::{Error, Result};
 use place::{Named, Place};

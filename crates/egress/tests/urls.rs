@@ -13,6 +13,7 @@
 mod bodies;
 mod common;
 mod hops;
+mod tunnel;
 
 use common::{Seen, Wire, World, ok, redirect};
 use kenning_core::Code;

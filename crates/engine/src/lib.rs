@@ -27,7 +27,9 @@ mod moments;
 mod notes;
 mod principal;
 mod process;
+mod repositories;
 mod roots;
+mod sensors;
 mod sessions;
 mod tokens;
 mod transfer;
@@ -77,6 +79,11 @@ pub use moments::{parse_moment, timestamp};
 pub use notes::NOTE_BYTES_MAX;
 pub use principal::{Principal, Scope};
 pub use process::ProcessMemory;
+pub use repositories::{
+    BRANCH_DEFAULT, NewRepository, Registered, RepositoryFile, RepositoryOptions, RepositoryStatus,
+    RepositoryView, ScanProgress, ScanResult, Scanned,
+};
+pub use sensors::{SENSORS_LOOK, Sensors};
 pub use sessions::{SessionEnded, SessionStarted};
 pub use tokens::{NewToken, TokenView};
 pub use transfer::{Restored, Transferred};
@@ -131,6 +138,10 @@ pub struct Options {
     pub wasm: WasmOptions,
     /// Where directives, tools and knowledge are.
     pub items: ItemOptions,
+    /// Which repositories may be read.
+    pub repositories: RepositoryOptions,
+    /// An mbox file, a Maildir, or a folder of those (`KENNING_MAIL`). It is only read.
+    pub mail: Option<PathBuf>,
     /// The space that these directories belong to: their files are nobody else's to see.
     pub space: Space,
     /// Wall time.
@@ -161,6 +172,7 @@ pub struct Engine {
     items: items::Items,
     entities: entities::Entities,
     far: far::Far,
+    repositories: repositories::Repositories,
     opened: Instant,
     zone: TimeZone,
     environment: Environment,
@@ -185,6 +197,8 @@ impl Engine {
             project,
             wasm,
             items,
+            repositories,
+            mail: _mail,
             space,
             clock,
             zone,
@@ -210,6 +224,7 @@ impl Engine {
             items: items::Items::new(items),
             entities: entities::Entities::default(),
             far: far::Far::default(),
+            repositories: repositories::Repositories::new(repositories, space.clone()),
             opened: Instant::now(),
             zone,
             environment,

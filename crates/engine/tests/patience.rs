@@ -65,6 +65,8 @@ fn house(root: &std::path::Path, shared: bool) -> (Engine, Waits) {
         project: None,
         wasm: kenning_engine::WasmOptions::default(),
         items: kenning_engine::ItemOptions::default(),
+        repositories: kenning_engine::RepositoryOptions::default(),
+        mail: None,
         zone: jiff::tz::TimeZone::UTC,
         vault: Some(root.join("vault")),
         space: Space::default(),

@@ -25,6 +25,8 @@ fn open(root: &Path) -> Engine {
         project: None,
         wasm: kenning_engine::WasmOptions::default(),
         items: kenning_engine::ItemOptions::default(),
+        repositories: kenning_engine::RepositoryOptions::default(),
+        mail: None,
         space: Space::default(),
         clock: Arc::new(FixedClock::at(1_800_000_000_000)),
         zone: TimeZone::UTC,

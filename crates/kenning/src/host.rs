@@ -5,7 +5,9 @@ use axum::Router;
 use jiff::tz::TimeZone;
 use kenning_cli::{Host, ServeOptions, Settings, env_vars};
 use kenning_core::{Error, Result};
-use kenning_engine::{Engine, GraphWatch, Options, Pace, Principal, WatchOptions, Webhooks};
+use kenning_engine::{
+    Engine, GraphWatch, Options, Pace, Principal, SENSORS_LOOK, Sensors, WatchOptions, Webhooks,
+};
 use kenning_mcp::{Server, http, stdio};
 use kenning_rest::{Guard, Hosts};
 use kenning_store::Store;
@@ -73,6 +75,8 @@ impl Host for Program {
             project: settings.project.clone(),
             wasm: settings.wasm.clone(),
             items: settings.items.clone(),
+            repositories: settings.repositories.clone(),
+            mail: settings.mail.clone(),
             space: settings.space.clone(),
             clock: Arc::new(WallClock),
             zone: TimeZone::system(),
@@ -214,6 +218,7 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
     tokio::spawn(cancel_on_signal(stop.clone()));
     let watch = watch(&board, &settings, &options).await?;
     let hooks = Webhooks::start(board.engine(), Pace::default());
+    let sensors = Sensors::start(board.engine(), SENSORS_LOOK);
     let guard = Guard::new(
         board.engine().clone(),
         hosts,
@@ -246,7 +251,11 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
     let watched = tokio::task::spawn_blocking(move || drop(watch)).await;
     watched.map_err(|cause| Error::internal("the watcher did not stop").because(cause))?;
     // What a hook does not take in this time is sent by the next process.
-    let stopped = tokio::task::spawn_blocking(move || hooks.stop(HOOKS_WAIT)).await;
+    let stopped = tokio::task::spawn_blocking(move || {
+        sensors.stop(HOOKS_WAIT);
+        hooks.stop(HOOKS_WAIT);
+    })
+    .await;
     stopped.map_err(|cause| Error::internal("the webhooks did not stop").because(cause))
 }
 

@@ -192,6 +192,16 @@ impl House {
         self.root.path().join("omi")
     }
 
+    /// Where repositories may be, once somebody has made it.
+    pub fn repositories(&self) -> PathBuf {
+        self.root.path().join("repositories")
+    }
+
+    /// Where mail is read from, if it is there when the house is opened.
+    pub fn mail(&self) -> PathBuf {
+        self.root.path().join("mail")
+    }
+
     /// Where the project is.
     pub fn project(&self) -> PathBuf {
         self.root.path().join("project")
@@ -265,7 +275,9 @@ fn open_places(
     clock: &Arc<FixedClock>,
     seed: u64,
 ) -> Board {
-    open_with(places, selection, clock, seed, Arc::new(|_| None))
+    // Programs are found as everywhere else.
+    let path: Environment = Arc::new(|name| std::env::var(name).ok().filter(|_| name == "PATH"));
+    open_with(places, selection, clock, seed, path)
 }
 
 fn open_with(
@@ -290,6 +302,11 @@ fn open_with(
             launcher: Some(launcher()),
             ..Default::default()
         },
+        repositories: kenning_engine::RepositoryOptions {
+            paths: vec![root.join("repositories")],
+            ..Default::default()
+        },
+        mail: Some(root.join("mail")).filter(|it| it.exists()),
         space: Space::default(),
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         zone: TimeZone::UTC,

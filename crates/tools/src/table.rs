@@ -20,6 +20,7 @@ tools! {
     koi::GetEntityDocuments,
     koi::KoiSearch,
     koi::KnowledgeSearch,
+    koi::GithubScan,
     koi::VaultReadNote,
     koi::VaultWriteNote,
     koi::VaultListNotes,

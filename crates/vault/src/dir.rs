@@ -266,6 +266,16 @@ impl Dir {
         temp::sync(&place.dir).map_err(error)
     }
 
+    /// Removes a directory with everything in it, if it is there. A link is removed itself and not what
+    /// it leads to, at any depth.
+    pub fn remove_tree(&self, name: &str) -> Result<()> {
+        let plain = Name::parse_beneath(name)?;
+        match self.root().remove_dir_all(plain.as_path()) {
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            done => done.map_err(|cause| fault::of("directory", name, cause)),
+        }
+    }
+
     /// A file without a name, to write and read what is too large to hold. Only the owner could open
     /// it, nobody can find it, and it is gone when it is closed, however the process ends.
     pub fn scratch(&self) -> Result<std::fs::File> {

@@ -386,7 +386,17 @@ fn found_text(node: &Node, hit: &Hit, passage: Option<u32>, text: String) -> Fou
     let source = source.unwrap_or_else(|| node.kind.as_str().to_owned());
     let mut metadata = Map::new();
     metadata.insert("kind".to_owned(), node.kind.as_str().into());
-    for name in ["path", "type", "tags", "memory_type", "url"] {
+    for name in [
+        "path",
+        "type",
+        "tags",
+        "memory_type",
+        "url",
+        "repo",
+        "author",
+        "commit_sha",
+        "content_hash",
+    ] {
         metadata.extend(prop(name).map(|it| (name.to_owned(), it)));
     }
     if let Some(n) = passage {

@@ -85,6 +85,8 @@ mod tests {
             project: None,
             wasm: crate::WasmOptions::default(),
             items: crate::ItemOptions::default(),
+            repositories: crate::RepositoryOptions::default(),
+            mail: None,
             space: Space::default(),
             clock: Arc::new(FixedClock::at(1_800_000_000_000)),
             zone: TimeZone::UTC,

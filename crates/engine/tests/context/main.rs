@@ -149,6 +149,8 @@ fn options(omi: PathBuf, data: PathBuf, clock: &Arc<FixedClock>, read_only: bool
         project: None,
         wasm: kenning_engine::WasmOptions::default(),
         items: kenning_engine::ItemOptions::default(),
+        repositories: kenning_engine::RepositoryOptions::default(),
+        mail: None,
         space: Space::default(),
         clock: clock.clone(),
         zone: TimeZone::UTC,

@@ -119,6 +119,8 @@ fn open(root: &Path, clock: &Arc<FixedClock>, start: Start) -> Arc<Engine> {
         project: None,
         wasm: kenning_engine::WasmOptions::default(),
         items: kenning_engine::ItemOptions::default(),
+        repositories: kenning_engine::RepositoryOptions::default(),
+        mail: None,
         space: Space::default(),
         clock: clock.clone(),
         zone: TimeZone::UTC,

@@ -3,6 +3,9 @@
 pub(crate) mod far;
 pub mod get_entity_documents;
 pub mod get_entity_neighborhood;
+pub mod github_files;
+pub mod github_repos;
+pub mod github_scan;
 pub mod knowledge_search;
 pub mod koi_search;
 mod limit;
@@ -15,6 +18,7 @@ pub mod vault_write_note;
 
 pub use get_entity_documents::GetEntityDocuments;
 pub use get_entity_neighborhood::GetEntityNeighborhood;
+pub use github_scan::GithubScan;
 pub use knowledge_search::KnowledgeSearch;
 pub use koi_search::KoiSearch;
 pub use refusal::Refusal;

@@ -17,6 +17,7 @@ mod graph;
 mod kiwi;
 mod kiwi_run;
 mod koi_entities;
+mod koi_repos;
 mod koi_statements;
 mod memories;
 mod shapes;
@@ -34,4 +35,14 @@ fn everything(house: &House) -> House {
         toolsets: vec!["all".to_owned()],
         ..Selection::default()
     })
+}
+
+/// What the recorded backend answered in the pair of this name.
+fn koi_golden(name: &str) -> serde_json::Value {
+    const PAIRS: &str = include_str!("../../../../testing/vectors/koi-golden.jsonl");
+    let pairs = PAIRS
+        .lines()
+        .map(|it| serde_json::from_str::<serde_json::Value>(it).unwrap());
+    let mut found = pairs.filter(|it| it["name"] == name);
+    found.next().unwrap()["response"].take()
 }

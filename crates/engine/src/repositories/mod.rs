@@ -1,0 +1,539 @@
+//! Repositories whose files are documents.
+//!
+//! Somebody registers one, by an address that `source` lets pass; `scan` reads its files through `git`,
+//! which `git` holds short, and `select` says which of them are documents. A scan is a job (`jobs`): whoever
+//! asks for one waits a while, then is told how far it is. `record` is what the store knows of it all.
+//!
+//! What a repository says is data: every document names the repository, the path and the commit it is of.
+
+mod git;
+mod jobs;
+mod record;
+mod scan;
+mod select;
+mod source;
+
+pub use record::ScanProgress;
+
+use crate::{Caller, Engine, Scope};
+use jobs::{Failure, Job, Jobs};
+use kenning_core::{Code, Error, Hash, Kind, NodeId, Result, Space};
+use kenning_store::{NodeFilter, When};
+use record::Repository;
+use scan::Scanner;
+use serde_json::{Value, json};
+use source::Source;
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How the operator names directories of repositories.
+const VARIABLE: &str = "KENNING_REPO_PATHS";
+
+/// The branch that is read when nobody says.
+pub const BRANCH_DEFAULT: &str = "main";
+
+/// A scan that failed is tried again after so long, not at once and not only next time.
+const RETRY_MS: u64 = 15 * 60 * 1_000;
+
+/// Files of a forgotten repository that are removed together.
+const BATCH_FILES: usize = 200;
+
+/// Which repositories may be read, and how often.
+#[derive(Clone, Debug)]
+pub struct RepositoryOptions {
+    /// Directories whose repositories may be registered by their paths (`KENNING_REPO_PATHS`).
+    pub paths: Vec<PathBuf>,
+    /// Hosts that may be asked although they are not of the public internet (`KENNING_REPO_HOSTS`).
+    pub hosts: Vec<String>,
+    /// How often a serving process scans each (`KENNING_REPO_INTERVAL`); zero for never.
+    pub interval: Duration,
+    /// How long a call waits for its scan.
+    pub wait: Duration,
+}
+
+impl Default for RepositoryOptions {
+    fn default() -> Self {
+        Self {
+            paths: Vec::new(),
+            hosts: Vec::new(),
+            interval: Duration::from_secs(21_600),
+            wait: Duration::from_secs(20),
+        }
+    }
+}
+
+/// Where repositories may be, and whose such directories are.
+pub(crate) struct Places {
+    options: RepositoryOptions,
+    space: Space,
+}
+
+/// What this process does about repositories.
+pub(crate) struct Repositories {
+    places: Arc<Places>,
+    jobs: Jobs,
+}
+
+impl Repositories {
+    pub(crate) fn new(options: RepositoryOptions, space: Space) -> Self {
+        Self {
+            places: Arc::new(Places { options, space }),
+            jobs: Jobs::default(),
+        }
+    }
+
+    /// Asks the scans of this process to end.
+    pub(crate) fn cancel(&self) {
+        self.jobs.cancel();
+    }
+}
+
+/// A repository to be.
+#[derive(Clone, Debug, Default)]
+pub struct NewRepository {
+    /// `https://…`, or the path of one in a configured directory.
+    pub repo_url: String,
+    /// `owner/name`; else taken from the address.
+    pub repo_name: Option<String>,
+    /// Else [`BRANCH_DEFAULT`].
+    pub branch: Option<String>,
+}
+
+/// What became of a registration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registered {
+    /// `added`, `already_registered`, or `updated` when it has another branch now.
+    pub status: &'static str,
+    /// Its number.
+    pub repo_id: u64,
+    /// Its name.
+    pub repo_name: String,
+}
+
+/// What a scan did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scanned {
+    /// Which repository.
+    pub repo: String,
+    /// The commit whose files are all in the store.
+    pub head_sha: String,
+    /// Files that were new or other than before.
+    pub files_processed: u64,
+    /// Files that are gone.
+    pub files_removed: u64,
+    /// Files that the repository has.
+    pub total_files: u64,
+}
+
+/// How a repository's scan stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScanResult {
+    /// It is over.
+    Done(Scanned),
+    /// It failed; the next one tries again.
+    Failed {
+        /// Which repository.
+        repo: String,
+        /// Why, and what to do about it.
+        error: String,
+    },
+    /// It goes on.
+    Running {
+        /// Which repository.
+        repo: String,
+        /// How far.
+        progress: ScanProgress,
+    },
+}
+
+/// A repository, as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepositoryView {
+    /// Its number.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub url: String,
+    /// The branch that is read.
+    pub branch: String,
+    /// When it was last scanned to the end, in milliseconds since 1970.
+    pub scanned_ms: Option<u64>,
+    /// The commit of that scan.
+    pub commit: Option<String>,
+    /// Files that it has.
+    pub n_files: u64,
+    /// Why the last scan failed, if it did.
+    pub error: Option<String>,
+    /// How far the scan is that goes on, here or elsewhere.
+    pub progress: Option<ScanProgress>,
+}
+
+/// All repositories, as they stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepositoryStatus {
+    /// Whether scans can be made.
+    pub is_running: bool,
+    /// How often each is scanned.
+    pub interval: Duration,
+    /// When a scan last came to its end.
+    pub last_scan_ms: Option<u64>,
+    /// How many did.
+    pub n_scans: u64,
+    /// Documents of all repositories.
+    pub n_documents: u64,
+    /// Their passages.
+    pub n_passages: u64,
+    /// Those of them that have a vector.
+    pub n_embedded: u64,
+    /// In the order of their numbers.
+    pub repositories: Vec<RepositoryView>,
+}
+
+/// A file of a repository that is a document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RepositoryFile {
+    /// The document's name.
+    pub rid: String,
+    /// What is known of it: `repo`, `path`, `commit_sha`, `author`, `content_hash`, …
+    pub props: serde_json::Map<String, Value>,
+    /// When it was last read as another than before, in milliseconds since 1970.
+    pub updated_ms: u64,
+}
+
+impl Engine {
+    /// Registers a repository, or says that it is there.
+    pub fn register_repository(&self, caller: &Caller, new: &NewRepository) -> Result<Registered> {
+        caller.principal.require(Scope::Write)?;
+        self.writable()?;
+        let source = Source::parse(&new.repo_url)?;
+        if let Source::Remote(_) = source {
+            caller.principal.require(Scope::Fetch)?;
+        }
+        let space = &caller.principal.space;
+        self.repositories.places.address(space, &source)?;
+        let name = new.repo_name.as_deref().filter(|it| !it.trim().is_empty());
+        let name = source::name(&name.map_or_else(|| source.name(), ToOwned::to_owned))?;
+        let branch = new.branch.as_deref().filter(|it| !it.trim().is_empty());
+        let branch = source::branch(branch.unwrap_or(BRANCH_DEFAULT))?;
+        let url = source.shown();
+        self.log.write(space, move |tx| {
+            let known = record::all(&**tx)?;
+            let known = known.into_iter().find(|it| it.name == name);
+            let (mut repository, mut status) = match known {
+                Some(it) if it.url != url => {
+                    return Err(Error::conflict(format!(
+                        "`repo_name`: there is another repository called `{name}`"
+                    ))
+                    .hint("give this one another name"));
+                }
+                Some(it) => (it, "already_registered"),
+                None => {
+                    let repository = Repository {
+                        id: record::next_id(tx)?,
+                        url,
+                        name,
+                        branch: branch.clone(),
+                        commit: None,
+                        scanned_ms: None,
+                        tried_ms: None,
+                        error: None,
+                        n_scans: 0,
+                    };
+                    (repository, "added")
+                }
+            };
+            if repository.branch != branch {
+                status = "updated";
+                repository.branch = branch;
+                repository.tried_ms = None;
+            }
+            if status != "already_registered" {
+                repository.put(tx)?;
+                let data = json!({
+                    "repoId": repository.id, "repo": repository.name, "url": repository.url,
+                    "branch": repository.branch,
+                });
+                tx.record("RepositoryRegistered", data)?;
+            }
+            Ok(Registered {
+                status,
+                repo_id: repository.id,
+                repo_name: repository.name,
+            })
+        })
+    }
+
+    /// Forgets a repository with its documents.
+    pub fn forget_repository(&self, caller: &Caller, name: &str) -> Result<()> {
+        caller.principal.require(Scope::Destroy)?;
+        self.writable()?;
+        let space = &caller.principal.space;
+        let repository = self.log.read(space, |tx| {
+            let found = record::all(tx)?.into_iter().find(|it| it.name == name);
+            found.ok_or_else(|| {
+                Error::not_found("repository", name).hint("`github_scan` lists them")
+            })
+        })?;
+        let files = self.log.read(space, |tx| record::known(tx, &repository))?;
+        let paths: Vec<String> = files.into_keys().collect();
+        for batch in paths.chunks(BATCH_FILES) {
+            let (batch, repository) = (batch.to_vec(), repository.clone());
+            let commit = repository.commit.clone().unwrap_or_default();
+            self.log.write(space, move |tx| {
+                batch
+                    .iter()
+                    .try_for_each(|it| scan::remove(tx, &repository, &commit, it))
+            })?;
+        }
+        self.log.write(space, move |tx| {
+            // A scan that goes on meanwhile ends at its next batch; what it wrote so far goes now.
+            for path in record::known(&**tx, &repository)?.into_keys() {
+                scan::remove(tx, &repository, "", &path)?;
+            }
+            repository.unset(tx)?;
+            let data = json!({ "repoId": repository.id, "repo": repository.name });
+            tx.record("RepositoryForgotten", data).map(drop)
+        })
+    }
+
+    /// Scans all repositories, or the one of this name, and waits for them as long as it is set. None are
+    /// scanned where there are none.
+    pub fn scan_repositories(
+        &self,
+        caller: &Caller,
+        name: Option<&str>,
+    ) -> Result<Vec<ScanResult>> {
+        let wait = self.repositories.places.options.wait;
+        self.scan_repositories_within(caller, name, wait)
+    }
+
+    /// The same, waiting so long.
+    pub fn scan_repositories_within(
+        &self,
+        caller: &Caller,
+        name: Option<&str>,
+        wait: Duration,
+    ) -> Result<Vec<ScanResult>> {
+        caller.principal.require(Scope::Write)?;
+        self.writable()?;
+        let space = &caller.principal.space;
+        let mut all = self.log.read(space, record::all)?;
+        all.retain(|it| name.is_none_or(|name| it.name == name));
+        if all.iter().any(|it| it.url.starts_with("https://")) {
+            caller.principal.require(Scope::Fetch)?;
+        }
+        let mut jobs = Vec::new();
+        for repository in &all {
+            jobs.push(self.start_scan(space, repository.id)?);
+        }
+        // An answer takes a moment too.
+        let latest = caller.deadline.checked_sub(Duration::from_secs(1));
+        let until = Instant::now() + wait;
+        let until = latest.map_or(until, |it| it.min(until));
+        if let Err(error) = wait_for(caller, &jobs, until) {
+            // What others wait for goes on.
+            let own = jobs.iter().filter(|it| it.1);
+            own.for_each(|(job, _)| job.cancel());
+            return Err(error);
+        }
+        self.embed_later(space);
+        let results = all.into_iter().zip(&jobs);
+        Ok(results.map(|(it, (job, _))| result(it.name, job)).collect())
+    }
+
+    fn start_scan(&self, space: &Space, id: u64) -> Result<(Arc<Job>, bool)> {
+        let jobs = &self.repositories.jobs;
+        jobs.start(space, id, |job| {
+            let mut holder = [0; 16];
+            self.log.random().fill(&mut holder);
+            Scanner {
+                log: self.log.clone(),
+                data: self.data.clone(),
+                places: Arc::clone(&self.repositories.places),
+                path: (self.environment)("PATH"),
+                space: space.clone(),
+                id,
+                holder: Hash::of(&holder).to_string(),
+                job,
+                turn: Arc::clone(&jobs.turn),
+            }
+        })
+    }
+
+    /// Starts the scans whose time has come, in every space. A process that serves asks now and then.
+    pub(crate) fn scan_due_repositories(&self) -> Result<()> {
+        let interval = self.repositories.places.options.interval;
+        if interval.is_zero() || self.read_only {
+            return Ok(());
+        }
+        let interval_ms = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
+        let now_ms = self.log.clock().now_ms();
+        for space in self.log.store().spaces()? {
+            for repository in self.log.read(&space, record::all)? {
+                let pause_ms = match repository.error {
+                    Some(_) => interval_ms.min(RETRY_MS),
+                    None => interval_ms,
+                };
+                let due_ms = repository.tried_ms.map(|it| it.saturating_add(pause_ms));
+                if due_ms.is_none_or(|it| it <= now_ms) {
+                    let (job, _) = self.start_scan(&space, repository.id)?;
+                    // One after the other: nobody waits for them.
+                    while !job.wait(Duration::from_millis(200)) {}
+                    if let Some(Err(failure)) = job.outcome() {
+                        let (name, why) = (&repository.name, failure.message);
+                        tracing::warn!("repository `{name}` was not scanned: {why}");
+                    }
+                    self.embed_later(&space);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All repositories, as they stand.
+    pub fn repository_status(&self, caller: &Caller) -> Result<RepositoryStatus> {
+        caller.principal.require(Scope::Read)?;
+        let space = &caller.principal.space;
+        let now_ms = self.log.clock().now_ms();
+        let model = self.chosen_model();
+        self.log.read(space, |tx| {
+            let documents = NodeFilter {
+                kinds: vec![Kind::Document],
+                project: Some(String::new()),
+                key_prefix: Some("github:".to_owned()),
+            };
+            let mut status = RepositoryStatus {
+                is_running: !self.read_only,
+                interval: self.repositories.places.options.interval,
+                last_scan_ms: None,
+                n_scans: 0,
+                n_documents: tx.count_nodes(&documents)?,
+                n_passages: 0,
+                n_embedded: 0,
+                repositories: Vec::new(),
+            };
+            let mut nodes: HashSet<NodeId> = HashSet::new();
+            for repository in record::all(tx)? {
+                let known = record::known(tx, &repository)?;
+                for (node, n_passages) in known.values().filter_map(|it| it.document) {
+                    nodes.insert(node);
+                    status.n_passages += n_passages;
+                }
+                status.n_scans += repository.n_scans;
+                status.last_scan_ms = status.last_scan_ms.max(repository.scanned_ms);
+                let here = self.repositories.jobs.progress(space, repository.id);
+                let elsewhere = record::lease(tx, repository.id)?;
+                let elsewhere = elsewhere.filter(|it| it.until_ms > now_ms);
+                status.repositories.push(RepositoryView {
+                    id: repository.id,
+                    n_files: known.len() as u64,
+                    progress: here.or(elsewhere.map(|it| it.progress)),
+                    name: repository.name,
+                    url: repository.url,
+                    branch: repository.branch,
+                    scanned_ms: repository.scanned_ms,
+                    commit: repository.commit,
+                    error: repository.error,
+                });
+            }
+            let lacking = match model.as_ref() {
+                // The built-in table has a vector for every passage.
+                None => 0,
+                Some(model) => self.searcher.with(space, tx, Some(model), |index| {
+                    let lacking = index.lacking(usize::MAX);
+                    lacking.iter().filter(|it| nodes.contains(&it.0)).count() as u64
+                })?,
+            };
+            status.n_embedded = status.n_passages.saturating_sub(lacking);
+            Ok(status)
+        })
+    }
+
+    /// The documents of all repositories, or of the one of this name, in the order of their paths; and
+    /// how many there are.
+    pub fn repository_files(
+        &self,
+        caller: &Caller,
+        name: Option<&str>,
+        limit: usize,
+    ) -> Result<(Vec<RepositoryFile>, u64)> {
+        caller.principal.require(Scope::Read)?;
+        self.log.read(&caller.principal.space, |tx| {
+            let (mut files, mut n) = (Vec::new(), 0);
+            let all = record::all(tx)?.into_iter();
+            for repository in all.filter(|it| name.is_none_or(|name| it.name == name)) {
+                for (node, _) in record::known(tx, &repository)?
+                    .values()
+                    .filter_map(|it| it.document)
+                {
+                    n += 1;
+                    if files.len() < limit
+                        && let Some(node) = tx.node(node, When::Now)?
+                    {
+                        files.push(RepositoryFile {
+                            rid: node.key,
+                            props: node.props,
+                            updated_ms: node.updated.ms(),
+                        });
+                    }
+                }
+            }
+            Ok((files, n))
+        })
+    }
+
+    pub(crate) fn writable(&self) -> Result<()> {
+        if self.read_only {
+            return Err(
+                Error::denied("this process only reads").hint("start it without `--read-only`")
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Until all are over, or it is time to answer. An error when whoever asked is gone.
+fn wait_for(caller: &Caller, jobs: &[(Arc<Job>, bool)], until: Instant) -> Result<()> {
+    const LOOK: Duration = Duration::from_millis(50);
+    for (job, _) in jobs {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if job.wait(LOOK.min(left)) || left.is_zero() {
+                break;
+            }
+            if caller.cancelled.load(Ordering::Relaxed) {
+                return Err(Error::timeout("the call was cancelled"));
+            }
+            let progress = job.progress();
+            let total = progress.files_total.map(|it| it as f64);
+            caller.progress(progress.files_done as f64, total, &progress.phase);
+        }
+    }
+    Ok(())
+}
+
+fn result(repo: String, job: &Job) -> ScanResult {
+    match job.outcome() {
+        None => ScanResult::Running {
+            repo,
+            progress: job.progress(),
+        },
+        Some(Ok(scanned)) => ScanResult::Done(scanned),
+        Some(Err(Failure {
+            code,
+            message,
+            hint,
+        })) => {
+            let hint = hint.filter(|_| code != Code::Internal);
+            let error = match hint {
+                Some(hint) => format!("{message} ({hint})"),
+                None => message,
+            };
+            ScanResult::Failed { repo, error }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What the store knows of repositories: which there are, which files of each were read, who scans it.
+
+use kenning_audit::Tx;
+use kenning_core::{Error, NodeId, Result};
+use kenning_store::ReadTx;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The repositories, by their ids.
+const REPOSITORIES: &str = "repositories";
+/// The id of the next one.
+const COUNTER: &str = "repositories.counter";
+/// Who scans a repository, until when, and how far.
+const LEASES: &str = "repositories.leases";
+
+/// Changes whenever a document is made otherwise than before: then all are made again.
+const FORMAT: u32 = 1;
+
+/// A repository.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Repository {
+    pub(super) id: u64,
+    /// Where it is, as [`super::source::Source`] shows it.
+    pub(super) url: String,
+    pub(super) name: String,
+    pub(super) branch: String,
+    /// The commit whose files are all in the store.
+    #[serde(default)]
+    pub(super) commit: Option<String>,
+    /// When that was found out.
+    #[serde(default)]
+    pub(super) scanned_ms: Option<u64>,
+    /// When it was last tried.
+    #[serde(default)]
+    pub(super) tried_ms: Option<u64>,
+    /// Why that failed, if it did.
+    #[serde(default)]
+    pub(super) error: Option<String>,
+    /// How often it was scanned to the end.
+    #[serde(default)]
+    pub(super) n_scans: u64,
+}
+
+impl Repository {
+    /// The bucket of its files.
+    pub(super) fn files(&self) -> String {
+        format!("repositories.files.{}", self.id)
+    }
+
+    /// What a document of it is called.
+    pub(super) fn rid(&self, path: &str) -> String {
+        format!("github:{}:{path}", self.name)
+    }
+
+    pub(super) fn put(&self, tx: &mut Tx<'_>) -> Result<()> {
+        tx.set(REPOSITORIES, &key(self.id), &json(self)?)
+    }
+
+    /// The repository is no longer; its files are the caller's business.
+    pub(super) fn unset(&self, tx: &mut Tx<'_>) -> Result<()> {
+        tx.unset(LEASES, &key(self.id))?;
+        tx.unset(REPOSITORIES, &key(self.id))
+    }
+}
+
+/// All of them, in the order of their ids.
+pub(super) fn all(tx: &dyn ReadTx) -> Result<Vec<Repository>> {
+    let rows = tx.list(REPOSITORIES)?;
+    rows.iter().map(|(_, bytes)| read(bytes)).collect()
+}
+
+/// One of them.
+pub(super) fn one(tx: &dyn ReadTx, id: u64) -> Result<Option<Repository>> {
+    let row = tx.get(REPOSITORIES, &key(id))?;
+    row.as_deref().map(read).transpose()
+}
+
+/// An id that nothing else has or had.
+pub(super) fn next_id(tx: &mut Tx<'_>) -> Result<u64> {
+    let last = tx.get(COUNTER, "last")?;
+    let last = last.and_then(|it| String::from_utf8(it).ok()?.parse::<u64>().ok());
+    let next = last.unwrap_or(0) + 1;
+    tx.set(COUNTER, "last", next.to_string().as_bytes())?;
+    Ok(next)
+}
+
+/// Ids in the order of their numbers are keys in the order of their letters.
+fn key(id: u64) -> String {
+    format!("{id:020}")
+}
+
+fn json(value: &impl Serialize) -> Result<Vec<u8>> {
+    serde_json::to_vec(value).map_err(|cause| Error::internal("a row has no JSON").because(cause))
+}
+
+fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T> {
+    serde_json::from_slice(bytes).map_err(|cause| {
+        Error::corrupt("a row of `repositories` is not of its form").because(cause)
+    })
+}
+
+/// A file that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    /// The name of its content.
+    pub(super) object: String,
+    /// Its document and how many passages that has; none if it is no text.
+    pub(super) document: Option<(NodeId, u64)>,
+}
+
+impl Known {
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let object = &self.object;
+        match &self.document {
+            Some((node, n_passages)) => format!("{FORMAT} {object} {node} {n_passages}"),
+            None => format!("{FORMAT} {object}"),
+        }
+        .into_bytes()
+    }
+
+    /// The row, and whether the document was made as it would be now.
+    fn from_bytes(bytes: &[u8]) -> Option<(Self, bool)> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let mut words = text.split(' ');
+        let format: u32 = words.next()?.parse().ok()?;
+        let object = words.next()?.to_owned();
+        let document = match (words.next(), words.next()) {
+            (Some(node), Some(n)) => Some((node.parse().ok()?, n.parse().ok()?)),
+            _ => None,
+        };
+        Some((Self { object, document }, format == FORMAT))
+    }
+}
+
+/// The files of a repository that were read, by their paths. One that would be made otherwise now has no
+/// object, so that it differs from what there is.
+pub(super) fn known(tx: &dyn ReadTx, repository: &Repository) -> Result<BTreeMap<String, Known>> {
+    let mut all = BTreeMap::new();
+    for (path, bytes) in tx.list(&repository.files())? {
+        let Some((mut known, is_current)) = Known::from_bytes(&bytes) else {
+            return Err(Error::corrupt(
+                "a row of a repository's files is not of its form",
+            ));
+        };
+        if !is_current {
+            known.object.clear();
+        }
+        all.insert(path, known);
+    }
+    Ok(all)
+}
+
+/// How far a scan is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScanProgress {
+    /// `waiting`, `fetching`, `reading` or `writing`.
+    pub phase: String,
+    /// Files that are done.
+    pub files_done: u64,
+    /// Files that differ from what is known; none before that is known.
+    pub files_total: Option<u64>,
+}
+
+/// Who scans a repository.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Lease {
+    /// The data directory that it works from.
+    pub(super) node: String,
+    /// The scan itself.
+    pub(super) holder: String,
+    pub(super) until_ms: u64,
+    pub(super) progress: ScanProgress,
+}
+
+pub(super) fn lease(tx: &dyn ReadTx, id: u64) -> Result<Option<Lease>> {
+    let row = tx.get(LEASES, &key(id))?;
+    row.as_deref().map(read).transpose()
+}
+
+pub(super) fn put_lease(tx: &mut Tx<'_>, id: u64, lease: &Lease) -> Result<()> {
+    tx.set(LEASES, &key(id), &json(lease)?)
+}
+
+pub(super) fn end_lease(tx: &mut Tx<'_>, id: u64) -> Result<()> {
+    tx.unset(LEASES, &key(id))
+}

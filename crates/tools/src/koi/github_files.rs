@@ -1,0 +1,81 @@
+//! `GET /github/files`: the files of repositories that are documents. No tool of the contract; the HTTP API
+//! has it.
+
+use super::github_scan::moment;
+use super::refusal::Refusal;
+use kenning_engine::{Caller, Engine, RepositoryFile};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Unless the caller says otherwise.
+const LIMIT_DEFAULT: usize = 100;
+const LIMIT_MAX: usize = 10_000;
+
+/// Which files.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Request {
+    /// Only of this repository.
+    #[serde(default)]
+    pub repo_name: Option<String>,
+    /// At most so many.
+    #[serde(default)]
+    pub limit: Option<usize>,
+}
+
+/// The files, in the order of their paths.
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    files: Vec<File>,
+    count: usize,
+    total: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct File {
+    rid: String,
+    repo_name: Value,
+    file_path: Value,
+    file_type: Value,
+    content_hash: Value,
+    line_count: Value,
+    byte_size: Value,
+    last_commit_sha: Value,
+    last_author: Value,
+    code_entity_count: u64,
+    updated_at: String,
+}
+
+impl From<RepositoryFile> for File {
+    fn from(it: RepositoryFile) -> Self {
+        let prop = |name: &str| it.props.get(name).cloned().unwrap_or_default();
+        Self {
+            repo_name: prop("repo"),
+            file_path: prop("path"),
+            file_type: prop("file_type"),
+            content_hash: prop("content_hash"),
+            line_count: prop("line_count"),
+            byte_size: prop("byte_size"),
+            last_commit_sha: prop("commit_sha"),
+            last_author: prop("author"),
+            code_entity_count: 0,
+            updated_at: moment(it.updated_ms),
+            rid: it.rid,
+        }
+    }
+}
+
+/// The files of all repositories, or of one.
+pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Output, Refusal> {
+    let name = request.repo_name.as_deref().map(str::trim);
+    let name = name.filter(|it| !it.is_empty());
+    let limit = request.limit.unwrap_or(LIMIT_DEFAULT).clamp(1, LIMIT_MAX);
+    let (files, total) = engine.repository_files(caller, name, limit)?;
+    let files: Vec<File> = files.into_iter().map(File::from).collect();
+    Ok(Output {
+        count: files.len(),
+        files,
+        total,
+    })
+}

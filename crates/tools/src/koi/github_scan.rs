@@ -1,0 +1,287 @@
+//! `github_scan`
+
+use super::refusal::Refusal;
+use crate::{Call, Effect, Example, Tool, Toolset};
+use kenning_core::{Error, Result};
+use kenning_engine::{Caller, Engine, RepositoryStatus, RepositoryView, ScanResult};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The tool.
+pub struct GithubScan;
+
+/// Trigger a GitHub repository scan or check sensor status.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// 'scan' or 'status' (default: status)
+    #[serde(default)]
+    #[schemars(extend("default" = "status"))]
+    pub action: Option<String>,
+    /// Specific repo to scan (e.g., 'DarrenZal/Octo')
+    #[serde(default)]
+    pub repo_name: Option<String>,
+}
+
+/// What the HTTP API is asked: `GET /github/status` and `POST /github/scan`.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Request {
+    /// `scan` or `status`.
+    #[serde(default)]
+    pub action: Option<String>,
+    /// Only this one.
+    #[serde(default)]
+    pub repo_name: Option<String>,
+}
+
+/// Scan progress or sensor status.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Output {
+    /// How all repositories stand.
+    Status(Status),
+    /// What became of a scan.
+    Scan(Scan),
+}
+
+/// How all repositories stand.
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Status {
+    running: bool,
+    scan_interval_seconds: u64,
+    last_scan: Option<String>,
+    total_scans: u64,
+    active_repos: usize,
+    total_files: u64,
+    total_code_entities: u64,
+    total_documents: u64,
+    total_chunks: u64,
+    total_embeddings: u64,
+    repos: Vec<Repository>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct Repository {
+    repo_name: String,
+    last_scan_at: Option<String>,
+    last_commit_sha: Option<String>,
+    file_count: u64,
+    code_entity_count: u64,
+    /// `active`, `scanning`, or `error`: then the next scan tries again
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<Progress>,
+}
+
+/// What became of a scan.
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Scan {
+    /// `completed`, `running`, `failed` or `no_repos`
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'static str>,
+    /// Of a scan that goes on: all repositories together
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<Progress>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    results: Option<Vec<Row>>,
+}
+
+#[derive(Clone, Serialize, JsonSchema)]
+#[schemars(inline)]
+struct Progress {
+    phase: String,
+    files_done: u64,
+    files_total: Option<u64>,
+}
+
+impl From<kenning_engine::ScanProgress> for Progress {
+    fn from(it: kenning_engine::ScanProgress) -> Self {
+        Self {
+            phase: it.phase,
+            files_done: it.files_done,
+            files_total: it.files_total,
+        }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+enum Row {
+    Done {
+        repo: String,
+        head_sha: String,
+        files_processed: u64,
+        total_files: u64,
+        code_entities: u64,
+        code_edges: u64,
+    },
+    Failed {
+        repo: String,
+        error: String,
+    },
+    Running {
+        repo: String,
+        progress: Progress,
+    },
+}
+
+/// Answers a call, whoever makes it.
+pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Output, Refusal> {
+    let name = request.repo_name.as_deref().map(str::trim);
+    let name = name.filter(|it| !it.is_empty());
+    match request.action.as_deref().map(str::trim) {
+        None | Some("" | "status") => {
+            let status = engine.repository_status(caller)?;
+            Ok(Output::Status(shown(status, name)))
+        }
+        Some("scan") => {
+            let results = engine.scan_repositories(caller, name)?;
+            Ok(Output::Scan(scanned(results)))
+        }
+        Some(other) => {
+            let other: String = other.chars().take(40).collect();
+            Err(Error::invalid(format!("`action`: `{other}` is unknown"))
+                .hint("`scan` or `status`")
+                .into())
+        }
+    }
+}
+
+fn shown(status: RepositoryStatus, name: Option<&str>) -> Status {
+    let all = status.repositories;
+    Status {
+        running: status.is_running,
+        scan_interval_seconds: status.interval.as_secs(),
+        last_scan: status.last_scan_ms.map(moment),
+        total_scans: status.n_scans,
+        active_repos: all.len(),
+        total_files: all.iter().map(|it| it.n_files).sum(),
+        total_code_entities: 0,
+        total_documents: status.n_documents,
+        total_chunks: status.n_passages,
+        total_embeddings: status.n_embedded,
+        repos: all
+            .into_iter()
+            .filter(|it| name.is_none_or(|name| it.name == name))
+            .map(Repository::from)
+            .collect(),
+    }
+}
+
+impl From<RepositoryView> for Repository {
+    fn from(it: RepositoryView) -> Self {
+        let status = match (&it.progress, &it.error) {
+            (Some(_), _) => "scanning",
+            (None, Some(_)) => "error",
+            (None, None) => "active",
+        };
+        Self {
+            repo_name: it.name,
+            last_scan_at: it.scanned_ms.map(moment),
+            last_commit_sha: it.commit,
+            file_count: it.n_files,
+            code_entity_count: 0,
+            status,
+            error: it.error,
+            progress: it.progress.map(Progress::from),
+        }
+    }
+}
+
+fn scanned(results: Vec<ScanResult>) -> Scan {
+    if results.is_empty() {
+        return Scan {
+            status: "no_repos",
+            message: Some("No active repos found"),
+            progress: None,
+            results: None,
+        };
+    }
+    let mut progress: Option<Progress> = None;
+    let mut is_failed = false;
+    let mut rows = Vec::new();
+    for result in results {
+        rows.push(match result {
+            ScanResult::Done(it) => Row::Done {
+                repo: it.repo,
+                head_sha: it.head_sha,
+                files_processed: it.files_processed,
+                total_files: it.total_files,
+                code_entities: 0,
+                code_edges: 0,
+            },
+            ScanResult::Failed { repo, error } => {
+                is_failed = true;
+                Row::Failed { repo, error }
+            }
+            ScanResult::Running { repo, progress: it } => {
+                let it = Progress::from(it);
+                progress = Some(match progress {
+                    None => it.clone(),
+                    Some(so_far) => Progress {
+                        phase: so_far.phase,
+                        files_done: so_far.files_done + it.files_done,
+                        files_total: so_far.files_total.zip(it.files_total).map(|(a, b)| a + b),
+                    },
+                });
+                Row::Running { repo, progress: it }
+            }
+        });
+    }
+    let status = match (&progress, is_failed) {
+        (Some(_), _) => "running",
+        (None, true) => "failed",
+        (None, false) => "completed",
+    };
+    Scan {
+        status,
+        message: None,
+        progress,
+        results: Some(rows),
+    }
+}
+
+/// As the original writes moments that know their zone.
+pub(super) fn moment(ms: u64) -> String {
+    let text = kenning_engine::timestamp(ms);
+    match text.strip_suffix('Z') {
+        Some(text) => format!("{text}000+00:00"),
+        None => text,
+    }
+}
+
+impl Tool for GithubScan {
+    const NAME: &'static str = "github_scan";
+    const TITLE: &'static str = "Scan repositories";
+    const TOOLSET: Toolset = Toolset::Koi;
+    const EFFECT: Effect = Effect::Write { idempotent: true };
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            title: "How the repositories stand",
+            input: r#"{}"#,
+            output: r#""active_repos": 0"#,
+        },
+        Example {
+            title: "A scan where none is registered",
+            input: r#"{"action": "scan"}"#,
+            output: r#""status": "no_repos""#,
+        },
+    ];
+    type Input = Input;
+    type Output = Output;
+
+    fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
+        let request = Request {
+            action: input.action,
+            repo_name: input.repo_name,
+        };
+        Ok(answer(ctx.engine, ctx.caller, request)?)
+    }
+}
