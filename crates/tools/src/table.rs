@@ -21,6 +21,8 @@ tools! {
     koi::KoiSearch,
     koi::KnowledgeSearch,
     koi::GithubScan,
+    koi::CodeQuery,
+    koi::FederationStatus,
     koi::VaultReadNote,
     koi::VaultWriteNote,
     koi::VaultListNotes,

@@ -1,6 +1,9 @@
 //! The tools of the KOI contract.
 
 pub(crate) mod far;
+pub mod code_query;
+mod cypher;
+pub mod federation_status;
 pub mod get_entity_documents;
 pub mod get_entity_neighborhood;
 pub mod github_files;
@@ -16,6 +19,8 @@ pub mod vault_list_notes;
 pub mod vault_read_note;
 pub mod vault_write_note;
 
+pub use code_query::CodeQuery;
+pub use federation_status::FederationStatus;
 pub use get_entity_documents::GetEntityDocuments;
 pub use get_entity_neighborhood::GetEntityNeighborhood;
 pub use github_scan::GithubScan;
