@@ -6,7 +6,10 @@ use super::facts;
 use super::fields::{Field, Kind, default, optional, required};
 use kenning_core::Error;
 use kenning_engine::{Caller, Engine};
-use kenning_tools::koi::{Refusal, knowledge_search, koi_search, resolve_entity};
+use kenning_tools::koi::{
+    Refusal, code_query, federation_status, github_files, github_repos, github_scan,
+    knowledge_search, koi_search, resolve_entity,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -190,6 +193,67 @@ pub(super) const ROUTES: &[Route] = &[
             optional("source", Kind::Text),
         ]),
         answer: via!(facts::search),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/github/scan",
+        summary: "Scans repositories",
+        like: "github_scan",
+        fixed: &[("action", "scan")],
+        takes: Takes::Query(&[optional("repo_name", Kind::Text)]),
+        answer: via!(github_scan::answer),
+    },
+    Route {
+        verb: Verb::Get,
+        path: "/github/status",
+        summary: "How repositories stand",
+        like: "github_scan",
+        fixed: &[("action", "status")],
+        takes: Takes::Nothing,
+        answer: via!(github_scan::answer),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/github/repos",
+        summary: "Registers a repository",
+        like: "github_scan",
+        fixed: &[("action", "scan")],
+        takes: Takes::Body(Kind::Record(&[
+            required("repo_url", Kind::Name),
+            optional("repo_name", Kind::Text),
+            default("branch", Kind::Text),
+        ])),
+        answer: via!(github_repos::answer),
+    },
+    Route {
+        verb: Verb::Get,
+        path: "/github/files",
+        summary: "The files of repositories",
+        like: "github_scan",
+        fixed: &[("action", "status")],
+        takes: Takes::Query(&[
+            optional("repo_name", Kind::Text),
+            default("limit", Kind::Whole),
+        ]),
+        answer: via!(github_files::answer),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/code/query",
+        summary: "Asks the graph of code",
+        like: "code_query",
+        fixed: &[],
+        takes: Takes::Body(Kind::Record(&[default("cypher", Kind::Text)])),
+        answer: via!(code_query::answer),
+    },
+    Route {
+        verb: Verb::Get,
+        path: "/koi-net/health",
+        summary: "How this node stands among others",
+        like: "federation_status",
+        fixed: &[],
+        takes: Takes::Nothing,
+        answer: via!(federation_status::answer),
     },
     Route {
         verb: Verb::Get,

@@ -1,8 +1,8 @@
 //! The tools of the KOI contract.
 
-pub(crate) mod far;
 pub mod code_query;
 mod cypher;
+pub(crate) mod far;
 pub mod federation_status;
 pub mod get_entity_documents;
 pub mod get_entity_neighborhood;

@@ -47,16 +47,12 @@ pub(super) const WAITS: &[Waits] = &[
         what: "pages of the web",
     },
     Waits {
-        lines: 76..=83,
-        what: "repositories",
-    },
-    Waits {
         lines: 84..=98,
         what: "the code graph (`code_query`)",
     },
     Waits {
-        lines: 99..=108,
-        what: "repositories and monitored pages",
+        lines: 102..=108,
+        what: "monitored pages",
     },
     Waits {
         lines: 109..=109,
