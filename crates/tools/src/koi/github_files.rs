@@ -44,7 +44,17 @@ struct File {
     last_commit_sha: Value,
     last_author: Value,
     code_entity_count: u64,
-    updated_at: String,
+    scanned_at: String,
+}
+
+/// What the original calls a file's type: its language, where that has another name than the file.
+fn language(extension: Value) -> Value {
+    match extension.as_str() {
+        Some("py") => "python".into(),
+        Some("ts" | "tsx") => "typescript".into(),
+        Some("js" | "jsx") => "javascript".into(),
+        _ => extension,
+    }
 }
 
 impl From<RepositoryFile> for File {
@@ -53,14 +63,14 @@ impl From<RepositoryFile> for File {
         Self {
             repo_name: prop("repo"),
             file_path: prop("path"),
-            file_type: prop("file_type"),
+            file_type: language(prop("file_type")),
             content_hash: prop("content_hash"),
             line_count: prop("line_count"),
             byte_size: prop("byte_size"),
             last_commit_sha: prop("commit_sha"),
             last_author: prop("author"),
             code_entity_count: 0,
-            updated_at: moment(it.updated_ms),
+            scanned_at: moment(it.updated_ms),
             rid: it.rid,
         }
     }

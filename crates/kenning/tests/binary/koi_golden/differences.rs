@@ -247,4 +247,106 @@ pub(super) const ROWS: &[Row] = &[
         note: "6.21",
         instead: Instead::Status(200, |ours| ours["count"] == 0),
     },
+    Row {
+        lines: &[80, 81, 83],
+        path: "results[0].code_entities|results[0].code_edges|total_code_entities|repos[0].code_entity_count|files[*].code_entity_count",
+        theirs: "functions and classes are counted",
+        ours: "none yet: this waits for the code graph",
+        note: "1.9",
+        instead: Instead::Is("0"),
+    },
+    Row {
+        lines: &[81],
+        path: "total_chunks",
+        theirs: "a chunk for each function and class",
+        ours: "a passage for each piece of text, and nothing is lost at the tail",
+        note: "1.5",
+        instead: Instead::Between(4.0, 20.0),
+    },
+    Row {
+        lines: &[81],
+        path: "total_embeddings",
+        theirs: "none without a provider",
+        ours: "every passage, by the built-in table",
+        note: "6.5",
+        instead: Instead::Between(4.0, 20.0),
+    },
+    Row {
+        lines: &[83],
+        path: "files[*].line_count",
+        theirs: "line breaks and one more",
+        ours: "lines",
+        note: "1.9",
+        instead: Instead::Holds(|theirs, ours| {
+            (0..4).all(|n| {
+                let count = |it: &Value| it["files"][n]["line_count"].as_u64();
+                count(theirs)
+                    .zip(count(ours))
+                    .is_some_and(|(a, b)| a == b + 1)
+            })
+        }),
+    },
+    Row {
+        lines: &[83],
+        path: "files[*].rid|files[*].last_commit_sha|files[*].last_author|total",
+        theirs: "not told",
+        ours: "the name, commit and author of each file, and how many there are",
+        note: "1.9",
+        instead: Instead::Holds(|_, ours| {
+            ours["total"] == 4 && ours["files"][0]["rid"] == "github:acme/demo:README.md"
+        }),
+    },
+    Row {
+        lines: &[99, 101],
+        path: "results[0].similarity",
+        theirs: "none without a provider",
+        ours: "how well the document answers",
+        note: "1.5",
+        instead: Instead::Between(0.5, 1.0),
+    },
+    Row {
+        lines: &[99, 101],
+        path: "results[0].metadata",
+        theirs: "JSON in a text",
+        ours: "an object with the same values and more",
+        note: "1.5",
+        instead: Instead::Holds(|theirs, ours| {
+            let text = theirs["results"][0]["metadata"]
+                .as_str()
+                .unwrap_or_default();
+            let theirs: Value = serde_json::from_str(text).unwrap_or_default();
+            let ours = &ours["results"][0]["metadata"];
+            let same = |name: &str| theirs[name] == ours[name] && !ours[name].is_null();
+            same("repo") && same("author") && same("content_hash")
+        }),
+    },
+    Row {
+        lines: &[99, 100, 101],
+        path: "search_type",
+        theirs: "only words are compared without a provider",
+        ours: "meaning takes part, by the built-in table",
+        note: "6.5",
+        instead: Instead::Is(r#""semantic""#),
+    },
+    Row {
+        lines: &[99],
+        path: "chunk_results",
+        theirs: "no passages without a provider",
+        ours: "passages, verbatim",
+        note: "1.5",
+        instead: Instead::Holds(|_, ours| {
+            let rid = "github:acme/demo:src/a.py";
+            ours["chunk_results"][0]["document_rid"] == rid
+        }),
+    },
+    Row {
+        lines: &[100],
+        path: "results[0]|count",
+        theirs: "`source: github` finds nothing without a provider",
+        ours: "the sources have the same names in every search",
+        note: "1.5",
+        instead: Instead::Holds(|_, ours| {
+            ours["count"] == 1 && ours["results"][0]["rid"] == "github:acme/demo:README.md"
+        }),
+    },
 ];

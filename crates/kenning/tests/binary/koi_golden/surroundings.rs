@@ -94,10 +94,13 @@ fn make_repository(path: &Path) {
     let readme = "# Readme\n\nBill Baue wrote about herring. This documents the Salish Sea monitoring \
                   practice in some detail.\n\nLine\nLine\n";
     std::fs::create_dir_all(path.join("src")).unwrap();
+    let module = "\"\"\"Module doc for a.\"\"\"\nimport os\nfrom json import dumps\n\n\
+                  class Greeter(object):\n    \"\"\"Greets.\"\"\"\n    def hello(self, name: str) -> str:\n        \
+                  \"\"\"Say hello.\"\"\"\n        return helper(name)\n\ndef helper(n):\n    return dumps(n)\n";
     for (name, text) in [
         ("README.md", readme.to_owned()),
         ("s.sql", source("extract:s.sql")),
-        ("src/a.py", source("extract:src/a.py")),
+        ("src/a.py", module.to_owned()),
         ("src/b.ts", source("extract:src/b.ts")),
     ] {
         std::fs::write(path.join(name), text).unwrap();
