@@ -62,6 +62,27 @@ env_vars! {
     /// An mbox file, a Maildir, or a folder of those, whose messages are found by `knowledge_search`. It is
     /// only read.
     MAIL = "KENNING_MAIL";
+    /// Addresses that `preview_url` and `monitor_url` may fetch although they are not of the public internet,
+    /// separated by commas: `http://127.0.0.1:8080`, `wiki.internal`, `10.0.0.0/8`.
+    WEB_ALLOW = "KENNING_WEB_ALLOW";
+    /// How many pages may be previewed in an hour; 0 is no limit. Default: 20. Addresses of
+    /// `KENNING_WEB_ALLOW` do not count.
+    WEB_PREVIEWS_PER_HOUR = "KENNING_WEB_PREVIEWS_PER_HOUR";
+    /// The same for each `submitted_by`. Default: 5.
+    WEB_PREVIEWS_PER_HOUR_EACH = "KENNING_WEB_PREVIEWS_PER_HOUR_EACH";
+    /// `false` switches the monitoring of pages off.
+    WEB_SENSOR_ENABLED = "WEB_SENSOR_ENABLED";
+    /// Seconds between two looks at a monitored page. Default: 86400.
+    WEB_SENSOR_INTERVAL = "WEB_SENSOR_INTERVAL";
+    /// `false` switches `process_url` off.
+    LLM_ENRICHMENT_ENABLED = "LLM_ENRICHMENT_ENABLED";
+    /// An OpenAI-compatible address (`http://127.0.0.1:11434/v1`) whose model `process_url` asks. Without it
+    /// rules are used.
+    MODEL_ENDPOINT = "KENNING_MODEL_ENDPOINT";
+    /// The name of the model there.
+    MODEL_NAME = "KENNING_MODEL_NAME";
+    /// The key for it, if it wants one.
+    MODEL_KEY = "KENNING_MODEL_KEY";
     /// The passphrase that `kenning omi backup` and `vault_backup` seal new backups with, and open sealed
     /// ones with. Without it backups are not encrypted.
     MOLTVAULT_KEY = "MOLTVAULT_KEY";

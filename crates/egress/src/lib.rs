@@ -251,6 +251,36 @@ impl Checked {
     }
 }
 
+/// What an address did not get past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Barrier {
+    /// It is no web address, or one that readers would understand differently.
+    Text,
+    /// The name is never one of the public internet.
+    Name,
+    /// Something other than the web listens on this port.
+    Port(u16),
+    /// The name has no address.
+    NoAddress,
+    /// It leads to this address, which is not of the public internet.
+    Address(IpAddr),
+}
+
+/// An address that was refused, and where.
+#[derive(Debug)]
+pub struct Stopped {
+    /// What it did not get past.
+    pub at: Barrier,
+    /// The same in words.
+    pub error: Error,
+}
+
+impl Stopped {
+    fn at(at: Barrier, error: Error) -> Box<Self> {
+        Box::new(Self { at, error })
+    }
+}
+
 /// The host and the port that a URL names, without looking anything up.
 pub fn host_of(url: &str) -> Result<(String, u16)> {
     let place = Place::parse(url)?;
@@ -302,7 +332,12 @@ impl Egress {
 
     /// Reads, resolves and checks an address without connecting to it.
     pub fn check(&self, url: &str) -> Result<Checked> {
-        let place = Place::parse(url)?;
+        self.judge(url).map_err(|it| it.error)
+    }
+
+    /// The same for a caller who has words of his own for what is refused.
+    pub fn judge(&self, url: &str) -> std::result::Result<Checked, Box<Stopped>> {
+        let place = Place::parse(url).map_err(|error| Stopped::at(Barrier::Text, error))?;
         self.admit(place, Instant::now() + self.limits().total_timeout)
     }
 
@@ -336,7 +371,7 @@ impl Egress {
                 let refused = format!("`{}` is not https", place.shown);
                 return Err(hop(Error::denied(refused)));
             }
-            let checked = self.admit(place, deadline).map_err(hop)?;
+            let checked = self.admit(place, deadline).map_err(|it| hop(it.error))?;
             let (stream, address) = self.connect(&checked, deadline).map_err(hop)?;
             let ask = http::Ask {
                 place: &checked.place,
@@ -396,21 +431,23 @@ impl Egress {
     }
 
     /// Resolves once and judges every address that came back.
-    fn admit(&self, place: Place, deadline: Instant) -> Result<Checked> {
+    fn admit(&self, place: Place, deadline: Instant) -> std::result::Result<Checked, Box<Stopped>> {
         let policy = &self.inner.policy;
         let shown = &place.shown;
         let host_granted = policy.grants.iter().any(|it| it.permits_host(&place));
         if place.port == 0 {
-            return Err(Error::denied(format!("`{shown}` has no port")));
+            let error = Error::denied(format!("`{shown}` has no port"));
+            return Err(Stopped::at(Barrier::Port(0), error));
         }
         if !host_granted {
             if let Some(why) = place.name_refused() {
-                return Err(refused(format!("`{shown}` names {why}")));
+                let error = refused(format!("`{shown}` names {why}"));
+                return Err(Stopped::at(Barrier::Name, error));
             }
             if let Some(what) = place.port_refused() {
                 let port = place.port;
                 let why = format!("`{shown}` asks port {port}, which is not of the web ({what})");
-                return Err(refused(why));
+                return Err(Stopped::at(Barrier::Port(port), refused(why)));
             }
         }
         let found: Vec<IpAddr> = match &place.host {
@@ -418,9 +455,12 @@ impl Egress {
             Named::Name(name) => {
                 let left = deadline.saturating_duration_since(Instant::now());
                 let found = policy.resolver.resolve(name, left);
-                found.map_err(|err| match err.kind() {
-                    std::io::ErrorKind::TimedOut => http::timed_out(shown).because(err),
-                    _ => Error::unavailable(format!("no address for `{shown}`")).because(err),
+                found.map_err(|err| {
+                    let error = match err.kind() {
+                        std::io::ErrorKind::TimedOut => http::timed_out(shown).because(err),
+                        _ => Error::unavailable(format!("no address for `{shown}`")).because(err),
+                    };
+                    Stopped::at(Barrier::NoAddress, error)
                 })?
             }
         };
@@ -431,14 +471,16 @@ impl Egress {
                 let permits = |it: &Grant| it.permits_address(&place, address);
                 if !policy.grants.iter().any(permits) {
                     let (why, net) = (row.why, row.net);
-                    return Err(refused(format!("`{shown}` leads to {why} ({net})")));
+                    let error = refused(format!("`{shown}` leads to {why} ({net})"));
+                    return Err(Stopped::at(Barrier::Address(address), error));
                 }
                 granted = true;
             }
             addresses.push(SocketAddr::new(address, place.port));
         }
         if addresses.is_empty() {
-            return Err(Error::unavailable(format!("no address for `{shown}`")));
+            let error = Error::unavailable(format!("no address for `{shown}`"));
+            return Err(Stopped::at(Barrier::NoAddress, error));
         }
         Ok(Checked {
             place,

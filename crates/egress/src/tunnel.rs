@@ -174,7 +174,8 @@ impl Shared {
             return Err(Refusal::new("405 Method Not Allowed", what));
         }
         let place = place_of(target)?;
-        let checked = self.egress.admit(place, self.deadline)?;
+        let checked = self.egress.admit(place, self.deadline);
+        let checked = checked.map_err(|stopped| stopped.error)?;
         let (server, _) = self.egress.connect(&checked, self.deadline)?;
         client
             .write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")

@@ -228,7 +228,12 @@ impl Engine {
     }
 
     /// The file could not be written: the node goes back to what the file still is.
-    fn undo_file_write(&self, space: &Space, file: &FileNode, known: Option<String>) -> Result<()> {
+    pub(crate) fn undo_file_write(
+        &self,
+        space: &Space,
+        file: &FileNode,
+        known: Option<String>,
+    ) -> Result<()> {
         let file = file.clone();
         self.log.write(space, move |tx| {
             match known {
@@ -355,6 +360,26 @@ pub(crate) fn read_text(dir: &Dir, file: &FileNode) -> Result<Option<String>> {
         Err(error) if error.code == Code::NotFound => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Keeps a file that is not there yet, as a part of a larger write: its node, its event and the intent. The
+/// caller holds the file's lock, and carries the intent out once this is committed.
+pub(crate) fn put_new(
+    tx: &mut Tx<'_>,
+    file: &FileNode,
+    content: &str,
+    event: &'static str,
+) -> Result<()> {
+    put(tx, file, content, Map::new())?;
+    let hash = Hash::of(content.as_bytes()).to_string();
+    let data = json!({ "path": file.name, "bytes": content.len(), "content": hash });
+    tx.record(event, data)?;
+    let intent = Intent {
+        file: file.clone(),
+        content: content.to_owned(),
+        before: None,
+    };
+    tx.set(INTENTS, &file.key, &intent.to_bytes())
 }
 
 /// Makes a revision of what somebody else wrote, if it is not what we know.

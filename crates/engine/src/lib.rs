@@ -35,6 +35,7 @@ mod tokens;
 mod transfer;
 mod vectors;
 mod wasm_tools;
+mod web;
 mod webhooks;
 
 pub use backups::{BackupKind, BackupList, BackupView, RestoreTo, RestoredBackup, VerifiedBackup};
@@ -96,6 +97,12 @@ pub use wasm_tools::{
     InstalledTool, ToolFunction, ToolRun, ToolUsage, TrustedKey, WasmOptions, plain_tool_name,
     tool_manifest_wasm,
 };
+pub use web::{
+    EvaluatedPage, ExtractedEntity, ExtractedRelation, IngestRequest, IngestedPage, Ingestion,
+    MatchedEntity, MonitorAdded, MonitorStatus, MonitoredPage, PageMetadata, PagePreview,
+    PageSafety, PageWatch, PreviewRequest, Previewed, ProcessRequest, ProcessedPage, ScannedPages,
+    WatchPace, WebEntity, WebFault, WebFaultKind, WebOptions, WebRelation, WebResult,
+};
 pub use webhooks::{Pace, Webhooks};
 
 use embedding::Chosen;
@@ -142,6 +149,8 @@ pub struct Options {
     pub repositories: RepositoryOptions,
     /// An mbox file, a Maildir, or a folder of those (`KENNING_MAIL`). It is only read.
     pub mail: Option<PathBuf>,
+    /// How pages of the web are reached.
+    pub web: WebOptions,
     /// The space that these directories belong to: their files are nobody else's to see.
     pub space: Space,
     /// Wall time.
@@ -173,6 +182,7 @@ pub struct Engine {
     entities: entities::Entities,
     far: far::Far,
     repositories: repositories::Repositories,
+    web: web::Web,
     opened: Instant,
     zone: TimeZone,
     environment: Environment,
@@ -199,6 +209,7 @@ impl Engine {
             items,
             repositories,
             mail: _mail,
+            web,
             space,
             clock,
             zone,
@@ -225,6 +236,7 @@ impl Engine {
             entities: entities::Entities::default(),
             far: far::Far::default(),
             repositories: repositories::Repositories::new(repositories, space.clone()),
+            web: web::Web::new(web),
             opened: Instant::now(),
             zone,
             environment,

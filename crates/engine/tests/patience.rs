@@ -69,6 +69,7 @@ fn house(root: &std::path::Path, shared: bool) -> (Engine, Waits) {
         mail: None,
         zone: jiff::tz::TimeZone::UTC,
         vault: Some(root.join("vault")),
+        web: kenning_engine::WebOptions::default(),
         space: Space::default(),
         clock: Arc::new(FixedClock::at(1_000)),
         random: Arc::new(SeededRandom::new(1)),

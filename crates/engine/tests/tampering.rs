@@ -27,6 +27,7 @@ fn open(root: &Path) -> Engine {
         items: kenning_engine::ItemOptions::default(),
         repositories: kenning_engine::RepositoryOptions::default(),
         mail: None,
+        web: kenning_engine::WebOptions::default(),
         space: Space::default(),
         clock: Arc::new(FixedClock::at(1_800_000_000_000)),
         zone: TimeZone::UTC,

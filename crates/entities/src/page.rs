@@ -16,7 +16,9 @@ mod summary;
 pub use decode::decode;
 pub use metadata::Metadata;
 
+use crate::names::hex;
 use dom::Dom;
+use sha2::{Digest, Sha256};
 
 /// A summary has so many characters, at most.
 const SUMMARY_CHARS_MAX: usize = 100_000;
@@ -35,6 +37,12 @@ pub struct Page {
 }
 
 impl Page {
+    /// The SHA-256 of the summary, by which the KOI servers tell whether a page has changed.
+    #[must_use]
+    pub fn content_hash(&self) -> String {
+        hex(&Sha256::digest(self.summary.as_bytes()), 64)
+    }
+
     /// Words of the summary.
     #[must_use]
     pub fn n_words(&self) -> usize {

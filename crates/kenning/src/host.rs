@@ -6,7 +6,8 @@ use jiff::tz::TimeZone;
 use kenning_cli::{Host, ServeOptions, Settings, env_vars};
 use kenning_core::{Error, Result};
 use kenning_engine::{
-    Engine, GraphWatch, Options, Pace, Principal, SENSORS_LOOK, Sensors, WatchOptions, Webhooks,
+    Engine, GraphWatch, Options, Pace, PageWatch, Principal, SENSORS_LOOK, Sensors, WatchOptions,
+    WatchPace, Webhooks,
 };
 use kenning_mcp::{Server, http, stdio};
 use kenning_rest::{Guard, Hosts};
@@ -33,6 +34,9 @@ const CERTIFICATES_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// How long the end of the process waits for a webhook's answer.
 const HOOKS_WAIT: Duration = Duration::from_secs(5);
+
+/// How long it waits for a page that is being asked: whoever starts next asks it again.
+const PAGES_WAIT: Duration = Duration::from_secs(1);
 
 /// The program.
 pub struct Program;
@@ -77,6 +81,7 @@ impl Host for Program {
             items: settings.items.clone(),
             repositories: settings.repositories.clone(),
             mail: settings.mail.clone(),
+            web: kenning_engine::WebOptions::default(),
             space: settings.space.clone(),
             clock: Arc::new(WallClock),
             zone: TimeZone::system(),
@@ -107,13 +112,16 @@ impl Host for Program {
     }
 
     fn mcp(&self, board: Board, settings: &Settings) -> Result<()> {
+        let pages = PageWatch::start(board.engine(), WatchPace::default());
         let server = Server::new(board, Principal::owner(settings.space.clone()));
-        run(1, async {
+        let served = run(1, async {
             let stop = CancellationToken::new();
             tokio::spawn(cancel_on_signal(stop.clone()));
             let served = stdio::serve_process(server, stop).await;
             served.map_err(|cause| Error::unavailable("the standard streams").because(cause))
-        })
+        });
+        pages.stop(PAGES_WAIT);
+        served
     }
 
     fn wait_for_stop(&self) -> Result<()> {
@@ -219,6 +227,7 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
     let watch = watch(&board, &settings, &options).await?;
     let hooks = Webhooks::start(board.engine(), Pace::default());
     let sensors = Sensors::start(board.engine(), SENSORS_LOOK);
+    let pages = PageWatch::start(board.engine(), WatchPace::default());
     let guard = Guard::new(
         board.engine().clone(),
         hosts,
@@ -253,6 +262,7 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
     // What a hook does not take in this time is sent by the next process.
     let stopped = tokio::task::spawn_blocking(move || {
         sensors.stop(HOOKS_WAIT);
+        pages.stop(PAGES_WAIT);
         hooks.stop(HOOKS_WAIT);
     })
     .await;

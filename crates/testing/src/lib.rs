@@ -21,6 +21,7 @@ use kenning_vault::Dir;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// When it is in every test.
 pub const NOW_MS: u64 = 1_800_000_000_000;
@@ -60,6 +61,45 @@ pub fn build_launcher() {
     });
 }
 
+/// What a house finds outside: variables of the environment, and the network.
+#[derive(Clone, Default)]
+pub struct Outside {
+    /// Names and values.
+    pub variables: Vec<(String, String)>,
+    /// How pages of the web are reached.
+    pub web: kenning_engine::WebOptions,
+    /// Variables that change while the house stands.
+    pub changing: Option<Environment>,
+}
+
+impl Outside {
+    /// With these variables.
+    pub fn of(variables: &[(&str, &str)]) -> Self {
+        let owned = variables.iter();
+        Self {
+            variables: owned
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+            ..Self::default()
+        }
+    }
+
+    fn environment(&self) -> Environment {
+        let Self {
+            variables,
+            changing,
+            ..
+        } = self.clone();
+        Arc::new(move |name| {
+            let found = variables.iter().find(|it| it.0 == name);
+            let found = found.map(|it| it.1.clone());
+            let found = found.or_else(|| changing.as_ref().and_then(|it| it(name)));
+            // Programs are found as everywhere else.
+            found.or_else(|| std::env::var(name).ok().filter(|_| name == "PATH"))
+        })
+    }
+}
+
 /// A board, its vault (with one note, `People/Bill Baue.md`) and its data directory.
 pub struct House {
     /// The board.
@@ -68,6 +108,9 @@ pub struct House {
     pub root: Arc<tempfile::TempDir>,
     /// What time it is; it stands still unless it is advanced.
     pub clock: Arc<FixedClock>,
+    outside: Outside,
+    /// How many times it was opened again: each makes other ids.
+    n_opened: Arc<AtomicU64>,
 }
 
 impl Default for House {
@@ -84,6 +127,11 @@ impl House {
 
     /// With these tools.
     pub fn select(selection: Selection) -> Self {
+        Self::in_world(selection, Outside::default())
+    }
+
+    /// With these tools, and this outside.
+    pub fn in_world(selection: Selection, outside: Outside) -> Self {
         let root = Arc::new(tempfile::tempdir().unwrap());
         let clock = Arc::new(FixedClock::at(NOW_MS));
         let vault = root.path().join("vault");
@@ -92,20 +140,29 @@ impl House {
             .write("People/Bill Baue.md", b"# Bill Baue\n")
             .unwrap();
         Self {
-            board: open_at(root.path(), Some(vault), selection, &clock, SEED),
+            board: open_at(root.path(), Some(vault), selection, &clock, SEED, &outside),
             root,
             clock,
+            outside,
+            n_opened: Arc::default(),
         }
     }
 
     /// With these tools and no vault.
     pub fn without_vault(selection: Selection) -> Self {
+        Self::without_vault_in(selection, Outside::default())
+    }
+
+    /// With these tools, this outside and no vault.
+    pub fn without_vault_in(selection: Selection, outside: Outside) -> Self {
         let root = Arc::new(tempfile::tempdir().unwrap());
         let clock = Arc::new(FixedClock::at(NOW_MS));
         Self {
-            board: open_at(root.path(), None, selection, &clock, SEED),
+            board: open_at(root.path(), None, selection, &clock, SEED, &outside),
             root,
             clock,
+            outside,
+            n_opened: Arc::default(),
         }
     }
 
@@ -119,39 +176,41 @@ impl House {
             project: project.to_owned(),
         };
         Self {
-            board: open_places(&places, Selection::default(), &clock, SEED),
+            board: open_places(
+                &places,
+                Selection::default(),
+                &clock,
+                SEED,
+                &Outside::default(),
+            ),
             root,
             clock,
+            outside: Outside::default(),
+            n_opened: Arc::default(),
         }
     }
 
     /// Without a vault, where a variable of the environment may say something.
     pub fn with_environment(environment: Environment) -> Self {
-        let root = Arc::new(tempfile::tempdir().unwrap());
-        let clock = Arc::new(FixedClock::at(NOW_MS));
-        let project = root.path().join("project");
-        Dir::create(&project).unwrap();
-        let places = Places {
-            root: root.path(),
-            vault: None,
-            project,
+        let outside = Outside {
+            changing: Some(environment),
+            ..Outside::default()
         };
-        Self {
-            board: open_with(&places, Selection::default(), &clock, SEED, environment),
-            root,
-            clock,
-        }
+        Self::without_vault_in(Selection::default(), outside)
     }
 
     /// The same house with other tools, as another process would open it.
     pub fn again(&self, selection: Selection) -> Self {
         // Another process makes other ids.
         let vault = Some(self.vault()).filter(|it| it.is_dir());
-        let (root, seed) = (self.root.path(), SEED + 1);
+        let seed = SEED + 1 + self.n_opened.fetch_add(1, Ordering::Relaxed);
+        let root = self.root.path();
         Self {
-            board: open_at(root, vault, selection, &self.clock, seed),
+            board: open_at(root, vault, selection, &self.clock, seed, &self.outside),
             root: Arc::clone(&self.root),
             clock: Arc::clone(&self.clock),
+            outside: self.outside.clone(),
+            n_opened: Arc::clone(&self.n_opened),
         }
     }
 
@@ -161,6 +220,8 @@ impl House {
             board,
             root: root.into(),
             clock: Arc::new(FixedClock::at(NOW_MS)),
+            outside: Outside::default(),
+            n_opened: Arc::default(),
         }
     }
 
@@ -242,7 +303,7 @@ fn store(root: &Path, data: &Path) -> Store {
 /// Opens the data directory beneath `root`, as another process would.
 pub fn open(root: &Path, vault: Option<PathBuf>, selection: Selection) -> Board {
     let clock = Arc::new(FixedClock::at(NOW_MS));
-    open_at(root, vault, selection, &clock, SEED)
+    open_at(root, vault, selection, &clock, SEED, &Outside::default())
 }
 
 fn open_at(
@@ -251,6 +312,7 @@ fn open_at(
     selection: Selection,
     clock: &Arc<FixedClock>,
     seed: u64,
+    outside: &Outside,
 ) -> Board {
     let project = root.join("project");
     Dir::create(&project).unwrap();
@@ -259,7 +321,7 @@ fn open_at(
         vault,
         project,
     };
-    open_places(&places, selection, clock, seed)
+    open_places(&places, selection, clock, seed, outside)
 }
 
 /// Where everything is.
@@ -274,18 +336,7 @@ fn open_places(
     selection: Selection,
     clock: &Arc<FixedClock>,
     seed: u64,
-) -> Board {
-    // Programs are found as everywhere else.
-    let path: Environment = Arc::new(|name| std::env::var(name).ok().filter(|_| name == "PATH"));
-    open_with(places, selection, clock, seed, path)
-}
-
-fn open_with(
-    places: &Places<'_>,
-    selection: Selection,
-    clock: &Arc<FixedClock>,
-    seed: u64,
-    environment: Environment,
+    outside: &Outside,
 ) -> Board {
     let root = places.root;
     let data = Dir::create(&root.join("data")).unwrap();
@@ -307,11 +358,12 @@ fn open_with(
             ..Default::default()
         },
         mail: Some(root.join("mail")).filter(|it| it.exists()),
+        web: outside.web.clone(),
         space: Space::default(),
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         zone: TimeZone::UTC,
         random: Arc::new(SeededRandom::new(seed)),
-        environment,
+        environment: outside.environment(),
         shared: false,
         read_only: selection.read_only,
     });

@@ -43,7 +43,7 @@ pub(super) const EDGES: &str = "entities/edges";
 /// The digest of what each note mentions, by its path.
 pub(super) const NOTES: &str = "entities/notes";
 /// How far the graph is.
-pub(super) const STATE: &str = "entities/state";
+pub(crate) const STATE: &str = "entities/state";
 /// How often what was said, or who is one, has changed: bucket and key.
 pub(super) const SAID_COUNT: (&str, &str) = (STATE, "said");
 
@@ -148,7 +148,7 @@ impl Engine {
     }
 
     /// The types, as the vault declares them.
-    pub(super) fn ontology(&self, space: &Space, tx: &dyn ReadTx) -> Result<Arc<Ontology>> {
+    pub(crate) fn ontology(&self, space: &Space, tx: &dyn ReadTx) -> Result<Arc<Ontology>> {
         let library = self.vault_library(space, tx)?;
         self.types_of(tx, &library)
     }

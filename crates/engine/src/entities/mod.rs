@@ -46,8 +46,7 @@ pub use said::{SaidEntity, SaidEntityOutcome, SaidOutcome, SaidRelation, SaidRel
 pub use types::EntityTypes;
 pub use view::{EntityStats, EntityView, PendingRelationship, RelationshipStats};
 
-pub(crate) use index::Entities;
-#[expect(unused_imports, reason = "ingested pages state entities")]
+pub(crate) use index::{Entities, STATE as GRAPH_STATE};
 pub(crate) use said::{Said, Settled, put_said};
 
 use kenning_search::passages;

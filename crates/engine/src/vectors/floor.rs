@@ -87,6 +87,7 @@ mod tests {
             items: crate::ItemOptions::default(),
             repositories: crate::RepositoryOptions::default(),
             mail: None,
+            web: crate::WebOptions::default(),
             space: Space::default(),
             clock: Arc::new(FixedClock::at(1_800_000_000_000)),
             zone: TimeZone::UTC,

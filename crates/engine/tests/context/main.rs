@@ -151,6 +151,7 @@ fn options(omi: PathBuf, data: PathBuf, clock: &Arc<FixedClock>, read_only: bool
         items: kenning_engine::ItemOptions::default(),
         repositories: kenning_engine::RepositoryOptions::default(),
         mail: None,
+        web: kenning_engine::WebOptions::default(),
         space: Space::default(),
         clock: clock.clone(),
         zone: TimeZone::UTC,

@@ -121,6 +121,7 @@ fn open(root: &Path, clock: &Arc<FixedClock>, start: Start) -> Arc<Engine> {
         items: kenning_engine::ItemOptions::default(),
         repositories: kenning_engine::RepositoryOptions::default(),
         mail: None,
+        web: kenning_engine::WebOptions::default(),
         space: Space::default(),
         clock: clock.clone(),
         zone: TimeZone::UTC,

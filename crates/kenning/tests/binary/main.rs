@@ -24,6 +24,8 @@ mod kiwi_guide;
 mod kiwi_tools;
 mod koi_golden;
 mod koi_graph;
+mod koi_guide;
+mod koi_web;
 mod omi;
 mod postgres;
 mod processes;

@@ -7,7 +7,7 @@ use kenning_engine::{
     normalized_name, timestamp,
 };
 use kenning_tools::koi::{
-    Refusal, get_entity_documents, get_entity_neighborhood, knowledge_search,
+    Refusal, get_entity_documents, get_entity_neighborhood, knowledge_search, monitor_url,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -623,6 +623,36 @@ pub(super) fn ingest(engine: &Engine, caller: &Caller, request: IngestRequest) -
         answer["relationships"] = rows.collect();
     }
     Ok(answer)
+}
+
+#[derive(Deserialize)]
+pub(super) struct EvaluateRequest {
+    url: String,
+    #[serde(default)]
+    relevance_score: Option<f64>,
+    #[serde(default)]
+    relevance_reasoning: Option<String>,
+    #[serde(default)]
+    bioregional_tags: Vec<String>,
+    #[serde(default)]
+    decision: Option<String>,
+}
+
+/// Keeps whether a page may be ingested; the reasons are the caller's own.
+pub(super) fn evaluate(engine: &Engine, caller: &Caller, request: EvaluateRequest) -> Answer {
+    let decision = request.decision.as_deref().map(str::trim);
+    let is_rejected = decision.is_some_and(|it| it.to_ascii_lowercase().starts_with("reject"));
+    let done = engine.evaluate_page(caller, &request.url, is_rejected)?;
+    Ok(json!({
+        "url": done.url, "status": done.status, "relevance_score": request.relevance_score,
+        "relevance_reasoning": request.relevance_reasoning,
+        "bioregional_tags": request.bioregional_tags,
+    }))
+}
+
+/// Looks at every monitored page now.
+pub(super) fn scan_monitored(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
+    written(&monitor_url::scan(engine, caller)?)
 }
 
 /// What only a language model can do.

@@ -4,6 +4,7 @@
 //! the original has another, whoever refuses says so.
 
 use kenning_core::{Code, Error};
+use kenning_engine::{WebFault, WebFaultKind};
 
 /// An error, and the status of its HTTP answer.
 #[derive(Debug)]
@@ -37,6 +38,21 @@ impl From<Error> for Refusal {
             _ => 500,
         };
         Self { status, error }
+    }
+}
+
+impl From<Box<WebFault>> for Refusal {
+    fn from(fault: Box<WebFault>) -> Self {
+        let status = match fault.kind {
+            WebFaultKind::Refused | WebFaultKind::NotReady => 400,
+            WebFaultKind::NotFetched => 422,
+            WebFaultKind::Limited => 429,
+            WebFaultKind::NotFound => 404,
+            WebFaultKind::Off => 503,
+            WebFaultKind::Model => 502,
+            WebFaultKind::Other => return fault.error.into(),
+        };
+        Self::new(status, fault.error)
     }
 }
 

@@ -43,24 +43,12 @@ pub(super) struct Waits {
 
 pub(super) const WAITS: &[Waits] = &[
     Waits {
-        lines: 50..=75,
-        what: "pages of the web",
-    },
-    Waits {
         lines: 84..=98,
         what: "the code graph (`code_query`)",
     },
     Waits {
-        lines: 102..=108,
-        what: "monitored pages",
-    },
-    Waits {
         lines: 109..=109,
         what: "federation (`federation_status`)",
-    },
-    Waits {
-        lines: 110..=111,
-        what: "pages of the web",
     },
 ];
 

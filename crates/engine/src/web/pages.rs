@@ -1,0 +1,211 @@
+//! What the store keeps of a page, from the moment somebody first looked at it.
+//!
+//! One row for each address, and its text beside it, so that whoever lists pages reads no texts.
+
+use super::preview::PageSafety;
+use super::visit::{Validators, Visit};
+use kenning_audit::Tx;
+use kenning_core::{Error, Hash, Result};
+use kenning_entities::names::page_rid;
+use kenning_entities::page::Metadata;
+use kenning_store::ReadTx;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// What is known of each page, by the hash of its address.
+const PAGES: &str = "web/pages";
+/// What each says, by the same.
+const TEXTS: &str = "web/texts";
+/// How many pages there are.
+const COUNTS: &str = "web/counts";
+
+/// What was done with a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Status {
+    Pending,
+    Evaluated,
+    Rejected,
+    Ingested,
+}
+
+impl Status {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Evaluated => "evaluated",
+            Self::Rejected => "rejected",
+            Self::Ingested => "ingested",
+        }
+    }
+}
+
+/// What a page says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageMetadata {
+    /// Its title.
+    pub title: Option<String>,
+    /// What it is about.
+    pub description: Option<String>,
+    /// What it wants to be found by.
+    pub keywords: Vec<String>,
+    /// Who wrote it.
+    pub author: Option<String>,
+    /// When, in its own words.
+    pub published_date: Option<String>,
+    /// A picture that stands for it.
+    pub og_image: Option<String>,
+    /// The site that it is of.
+    pub site_name: Option<String>,
+}
+
+impl From<Metadata> for PageMetadata {
+    fn from(it: Metadata) -> Self {
+        Self {
+            title: it.title,
+            description: it.description,
+            keywords: it.keywords,
+            author: it.author,
+            published_date: it.published,
+            og_image: it.image,
+            site_name: it.site_name,
+        }
+    }
+}
+
+/// What is known of a page.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct StoredPage {
+    /// Its number, the first of all pages having 1.
+    pub(super) n: u64,
+    pub(super) url: String,
+    pub(super) rid: String,
+    pub(super) status: Status,
+    /// What the person who has it monitored calls it, else what it calls itself.
+    pub(super) title: Option<String>,
+    pub(super) metadata: PageMetadata,
+    pub(super) content_hash: String,
+    pub(super) n_words: usize,
+    pub(super) safety: PageSafety,
+    pub(super) etag: Option<String>,
+    pub(super) last_modified: Option<String>,
+    pub(super) submitted_by: Option<String>,
+    pub(super) submitted_via: String,
+    pub(super) seen_ms: u64,
+    /// The note about it, once it is ingested.
+    pub(super) note: Option<String>,
+}
+
+impl StoredPage {
+    /// What its graph's document is called.
+    pub(super) fn document_rid(&self) -> String {
+        format!("web:{}", self.rid)
+    }
+
+    pub(super) fn validators(&self) -> Validators {
+        Validators {
+            etag: self.etag.clone(),
+            last_modified: self.last_modified.clone(),
+        }
+    }
+
+    /// What to call it where there is no title: its address without the scheme.
+    pub(super) fn shown_title(&self) -> &str {
+        let bare = self.url.split_once("://").map_or(&*self.url, |it| it.1);
+        let title = self.title.as_deref().map(str::trim);
+        title.filter(|it| !it.is_empty()).unwrap_or(bare)
+    }
+
+    /// Takes over what a visit found.
+    pub(super) fn adopt(&mut self, visit: &Visit, now_ms: u64) {
+        let page = &visit.page;
+        self.metadata = page.metadata.clone().into();
+        self.content_hash = page.content_hash();
+        self.n_words = page.n_words();
+        self.safety = PageSafety {
+            checked_ip: visit.ip.clone(),
+            redirects: visit.redirects.clone(),
+            flags: visit.flags.clone(),
+        };
+        self.etag.clone_from(&visit.validators.etag);
+        self.last_modified
+            .clone_from(&visit.validators.last_modified);
+        self.seen_ms = now_ms;
+    }
+}
+
+/// What a page says.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct StoredText {
+    pub(super) text: String,
+    pub(super) summary: String,
+}
+
+impl From<&Visit> for StoredText {
+    fn from(visit: &Visit) -> Self {
+        Self {
+            text: visit.page.text.clone(),
+            summary: visit.page.summary.clone(),
+        }
+    }
+}
+
+/// What an address is called in the key-value table.
+pub(super) fn key_of(url: &str) -> String {
+    Hash::of(url.as_bytes()).to_string()
+}
+
+pub(super) fn of_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    serde_json::from_slice(bytes).map_err(|cause| {
+        Error::corrupt("what is known of a page is not of its form").because(cause)
+    })
+}
+
+pub(super) fn to_json<T: Serialize>(it: &T) -> Result<Vec<u8>> {
+    serde_json::to_vec(it)
+        .map_err(|cause| Error::internal("what is known of a page").because(cause))
+}
+
+/// What is known of the page at this address.
+pub(super) fn page(tx: &dyn ReadTx, url: &str) -> Result<Option<StoredPage>> {
+    let bytes = tx.get(PAGES, &key_of(url))?;
+    bytes.map(|it| of_json(&it)).transpose()
+}
+
+/// What the page at this address says.
+pub(super) fn text(tx: &dyn ReadTx, url: &str) -> Result<StoredText> {
+    let bytes = tx.get(TEXTS, &key_of(url))?;
+    bytes.map_or_else(|| Ok(StoredText::default()), |it| of_json(&it))
+}
+
+pub(super) fn put_page(tx: &mut Tx<'_>, page: &StoredPage) -> Result<()> {
+    tx.set(PAGES, &key_of(&page.url), &to_json(page)?)
+}
+
+pub(super) fn put_text(tx: &mut Tx<'_>, url: &str, text: &StoredText) -> Result<()> {
+    tx.set(TEXTS, &key_of(url), &to_json(text)?)
+}
+
+/// A page that nobody has looked at before, with the next number.
+pub(super) fn new_page(tx: &mut Tx<'_>, url: &str) -> Result<StoredPage> {
+    let bytes = tx.get(COUNTS, "pages")?.unwrap_or_default();
+    let n = String::from_utf8_lossy(&bytes).parse::<u64>().unwrap_or(0) + 1;
+    tx.set(COUNTS, "pages", n.to_string().as_bytes())?;
+    Ok(StoredPage {
+        n,
+        url: url.to_owned(),
+        rid: page_rid(url),
+        status: Status::Pending,
+        title: None,
+        metadata: PageMetadata::default(),
+        content_hash: String::new(),
+        n_words: 0,
+        safety: PageSafety::default(),
+        etag: None,
+        last_modified: None,
+        submitted_by: None,
+        submitted_via: String::new(),
+        seen_ms: 0,
+        note: None,
+    })
+}

@@ -1,0 +1,269 @@
+//! A look at a page before anything is made of it.
+
+use super::matching::MatchedEntity;
+use super::pages::{self, PageMetadata, Status, StoredPage, StoredText};
+use super::settings::WebSettings;
+use super::visit::{Validators, Visit, Visited};
+use super::{WebFault, WebFaultKind, WebResult, address};
+use crate::{Caller, Engine, Scope};
+use kenning_audit::Tx;
+use kenning_core::{Code, Error, Result, Space};
+use kenning_entities::names::authority;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Of the summary, so many characters are shown.
+const SHOWN_CHARS: usize = 2_000;
+/// Of what a submitter says of itself, so many are kept.
+const NAME_CHARS_MAX: usize = 200;
+const HOUR_MS: u64 = 3_600_000;
+/// When who asked for a page, for as long as that counts.
+const ASKED: &str = "web/asked";
+
+/// What is to be looked at.
+#[derive(Clone, Debug, Default)]
+pub struct PreviewRequest {
+    /// Its address.
+    pub url: String,
+    /// Who shared it.
+    pub submitted_by: Option<String>,
+    /// Where it was shared.
+    pub submitted_via: Option<String>,
+}
+
+/// What was found out about where a page is from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageSafety {
+    /// The address that was connected.
+    pub checked_ip: String,
+    /// The URLs that led elsewhere, in order.
+    pub redirects: Vec<String>,
+    /// What a careful reader should know.
+    pub flags: Vec<String>,
+}
+
+/// What a page shows at first sight.
+#[derive(Clone, Debug)]
+pub struct PagePreview {
+    /// Its address.
+    pub url: String,
+    /// What it is called.
+    pub rid: String,
+    /// Host and port.
+    pub domain: String,
+    /// Its first characters.
+    pub content_summary: String,
+    /// SHA-256 of all of it.
+    pub content_hash: String,
+    /// How many words it has.
+    pub word_count: usize,
+    /// What it says of itself.
+    pub metadata: PageMetadata,
+    /// Entities of the graph that it names, the longest name first.
+    pub matching_entities: Vec<MatchedEntity>,
+    /// Where it is from.
+    pub safety: PageSafety,
+}
+
+/// What came of a look.
+#[derive(Clone, Debug)]
+pub enum Previewed {
+    /// The page.
+    Page(Box<PagePreview>),
+    /// It is in the graph already.
+    Ingested {
+        /// Its number.
+        submission_id: u64,
+        /// Its title.
+        title: Option<String>,
+        /// What it is called.
+        rid: String,
+    },
+}
+
+/// What somebody thinks of a page.
+#[derive(Clone, Debug)]
+pub struct EvaluatedPage {
+    /// Its address.
+    pub url: String,
+    /// What may be done with it now.
+    pub status: &'static str,
+}
+
+impl Engine {
+    /// Fetches a page and shows it. Nothing of it comes into the graph.
+    pub fn preview_page(&self, caller: &Caller, request: &PreviewRequest) -> WebResult<Previewed> {
+        caller.principal.require(Scope::Fetch)?;
+        let url = address::written(&request.url)?;
+        let settings = self.web_settings()?;
+        let space = &caller.principal.space;
+        let known = self.log.read(space, |tx| pages::page(tx, &url))?;
+        if let Some(page) = known.filter(|it| it.status == Status::Ingested) {
+            return Ok(already(page));
+        }
+        let checked = self.judge_address(&url)?;
+        if !checked.granted() {
+            self.count_preview(space, settings, request.submitted_by.as_deref())?;
+        }
+        let Visited::Page(visit) = self.visit(&url, &Validators::default())? else {
+            return Err(same_without_asking());
+        };
+        caller.check()?;
+        let text = StoredText::from(&*visit);
+        let page = self.keep_visit(space, &url, request, visit)?;
+        if page.status == Status::Ingested {
+            return Ok(already(page));
+        }
+        self.follow_entities(caller)?;
+        let matcher = self.log.read(space, |tx| self.matcher(space, tx))?;
+        Ok(Previewed::Page(Box::new(PagePreview {
+            domain: authority(&page.url).to_owned(),
+            url: page.url,
+            rid: page.rid,
+            content_summary: text.summary.chars().take(SHOWN_CHARS).collect(),
+            content_hash: page.content_hash,
+            word_count: page.n_words,
+            metadata: page.metadata,
+            matching_entities: matcher.matches(&text),
+            safety: page.safety,
+        })))
+    }
+
+    /// Keeps what somebody thinks of a page: whether it may be ingested.
+    pub fn evaluate_page(
+        &self,
+        caller: &Caller,
+        url: &str,
+        is_rejected: bool,
+    ) -> WebResult<EvaluatedPage> {
+        caller.principal.require(Scope::Write)?;
+        let url = address::written(url)?;
+        let asked = url.clone();
+        let status = self.log.write(&caller.principal.space, move |tx| {
+            let Some(mut page) = pages::page(&**tx, &asked)? else {
+                return Ok(None);
+            };
+            if page.status != Status::Ingested {
+                page.status = if is_rejected {
+                    Status::Rejected
+                } else {
+                    Status::Evaluated
+                };
+                pages::put_page(tx, &page)?;
+                let data = json!({ "url": page.url, "rid": page.rid, "status": page.status });
+                tx.record("WebPageEvaluated", data)?;
+            }
+            Ok(Some(page.status))
+        })?;
+        let status = status.ok_or_else(|| {
+            WebFault::not_found("URL not found. Preview it first with /web/preview.")
+        })?;
+        Ok(EvaluatedPage {
+            url,
+            status: status.as_str(),
+        })
+    }
+
+    /// Keeps what was fetched, unless the page came into the graph meanwhile.
+    pub(super) fn keep_visit(
+        &self,
+        space: &Space,
+        url: &str,
+        request: &PreviewRequest,
+        visit: Box<Visit>,
+    ) -> Result<StoredPage> {
+        let now_ms = self.log.clock().now_ms();
+        let url = url.to_owned();
+        let named = |it: &String| super::inert::line(it, NAME_CHARS_MAX);
+        let by = request.submitted_by.as_ref().map(named);
+        let via = request.submitted_via.as_ref().map_or("api".into(), named);
+        self.log.write(space, move |tx| {
+            let mut page = match pages::page(&**tx, &url)? {
+                Some(page) if page.status == Status::Ingested => return Ok(page),
+                Some(page) => page,
+                None => pages::new_page(tx, &url)?,
+            };
+            page.adopt(&visit, now_ms);
+            page.title.clone_from(&page.metadata.title);
+            page.submitted_by = by;
+            page.submitted_via = via;
+            pages::put_page(tx, &page)?;
+            pages::put_text(tx, &url, &StoredText::from(&*visit))?;
+            let data = json!({
+                "url": page.url, "rid": page.rid, "submission": page.n,
+                "contentHash": page.content_hash, "submittedBy": page.submitted_by,
+                "submittedVia": page.submitted_via,
+            });
+            tx.record("WebPagePreviewed", data)?;
+            Ok(page)
+        })
+    }
+
+    /// Counts a preview, or refuses one too many. It counts before the page is asked: a page that does not
+    /// answer was asked all the same.
+    fn count_preview(
+        &self,
+        space: &Space,
+        settings: &WebSettings,
+        by: Option<&str>,
+    ) -> WebResult<()> {
+        let (hourly, each) = (settings.previews_hourly, settings.previews_hourly_each);
+        if hourly == 0 && each == 0 {
+            return Ok(());
+        }
+        let now_ms = self.log.clock().now_ms();
+        let by = by.unwrap_or_default().to_owned();
+        let mut salt = [0; 8];
+        self.log.random().fill(&mut salt);
+        let refused = self.log.write(space, move |tx| {
+            let asked = recently(tx, now_ms)?;
+            let own = asked.iter().filter(|it| !by.is_empty() && **it == by);
+            let is_over = |n: usize, max: u64| max > 0 && n as u64 >= max;
+            if is_over(asked.len(), hourly) {
+                return Ok(Some(format!("Global rate limit exceeded ({hourly}/hour)")));
+            }
+            if is_over(own.count(), each) {
+                return Ok(Some(format!("Per-user rate limit exceeded ({each}/hour)")));
+            }
+            let key = format!("{now_ms:016}-{:016x}", u64::from_be_bytes(salt));
+            tx.set(ASKED, &key, by.as_bytes())?;
+            Ok(None)
+        })?;
+        match refused {
+            None => Ok(()),
+            Some(message) => Err(WebFault::new(
+                WebFaultKind::Limited,
+                Error::new(Code::Limited, message).hint("try again later"),
+            )),
+        }
+    }
+}
+
+/// Who asked within the hour. Older rows go.
+fn recently(tx: &mut Tx<'_>, now_ms: u64) -> Result<Vec<String>> {
+    let mut recent = Vec::new();
+    for (key, by) in tx.list(ASKED)? {
+        let at = key.split('-').next().and_then(|it| it.parse::<u64>().ok());
+        if at.is_some_and(|at| at.saturating_add(HOUR_MS) > now_ms) {
+            recent.push(String::from_utf8_lossy(&by).into_owned());
+        } else {
+            tx.unset(ASKED, &key)?;
+        }
+    }
+    Ok(recent)
+}
+
+fn already(page: StoredPage) -> Previewed {
+    Previewed::Ingested {
+        submission_id: page.n,
+        title: page.title,
+        rid: page.rid,
+    }
+}
+
+/// A server that says "not modified" to whoever has named no version.
+pub(super) fn same_without_asking() -> Box<WebFault> {
+    let error = Error::unavailable("Failed to fetch URL")
+        .hint("it answers with status 304 although no version was named");
+    WebFault::new(WebFaultKind::NotFetched, error)
+}

@@ -1,0 +1,263 @@
+//! `ingest_url`
+
+use super::Refusal;
+use crate::{Call, Effect, Example, Tool, Toolset};
+use kenning_core::Result;
+use kenning_engine::{
+    Caller, Engine, IngestRequest, IngestedPage, Ingestion, WebEntity, WebRelation,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How sure somebody is who does not say.
+const CONFIDENCE_DEFAULT: f64 = 0.9;
+
+/// The tool.
+pub struct IngestUrl;
+
+/// Ingest a previously previewed URL into the knowledge graph. Call AFTER `preview_url`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// URL to ingest
+    pub url: String,
+    /// Entities to resolve and link
+    #[serde(default)]
+    pub entities: Option<Vec<Entity>>,
+    /// Relationships
+    #[serde(default)]
+    pub relationships: Option<Vec<Relation>>,
+}
+
+/// An entity of the page.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Entity {
+    name: String,
+    /// From BKC ontology
+    r#type: String,
+    #[serde(default)]
+    context: Option<String>,
+}
+
+/// A relationship that the page states.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Relation {
+    subject: String,
+    predicate: String,
+    object: String,
+}
+
+/// What may be asked over HTTP.
+#[derive(Debug, Default, Deserialize)]
+pub struct Request {
+    /// URL to ingest
+    pub url: String,
+    /// Who and what it is about
+    #[serde(default)]
+    pub entities: Option<Vec<RequestEntity>>,
+    /// How they are related
+    #[serde(default)]
+    pub relationships: Option<Vec<RequestRelation>>,
+    /// The vault's folder for the note about it
+    #[serde(default)]
+    pub vault_folder: Option<String>,
+}
+
+/// An entity of the page.
+#[derive(Debug, Default, Deserialize)]
+pub struct RequestEntity {
+    /// Its name
+    pub name: String,
+    /// Its type
+    pub r#type: String,
+    /// Where the page names it
+    #[serde(default)]
+    pub mentions: Option<Vec<String>>,
+    /// How sure that is
+    #[serde(default)]
+    pub confidence: Option<f64>,
+    /// What is said of it
+    #[serde(default)]
+    pub context: Option<String>,
+}
+
+/// A relationship that the page states.
+#[derive(Debug, Default, Deserialize)]
+pub struct RequestRelation {
+    /// Who stands first
+    pub subject: String,
+    /// How
+    pub predicate: String,
+    /// Who stands second
+    pub object: String,
+    /// How sure that is
+    #[serde(default)]
+    pub confidence: Option<f64>,
+}
+
+/// Ingestion result with resolved entities.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Output {
+    /// It is in the graph now
+    Done(Box<Done>),
+    /// It was before
+    Already {
+        /// Always true
+        already_ingested: bool,
+        /// What it is called
+        rid: String,
+        /// The note about it
+        vault_note_path: Option<String>,
+        /// The same in words
+        message: &'static str,
+    },
+}
+
+/// What became of everything that was stated.
+#[derive(Serialize, JsonSchema)]
+pub struct Done {
+    success: bool,
+    url: String,
+    rid: String,
+    document_rid: String,
+    vault_note_path: Option<String>,
+    entities_resolved: usize,
+    entities: Vec<EntityOutcome>,
+    relationships: Vec<RelationOutcome>,
+    warnings: Vec<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct EntityOutcome {
+    name: String,
+    uri: String,
+    r#type: String,
+    is_new: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct RelationOutcome {
+    subject: String,
+    predicate: String,
+    object: String,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+impl From<IngestedPage> for Done {
+    fn from(it: IngestedPage) -> Self {
+        let entities = it.entities.into_iter().map(|it| EntityOutcome {
+            name: it.name,
+            uri: it.uri,
+            r#type: it.kind,
+            is_new: it.is_new,
+            warning: it.warning,
+        });
+        let entities: Vec<EntityOutcome> = entities.collect();
+        let relationships = it.relationships.into_iter().map(|it| RelationOutcome {
+            subject: it.subject,
+            predicate: it.predicate,
+            object: it.object,
+            status: if it.is_stored { "stored" } else { "rejected" },
+            reason: it.reason,
+        });
+        Self {
+            success: true,
+            url: it.url,
+            rid: it.rid,
+            document_rid: it.document_rid,
+            vault_note_path: it.vault_note_path,
+            entities_resolved: entities.iter().filter(|it| !it.uri.is_empty()).count(),
+            entities,
+            relationships: relationships.collect(),
+            warnings: it.warnings,
+        }
+    }
+}
+
+/// Takes a page into the graph.
+pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Output, Refusal> {
+    let entities = request.entities.unwrap_or_default().into_iter();
+    let relationships = request.relationships.unwrap_or_default().into_iter();
+    let request = IngestRequest {
+        url: request.url,
+        entities: entities
+            .map(|it| WebEntity {
+                name: it.name,
+                kind: it.r#type,
+                mentions: it.mentions.unwrap_or_default(),
+                confidence: it.confidence.unwrap_or(CONFIDENCE_DEFAULT),
+                context: it.context,
+            })
+            .collect(),
+        relationships: relationships
+            .map(|it| WebRelation {
+                subject: it.subject,
+                predicate: it.predicate,
+                object: it.object,
+                confidence: it.confidence.unwrap_or(CONFIDENCE_DEFAULT),
+            })
+            .collect(),
+        vault_folder: request.vault_folder,
+    };
+    Ok(match engine.ingest_page(caller, &request)? {
+        Ingestion::Done(done) => Output::Done(Box::new((*done).into())),
+        Ingestion::Already {
+            rid,
+            vault_note_path,
+        } => Output::Already {
+            already_ingested: true,
+            rid,
+            vault_note_path,
+            message: "This URL has already been ingested.",
+        },
+    })
+}
+
+impl Tool for IngestUrl {
+    const NAME: &'static str = "ingest_url";
+    const TITLE: &'static str = "Ingest a web page";
+    const TOOLSET: Toolset = Toolset::Koi;
+    const EFFECT: Effect = Effect::Write { idempotent: true };
+    const EXAMPLES: &'static [Example] = &[Example {
+        title: "A page that nobody has previewed",
+        input: r#"{"url": "https://example.com/herring", "entities": [{"name": "Bill Baue", "type": "Person"}]}"#,
+        output: "URL not found. Preview it first.",
+    }];
+    type Input = Input;
+    type Output = Output;
+
+    fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
+        let entities = input.entities.map(|all| {
+            let all = all.into_iter().map(|it| RequestEntity {
+                name: it.name,
+                r#type: it.r#type,
+                context: it.context,
+                ..RequestEntity::default()
+            });
+            all.collect()
+        });
+        let relationships = input.relationships.map(|all| {
+            let all = all.into_iter().map(|it| RequestRelation {
+                subject: it.subject,
+                predicate: it.predicate,
+                object: it.object,
+                ..RequestRelation::default()
+            });
+            all.collect()
+        });
+        let request = Request {
+            url: input.url,
+            entities,
+            relationships,
+            vault_folder: None,
+        };
+        Ok(answer(ctx.engine, ctx.caller, request)?)
+    }
+}

@@ -1,0 +1,206 @@
+//! `preview_url`
+
+use super::Refusal;
+use crate::{Call, Effect, Example, Tool, Toolset};
+use kenning_core::Result;
+use kenning_engine::{
+    Caller, Engine, MatchedEntity, PageMetadata, PagePreview, PreviewRequest, Previewed,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The tool.
+pub struct PreviewUrl;
+
+/// Fetch and preview a URL for evaluation. Does NOT ingest.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// URL to preview
+    pub url: String,
+    /// Username who shared the URL
+    #[serde(default)]
+    pub submitted_by: Option<String>,
+    /// Channel: telegram, discord, or api (default: api)
+    #[serde(default)]
+    #[schemars(extend("default" = "api"))]
+    pub submitted_via: Option<String>,
+}
+
+/// What may be asked over HTTP.
+#[derive(Debug, Default, Deserialize)]
+pub struct Request {
+    /// URL to preview
+    pub url: String,
+    /// Who shared it
+    #[serde(default)]
+    pub submitted_by: Option<String>,
+    /// Where it was shared
+    #[serde(default)]
+    pub submitted_via: Option<String>,
+}
+
+/// Title, content summary, detected entities, safety check.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Output {
+    /// The page
+    Page(Box<Page>),
+    /// It is in the graph already
+    Ingested {
+        /// Always true
+        already_ingested: bool,
+        /// Its number
+        submission_id: u64,
+        /// Its title
+        title: Option<String>,
+        /// What it is called
+        rid: String,
+        /// The same in words
+        message: &'static str,
+    },
+}
+
+/// A page at first sight.
+#[derive(Serialize, JsonSchema)]
+pub struct Page {
+    url: String,
+    rid: String,
+    domain: String,
+    title: Option<String>,
+    description: Option<String>,
+    content_summary: String,
+    content_hash: String,
+    word_count: usize,
+    rendered_with: &'static str,
+    metadata: Metadata,
+    matching_entities: Vec<Matching>,
+    fetch_error: Option<String>,
+    safety: Safety,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Metadata {
+    title: Option<String>,
+    description: Option<String>,
+    keywords: Vec<String>,
+    author: Option<String>,
+    published_date: Option<String>,
+    og_image: Option<String>,
+    site_name: Option<String>,
+}
+
+impl From<PageMetadata> for Metadata {
+    fn from(it: PageMetadata) -> Self {
+        Self {
+            title: it.title,
+            description: it.description,
+            keywords: it.keywords,
+            author: it.author,
+            published_date: it.published_date,
+            og_image: it.og_image,
+            site_name: it.site_name,
+        }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Matching {
+    name: String,
+    uri: String,
+    r#type: String,
+    context: String,
+}
+
+impl From<MatchedEntity> for Matching {
+    fn from(it: MatchedEntity) -> Self {
+        Self {
+            name: it.name,
+            uri: it.uri,
+            r#type: it.kind,
+            context: it.context,
+        }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Safety {
+    checked_ip: String,
+    redirects: Vec<String>,
+    flags: Vec<String>,
+}
+
+impl From<PagePreview> for Page {
+    fn from(it: PagePreview) -> Self {
+        Self {
+            url: it.url,
+            rid: it.rid,
+            domain: it.domain,
+            title: it.metadata.title.clone(),
+            description: it.metadata.description.clone(),
+            content_summary: it.content_summary,
+            content_hash: it.content_hash,
+            word_count: it.word_count,
+            // What clients compare: a page that was fetched and not rendered.
+            rendered_with: "aiohttp",
+            metadata: it.metadata.into(),
+            matching_entities: it
+                .matching_entities
+                .into_iter()
+                .map(Matching::from)
+                .collect(),
+            fetch_error: None,
+            safety: Safety {
+                checked_ip: it.safety.checked_ip,
+                redirects: it.safety.redirects,
+                flags: it.safety.flags,
+            },
+        }
+    }
+}
+
+/// Fetches a page and shows it.
+pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Output, Refusal> {
+    let request = PreviewRequest {
+        url: request.url,
+        submitted_by: request.submitted_by,
+        submitted_via: request.submitted_via,
+    };
+    Ok(match engine.preview_page(caller, &request)? {
+        Previewed::Page(page) => Output::Page(Box::new((*page).into())),
+        Previewed::Ingested {
+            submission_id,
+            title,
+            rid,
+        } => Output::Ingested {
+            already_ingested: true,
+            submission_id,
+            title,
+            rid,
+            message: "This URL has already been ingested into the knowledge graph.",
+        },
+    })
+}
+
+impl Tool for PreviewUrl {
+    const NAME: &'static str = "preview_url";
+    const TITLE: &'static str = "Preview a web page";
+    const TOOLSET: Toolset = Toolset::Koi;
+    const EFFECT: Effect = Effect::Fetch;
+    const EXAMPLES: &'static [Example] = &[Example {
+        title: "An address that is not of the public internet",
+        input: r#"{"url": "http://10.0.0.1/"}"#,
+        output: "Blocked private IP: 10.0.0.1",
+    }];
+    type Input = Input;
+    type Output = Output;
+
+    fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
+        let request = Request {
+            url: input.url,
+            submitted_by: input.submitted_by,
+            submitted_via: input.submitted_via,
+        };
+        Ok(answer(ctx.engine, ctx.caller, request)?)
+    }
+}

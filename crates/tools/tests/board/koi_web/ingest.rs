@@ -1,0 +1,489 @@
+//! Ingestion: outcomes part by part, notes that never replace another's, and nothing half-done.
+
+use super::server::{Answer, Site};
+use super::*;
+use kenning_core::{Kind, Space};
+use kenning_store::{EdgeFilter, NodeFilter, When};
+
+const BILL: &str = "orn:personal-koi.entity:person-bill-baue-376ffc2e6245";
+const R3: &str = "orn:personal-koi.entity:organization-r3.0-f7b3cca66645";
+
+#[test]
+fn web_ingestion_is_as_it_was_recorded() {
+    let site = Site::start();
+    site.put("/page.html", Answer::html(herring()));
+    let house = house(&site);
+    let url = site.url("/page.html");
+    let line = recorded("ingest before preview");
+    let (status, found) = asked(&house, "ingest", json!({ "url": url }));
+    assert_eq!(
+        (json!(status), &found),
+        (line["status"].clone(), &line["response"])
+    );
+    previewed(&house, &url);
+
+    let line = recorded("web ingest");
+    let (expected, mut body) = (&line["response"], line["body"].clone());
+    body["url"] = url.clone().into();
+    let (status, found) = asked(&house, "ingest", body);
+    assert_eq!(status, 200, "{found}");
+    for field in ["success", "vault_note_path", "entities_resolved"] {
+        assert_eq!(found[field], expected[field], "{field}");
+    }
+    assert_eq!(
+        found["document_rid"],
+        format!("web:{}", found["rid"].as_str().unwrap())
+    );
+    // The first two as recorded; a type that nobody knows is a concept, and said to be.
+    for n in 0..2 {
+        assert_eq!(found["entities"][n], expected["entities"][n]);
+    }
+    let odd = &found["entities"][2];
+    assert_eq!(
+        (&odd["name"], &odd["type"]),
+        (&json!("Thing"), &json!("Concept"))
+    );
+    assert!(odd["warning"].as_str().unwrap().contains("Weird"), "{odd}");
+    let said: Vec<(&Value, &Value)> = found["relationships"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| (&it["status"], &it["reason"]))
+        .collect();
+    assert_eq!(said.len(), 2);
+    // Who collaborates is a person, and nobody is called Nobody.
+    for (status, reason) in said {
+        assert_eq!(status, "rejected");
+        assert!(reason.as_str().unwrap().contains("object"), "{reason}");
+    }
+
+    let line = recorded("web ingest again");
+    let (status, again) = asked(&house, "ingest", json!({ "url": url }));
+    assert_eq!(status, 200);
+    for field in ["already_ingested", "vault_note_path", "message"] {
+        assert_eq!(again[field], line["response"][field]);
+    }
+    let line = recorded("preview after ingest");
+    let (status, again) = asked(&house, "preview", json!({ "url": url }));
+    assert_eq!((status, &again["rid"]), (200, &found["rid"]));
+    for field in ["already_ingested", "submission_id", "title", "message"] {
+        assert_eq!(again[field], line["response"][field]);
+    }
+    assert_eq!(again.as_object().unwrap().len(), 5);
+    assert_eq!(site.n_seen(), 1, "an ingested page is not fetched again");
+
+    let documents = done(
+        &house,
+        "get_entity_documents",
+        json!({ "entity_uri": BILL }),
+    );
+    let rids: Vec<&str> = documents["documents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["document_rid"].as_str().unwrap())
+        .collect();
+    let page = found["document_rid"].as_str().unwrap();
+    assert_eq!(rids.iter().filter(|it| **it == page).count(), 1, "{rids:?}");
+    let row = documents["documents"].as_array().unwrap().iter();
+    let row = row
+        .into_iter()
+        .find(|it| it["document_rid"] == page)
+        .unwrap();
+    assert_eq!(row["source_url"], url);
+}
+
+#[test]
+fn web_one_bad_predicate_loses_nothing_else() {
+    let site = Site::of(herring());
+    let house = house(&site);
+    previewed(&house, &site.url("/"));
+    let found = done(
+        &house,
+        "ingest_url",
+        json!({
+            "url": site.url("/"),
+            "entities": [
+                { "name": "Bill", "type": "person" },
+                { "name": "Kelp Watch", "type": "Project", "context": "Counts kelp" },
+            ],
+            "relationships": [
+                { "subject": "Bill", "predicate": "not_a_predicate", "object": "r3.0" },
+                { "subject": "Bill", "predicate": "founded", "object": "Kelp Watch" },
+                // By its canonical name, and one that only the graph knows.
+                { "subject": "Bill Baue", "predicate": "affiliated with", "object": "r3.0" },
+                { "subject": "Kelp Watch", "predicate": "founded", "object": "Bill" },
+                { "subject": "Bill", "predicate": "knows", "object": "Bill Baue" },
+                { "subject": R3, "predicate": "has_project", "object": "Kelp Watch" },
+            ],
+        }),
+    );
+    assert_eq!(found["entities"][0]["uri"], BILL);
+    assert_eq!(found["entities"][0]["name"], "Bill Baue");
+    let outcomes: Vec<String> = found["relationships"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| {
+            format!(
+                "{} {}",
+                it["status"].as_str().unwrap(),
+                it["reason"].as_str().unwrap_or("")
+            )
+        })
+        .collect();
+    let expected = [
+        ("rejected", "not_a_predicate"),
+        ("stored", ""),
+        ("stored", ""),
+        ("rejected", "Person"),
+        ("rejected", "itself"),
+        ("stored", ""),
+    ];
+    assert_eq!(outcomes.len(), expected.len());
+    for (found, (status, reason)) in outcomes.iter().zip(expected) {
+        assert!(
+            found.starts_with(status) && found.contains(reason),
+            "{found}: {status} {reason}"
+        );
+    }
+    let warnings = found["warnings"].as_array().unwrap();
+    assert_eq!(warnings.len(), 3, "{warnings:?}");
+    let around = done(
+        &house,
+        "get_entity_neighborhood",
+        json!({ "entity_uri": "Kelp Watch" }),
+    );
+    let rows = around["relationships"].as_array().unwrap();
+    assert_eq!(rows.len(), 2, "{around}");
+    for row in rows {
+        assert_eq!(
+            (&row["source"], &row["source_rid"]),
+            (&json!("web"), &found["document_rid"])
+        );
+    }
+    let about = note(&house, "Projects/Kelp Watch.md");
+    assert!(about.contains("description: \"Counts kelp\""), "{about}");
+    let resolved = done(&house, "resolve_entity", json!({ "label": "kelp watch" }));
+    assert_eq!(resolved["is_new"], false);
+}
+
+#[test]
+fn web_a_page_is_found_by_its_words_with_its_source() {
+    let tail = "The very last words are about wolf eels.";
+    let text = format!(
+        "{} {tail}",
+        "Plain words about kelp and its keepers. ".repeat(200)
+    );
+    let site = Site::of(page("Kelp \u{1b}[31mkeepers", &text));
+    let house = house(&site);
+    previewed(&house, &site.url("/"));
+    let before = done(&house, "knowledge_search", json!({ "query": "wolf eels" }));
+    assert_eq!(before["count"], 0, "what is only previewed is not found");
+    done(&house, "ingest_url", json!({ "url": site.url("/") }));
+    for source in [Value::Null, json!("web"), json!("web-sensor")] {
+        let found = done(
+            &house,
+            "knowledge_search",
+            json!({ "query": "wolf eels", "source": source }),
+        );
+        let first = &found["results"][0];
+        assert_eq!(first["source"], "web-sensor", "{found}");
+        assert_eq!(first["metadata"]["url"], site.url("/"));
+        assert_eq!(first["title"], "Kelp [31mkeepers");
+        let chunk = found["chunk_results"][0]["text"].as_str().unwrap();
+        assert!(chunk.contains(tail), "{chunk}");
+    }
+    let vault = done(
+        &house,
+        "knowledge_search",
+        json!({ "query": "wolf eels", "source": "vault" }),
+    );
+    assert_eq!(vault["count"], 0);
+}
+
+#[test]
+fn web_two_pages_of_one_title_have_two_notes() {
+    let site = Site::start();
+    let house = house(&site);
+    let mut notes = Vec::new();
+    for (path, text) in [
+        ("/a", "The first page of this title"),
+        ("/b", "The second page of it"),
+    ] {
+        site.put(path, Answer::html(page("One Title", text)));
+        previewed(&house, &site.url(path));
+        let found = done(&house, "ingest_url", json!({ "url": site.url(path) }));
+        notes.push(found["vault_note_path"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(notes, ["Sources/One Title.md", "Sources/One Title (2).md"]);
+    for (path, name) in [("/a", &notes[0]), ("/b", &notes[1])] {
+        assert!(note(&house, name).contains(&format!("url: \"{}\"", site.url(path))));
+    }
+}
+
+#[test]
+fn web_a_note_of_somebody_else_is_never_written_over() {
+    let site = Site::of(page("Mine", "A page that is called as a note already is."));
+    let house = house(&site);
+    put(&house, "Sources/Mine.md", "my own words\n");
+    put(
+        &house,
+        "Concepts/Kelp.md",
+        "---\n\"@type\": bkc:Practice\nname: Kelping\n---\nmine too\n",
+    );
+    // Not yet read by anybody, and a folder where a note would be.
+    fs::create_dir_all(house.vault().join("People/Ann.md")).unwrap();
+    previewed(&house, &site.url("/"));
+    let found = done(
+        &house,
+        "ingest_url",
+        json!({
+            "url": site.url("/"),
+            "entities": [
+                { "name": "Ann", "type": "Person" },
+                { "name": "Algae/Kelp", "type": "Concept" },
+                { "name": "algae: kelp", "type": "Concept" },
+            ],
+        }),
+    );
+    assert_eq!(found["vault_note_path"], "Sources/Mine (2).md");
+    assert_eq!(note(&house, "Sources/Mine.md"), "my own words\n");
+    assert!(note(&house, "Concepts/Kelp.md").ends_with("mine too\n"));
+    assert!(note(&house, "People/Ann (2).md").contains("name: \"Ann\""));
+    assert!(note(&house, "Concepts/Algae Kelp.md").contains("Algae/Kelp"));
+}
+
+#[test]
+fn web_titles_and_names_cannot_break_a_note() {
+    let titles = [
+        "a \"quoted\" title: with colon",
+        "--- \n... ---",
+        "[[People/Bill Baue]] #tag",
+        "../../outside",
+        "CON",
+        ".hidden",
+        "{{ template }} <% x %>",
+        "- list\n- of things",
+        "'single' | pipe",
+        "\u{202e}reversed\u{2066}",
+    ];
+    let site = Site::start();
+    let house = house(&site);
+    for (n, title) in titles.iter().enumerate() {
+        let path = format!("/{n}");
+        let html = title.replace('&', "&amp;").replace('<', "&lt;");
+        site.put(
+            &path,
+            Answer::html(page(&html, "Some text of a page with such a title")),
+        );
+        previewed(&house, &site.url(&path));
+        let entity = format!("{title} Circle");
+        let found = done(
+            &house,
+            "ingest_url",
+            json!({
+                "url": site.url(&path),
+                "entities": [{ "name": entity, "type": "Concept", "context": title }],
+            }),
+        );
+        let source = found["vault_note_path"].as_str().unwrap();
+        let name = source.strip_prefix("Sources/").unwrap();
+        assert!(!name.contains('/') && !name.starts_with('.'), "{source}");
+        let written = note(&house, source);
+        let head = written
+            .strip_prefix("---\n")
+            .unwrap()
+            .split("\n---\n")
+            .next()
+            .unwrap();
+        assert_eq!(head.lines().count(), 5, "{written}");
+        // One line of fields each, and the first heading below them.
+        let mut fields = head.lines().map(|it| it.split(": ").next().unwrap());
+        for expected in ["\"@type\"", "name", "source", "url", "rid"] {
+            assert_eq!(fields.next(), Some(expected), "{written}");
+        }
+        assert_eq!(found["entities"][0]["is_new"], true, "{found}");
+        let uri = found["entities"][0]["uri"].as_str().unwrap();
+        // The note and the statement are about one entity.
+        let resolved = done(
+            &house,
+            "get_entity_neighborhood",
+            json!({ "entity_uri": uri }),
+        );
+        assert_eq!(resolved["entity_uri"], uri);
+    }
+    assert!(!house.root.path().join("outside.md").exists());
+    let entities = entities(&house);
+    assert_eq!(
+        entities.iter().filter(|it| it.contains("circle")).count(),
+        titles.len(),
+        "{entities:?}"
+    );
+    let bill = done(
+        &house,
+        "get_entity_documents",
+        json!({ "entity_uri": BILL }),
+    );
+    let linking = bill["documents"].as_array().unwrap().iter();
+    let links = linking.filter(|it| {
+        it["vault_path"]
+            .as_str()
+            .unwrap()
+            .starts_with("Sources/Bill")
+    });
+    assert_eq!(links.count(), 0, "{bill}");
+}
+
+/// The keys of all entities.
+fn entities(house: &House) -> Vec<String> {
+    let log = house.board.engine().log();
+    let filter = NodeFilter {
+        kinds: vec![Kind::Entity],
+        ..NodeFilter::default()
+    };
+    let nodes = log.read(&Space::default(), |tx| {
+        tx.nodes(&filter, When::Now, None, 1_000)
+    });
+    nodes.unwrap().into_iter().map(|it| it.key).collect()
+}
+
+#[test]
+fn web_what_was_previewed_is_ingested_after_a_restart() {
+    let site = Site::of(herring());
+    let house = house(&site);
+    previewed(&house, &site.url("/"));
+    let other = house.again(Selection::default());
+    drop(house);
+    let found = done(&other, "ingest_url", json!({ "url": site.url("/") }));
+    assert_eq!(found["vault_note_path"], "Sources/Salish Sea Herring.md");
+    assert_eq!(site.n_seen(), 1);
+    let report = other
+        .board
+        .engine()
+        .verify(&Space::default(), &|_| {})
+        .unwrap();
+    assert!(report.faults.is_empty(), "{report:?}");
+}
+
+#[test]
+fn web_without_a_vault_there_are_no_notes() {
+    let site = Site::of(herring());
+    let outside = Outside::of(&[("KENNING_WEB_ALLOW", &site.address())]);
+    let house = House::without_vault_in(Selection::default(), outside);
+    previewed(&house, &site.url("/"));
+    let found = done(
+        &house,
+        "ingest_url",
+        json!({ "url": site.url("/"), "entities": [{ "name": "Kelp", "type": "Concept" }] }),
+    );
+    assert_eq!(
+        (&found["vault_note_path"], &found["success"]),
+        (&Value::Null, &json!(true))
+    );
+    let resolved = done(&house, "resolve_entity", json!({ "label": "kelp" }));
+    assert_eq!(resolved["is_new"], false);
+}
+
+#[test]
+fn web_a_rejected_page_is_not_ingested() {
+    let site = Site::of(herring());
+    let house = house(&site);
+    let url = site.url("/");
+    let engine = house.board.engine();
+    assert!(engine.evaluate_page(&house.owner(), &url, true).is_err());
+    previewed(&house, &url);
+    let judged = engine.evaluate_page(&house.owner(), &url, true).unwrap();
+    assert_eq!(judged.status, "rejected");
+    let (status, found) = asked(&house, "ingest", json!({ "url": url }));
+    let expected = "URL is in 'rejected' state, not ready for ingestion.";
+    assert_eq!((status, &found["detail"]), (400, &json!(expected)));
+    let judged = engine.evaluate_page(&house.owner(), &url, false).unwrap();
+    assert_eq!(judged.status, "evaluated");
+    assert_eq!(asked(&house, "ingest", json!({ "url": url })).0, 200);
+}
+
+#[test]
+fn web_one_page_is_ingested_once_however_many_ask() {
+    let site = Site::of(herring());
+    let house = house(&site);
+    let url = site.url("/");
+    previewed(&house, &url);
+    let houses: Vec<House> = (0..4).map(|_| house.again(Selection::default())).collect();
+    let answers: Vec<Value> = std::thread::scope(|scope| {
+        let asking: Vec<_> = houses
+            .iter()
+            .map(|house| {
+                let body = json!({
+                    "url": url, "entities": [{ "name": "Kelp Keepers", "type": "Organization" }],
+                });
+                scope.spawn(move || done(house, "ingest_url", body))
+            })
+            .collect();
+        asking.into_iter().map(|it| it.join().unwrap()).collect()
+    });
+    let n_done = answers.iter().filter(|it| it["success"] == true).count();
+    let n_already = answers
+        .iter()
+        .filter(|it| it["already_ingested"] == true)
+        .count();
+    assert_eq!((n_done, n_already), (1, 3), "{answers:?}");
+    let notes = fs::read_dir(house.vault().join("Sources")).unwrap().count();
+    assert_eq!(notes, 1);
+    assert_eq!(
+        house
+            .event_kinds()
+            .iter()
+            .filter(|it| *it == "WebPageIngested")
+            .count(),
+        1
+    );
+    let log = house.board.engine().log();
+    let n_edges = log
+        .read(&Space::default(), |tx| {
+            let entity = entities(&house)
+                .into_iter()
+                .find(|it| it.contains("kelp-keepers"));
+            let node = tx
+                .node_by_key("", Kind::Entity, &entity.unwrap(), When::Now)?
+                .unwrap();
+            let filter = EdgeFilter {
+                dst: Some(node.id),
+                rel: Some("mentions".to_owned()),
+                ..EdgeFilter::default()
+            };
+            Ok(tx.edges(&filter, When::Now, 100)?.len())
+        })
+        .unwrap();
+    assert!(n_edges >= 1);
+}
+
+#[test]
+fn web_wrong_requests_name_what_is_wrong() {
+    let site = Site::of(herring());
+    let house = house(&site);
+    previewed(&house, &site.url("/"));
+    for folder in ["../x", ".obsidian", "a/.b"] {
+        let (status, found) = asked(
+            &house,
+            "ingest",
+            json!({ "url": site.url("/"), "vault_folder": folder }),
+        );
+        assert!(matches!(status, 403 | 422), "{folder}: {status} {found}");
+    }
+    let (_, found) = asked(
+        &house,
+        "ingest",
+        json!({ "url": site.url("/"), "vault_folder": "Clips/Web" }),
+    );
+    assert_eq!(found["vault_note_path"], "Clips/Web/Salish Sea Herring.md");
+    let many: Vec<Value> = (0..2_001)
+        .map(|n| json!({ "name": format!("n{n}"), "type": "Concept" }))
+        .collect();
+    let (status, _) = asked(
+        &house,
+        "ingest",
+        json!({ "url": site.url("/"), "entities": many }),
+    );
+    assert_eq!(status, 413);
+}
