@@ -124,6 +124,16 @@ pub(super) fn sort_at(whole: &mut Value, path: &str, fields: &[&str]) {
     });
 }
 
+/// Takes those out of the list at a path whose field is this text; whether there were any.
+pub(super) fn leave_out(whole: &mut Value, path: &str, field: &str, text: &str) -> bool {
+    let Some(Value::Array(list)) = whole.pointer_mut(&pointer(path)) else {
+        return false;
+    };
+    let before = list.len();
+    list.retain(|it| it[field] != text);
+    list.len() < before
+}
+
 fn pointer(path: &str) -> String {
     format!("/{}", path.replace(['.', '['], "/").replace(']', ""))
 }

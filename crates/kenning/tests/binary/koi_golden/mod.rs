@@ -9,7 +9,7 @@ mod differences;
 mod surroundings;
 
 use crate::{Place, Server};
-use compare::{Found, differences, sort_at, value_at};
+use compare::{Found, differences, leave_out, sort_at, value_at};
 use differences::{Instead, ROWS, Row, WAITS};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -95,10 +95,19 @@ fn judge(
             sort_at(&mut ours, row.path, fields);
         }
     }
+    for (place, row) in rows() {
+        if let Instead::Without(field, text) = row.instead
+            && leave_out(&mut theirs, row.path, field, text)
+        {
+            seen.insert((place, n));
+        }
+    }
     let mut faults = Vec::new();
     for found in differences(&theirs, &ours) {
-        let meant = rows()
-            .find(|it| !matches!(it.1.instead, Instead::Reordered(_)) && covers(it.1, &found.path));
+        let meant = rows().find(|it| {
+            !matches!(it.1.instead, Instead::Reordered(_) | Instead::Without(..))
+                && covers(it.1, &found.path)
+        });
         match meant {
             Some((place, row)) if holds(row, &found, &theirs, &ours) => {
                 seen.insert((place, n));
@@ -145,7 +154,7 @@ fn holds(row: &Row, found: &Found, theirs: &Value, ours: &Value) -> bool {
             number.is_some_and(|it| (*least..=*most).contains(&it))
         }
         Instead::Holds(check) => check(theirs, ours),
-        Instead::Reordered(_) | Instead::Status(..) => false,
+        Instead::Reordered(_) | Instead::Without(..) | Instead::Status(..) => false,
     }
 }
 
