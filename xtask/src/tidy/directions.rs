@@ -159,7 +159,10 @@ const TESTS_OF_ONE: &[(&str, &[&str])] = &[
     ("kenning-tools", &["kenning-audit", "kenning-testing-wasm"]),
     ("kenning", &["kenning-testing-wasm"]),
     // The layer is around every route, so its tests put the other door behind it.
-    ("kenning-rest", &["kenning-mcp", "kenning-store"]),
+    (
+        "kenning-rest",
+        &["kenning-egress", "kenning-mcp", "kenning-store"],
+    ),
 ];
 
 pub(super) fn check(metadata: &Value) -> Faults {
