@@ -4,8 +4,9 @@
 use kenning_core::{Code, Error, Hash};
 use kenning_engine::{
     Caller, Engine, EntityDocument, EntityView, RegisterEntity, SaidEntity, SaidRelation,
-    normalized_name, timestamp,
+    normalized_name,
 };
+use kenning_tools::koi::moments::naive as moment;
 use kenning_tools::koi::{
     Refusal, get_entity_documents, get_entity_neighborhood, knowledge_search, monitor_url,
 };
@@ -31,11 +32,6 @@ const NOTE_RID: &str = "orn:obsidian.entity:Notes/";
 /// Takes nothing.
 #[derive(Deserialize)]
 pub(super) struct Nothing {}
-
-/// As the original writes a moment: in UTC, to the microsecond, without a zone.
-fn moment(ms: u64) -> String {
-    format!("{}000", timestamp(ms).trim_end_matches('Z'))
-}
 
 fn bounded(wanted: Option<i64>, (default, max): (usize, usize)) -> usize {
     wanted.map_or(default, |it| {

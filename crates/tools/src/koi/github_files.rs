@@ -1,7 +1,8 @@
 //! `GET /github/files`: the files of repositories that are documents. No tool of the contract; the HTTP API
 //! has it.
 
-use super::github_scan::moment;
+use super::limit::bounded;
+use super::moments::zoned as moment;
 use super::refusal::Refusal;
 use kenning_engine::{Caller, Engine, RepositoryFile};
 use schemars::JsonSchema;
@@ -20,7 +21,7 @@ pub struct Request {
     pub repo_name: Option<String>,
     /// At most so many.
     #[serde(default)]
-    pub limit: Option<usize>,
+    pub limit: Option<i64>,
 }
 
 /// The files, in the order of their paths.
@@ -80,7 +81,7 @@ impl From<RepositoryFile> for File {
 pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Output, Refusal> {
     let name = request.repo_name.as_deref().map(str::trim);
     let name = name.filter(|it| !it.is_empty());
-    let limit = request.limit.unwrap_or(LIMIT_DEFAULT).clamp(1, LIMIT_MAX);
+    let limit = bounded(request.limit, LIMIT_DEFAULT, LIMIT_MAX);
     let (files, total) = engine.repository_files(caller, name, limit)?;
     let files: Vec<File> = files.into_iter().map(File::from).collect();
     Ok(Output {

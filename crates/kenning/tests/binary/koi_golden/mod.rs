@@ -31,6 +31,10 @@ fn recorded_requests_are_answered_as_recorded_where_no_difference_is_meant() {
         let line: Value = serde_json::from_str(&around.adapted(line)).unwrap();
         let (status, answer) = ask(&server, &line);
         if WAITS.iter().any(|it| it.lines.contains(&n)) {
+            assert!(
+                status < 500 && answer.is_object(),
+                "line {n}: {status} {answer}"
+            );
             continue;
         }
         for fault in judge(n, &line, status, &answer, &mut seen) {
