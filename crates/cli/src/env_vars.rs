@@ -57,6 +57,9 @@ env_vars! {
     /// Hosts, separated by commas, whose repositories may be fetched although they are not of the public
     /// internet, for example `git.company.internal` or `10.0.0.5:8443`.
     REPO_HOSTS = "KENNING_REPO_HOSTS";
+    /// A file with the certificates (PEM) that servers of repositories are trusted by, when not the
+    /// system's.
+    GIT_SSL_CAINFO = "GIT_SSL_CAINFO";
     /// After how many seconds `kenning serve` scans each repository again; `0` for never. Default: 21600.
     REPO_INTERVAL = "KENNING_REPO_INTERVAL";
     /// An mbox file, a Maildir, or a folder of those, whose messages are found by `knowledge_search`. It is

@@ -22,6 +22,7 @@ mod graph;
 mod index_files;
 mod items;
 mod later;
+mod mail;
 mod memories;
 mod moments;
 mod notes;
@@ -71,6 +72,7 @@ pub use items::{
 };
 pub use kenning_memory::types::MemoryType;
 pub use kenning_search::Mode;
+pub use mail::MailRead;
 pub use memories::{
     BeliefUpdate, Central, Contradiction, Evidence, EvidenceUpdate, GraphEdge, Integrity,
     IntegrityScope, MEMORY_BYTES_MAX, Memory, MemoryAccess, MemoryGraph, NewMemory, Recall,
@@ -182,6 +184,7 @@ pub struct Engine {
     entities: entities::Entities,
     far: far::Far,
     repositories: repositories::Repositories,
+    mail: mail::Mail,
     web: web::Web,
     opened: Instant,
     zone: TimeZone,
@@ -208,7 +211,7 @@ impl Engine {
             wasm,
             items,
             repositories,
-            mail: _mail,
+            mail,
             web,
             space,
             clock,
@@ -236,6 +239,7 @@ impl Engine {
             entities: entities::Entities::default(),
             far: far::Far::default(),
             repositories: repositories::Repositories::new(repositories, space.clone()),
+            mail: mail::Mail::new(mail, space.clone()),
             web: web::Web::new(web),
             opened: Instant::now(),
             zone,

@@ -91,4 +91,7 @@ fn look_around(engine: &Engine) {
     if let Err(error) = engine.scan_due_repositories() {
         tracing::warn!("repositories were not looked at: {error}");
     }
+    if let Err(error) = engine.look_at_mail_now() {
+        tracing::warn!("mail was not looked at: {error}");
+    }
 }

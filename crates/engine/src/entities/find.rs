@@ -139,6 +139,7 @@ impl Engine {
         caller.principal.require(Scope::Read)?;
         check_query(text)?;
         self.follow_entities(caller)?;
+        self.follow_mail(caller);
         let space = &caller.principal.space;
         let entities = self.log.read(space, |tx| {
             let wanted = type_filter.map(str::trim).filter(|it| !it.is_empty());
@@ -216,6 +217,7 @@ impl Engine {
         caller.principal.require(Scope::Read)?;
         check_query(&query.text)?;
         self.follow_entities(caller)?;
+        self.follow_mail(caller);
         let filters = match &query.source {
             Some(source) => vec![filter_of_source(source)],
             None => self.filters_of_texts(caller)?,
@@ -396,6 +398,7 @@ fn found_text(node: &Node, hit: &Hit, passage: Option<u32>, text: String) -> Fou
         "author",
         "commit_sha",
         "content_hash",
+        "email",
     ] {
         metadata.extend(prop(name).map(|it| (name.to_owned(), it)));
     }

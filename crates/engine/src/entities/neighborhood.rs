@@ -125,6 +125,7 @@ impl Engine {
         caller.principal.require(Scope::Read)?;
         check_name(name)?;
         self.follow_entities(caller)?;
+        self.follow_mail(caller);
         let space = &caller.principal.space;
         self.log.read(space, |tx| {
             let Some(node) = self.entity_in(space, tx, name)? else {

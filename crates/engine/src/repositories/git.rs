@@ -46,6 +46,8 @@ pub(super) struct Git<'a> {
     pub(super) dir: PathBuf,
     /// Where programs are.
     pub(super) path: Option<String>,
+    /// A file of certificates to trust servers by, in place of the system's.
+    pub(super) authorities: Option<String>,
     /// The only transport, if any.
     pub(super) protocol: Option<Protocol>,
     /// The only way out.
@@ -206,6 +208,8 @@ impl Git<'_> {
         all.push(("GIT_ALLOW_PROTOCOL".to_owned(), allowed.to_owned()));
         all.push(("HOME".to_owned(), home.clone()));
         all.push(("XDG_CONFIG_HOME".to_owned(), home));
+        let authorities = self.authorities.iter();
+        all.extend(authorities.map(|it| ("GIT_SSL_CAINFO".to_owned(), it.clone())));
         let config = self.dir.with_extension("config");
         let config = config.to_string_lossy().into_owned();
         all.push(("GIT_CONFIG_GLOBAL".to_owned(), config));
@@ -275,8 +279,8 @@ fn read_most(stream: Option<impl Read>, most: u64) -> (Vec<u8>, bool) {
 
 /// What matters of what `git` said: its last word, on one line.
 pub(super) fn last_line(said: &str) -> String {
-    let lines = said.lines().map(str::trim).filter(|it| !it.is_empty());
-    let line = lines.last().unwrap_or("it gave no reason");
+    let mut lines = said.lines().map(str::trim).filter(|it| !it.is_empty());
+    let line = lines.next_back().unwrap_or("it gave no reason");
     let line = line.strip_prefix("fatal: ").unwrap_or(line);
     line.chars()
         .filter(|it| !it.is_control())

@@ -355,6 +355,7 @@ impl Engine {
                 data: self.data.clone(),
                 places: Arc::clone(&self.repositories.places),
                 path: (self.environment)("PATH"),
+                authorities: (self.environment)("GIT_SSL_CAINFO").filter(|it| !it.is_empty()),
                 space: space.clone(),
                 id,
                 holder: Hash::of(&holder).to_string(),

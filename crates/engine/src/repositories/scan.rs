@@ -59,6 +59,7 @@ pub(super) struct Scanner {
     pub(super) places: Arc<Places>,
     /// Of the environment.
     pub(super) path: Option<String>,
+    pub(super) authorities: Option<String>,
     pub(super) space: Space,
     pub(super) id: u64,
     /// Who scans, among all that do.
@@ -209,6 +210,7 @@ impl Scanner {
         let git = Git {
             dir: dir.path().join(format!("{}.git", self.name())),
             path: self.path.clone(),
+            authorities: self.authorities.clone(),
             protocol: Some(source.protocol()),
             tunnel: tunnel.as_ref(),
             cancelled: &self.job.cancelled,

@@ -1,4 +1,4 @@
-//! What leaves the house: backups and webhooks, on a real store in a fresh directory.
+//! What leaves the house, and what is fetched into it: backups, webhooks and repositories, on a real store in a fresh directory.
 
 #![expect(
     clippy::unwrap_used,
@@ -7,6 +7,7 @@
 )]
 
 mod backups;
+mod repositories;
 mod server;
 mod webhooks;
 

@@ -29,6 +29,7 @@ mod koi_web;
 mod omi;
 mod postgres;
 mod processes;
+mod sensors;
 mod stdio;
 
 use serde_json::{Value, json};

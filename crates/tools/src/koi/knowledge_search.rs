@@ -70,11 +70,15 @@ struct Document {
     similarity: f64,
     source: String,
     metadata: Map<String, Value>,
+    /// Of a mail: from, to, date, subject
+    #[serde(skip_serializing_if = "Option::is_none")]
+    email: Option<Value>,
 }
 
 impl From<FoundPassage> for Document {
-    fn from(it: FoundPassage) -> Self {
+    fn from(mut it: FoundPassage) -> Self {
         Self {
+            email: it.metadata.remove("email"),
             source: sensor(&it.source),
             rid: it.rid,
             title: it.title,

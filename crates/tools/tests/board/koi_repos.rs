@@ -6,7 +6,7 @@ use kenning_core::{Code, Kind, Space};
 use kenning_engine::{Caller, NewRepository, Principal, ScanResult, Scope};
 use kenning_store::{Node, NodeFilter, When};
 use kenning_tools::Selection;
-use kenning_tools::koi::{github_files, github_repos};
+use kenning_tools::koi::{code_query, github_files, github_repos};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -775,4 +775,57 @@ fn koi_repos_need_the_permission_to_write_and_to_fetch() {
     let space: Space = "other".parse().unwrap();
     let error = engine.register_repository(&Caller::new(Principal::owner(space)), &local);
     assert_eq!(error.unwrap_err().code, Code::Denied);
+}
+
+#[test]
+fn koi_code_is_queried_in_an_empty_graph_with_named_columns() {
+    let house = House::new();
+    let query = |cypher: &str| call(&house, "code_query", json!({ "cypher": cypher }));
+    // Deliberate difference: columns have names, not `c1`; and there is no code graph yet.
+    let found = query("MATCH (n) RETURN labels(n), count(n)");
+    let expected = json!({ "results": [], "count": 0, "columns": ["labels(n)", "count(n)"] });
+    assert_eq!(found, expected);
+    let default = code_query::answer(
+        house.board.engine(),
+        &house.owner(),
+        code_query::Request::default(),
+    );
+    assert_eq!(serde_json::to_value(default.unwrap()).unwrap(), expected);
+    assert_eq!(
+        query("MATCH (n) RETURN count(n)")["results"],
+        json!([{ "count(n)": 0 }])
+    );
+    for cypher in ["CREATE (n) RETURN n", "BAD CYPHER", ""] {
+        let request = code_query::Request {
+            cypher: Some(cypher.to_owned()),
+        };
+        let refusal = code_query::answer(house.board.engine(), &house.owner(), request);
+        assert_eq!(refusal.err().unwrap().status, 400, "{cypher}");
+    }
+}
+
+#[test]
+fn koi_federation_is_off_and_says_so() {
+    let house = House::new();
+    let found = call(&house, "federation_status", json!({}));
+    let golden = koi_golden("fed");
+    let names = |it: &Value| {
+        let mut names: Vec<String> = it.as_object().unwrap().keys().cloned().collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&found), names(&golden));
+    assert_eq!(names(&found["protocol"]), names(&golden["protocol"]));
+    for name in names(&golden["node"]) {
+        assert!(found["node"].get(&name).is_some(), "{name}");
+    }
+    let did = house.board.engine().log().signer().did().to_string();
+    assert_eq!(
+        (&found["status"], &found["node"]["did"]),
+        (&json!("disabled"), &json!(did))
+    );
+    assert_eq!(
+        (&found["peers"], &found["event_queue_size"]),
+        (&json!([]), &json!(0))
+    );
 }

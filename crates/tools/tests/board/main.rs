@@ -18,6 +18,7 @@ mod kiwi;
 mod kiwi_run;
 mod koi_entities;
 mod koi_example;
+mod koi_mail;
 mod koi_repos;
 mod koi_statements;
 mod koi_web;

@@ -295,7 +295,8 @@ fn aggregate(
     let mut all: Vec<Value> = Vec::new();
     for row in group {
         let it = value(argument, row, None)?;
-        if !it.is_null() && !(is_distinct && all.contains(&it)) {
+        let is_known = is_distinct && all.contains(&it);
+        if !it.is_null() && !is_known {
             all.push(it);
         }
     }

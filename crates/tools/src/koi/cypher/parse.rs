@@ -241,11 +241,11 @@ impl<'a> Parser<'a> {
             };
             return Ok((clause, false));
         }
-        if let Some(What::Word(word)) = self.what() {
-            if WRITING.iter().any(|it| word.eq_ignore_ascii_case(it)) {
-                let why = format!("`{word}` is refused: queries only read the graph");
-                return Err(self.said(&why));
-            }
+        if let Some(What::Word(word)) = self.what()
+            && WRITING.iter().any(|it| word.eq_ignore_ascii_case(it))
+        {
+            let why = format!("`{word}` is refused: queries only read the graph");
+            return Err(self.said(&why));
         }
         Err(self.unexpected())
     }

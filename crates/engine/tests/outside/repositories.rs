@@ -1,0 +1,239 @@
+//! A repository behind `https://`, fetched by the system's `git` through the gate's own proxy, from a server on
+//! loopback that the operator granted.
+
+use crate::NOW_MS;
+use jiff::tz::TimeZone;
+use kenning_core::{FixedClock, SeededRandom, Space};
+use kenning_engine::{
+    Caller, Engine, ItemOptions, KnowledgeQuery, NewRepository, Options, Principal,
+    RepositoryOptions, ScanResult, WasmOptions,
+};
+use kenning_store::Store;
+use kenning_store_sqlite::Sqlite;
+use kenning_vault::Dir;
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+/// `git http-backend` behind TLS.
+struct GitServer {
+    port: u16,
+    /// A certificate to know it by.
+    authority: PathBuf,
+    /// What it was asked for.
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl GitServer {
+    fn start(root: &Path, repositories: PathBuf) -> Self {
+        let certified = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+        let authority = root.join("authority.pem");
+        std::fs::write(&authority, certified.cert.pem()).unwrap();
+        let key = PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certified.cert.der().clone()], key.into())
+            .unwrap();
+        let config = Arc::new(config);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&asked);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (config, seen) = (Arc::clone(&config), Arc::clone(&seen));
+                let repositories = repositories.clone();
+                std::thread::spawn(move || {
+                    let session = rustls::ServerConnection::new(config).unwrap();
+                    let mut line = rustls::StreamOwned::new(session, stream.unwrap());
+                    // A client that hangs up ends its line.
+                    drop(serve(&mut line, &repositories, &seen));
+                    line.conn.send_close_notify();
+                    drop(line.flush());
+                });
+            }
+        });
+        Self {
+            port,
+            authority,
+            asked,
+        }
+    }
+}
+
+/// One request, as a CGI program answers it.
+fn serve(
+    line: &mut (impl Read + Write),
+    repositories: &Path,
+    asked: &Mutex<Vec<String>>,
+) -> std::io::Result<()> {
+    let mut reader = BufReader::new(&mut *line);
+    let mut first = String::new();
+    reader.read_line(&mut first)?;
+    let mut headers = std::collections::HashMap::new();
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header)?;
+        match header.trim().split_once(':') {
+            Some((name, value)) => headers.insert(name.to_lowercase(), value.trim().to_owned()),
+            None => break,
+        };
+    }
+    let header = |name: &str| headers.get(name).cloned().unwrap_or_default();
+    let mut body = vec![0; header("content-length").parse().unwrap_or(0)];
+    reader.read_exact(&mut body)?;
+    drop(reader);
+    let mut words = first.split(' ');
+    let (method, target) = (words.next().unwrap(), words.next().unwrap());
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    asked.lock().unwrap().push(format!("{method} {path}"));
+    let mut child = Command::new("git")
+        .arg("http-backend")
+        .env("GIT_PROJECT_ROOT", repositories)
+        .env("GIT_HTTP_EXPORT_ALL", "1")
+        .env("GIT_CONFIG_COUNT", "1")
+        .env("GIT_CONFIG_KEY_0", "safe.directory")
+        .env("GIT_CONFIG_VALUE_0", "*")
+        .env("REQUEST_METHOD", method)
+        .env("PATH_INFO", path)
+        .env("QUERY_STRING", query)
+        .env("CONTENT_TYPE", header("content-type"))
+        .env("CONTENT_LENGTH", body.len().to_string())
+        .env("HTTP_CONTENT_ENCODING", header("content-encoding"))
+        .env("GIT_PROTOCOL", header("git-protocol"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    child.stdin.take().unwrap().write_all(&body)?;
+    let output = child.wait_with_output()?.stdout;
+    let end = output.windows(4).position(|it| it == b"\r\n\r\n").unwrap();
+    let head = String::from_utf8_lossy(&output[..end]).into_owned();
+    let status = head.lines().find_map(|it| it.strip_prefix("Status: "));
+    let content = &output[end + 4..];
+    let answer = format!(
+        "HTTP/1.1 {}\r\n{head}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        status.unwrap_or("200 OK"),
+        content.len()
+    );
+    line.write_all(answer.as_bytes())?;
+    line.write_all(content)?;
+    line.flush()
+}
+
+fn git(dir: &Path, args: &[&str]) {
+    let done = Command::new("git")
+        .args(["-c", "user.name=T", "-c", "user.email=t@example.com"])
+        .args(args)
+        .current_dir(dir)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .status();
+    assert!(done.unwrap().success(), "git {args:?}");
+}
+
+fn open(root: &Path, hosts: Vec<String>, authority: &Path) -> Engine {
+    let data = Dir::create(&root.join("data")).unwrap();
+    let authority = authority.display().to_string();
+    let engine = Engine::open(Options {
+        store: Store::new(Sqlite::open(data.path()).unwrap()),
+        data,
+        vault: None,
+        omi: None,
+        project: None,
+        wasm: WasmOptions::default(),
+        items: ItemOptions::default(),
+        repositories: RepositoryOptions {
+            hosts,
+            ..RepositoryOptions::default()
+        },
+        mail: None,
+        web: Default::default(),
+        space: Space::default(),
+        clock: Arc::new(FixedClock::at(NOW_MS)),
+        zone: TimeZone::UTC,
+        random: Arc::new(SeededRandom::new(5)),
+        environment: Arc::new(move |name| match name {
+            "PATH" => std::env::var("PATH").ok(),
+            "GIT_SSL_CAINFO" => Some(authority.clone()),
+            _ => None,
+        }),
+        shared: false,
+        read_only: false,
+    });
+    engine.unwrap()
+}
+
+#[test]
+fn a_repository_behind_https_is_fetched_through_the_gate() {
+    let root = tempfile::tempdir().unwrap();
+    let served = root.path().join("served");
+    let work = served.join("acme/demo.git");
+    std::fs::create_dir_all(&work).unwrap();
+    git(&work, &["init", "--quiet", "--initial-branch=main"]);
+    std::fs::write(work.join("README.md"), "# Herring\n\nCounted on kelp.\n").unwrap();
+    git(&work, &["add", "--all"]);
+    git(&work, &["commit", "--quiet", "--message", "x"]);
+    let server = GitServer::start(root.path(), served);
+    let owner = Caller::new(Principal::owner(Space::default()));
+    let new = NewRepository {
+        repo_url: format!("https://127.0.0.1:{}/acme/demo.git", server.port),
+        ..NewRepository::default()
+    };
+
+    // Nobody granted it: the gate says why, and the server hears nothing.
+    let engine = open(root.path(), Vec::new(), &server.authority);
+    engine.register_repository(&owner, &new).unwrap();
+    let found = engine.scan_repositories(&owner, None).unwrap();
+    let [ScanResult::Failed { error, .. }] = &found[..] else {
+        unreachable!("{found:?}");
+    };
+    assert!(error.contains("leads to"), "{error}");
+    assert!(server.asked.lock().unwrap().is_empty());
+    drop(engine);
+
+    let host = format!("127.0.0.1:{}", server.port);
+    let engine = open(root.path(), vec![host.clone()], &server.authority);
+    let found = engine.scan_repositories(&owner, None).unwrap();
+    let [ScanResult::Done(scanned)] = &found[..] else {
+        unreachable!("{found:?}");
+    };
+    assert_eq!(
+        (scanned.repo.as_str(), scanned.files_processed),
+        ("acme/demo", 1)
+    );
+    let query = KnowledgeQuery {
+        text: "herring".to_owned(),
+        source: Some("github".to_owned()),
+        limit: 5,
+    };
+    let found = engine.search_knowledge(&owner, &query).unwrap();
+    assert_eq!(found.documents[0].rid, "github:acme/demo:README.md");
+    assert!(!server.asked.lock().unwrap().is_empty());
+
+    // What is new is fetched on top of what there is.
+    std::fs::write(work.join("more.md"), "more\n").unwrap();
+    git(&work, &["add", "--all"]);
+    git(&work, &["commit", "--quiet", "--message", "y"]);
+    let found = engine.scan_repositories(&owner, None).unwrap();
+    assert!(
+        matches!(&found[..], [ScanResult::Done(it)] if it.files_processed == 1 && it.total_files == 2),
+        "{found:?}"
+    );
+    drop(engine);
+
+    // A server that cannot prove who it is.
+    let other = root.path().join("nobody.pem");
+    let stranger = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    std::fs::write(&other, stranger.cert.pem()).unwrap();
+    let engine = open(root.path(), vec![host], &other);
+    let found = engine.scan_repositories(&owner, None).unwrap();
+    assert!(
+        matches!(&found[..], [ScanResult::Failed { .. }]),
+        "{found:?}"
+    );
+}
