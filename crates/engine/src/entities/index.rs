@@ -118,9 +118,12 @@ impl Engine {
         for _ in 0..ATTEMPTS {
             caller.check()?;
             let Some(plan) = self.log.read(space, |tx| self.plan(space, tx, known))? else {
+                // Whoever chose another model finds the old names embedded by asking.
+                self.embed_later(space);
                 return Ok(());
             };
             if self.carry_out(caller, plan)? {
+                self.embed_later(space);
                 return Ok(());
             }
         }

@@ -65,10 +65,18 @@ const MENTIONS: &str = "mentions";
 /// Of a document: it is the note about an entity.
 const DESCRIBES: &str = "describes";
 
-/// The passages of an entity: it is found by every name, and by what is said of it.
+/// The passages of an entity: it is found by every name, and by what is said of it. Its name is a passage
+/// of its own, so that a model that tells meanings has seen the name and nothing else.
 pub(crate) fn passages_of(node: &Node) -> Vec<Passage> {
     let names = std::iter::once(node.title.as_str()).chain(aliases(node));
-    passages(&names.collect::<Vec<_>>().join(" "), &node.body)
+    let mut all = passages(&names.collect::<Vec<_>>().join(" "), &node.title);
+    if !node.body.is_empty() {
+        for mut passage in passages("", &node.body) {
+            passage.n = u32::try_from(all.len()).unwrap_or(u32::MAX);
+            all.push(passage);
+        }
+    }
+    all
 }
 
 /// The other names of an entity.

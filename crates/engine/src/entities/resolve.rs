@@ -9,7 +9,7 @@ use kenning_core::{Code, Error, Kind, NodeId, Result, Space};
 use kenning_entities::resolve::{
     Candidates, Companion, Context, Entity, Query, Resolution, resolve,
 };
-use kenning_search::{Filter, Mode};
+use kenning_search::Filter;
 use kenning_store::{EdgeFilter, Node, ReadTx, When};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -228,20 +228,15 @@ impl Candidates for Stored<'_> {
             kinds: vec![Kind::Entity],
             ..Filter::default()
         };
-        let query = kenning_search::Query {
-            text: name,
-            mode: Mode::Semantic,
-            filter: &filter,
-            limit: MEANINGS,
-            vector: Some(&vector),
-        };
         let model = self.engine.chosen_model();
         let searcher = &self.engine.searcher;
-        let hits = searcher.with(self.space, self.tx, model.as_ref(), |it| it.search(&query))?;
+        let near = searcher.with(self.space, self.tx, model.as_ref(), |index| {
+            index.nearest_by_model(&vector, &filter, MEANINGS)
+        })?;
         let mut found = Vec::new();
-        for hit in hits {
-            let node = self.node(hit.node)?;
-            found.extend(node.as_ref().map(|it| (entity(it), hit.cosine)));
+        for (node, cosine) in near {
+            let node = self.node(node)?;
+            found.extend(node.as_ref().map(|it| (entity(it), cosine)));
         }
         Ok(found)
     }
