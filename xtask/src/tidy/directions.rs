@@ -163,7 +163,10 @@ const TESTS_OF_ONE: &[(&str, &[&str])] = &[
     ),
     ("kenning", &["kenning-testing-wasm"]),
     // The layer is around every route, so its tests put the other door behind it.
-    ("kenning-rest", &["kenning-mcp", "kenning-store"]),
+    (
+        "kenning-rest",
+        &["kenning-egress", "kenning-mcp", "kenning-store"],
+    ),
 ];
 
 pub(super) fn check(metadata: &Value) -> Faults {

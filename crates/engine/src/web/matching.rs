@@ -186,7 +186,7 @@ fn around(text: &str, range: &Range<usize>) -> String {
     let end = after.char_indices().nth(CONTEXT_CHARS).map(|it| it.0);
     let dots = |is_cut: bool| if is_cut { "..." } else { "" };
     let end_at = range.end + end.unwrap_or(after.len());
-    let shown = text.get(start..end_at).unwrap_or_default();
+    let shown = text.get(start..end_at).unwrap_or_default().trim();
     format!("{}{shown}{}", dots(start > 0), dots(end.is_some()))
 }
 
@@ -201,6 +201,12 @@ mod tests {
         let shown = around(&text, &(at..at + 9));
         let expected = format!("...{}é\nBill Baue {}", "x".repeat(48), "y".repeat(49));
         assert_eq!(shown, expected);
+        let shown = around(&format!("Bill {} y", "x".repeat(48)), &(0..4));
+        assert_eq!(
+            shown,
+            format!("Bill {}...", "x".repeat(48)),
+            "no space at the ends"
+        );
         let shown = around("Bill", &(0..4));
         assert_eq!(shown, "Bill");
     }
