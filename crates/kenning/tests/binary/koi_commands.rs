@@ -155,7 +155,7 @@ fn a_variable_that_is_empty_is_not_set() {
         assert!(output.status.success(), "{name}: {said}");
     }
     let output = place
-        .command(&["koi", "vault_list_notes"])
+        .command(&["koi", "vault_list_notes", "--folder", "."])
         .env("VAULT_PATH", "")
         .output();
     let output = output.unwrap();
