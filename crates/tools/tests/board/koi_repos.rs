@@ -420,19 +420,21 @@ fn koi_repos_a_clone_in_disorder_is_made_anew() {
     let (repo, _) = sample(&house);
     register(&house, &repo, "acme/demo");
     scan(&house);
-    let clones = house.root.path().join("data/repositories");
-    let clone = fs::read_dir(&clones).unwrap().map(|it| it.unwrap().path());
-    let clone = clone
-        .into_iter()
-        .find(|it| it.extension().is_some_and(|it| it == "git"))
-        .unwrap();
+    let clone = || {
+        let all = fs::read_dir(house.root.path().join("data/repositories")).unwrap();
+        let all = all.map(|it| it.unwrap().path());
+        let mut all = all.filter(|it| it.extension().is_some_and(|it| it == "git"));
+        let one = all.next().unwrap();
+        assert_eq!(all.next(), None, "there is one clone");
+        one
+    };
     // As a `git` that was killed leaves it.
-    fs::write(clone.join("shallow.lock"), "").unwrap();
-    fs::create_dir_all(clone.join("refs/kenning")).unwrap();
-    fs::write(clone.join("refs/kenning/head.lock"), "").unwrap();
+    fs::write(clone().join("shallow.lock"), "").unwrap();
+    fs::create_dir_all(clone().join("refs/kenning")).unwrap();
+    fs::write(clone().join("refs/kenning/head.lock"), "").unwrap();
     repo.put("more.md", "more\n").commit();
     assert_eq!(scan(&house)["results"][0]["files_processed"], 1);
-    fs::write(clone.join("HEAD"), "nonsense").unwrap();
+    fs::write(clone().join("HEAD"), "nonsense").unwrap();
     repo.put("most.md", "most\n").commit();
     assert_eq!(scan(&house)["results"][0]["files_processed"], 1);
     assert_eq!(documents(&house).len(), 6);
