@@ -3,7 +3,7 @@
 
 use crate::koi_golden;
 use kenning_core::{Code, Kind, Space};
-use kenning_engine::{Caller, NewRepository, Principal, ScanResult, Scope};
+use kenning_engine::{Caller, NewRepository, Principal, ScanResult, Scope, Sensors};
 use kenning_store::{Node, NodeFilter, When};
 use kenning_testing::House;
 use kenning_tools::Selection;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const A_PY: &str = "\"\"\"Module doc for a.\"\"\"\nimport os\nfrom json import dumps\n\nclass Greeter(object):\n    \"\"\"Greets.\"\"\"\n    def hello(self, name: str) -> str:\n        \"\"\"Say hello.\"\"\"\n        return helper(name)\n\ndef helper(n):\n    return dumps(n)\n";
 
@@ -831,4 +831,30 @@ fn koi_federation_is_off_and_says_so() {
         (&found["peers"], &found["event_queue_size"]),
         (&json!([]), &json!(0))
     );
+}
+
+#[test]
+fn koi_repos_are_scanned_by_a_serving_process_when_their_time_has_come() {
+    let house = House::new();
+    let (repo, _) = sample(&house);
+    register(&house, &repo, "acme/demo");
+    let sensors = Sensors::start(house.board.engine(), Duration::from_millis(10));
+    let scanned = |n: u64| {
+        let until = Instant::now() + Duration::from_secs(60);
+        while status(&house)["total_scans"] != n && Instant::now() < until {
+            std::thread::yield_now();
+        }
+        assert_eq!(status(&house)["total_scans"], n);
+    };
+    scanned(1);
+    repo.put("new.md", "new\n").commit();
+    house.clock.advance(21_600_000 - 1);
+    assert_eq!(documents(&house).len(), 4, "its time has not come");
+    house.clock.advance(1);
+    scanned(2);
+    assert_eq!(documents(&house).len(), 5);
+    sensors.stop(Duration::from_secs(20));
+    house.clock.advance(21_600_000);
+    assert_eq!(status(&house)["total_scans"], 2);
+    verify(&house);
 }
