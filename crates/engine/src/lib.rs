@@ -312,6 +312,9 @@ impl Engine {
         if let Err(error) = self.memory_config() {
             found.faults.push(format!("omi: {error}"));
         }
+        if let Err(error) = self.web_settings() {
+            found.faults.push(format!("web: {error}"));
+        }
         Ok(found)
     }
 

@@ -65,6 +65,9 @@ const KINDS: &[Row] = &[
     ("Evidence", "Evidence", 0.80, 0.90, true, 2),
 ];
 
+/// The predicate that says least.
+const RELATED: &str = "related_to";
+
 const UNKNOWN: Row = ("unknown", "Misc", 0.90, 0.95, true, 2);
 
 const ALIASES: &[(&str, &str)] = &[
@@ -179,7 +182,8 @@ impl Ontology {
         folders.rsplit('/').find_map(|it| self.of_folder(it))
     }
 
-    /// Whether a relationship may join two types. Types that are not known may be joined by anything.
+    /// Whether a relationship may join two types. Types that are not known may be joined by anything; those
+    /// that a vault declares are related to anything, besides what has no restriction.
     ///
     /// # Errors
     /// Invalid input that names the end that does not fit and what would.
@@ -192,6 +196,10 @@ impl Ontology {
             let Some(kind) = self.kind(kind) else {
                 continue;
             };
+            let is_declared = !KINDS.iter().any(|it| it.0 == kind.key);
+            if is_declared && predicate.name == RELATED {
+                continue;
+            }
             if !allowed.is_empty() && !allowed.contains(&kind.key.as_str()) {
                 let (name, key) = (predicate.name, &kind.key);
                 return Err(

@@ -257,9 +257,10 @@ pub(crate) async fn layer(
 ) -> Response<Body> {
     let origin = guard.shared_origin(request.headers());
     let admitted = match cors::preflight(origin.as_ref(), &request) {
-        Some(answer) => guard
-            .check_names(request.method(), request.uri(), request.headers())
-            .map_or_else(|error| Err(answer::error(&error)), |()| Err(answer)),
+        Some(answer) => {
+            let named = guard.check_names(request.method(), request.uri(), request.headers());
+            Err(named.map_or_else(|error| answer::error(&error), |()| answer))
+        }
         None => admit(&guard, &mut request).await,
     };
     let mut response = match admitted {

@@ -155,11 +155,18 @@ const TESTS_ALSO: &[&str] = &[
 /// What the tests of one crate may name besides.
 const TESTS_OF_ONE: &[(&str, &[&str])] = &[
     ("kenning-sandbox", &["kenning-testing-wasm"]),
-    // Installed tools are called over the board, one that is broken among them.
-    ("kenning-tools", &["kenning-audit", "kenning-testing-wasm"]),
+    // Installed tools are called over the board, one that is broken among them; pages are fetched from an
+    // internet of the test's own.
+    (
+        "kenning-tools",
+        &["kenning-audit", "kenning-egress", "kenning-testing-wasm"],
+    ),
     ("kenning", &["kenning-testing-wasm"]),
     // The layer is around every route, so its tests put the other door behind it.
-    ("kenning-rest", &["kenning-mcp", "kenning-store"]),
+    (
+        "kenning-rest",
+        &["kenning-egress", "kenning-mcp", "kenning-store"],
+    ),
 ];
 
 pub(super) fn check(metadata: &Value) -> Faults {

@@ -193,12 +193,12 @@ impl Engine {
             item_type: None,
             text: text.to_owned(),
             source: ItemSource::Local,
-            limit: limit.saturating_mul(2),
+            limit,
             project_path: None,
+            without_entities: true,
         };
         let found = self.search_items(caller, &query)?.items.into_iter();
-        let others = found.filter(|it| it.item_type != Kind::Entity.as_str());
-        let documents = others.take(limit).map(|it| FoundDocument {
+        let documents = found.map(|it| FoundDocument {
             rid: it.id,
             title: it.name,
             kind: it.item_type,

@@ -109,7 +109,7 @@ impl Engine {
         if kind(&from) != kind(&into) {
             let (a, b) = (kind(&from), kind(&into));
             return Err(Error::invalid(format!(
-                "`{}` is a {a} and `{}` is a {b}",
+                "`{}` is of type {a} and `{}` of type {b}",
                 from.title, into.title
             ))
             .hint("only entities of one type can be one: mend the type in its note first"));
@@ -197,10 +197,9 @@ impl Engine {
             let named = by_uri(tx, label.trim())?.map(|it| it.title);
             let label = normalized(&named.unwrap_or_else(|| label.to_owned()));
             // A veto can be taken back when who it is about is not there any more.
-            let node = match by_uri(tx, entity.trim())? {
-                None if is_undone => None,
-                None => self.entity_in(space, tx, entity)?,
-                some => some,
+            let node = match self.entity_in(space, tx, entity) {
+                Err(error) if is_undone && error.code == Code::NotFound => None,
+                node => node?,
             };
             let uri = node.map(|it| it.key);
             Ok((label, uri.unwrap_or_else(|| entity.trim().to_owned())))

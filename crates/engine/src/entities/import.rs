@@ -4,6 +4,7 @@
 //! under the same name takes its place. URIs stay what they are. What cannot be is left out and told, and
 //! loses nothing else.
 
+use super::index::EXACT;
 use super::said::{SAID, Settled, SettledRelation, SettledThing, put_said};
 use super::stated::is_name;
 use crate::{Caller, Engine, Scope};
@@ -277,8 +278,19 @@ impl Reading<'_> {
                 return Ok(Some((thing.uri.clone(), thing.kind.clone())));
             }
         }
-        let node = self.tx.node_by_key("", Kind::Entity, name, When::Now)?;
-        Ok(node.map(|it| (it.key.clone(), super::kind(&it).to_owned())))
+        let mut uris = vec![name.to_owned()];
+        let named = self.tx.get(EXACT, &normalized(name))?.unwrap_or_default();
+        let named = String::from_utf8_lossy(&named);
+        // Of several who have the name nobody is meant.
+        if let [only] = named.lines().collect::<Vec<_>>()[..] {
+            uris.push(only.to_owned());
+        }
+        for uri in uris {
+            if let Some(node) = self.tx.node_by_key("", Kind::Entity, &uri, When::Now)? {
+                return Ok(Some((node.key.clone(), super::kind(&node).to_owned())));
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -37,13 +37,13 @@ const READING: &str = "2";
 /// What each note states, by its path.
 const STATED: &str = "entities/stated";
 /// What was written of each entity, by its URI: a digest and the node.
-pub(super) const NODES: &str = "entities/nodes";
+pub(crate) const NODES: &str = "entities/nodes";
 /// The digest of each entity's relationships, by its URI.
 pub(super) const EDGES: &str = "entities/edges";
 /// The digest of what each note mentions, by its path.
 pub(super) const NOTES: &str = "entities/notes";
 /// How far the graph is.
-pub(crate) const STATE: &str = "entities/state";
+pub(super) const STATE: &str = "entities/state";
 /// How often what was said, or who is one, has changed: bucket and key.
 pub(super) const SAID_COUNT: (&str, &str) = (STATE, "said");
 
@@ -98,7 +98,7 @@ impl State {
 }
 
 /// How often the graph was written.
-pub(super) fn graph_state(tx: &dyn ReadTx) -> Result<u64> {
+pub(crate) fn graph_state(tx: &dyn ReadTx) -> Result<u64> {
     Ok(State::read(tx)?.n)
 }
 
@@ -118,9 +118,12 @@ impl Engine {
         for _ in 0..ATTEMPTS {
             caller.check()?;
             let Some(plan) = self.log.read(space, |tx| self.plan(space, tx, known))? else {
+                // Whoever chose another model finds the old names embedded by asking.
+                self.embed_later(space);
                 return Ok(());
             };
             if self.carry_out(caller, plan)? {
+                self.embed_later(space);
                 return Ok(());
             }
         }
@@ -130,7 +133,10 @@ impl Engine {
     /// Reads the notes that changed.
     fn read_vault(&self, caller: &Caller, known: &mut Known) -> Result<()> {
         let space = &caller.principal.space;
-        let dir = self.vault.open(space)?;
+        // A vault that is away has retracted nothing. The tools that read and write notes say so.
+        let Some(dir) = self.vault.existing(space)? else {
+            return Ok(());
+        };
         if !known.follow.is_stale(&dir) {
             return Ok(());
         }

@@ -46,7 +46,7 @@ pub use said::{SaidEntity, SaidEntityOutcome, SaidOutcome, SaidRelation, SaidRel
 pub use types::EntityTypes;
 pub use view::{EntityStats, EntityView, PendingRelationship, RelationshipStats};
 
-pub(crate) use index::{Entities, STATE as GRAPH_STATE};
+pub(crate) use index::{Entities, NODES as GRAPH_NODES, graph_state};
 pub(crate) use said::{Said, Settled, put_said};
 
 use kenning_search::passages;
@@ -65,10 +65,18 @@ const MENTIONS: &str = "mentions";
 /// Of a document: it is the note about an entity.
 const DESCRIBES: &str = "describes";
 
-/// The passages of an entity: it is found by every name, and by what is said of it.
+/// The passages of an entity: it is found by every name, and by what is said of it. Its name is a passage
+/// of its own, so that a model that tells meanings has seen the name and nothing else.
 pub(crate) fn passages_of(node: &Node) -> Vec<Passage> {
     let names = std::iter::once(node.title.as_str()).chain(aliases(node));
-    passages(&names.collect::<Vec<_>>().join(" "), &node.body)
+    let mut all = passages(&names.collect::<Vec<_>>().join(" "), &node.title);
+    if !node.body.is_empty() {
+        for mut passage in passages("", &node.body) {
+            passage.n = u32::try_from(all.len()).unwrap_or(u32::MAX);
+            all.push(passage);
+        }
+    }
+    all
 }
 
 /// The other names of an entity.

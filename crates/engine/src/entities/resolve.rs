@@ -3,13 +3,13 @@
 use super::identity::is_vetoed;
 use super::index::{ALIAS, EXACT, RID, SOUND};
 use super::spelling::SIMILARITY_MIN;
-use super::{MENTIONS, aliases, kind};
+use super::{DESCRIBES, MENTIONS, VAULT, aliases, kind};
 use crate::{Caller, Engine, Scope};
 use kenning_core::{Code, Error, Kind, NodeId, Result, Space};
 use kenning_entities::resolve::{
     Candidates, Companion, Context, Entity, Query, Resolution, resolve,
 };
-use kenning_search::{Filter, Mode};
+use kenning_search::Filter;
 use kenning_store::{EdgeFilter, Node, ReadTx, When};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,6 +73,9 @@ impl Engine {
         if name.starts_with("orn:") {
             return Ok(None);
         }
+        if let Some(node) = by_note(tx, name)? {
+            return Ok(Some(node));
+        }
         let query = Query {
             label: name,
             ..Query::default()
@@ -110,6 +113,30 @@ pub(super) fn by_uri(tx: &dyn ReadTx, uri: &str) -> Result<Option<Node>> {
     };
     let uri = String::from_utf8_lossy(&bytes);
     tx.node_by_key("", Kind::Entity, &uri, When::Now)
+}
+
+/// The entity that a note is about, by the note's path or a link to it: `[[People/Ann|A]]`.
+fn by_note(tx: &dyn ReadTx, name: &str) -> Result<Option<Node>> {
+    let link = name.strip_prefix("[[").and_then(|it| it.strip_suffix("]]"));
+    let path = match link {
+        Some(link) => link.split(['|', '#']).next().unwrap_or(link).trim(),
+        None if name.ends_with(".md") => name,
+        None => return Ok(None),
+    };
+    let path = path.strip_suffix(".md").unwrap_or(path);
+    let key = format!("{VAULT}:{path}.md");
+    let Some(note) = tx.node_by_key("", Kind::Document, &key, When::Now)? else {
+        return Ok(None);
+    };
+    let about = EdgeFilter {
+        src: Some(note.id),
+        rel: Some(DESCRIBES.to_owned()),
+        ..EdgeFilter::default()
+    };
+    match tx.edges(&about, When::Now, 1)?.first() {
+        Some(edge) => tx.node(edge.dst, When::Now),
+        None => Ok(None),
+    }
 }
 
 /// Entities as resolution needs them, from one snapshot of the store.
@@ -228,20 +255,15 @@ impl Candidates for Stored<'_> {
             kinds: vec![Kind::Entity],
             ..Filter::default()
         };
-        let query = kenning_search::Query {
-            text: name,
-            mode: Mode::Semantic,
-            filter: &filter,
-            limit: MEANINGS,
-            vector: Some(&vector),
-        };
         let model = self.engine.chosen_model();
         let searcher = &self.engine.searcher;
-        let hits = searcher.with(self.space, self.tx, model.as_ref(), |it| it.search(&query))?;
+        let near = searcher.with(self.space, self.tx, model.as_ref(), |index| {
+            index.nearest_by_model(&vector, &filter, MEANINGS)
+        })?;
         let mut found = Vec::new();
-        for hit in hits {
-            let node = self.node(hit.node)?;
-            found.extend(node.as_ref().map(|it| (entity(it), hit.cosine)));
+        for (node, cosine) in near {
+            let node = self.node(node)?;
+            found.extend(node.as_ref().map(|it| (entity(it), cosine)));
         }
         Ok(found)
     }

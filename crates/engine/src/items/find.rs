@@ -55,6 +55,8 @@ pub struct ItemQuery {
     pub limit: usize,
     /// The project, if not the server's own.
     pub project_path: Option<String>,
+    /// Whether entities are left out, which somebody else has found.
+    pub without_entities: bool,
 }
 
 /// What was found.
@@ -306,6 +308,7 @@ fn filters(query: &ItemQuery, project: &str) -> Vec<Filter> {
             None => Kind::ALL
                 .into_iter()
                 .filter(|it| !matches!(it, Kind::Item | Kind::Vector))
+                .filter(|it| *it != Kind::Entity || !query.without_entities)
                 .collect(),
         };
         if !others.is_empty() {

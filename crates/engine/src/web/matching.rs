@@ -1,21 +1,23 @@
 //! Which entities of the graph a page names.
 //!
 //! The names of all entities are made ready once for each state of the graph, and serve every page until it
-//! changes.
+//! changes; then only those entities are read that are others.
 
 use super::pages::StoredText;
 use crate::Engine;
-use crate::entities::GRAPH_STATE;
-use kenning_core::{Kind, NodeId, Result, Space};
+use crate::entities::{GRAPH_NODES, graph_state};
+use kenning_core::{Kind, Result, Space};
 use kenning_entities::mentions::Mentions;
-use kenning_store::{NodeFilter, ReadTx, When};
+use kenning_store::{Node, NodeFilter, ReadTx, When};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
 /// Entities that are read together.
 const BATCH: usize = 2_000;
+/// More than this are not read one by one.
+const CHANGES_MAX: usize = 5_000;
 /// So many characters are shown on either side of a name.
 const CONTEXT_CHARS: usize = 50;
 
@@ -33,6 +35,7 @@ pub struct MatchedEntity {
 }
 
 /// An entity as it is looked for.
+#[derive(Clone)]
 pub(super) struct KnownEntity {
     pub(super) name: String,
     pub(super) uri: String,
@@ -43,53 +46,48 @@ pub(super) struct KnownEntity {
 /// The names of all entities, as the graph was.
 pub(super) struct Matcher {
     space: Space,
-    state: Vec<u8>,
+    state: u64,
+    /// What was written of each entity, by its URI: when that is another, the entity is.
+    rows: HashMap<String, Vec<u8>>,
     mentions: Mentions,
-    entities: Vec<KnownEntity>,
+    entities: Vec<Arc<KnownEntity>>,
 }
 
 impl Engine {
     /// The names of all entities, as the graph is in this snapshot.
     pub(super) fn matcher(&self, space: &Space, tx: &dyn ReadTx) -> Result<Arc<Matcher>> {
-        let state = tx.get(GRAPH_STATE, "at")?.unwrap_or_default();
+        let state = graph_state(tx)?;
         let kept = self.web.matcher.lock();
         let mut kept = kept.unwrap_or_else(PoisonError::into_inner);
-        if let Some(it) = &*kept
-            && it.space == *space
-            && it.state == state
-        {
+        let before = kept.as_ref().filter(|it| it.space == *space);
+        if let Some(it) = before.filter(|it| it.state == state) {
             return Ok(Arc::clone(it));
         }
-        let made = Arc::new(Matcher::read(space, state, tx)?);
+        let made = Arc::new(Matcher::read(space, state, tx, before.map(|it| &**it))?);
         *kept = Some(Arc::clone(&made));
         Ok(made)
     }
 }
 
 impl Matcher {
-    fn read(space: &Space, state: Vec<u8>, tx: &dyn ReadTx) -> Result<Self> {
-        let filter = NodeFilter {
-            kinds: vec![Kind::Entity],
-            ..NodeFilter::default()
-        };
-        let mut entities = Vec::new();
-        let mut after: Option<NodeId> = None;
-        loop {
-            let batch = tx.nodes(&filter, When::Now, after, BATCH)?;
-            let Some(last) = batch.last() else { break };
-            after = Some(last.id);
-            for node in batch {
-                let kind = node.props.get("type").and_then(Value::as_str);
-                let aliases = node.props.get("aliases").and_then(Value::as_array);
-                let aliases = aliases.into_iter().flatten().filter_map(Value::as_str);
-                entities.push(KnownEntity {
-                    kind: kind.unwrap_or_default().to_owned(),
-                    aliases: aliases.map(ToOwned::to_owned).collect(),
-                    name: node.title,
-                    uri: node.key,
-                });
+    fn read(space: &Space, state: u64, tx: &dyn ReadTx, before: Option<&Self>) -> Result<Self> {
+        let rows: HashMap<String, Vec<u8>> = tx.list(GRAPH_NODES)?.into_iter().collect();
+        let known = before.map(|it| it.known(&rows)).unwrap_or_default();
+        let missing: Vec<&String> = rows
+            .keys()
+            .filter(|it| !known.contains_key(it.as_str()))
+            .collect();
+        let mut entities: Vec<Arc<KnownEntity>> = Vec::with_capacity(rows.len());
+        if missing.len() <= CHANGES_MAX {
+            for uri in missing {
+                let node = tx.node_by_key("", Kind::Entity, uri, When::Now)?;
+                entities.extend(node.map(|it| Arc::new(KnownEntity::from(it))));
             }
+            entities.extend(known.into_values().cloned());
+        } else {
+            read_all(tx, &mut entities)?;
         }
+        entities.sort_unstable_by(|a, b| a.uri.cmp(&b.uri));
         let names = (0u32..).zip(&entities).flat_map(|(n, it)| {
             let names = std::iter::once(&it.name).chain(&it.aliases);
             names.map(move |name| (n, name.as_str()))
@@ -98,8 +96,19 @@ impl Matcher {
             space: space.clone(),
             state,
             mentions: Mentions::new(names),
+            rows,
             entities,
         })
+    }
+
+    /// Those who are as they were, by their URIs.
+    fn known<'a>(
+        &'a self,
+        rows: &HashMap<String, Vec<u8>>,
+    ) -> HashMap<&'a str, &'a Arc<KnownEntity>> {
+        let is_same = |uri: &str| rows.contains_key(uri) && rows.get(uri) == self.rows.get(uri);
+        let same = self.entities.iter().filter(|it| is_same(&it.uri));
+        same.map(|it| (it.uri.as_str(), it)).collect()
     }
 
     /// The entities that a text names, each with the first place, the longest name first.
@@ -110,7 +119,7 @@ impl Matcher {
                 first.entry(id).or_insert_with(|| mention.range.clone());
             }
         }
-        let entity = |id: u32| self.entities.get(usize::try_from(id).ok()?);
+        let entity = |id: u32| Some(&**self.entities.get(usize::try_from(id).ok()?)?);
         let found = first
             .into_iter()
             .filter_map(|(id, range)| Some((entity(id)?, range)));
@@ -135,6 +144,36 @@ impl Matcher {
     }
 }
 
+impl From<Node> for KnownEntity {
+    fn from(node: Node) -> Self {
+        let kind = node.props.get("type").and_then(Value::as_str);
+        let aliases = node.props.get("aliases").and_then(Value::as_array);
+        let aliases = aliases.into_iter().flatten().filter_map(Value::as_str);
+        Self {
+            kind: kind.unwrap_or_default().to_owned(),
+            aliases: aliases.map(ToOwned::to_owned).collect(),
+            name: node.title,
+            uri: node.key,
+        }
+    }
+}
+
+fn read_all(tx: &dyn ReadTx, entities: &mut Vec<Arc<KnownEntity>>) -> Result<()> {
+    let filter = NodeFilter {
+        kinds: vec![Kind::Entity],
+        ..NodeFilter::default()
+    };
+    let mut after = None;
+    loop {
+        let batch = tx.nodes(&filter, When::Now, after, BATCH)?;
+        let Some(last) = batch.last() else {
+            return Ok(());
+        };
+        after = Some(last.id);
+        entities.extend(batch.into_iter().map(|it| Arc::new(it.into())));
+    }
+}
+
 /// The words around a place, as they stand there, with dots where more follows.
 fn around(text: &str, range: &Range<usize>) -> String {
     let before = text.get(..range.start).unwrap_or_default();
@@ -147,7 +186,7 @@ fn around(text: &str, range: &Range<usize>) -> String {
     let end = after.char_indices().nth(CONTEXT_CHARS).map(|it| it.0);
     let dots = |is_cut: bool| if is_cut { "..." } else { "" };
     let end_at = range.end + end.unwrap_or(after.len());
-    let shown = text.get(start..end_at).unwrap_or_default();
+    let shown = text.get(start..end_at).unwrap_or_default().trim();
     format!("{}{shown}{}", dots(start > 0), dots(end.is_some()))
 }
 
@@ -162,6 +201,12 @@ mod tests {
         let shown = around(&text, &(at..at + 9));
         let expected = format!("...{}é\nBill Baue {}", "x".repeat(48), "y".repeat(49));
         assert_eq!(shown, expected);
+        let shown = around(&format!("Bill {} y", "x".repeat(48)), &(0..4));
+        assert_eq!(
+            shown,
+            format!("Bill {}...", "x".repeat(48)),
+            "no space at the ends"
+        );
         let shown = around("Bill", &(0..4));
         assert_eq!(shown, "Bill");
     }

@@ -34,7 +34,7 @@ use crate::Engine;
 use kenning_core::{Code, Error};
 use kenning_egress::{Connect, Egress, Policy, Resolve};
 use matching::Matcher;
-use settings::WebSettings;
+pub(crate) use settings::WebSettings;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, OnceLock};
@@ -92,7 +92,7 @@ impl Web {
 
 impl Engine {
     /// What the operator says of the web. A setting that cannot be read is an error of every call.
-    fn web_settings(&self) -> Result<&WebSettings, Error> {
+    pub(crate) fn web_settings(&self) -> Result<&WebSettings, Error> {
         if let Some(settings) = self.web.settings.get() {
             return Ok(settings);
         }

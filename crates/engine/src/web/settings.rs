@@ -25,7 +25,7 @@ const INTERVAL_DEFAULT: u64 = 86_400;
 
 /// What the operator says of the web.
 #[derive(Clone, Debug)]
-pub(super) struct WebSettings {
+pub(crate) struct WebSettings {
     pub(super) grants: Vec<Grant>,
     /// 0 is no limit.
     pub(super) previews_hourly: u64,

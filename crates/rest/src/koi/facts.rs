@@ -4,10 +4,11 @@
 use kenning_core::{Code, Error, Hash};
 use kenning_engine::{
     Caller, Engine, EntityDocument, EntityView, RegisterEntity, SaidEntity, SaidRelation,
-    normalized_name, timestamp,
+    normalized_name,
 };
+use kenning_tools::koi::moments::naive as moment;
 use kenning_tools::koi::{
-    Refusal, get_entity_documents, get_entity_neighborhood, knowledge_search,
+    Refusal, get_entity_documents, get_entity_neighborhood, knowledge_search, monitor_url,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -31,11 +32,6 @@ const NOTE_RID: &str = "orn:obsidian.entity:Notes/";
 /// Takes nothing.
 #[derive(Deserialize)]
 pub(super) struct Nothing {}
-
-/// As the original writes a moment: in UTC, to the microsecond, without a zone.
-fn moment(ms: u64) -> String {
-    format!("{}000", timestamp(ms).trim_end_matches('Z'))
-}
 
 fn bounded(wanted: Option<i64>, (default, max): (usize, usize)) -> usize {
     wanted.map_or(default, |it| {
@@ -133,7 +129,6 @@ pub(super) fn health(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
             "tier2_semantic": tells_meanings,
             "tier3_create": true,
         },
-        "version": env!("CARGO_PKG_VERSION"),
     }))
 }
 
@@ -552,8 +547,6 @@ struct IngestEntity {
     r#type: String,
     #[serde(default)]
     confidence: Option<f64>,
-    #[serde(default)]
-    context: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -565,7 +558,8 @@ struct IngestRelationship {
     confidence: Option<f64>,
 }
 
-/// Takes over what a document says of entities, and says what became of each.
+/// Takes over what a document says of entities, and says what became of each. What stands around a mention is
+/// not what the entity is, so it describes nobody.
 pub(super) fn ingest(engine: &Engine, caller: &Caller, request: IngestRequest) -> Answer {
     let rid = request.document_rid;
     let entities: Vec<SaidEntity> = request
@@ -574,7 +568,6 @@ pub(super) fn ingest(engine: &Engine, caller: &Caller, request: IngestRequest) -
         .map(|it| SaidEntity {
             name: it.name,
             kind: it.r#type,
-            description: it.context.unwrap_or_default(),
             n_mentions: 1,
             confidence: it.confidence.unwrap_or(CONFIDENCE),
             ..SaidEntity::default()
@@ -626,6 +619,36 @@ pub(super) fn ingest(engine: &Engine, caller: &Caller, request: IngestRequest) -
         answer["relationships"] = rows.collect();
     }
     Ok(answer)
+}
+
+#[derive(Deserialize)]
+pub(super) struct EvaluateRequest {
+    url: String,
+    #[serde(default)]
+    relevance_score: Option<f64>,
+    #[serde(default)]
+    relevance_reasoning: Option<String>,
+    #[serde(default)]
+    bioregional_tags: Vec<String>,
+    #[serde(default)]
+    decision: Option<String>,
+}
+
+/// Keeps whether a page may be ingested; the reasons are the caller's own.
+pub(super) fn evaluate(engine: &Engine, caller: &Caller, request: EvaluateRequest) -> Answer {
+    let decision = request.decision.as_deref().map(str::trim);
+    let is_rejected = decision.is_some_and(|it| it.to_ascii_lowercase().starts_with("reject"));
+    let done = engine.evaluate_page(caller, &request.url, is_rejected)?;
+    Ok(json!({
+        "url": done.url, "status": done.status, "relevance_score": request.relevance_score,
+        "relevance_reasoning": request.relevance_reasoning,
+        "bioregional_tags": request.bioregional_tags,
+    }))
+}
+
+/// Looks at every monitored page now.
+pub(super) fn scan_monitored(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
+    written(&monitor_url::scan(engine, caller)?)
 }
 
 /// What only a language model can do.

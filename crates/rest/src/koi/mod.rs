@@ -22,11 +22,11 @@ use axum::routing::any;
 use fields::{Kind, Problems};
 use http_body_util::BodyExt;
 use kenning_core::{Code, Error};
-use kenning_engine::{Caller, FORWARDED, FarServer};
+use kenning_engine::{Caller, FORWARDED, FarServer, Scope};
 use kenning_tools::koi::Refusal;
-use kenning_tools::{Board, Selection, Toolset, hide_internal};
+use kenning_tools::{AnyTool, Board, Selection, TOOLS, Toolset, hide_internal};
 use serde_json::{Map, Value, json};
-use table::{ROUTES, Route, Takes, Verb};
+use table::{LOOK, ROUTES, Route, Takes, Verb};
 
 /// The tools behind the routes.
 #[derive(Clone)]
@@ -57,9 +57,23 @@ impl Koi {
         }
     }
 
+    /// The tool of a route. What `--read-only` hides is there for those of its calls that only look.
+    fn tool(&self, name: &str, arguments: &Value) -> Option<&'static dyn AnyTool> {
+        let chosen = self.board.selection();
+        let only_looks = |it: &&&'static dyn AnyTool| {
+            let is_excluded = chosen.exclude_tools.iter().any(|it| it == name);
+            it.name() == name && !is_excluded && it.scope(arguments) == Scope::Read
+        };
+        let is_hidden = chosen.read_only && self.board.find(LOOK).is_some();
+        let hidden = || TOOLS.iter().find(only_looks).copied();
+        let hidden = || hidden().filter(|_| is_hidden);
+        self.board.find(name).or_else(hidden)
+    }
+
     /// Whether the caller may do what the route's tool does.
     fn permit(&self, route: &Route, caller: &Caller) -> Result<(), Refusal> {
-        let Some(tool) = self.board.find(route.like) else {
+        let fixed = Value::Object(table::fixed(route));
+        let Some(tool) = self.tool(route.like, &fixed) else {
             return Err(if self.board.selection().read_only {
                 Error::denied("this changes things")
                     .hint("this server was started with `--read-only`")
@@ -68,9 +82,7 @@ impl Koi {
                 nothing()
             });
         };
-        caller
-            .principal
-            .require(tool.scope(&Value::Object(table::fixed(route))))?;
+        caller.principal.require(tool.scope(&fixed))?;
         Ok(caller.check()?)
     }
 }

@@ -6,7 +6,10 @@ use super::facts;
 use super::fields::{Field, Kind, default, optional, required};
 use kenning_core::Error;
 use kenning_engine::{Caller, Engine};
-use kenning_tools::koi::{Refusal, knowledge_search, koi_search, resolve_entity};
+use kenning_tools::koi::{
+    Refusal, code_query, federation_status, github_files, github_repos, github_scan, ingest_url,
+    knowledge_search, koi_search, monitor_url, preview_url, process_url, resolve_entity,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -105,8 +108,10 @@ const PAGE: &[Field] = &[
     default("offset", Kind::Whole),
 ];
 
+const MONITOR: &[Field] = &[required("url", Kind::Text), default("title", Kind::Text)];
+
 /// A tool that only looks, and one that changes what entities there are.
-const LOOK: &str = "koi_search";
+pub(super) const LOOK: &str = "koi_search";
 const CHANGE: &str = "vault_write_note";
 
 /// The routes, in the order of the contract, then those that other clients use.
@@ -190,6 +195,159 @@ pub(super) const ROUTES: &[Route] = &[
             optional("source", Kind::Text),
         ]),
         answer: via!(facts::search),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/web/preview",
+        summary: "Fetches a page and shows it",
+        like: "preview_url",
+        fixed: &[],
+        takes: Takes::Body(Kind::Record(&[
+            required("url", Kind::Text),
+            optional("submitted_by", Kind::Text),
+            default("submitted_via", Kind::Text),
+            optional("submission_message", Kind::Text),
+        ])),
+        answer: via!(preview_url::answer),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/web/evaluate",
+        summary: "Keeps what somebody thinks of a page",
+        like: "ingest_url",
+        fixed: &[],
+        takes: Takes::Body(Kind::Record(&[
+            required("url", Kind::Text),
+            optional("relevance_score", Kind::Number),
+            optional("relevance_reasoning", Kind::Text),
+            default("bioregional_tags", Kind::List(&Kind::Text)),
+            default("decision", Kind::Text),
+        ])),
+        answer: via!(facts::evaluate),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/web/process",
+        summary: "Extracts entities and relationships from a page",
+        like: "process_url",
+        fixed: &[],
+        takes: Takes::Body(Kind::Record(&[
+            required("url", Kind::Text),
+            default("hint_entities", Kind::List(&Kind::Text)),
+            default("auto_ingest", Kind::Flag),
+        ])),
+        answer: via!(process_url::answer),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/web/ingest",
+        summary: "Takes a page into the graph",
+        like: "ingest_url",
+        fixed: &[],
+        takes: Takes::Body(Kind::Record(&[
+            required("url", Kind::Text),
+            default("entities", Kind::List(&ENTITY)),
+            default("relationships", Kind::List(&RELATIONSHIP)),
+            default("vault_folder", Kind::Text),
+        ])),
+        answer: via!(ingest_url::answer),
+    },
+    Route {
+        verb: Verb::Get,
+        path: "/web/monitor/status",
+        summary: "Which pages are monitored",
+        like: "monitor_url",
+        fixed: &[("action", "status")],
+        takes: Takes::Nothing,
+        answer: via!(monitor_url::answer),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/web/monitor/add",
+        summary: "Monitors a page",
+        like: "monitor_url",
+        fixed: &[("action", "add")],
+        takes: Takes::Body(Kind::Record(MONITOR)),
+        answer: via!(monitor_url::answer),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/web/monitor/remove",
+        summary: "Monitors a page no longer",
+        like: "monitor_url",
+        fixed: &[("action", "remove")],
+        takes: Takes::Body(Kind::Record(MONITOR)),
+        answer: via!(monitor_url::answer),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/web/monitor/scan",
+        summary: "Looks at every monitored page now",
+        like: "monitor_url",
+        fixed: &[("action", "add")],
+        takes: Takes::Nothing,
+        answer: via!(facts::scan_monitored),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/github/scan",
+        summary: "Scans repositories",
+        like: "github_scan",
+        fixed: &[("action", "scan")],
+        takes: Takes::Query(&[optional("repo_name", Kind::Text)]),
+        answer: via!(github_scan::answer),
+    },
+    Route {
+        verb: Verb::Get,
+        path: "/github/status",
+        summary: "How repositories stand",
+        like: "github_scan",
+        fixed: &[("action", "status")],
+        takes: Takes::Nothing,
+        answer: via!(github_scan::answer),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/github/repos",
+        summary: "Registers a repository",
+        like: "github_scan",
+        fixed: &[("action", "scan")],
+        takes: Takes::Body(Kind::Record(&[
+            required("repo_url", Kind::Name),
+            optional("repo_name", Kind::Text),
+            default("branch", Kind::Text),
+        ])),
+        answer: via!(github_repos::answer),
+    },
+    Route {
+        verb: Verb::Get,
+        path: "/github/files",
+        summary: "The files of repositories",
+        like: "github_scan",
+        fixed: &[("action", "status")],
+        takes: Takes::Query(&[
+            optional("repo_name", Kind::Text),
+            default("limit", Kind::Whole),
+        ]),
+        answer: via!(github_files::answer),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/code/query",
+        summary: "Asks the graph of code",
+        like: "code_query",
+        fixed: &[],
+        takes: Takes::Body(Kind::Record(&[default("cypher", Kind::Text)])),
+        answer: via!(code_query::answer),
+    },
+    Route {
+        verb: Verb::Get,
+        path: "/koi-net/health",
+        summary: "How this node stands among others",
+        like: "federation_status",
+        fixed: &[],
+        takes: Takes::Nothing,
+        answer: via!(federation_status::answer),
     },
     Route {
         verb: Verb::Get,

@@ -185,7 +185,7 @@ async fn search(
             text: query.clone(),
             source: ItemSource::OwnRegistry,
             limit: usize::try_from(limit.get()).unwrap_or(10),
-            project_path: None,
+            ..ItemQuery::default()
         };
         let found = engine(&board)?.search_items(caller, &asked)?;
         let results: Vec<Value> = found

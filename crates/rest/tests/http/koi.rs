@@ -469,6 +469,69 @@ async fn koi_bad_input_is_told_thing_by_thing() {
         ),
         (
             "POST",
+            "/web/preview",
+            r#"{"url": 5}"#,
+            "string_type",
+            json!(["body", "url"]),
+        ),
+        (
+            "POST",
+            "/web/process",
+            r#"{"url": "x", "hint_entities": "y"}"#,
+            "list_type",
+            json!(["body", "hint_entities"]),
+        ),
+        (
+            "POST",
+            "/web/ingest",
+            r#"{"url": "x", "entities": [{"type": "y"}]}"#,
+            "missing",
+            json!(["body", "entities", 0, "name"]),
+        ),
+        (
+            "POST",
+            "/web/evaluate",
+            r#"{"url": "x", "relevance_score": "high"}"#,
+            "float_parsing",
+            json!(["body", "relevance_score"]),
+        ),
+        (
+            "POST",
+            "/web/monitor/add",
+            r#"{"title": "x"}"#,
+            "missing",
+            json!(["body", "url"]),
+        ),
+        (
+            "POST",
+            "/web/monitor/remove",
+            "{}",
+            "missing",
+            json!(["body", "url"]),
+        ),
+        (
+            "POST",
+            "/github/repos",
+            r#"{"repo_url": ""}"#,
+            "string_too_short",
+            json!(["body", "repo_url"]),
+        ),
+        (
+            "GET",
+            "/github/files?limit=x",
+            "",
+            "int_parsing",
+            json!(["query", "limit"]),
+        ),
+        (
+            "POST",
+            "/code/query",
+            r#"{"cypher": 1}"#,
+            "string_type",
+            json!(["body", "cypher"]),
+        ),
+        (
+            "POST",
             "/entity/describe",
             r#"{"limit": []}"#,
             "int_type",
@@ -570,6 +633,166 @@ async fn koi_errors_are_details_and_those_of_other_routes_are_not() {
         "model_attributes_type",
         "{answer:?}"
     );
+}
+
+#[tokio::test]
+async fn koi_routes_of_pages_repositories_and_code_answer() {
+    let place = Place::new().await;
+    for (method, path, body, status, pointer, expected) in [
+        (
+            "POST",
+            "/web/preview",
+            json!({ "url": "http://10.0.0.1/" }),
+            400,
+            "/detail",
+            json!("Blocked private IP: 10.0.0.1"),
+        ),
+        (
+            "POST",
+            "/web/preview",
+            json!({ "url": "ftp://example.com/x" }),
+            400,
+            "/detail",
+            json!("Blocked scheme: ftp"),
+        ),
+        (
+            "POST",
+            "/web/process",
+            json!({ "url": "https://example.com/" }),
+            404,
+            "/detail",
+            json!("URL not found. Preview it first with /web/preview."),
+        ),
+        (
+            "POST",
+            "/web/ingest",
+            json!({ "url": "https://example.com/" }),
+            404,
+            "/detail",
+            json!("URL not found. Preview it first."),
+        ),
+        (
+            "POST",
+            "/web/evaluate",
+            json!({ "url": "https://example.com/", "decision": "ingest" }),
+            404,
+            "/detail",
+            json!("URL not found. Preview it first with /web/preview."),
+        ),
+        (
+            "GET",
+            "/web/monitor/status",
+            Value::Null,
+            200,
+            "/monitored_urls",
+            json!(0),
+        ),
+        (
+            "POST",
+            "/web/monitor/remove",
+            json!({ "url": "https://example.com/" }),
+            200,
+            "/status",
+            json!("not_found"),
+        ),
+        (
+            "POST",
+            "/web/monitor/scan",
+            Value::Null,
+            200,
+            "/checked",
+            json!(0),
+        ),
+        (
+            "GET",
+            "/github/status",
+            Value::Null,
+            200,
+            "/active_repos",
+            json!(0),
+        ),
+        (
+            "POST",
+            "/github/scan?repo_name=no%2Fsuch",
+            Value::Null,
+            200,
+            "/status",
+            json!("no_repos"),
+        ),
+        (
+            "GET",
+            "/github/files?limit=5",
+            Value::Null,
+            200,
+            "/count",
+            json!(0),
+        ),
+        (
+            "GET",
+            "/github/files?limit=-5",
+            Value::Null,
+            200,
+            "/count",
+            json!(0),
+        ),
+        ("POST", "/code/query", json!({}), 200, "/results", json!([])),
+        (
+            "GET",
+            "/koi-net/health",
+            Value::Null,
+            200,
+            "/status",
+            json!("disabled"),
+        ),
+        (
+            "GET",
+            "/web/nowhere",
+            Value::Null,
+            404,
+            "/detail",
+            json!("Not Found"),
+        ),
+        (
+            "GET",
+            "/koi-net/nowhere",
+            Value::Null,
+            404,
+            "/detail",
+            json!("Not Found"),
+        ),
+        (
+            "GET",
+            "/github/scan",
+            Value::Null,
+            405,
+            "/detail",
+            json!("Method Not Allowed"),
+        ),
+    ] {
+        let answer = ask(&place, method, path, &body).await;
+        assert_eq!(answer.status, status, "{method} {path}: {answer:?}");
+        let json = answer.json();
+        assert_eq!(
+            json.pointer(pointer),
+            Some(&expected),
+            "{method} {path}: {json}"
+        );
+    }
+    let read_only = Place::choosing(Selection {
+        read_only: true,
+        ..Selection::default()
+    })
+    .await;
+    for path in ["/github/status", "/web/monitor/status", "/koi-net/health"] {
+        assert_eq!(
+            read_only.get(path, "").await.status,
+            200,
+            "{path} only looks"
+        );
+    }
+    for path in ["/github/scan", "/web/monitor/scan", "/web/preview"] {
+        assert_eq!(read_only.post(path, "", "").await.status, 403, "{path}");
+    }
 }
 
 #[tokio::test]

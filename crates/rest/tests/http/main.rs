@@ -19,8 +19,14 @@ mod hosts;
 mod koi;
 #[path = "../../../tools/tests/board/koi_entities.rs"]
 mod koi_entities;
+#[path = "../../../tools/tests/board/koi_example.rs"]
+mod koi_example;
+#[path = "../../../tools/tests/board/koi_repos.rs"]
+mod koi_repos;
 #[path = "../../../tools/tests/board/koi_statements.rs"]
 mod koi_statements;
+#[path = "../../../tools/tests/board/koi_web/mod.rs"]
+mod koi_web;
 mod limits;
 mod malformed;
 mod memories;
@@ -28,3 +34,13 @@ mod place;
 mod routes;
 
 use far::House;
+
+/// What the recorded backend answered in the pair of this name.
+fn koi_golden(name: &str) -> serde_json::Value {
+    const PAIRS: &str = include_str!("../../../../testing/vectors/koi-golden.jsonl");
+    let pairs = PAIRS
+        .lines()
+        .map(|it| serde_json::from_str::<serde_json::Value>(it).unwrap());
+    let mut found = pairs.filter(|it| it["name"] == name);
+    found.next().unwrap()["response"].take()
+}

@@ -151,6 +151,43 @@ impl Index {
         near
     }
 
+    /// The nodes that are nearest to a vector of the chosen model, with their cosines, best first. The
+    /// built-in table does not stand in for those that it has not seen.
+    pub fn nearest_by_model(
+        &self,
+        vector: &[f32],
+        filter: &Filter,
+        limit: usize,
+    ) -> Vec<(NodeId, f64)> {
+        let Some(other) = &self.other else {
+            return Vec::new();
+        };
+        if other.model.dimensions != vector.len() {
+            return Vec::new();
+        }
+        let mut rough = Vec::new();
+        other.vectors.scan(vector, &mut rough);
+        let admission = self.admission(filter);
+        let admitted = (0..self.entries.len()).filter(|&at| admission.admits(at));
+        let mut near: Vec<(usize, usize)> = admitted
+            .filter_map(|at| Some((at, self.other_vector(at)?.1)))
+            .collect();
+        near.sort_by(|a, b| rough[b.1].total_cmp(&rough[a.1]).then(a.0.cmp(&b.0)));
+        near.truncate(limit.saturating_mul(4));
+        let mut best: Vec<(NodeId, f64)> = Vec::new();
+        for (at, place) in near {
+            let node = self.entries[at].node;
+            let cosine = f64::from(other.vectors.cosine(place, vector));
+            match best.iter_mut().find(|it| it.0 == node) {
+                Some(it) => it.1 = it.1.max(cosine),
+                None => best.push((node, cosine)),
+            }
+        }
+        best.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        best.truncate(limit);
+        best
+    }
+
     /// How well a node answers a query, by its best passage, whatever else there is.
     pub fn relevance(&self, query: &Query<'_>, node: NodeId) -> f64 {
         let asked = Asked::new(self, query);

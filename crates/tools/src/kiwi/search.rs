@@ -130,6 +130,7 @@ impl Tool for Search {
                 },
                 limit,
                 project_path: input.project_path,
+                ..ItemQuery::default()
             },
         )?;
         let mut results: Vec<Row> = found.items.into_iter().map(Row::from).collect();

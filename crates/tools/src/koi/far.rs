@@ -133,11 +133,14 @@ fn taken(tool: &str, answer: FarAnswer) -> Result<Value> {
     let said = said.unwrap_or_default();
     let message = format!("KOI API error ({tool}): Request failed with status code {status}{said}");
     let error = Error::new(code, message);
-    Err(match code {
-        Code::Unauthenticated | Code::Denied => {
+    // A Kenning says what to do about it, too.
+    let hint = answer.body.get("hint").and_then(Value::as_str);
+    Err(match (code, hint) {
+        (Code::Unauthenticated | Code::Denied, _) => {
             error.hint("set KOI_API_TOKEN to a token of the server that KOI_API_ENDPOINT names")
         }
-        _ => error,
+        (_, Some(hint)) => error.hint(hint.chars().take(500).collect::<String>()),
+        (_, None) => error,
     })
 }
 

@@ -2,9 +2,10 @@
 
 use super::Refusal;
 use super::limit::bounded;
+use super::moments::naive;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
-use kenning_engine::{Caller, Engine, EntityDocument, timestamp};
+use kenning_engine::{Caller, Engine, EntityDocument};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +64,7 @@ impl From<EntityDocument> for Row {
             document_rid: it.document_rid,
             mention_count: it.mention_count,
             doc_date: it.doc_date,
-            first_seen: timestamp(it.first_seen_ms),
+            first_seen: naive(it.first_seen_ms),
             source_url: it.source_url,
             quartz_url: None,
         }

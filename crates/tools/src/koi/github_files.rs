@@ -1,7 +1,8 @@
 //! `GET /github/files`: the files of repositories that are documents. No tool of the contract; the HTTP API
 //! has it.
 
-use super::github_scan::moment;
+use super::limit::bounded;
+use super::moments::zoned as moment;
 use super::refusal::Refusal;
 use kenning_engine::{Caller, Engine, RepositoryFile};
 use schemars::JsonSchema;
@@ -20,7 +21,7 @@ pub struct Request {
     pub repo_name: Option<String>,
     /// At most so many.
     #[serde(default)]
-    pub limit: Option<usize>,
+    pub limit: Option<i64>,
 }
 
 /// The files, in the order of their paths.
@@ -44,7 +45,17 @@ struct File {
     last_commit_sha: Value,
     last_author: Value,
     code_entity_count: u64,
-    updated_at: String,
+    scanned_at: String,
+}
+
+/// What the original calls a file's type: its language, where that has another name than the file.
+fn language(extension: Value) -> Value {
+    match extension.as_str() {
+        Some("py") => "python".into(),
+        Some("ts" | "tsx") => "typescript".into(),
+        Some("js" | "jsx") => "javascript".into(),
+        _ => extension,
+    }
 }
 
 impl From<RepositoryFile> for File {
@@ -53,14 +64,14 @@ impl From<RepositoryFile> for File {
         Self {
             repo_name: prop("repo"),
             file_path: prop("path"),
-            file_type: prop("file_type"),
+            file_type: language(prop("file_type")),
             content_hash: prop("content_hash"),
             line_count: prop("line_count"),
             byte_size: prop("byte_size"),
             last_commit_sha: prop("commit_sha"),
             last_author: prop("author"),
             code_entity_count: 0,
-            updated_at: moment(it.updated_ms),
+            scanned_at: moment(it.updated_ms),
             rid: it.rid,
         }
     }
@@ -70,7 +81,7 @@ impl From<RepositoryFile> for File {
 pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Output, Refusal> {
     let name = request.repo_name.as_deref().map(str::trim);
     let name = name.filter(|it| !it.is_empty());
-    let limit = request.limit.unwrap_or(LIMIT_DEFAULT).clamp(1, LIMIT_MAX);
+    let limit = bounded(request.limit, LIMIT_DEFAULT, LIMIT_MAX);
     let (files, total) = engine.repository_files(caller, name, limit)?;
     let files: Vec<File> = files.into_iter().map(File::from).collect();
     Ok(Output {

@@ -1,5 +1,6 @@
 //! `github_scan`
 
+use super::moments::zoned as moment;
 use super::refusal::Refusal;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::{Error, Result};
@@ -245,15 +246,6 @@ fn scanned(results: Vec<ScanResult>) -> Scan {
         message: None,
         progress,
         results: Some(rows),
-    }
-}
-
-/// As the original writes moments that know their zone.
-pub(super) fn moment(ms: u64) -> String {
-    let text = kenning_engine::timestamp(ms);
-    match text.strip_suffix('Z') {
-        Some(text) => format!("{text}000+00:00"),
-        None => text,
     }
 }
 

@@ -23,16 +23,16 @@ pub struct Input {
     pub url: String,
     /// Entities to resolve and link
     #[serde(default)]
-    pub entities: Option<Vec<Entity>>,
+    entities: Option<Vec<Entity>>,
     /// Relationships
     #[serde(default)]
-    pub relationships: Option<Vec<Relation>>,
+    relationships: Option<Vec<Relation>>,
 }
 
-/// An entity of the page.
+// Without a word of their own: the fields say it.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(inline)]
-pub struct Entity {
+struct Entity {
     name: String,
     /// From BKC ontology
     r#type: String,
@@ -40,10 +40,9 @@ pub struct Entity {
     context: Option<String>,
 }
 
-/// A relationship that the page states.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(inline)]
-pub struct Relation {
+struct Relation {
     subject: String,
     predicate: String,
     object: String,

@@ -13,6 +13,7 @@ pub mod ingest_url;
 pub mod knowledge_search;
 pub mod koi_search;
 mod limit;
+pub mod moments;
 pub mod monitor_url;
 pub mod preview_url;
 pub mod process_url;

@@ -18,7 +18,7 @@ pub struct Input {
     /// 'add', 'remove', or 'status' (default: status)
     #[serde(default)]
     #[schemars(extend("default" = "status"))]
-    pub action: Option<Action>,
+    pub action: Option<String>,
     /// URL to add/remove
     #[serde(default)]
     pub url: Option<String>,
@@ -28,9 +28,8 @@ pub struct Input {
 }
 
 /// What to do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[schemars(inline)]
 pub enum Action {
     /// Look at a page from now on
     Add,
@@ -39,6 +38,18 @@ pub enum Action {
     /// Say which pages are looked at
     #[default]
     Status,
+}
+
+impl Action {
+    fn parse(text: &str) -> Result<Self> {
+        match text.trim() {
+            "add" => Ok(Self::Add),
+            "remove" => Ok(Self::Remove),
+            "" | "status" => Ok(Self::Status),
+            other => Err(Error::invalid(format!("`action`: `{other}` is not known"))
+                .hint("it can be: add, remove, status")),
+        }
+    }
 }
 
 /// What may be asked over HTTP.
@@ -246,7 +257,7 @@ impl Tool for MonitorUrl {
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
         let request = Request {
-            action: input.action,
+            action: input.action.as_deref().map(Action::parse).transpose()?,
             url: input.url,
             title: input.title,
         };

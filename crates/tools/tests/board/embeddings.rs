@@ -255,3 +255,38 @@ fn the_time_constant_of_recency_is_a_setting() {
     .unwrap();
     assert!(score() < usual);
 }
+
+#[test]
+fn koi_a_concept_is_meant_by_words_that_share_no_letter_with_its_name_and_a_person_is_not() {
+    let model = Ollama::start();
+    let house = house(&model.address);
+    let notes = [
+        ("Concepts/kitten.md", "# kitten\n"),
+        ("People/Kit kitten.md", "# Kit\n"),
+        ("Organizations/Barn.md", "# Barn\n"),
+    ];
+    for (path, content) in notes {
+        house.call(
+            "vault_write_note",
+            json!({ "path": path, "content": content }),
+        );
+    }
+    let resolve = |label: &str, hint: Option<&str>| {
+        let arguments = json!({ "label": label, "type_hint": hint });
+        house.call("resolve_entity", arguments).to_json()
+    };
+    resolve("kitten", None);
+    wait_until_embedded(&house);
+    let found = resolve("purring feline", Some("Concept"));
+    assert_eq!(found["candidates"][0]["name"], "kitten", "{found}");
+    assert!(found["candidates"][0]["confidence"].as_f64().unwrap() > 0.88);
+    // A meaning tells nobody from somebody else.
+    let found = resolve("purring feline", Some("Person"));
+    assert_eq!(found["is_new"], true, "{found}");
+    let found = resolve("stable", Some("Organization"));
+    assert_eq!(found["is_new"], true, "{found}");
+    // A model that is silent takes nothing from the other tiers.
+    model.is_up.store(false, Ordering::SeqCst);
+    assert_eq!(resolve("Kitten", Some("Concept"))["is_new"], false);
+    assert_eq!(resolve("another label", Some("Concept"))["is_new"], true);
+}

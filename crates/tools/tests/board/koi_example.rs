@@ -1,8 +1,8 @@
 //! The example vault: every type, every relationship, and the answers that its guide promises.
 
+use crate::House;
 use kenning_core::{Kind, Space};
 use kenning_store::{EdgeFilter, NodeFilter, When};
-use kenning_testing::House;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

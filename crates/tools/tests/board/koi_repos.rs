@@ -1,11 +1,10 @@
 //! Repositories as documents: registered, scanned, followed through every kind of change, and refused where
 //! they must be. The repositories are real ones, made by the system's `git`.
 
-use crate::koi_golden;
+use crate::{House, koi_golden};
 use kenning_core::{Code, Kind, Space};
 use kenning_engine::{Caller, NewRepository, Principal, ScanResult, Scope, Sensors};
 use kenning_store::{Node, NodeFilter, When};
-use kenning_testing::House;
 use kenning_tools::Selection;
 use kenning_tools::koi::{code_query, github_files, github_repos};
 use serde_json::{Value, json};

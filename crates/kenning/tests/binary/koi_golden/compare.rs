@@ -96,3 +96,44 @@ fn is_moment(text: &str) -> bool {
     };
     text.get(..shape.len()).map(digits).as_deref() == Some(shape)
 }
+
+impl std::fmt::Display for Found {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let show = |it: &Option<Value>| match it {
+            None => "nothing".to_owned(),
+            Some(it) => it.to_string().chars().take(300).collect(),
+        };
+        let (answered, recorded) = (show(&self.answered), show(&self.recorded));
+        write!(f, "`{}` is {answered}, not {recorded}", self.path)
+    }
+}
+
+/// The value at a path such as `results[0].aliases`.
+pub(super) fn value_at<'a>(whole: &'a Value, path: &str) -> Option<&'a Value> {
+    whole.pointer(&pointer(path))
+}
+
+/// Puts the list at a path into the order of these fields; without any, of the whole text.
+pub(super) fn sort_at(whole: &mut Value, path: &str, fields: &[&str]) {
+    let Some(Value::Array(list)) = whole.pointer_mut(&pointer(path)) else {
+        return;
+    };
+    list.sort_by_key(|it| {
+        let fields: Vec<String> = fields.iter().map(|field| it[*field].to_string()).collect();
+        (fields, it.to_string())
+    });
+}
+
+/// Takes those out of the list at a path whose field is this text; whether there were any.
+pub(super) fn leave_out(whole: &mut Value, path: &str, field: &str, text: &str) -> bool {
+    let Some(Value::Array(list)) = whole.pointer_mut(&pointer(path)) else {
+        return false;
+    };
+    let before = list.len();
+    list.retain(|it| it[field] != text);
+    list.len() < before
+}
+
+fn pointer(path: &str) -> String {
+    format!("/{}", path.replace(['.', '['], "/").replace(']', ""))
+}

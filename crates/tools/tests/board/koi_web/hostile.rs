@@ -5,6 +5,7 @@ use super::server::{Answer, Site};
 use super::*;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 const URLS: &str = include_str!("../../../../../testing/corpora/urls.txt");
@@ -161,6 +162,39 @@ fn web_s3_no_tool_reaches_an_address_that_was_not_granted() {
         "S3: {} addresses x 4 tools = {n_calls} calls, 0 connections to what was not granted",
         urls.len()
     );
+}
+
+#[test]
+fn web_s3_a_name_that_turns_private_between_two_lookups_is_not_followed() {
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    let internet = Site::of(page(
+        "Public",
+        "A page of the public internet, long enough.",
+    ));
+    let secret = Site::of("secret");
+    let connected: Arc<Mutex<Vec<SocketAddr>>> = Arc::default();
+    let mut outside = Outside::of(&[("KENNING_WEB_PREVIEWS_PER_HOUR", "0")]);
+    // Public when it is judged, private from the second question on.
+    outside.web.resolver = Some(Arc::new(Names(|_| {
+        let public: IpAddr = "93.184.215.14".parse().unwrap();
+        Some(vec![match ASKED.fetch_add(1, Ordering::SeqCst) {
+            0 => public,
+            _ => IpAddr::from([127, 0, 0, 1]),
+        }])
+    })));
+    outside.web.connector = Some(Arc::new(Lines {
+        port: internet.port,
+        connected: Arc::clone(&connected),
+    }));
+    let house = House::without_vault_in(Selection::default(), outside);
+    for tool in ["preview", "monitor", "preview"] {
+        let url = format!("http://rebound.example.com:{}/", secret.port);
+        let (status, found) = asked(&house, tool, json!({ "action": "add", "url": url }));
+        assert_eq!(status, 400, "{tool}: {found}");
+    }
+    assert!(ASKED.load(Ordering::SeqCst) > 1);
+    assert_eq!(*connected.lock().unwrap(), []);
+    assert_eq!((internet.n_seen(), secret.n_seen()), (0, 0));
 }
 
 /// Texts that mean something else to whoever shows them.

@@ -194,6 +194,13 @@ fn web_a_page_is_found_by_its_words_with_its_source() {
         let chunk = found["chunk_results"][0]["text"].as_str().unwrap();
         assert!(chunk.contains(tail), "{chunk}");
     }
+    let found = done(&house, "koi_search", json!({ "query": "wolf eels" }));
+    let documents = found["documents"].as_array().unwrap().iter();
+    let rids: Vec<(&Value, &Value)> = documents.map(|it| (&it["rid"], &it["type"])).collect();
+    let is_page = |it: &&(&Value, &Value)| {
+        it.0.as_str().unwrap().starts_with("web:orn:web.page:") && it.1 == "page"
+    };
+    assert_eq!(rids.iter().filter(is_page).count(), 1, "{found}");
     let vault = done(
         &house,
         "knowledge_search",
@@ -486,4 +493,44 @@ fn web_wrong_requests_name_what_is_wrong() {
         json!({ "url": site.url("/"), "entities": many }),
     );
     assert_eq!(status, 413);
+}
+
+#[test]
+fn web_a_vault_that_takes_no_note_keeps_no_page_from_the_graph() {
+    let site = Site::of(herring());
+    let house = house(&site);
+    // A file where the folder of pages would be.
+    put(&house, "Sources", "not a folder\n");
+    previewed(&house, &site.url("/"));
+    let found = done(
+        &house,
+        "ingest_url",
+        json!({ "url": site.url("/"), "entities": [{ "name": "Kelp", "type": "Concept" }] }),
+    );
+    assert_eq!(found["vault_note_path"], Value::Null);
+    let warnings = found["warnings"].as_array().unwrap();
+    assert_eq!(warnings.len(), 1, "{found}");
+    assert!(
+        warnings[0].as_str().unwrap().contains("Sources/"),
+        "{found}"
+    );
+    assert_eq!(note(&house, "Sources"), "not a folder\n");
+    assert!(note(&house, "Concepts/Kelp.md").contains("name: \"Kelp\""));
+    let (_, again) = asked(&house, "ingest", json!({ "url": site.url("/") }));
+    assert_eq!(again["vault_note_path"], Value::Null);
+    let searched = done(
+        &house,
+        "knowledge_search",
+        json!({ "query": "keystone species", "source": "web" }),
+    );
+    assert_eq!(searched["count"], 1);
+    // Nobody tries again for ever.
+    let doctor = house.board.engine().doctor().unwrap();
+    assert!(doctor.faults.is_empty(), "{:?}", doctor.faults);
+    let verified = house
+        .board
+        .engine()
+        .verify(&Space::default(), &|_| {})
+        .unwrap();
+    assert!(verified.is_clean(), "{verified:?}");
 }

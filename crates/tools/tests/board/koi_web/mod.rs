@@ -7,7 +7,8 @@ mod preview;
 mod process;
 mod server;
 
-use kenning_testing::{House, Outside};
+use crate::House;
+use kenning_testing::Outside;
 use kenning_tools::koi::Refusal;
 use kenning_tools::{Selection, koi};
 use serde_json::{Value, json};

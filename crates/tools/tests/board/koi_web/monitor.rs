@@ -73,6 +73,12 @@ fn web_monitor_answers_are_the_recorded_ones() {
         assert_eq!(status, 422);
         assert!(found["detail"].as_str().unwrap().contains("`url`"));
     }
+    let reply = house.call("monitor_url", json!({ "action": "pause" }));
+    assert!(
+        reply.is_error() && reply.text.contains("`action`"),
+        "{}",
+        reply.text
+    );
     // What is only monitored is no part of the graph, and can become one.
     let found = done(&house, "ingest_url", json!({ "url": url }));
     assert_eq!(found["success"], true);

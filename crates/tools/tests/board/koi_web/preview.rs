@@ -305,3 +305,37 @@ fn web_who_may_not_fetch_fetches_nothing() {
     assert!(!status.is_error(), "{}", status.text);
     assert_eq!(site.n_seen(), 0);
 }
+
+#[test]
+fn web_who_is_named_follows_the_graph() {
+    let site = Site::of(page("T", "Bill Baue met Wanda Wolf and the Otter Guild."));
+    let house = house(&site);
+    let named = |house: &House| {
+        let found = previewed(house, &site.url("/"));
+        let rows = found["matching_entities"].as_array().unwrap().iter();
+        let mut names: Vec<String> = rows
+            .map(|it| it["name"].as_str().unwrap().to_owned())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(named(&house), ["Bill Baue"]);
+    put(&house, "People/Wanda Wolf.md", "");
+    put(
+        &house,
+        "Organizations/Guild.md",
+        "---\naliases: [Otter Guild]\n---\n",
+    );
+    assert_eq!(named(&house), ["Bill Baue", "Guild", "Wanda Wolf"]);
+    put(
+        &house,
+        "Organizations/Guild.md",
+        "---\naliases: [Seal Guild]\n---\n",
+    );
+    fs::remove_file(house.vault().join("People/Bill Baue.md")).unwrap();
+    assert_eq!(named(&house), ["Guild", "Wanda Wolf"]);
+    put(&house, "Organizations/Guild.md", "---\nname: Seals\n---\n");
+    fs::remove_file(house.vault().join("Organizations/Guild.md")).unwrap();
+    assert_eq!(named(&house.again(Selection::default())), ["Wanda Wolf"]);
+    assert_eq!(named(&house), ["Wanda Wolf"]);
+}
