@@ -39,7 +39,7 @@ pub fn folded(name: &str) -> String {
             _ if is_separator(it) => out.push(' '),
             _ => out.push(it),
         }
-        base = it;
+        base = if it == '&' { ' ' } else { it };
     }
     let words = out.split(' ').filter(|it| !it.is_empty());
     let mut words: Vec<&str> = words.collect();
@@ -80,7 +80,7 @@ fn is_telling_point(before: char, next: char) -> bool {
 /// Whether a mark says which letter, vowel or symbol is meant, and is not an accent that may be left out.
 fn is_telling_mark(base: char, mark: char) -> bool {
     let is_of_glyph = matches!(u32::from(mark), 0xfe00..=0xfe0f | 0xe0100..=0xe01ef);
-    if is_of_glyph || is_separator(base) {
+    if is_of_glyph || is_separator(base) || base == '*' {
         return false;
     }
     match u32::from(base) {

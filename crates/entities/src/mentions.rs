@@ -219,7 +219,7 @@ fn push(out: &mut Vec<Word>, text: &str, range: Range<usize>) {
 }
 
 /// Chinese and Japanese characters, and Thai, Lao, Khmer and Burmese letters.
-fn is_of_script_without_spaces(it: char) -> bool {
+pub(crate) fn is_of_script_without_spaces(it: char) -> bool {
     matches!(
         u32::from(it),
         0x0e00..=0x0eff | 0x1000..=0x109f | 0x1780..=0x17ff | 0x3040..=0x30ff | 0x3400..=0x4dbf
