@@ -65,6 +65,13 @@ pub fn likeness(kind: &EntityType, a: &str, b: &str) -> Option<Likeness> {
     }
 }
 
+/// Whether somebody who has this name cannot be meant by the label, so that another name of theirs that leaves
+/// it open is none of the label's: who is `J. Smith` and `Joan Smith` is not John Smith.
+#[must_use]
+pub fn contradicts(kind: &EntityType, label: &str, name: &str) -> bool {
+    kind.key == "Person" && person::contradicts(kind, label, name)
+}
+
 /// Whether company may tell that a label means who has this name: it chooses among those who could be called
 /// so, and calls nobody otherwise.
 #[must_use]

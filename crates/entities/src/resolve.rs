@@ -5,7 +5,7 @@
 //! nothing is stored. A label that means nothing known gets the URI that it would have, apart from the
 //! candidates, so that nobody takes it for something that exists.
 
-use crate::likeness::{By, could_be_called, likeness, may_mean_the_same};
+use crate::likeness::{By, contradicts, could_be_called, likeness, may_mean_the_same};
 use crate::names::{alias_key, entity_uri, normalized};
 use crate::ontology::{EntityType, Ontology};
 use crate::phonetic::phonetic_key;
@@ -409,15 +409,21 @@ impl Asked<'_> {
 
     fn alike(&self, found: Vec<Entity>, by: By, tier: Tier) -> Found {
         let scored = found.into_iter().filter_map(|entity| {
-            let names = std::iter::once(&entity.name).chain(&entity.aliases);
-            let likenesses = names.filter_map(|name| likeness(self.kind, self.label, name));
+            let mut names = std::iter::once(&entity.name).chain(&entity.aliases);
+            let likenesses = names
+                .clone()
+                .filter_map(|name| likeness(self.kind, self.label, name));
             let found: Vec<_> = likenesses.filter(|it| it.by == by).collect();
+            let is_sure = found.iter().any(|it| it.is_sure);
+            if !is_sure && names.any(|name| contradicts(self.kind, self.label, name)) {
+                return None;
+            }
             let confidences = found.iter().map(|it| it.confidence);
             let confidence = confidences.max_by(f64::total_cmp)?;
             Some(Hit {
                 confidence,
                 tier,
-                is_sure: found.iter().any(|it| it.is_sure),
+                is_sure,
                 entity,
             })
         });

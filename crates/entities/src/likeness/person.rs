@@ -123,6 +123,22 @@ fn is_hangul(it: char) -> bool {
     matches!(u32::from(it), 0xac00..=0xd7a3)
 }
 
+/// Whether names of one family are spelled out and differ.
+pub(super) fn contradicts(kind: &EntityType, label: &str, name: &str) -> bool {
+    let is_short = |it: &String| it.chars().count() == 1;
+    let do_differ = |a: &Parts, b: &Parts| match (a.names.as_slice(), b.names.as_slice()) {
+        ([first_a, between_a @ .., last_a], [first_b, between_b @ .., last_b]) => {
+            let is_open = is_short(first_a) || is_short(first_b) || last_a != last_b;
+            let fits = first_fit(kind, first_a, first_b) != Fit::None;
+            !(is_open || fits && agree(between_a, between_b))
+        }
+        _ => false,
+    };
+    let names = parts(name);
+    let is_all = |label: &Parts| names.iter().all(|name| do_differ(label, name));
+    parts(label).iter().all(is_all)
+}
+
 /// Whether a person of this name could be called so.
 ///
 /// A single name must be the first or the last one, as it is written or heard. Of a full name both must fit:
@@ -335,6 +351,30 @@ mod tests {
         ] {
             let found = super::super::likeness(&person(), a, b).unwrap();
             assert_eq!(found.is_sure, expected, "{a} / {b}");
+        }
+    }
+
+    #[test]
+    fn who_is_spelled_out_otherwise_is_another() {
+        for (label, name, expected) in [
+            ("John Smith", "Joan Smith", true),
+            ("John Q. Adams", "John R. Adams", true),
+            ("John Smith", "J. Smith", false),
+            ("John Smith", "Johnny Smith", false),
+            ("John Smith", "John R. Smith", false),
+            ("John Smith", "Joan Baez", false),
+            ("John Smith", "Joan", false),
+        ] {
+            assert_eq!(
+                contradicts(&person(), label, name),
+                expected,
+                "{label} / {name}"
+            );
+            assert_eq!(
+                contradicts(&person(), name, label),
+                expected,
+                "{name} / {label}"
+            );
         }
     }
 
