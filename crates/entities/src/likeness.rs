@@ -38,6 +38,10 @@ pub struct Likeness {
     pub confidence: f64,
     /// What tells.
     pub by: By,
+    /// Whether the whole of one name stands in the other, however it is spelled. Not so where an initial was
+    /// taken for a name, a name for another form of it, or a name between first and last is missing: then
+    /// names of several people would be like this one.
+    pub is_sure: bool,
 }
 
 impl Likeness {
@@ -45,6 +49,7 @@ impl Likeness {
         Some(Self {
             confidence,
             by: By::Letters,
+            is_sure: true,
         })
     }
 }
@@ -60,10 +65,31 @@ pub fn likeness(kind: &EntityType, a: &str, b: &str) -> Option<Likeness> {
     }
 }
 
-/// Whether a meaning that is alike may make two names one: never of people, and of organizations and
-/// projects only if they share a word that distinguishes them.
+/// Whether somebody who has this name cannot be meant by the label, so that another name of theirs that leaves
+/// it open is none of the label's: who is `J. Smith` and `Joan Smith` is not John Smith.
+#[must_use]
+pub fn contradicts(kind: &EntityType, label: &str, name: &str) -> bool {
+    kind.key == "Person" && person::contradicts(kind, label, name)
+}
+
+/// Whether company may tell that a label means who has this name: it chooses among those who could be called
+/// so, and calls nobody otherwise.
+#[must_use]
+pub fn could_be_called(kind: &EntityType, label: &str, name: &str) -> bool {
+    if kind.key == "Person" {
+        person::could_be_called(kind, label, name)
+    } else {
+        wording::could_be_called(label, name)
+    }
+}
+
+/// Whether a meaning that is alike may make two names one: never of people, of organizations and projects
+/// only if they share a word that distinguishes them, and never where numbers or symbols differ.
 #[must_use]
 pub fn may_mean_the_same(kind: &EntityType, a: &str, b: &str) -> bool {
+    if !wording::have_the_same_signs(a, b) {
+        return false;
+    }
     match kind.key.as_str() {
         "Person" => likeness(kind, a, b).is_some(),
         "Organization" | "Project" => wording::share_a_distinctive_word(a, b),
@@ -71,6 +97,60 @@ pub fn may_mean_the_same(kind: &EntityType, a: &str, b: &str) -> bool {
     }
 }
 
+/// Whether words of one stand together in the other and all else is equal. A limit between words may be
+/// missing, but not be elsewhere, and only where letters meet: `1 12` is neither `11 2` nor `112`.
+fn are_written_together(a: &[String], b: &[String]) -> bool {
+    let (few, many) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    let mut parts = many.iter();
+    let is_letter = |it: Option<char>| it.is_some_and(char::is_alphabetic);
+    let is_joined = |word: &String| {
+        let Some(mut rest) = parts.next().and_then(|it| word.strip_prefix(it.as_str())) else {
+            return false;
+        };
+        while !rest.is_empty() {
+            let before = word[..word.len() - rest.len()].chars().next_back();
+            let is_seam = is_letter(before) && is_letter(rest.chars().next());
+            let Some(after) = parts.next().and_then(|it| rest.strip_prefix(it.as_str())) else {
+                return false;
+            };
+            if !is_seam {
+                return false;
+            }
+            rest = after;
+        }
+        true
+    };
+    few.iter().all(is_joined) && parts.next().is_none()
+}
+
 fn is_distinctive(kind: &EntityType) -> bool {
     DISTINCTIVE.contains(&kind.key.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_between_words_may_be_missing_but_not_elsewhere() {
+        let words = |it: &str| -> Vec<String> { it.split(' ').map(str::to_owned).collect() };
+        for (a, b, expected) in [
+            ("open civics", "opencivics", true),
+            ("maria de souza", "maria desouza", true),
+            ("a b c", "abc", true),
+            ("open civics", "open civics", true),
+            ("ann alee", "anna lee", false),
+            ("pen island", "penis land", false),
+            ("site 1 12", "site 11 2", false),
+            ("site 1 12", "site 112", false),
+            ("site 1 12", "site 1 12", true),
+            ("open civics lab", "opencivics", false),
+            ("open", "opencivics", false),
+            ("c ++", "c++", false),
+        ] {
+            let (a, b) = (words(a), words(b));
+            assert_eq!(are_written_together(&a, &b), expected, "{a:?} {b:?}");
+            assert_eq!(are_written_together(&b, &a), expected, "{b:?} {a:?}");
+        }
+    }
 }

@@ -163,9 +163,13 @@ pub(crate) fn words(text: &str) -> Vec<Word> {
         let is_inside = it == '.' && last.is_ascii_digit() && next.is_ascii_digit()
             || is_apostrophe && next.is_alphanumeric() && !is_possessive(&text[at..]);
         let is_alone = is_of_script_without_spaces(it);
+        let is_of_last = is_combining_mark(it) && is_of_script_without_spaces(last);
         let is_of_word =
             it.is_alphanumeric() || is_combining_mark(it) || is_inside && start.is_some();
         last = it;
+        if is_of_last && start.is_none() && extend(&mut out, text, at + it.len_utf8()) {
+            continue;
+        }
         if is_of_word && !is_alone {
             start.get_or_insert(at);
             continue;
@@ -192,10 +196,17 @@ fn is_possessive(rest: &str) -> bool {
     is_s && !letters.next().is_some_and(char::is_alphanumeric)
 }
 
+/// Takes a mark into the character before it, which is another one by it.
+fn extend(out: &mut Vec<Word>, text: &str, end: usize) -> bool {
+    let Some(last) = out.pop() else { return false };
+    push(out, text, last.range.start..end);
+    true
+}
+
 fn push(out: &mut Vec<Word>, text: &str, range: Range<usize>) {
     let written = &text[range.clone()];
     let folded = folded(written);
-    let is_mark = folded.is_empty();
+    let is_mark = !folded.contains(char::is_alphanumeric);
     out.push(Word {
         folded: if is_mark {
             written.replace('’', "'")
@@ -208,7 +219,7 @@ fn push(out: &mut Vec<Word>, text: &str, range: Range<usize>) {
 }
 
 /// Chinese and Japanese characters, and Thai, Lao, Khmer and Burmese letters.
-fn is_of_script_without_spaces(it: char) -> bool {
+pub(crate) fn is_of_script_without_spaces(it: char) -> bool {
     matches!(
         u32::from(it),
         0x0e00..=0x0eff | 0x1000..=0x109f | 0x1780..=0x17ff | 0x3040..=0x30ff | 0x3400..=0x4dbf
@@ -232,6 +243,8 @@ mod tests {
         (9, "BILL-BAUE"),
         (10, "ช้าง"),
         (11, "Ben & Jerry's"),
+        (12, "バンク"),
+        (13, "किरण सिंह"),
     ];
 
     fn found(text: &str) -> Vec<(Vec<u32>, &str)> {
@@ -259,6 +272,13 @@ mod tests {
             ("O’Brien said", vec![(vec![6], "O’Brien")]),
             ("Bill Baue's talk", vec![(vec![7, 9], "Bill Baue")]),
             ("bill-baue", vec![(vec![7, 9], "bill-baue")]),
+            (
+                "この\u{30cf}\u{3099}ンクは",
+                vec![(vec![12], "\u{30cf}\u{3099}ンク")],
+            ),
+            ("このハンクは", vec![]),
+            ("ช้างและชาง", vec![(vec![10], "ช้าง")]),
+            ("किरण सिंह और करण सिंह", vec![(vec![13], "किरण सिंह")]),
             ("AI", vec![]),
             ("", vec![]),
         ] {

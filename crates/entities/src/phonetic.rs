@@ -32,9 +32,13 @@ const HEARD: &[(&str, &str)] = &[
 #[must_use]
 pub fn phonetic_key(name: &str, stopwords: &[String]) -> String {
     let name = folded(name);
+    let words = || {
+        name.split(' ')
+            .filter(|it| it.contains(char::is_alphanumeric))
+    };
     let is_name = |it: &&str| !stopwords.iter().any(|stop| stop == it);
-    let word = name.split(' ').find(is_name);
-    let word = word.or_else(|| name.split(' ').next()).unwrap_or_default();
+    let word = words().find(is_name);
+    let word = word.or_else(|| words().next()).unwrap_or_default();
     let heard = HEARD.iter().find(|it| it.0 == word);
     metaphone(heard.map_or(word, |it| it.1))
 }

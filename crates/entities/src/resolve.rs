@@ -5,7 +5,7 @@
 //! nothing is stored. A label that means nothing known gets the URI that it would have, apart from the
 //! candidates, so that nobody takes it for something that exists.
 
-use crate::likeness::{By, likeness, may_mean_the_same};
+use crate::likeness::{By, contradicts, could_be_called, likeness, may_mean_the_same};
 use crate::names::{alias_key, entity_uri, normalized};
 use crate::ontology::{EntityType, Ontology};
 use crate::phonetic::phonetic_key;
@@ -152,6 +152,20 @@ pub struct Candidate {
     pub tier: Tier,
     /// The label, where it is not the entity's name.
     pub merged_with: Option<String>,
+    is_sure: bool,
+}
+
+impl Candidate {
+    /// Whether who stores something may take the label for this entity without asking.
+    ///
+    /// It may where the label is the entity's name or alias, or is one of them but for how it is spelled or
+    /// heard. It may not where several names would have found this entity as well: an initial fits John and
+    /// Joan (`J. Smith`), a short name is one of two (`Chris`), a missing name between first and last may be
+    /// any. Company and meaning never tell surely.
+    #[must_use]
+    pub const fn is_sure(&self) -> bool {
+        self.is_sure
+    }
 }
 
 /// What an unknown label would become.
@@ -223,8 +237,8 @@ pub fn resolve(
     };
     let mut candidates = Vec::new();
     for tier in TIERS {
-        for (entity, confidence, tier) in tier(&asked, query)? {
-            asked.admit(&mut candidates, entity, confidence, tier)?;
+        for found in tier(&asked, query)? {
+            asked.admit(&mut candidates, found)?;
         }
         if !candidates.is_empty() {
             break;
@@ -253,7 +267,25 @@ pub fn proposed(ontology: &Ontology, label: &str, hint: Option<&str>) -> Propose
     }
 }
 
-type Found = Vec<(Entity, f64, Tier)>;
+struct Hit {
+    entity: Entity,
+    confidence: f64,
+    tier: Tier,
+    is_sure: bool,
+}
+
+type Found = Vec<Hit>;
+
+/// Those who have the label for a name.
+fn named(found: Vec<Entity>, tier: Tier) -> Found {
+    let hit = |entity| Hit {
+        entity,
+        confidence: 1.0,
+        tier,
+        is_sure: true,
+    };
+    found.into_iter().map(hit).collect()
+}
 
 type Ask = fn(&Asked<'_>, &Query<'_>) -> Result<Found, Error>;
 
@@ -280,7 +312,7 @@ struct Asked<'a> {
 impl Asked<'_> {
     fn exact(&self) -> Result<Found, Error> {
         let found = self.known.exact(&self.key)?;
-        Ok(found.into_iter().map(|it| (it, 1.0, Tier::Exact)).collect())
+        Ok(named(found, Tier::Exact))
     }
 
     fn alias(&self) -> Result<Found, Error> {
@@ -289,7 +321,7 @@ impl Asked<'_> {
         if key != self.key {
             found.extend(self.known.alias(&self.key)?);
         }
-        Ok(found.into_iter().map(|it| (it, 1.0, Tier::Alias)).collect())
+        Ok(named(found, Tier::Alias))
     }
 
     fn contextual(&self, context: &Context) -> Result<Found, Error> {
@@ -299,13 +331,21 @@ impl Asked<'_> {
         }
         let found = self.known.in_company(context)?;
         let scored = found.into_iter().filter_map(|it| {
-            let score = self.in_company(&it)?;
-            Some((it.entity, score, Tier::Contextual))
+            let confidence = self.in_company(&it)?;
+            Some(Hit {
+                entity: it.entity,
+                confidence,
+                tier: Tier::Contextual,
+                is_sure: false,
+            })
         });
         Ok(scored.collect())
     }
 
     fn in_company(&self, it: &Companion) -> Option<f64> {
+        if !self.could_mean(&it.entity) {
+            return None;
+        }
         let name = self.comparable(&it.entity.name);
         let stopwords = &self.kind.phonetic_stopwords;
         let heard = phonetic_key(self.label, stopwords);
@@ -329,6 +369,13 @@ impl Asked<'_> {
             COMPANY_MIN
         };
         (score >= least).then_some(score.min(COMPANY_MAX))
+    }
+
+    /// Whether one of its names could be what the label says: company only chooses among such.
+    fn could_mean(&self, entity: &Entity) -> bool {
+        let kind = self.ontology.kind(&entity.kind).unwrap_or(self.kind);
+        let mut names = std::iter::once(&entity.name).chain(&entity.aliases);
+        names.any(|name| could_be_called(kind, self.label, name))
     }
 
     /// What of a name a label is compared with: a single word with the first one.
@@ -361,12 +408,24 @@ impl Asked<'_> {
     }
 
     fn alike(&self, found: Vec<Entity>, by: By, tier: Tier) -> Found {
-        let scored = found.into_iter().filter_map(|it| {
-            let names = std::iter::once(&it.name).chain(&it.aliases);
-            let likenesses = names.filter_map(|name| likeness(self.kind, self.label, name));
-            let of_kind = likenesses.filter(|it| it.by == by).map(|it| it.confidence);
-            let best = of_kind.max_by(f64::total_cmp)?;
-            Some((it, best, tier))
+        let scored = found.into_iter().filter_map(|entity| {
+            let mut names = std::iter::once(&entity.name).chain(&entity.aliases);
+            let likenesses = names
+                .clone()
+                .filter_map(|name| likeness(self.kind, self.label, name));
+            let found: Vec<_> = likenesses.filter(|it| it.by == by).collect();
+            let is_sure = found.iter().any(|it| it.is_sure);
+            if !is_sure && names.any(|name| contradicts(self.kind, self.label, name)) {
+                return None;
+            }
+            let confidences = found.iter().map(|it| it.confidence);
+            let confidence = confidences.max_by(f64::total_cmp)?;
+            Some(Hit {
+                confidence,
+                tier,
+                is_sure,
+                entity,
+            })
         });
         scored.collect()
     }
@@ -375,25 +434,31 @@ impl Asked<'_> {
         let is_short = self.label.chars().count() < SHORT_CHARS;
         let least = self.kind.semantic_threshold + if is_short { SHORT_MEANING } else { 0.0 };
         let found = self.known.semantic(self.label)?;
-        let scored = found.into_iter().filter_map(|(it, cosine)| {
-            let is_near = cosine > least && may_mean_the_same(self.kind, self.label, &it.name);
-            is_near.then_some((it, cosine.min(1.0), Tier::Semantic))
+        let scored = found.into_iter().filter_map(|(entity, cosine)| {
+            let is_near = cosine > least && may_mean_the_same(self.kind, self.label, &entity.name);
+            is_near.then_some(Hit {
+                entity,
+                confidence: cosine.min(1.0),
+                tier: Tier::Semantic,
+                is_sure: false,
+            })
         });
         Ok(scored.collect())
     }
 
     /// Takes in a candidate that is of the type that was asked for and that nobody vetoed, once.
-    fn admit(
-        &self,
-        candidates: &mut Vec<Candidate>,
-        entity: Entity,
-        confidence: f64,
-        tier: Tier,
-    ) -> Result<(), Error> {
+    fn admit(&self, candidates: &mut Vec<Candidate>, found: Hit) -> Result<(), Error> {
+        let Hit {
+            entity,
+            confidence,
+            tier,
+            is_sure,
+        } = found;
         if !self.is_of_kind(&entity.kind) || self.known.is_vetoed(&self.key, &entity.uri)? {
             return Ok(());
         }
         if let Some(old) = candidates.iter_mut().find(|it| it.entity.uri == entity.uri) {
+            old.is_sure |= is_sure;
             if confidence > old.confidence {
                 (old.confidence, old.tier) = (confidence, tier);
             }
@@ -405,6 +470,7 @@ impl Asked<'_> {
             confidence,
             tier,
             merged_with,
+            is_sure,
         });
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use kenning_entities::extract::{Extractor, KnownName};
 use kenning_entities::fold::folded;
-use kenning_entities::likeness::likeness;
+use kenning_entities::likeness::{contradicts, could_be_called, likeness};
 use kenning_entities::mentions::{Mentions, context};
 use kenning_entities::names::{alias_key, entity_uri, normalized, phonetic_key};
 use kenning_entities::ontology::Ontology;
@@ -51,7 +51,11 @@ proptest! {
             if let (Some(there), Some(back)) = (there, back) {
                 prop_assert!((there.confidence - back.confidence).abs() < 1e-9);
                 prop_assert!((0.0..=1.0).contains(&there.confidence));
+                prop_assert_eq!(there.is_sure, back.is_sure);
             }
+            prop_assert_eq!(could_be_called(kind, &a, &b), could_be_called(kind, &b, &a));
+            prop_assert_eq!(contradicts(kind, &a, &b), contradicts(kind, &b, &a));
+            prop_assert!(could_be_called(kind, &a, &a) && !contradicts(kind, &a, &a), "{a:?}");
             prop_assert!(likeness(kind, &a, &a).is_some(), "{} {a:?}", kind.key);
         }
     }

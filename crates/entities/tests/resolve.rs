@@ -22,6 +22,8 @@ struct World {
     entities: Vec<Entity>,
     meanings: Vec<(&'static str, f64)>,
     company: Vec<(&'static str, u32)>,
+    /// Who is in company also is of the project and the organization that are spoken of.
+    is_close: bool,
     vetoes: Vec<(String, String)>,
 }
 
@@ -92,10 +94,10 @@ impl Candidates for World {
         let companion = |&(name, n_documents): &(&str, u32)| Companion {
             entity: self.named(name),
             n_documents,
-            is_of_project: false,
-            is_of_organization: false,
-            is_near: false,
-            has_relations: false,
+            is_of_project: self.is_close,
+            is_of_organization: self.is_close,
+            is_near: self.is_close,
+            has_relations: self.is_close,
         };
         Ok(self.company.iter().map(companion).collect())
     }
@@ -268,6 +270,97 @@ fn company_tells_who_is_meant_by_what_is_heard() {
             .all(|it| it.confidence < 0.8)
     );
     assert!(ask("Miranda", &["Ann"]).is_new());
+}
+
+#[test]
+fn company_takes_nobody_for_anybody() {
+    let mut world = World::of(&[
+        ("Maren Holm", "Person"),
+        ("Kelp Atlas", "Project"),
+        ("Ya'axche Circle", "Organization"),
+    ]);
+    world.entities[0].aliases = vec!["Captain Kelp".to_owned()];
+    world.company = vec![("Maren Holm", 4), ("Kelp Atlas", 4), ("Ya'axche Circle", 4)];
+    world.is_close = true;
+    let ask = |label: &str, kind: Option<&str>| {
+        let query = Query {
+            label,
+            kind,
+            context: Context {
+                people: vec!["Bill Baue".to_owned(), "Ann Lee".to_owned()],
+                project: Some("Kelp Atlas".to_owned()),
+                organizations: vec!["Kelp Guild".to_owned()],
+            },
+            ..Query::default()
+        };
+        resolve(&Ontology::default(), &world, &query).unwrap()
+    };
+    for (label, kind) in [
+        ("Barack Obama", Some("Person")),
+        ("Sarah Johnson", Some("Person")),
+        ("Alexander Hamilton", Some("Person")),
+        ("Norman Hill", Some("Person")),
+        ("Sarah Holm", Some("Person")),
+        ("Maren Hill", Some("Person")),
+        ("Barack Obama", None),
+        ("Kelp Guild", Some("Project")),
+        ("Herring Atlas", Some("Project")),
+        ("Salmon Circle", Some("Organization")),
+    ] {
+        assert!(ask(label, kind).is_new(), "{label}");
+    }
+    for (label, kind, expected) in [
+        ("Maren H.", Some("Person"), "Maren Holm"),
+        ("Marenn Holmm", Some("Person"), "Maren Holm"),
+        ("Kaptain Kelp", Some("Person"), "Maren Holm"),
+        ("Maren H.", None, "Maren Holm"),
+        ("Kelp Atlas Project", Some("Project"), "Kelp Atlas"),
+        ("Yaxche Circle", Some("Organization"), "Ya'axche Circle"),
+    ] {
+        let found = ask(label, kind);
+        assert_eq!(answer(&found), [(expected, Tier::Contextual)], "{label}");
+        assert!(found.candidates.iter().all(|it| !it.is_sure()), "{label}");
+    }
+}
+
+#[test]
+fn what_fits_several_is_not_sure() {
+    let mut world = World::of(&[
+        ("J. Smith", "Person"),
+        ("Bill Baue", "Person"),
+        ("Mehul Sangham", "Person"),
+        ("Automobile", "Concept"),
+        ("Open Civics", "Organization"),
+    ]);
+    world.entities[1].aliases = vec!["Willy".to_owned()];
+    world.meanings = vec![("Automobile", 0.95)];
+    for (label, kind, expected) in [
+        ("bill baue", "Person", true),
+        ("Willy", "Person", true),
+        ("Bill Bau", "Person", true),
+        ("Mihal Sangham", "Person", true),
+        ("OpenCivics", "Organization", true),
+        ("John Smith", "Person", false),
+        ("Joan Smith", "Person", false),
+        ("Jim Smith", "Person", false),
+        ("William Baue", "Person", false),
+        ("Bill X. Baue", "Person", false),
+        ("Motor vehicle", "Concept", false),
+    ] {
+        let found = world.resolve(label, kind);
+        assert_eq!(found.chosen().unwrap().is_sure(), expected, "{label}");
+    }
+    // Once it is known whose initial it is, it is nobody else's.
+    world.entities[0].aliases = vec!["Joan Smith".to_owned()];
+    assert!(world.resolve("John Smith", "Person").is_new());
+    assert!(!world.resolve("Joanie Smith", "Person").is_new());
+    assert!(
+        world
+            .resolve("joan smith", "Person")
+            .chosen()
+            .unwrap()
+            .is_sure()
+    );
 }
 
 #[test]

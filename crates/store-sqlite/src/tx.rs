@@ -389,8 +389,14 @@ impl ReadTx for Tx<'_> {
             When::At(at) => at,
         };
         let columns = row::EDGE_COLUMNS;
+        // The planner would rather walk all edges in the order of the answer than sort a few.
+        let index = match (filter.src, filter.dst) {
+            (None, Some(_)) => " INDEXED BY edges_by_dst",
+            _ => "",
+        };
         let mut sql = format!(
-            "SELECT {columns} FROM edges WHERE space = ? AND valid_from <= ? AND valid_to > ?"
+            "SELECT {columns} FROM edges{index}
+             WHERE space = ? AND valid_from <= ? AND valid_to > ?"
         );
         let mut params: Params<'_> = vec![
             Box::new(self.space()),

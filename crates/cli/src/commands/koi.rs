@@ -8,6 +8,10 @@ use kenning_engine::{Caller, Engine, EntityImport};
 use kenning_tools::koi::github_repos;
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// So much longer than a call of a tool a command may take.
+const PATIENCE: Duration = Duration::from_secs(3_600);
 
 /// An export of another server may be so large.
 const EXPORT_BYTES_MAX: u64 = 512 * 1024 * 1024;
@@ -54,6 +58,13 @@ pub(crate) fn commands() -> Vec<Command> {
                     .help("Take the veto back")
                     .action(ArgAction::SetTrue),
             ),
+        Command::new("forget")
+            .about("Take back what a document, a registered note or an import stated")
+            .arg(word(
+                "source",
+                "SOURCE",
+                "A document's name, a note's path or an import's name",
+            )),
         Command::new("merged").about("List merges and vetoes"),
         Command::new("entities")
             .about("List entities, the oldest first")
@@ -125,7 +136,9 @@ pub(crate) fn run(
     let (name, inner) = matches.subcommand()?;
     commands().iter().find(|it| it.get_name() == name)?;
     Some(host.open(settings).and_then(|engine| {
-        let caller = owner(settings);
+        let mut caller = owner(settings);
+        // Somebody who imports a large graph waits for it.
+        caller.deadline += PATIENCE;
         if name != ADD_REPO && engine.far_server()?.is_some() {
             let endpoint = env_vars::KOI_API_ENDPOINT;
             output::say(&format!(
@@ -173,6 +186,15 @@ fn act(
                 as_json,
                 &shown,
                 &format!("\"{}\" {may} {}", veto.label, veto.uri),
+            );
+        }
+        "forget" => {
+            let n = engine.forget_statement(caller, &word("source"))?;
+            let shown = json!({ "source": word("source"), "statements": n });
+            tell(
+                as_json,
+                &shown,
+                &format!("{n} statements of {} are taken back", word("source")),
             );
         }
         "merged" => merged(engine, caller, as_json)?,

@@ -9,7 +9,7 @@ use kenning_entities::names::chunk_rid;
 use kenning_search::{Filter, Hit, Mode, Query};
 use kenning_store::{Node, ReadTx, When};
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A text that has not every word is found if it answers at least so well …
 const TEXT_RELEVANCE_MIN: f64 = 0.5;
@@ -19,6 +19,8 @@ const ENTITY_RELEVANCE_MIN: f64 = 0.7;
 const SIMILARITY_MIN: f64 = 0.3;
 /// Of a document so many characters are shown.
 const PREVIEW_CHARS: usize = 500;
+/// The passage of a hit whose passage is not known.
+const UNRANKED: u32 = u32::MAX;
 /// A name is looked for among so many times more than are answered.
 const SPARE: usize = 4;
 
@@ -218,7 +220,8 @@ impl Engine {
         check_query(&query.text)?;
         self.follow_entities(caller)?;
         self.follow_mail(caller);
-        let filters = match &query.source {
+        let source = query.source.as_deref().map(str::trim);
+        let filters = match source.filter(|it| !it.is_empty()) {
             Some(source) => vec![filter_of_source(source)],
             None => self.filters_of_texts(caller)?,
         };
@@ -255,8 +258,12 @@ impl Engine {
                 }
                 if found.passages.len() < query.limit {
                     let passages = tx.passages(hit.node)?;
-                    let passage = passages.into_iter().find(|it| it.n == hit.n);
-                    let passage = passage.map(|it| found_text(node, &hit, Some(hit.n), it.text));
+                    let mut passages = passages.into_iter();
+                    let passage = match hit.n {
+                        UNRANKED => passages.find(|it| it.text.contains(query.text.trim())),
+                        n => passages.find(|it| it.n == n),
+                    };
+                    let passage = passage.map(|it| found_text(node, &hit, Some(it.n), it.text));
                     found.passages.extend(passage);
                 }
             }
@@ -319,6 +326,17 @@ impl Engine {
             let complete = index.nodes_with_all_words(text, filter);
             let mut hits = index.search(&query);
             hits.retain(|it| it.relevance >= least || complete.contains(it.node));
+            // Words that ranking makes nothing of are found all the same, where they stand.
+            let seen: HashSet<NodeId> = hits.iter().map(|it| it.node).collect();
+            let rest = complete.iter().filter(|it| !seen.contains(it)).take(limit);
+            hits.extend(rest.map(|node| Hit {
+                node,
+                n: UNRANKED,
+                score: 0.0,
+                relevance: least,
+                cosine: 0.0,
+                created_ms: 0,
+            }));
             hits
         })
     }
@@ -351,8 +369,8 @@ fn check_query(text: &str) -> Result<()> {
 
 /// What is from one source, by the name that callers or the original's sensors have for it.
 fn filter_of_source(source: &str) -> Filter {
-    let source = source.trim();
-    let name = source.strip_suffix("-sensor").unwrap_or(source);
+    let source = source.trim().to_lowercase();
+    let name = source.strip_suffix("-sensor").unwrap_or(&source);
     let name = if name == "obsidian" { "vault" } else { name };
     if name == Kind::Memory.as_str() {
         return Filter {

@@ -201,6 +201,13 @@ impl Engine {
                 Err(error) if is_undone && error.code == Code::NotFound => None,
                 node => node?,
             };
+            let own = node.as_ref().map(|it| normalized(&it.title));
+            if !is_undone && own.as_ref() == Some(&label) {
+                let message = format!("\"{label}\" is the entity's own name");
+                return Err(Error::new(Code::Conflict, message).hint(
+                    "mend the name in its note, or take a merge back: `kenning koi merged`",
+                ));
+            }
             let uri = node.map(|it| it.key);
             Ok((label, uri.unwrap_or_else(|| entity.trim().to_owned())))
         })?;

@@ -5,7 +5,7 @@
 //! loses nothing else.
 
 use super::index::EXACT;
-use super::said::{SAID, Settled, SettledRelation, SettledThing, put_said};
+use super::said::{IMPORT, SAID, Settled, SettledRelation, SettledThing, import_key, put_said};
 use super::stated::is_name;
 use crate::{Caller, Engine};
 use kenning_core::{Error, Kind, Result};
@@ -15,8 +15,6 @@ use kenning_store::{ReadTx, When};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 
-/// What a statement of an import says that it is from, unless a relationship names its source.
-const IMPORT: &str = "import";
 /// So many entities or relationships are in one piece.
 const PIECE: usize = 1_000;
 /// So many of those that were left out are named.
@@ -88,10 +86,9 @@ impl Engine {
             };
             reading.read(&import.exports)
         })?;
-        let rid = format!("{IMPORT}:{name}");
+        let (prefix, rid) = (import_key(name), format!("{IMPORT}:{name}"));
         let told = imported.clone();
         self.log.write_long(space, move |tx| {
-            let prefix = format!("{rid}:");
             for (key, _) in tx.list(SAID)? {
                 if key.starts_with(&prefix) {
                     tx.unset(SAID, &key)?;

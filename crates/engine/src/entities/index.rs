@@ -535,7 +535,11 @@ fn remove_things(
             continue;
         };
         put_keys(tx, wanted, sounds, keys_of(&node))?;
-        tx.unset(RID, &rid(&node))?;
+        match wanted.same(&uri) {
+            // Who was merged leads on by every name.
+            into if into != uri => tx.set(RID, &rid(&node), into.as_bytes())?,
+            _ => tx.unset(RID, &rid(&node))?,
+        }
         for it in merged(&node) {
             unset_merged(tx, it, &uri)?;
         }

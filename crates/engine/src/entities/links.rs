@@ -85,12 +85,9 @@ pub(super) fn documents(
     all
 }
 
-/// The entities whose notes the text of a note links to. What its fields link to they say themselves.
+/// The entities whose notes a note links to, in its text or in its fields.
 fn mentioning(library: &Library, wanted: &Wanted, doc: &Doc) -> Mentioning {
-    let links = doc
-        .out
-        .iter()
-        .filter(|it| doc.link(it).relation() == "link");
+    let links = doc.out.iter();
     let path = path_of(doc);
     let of_note = |path: &str| wanted.of_note.get(path).cloned();
     let to = links.filter_map(|it| of_note(path_of(library.doc(it.to))));

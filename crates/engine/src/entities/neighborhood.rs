@@ -146,6 +146,9 @@ impl Engine {
                 let Some(document) = tx.node(*id, When::Now)? else {
                     continue;
                 };
+                if is_note_of_page(&document) {
+                    continue;
+                }
                 let n_found = mentions.find(content(&document)).len();
                 let mention_count = n_found.max(linking.get(id).copied().unwrap_or(0));
                 if mention_count > 0 {
@@ -267,6 +270,13 @@ fn linking(tx: &dyn ReadTx, id: NodeId) -> Result<(BTreeMap<NodeId, usize>, BTre
         linking.collect(),
         own.into_iter().map(|it| it.src).collect(),
     ))
+}
+
+/// Whether a note only stands for a page of the web, which is a document itself.
+fn is_note_of_page(node: &Node) -> bool {
+    let fields = node.props.get("frontmatter");
+    let rid = fields.and_then(|it| it.get("rid")).and_then(Value::as_str);
+    rid.is_some_and(|it| it.starts_with("orn:web.page:"))
 }
 
 /// The text of a document, without the fields before it.

@@ -3,7 +3,8 @@
 //! A registered note states what the same note would state in the vault. If the vault has a note at that
 //! path, the note itself is believed.
 
-use super::said::{RegisteredNote, SAID, Settled, put_said};
+use super::resolve::by_note;
+use super::said::{RegisteredNote, SAID, Settled, note_key, put_said};
 use super::stated::Stated;
 use super::{VAULT, neighborhood};
 use crate::{Caller, Engine};
@@ -11,7 +12,7 @@ use kenning_core::{Error, Hash, Result, Space};
 use kenning_entities::names::{alias_key, entity_uri, vault_path};
 use kenning_entities::ontology::Ontology;
 use kenning_entities::resolve::{Query, Tier};
-use kenning_store::ReadTx;
+use kenning_store::{Node, ReadTx};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -70,6 +71,16 @@ impl Engine {
         }
         self.follow_entities(caller)?;
         let space = &caller.principal.space;
+        let noted = self.log.read(space, |tx| by_note(tx, &path))?;
+        let is_of_vault = |it: &Node| super::view::view(it).paths.contains(&path);
+        if let Some(noted) = noted.filter(is_of_vault) {
+            return Ok(RegisteredEntity {
+                merged_with: (noted.title != note.name.trim()).then(|| note.name.clone()),
+                canonical_uri: noted.key,
+                is_new: false,
+                warning: Some("the vault has this note: what it says itself counts".to_owned()),
+            });
+        }
         let (settled, registered) = self.log.read(space, |tx| {
             let ontology = self.ontology(space, tx)?;
             self.registered(space, tx, &ontology, &path, &note)
@@ -93,7 +104,7 @@ impl Engine {
         self.may_write(caller)?;
         let path = path_of(&note)?;
         let space = &caller.principal.space;
-        let before = self.log.read(space, |tx| tx.get(SAID, &rid(&path)))?;
+        let before = self.log.read(space, |tx| tx.get(SAID, &note_key(&path)))?;
         let before = before.and_then(|it| serde_json::from_slice::<Settled>(&it).ok());
         let about = before.and_then(|it| it.note).and_then(|it| it.stated.about);
         if let Some(about) = about {
@@ -105,12 +116,15 @@ impl Engine {
             }
             let aliases = note.frontmatter.entry("aliases");
             aliases.or_insert_with(|| about.aliases.into());
+            let description = note.frontmatter.entry("description");
+            description.or_insert_with(|| about.description.into());
         }
         if note.name.trim().is_empty() {
-            let file = path.rsplit('/').next().unwrap_or(&path);
-            file.strip_suffix(".md")
-                .unwrap_or(file)
-                .clone_into(&mut note.name);
+            let noted = self.log.read(space, |tx| by_note(tx, &path))?;
+            note.name = noted.map(|it| it.title).ok_or_else(|| {
+                Error::not_found("registered note", path.clone())
+                    .hint("register it first, or say its `name` and `entity_type`")
+            })?;
         }
         note.vault_path = path.clone();
         let registered = self.register_entity(caller, note)?;
@@ -124,7 +138,7 @@ impl Engine {
                 |it: &kenning_store::Edge| (it.rel.clone(), it.src.min(it.dst), it.src.max(it.dst));
             let stored: BTreeSet<_> = all.iter().filter(is_said).map(ends).collect();
             let n_stored = stored.len();
-            let bytes = tx.get(SAID, &rid(&path))?.unwrap_or_default();
+            let bytes = tx.get(SAID, &note_key(&path))?.unwrap_or_default();
             let said: Settled = serde_json::from_slice(&bytes).unwrap_or_default();
             let n_said = said.note.map_or(0, |it| it.stated.says.len());
             Ok(SyncedRelationships {
@@ -187,26 +201,27 @@ impl Engine {
         };
         let settled = Settled {
             source: VAULT.to_owned(),
-            rid: rid(path),
+            rid: note_key(path),
             note: Some(RegisteredNote {
                 path: path.to_owned(),
                 stated,
             }),
             ..Settled::default()
         };
+        let warning = ontology.kind(&note.entity_type).is_none().then(|| {
+            format!(
+                "`entity_type` \"{}\" is not one of the ontology: by its folder it is a {}",
+                note.entity_type, kind.key
+            )
+        });
         let registered = RegisteredEntity {
             canonical_uri: uri,
             is_new: found.is_none(),
             merged_with: found.and_then(|it| it.merged_with.clone()),
-            warning: None,
+            warning,
         };
         Ok((settled, registered))
     }
-}
-
-/// What a registered note is kept under.
-fn rid(path: &str) -> String {
-    format!("note:{path}")
 }
 
 fn path_of(note: &RegisterEntity) -> Result<String> {

@@ -40,6 +40,18 @@ impl Engine {
                 context,
                 limit: 0,
             };
+            if let Some(node) = by_note(tx, label.trim())? {
+                let named = Query {
+                    label: &node.title,
+                    kind: Some(kind(&node)),
+                    ..query
+                };
+                let mut found = self.resolve_in(space, tx, &named)?;
+                for it in &mut found.candidates {
+                    it.merged_with = Some(label.to_owned());
+                }
+                return Ok(found);
+            }
             self.resolve_in(space, tx, &query)
         })
     }
@@ -116,7 +128,7 @@ pub(super) fn by_uri(tx: &dyn ReadTx, uri: &str) -> Result<Option<Node>> {
 }
 
 /// The entity that a note is about, by the note's path or a link to it: `[[People/Ann|A]]`.
-fn by_note(tx: &dyn ReadTx, name: &str) -> Result<Option<Node>> {
+pub(super) fn by_note(tx: &dyn ReadTx, name: &str) -> Result<Option<Node>> {
     let link = name.strip_prefix("[[").and_then(|it| it.strip_suffix("]]"));
     let path = match link {
         Some(link) => link.split(['|', '#']).next().unwrap_or(link).trim(),

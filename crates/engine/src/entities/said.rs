@@ -13,7 +13,7 @@ use kenning_audit::{Draft, Tx};
 use kenning_core::{Error, Kind, NodeId, Result, Space};
 use kenning_entities::names::{alias_key, entity_uri, normalized, vault_path};
 use kenning_entities::ontology::{Direction, Ontology, predicate};
-use kenning_entities::resolve::Query;
+use kenning_entities::resolve::{Candidate, Query, Tier};
 use kenning_search::passages;
 use kenning_store::{Node, ReadTx, When};
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,9 @@ use std::collections::{BTreeMap, HashMap};
 
 /// What was stated, by its source.
 pub(super) const SAID: &str = "entities/said";
+
+/// What imports say that they are from, unless a relationship names its source.
+pub(super) const IMPORT: &str = "import";
 
 /// What an entity is whose type nobody knows.
 const TYPE_DEFAULT: &str = "Concept";
@@ -178,6 +181,43 @@ pub(super) struct RegisteredNote {
 }
 
 impl Settled {
+    fn key(&self) -> String {
+        match &self.note {
+            Some(note) => note_key(&note.path),
+            None if self.source == IMPORT => self.rid.clone(),
+            None => document_key(&self.rid),
+        }
+    }
+
+    /// Adds what the same source stated before. A mention is the same one however often it is told.
+    fn add(&mut self, before: Self) {
+        for thing in before.things {
+            match self.things.iter_mut().find(|it| it.uri == thing.uri) {
+                None => self.things.push(thing),
+                Some(it) => {
+                    it.n_mentions = it.n_mentions.max(thing.n_mentions);
+                    if it.description.is_empty() {
+                        it.description = thing.description;
+                    }
+                    for alias in thing.aliases {
+                        if !it.aliases.contains(&alias) {
+                            it.aliases.push(alias);
+                        }
+                    }
+                }
+            }
+        }
+        for relation in before.relations {
+            let is_same = |it: &SettledRelation| {
+                (&it.subject, &it.predicate, &it.object)
+                    == (&relation.subject, &relation.predicate, &relation.object)
+            };
+            if !self.relations.iter().any(is_same) {
+                self.relations.push(relation);
+            }
+        }
+    }
+
     /// The document that mentions the entities.
     pub(super) fn document(&self) -> Option<NodeId> {
         self.document.as_ref()?.parse().ok()
@@ -193,8 +233,29 @@ impl Settled {
 pub(crate) fn put_said(tx: &mut Tx<'_>, settled: &Settled) -> Result<()> {
     let bytes = serde_json::to_vec(settled)
         .map_err(|error| Error::internal("a statement cannot be written").because(error))?;
-    tx.set(SAID, &settled.rid, &bytes)?;
+    tx.set(SAID, &settled.key(), &bytes)?;
     count_said(tx)
+}
+
+/// Takes back what a source stated.
+fn unset_said(tx: &mut Tx<'_>, key: &str) -> Result<()> {
+    tx.unset(SAID, key)?;
+    count_said(tx)
+}
+
+/// What a document's statement is kept under: apart from registered notes and imports, however it is called.
+pub(super) fn document_key(rid: &str) -> String {
+    format!("document:{rid}")
+}
+
+/// What a registered note is kept under.
+pub(super) fn note_key(path: &str) -> String {
+    format!("note:{path}")
+}
+
+/// What an import is kept under, before the number of a piece.
+pub(super) fn import_key(name: &str) -> String {
+    format!("import:{name}:")
 }
 
 /// Tells every process that what was said has changed.
@@ -216,7 +277,11 @@ pub(super) fn all_said(tx: &dyn ReadTx) -> Result<BTreeMap<String, Settled>> {
     let mut all = BTreeMap::new();
     for (rid, bytes) in tx.list(SAID)? {
         let settled = serde_json::from_slice(&bytes).map_err(|error| {
-            Error::corrupt(format!("what `{rid}` stated cannot be read")).because(error)
+            Error::corrupt(format!("what `{rid}` stated cannot be read"))
+                .hint(
+                    "`kenning koi forget` takes it back; then state it again, or restore a backup",
+                )
+                .because(error)
         })?;
         all.insert(rid, settled);
     }
@@ -238,6 +303,7 @@ impl Engine {
             tx,
             ontology: &ontology,
             by_name: HashMap::new(),
+            said_as: HashMap::new(),
             settled: Settled {
                 source: said.source.to_owned(),
                 rid: said.source_rid.clone(),
@@ -262,8 +328,8 @@ impl Engine {
         Ok((settling.settled, outcome))
     }
 
-    /// Keeps what a document states of entities. A document that is not known is known by its name from
-    /// now on, and found by its text if there is one.
+    /// Keeps what a document states of entities, beside what it stated before. A document that is not known
+    /// is known by its name from now on, and found by its text if there is one.
     pub fn ingest_statement(&self, caller: &Caller, stated: StatedDocument) -> Result<SaidOutcome> {
         self.may_write(caller)?;
         let rid = stated.rid.trim().to_owned();
@@ -303,6 +369,12 @@ impl Engine {
         let is_text_kept = self.log.write_long(space, move |tx| {
             let (document, is_text_kept) = put_stated(tx, &rid, &settled.source, content)?;
             settled.is_of(document);
+            // Several calls may tell of one document, each a part.
+            if let Some(before) = tx.get(SAID, &document_key(&rid))?
+                && let Ok(before) = serde_json::from_slice(&before)
+            {
+                settled.add(before);
+            }
             put_said(tx, &settled)?;
             let data = json!({
                 "documentRid": rid, "entities": settled.things.len(),
@@ -317,6 +389,41 @@ impl Engine {
         }
         self.follow_entities(caller)?;
         Ok(outcome)
+    }
+}
+
+impl Engine {
+    /// Takes back what a document, a registered note or an import stated; gives how many statements.
+    pub fn forget_statement(&self, caller: &Caller, source: &str) -> Result<usize> {
+        self.may_write(caller)?;
+        let source = source.trim().to_owned();
+        let n = self.log.write(&caller.principal.space, move |tx| {
+            let name = source.strip_prefix("import:").unwrap_or(&source);
+            let pieces = import_key(name);
+            let own = [document_key(&source), note_key(&source)];
+            let is_meant = |it: &String| own.contains(it) || it.starts_with(&pieces);
+            let keys: Vec<String> = tx
+                .list(SAID)?
+                .into_iter()
+                .map(|it| it.0)
+                .filter(is_meant)
+                .collect();
+            if keys.is_empty() {
+                return Err(Error::not_found("statement", source).hint(
+                    "give a document's name, a registered note's path or an import's name, as `source_rid` shows it",
+                ));
+            }
+            for key in &keys {
+                unset_said(tx, key)?;
+            }
+            if keys.contains(&document_key(&source)) {
+                forget_text(tx, &source)?;
+            }
+            tx.record("StatementForgotten", json!({ "source": source, "statements": keys.len() }))?;
+            Ok(keys.len())
+        })?;
+        self.follow_entities(caller)?;
+        Ok(n)
     }
 }
 
@@ -358,6 +465,16 @@ fn put_stated(
             Ok((node.id, true))
         }
     }
+}
+
+/// Takes back the text that came with a statement.
+fn forget_text(tx: &mut Tx<'_>, rid: &str) -> Result<()> {
+    let there = document_of(&**tx, rid)?;
+    if let Some(there) = there.filter(|it| it.props.contains_key(STATED) && !it.body.is_empty()) {
+        tx.put_node(known_by_name(rid, source_of(rid), String::new()))?;
+        tx.put_passages(there.id, &[])?;
+    }
+    Ok(())
 }
 
 /// What a document whose name does not tell is from.
@@ -416,6 +533,8 @@ struct Settling<'a> {
     ontology: &'a Ontology,
     /// Whom the names of this statement mean, with their types.
     by_name: HashMap<String, (String, String)>,
+    /// By which name each was first stated.
+    said_as: HashMap<String, String>,
     settled: Settled,
 }
 
@@ -448,7 +567,13 @@ impl Settling<'_> {
             ..Query::default()
         };
         let resolution = self.engine.resolve_in(self.space, self.tx, &query)?;
-        let found = resolution.chosen();
+        // What only looks alike is not taken for two different names of one statement.
+        let is_other = |it: &Candidate| {
+            let is_named = matches!(it.tier, Tier::Exact | Tier::Alias);
+            let said = self.said_as.get(&it.entity.uri);
+            !is_named && said.is_some_and(|it| *it != normalized(name))
+        };
+        let found = resolution.chosen().filter(|it| !is_other(it));
         let uri = found.map_or_else(|| entity_uri(name, &kind), |it| it.entity.uri.clone());
         let (said_name, confidence) = match found {
             Some(it) => (it.entity.name.clone(), it.confidence),
@@ -478,6 +603,9 @@ impl Settling<'_> {
                 it.description.trim().clone_into(&mut thing.description);
             }
         }
+        self.said_as
+            .entry(uri.clone())
+            .or_insert_with(|| normalized(name));
         let aliases = it.aliases.iter().map(String::as_str);
         for name in aliases.chain([name, said_name.as_str()]) {
             for key in [normalized(name), alias_key(name)] {

@@ -1,7 +1,7 @@
 //! What one note states: which entity it is about, and how that relates to others.
 
 use kenning_core::{Error, Result};
-use kenning_entities::names::{alias_key, normalized};
+use kenning_entities::names::{alias_key, entity_uri, normalized};
 use kenning_entities::ontology::{Direction, Ontology, values};
 use kenning_store::Node;
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,11 @@ const NAME_CHARS_MAX: usize = 300;
 
 /// Notes in here declare types and are about nothing else.
 const DECLARATIONS: &str = "Ontology/";
+
+/// Files that are called so in every folder: nobody is called after them.
+const UNTELLING: &[&str] = &[
+    "index", "_index", "readme", "untitled", "note", "notes", "about",
+];
 
 /// What one note states.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -28,6 +33,9 @@ pub(super) struct Stated {
 /// The entity that a note is about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct About {
+    /// Its URI, if the note says one: a name that is corrected makes nobody else of it.
+    #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
+    pub(super) uri: Option<String>,
     #[serde(rename = "n")]
     pub(super) name: String,
     #[serde(rename = "k")]
@@ -104,6 +112,12 @@ impl Stated {
 }
 
 impl About {
+    /// The URI of the entity.
+    pub(super) fn uri(&self) -> String {
+        let said = self.uri.clone();
+        said.unwrap_or_else(|| entity_uri(&self.name, &self.kind))
+    }
+
     fn of(ontology: &Ontology, path: &str, fields: &Map<String, Value>) -> Option<Self> {
         if path.starts_with(DECLARATIONS) {
             return None;
@@ -116,8 +130,13 @@ impl About {
             .find_map(|it| ontology.kind(&it).map(|it| it.key.clone()));
         let kind = declared.or_else(|| ontology.of_path(path).map(|it| it.key.clone()))?;
         let text = |name: &str| {
-            let text = fields.get(name).and_then(Value::as_str).map(str::trim);
-            text.filter(|it| !it.is_empty()).map(ToOwned::to_owned)
+            let text = match fields.get(name)? {
+                Value::String(text) => text.trim().to_owned(),
+                // YAML takes some names for numbers.
+                Value::Number(number) => number.to_string(),
+                _ => return None,
+            };
+            Some(text).filter(|it| !it.is_empty())
         };
         // A note is called as its file is: links name it so.
         let file = path.rsplit('/').next().unwrap_or(path);
@@ -131,7 +150,9 @@ impl About {
             .into_iter()
             .filter_map(|it| fields.get(it));
         let listed = listed.flat_map(values);
-        let others = text("title").into_iter().chain([file.to_owned()]);
+        let is_telling = !UNTELLING.contains(&file.to_lowercase().as_str());
+        let file = is_telling.then(|| file.to_owned());
+        let others = text("title").into_iter().chain(file);
         let mut aliases: Vec<String> = Vec::new();
         for alias in listed.chain(others).map(|it| alias_key(&it)) {
             let is_own = normalized(&alias) == normalized(&name);
@@ -139,7 +160,9 @@ impl About {
                 aliases.push(alias);
             }
         }
+        let uri = text("uri").filter(|it| it.starts_with("orn:") && is_name(it));
         Some(Self {
+            uri,
             name,
             kind,
             aliases,

@@ -42,6 +42,8 @@ pub struct EntityView {
     pub source_rid: String,
     /// The note about it.
     pub path: Option<String>,
+    /// All notes about it.
+    pub paths: Vec<String>,
     /// The URIs that were merged into it.
     pub merged: Vec<String>,
     /// When it was first stated, in milliseconds since 1970.
@@ -279,6 +281,13 @@ pub(super) fn view(node: &Node) -> EntityView {
         description: node.body.clone(),
         source: text("source").unwrap_or_default(),
         source_rid: text("source_rid").unwrap_or_default(),
+        paths: match node.props.get("paths").and_then(Value::as_array) {
+            Some(all) => {
+                let all = all.iter().filter_map(Value::as_str);
+                all.map(ToOwned::to_owned).collect()
+            }
+            None => text("path").into_iter().collect(),
+        },
         path: text("path"),
         merged: super::index::merged(node).map(ToOwned::to_owned).collect(),
         created_ms: node.created.ms(),

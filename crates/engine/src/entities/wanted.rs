@@ -7,8 +7,8 @@
 
 use super::VAULT;
 use super::said::Settled;
-use super::stated::{Says, Stated, path_key};
-use kenning_entities::names::{alias_key, entity_uri, normalized};
+use super::stated::{About, Says, Stated, path_key};
+use kenning_entities::names::{alias_key, normalized};
 use kenning_entities::ontology::{Ontology, predicate};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -150,7 +150,7 @@ impl Wanted {
 
     fn add_noted(&mut self, path: &str, stated: &Stated) {
         let Some(about) = &stated.about else { return };
-        let uri = entity_uri(&about.name, &about.kind);
+        let uri = about.uri();
         let to = self.same(&uri).to_owned();
         self.of_note.insert(path.to_owned(), to.clone());
         self.by_path.insert(path_key(path), to);
@@ -336,34 +336,78 @@ impl Thing {
     }
 }
 
-/// Which URI stands for which, as far as there is somebody whom the merged ones are merged into.
+/// Which URI stands for which: those that somebody merged, as far as there is somebody whom they are merged
+/// into, and those that a note has another URI for.
 fn merges(all: Statements<'_>) -> HashMap<String, String> {
+    let mut same = known_by_notes(all);
     let Some(merged) = all.merged.filter(|it| !it.is_empty()) else {
-        return HashMap::new();
+        return same;
     };
     let noted = all.all_notes().filter_map(|it| it.1.about.as_ref());
-    let noted = noted.map(|it| entity_uri(&it.name, &it.kind));
+    let noted = noted.map(About::uri);
     let said = all.all_said().flat_map(|it| &it.things);
     let stated: BTreeSet<String> = noted.chain(said.map(|it| it.uri.clone())).collect();
-    let mut same = HashMap::new();
     for uri in merged.keys() {
         let chain = std::iter::successors(merged.get(uri), |it| merged.get(*it));
         // Nobody can make a circle; if somebody did, this ends all the same.
         let chain = chain.take(merged.len()).filter(|it| *it != uri);
         if let Some(last) = chain.filter(|it| stated.contains(*it)).last() {
-            same.insert(uri.clone(), last.clone());
+            let last = same.get(last).unwrap_or(last).clone();
+            same.insert(uri.clone(), last);
         }
     }
+    // Whoever a note is about may itself have been merged.
+    let through: Vec<(String, String)> = same
+        .iter()
+        .filter_map(|(uri, to)| Some((uri.clone(), same.get(to)?.clone())))
+        .filter(|(uri, to)| uri != to)
+        .collect();
+    same.extend(through);
     same
+}
+
+/// Of entities that others name by another URI: the notes that have their name, or it as an alias. Of
+/// several who share it none is taken for another.
+fn known_by_notes(all: Statements<'_>) -> HashMap<String, String> {
+    let mut noted: HashMap<(String, String), BTreeSet<String>> = HashMap::new();
+    let mut own: BTreeSet<String> = BTreeSet::new();
+    for about in all.all_notes().filter_map(|it| it.1.about.as_ref()) {
+        let uri = about.uri();
+        let names = std::iter::once(&about.name).chain(&about.aliases);
+        for name in names.map(|it| normalized(it)) {
+            let key = (about.kind.clone(), name);
+            noted.entry(key).or_default().insert(uri.clone());
+        }
+        own.insert(uri);
+    }
+    if noted.is_empty() {
+        return HashMap::new();
+    }
+    let mut said: HashMap<(String, String), BTreeSet<String>> = HashMap::new();
+    for thing in all.all_said().flat_map(|it| &it.things) {
+        if !own.contains(&thing.uri) {
+            let key = (thing.kind.clone(), normalized(&thing.name));
+            said.entry(key).or_default().insert(thing.uri.clone());
+        }
+    }
+    let only = |uris: &BTreeSet<String>| match uris.iter().collect::<Vec<_>>()[..] {
+        [only] => Some(only.clone()),
+        _ => None,
+    };
+    let meant = said.iter().filter_map(|(key, uris)| {
+        let to = only(noted.get(key)?)?;
+        Some((only(uris)?, to))
+    });
+    meant.collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entities::stated::About;
 
     fn note(name: &str, kind: &str, says: &[(&str, &str, Option<&str>)]) -> Stated {
         let about = About {
+            uri: None,
             name: name.to_owned(),
             kind: kind.to_owned(),
             aliases: Vec::new(),

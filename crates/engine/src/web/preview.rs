@@ -212,7 +212,7 @@ impl Engine {
             return Ok(());
         }
         let now_ms = self.log.clock().now_ms();
-        let by = by.unwrap_or_default().to_owned();
+        let by = super::inert::line(by.unwrap_or_default(), NAME_CHARS_MAX);
         let mut salt = [0; 8];
         self.log.random().fill(&mut salt);
         let refused = self.log.write(space, move |tx| {

@@ -251,7 +251,8 @@ pub(super) fn joins(between: &str) -> bool {
 /// In small letters, without marks, without fillers at either end and the title of who is named next.
 fn spoken(between: &str) -> String {
     let folded = folded(between);
-    let mut words: Vec<&str> = folded.split(' ').filter(|it| !it.is_empty()).collect();
+    let is_said = |it: &&str| it.contains(char::is_alphanumeric);
+    let mut words: Vec<&str> = folded.split(' ').filter(is_said).collect();
     while words.first().is_some_and(|it| FILLERS.contains(it)) {
         words.remove(0);
     }

@@ -5,8 +5,9 @@
 //! what tells a son from his father must be equal.
 
 use super::slip::is_slip;
-use super::{By, Likeness, ONE_WORD_MIN, SAME_FORM, SAME_LETTERS};
+use super::{By, Likeness, ONE_WORD_MIN, SAME_FORM, SAME_LETTERS, are_written_together};
 use crate::fold::{folded, spellings};
+use crate::mentions::is_of_script_without_spaces;
 use crate::ontology::EntityType;
 use crate::phonetic::phonetic_key;
 use crate::similarity::jaro_winkler;
@@ -66,7 +67,7 @@ fn of_parts(kind: &EntityType, a: &Parts, b: &Parts, similarity: f64) -> Option<
     if a.names == b.names {
         return Likeness::of(SAME_FORM);
     }
-    if a.names.concat() == b.names.concat() {
+    if is_spaced_otherwise(&a.names, &b.names) {
         return Likeness::of(SAME_LETTERS);
     }
     let ([first_a, between_a @ .., last_a], [first_b, between_b @ .., last_b]) =
@@ -81,21 +82,102 @@ fn of_parts(kind: &EntityType, a: &Parts, b: &Parts, similarity: f64) -> Option<
     if !agree(between_a, between_b) {
         return None;
     }
-    match (first_fit(kind, first_a, first_b), last_fit(last_a, last_b)) {
-        (Fit::Equal, Fit::Equal) => Likeness::of(SAME_LETTERS),
-        (Fit::Form, Fit::Equal) => Likeness::of(OTHER_FORM),
-        (Fit::Initial, Fit::Equal) => Likeness::of(INITIAL),
-        (Fit::Sound, Fit::Equal) => Some(Likeness {
-            confidence: SOUND,
-            by: By::Sound,
-        }),
+    let first = first_fit(kind, first_a, first_b);
+    let (confidence, by) = match (first, last_fit(last_a, last_b)) {
+        (Fit::Equal, Fit::Equal) => (SAME_LETTERS, By::Letters),
+        (Fit::Form, Fit::Equal) => (OTHER_FORM, By::Letters),
+        (Fit::Initial, Fit::Equal) => (INITIAL, By::Letters),
+        (Fit::Sound, Fit::Equal) => (SOUND, By::Sound),
         (Fit::Slip | Fit::Equal, Fit::Slip) | (Fit::Slip, Fit::Equal)
             if similarity >= kind.similarity_threshold =>
         {
-            Likeness::of(similarity)
+            (similarity, By::Letters)
         }
-        _ => None,
+        _ => return None,
+    };
+    Some(Likeness {
+        confidence,
+        by,
+        is_sure: !matches!(first, Fit::Form | Fit::Initial)
+            && are_spelled_out(between_a, between_b),
+    })
+}
+
+/// Whether names between first and last are the same, none of them missing or an initial.
+fn are_spelled_out(a: &[String], b: &[String]) -> bool {
+    let is_one = |(a, b): (&String, &String)| a == b || is_slip(a, b);
+    a.len() == b.len() && a.iter().zip(b).all(is_one)
+}
+
+/// Whether only the spaces differ. In an alphabet a single name is not a full one: `Jansen` is not `Jan Sen`.
+fn is_spaced_otherwise(a: &[String], b: &[String]) -> bool {
+    let is_of_characters = |it: &String| {
+        it.chars()
+            .all(|it| is_of_script_without_spaces(it) || is_hangul(it))
+    };
+    let is_full = a.len() > 1 && b.len() > 1 || a.iter().all(is_of_characters);
+    is_full && are_written_together(a, b)
+}
+
+fn is_hangul(it: char) -> bool {
+    matches!(u32::from(it), 0xac00..=0xd7a3)
+}
+
+/// Whether names of one family are spelled out and differ.
+pub(super) fn contradicts(kind: &EntityType, label: &str, name: &str) -> bool {
+    let is_short = |it: &String| it.chars().count() == 1;
+    let do_differ = |a: &Parts, b: &Parts| match (a.names.as_slice(), b.names.as_slice()) {
+        ([first_a, between_a @ .., last_a], [first_b, between_b @ .., last_b]) => {
+            let is_open = is_short(first_a) || is_short(first_b) || last_a != last_b;
+            let fits = first_fit(kind, first_a, first_b) != Fit::None;
+            !(is_open || fits && agree(between_a, between_b))
+        }
+        _ => false,
+    };
+    let names = parts(name);
+    let is_all = |label: &Parts| names.iter().all(|name| do_differ(label, name));
+    parts(label).iter().all(is_all)
+}
+
+/// Whether a person of this name could be called so.
+///
+/// A single name must be the first or the last one, as it is written or heard. Of a full name both must fit:
+/// whoever shares only one of them is of the same family, or another of the same first name.
+pub(super) fn could_be_called(kind: &EntityType, label: &str, name: &str) -> bool {
+    let names = parts(name);
+    let is_any = |label: &Parts| names.iter().any(|name| could_be(kind, label, name));
+    parts(label).iter().any(is_any)
+}
+
+fn could_be(kind: &EntityType, a: &Parts, b: &Parts) -> bool {
+    let are_generations = a.generation.is_some() && b.generation.is_some();
+    if are_generations && a.generation != b.generation {
+        return false;
     }
+    let is_first = |a: &String, b: &String| {
+        first_fit(kind, a, b) != Fit::None || !differ_by_ending(a, b, GENDER) && is_heard(a, b)
+    };
+    let is_last = |a: &String, b: &String| {
+        last_fit(a, b) != Fit::None || !differ_by_ending(a, b, FAMILY) && is_heard(a, b)
+    };
+    match (a.names.as_slice(), b.names.as_slice()) {
+        ([first_a, between_a @ .., last_a], [first_b, between_b @ .., last_b]) => {
+            let is_initial = is_initial_of(last_a, last_b) || is_initial_of(last_b, last_a);
+            let fits = is_first(first_a, first_b) && (is_initial || is_last(last_a, last_b));
+            fits && agree(between_a, between_b) || of_parts(kind, a, b, 0.0).is_some()
+        }
+        ([one], [first, .., last]) | ([first, .., last], [one]) => {
+            is_first(one, first) || is_last(one, last) || is_spaced_otherwise(&a.names, &b.names)
+        }
+        ([a], [b]) => is_first(a, b),
+        _ => false,
+    }
+}
+
+/// Whether two names sound the same and are not both names of their own.
+fn is_heard(a: &str, b: &str) -> bool {
+    let heard = phonetic_key(a, &[]);
+    heard.len() > 1 && heard == phonetic_key(b, &[]) && !(is_known(a) && is_known(b))
 }
 
 /// One name each. A single name and a full one never are one without an alias that says so.
@@ -122,11 +204,8 @@ fn first_fit(kind: &EntityType, a: &str, b: &str) -> Fit {
     if is_slip(a, b) {
         return Fit::Slip;
     }
-    let sounds = kind.phonetic_matching
-        && !(is_known(a) && is_known(b))
-        && jaro_winkler(a, b) >= SOUND_SIMILARITY_MIN
-        && phonetic_key(a, &[]).len() > 1
-        && phonetic_key(a, &[]) == phonetic_key(b, &[]);
+    let sounds =
+        kind.phonetic_matching && jaro_winkler(a, b) >= SOUND_SIMILARITY_MIN && is_heard(a, b);
     if sounds { Fit::Sound } else { Fit::None }
 }
 
@@ -140,8 +219,10 @@ fn last_fit(a: &str, b: &str) -> Fit {
     }
 }
 
+/// Whether one is the first letter of the other; where a character is a syllable or a word it is no initial.
 fn is_initial_of(a: &str, b: &str) -> bool {
-    a.chars().count() == 1 && b.starts_with(a)
+    let is_letter = |it: char| it.is_alphabetic() && u32::from(it) < 0x0e00;
+    a.chars().count() == 1 && a.chars().all(is_letter) && b.starts_with(a)
 }
 
 /// Whether an ending is all that one has and the other has not, or has another of.
@@ -223,6 +304,115 @@ mod tests {
             let parts = &parts(name)[0];
             assert_eq!(parts.names.join(" "), names, "{name}");
             assert_eq!(parts.generation.as_deref(), generation, "{name}");
+        }
+    }
+
+    fn person() -> EntityType {
+        Ontology::default().kind("Person").unwrap().clone()
+    }
+
+    #[test]
+    fn other_letters_and_other_limits_make_other_people() {
+        for (a, b, expected) in [
+            ("करण सिंह", "किरण सिंह", false),
+            ("राम", "रमा", false),
+            ("தமிழ் செல்வன்", "தமிழ் செல்வி", false),
+            ("محمد علي", "محمود علي", false),
+            ("أحمد علي", "احمد علي", true),
+            ("Артём Орлов", "Артем Орлов", true),
+            ("Ann Alee", "Anna Lee", false),
+            ("Li Na", "Lin A", false),
+            ("Jan Sen", "Jansen", false),
+            ("Maria De Souza", "Maria DeSouza", true),
+            ("王 伟", "王伟", true),
+            ("김 철수", "김철수", true),
+            ("王 小明", "王小 小明", false),
+        ] {
+            let found = super::super::likeness(&person(), a, b).is_some();
+            assert_eq!(found, expected, "{a} / {b}");
+            assert_eq!(super::super::likeness(&person(), b, a).is_some(), expected);
+        }
+    }
+
+    #[test]
+    fn what_fits_several_people_is_not_sure() {
+        for (a, b, expected) in [
+            ("Bill Baue", "Bill Bau", true),
+            ("Zoë Baue", "zoe baue", true),
+            ("Dr. Bill Baue", "Bill Baue", true),
+            ("Baue, Bill", "Bill Baue", true),
+            ("Mihal Sangham", "Mehul Sangham", true),
+            ("Robin Wall Kimmerer", "Robin Wall Kimerer", true),
+            ("J. Smith", "John Smith", false),
+            ("Joan Smith", "J. Smith", false),
+            ("Bob Smith", "Robert Smith", false),
+            ("John F. Kennedy", "John Fitzgerald Kennedy", false),
+            ("John Quincy Adams", "John Adams", false),
+        ] {
+            let found = super::super::likeness(&person(), a, b).unwrap();
+            assert_eq!(found.is_sure, expected, "{a} / {b}");
+        }
+    }
+
+    #[test]
+    fn who_is_spelled_out_otherwise_is_another() {
+        for (label, name, expected) in [
+            ("John Smith", "Joan Smith", true),
+            ("John Q. Adams", "John R. Adams", true),
+            ("John Smith", "J. Smith", false),
+            ("John Smith", "Johnny Smith", false),
+            ("John Smith", "John R. Smith", false),
+            ("John Smith", "Joan Baez", false),
+            ("John Smith", "Joan", false),
+        ] {
+            assert_eq!(
+                contradicts(&person(), label, name),
+                expected,
+                "{label} / {name}"
+            );
+            assert_eq!(
+                contradicts(&person(), name, label),
+                expected,
+                "{name} / {label}"
+            );
+        }
+    }
+
+    #[test]
+    fn company_calls_people_by_their_names() {
+        for (label, name, expected) in [
+            ("Maren", "Maren Holm", true),
+            ("Marren", "Maren Holm", true),
+            ("Holm", "Maren Holm", true),
+            ("Quoxala", "Kwaxala Forest", true),
+            ("Bill", "William Baue", true),
+            ("M. Holm", "Maren Holm", true),
+            ("Maren H.", "Maren Holm", true),
+            ("M. H.", "Maren Holm", true),
+            ("Maren Hollm", "Maren Holm", true),
+            ("Qwoxala Forrest", "Kwaxala Forest", true),
+            ("Sam Adams", "Sam Adams Jr.", true),
+            ("Barack Obama", "Maren Holm", false),
+            ("Norman Hill", "Maren Holm", false),
+            ("Sarah Holm", "Maren Holm", false),
+            ("Maren Hill", "Maren Holm", false),
+            ("Joan Smith", "John Smith", false),
+            ("Joan", "John Smith", false),
+            ("Maria", "Mario Rossi", false),
+            ("Miranda", "Kwaxala Forest", false),
+            ("--", "Maren Holm", false),
+            ("Sam Adams Sr.", "Sam Adams Jr.", false),
+        ] {
+            assert_eq!(
+                could_be_called(&person(), label, name),
+                expected,
+                "{label} / {name}"
+            );
+            assert_eq!(
+                could_be_called(&person(), name, label),
+                expected,
+                "{name} / {label}"
+            );
         }
     }
 

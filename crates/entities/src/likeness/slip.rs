@@ -17,8 +17,8 @@ const BEGINNINGS: &[(&str, &str)] = &[
     ("meso", "mega"),
 ];
 
-/// Whether one token is the other with a slip of the fingers. Folded tokens of an alphabet only: where a
-/// character is a word, another character is another word.
+/// Whether one token is the other with a slip of the fingers. Folded tokens of an alphabet with vowels only:
+/// where a character is a word or a syllable, or vowels are not written, another one makes another word.
 pub(super) fn is_slip(a: &str, b: &str) -> bool {
     let (n_a, n_b) = (a.chars().count(), b.chars().count());
     let (n_longer, n_shorter) = (n_a.max(n_b), n_a.min(n_b));
@@ -57,7 +57,7 @@ fn is_swap(a: &str, b: &str) -> bool {
 }
 
 fn is_spelled(token: &str) -> bool {
-    let is_of_alphabet = |it: char| it.is_alphabetic() && u32::from(it) < 0x0e00;
+    let is_of_alphabet = |it: char| it.is_alphabetic() && u32::from(it) < 0x0590;
     token.chars().all(is_of_alphabet)
 }
 
@@ -80,6 +80,9 @@ mod tests {
             ("shiva", "shiwa", true),
             ("phase1", "phase2", false),
             ("東京大学", "東京大学院", false),
+            ("किरण", "करण", false),
+            ("محمد", "محمود", false),
+            ("notepad", "notepad++", false),
             ("solar", "xolar", false),
         ] {
             assert_eq!(is_slip(a, b), expected, "{a} {b}");

@@ -4,15 +4,19 @@
 //! order, except for a slip: one distinctive word makes another organization.
 
 use super::slip::is_slip;
-use super::{Likeness, ONE_WORD_MIN, SAME_FORM, SAME_LETTERS, is_distinctive};
+use super::{
+    Likeness, ONE_WORD_MIN, SAME_FORM, SAME_LETTERS, are_written_together, is_distinctive,
+};
 use crate::fold::{folded, spellings};
 use crate::names::normalized;
 use crate::ontology::EntityType;
-use crate::similarity::share_enough_words;
-use crate::words::{GENERIC, LEGAL, SMALL, in_full};
+use crate::similarity::{jaro_winkler, share_enough_words};
+use crate::words::{GENERIC, LEGAL, SMALL, in_full, is_known};
 
 /// So many words of a name may have a slip each: one of four.
 const WORDS_PER_SLIP: usize = 4;
+/// A word that is meant by another is spelled so much alike.
+const MEANT_MIN: f64 = 0.9;
 
 pub(super) fn likeness(kind: &EntityType, a: &str, b: &str, similarity: f64) -> Option<Likeness> {
     let telling = |it: &str| -> Vec<Vec<String>> {
@@ -24,7 +28,7 @@ pub(super) fn likeness(kind: &EntityType, a: &str, b: &str, similarity: f64) -> 
             if words_a == words_b {
                 return Likeness::of(SAME_FORM);
             }
-            if words_a.concat() == words_b.concat() || are_one_or_many(words_a, words_b) {
+            if are_written_together(words_a, words_b) || are_one_or_many(words_a, words_b) {
                 return Likeness::of(SAME_LETTERS);
             }
         }
@@ -75,7 +79,9 @@ fn is_plural(a: &str, b: &str) -> bool {
         .strip_prefix(one)
         .is_some_and(|it| it == "s" || it == "es");
     let stem = one.strip_suffix('y');
-    one.len() > 2 && (is_regular || stem.is_some_and(|it| many.strip_prefix(it) == Some("ies")))
+    one.len() > 2
+        && one.ends_with(char::is_alphabetic)
+        && (is_regular || stem.is_some_and(|it| many.strip_prefix(it) == Some("ies")))
 }
 
 /// Whether two names share a word that is not the kind of what they name.
@@ -83,6 +89,46 @@ pub(super) fn share_a_distinctive_word(a: &str, b: &str) -> bool {
     let (a, b) = (telling_words(&folded(a)), telling_words(&folded(b)));
     let distinctive = |it: &&String| !GENERIC.contains(&it.as_str());
     a.iter().filter(distinctive).any(|it| b.contains(it))
+}
+
+/// Whether all words of one stand in the other, in their order, one that distinguishes among them.
+///
+/// A name that each has a word more than the other is another name, however much they share: `Kelp Guild` is
+/// not `Kelp Atlas`.
+pub(super) fn could_be_called(label: &str, name: &str) -> bool {
+    let (a, b) = (telling_words(&folded(label)), telling_words(&folded(name)));
+    let (few, many) = if a.len() <= b.len() {
+        (&a, &b)
+    } else {
+        (&b, &a)
+    };
+    let mut rest = many.iter();
+    let is_among = |it: &String| rest.any(|other| is_meant_by(it, other));
+    let distinguishes = |it: &String| {
+        let is_generic = GENERIC.contains(&it.as_str());
+        !is_generic && it.contains(char::is_alphanumeric)
+    };
+    let do_distinguish = a.iter().any(distinguishes) && b.iter().any(distinguishes);
+    are_written_together(&a, &b) || do_distinguish && few.iter().all(is_among)
+}
+
+fn is_meant_by(a: &str, b: &str) -> bool {
+    let is_word = |it: &str| it.chars().all(char::is_alphabetic);
+    let is_alike = || {
+        is_word(a) && is_word(b) && !(is_known(a) && is_known(b)) && jaro_winkler(a, b) >= MEANT_MIN
+    };
+    a == b || is_plural(a, b) || is_slip(a, b) || is_alike()
+}
+
+/// Whether two names have the same numbers and the same symbols, in the same order.
+pub(super) fn have_the_same_signs(a: &str, b: &str) -> bool {
+    let signs = |it: &str| -> Vec<String> {
+        let folded = folded(it);
+        let groups = folded.split(|it: char| it == ' ' || it.is_alphabetic());
+        let signs = groups.filter(|it| !it.is_empty());
+        signs.map(str::to_owned).collect()
+    };
+    signs(a) == signs(b)
 }
 
 #[cfg(test)]
@@ -134,6 +180,21 @@ mod tests {
             ("unknown", "Bil Baue", "Bill Baue", false),
             ("unknown", "Zoë", "zoe", true),
             ("Concept", "The", "Of", false),
+            ("Concept", "C++", "C#", false),
+            ("Concept", "C", "C++", false),
+            ("Concept", "A*", "A", false),
+            ("Concept", "ขาว", "ข่าว", false),
+            ("Concept", "1990", "1990s", false),
+            ("Organization", "ハンク", "バンク", false),
+            ("Organization", "ﾊﾞﾝｸ", "バンク", true),
+            ("Organization", "🐟 Club", "🐠 Club", false),
+            ("Organization", "🐟 Club", "Club", false),
+            ("Organization", "Pen Island", "Penis Land", false),
+            ("Meeting", "Sync 2026-1-11", "Sync 2026-11-1", false),
+            ("Meeting", "Sync 2026-1-11", "sync 2026 1 11", true),
+            ("Location", "Site 1 12", "Site 11 2", false),
+            ("Project", "Lot 1-12", "Lot 11-2", false),
+            ("Project", "Lot 1-12", "Lot 112", false),
         ] {
             let kind = ontology.kind(kind).unwrap_or(ontology.unknown());
             let found = super::super::likeness(kind, a, b).is_some();
@@ -151,5 +212,39 @@ mod tests {
         assert!(!may("Organization", "Salmon Trust", "Herring Trust"));
         assert!(may("Concept", "Car", "Automobile"));
         assert!(!may("Person", "Ann Lee", "Bo Chan"));
+        assert!(!may("Concept", "C++", "C#"));
+        assert!(!may("Meeting", "Sync 1", "Sync 2"));
+        assert!(may("Concept", "World War 2", "WW2"));
+    }
+
+    #[test]
+    fn company_calls_things_by_words_of_their_names() {
+        for (label, name, expected) in [
+            ("Kelp", "Kelp Atlas", true),
+            ("Kelp Atlass", "Kelp Atlas", true),
+            ("The Kelp Atlas", "Kelp Atlas 2026", true),
+            ("KelpAtlas", "Kelp Atlas", true),
+            ("Kwaksala", "Kwaxala", true),
+            ("Kelp Guild", "Kelp Atlas", false),
+            ("Herring Trust", "Salmon Trust", false),
+            ("Trust", "Salmon Trust", false),
+            ("University of Guelph", "University of Melbourne", false),
+            ("University of Washington", "Washington University", false),
+            ("Kelp Phase 1", "Kelp Phase 2", false),
+            ("C++", "C#", false),
+            ("🐟 Club", "🐠 Club", false),
+            ("--", "Kelp", false),
+        ] {
+            assert_eq!(
+                super::could_be_called(label, name),
+                expected,
+                "{label} / {name}"
+            );
+            assert_eq!(
+                super::could_be_called(name, label),
+                expected,
+                "{name} / {label}"
+            );
+        }
     }
 }

@@ -56,6 +56,12 @@ impl Ontology {
 
 fn changed(mut kind: EntityType, fields: &Map<String, Value>) -> Result<EntityType, Error> {
     if let Some(folder) = text(fields, "folder")? {
+        // A folder of the vault, in which notes are read.
+        let is_plain = |it: &str| !it.is_empty() && !it.starts_with('.') && !it.contains('\\');
+        if !folder.split('/').all(is_plain) || folder.contains(char::is_control) {
+            return Err(Error::invalid(format!("`folder` is `{folder}`"))
+                .hint("name a folder of the vault, for example `Vessels`"));
+        }
         kind.folder = folder;
     }
     set(
@@ -256,6 +262,11 @@ mod tests {
                 "`resolution.min_context_people` is `-1`",
             ),
             ("folder: X", "`resolution` has no `type_key`"),
+            ("type_key: Person\n  folder: ../x", "`folder` is `../x`"),
+            (
+                "type_key: Person\n  folder: .obsidian",
+                "`folder` is `.obsidian`",
+            ),
             ("a: [", "the frontmatter is not valid YAML"),
         ] {
             let mut ontology = Ontology::default();

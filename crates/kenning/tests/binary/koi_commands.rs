@@ -30,6 +30,7 @@ fn koi_read_only_changes_nothing_and_still_looks() {
         &["unmerge", "Bill Baue"],
         &["veto", "Bill", "Maren Holm"],
         &["import", export],
+        &["forget", "import"],
         &["add_repo", "https://example.com/a/b"],
         &["github_scan", "--action", "scan"],
         &[

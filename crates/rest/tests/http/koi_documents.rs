@@ -1,6 +1,8 @@
 //! What `/ingest` keeps of a document, and the notes that `/vault/regenerate` writes of what is known.
 
 use crate::place::Place;
+use kenning_core::Space;
+use kenning_engine::{Caller, Principal};
 use serde_json::{Value, json};
 
 async fn ingest(place: &Place, said: Value) -> Value {
@@ -55,6 +57,11 @@ async fn koi_what_an_ingested_document_says_is_found_and_describes_whom_no_note_
     ingest(&place, later).await;
     let found = place.get("/search?q=figs", "").await.json();
     assert_eq!(found["results"][0]["rid"], "minutes:7", "{found}");
+    let owner = Caller::new(Principal::owner(Space::default()));
+    let engine = place.house.board.engine();
+    engine.forget_statement(&owner, "minutes:7").unwrap();
+    let found = place.get("/search?q=figs", "").await.json();
+    assert!(!found.to_string().contains("minutes:7"), "{found}");
     // A note of the vault has its own text, and nobody says that he is the vault.
     let forged = json!({
         "document_rid": "vault:People/Bill Baue.md", "content": "forged", "entities": [],

@@ -290,7 +290,8 @@ fn koi_documents_are_those_whose_text_names_an_entity() {
     );
     assert_eq!(
         (&found["entity_uri"], &found["total_count"]),
-        (&json!(BILL), &json!(1))
+        (&json!(BILL), &json!(3)),
+        "a note whose fields link to him mentions him too: {found}"
     );
     let document = &found["documents"][0];
     let expected = json!({
@@ -309,7 +310,7 @@ fn koi_documents_are_those_whose_text_names_an_entity() {
         "get_entity_documents",
         json!({ "entity_uri": BILL }),
     );
-    assert_eq!(found["total_count"], 2, "a memory names him too: {found}");
+    assert_eq!(found["total_count"], 4, "a memory names him too: {found}");
 }
 
 #[test]

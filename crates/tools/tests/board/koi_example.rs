@@ -252,7 +252,12 @@ fn koi_example_is_searched_and_its_notes_name_each_other() {
         "get_entity_documents",
         json!({ "entity_uri": "Zoe Nunez" }),
     );
-    let expected = ["vault:Meetings/2026-01-05 Sync.md"];
+    let expected = [
+        "vault:Meetings/2026-01-05 Sync.md",
+        "vault:People/Maren Holm.md",
+        "vault:Projects/Kelp Atlas.md",
+        "vault:Projects/Spawn Atlas.md",
+    ];
     assert_eq!(
         column(&found["documents"], "document_rid"),
         expected,

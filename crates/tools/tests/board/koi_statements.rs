@@ -228,13 +228,19 @@ fn koi_a_bad_part_of_a_statement_loses_nothing_else() {
         .iter()
         .find(|it| it["document_rid"] == "web:orn:web.page:x/1");
     assert_eq!(web.unwrap()["mention_count"], 2);
-    // The same source again, with less: what it said before is gone.
+    // Another part of the same document takes nothing back.
     ingest(
         &house,
         "web:orn:web.page:x/1",
         &[entity("Bill", "Person")],
         &[],
     );
+    assert_eq!(resolve(&house, "Kelp Trust", None)["is_new"], false);
+    let engine = house.board.engine();
+    let n = engine.forget_statement(&caller(), "web:orn:web.page:x/1");
+    assert_eq!(n.unwrap(), 1);
+    let error = engine.forget_statement(&caller(), "web:orn:web.page:x/1");
+    assert_eq!(error.unwrap_err().code, Code::NotFound);
     assert_eq!(resolve(&house, "Kelp Trust", None)["is_new"], true);
     assert_eq!(resolve(&house, "Pacific Herring", None)["is_new"], true);
 }
@@ -536,8 +542,137 @@ fn koi_nothing_is_stated_where_nothing_may_be_written() {
         ("sync", engine.sync_relationships(&caller, note()).err()),
         ("ingest", engine.ingest_statement(&caller, stated).err()),
         ("import", engine.import_entities(&caller, &import).err()),
+        ("forget", engine.forget_statement(&caller, "web:x").err()),
     ] {
         let error: Error = refused.unwrap();
         assert_eq!(error.code, Code::Denied, "{what}: {error}");
     }
+}
+
+#[test]
+fn koi_no_statement_takes_the_place_of_another_sort() {
+    let house = House::new();
+    let people = json!([{ "uri": "orn:x:1", "name": "Uma Reed", "type": "Person" }]);
+    import(&house, "import", vec![people]);
+    register(&house, "Remote/Zed.md", "Person", "Zed Quill", json!({}));
+    for rid in [
+        "import:import:000000",
+        "note:Remote/Zed.md",
+        "Remote/Zed.md",
+    ] {
+        ingest(&house, rid, &[], &[]);
+    }
+    for name in ["Uma Reed", "Zed Quill"] {
+        assert_eq!(resolve(&house, name, None)["is_new"], false, "{name}");
+    }
+    let engine = house.board.engine();
+    assert_eq!(engine.forget_statement(&caller(), "import").unwrap(), 1);
+    assert_eq!(resolve(&house, "Uma Reed", None)["is_new"], true);
+}
+
+#[test]
+fn koi_a_note_keeps_who_it_is_about_when_its_name_is_mended() {
+    let house = House::new();
+    let said = [
+        entity("Jhon Wickham", "Person"),
+        entity("Acme Guild", "Organization"),
+    ];
+    let relations = [relation("Jhon Wickham", "affiliated_with", "Acme Guild")];
+    let outcome = ingest(&house, "web:p", &said, &relations);
+    let uri = outcome.entities[0].uri.clone();
+    let note = |name: &str| format!("---\nuri: \"{uri}\"\nname: {name}\n---\n");
+    put(&house, "People/Wickham.md", &note("John Wickham"));
+    let found = resolve(&house, "John Wickham", Some("Person"));
+    assert_eq!(first(&found), uri);
+    let said = ["John Wickham affiliated_with Acme Guild"];
+    assert_eq!(said_of(&house, "John Wickham"), said);
+    // Without the URI an alias tells.
+    let other = "---\nname: John Wickham\naliases: [Jhon Wickham]\n---\n";
+    put(&house, "People/Wickham.md", other);
+    assert_eq!(said_of(&house, "John Wickham"), said);
+    assert_eq!(said_of(&house, &uri), said);
+}
+
+#[test]
+fn koi_a_known_name_under_another_uri_is_the_known_one() {
+    let house = House::new();
+    let people = json!([{ "uri": "orn:old:bill", "name": "Bill Baue", "type": "Person" }]);
+    import(&house, "old", vec![people]);
+    assert_eq!(first(&resolve(&house, "Bill Baue", None)), BILL);
+    let found = done(
+        &house,
+        "get_entity_neighborhood",
+        json!({ "entity_uri": "orn:old:bill" }),
+    );
+    assert_eq!(found["entity_uri"], BILL);
+}
+
+#[test]
+fn koi_different_names_of_one_document_are_different_people() {
+    let house = House::new();
+    put(&house, "People/J. Smith.md", "");
+    let said = ["John Smith", "Joan Smith", "Jim Smith"].map(|it| entity(it, "Person"));
+    let relations = [relation("John Smith", "knows", "Joan Smith")];
+    let outcome = ingest(&house, "api:x", &said, &relations);
+    let uris: std::collections::BTreeSet<&str> =
+        outcome.entities.iter().map(|it| it.uri.as_str()).collect();
+    assert_eq!(uris.len(), 3, "{outcome:?}");
+    assert!(outcome.relations[0].is_stored, "{outcome:?}");
+}
+
+#[test]
+fn koi_a_registered_note_that_the_vault_has_is_the_vaults_own() {
+    let house = House::new();
+    let note = RegisterEntity {
+        vault_path: "People/Bill Baue.md".to_owned(),
+        entity_type: "Person".to_owned(),
+        name: "Totally Other".to_owned(),
+        ..RegisterEntity::default()
+    };
+    let engine = house.board.engine();
+    let done = engine.register_entity(&caller(), note).unwrap();
+    assert_eq!((done.canonical_uri.as_str(), done.is_new), (BILL, false));
+    assert!(done.warning.is_some());
+    let unknown = RegisterEntity {
+        vault_path: "People/Phantom.md".to_owned(),
+        ..RegisterEntity::default()
+    };
+    let error = engine.sync_relationships(&caller(), unknown).unwrap_err();
+    assert_eq!(error.code, Code::NotFound);
+}
+
+#[test]
+fn koi_odd_notes_and_labels() {
+    let house = House::new();
+    put(&house, "People/index.md", "---\nname: Ann Leeway\n---\n");
+    put(&house, "Concepts/number.md", "---\nname: 42\n---\n");
+    put(
+        &house,
+        "Meetings/Talk.md",
+        "---\nattendees: [\"[[Bill Baue]]\"]\n---\n",
+    );
+    assert_eq!(resolve(&house, "index", None)["is_new"], true);
+    assert_eq!(resolve(&house, "42", Some("Concept"))["is_new"], false);
+    for label in ["[[People/Bill Baue|B]]", "People/Bill Baue.md"] {
+        assert_eq!(first(&resolve(&house, label, None)), BILL, "{label}");
+    }
+    let found = done(
+        &house,
+        "get_entity_documents",
+        json!({ "entity_uri": "[[People/Bill Baue]]" }),
+    );
+    assert_eq!(
+        found["documents"][0]["document_rid"],
+        "vault:Meetings/Talk.md"
+    );
+    let engine = house.board.engine();
+    let error = engine.veto_entity(&caller(), "Bill Baue", BILL, false);
+    assert_eq!(error.unwrap_err().code, Code::Conflict);
+    put(&house, "Notes/zh.md", "我在东京见到王伟和海。\n");
+    let found = done(
+        &house,
+        "knowledge_search",
+        json!({ "query": "王伟", "source": "" }),
+    );
+    assert!(found.to_string().contains("vault:Notes/zh.md"), "{found}");
 }
