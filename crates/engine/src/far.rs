@@ -169,14 +169,22 @@ impl FarServer {
         }
     }
 
-    /// A text as one part of a path. What would lead to another path is refused, because whoever stands
+    /// A text as one part of a path. What would lead out of that part is refused, because whoever stands
     /// before the server may understand it although it is escaped.
     ///
     /// # Errors
-    /// Invalid input when it has a part `.` or `..`.
+    /// Invalid input when parts `..` lead out of it, or leave nothing of it.
     pub fn segment(text: &str) -> Result<String> {
-        if text.split(['/', '\\']).any(|it| matches!(it, "." | "..")) {
-            return Err(Error::invalid("a URI has no part `.` or `..`")
+        let mut depth = Some(0_usize);
+        for part in text.split(['/', '\\']) {
+            depth = match part {
+                "" | "." => depth,
+                ".." => depth.and_then(|it| it.checked_sub(1)),
+                _ => depth.map(|it| it + 1),
+            };
+        }
+        if depth.is_none_or(|it| it == 0) {
+            return Err(Error::invalid("the URI names nobody: it leads elsewhere")
                 .hint("name an entity as `koi_search` does"));
         }
         Ok(Self::escaped(text))
@@ -323,8 +331,12 @@ mod tests {
             (".", None),
             ("..", None),
             ("../../admin/tokens", None),
-            ("orn:x/../y", None),
-            ("orn:x\\..\\y", None),
+            ("orn:x/../y", Some("orn%3Ax%2F..%2Fy")),
+            ("orn:x/../../y", None),
+            ("orn:x\\..\\..\\y", None),
+            ("orn:x//../../y", None),
+            ("orn:x/..", None),
+            ("./", None),
         ] {
             assert_eq!(FarServer::segment(text).ok().as_deref(), expected, "{text}");
         }
