@@ -511,7 +511,11 @@ fn koi_no_statement_takes_the_place_of_another_sort() {
     let people = json!([{ "uri": "orn:x:1", "name": "Uma Reed", "type": "Person" }]);
     import(&house, "import", vec![people]);
     register(&house, "Remote/Zed.md", "Person", "Zed Quill", json!({}));
-    for rid in ["import:import:000000", "note:Remote/Zed.md", "Remote/Zed.md"] {
+    for rid in [
+        "import:import:000000",
+        "note:Remote/Zed.md",
+        "Remote/Zed.md",
+    ] {
         ingest(&house, rid, &[], &[]);
     }
     for name in ["Uma Reed", "Zed Quill"] {
@@ -613,11 +617,18 @@ fn koi_odd_notes_and_labels() {
         "get_entity_documents",
         json!({ "entity_uri": "[[People/Bill Baue]]" }),
     );
-    assert_eq!(found["documents"][0]["document_rid"], "vault:Meetings/Talk.md");
+    assert_eq!(
+        found["documents"][0]["document_rid"],
+        "vault:Meetings/Talk.md"
+    );
     let engine = house.board.engine();
     let error = engine.veto_entity(&caller(), "Bill Baue", BILL, false);
     assert_eq!(error.unwrap_err().code, Code::Conflict);
     put(&house, "Notes/zh.md", "我在东京见到王伟和海。\n");
-    let found = done(&house, "knowledge_search", json!({ "query": "王伟", "source": "" }));
+    let found = done(
+        &house,
+        "knowledge_search",
+        json!({ "query": "王伟", "source": "" }),
+    );
     assert!(found.to_string().contains("vault:Notes/zh.md"), "{found}");
 }
