@@ -188,6 +188,7 @@ impl Git<'_> {
     /// there: every user of the machine can read arguments.
     fn environment(&self) -> Vec<(String, String)> {
         let home = self.dir.parent().unwrap_or(Path::new("/"));
+        let config = home.join(CONFIG_FILE).to_string_lossy().into_owned();
         let home = home.to_string_lossy().into_owned();
         let mut all: Vec<(String, String)> = [
             ("LC_ALL", "C"),
@@ -210,8 +211,6 @@ impl Git<'_> {
         all.push(("XDG_CONFIG_HOME".to_owned(), home));
         let authorities = self.authorities.iter();
         all.extend(authorities.map(|it| ("GIT_SSL_CAINFO".to_owned(), it.clone())));
-        let config = self.dir.with_extension("config");
-        let config = config.to_string_lossy().into_owned();
         all.push(("GIT_CONFIG_GLOBAL".to_owned(), config));
         if let Some(tunnel) = self.tunnel {
             let settings = [
@@ -233,6 +232,9 @@ impl Git<'_> {
 /// What our own file of settings says: whoever configured a directory vouches for who owns what is in it.
 /// It is a file because `git` hands it on to the `git` that reads the other repository.
 pub(super) const CONFIG: &str = "[safe]\n\tdirectory = *\n[core]\n\thooksPath = /dev/null\n";
+
+/// What that file is called, beside the clones.
+pub(super) const CONFIG_FILE: &str = "git.config";
 
 /// A process with all that it started. Dropping it ends them.
 struct Group {

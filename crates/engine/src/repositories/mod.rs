@@ -401,6 +401,7 @@ impl Engine {
         let space = &caller.principal.space;
         let now_ms = self.log.clock().now_ms();
         let model = self.chosen_model();
+        let own = self.log.signer().did().to_string();
         self.log.read(space, |tx| {
             let documents = NodeFilter {
                 kinds: vec![Kind::Document],
@@ -428,7 +429,10 @@ impl Engine {
                 status.last_scan_ms = status.last_scan_ms.max(repository.scanned_ms);
                 let here = self.repositories.jobs.progress(space, repository.id);
                 let elsewhere = record::lease(tx, repository.id)?;
-                let elsewhere = elsewhere.filter(|it| it.until_ms > now_ms);
+                let elsewhere = elsewhere.filter(|it| {
+                    let is_dead = || it.node == own && self.is_unlocked(space, repository.id);
+                    it.until_ms > now_ms && !is_dead()
+                });
                 status.repositories.push(RepositoryView {
                     id: repository.id,
                     n_files: known.len() as u64,
@@ -485,6 +489,13 @@ impl Engine {
             }
             Ok((files, n))
         })
+    }
+
+    /// Whether no process of this data directory scans a repository: one that was killed has left its lease.
+    fn is_unlocked(&self, space: &Space, id: u64) -> bool {
+        let dir = self.data.subdir("repositories");
+        let name = scan::lock_name(space, id);
+        !self.read_only && dir.is_ok_and(|it| it.lock(&name, Duration::ZERO).is_ok())
     }
 
     pub(crate) fn writable(&self) -> Result<()> {

@@ -111,8 +111,7 @@ impl Scanner {
     }
 
     fn name(&self) -> String {
-        let space = Hash::of(self.space.to_string().as_bytes()).to_string();
-        format!("{}-{}", &space[..16], self.id)
+        clone_name(&self.space, self.id)
     }
 
     fn say(&self, phase: &str, files_done: u64, files_total: Option<u64>) {
@@ -132,7 +131,7 @@ impl Scanner {
 
     /// One scan of a data directory's clone at a time. The kernel frees it when a process dies.
     fn lock(&self, dir: &Dir) -> Result<Lock> {
-        let name = format!("{}.lock", self.name());
+        let name = lock_name(&self.space, self.id);
         loop {
             self.check()?;
             match dir.lock(&name, LOOK) {
@@ -206,9 +205,9 @@ impl Scanner {
             let held = self.held();
             self.log.write(&self.space, move |tx| held(tx)).map(drop)
         };
-        dir.write(&format!("{}.config", self.name()), git::CONFIG.as_bytes())?;
-        let git = Git {
-            dir: dir.path().join(format!("{}.git", self.name())),
+        dir.write(git::CONFIG_FILE, git::CONFIG.as_bytes())?;
+        let mut git = Git {
+            dir: dir.path().to_owned(),
             path: self.path.clone(),
             authorities: self.authorities.clone(),
             protocol: Some(source.protocol()),
@@ -217,7 +216,7 @@ impl Scanner {
             tick: &tick,
         };
         self.say("fetching", 0, None);
-        let fetched = self.fetch(dir, &git, &repository, &address);
+        let fetched = self.fetch(dir, &mut git, &repository, &address);
         fetched.map_err(|error| git::because_of(tunnel.as_ref(), error))?;
         // From here on nothing of it is anybody's but ours.
         let git = Git {
@@ -253,29 +252,62 @@ impl Scanner {
         Egress::new(policy).tunnel(&Hash(secret).to_string(), limits)
     }
 
-    /// Gets the branch's last commit. A clone that a killed `git` left in disorder is made anew.
+    /// Gets the branch's last commit. A clone in disorder is left for a new one: the `git` of a process that
+    /// was killed may still be writing to it.
     fn fetch(
         &self,
         dir: &Dir,
-        git: &Git<'_>,
+        git: &mut Git<'_>,
         repository: &Repository,
         address: &str,
     ) -> Result<()> {
-        let clone = format!("{}.git", self.name());
-        let is_there = dir.exists(&format!("{clone}/HEAD"))?;
-        let mut fetched = self.fetch_into(dir, git, repository, address, is_there);
-        if is_there
-            && fetched
-                .as_ref()
-                .is_err_and(|it| it.code == Code::Unavailable)
-        {
-            dir.remove_tree(&clone)?;
-            fetched = self.fetch_into(dir, git, repository, address, false);
+        let pointer = format!("{}.clone", self.name());
+        let known = dir.read(&pointer, 64).ok();
+        let known = known.and_then(|it| String::from_utf8(it).ok());
+        if let Some(clone) = known.filter(|it| self.is_clone(it)) {
+            git.dir = dir.path().join(&clone);
+            if dir.exists(&format!("{clone}/HEAD"))? {
+                match self.fetch_into(git, repository, address) {
+                    Ok(()) => return self.tidy(dir, git, repository, &clone),
+                    Err(error) if error.code != Code::Unavailable => return Err(error),
+                    Err(_) => {}
+                }
+            }
         }
-        fetched?;
-        let (_, bytes) = dir.subdir(&clone)?.usage(u64::MAX)?;
+        let mut bytes = [0; 8];
+        self.log.random().fill(&mut bytes);
+        let clone = format!(
+            "{}-{}.git",
+            self.name(),
+            &Hash::of(&bytes).to_string()[..16]
+        );
+        git.dir = dir.path().join(&clone);
+        let args = ["init", "--bare", "--quiet", "--template="];
+        git.ask(&args, Vec::new(), bounds(LOOK_WALL, 1 << 20))?;
+        if let Err(error) = self.fetch_into(git, repository, address) {
+            // What cannot be removed now is swept by the next scan.
+            dir.remove_tree(&clone).ok();
+            return Err(error);
+        }
+        dir.write(&pointer, clone.as_bytes())?;
+        self.tidy(dir, git, repository, &clone)
+    }
+
+    fn is_clone(&self, name: &str) -> bool {
+        name.starts_with(&format!("{}-", self.name())) && name.ends_with(".git")
+    }
+
+    /// Clones that nobody uses go; the one that is used stays small.
+    fn tidy(&self, dir: &Dir, git: &Git<'_>, repository: &Repository, clone: &str) -> Result<()> {
+        for entry in dir.list(".")? {
+            if entry.name != clone && self.is_clone(&entry.name) {
+                // One that is still written to goes next time.
+                dir.remove_tree(&entry.name).ok();
+            }
+        }
+        let (_, bytes) = dir.subdir(clone)?.usage(u64::MAX)?;
         if bytes > REPOSITORY_BYTES_MAX {
-            dir.remove_tree(&clone)?;
+            dir.remove_tree(clone)?;
             return Err(Error::too_large(format!(
                 "`{}` has more than {REPOSITORY_BYTES_MAX} bytes",
                 repository.name
@@ -291,21 +323,8 @@ impl Scanner {
         Ok(())
     }
 
-    fn fetch_into(
-        &self,
-        dir: &Dir,
-        git: &Git<'_>,
-        repository: &Repository,
-        address: &str,
-        is_there: bool,
-    ) -> Result<()> {
+    fn fetch_into(&self, git: &Git<'_>, repository: &Repository, address: &str) -> Result<()> {
         let few = bounds(FETCH_WALL, 1 << 20);
-        if !is_there {
-            // What an interrupted `init` left is no repository, and in its way.
-            dir.remove_tree(&format!("{}.git", self.name()))?;
-            let args = ["init", "--bare", "--quiet", "--template="];
-            git.ask(&args, Vec::new(), few)?;
-        }
         let branch = &repository.branch;
         let refs = format!("+refs/heads/{branch}:{HEAD}");
         let args = [
@@ -439,6 +458,17 @@ impl Scanner {
             Ok(())
         })
     }
+}
+
+/// What the clone of a repository is called.
+fn clone_name(space: &Space, id: u64) -> String {
+    let space = Hash::of(space.to_string().as_bytes()).to_string();
+    format!("{}-{id}", &space[..16])
+}
+
+/// What is locked while a clone is used.
+pub(super) fn lock_name(space: &Space, id: u64) -> String {
+    format!("{}.lock", clone_name(space, id))
 }
 
 fn bounds(wall: Duration, output_bytes: u64) -> Bounds {

@@ -137,6 +137,11 @@ fn git(dir: &Path, args: &[&str]) {
 }
 
 fn open(root: &Path, hosts: Vec<String>, authority: &Path) -> Engine {
+    let path = std::env::var("PATH").unwrap();
+    open_with(root, hosts, authority, path)
+}
+
+fn open_with(root: &Path, hosts: Vec<String>, authority: &Path, path: String) -> Engine {
     let data = Dir::create(&root.join("data")).unwrap();
     let authority = authority.display().to_string();
     let engine = Engine::open(Options {
@@ -158,7 +163,7 @@ fn open(root: &Path, hosts: Vec<String>, authority: &Path) -> Engine {
         zone: TimeZone::UTC,
         random: Arc::new(SeededRandom::new(5)),
         environment: Arc::new(move |name| match name {
-            "PATH" => std::env::var("PATH").ok(),
+            "PATH" => Some(path.clone()),
             "GIT_SSL_CAINFO" => Some(authority.clone()),
             _ => None,
         }),
@@ -235,5 +240,31 @@ fn a_repository_behind_https_is_fetched_through_the_gate() {
     assert!(
         matches!(&found[..], [ScanResult::Failed { .. }]),
         "{found:?}"
+    );
+}
+
+#[test]
+fn without_git_a_scan_names_it() {
+    let root = tempfile::tempdir().unwrap();
+    let nowhere = root.path().join("nowhere");
+    let engine = open_with(
+        root.path(),
+        Vec::new(),
+        &nowhere,
+        nowhere.display().to_string(),
+    );
+    let owner = Caller::new(Principal::owner(Space::default()));
+    let new = NewRepository {
+        repo_url: "https://example.com/acme/demo".to_owned(),
+        ..NewRepository::default()
+    };
+    engine.register_repository(&owner, &new).unwrap();
+    let found = engine.scan_repositories(&owner, None).unwrap();
+    let [ScanResult::Failed { error, .. }] = &found[..] else {
+        unreachable!("{found:?}");
+    };
+    assert!(
+        error.contains("no `git`") && error.contains("install git"),
+        "{error}"
     );
 }

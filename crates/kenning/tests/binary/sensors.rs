@@ -171,6 +171,7 @@ fn a_scan_that_is_killed_is_completed_by_the_next() {
         );
         let status = answer(&place, &["koi", "github_scan", "--json"]);
         let repository = &status["repos"][0];
+        assert_eq!(repository["status"], "active", "nobody scans: {status}");
         // Nobody says that it is done before it is.
         if repository["last_commit_sha"].is_null() {
             assert_eq!(status["total_scans"], 0, "{status}");

@@ -3,7 +3,7 @@
 
 use crate::{House, koi_golden};
 use kenning_core::{Code, Kind, Space};
-use kenning_engine::{Caller, NewRepository, Principal, ScanResult, Scope};
+use kenning_engine::{Caller, NewRepository, Principal, ScanResult, Scope, Sensors};
 use kenning_store::{Node, NodeFilter, When};
 use kenning_tools::Selection;
 use kenning_tools::koi::{code_query, github_files, github_repos};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const A_PY: &str = "\"\"\"Module doc for a.\"\"\"\nimport os\nfrom json import dumps\n\nclass Greeter(object):\n    \"\"\"Greets.\"\"\"\n    def hello(self, name: str) -> str:\n        \"\"\"Say hello.\"\"\"\n        return helper(name)\n\ndef helper(n):\n    return dumps(n)\n";
 
@@ -419,19 +419,21 @@ fn koi_repos_a_clone_in_disorder_is_made_anew() {
     let (repo, _) = sample(&house);
     register(&house, &repo, "acme/demo");
     scan(&house);
-    let clones = house.root.path().join("data/repositories");
-    let clone = fs::read_dir(&clones).unwrap().map(|it| it.unwrap().path());
-    let clone = clone
-        .into_iter()
-        .find(|it| it.extension().is_some_and(|it| it == "git"))
-        .unwrap();
+    let clone = || {
+        let all = fs::read_dir(house.root.path().join("data/repositories")).unwrap();
+        let all = all.map(|it| it.unwrap().path());
+        let mut all = all.filter(|it| it.extension().is_some_and(|it| it == "git"));
+        let one = all.next().unwrap();
+        assert_eq!(all.next(), None, "there is one clone");
+        one
+    };
     // As a `git` that was killed leaves it.
-    fs::write(clone.join("shallow.lock"), "").unwrap();
-    fs::create_dir_all(clone.join("refs/kenning")).unwrap();
-    fs::write(clone.join("refs/kenning/head.lock"), "").unwrap();
+    fs::write(clone().join("shallow.lock"), "").unwrap();
+    fs::create_dir_all(clone().join("refs/kenning")).unwrap();
+    fs::write(clone().join("refs/kenning/head.lock"), "").unwrap();
     repo.put("more.md", "more\n").commit();
     assert_eq!(scan(&house)["results"][0]["files_processed"], 1);
-    fs::write(clone.join("HEAD"), "nonsense").unwrap();
+    fs::write(clone().join("HEAD"), "nonsense").unwrap();
     repo.put("most.md", "most\n").commit();
     assert_eq!(scan(&house)["results"][0]["files_processed"], 1);
     assert_eq!(documents(&house).len(), 6);
@@ -828,4 +830,30 @@ fn koi_federation_is_off_and_says_so() {
         (&found["peers"], &found["event_queue_size"]),
         (&json!([]), &json!(0))
     );
+}
+
+#[test]
+fn koi_repos_are_scanned_by_a_serving_process_when_their_time_has_come() {
+    let house = House::new();
+    let (repo, _) = sample(&house);
+    register(&house, &repo, "acme/demo");
+    let sensors = Sensors::start(house.board.engine(), Duration::from_millis(10));
+    let scanned = |n: u64| {
+        let until = Instant::now() + Duration::from_secs(60);
+        while status(&house)["total_scans"] != n && Instant::now() < until {
+            std::thread::yield_now();
+        }
+        assert_eq!(status(&house)["total_scans"], n);
+    };
+    scanned(1);
+    repo.put("new.md", "new\n").commit();
+    house.clock.advance(21_600_000 - 1);
+    assert_eq!(documents(&house).len(), 4, "its time has not come");
+    house.clock.advance(1);
+    scanned(2);
+    assert_eq!(documents(&house).len(), 5);
+    sensors.stop(Duration::from_secs(20));
+    house.clock.advance(21_600_000);
+    assert_eq!(status(&house)["total_scans"], 2);
+    verify(&house);
 }
