@@ -4,9 +4,10 @@ use super::moments::zoned as moment;
 use super::refusal::Refusal;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::{Error, Result};
-use kenning_engine::{Caller, Engine, RepositoryStatus, RepositoryView, ScanResult};
+use kenning_engine::{Caller, Engine, RepositoryStatus, RepositoryView, ScanResult, Scope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The tool.
 pub struct GithubScan;
@@ -268,6 +269,13 @@ impl Tool for GithubScan {
     ];
     type Input = Input;
     type Output = Output;
+
+    fn scope(arguments: &Value) -> Scope {
+        match arguments.get("action").and_then(Value::as_str) {
+            Some("scan") => Scope::Write,
+            _ => Scope::Read,
+        }
+    }
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
         let request = Request {
