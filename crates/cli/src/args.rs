@@ -2,8 +2,8 @@
 
 use crate::settings::LISTEN_DEFAULT;
 use crate::{commands, env_vars, tool_args};
-use clap::builder::PossibleValuesParser;
-use clap::{Arg, ArgAction, Command, value_parser};
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
+use clap::{Arg, ArgAction, Command, ValueHint, value_parser};
 use kenning_tools::{TOOLS, Toolset};
 use std::path::PathBuf;
 
@@ -61,10 +61,12 @@ fn omi_subcommands() -> Vec<Command> {
 /// What every command takes.
 fn shared() -> Vec<Arg> {
     let list = |name, help| global(name, help).value_delimiter(',').value_name("NAMES");
+    // An empty value is one that was not set, as a client's settings leave it.
     let path = |name, help| {
         global(name, help)
             .value_name("DIR")
-            .value_parser(value_parser!(PathBuf))
+            .value_parser(OsStringValueParser::new().map(PathBuf::from))
+            .value_hint(ValueHint::AnyPath)
     };
     let flag = |name, help| global(name, help).action(ArgAction::SetTrue);
     let heading = "Shared options";

@@ -101,6 +101,7 @@ impl Settings {
         };
         let path = |name: &str| innermost.get_one::<PathBuf>(name).cloned();
         let space: Option<&String> = innermost.get_one("space");
+        let space = space.filter(|it| !it.trim().is_empty());
         let space = space.map(|it| it.parse()).transpose();
         Ok(Self {
             data: path("data")

@@ -26,8 +26,8 @@ pub const FORWARDED: &str = "kenning-forwarded";
 /// What this process knows of the other server, and where it is reached itself.
 #[derive(Default)]
 pub(crate) struct Far {
-    /// What was named, as it was written, and the server, if that is one.
-    named: OnceLock<Option<(String, Option<Arc<FarServer>>)>>,
+    /// The server that was named, or what is wrong with its address.
+    named: OnceLock<Option<std::result::Result<Arc<FarServer>, Misnamed>>>,
     served_at: Mutex<Vec<SocketAddr>>,
 }
 
@@ -40,7 +40,39 @@ pub struct FarServer {
     egress: Egress,
 }
 
-/// What it answered: any status is an answer.
+/// What is wrong with an address. What may hold a secret is not repeated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Misnamed {
+    /// It has a name or a password in it.
+    UserInfo,
+    /// It has more than a base path.
+    Query,
+    /// It is none.
+    NoAddress(String),
+}
+
+impl Misnamed {
+    fn error(&self) -> Error {
+        const HINT: &str = "write it as http://NAME:PORT, or unset it to answer from here";
+        match self {
+            Self::UserInfo => Error::invalid(format!(
+                "{ENDPOINT}: the address has a user name or a password in it"
+            ))
+            .hint(format!(
+                "write it as http://NAME:PORT, and put a token into {TOKEN}"
+            )),
+            Self::Query => {
+                Error::invalid(format!("{ENDPOINT}: the address has a query in it")).hint(HINT)
+            }
+            Self::NoAddress(base) => Error::invalid(format!(
+                "{ENDPOINT}: `{base}` is not the address of a server"
+            ))
+            .hint(HINT),
+        }
+    }
+}
+
+/// What it answered: a JSON object, or a status that says why not.
 #[derive(Clone, Debug)]
 pub struct FarAnswer {
     /// The HTTP status.
@@ -68,18 +100,13 @@ impl Engine {
                 (!text.is_empty()).then_some(text)
             };
             let base = said(ENDPOINT)?;
-            let server = FarServer::new(&base, said(TOKEN)).ok();
-            Some((base, server.map(Arc::new)))
+            Some(FarServer::new(&base, said(TOKEN)).map(Arc::new))
         });
-        let Some((base, server)) = named else {
-            return Ok(None);
+        let server = match named {
+            None => return Ok(None),
+            Some(Err(misnamed)) => return Err(misnamed.error()),
+            Some(Ok(server)) => Arc::clone(server),
         };
-        let server = server.clone().ok_or_else(|| {
-            Error::invalid(format!(
-                "{ENDPOINT}: `{base}` is not the address of a server"
-            ))
-            .hint("write it as http://NAME:PORT, or unset it to answer from here")
-        })?;
         let served_at = self.far.served_at.lock();
         let served_at = served_at.unwrap_or_else(PoisonError::into_inner);
         let is_here = served_at.iter().any(|it| server.is_at(*it));
@@ -96,11 +123,19 @@ impl Engine {
 }
 
 impl FarServer {
-    fn new(base: &str, token: Option<String>) -> Result<Self> {
+    fn new(base: &str, token: Option<String>) -> std::result::Result<Self, Misnamed> {
+        if base.contains('@') {
+            return Err(Misnamed::UserInfo);
+        }
+        if base.contains(['?', '#']) {
+            return Err(Misnamed::Query);
+        }
         let base = base.trim_end_matches('/').to_owned();
-        let (host, port) = host_of(&base)?;
+        let no_address = |_| Misnamed::NoAddress(base.clone());
+        let (host, port) = host_of(&base).map_err(no_address)?;
+        let grant = Grant::parse(&base).map_err(no_address)?;
         let policy = Policy {
-            grants: vec![Grant::parse(&base)?],
+            grants: vec![grant],
             limits: Limits {
                 total_timeout: PATIENCE,
                 body_bytes_max: BODY_BYTES_MAX,
@@ -132,6 +167,34 @@ impl FarServer {
                 is_local && (own.is_loopback() || own.is_unspecified())
             }
         }
+    }
+
+    /// A text as one part of a path. What would lead to another path is refused, because whoever stands
+    /// before the server may understand it although it is escaped.
+    ///
+    /// # Errors
+    /// Invalid input when it has a part `.` or `..`.
+    pub fn segment(text: &str) -> Result<String> {
+        if text.split(['/', '\\']).any(|it| matches!(it, "." | "..")) {
+            return Err(Error::invalid("a URI has no part `.` or `..`")
+                .hint("name an entity as `koi_search` does"));
+        }
+        Ok(Self::escaped(text))
+    }
+
+    /// A text as a value in a query.
+    #[must_use]
+    pub fn escaped(text: &str) -> String {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+        let mut out = String::new();
+        for byte in text.bytes() {
+            if is_plain(byte) {
+                out.push(char::from(byte));
+            } else {
+                out += &format!("%{byte:02X}");
+            }
+        }
+        out
     }
 
     /// Fetches, by a path with its query.
@@ -177,12 +240,28 @@ impl FarServer {
                 ))
                 .because(error)
         })?;
+        let body: Option<Value> = serde_json::from_slice(&answer.body).ok();
+        let status = answer.status;
+        let is_told = status >= 400 || (200..300).contains(&status);
+        if !is_told || (status < 400 && !body.as_ref().is_some_and(Value::is_object)) {
+            return Err(self.no_answer(status));
+        }
         let text = || String::from_utf8_lossy(&answer.body).into_owned();
-        let body = serde_json::from_slice(&answer.body).unwrap_or_else(|_| Value::String(text()));
         Ok(FarAnswer {
-            status: answer.status,
-            body,
+            status,
+            body: body.unwrap_or_else(|| Value::String(text())),
         })
+    }
+
+    /// What no KOI server says: a page to log in, a redirect, nothing.
+    fn no_answer(&self, status: u16) -> Error {
+        let (host, port) = (&self.host, self.port);
+        Error::unavailable(format!(
+            "what {host}:{port} answers, which {ENDPOINT} names, is no JSON object (status {status})"
+        ))
+        .hint(format!(
+            "look whether a KOI server is at that address, or unset {ENDPOINT} to answer from here"
+        ))
     }
 }
 
@@ -207,6 +286,47 @@ mod tests {
             let server = FarServer::new(base, None).unwrap();
             let is_here = server.is_at(address.parse().unwrap());
             assert_eq!(is_here, expected, "{base} {address}");
+        }
+    }
+
+    #[test]
+    fn no_secret_of_a_misnamed_server_is_repeated() {
+        for (base, expected) in [
+            (
+                "http://ann:hunter2@127.0.0.1:1",
+                "a user name or a password",
+            ),
+            (
+                "http://hunter2@127.0.0.1:1/base",
+                "a user name or a password",
+            ),
+            ("ann:hunter2@host", "a user name or a password"),
+            ("http://127.0.0.1:1/?token=hunter2", "a query"),
+            ("http://127.0.0.1:1/#hunter2", "a query"),
+            ("nowhere", "`nowhere` is not the address"),
+        ] {
+            let misnamed = FarServer::new(base, None).err().unwrap();
+            let error = misnamed.error();
+            let said = format!("{} {:?}", error.message, error.hint);
+            assert!(said.contains(expected), "{base}: {said}");
+            assert!(!said.contains("hunter2"), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_path_leads_nowhere_else() {
+        for (text, expected) in [
+            ("orn:a/é b", Some("orn%3Aa%2F%C3%A9%20b")),
+            ("%2e%2e", Some("%252e%252e")),
+            ("..a", Some("..a")),
+            ("a?b#c", Some("a%3Fb%23c")),
+            (".", None),
+            ("..", None),
+            ("../../admin/tokens", None),
+            ("orn:x/../y", None),
+            ("orn:x\\..\\y", None),
+        ] {
+            assert_eq!(FarServer::segment(text).ok().as_deref(), expected, "{text}");
         }
     }
 }

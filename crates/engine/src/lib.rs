@@ -51,7 +51,7 @@ pub use entities::{
     InCompany, KnowledgeQuery, MergedEntity, Neighborhood, PendingRelationship, ProposedEntity,
     RegisterEntity, RegisteredEntity, Relationship, RelationshipStats, SaidEntity,
     SaidEntityOutcome, SaidOutcome, SaidRelation, SaidRelationOutcome, SearchMethod,
-    SyncedRelationships, Veto, normalized_name,
+    StatedDocument, SyncedRelationships, Veto, normalized_name,
 };
 pub use events::{EventView, Proof};
 pub use far::{FORWARDED, FarAnswer, FarServer};
@@ -104,6 +104,7 @@ pub use web::{
     MatchedEntity, MonitorAdded, MonitorStatus, MonitoredPage, PageMetadata, PagePreview,
     PageSafety, PageWatch, PreviewRequest, Previewed, ProcessRequest, ProcessedPage, ScannedPages,
     WatchPace, WebAbilities, WebEntity, WebFault, WebFaultKind, WebOptions, WebRelation, WebResult,
+    note_of_entity,
 };
 pub use webhooks::{Pace, Webhooks};
 
@@ -265,6 +266,24 @@ impl Engine {
         } else {
             work()
         }
+    }
+
+    /// Whether the caller may change things, and this process may write.
+    ///
+    /// # Errors
+    /// Denied when either may not.
+    pub fn may_write(&self, caller: &Caller) -> Result<()> {
+        caller.principal.require(Scope::Write)?;
+        self.writable()
+    }
+
+    pub(crate) fn writable(&self) -> Result<()> {
+        if self.read_only {
+            return Err(
+                Error::denied("this process only reads").hint("start it without `--read-only`")
+            );
+        }
+        Ok(())
     }
 
     /// How long this has been open, and what memory it holds.

@@ -90,9 +90,8 @@ impl Guard {
     }
 
     fn check_names(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<()> {
-        let refuse = |what: &str, value: &str| {
-            Error::denied(format!("{what} `{}` is not served here", shown(value)))
-                .hint("`--allow-host NAME` permits a name")
+        let refuse = |what: &str, value: &str, hint: &'static str| {
+            Error::denied(format!("{what} `{}` is not served here", shown(value))).hint(hint)
         };
         let host = one(headers, &header::HOST)?
             .ok_or_else(|| Error::denied("the header `host` is missing"))?;
@@ -100,12 +99,15 @@ impl Guard {
         let authority = uri.authority().map(Authority::as_str);
         for name in [Some(host), authority].into_iter().flatten() {
             if !self.hosts.allows(name) {
-                return Err(refuse("host", name));
+                return Err(refuse("host", name, "`--allow-host NAME` permits a name"));
             }
         }
         match one(headers, &header::ORIGIN)? {
             Some(origin) if self.hosts.allows_origin(origin) || self.shares(origin) => Ok(()),
-            Some(origin) => Err(refuse("origin", origin)),
+            Some(origin) => {
+                let hint = "`--allow-origin ORIGIN` permits the pages of an origin";
+                Err(refuse("origin", origin, hint))
+            }
             None => check_page(method, headers),
         }
     }

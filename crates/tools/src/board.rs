@@ -3,7 +3,7 @@
 use crate::metrics::Metrics;
 use crate::{AnyTool, Call, Effect, Reply, Selection, TOOLS, Toolset, envelope};
 use kenning_core::{Code, Error, Result};
-use kenning_engine::{Caller, Engine, ToolFunction, plain_tool_name};
+use kenning_engine::{Caller, Engine, Scope, ToolFunction, plain_tool_name};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
@@ -207,7 +207,9 @@ impl Board {
     }
 
     fn permit(&self, tool: &dyn AnyTool, arguments: &Value, caller: &Caller) -> Result<()> {
-        if self.selection.read_only && tool.effect() != Effect::Read {
+        // Of some tools only some calls change things.
+        let changes = tool.effect() != Effect::Read && tool.scope(arguments) != Scope::Read;
+        if self.selection.read_only && changes {
             return Err(Error::denied(format!("`{}` changes things", tool.name()))
                 .hint("this server was started with `--read-only`"));
         }

@@ -1,10 +1,11 @@
-//! `kenning koi merge|unmerge|veto|merged|entities|stats|import`, beside the tools themselves.
+//! `kenning koi merge|unmerge|veto|merged|entities|stats|import|add_repo`, beside the tools themselves.
 
 use super::table;
-use crate::{Host, Settings, output, owner};
+use crate::{Host, Settings, env_vars, output, owner};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use kenning_core::{Error, Result};
 use kenning_engine::{Caller, Engine, EntityImport};
+use kenning_tools::koi::github_repos;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,6 +15,9 @@ const PATIENCE: Duration = Duration::from_secs(3_600);
 
 /// An export of another server may be so large.
 const EXPORT_BYTES_MAX: u64 = 512 * 1024 * 1024;
+
+/// The one command here that the KOI API has a route for.
+const ADD_REPO: &str = "add_repo";
 
 /// `kenning koi ...`, beside the tools themselves.
 pub(crate) fn commands() -> Vec<Command> {
@@ -101,6 +105,25 @@ pub(crate) fn commands() -> Vec<Command> {
                     .default_value("import")
                     .help("What the import is called: a later one of this name takes its place"),
             ),
+        Command::new(ADD_REPO)
+            .about("Register a git repository, which `github_scan` then reads")
+            .arg(word(
+                "url",
+                "URL",
+                "https://…, or a path beneath KENNING_REPO_PATHS",
+            ))
+            .arg(
+                Arg::new("name")
+                    .long("name")
+                    .value_name("OWNER/NAME")
+                    .help("What it is called, if not as in the address"),
+            )
+            .arg(
+                Arg::new("branch")
+                    .long("branch")
+                    .value_name("BRANCH")
+                    .help("The branch to read [default: main]"),
+            ),
     ]
 }
 
@@ -116,6 +139,12 @@ pub(crate) fn run(
         let mut caller = owner(settings);
         // Somebody who imports a large graph waits for it.
         caller.deadline += PATIENCE;
+        if name != ADD_REPO && engine.far_server()?.is_some() {
+            let endpoint = env_vars::KOI_API_ENDPOINT;
+            output::say(&format!(
+                "{endpoint} is set, but `{name}` is about the store here: the KOI API has no such route"
+            ));
+        }
         act(&engine, &caller, settings.json, name, inner)
     }))
 }
@@ -171,9 +200,25 @@ fn act(
         "merged" => merged(engine, caller, as_json)?,
         "entities" => entities(engine, caller, as_json, matches)?,
         "stats" => stats(engine, caller, as_json)?,
+        ADD_REPO => add_repo(engine, caller, as_json, matches)?,
         _ => import(engine, caller, as_json, matches)?,
     }
     Ok(0)
+}
+
+fn add_repo(engine: &Engine, caller: &Caller, as_json: bool, matches: &ArgMatches) -> Result<()> {
+    let word = |name: &str| matches.get_one::<String>(name).cloned();
+    let request = github_repos::Request {
+        repo_url: word("url").unwrap_or_default(),
+        repo_name: word("name"),
+        branch: word("branch"),
+    };
+    let done = github_repos::register(engine, caller, request)?;
+    let said = |name: &str| done[name].as_str().unwrap_or_default().to_owned();
+    let status = said("status").replace('_', " ");
+    let told = format!("{}: {status}; `github_scan` reads it", said("repo_name"));
+    tell(as_json, &done, &told);
+    Ok(())
 }
 
 fn tell(as_json: bool, shown: &Value, told: &str) {

@@ -7,7 +7,7 @@
 use super::index::EXACT;
 use super::said::{IMPORT, SAID, Settled, SettledRelation, SettledThing, import_key, put_said};
 use super::stated::is_name;
-use crate::{Caller, Engine, Scope};
+use crate::{Caller, Engine};
 use kenning_core::{Error, Kind, Result};
 use kenning_entities::names::{alias_key, entity_uri, normalized};
 use kenning_entities::ontology::{Direction, Ontology, Predicate, predicate};
@@ -65,7 +65,7 @@ impl Engine {
         caller: &Caller,
         import: &EntityImport,
     ) -> Result<ImportedEntities> {
-        caller.principal.require(Scope::Write)?;
+        self.may_write(caller)?;
         let name = import.name.trim();
         if name.is_empty() || name.len() > 100 || name.contains(|it: char| it.is_control()) {
             return Err(

@@ -42,7 +42,9 @@ pub use kenning_entities::resolve::{
 };
 pub use neighborhood::{EntityDocument, EntityDocuments, Neighborhood, Relationship};
 pub use register::{RegisterEntity, RegisteredEntity, SyncedRelationships};
-pub use said::{SaidEntity, SaidEntityOutcome, SaidOutcome, SaidRelation, SaidRelationOutcome};
+pub use said::{
+    SaidEntity, SaidEntityOutcome, SaidOutcome, SaidRelation, SaidRelationOutcome, StatedDocument,
+};
 pub use types::EntityTypes;
 pub use view::{EntityStats, EntityView, PendingRelationship, RelationshipStats};
 

@@ -7,7 +7,7 @@ use super::resolve::by_note;
 use super::said::{RegisteredNote, SAID, Settled, note_key, put_said};
 use super::stated::Stated;
 use super::{VAULT, neighborhood};
-use crate::{Caller, Engine, Scope};
+use crate::{Caller, Engine};
 use kenning_core::{Error, Hash, Result, Space};
 use kenning_entities::names::{alias_key, entity_uri, vault_path};
 use kenning_entities::ontology::Ontology;
@@ -64,7 +64,7 @@ impl Engine {
         caller: &Caller,
         note: RegisterEntity,
     ) -> Result<RegisteredEntity> {
-        caller.principal.require(Scope::Write)?;
+        self.may_write(caller)?;
         let path = path_of(&note)?;
         if note.name.trim().is_empty() {
             return Err(Error::invalid("`name` is empty").hint("name what the note is about"));
@@ -101,7 +101,7 @@ impl Engine {
         caller: &Caller,
         mut note: RegisterEntity,
     ) -> Result<SyncedRelationships> {
-        caller.principal.require(Scope::Write)?;
+        self.may_write(caller)?;
         let path = path_of(&note)?;
         let space = &caller.principal.space;
         let before = self.log.read(space, |tx| tx.get(SAID, &note_key(&path)))?;

@@ -7,13 +7,15 @@
 use super::index::SAID_COUNT;
 use super::resolve::by_uri;
 use super::stated::{Stated, is_name};
-use crate::{Caller, Engine, Scope};
+use crate::web::inert_line;
+use crate::{Caller, Engine, NOTE_BYTES_MAX};
 use kenning_audit::{Draft, Tx};
 use kenning_core::{Error, Kind, NodeId, Result, Space};
 use kenning_entities::names::{alias_key, entity_uri, normalized, vault_path};
 use kenning_entities::ontology::{Direction, Ontology, predicate};
 use kenning_entities::resolve::{Candidate, Query, Tier};
-use kenning_store::{ReadTx, When};
+use kenning_search::passages;
+use kenning_store::{Node, ReadTx, When};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 use std::collections::{BTreeMap, HashMap};
@@ -55,6 +57,21 @@ pub struct SaidRelation {
     pub object: String,
     /// How sure that is, from 0 to 1.
     pub confidence: f64,
+}
+
+/// What a document states, as somebody sends it.
+#[derive(Clone, Debug, Default)]
+pub struct StatedDocument {
+    /// What the document is called.
+    pub rid: String,
+    /// Where it is from, if its name does not tell.
+    pub source: Option<String>,
+    /// Its text, if it is not known from elsewhere.
+    pub content: Option<String>,
+    /// Who and what is in it.
+    pub entities: Vec<SaidEntity>,
+    /// How they are related.
+    pub relations: Vec<SaidRelation>,
 }
 
 /// A statement, before it is known whom it means.
@@ -111,6 +128,8 @@ pub struct SaidOutcome {
     pub entities: Vec<SaidEntityOutcome>,
     /// Of each relationship.
     pub relations: Vec<SaidRelationOutcome>,
+    /// What was not done as it was asked.
+    pub warnings: Vec<String>,
 }
 
 /// A statement of which it is known whom it means.
@@ -310,19 +329,19 @@ impl Engine {
     }
 
     /// Keeps what a document states of entities, beside what it stated before. A document that is not known
-    /// is known by its name from now on.
-    pub fn ingest_statement(
-        &self,
-        caller: &Caller,
-        document_rid: &str,
-        entities: Vec<SaidEntity>,
-        relations: Vec<SaidRelation>,
-    ) -> Result<SaidOutcome> {
-        caller.principal.require(Scope::Write)?;
-        let rid = document_rid.trim().to_owned();
+    /// is known by its name from now on, and found by its text if there is one.
+    pub fn ingest_statement(&self, caller: &Caller, stated: StatedDocument) -> Result<SaidOutcome> {
+        self.may_write(caller)?;
+        let rid = stated.rid.trim().to_owned();
         if rid.is_empty() || rid.contains(char::is_control) || rid.len() > RID_BYTES_MAX {
             return Err(Error::invalid("`document_rid` names no document")
                 .hint("for example `vault:Meetings/2026-01-05 Sync.md`"));
+        }
+        let content = stated.content.filter(|it| !it.trim().is_empty());
+        let n_bytes = content.as_ref().map_or(0, String::len) as u64;
+        if n_bytes > NOTE_BYTES_MAX {
+            let message = format!("`content`: {n_bytes} bytes are more than {NOTE_BYTES_MAX}");
+            return Err(Error::too_large(message).hint("send it as several documents"));
         }
         self.follow_entities(caller)?;
         let space = &caller.principal.space;
@@ -330,18 +349,25 @@ impl Engine {
         let said = Said {
             source: source_of(&rid),
             source_rid: rid.clone(),
-            document: known,
-            entities,
-            relations,
+            document: known.map(|it| it.id),
+            entities: stated.entities,
+            relations: stated.relations,
         };
-        let (mut settled, outcome) = self
-            .log
-            .read(space, |tx| self.settle_statement(space, tx, &said))?;
-        self.log.write(space, move |tx| {
-            let document = match document_of(&**tx, &rid)? {
-                Some(there) => there,
-                None => tx.put_node(known_by_name(&rid, source_of(&rid)))?.id,
-            };
+        let (mut settled, mut outcome) = self.log.read(space, |tx| {
+            let (mut settled, outcome) = self.settle_statement(space, tx, &said)?;
+            for thing in &mut settled.things {
+                // Whoever has a note is what the note says.
+                let has_note = |it: Node| it.props.contains_key("path");
+                thing.description = match by_uri(tx, &thing.uri)?.is_some_and(has_note) {
+                    true => String::new(),
+                    false => inert_line(&thing.description, DESCRIPTION_CHARS_MAX),
+                };
+            }
+            Ok((settled, outcome))
+        })?;
+        settled.source = named_source(&rid, stated.source.as_deref());
+        let is_text_kept = self.log.write_long(space, move |tx| {
+            let (document, is_text_kept) = put_stated(tx, &rid, &settled.source, content)?;
             settled.is_of(document);
             // Several calls may tell of one document, each a part.
             if let Some(before) = tx.get(SAID, &document_key(&rid))?
@@ -352,10 +378,15 @@ impl Engine {
             put_said(tx, &settled)?;
             let data = json!({
                 "documentRid": rid, "entities": settled.things.len(),
-                "relationships": settled.relations.len(),
+                "relationships": settled.relations.len(), "source": settled.source,
             });
-            tx.record("DocumentIngested", data).map(drop)
+            tx.record("DocumentIngested", data)?;
+            Ok(is_text_kept)
         })?;
+        if !is_text_kept {
+            let warning = "`content` is left out: this document is known with a text of its own";
+            outcome.warnings.push(warning.to_owned());
+        }
         self.follow_entities(caller)?;
         Ok(outcome)
     }
@@ -364,7 +395,7 @@ impl Engine {
 impl Engine {
     /// Takes back what a document, a registered note or an import stated; gives how many statements.
     pub fn forget_statement(&self, caller: &Caller, source: &str) -> Result<usize> {
-        caller.principal.require(Scope::Write)?;
+        self.may_write(caller)?;
         let source = source.trim().to_owned();
         let n = self.log.write(&caller.principal.space, move |tx| {
             let name = source.strip_prefix("import:").unwrap_or(&source);
@@ -385,6 +416,9 @@ impl Engine {
             for key in &keys {
                 unset_said(tx, key)?;
             }
+            if keys.contains(&document_key(&source)) {
+                forget_text(tx, &source)?;
+            }
             tx.record("StatementForgotten", json!({ "source": source, "statements": keys.len() }))?;
             Ok(keys.len())
         })?;
@@ -395,31 +429,90 @@ impl Engine {
 
 /// A longer name of a document is none.
 const RID_BYTES_MAX: usize = 1_000;
+/// What is said of an entity is cut here.
+const DESCRIPTION_CHARS_MAX: usize = 2_000;
+/// A longer name of a source is none.
+const SOURCE_BYTES_MAX: usize = 100;
 
 /// The document that has this name.
-fn document_of(tx: &dyn ReadTx, rid: &str) -> Result<Option<NodeId>> {
+fn document_of(tx: &dyn ReadTx, rid: &str) -> Result<Option<Node>> {
     for kind in [Kind::Document, Kind::Page] {
         if let Some(node) = tx.node_by_key("", kind, rid, When::Now)? {
-            return Ok(Some(node.id));
+            return Ok(Some(node));
         }
     }
     Ok(None)
 }
 
-fn source_of(rid: &str) -> &'static str {
-    let sources = [
-        ("web:", "web"),
-        ("github:", "github"),
-        ("email:", "email"),
-        ("vault:", super::VAULT),
-        ("orn:obsidian.", super::VAULT),
-    ];
-    let found = sources.iter().find(|it| rid.starts_with(it.0));
-    found.map_or("api", |it| it.1)
+/// Puts the document of a statement, and says whether its text was kept. A document that was read from where
+/// it is has the text that it has there.
+fn put_stated(
+    tx: &mut Tx<'_>,
+    rid: &str,
+    source: &str,
+    content: Option<String>,
+) -> Result<(NodeId, bool)> {
+    let there = document_of(&**tx, rid)?;
+    let is_stated = |it: &Node| it.props.contains_key(STATED);
+    match (there, content) {
+        (Some(there), None) => Ok((there.id, true)),
+        (Some(there), Some(_)) if !is_stated(&there) => Ok((there.id, false)),
+        (_, content) => {
+            let node = tx.put_node(known_by_name(rid, source, content.unwrap_or_default()))?;
+            if !node.body.is_empty() {
+                tx.put_passages(node.id, &passages(&node.title, &node.body))?;
+            }
+            Ok((node.id, true))
+        }
+    }
 }
 
-fn known_by_name(rid: &str, source: &str) -> Draft {
+/// Takes back the text that came with a statement.
+fn forget_text(tx: &mut Tx<'_>, rid: &str) -> Result<()> {
+    let there = document_of(&**tx, rid)?;
+    if let Some(there) = there.filter(|it| it.props.contains_key(STATED) && !it.body.is_empty()) {
+        tx.put_node(known_by_name(rid, source_of(rid), String::new()))?;
+        tx.put_passages(there.id, &[])?;
+    }
+    Ok(())
+}
+
+/// What a document whose name does not tell is from.
+const SOURCE_DEFAULT: &str = "api";
+
+/// By what a document's name begins, and what it is from then.
+const SOURCES: &[(&str, &str)] = &[
+    ("web:", "web"),
+    ("github:", "github"),
+    ("email:", "email"),
+    ("vault:", super::VAULT),
+    ("orn:obsidian.", super::VAULT),
+];
+
+fn source_of(rid: &str) -> &'static str {
+    let found = SOURCES.iter().find(|it| rid.starts_with(it.0));
+    found.map_or(SOURCE_DEFAULT, |it| it.1)
+}
+
+/// What a document is from: what its name tells, else what somebody says. Nobody says that it is from where
+/// we read ourselves.
+fn named_source(rid: &str, said: Option<&str>) -> String {
+    let known = source_of(rid);
+    let said = said.unwrap_or_default().trim();
+    let reader = said.strip_suffix("-sensor").unwrap_or(said);
+    let is_ours = reader == "obsidian" || SOURCES.iter().any(|it| it.1 == reader);
+    if known != SOURCE_DEFAULT || !is_name(said) || is_ours || said.len() > SOURCE_BYTES_MAX {
+        return known.to_owned();
+    }
+    said.to_owned()
+}
+
+/// Marks a document that is known by statements alone.
+const STATED: &str = "stated";
+
+fn known_by_name(rid: &str, source: &str, content: String) -> Draft {
     let mut props = Map::new();
+    props.insert(STATED.to_owned(), true.into());
     props.insert("source".to_owned(), source.into());
     props.insert("path".to_owned(), vault_path(rid).into());
     Draft {
@@ -427,7 +520,7 @@ fn known_by_name(rid: &str, source: &str) -> Draft {
         project: String::new(),
         key: rid.to_owned(),
         title: vault_path(rid).to_owned(),
-        body: String::new(),
+        body: content,
         props,
     }
 }

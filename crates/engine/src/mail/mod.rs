@@ -10,7 +10,7 @@
 mod mailbox;
 mod message;
 
-use crate::{Caller, Engine, Scope};
+use crate::{Caller, Engine};
 use kenning_audit::{Draft, Tx};
 use kenning_core::{Code, Error, Hash, Kind, Result, Space};
 use kenning_search::passages;
@@ -102,8 +102,7 @@ type New = (String, Option<Message>);
 impl Engine {
     /// Reads what is new in the configured mailboxes, and forgets what is gone.
     pub fn read_mail(&self, caller: &Caller) -> Result<MailRead> {
-        caller.principal.require(Scope::Write)?;
-        self.writable()?;
+        self.may_write(caller)?;
         if self.mail.path.is_none() {
             return Err(
                 Error::unavailable("KENNING_MAIL environment variable must be set")

@@ -207,8 +207,7 @@ pub struct RepositoryFile {
 impl Engine {
     /// Registers a repository, or says that it is there.
     pub fn register_repository(&self, caller: &Caller, new: &NewRepository) -> Result<Registered> {
-        caller.principal.require(Scope::Write)?;
-        self.writable()?;
+        self.may_write(caller)?;
         let source = Source::parse(&new.repo_url)?;
         if let Source::Remote(_) = source {
             caller.principal.require(Scope::Fetch)?;
@@ -318,8 +317,7 @@ impl Engine {
         name: Option<&str>,
         wait: Duration,
     ) -> Result<Vec<ScanResult>> {
-        caller.principal.require(Scope::Write)?;
-        self.writable()?;
+        self.may_write(caller)?;
         let space = &caller.principal.space;
         let mut all = self.log.read(space, record::all)?;
         all.retain(|it| name.is_none_or(|name| it.name == name));
@@ -496,15 +494,6 @@ impl Engine {
         let dir = self.data.subdir("repositories");
         let name = scan::lock_name(space, id);
         !self.read_only && dir.is_ok_and(|it| it.lock(&name, Duration::ZERO).is_ok())
-    }
-
-    pub(crate) fn writable(&self) -> Result<()> {
-        if self.read_only {
-            return Err(
-                Error::denied("this process only reads").hint("start it without `--read-only`")
-            );
-        }
-        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 //! The gate decides; here its decision is put as the KOI servers put theirs, because clients compare the
 //! words. Nothing of a path or a query is repeated.
 
+use super::settings::ALLOW;
 use super::{WebFault, WebResult};
 use kenning_egress::{Barrier, Checked, Egress, Stopped};
 use std::net::IpAddr;
@@ -77,6 +78,10 @@ fn refusal(url: &str, stopped: Stopped) -> Box<WebFault> {
     };
     let hint = match at {
         Barrier::Text => error.hint.clone(),
+        Barrier::Address(_) | Barrier::Name if !is_metadata => Some(format!(
+            "{}; {ALLOW} names addresses that may be fetched all the same",
+            error.message
+        )),
         _ => Some(error.message.clone()),
     };
     let fault = WebFault::refused(message);
@@ -200,6 +205,27 @@ mod tests {
             ),
         ] {
             check(text, expected);
+        }
+    }
+
+    #[test]
+    fn who_is_refused_a_private_address_is_told_how_it_is_permitted() {
+        let gate = Egress::new(Policy {
+            resolver: Arc::new(Table),
+            ..Policy::default()
+        });
+        for (url, is_told) in [
+            ("http://10.0.0.1/", true),
+            ("http://localhost/", true),
+            ("http://router.local/", true),
+            ("http://rebound.example.com/", true),
+            ("http://169.254.169.254/", false),
+            ("http://gone.example.com/", false),
+            ("http://public.example.com:22/", false),
+        ] {
+            let fault = judge(&gate, url).unwrap_err();
+            let hint = fault.error.hint.unwrap_or_default();
+            assert_eq!(hint.contains(ALLOW), is_told, "{url}: {hint}");
         }
     }
 

@@ -69,7 +69,7 @@ pub(super) fn inert(text: &str) -> (String, bool) {
 }
 
 /// The same in one line, cut after so many characters.
-pub(super) fn line(text: &str, chars_max: usize) -> String {
+pub(crate) fn line(text: &str, chars_max: usize) -> String {
     let words: Vec<String> = inert(text)
         .0
         .split_whitespace()

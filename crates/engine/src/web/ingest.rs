@@ -13,7 +13,7 @@ use crate::entities::{Said, Settled, put_said};
 use crate::files::{self, FileNode};
 use crate::{
     Caller, Engine, NOTE_BYTES_MAX, SaidEntity, SaidEntityOutcome, SaidOutcome, SaidRelation,
-    SaidRelationOutcome, Scope,
+    SaidRelationOutcome,
 };
 use kenning_audit::{Draft, Tx};
 use kenning_core::{Code, Error, Kind, Result, Space};
@@ -112,7 +112,7 @@ pub enum Ingestion {
 impl Engine {
     /// Takes a page into the graph that was previewed.
     pub fn ingest_page(&self, caller: &Caller, request: &IngestRequest) -> WebResult<Ingestion> {
-        caller.principal.require(Scope::Write)?;
+        self.may_write(caller)?;
         let url = address::written(&request.url)?;
         let folder = folder(request.vault_folder.as_deref())?;
         for (name, n) in [

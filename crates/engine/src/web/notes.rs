@@ -6,6 +6,7 @@
 
 use super::inert::line;
 use super::pages::StoredPage;
+use crate::EntityView;
 use serde_json::Value;
 
 /// A file's name has so many characters, at most, before its number and extension.
@@ -123,6 +124,33 @@ pub(super) fn of_entity(page: &StoredPage, it: &OfEntity<'_>) -> String {
         text += &format!("\nFrom {link}.\n");
     }
     text
+}
+
+/// The note about an entity that has none yet, and what its file is called. What is known of the entity may
+/// be from anywhere, so it stands there as what a page says does.
+#[must_use]
+pub fn note_of_entity(it: &EntityView) -> (String, String) {
+    let description = line(&it.description, TEXT_CHARS_MAX);
+    let mut known = vec![
+        ("@type", it.kind.as_str()),
+        ("name", &it.name),
+        ("source", &it.source),
+        ("uri", &it.uri),
+    ];
+    if !description.is_empty() {
+        known.push(("description", &description));
+    }
+    let mut text = fields(&known);
+    if !it.aliases.is_empty() {
+        let aliases: Vec<String> = it.aliases.iter().map(|it| quoted(it)).collect();
+        let end = text.len() - "---\n".len();
+        text.insert_str(end, &format!("aliases: [{}]\n", aliases.join(", ")));
+    }
+    text += &format!("# {}\n", plain(&line(&it.name, FILE_CHARS_MAX * 5)));
+    if !description.is_empty() {
+        text += &format!("\n> {}\n", plain(&description));
+    }
+    (format!("{}.md", file_name(&it.name)), text)
 }
 
 /// The fields before a note. Every value is a text in quotes, whatever it holds.

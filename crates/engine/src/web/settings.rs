@@ -5,7 +5,7 @@ use kenning_egress::Grant;
 use std::time::Duration;
 
 /// Addresses that may be fetched although they are not of the public internet.
-const ALLOW: &str = "KENNING_WEB_ALLOW";
+pub(super) const ALLOW: &str = "KENNING_WEB_ALLOW";
 /// Previews an hour, of everybody together.
 const HOURLY: &str = "KENNING_WEB_PREVIEWS_PER_HOUR";
 /// Previews an hour, of one submitter.

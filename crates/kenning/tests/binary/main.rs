@@ -22,6 +22,7 @@ mod kiwi;
 mod kiwi_contract;
 mod kiwi_guide;
 mod kiwi_tools;
+mod koi_commands;
 mod koi_far;
 mod koi_golden;
 mod koi_graph;

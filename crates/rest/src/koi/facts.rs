@@ -4,7 +4,7 @@
 use kenning_core::{Code, Error, Hash};
 use kenning_engine::{
     Caller, Engine, EntityDocument, EntityView, RegisterEntity, SaidEntity, SaidRelation,
-    normalized_name,
+    StatedDocument, normalized_name, note_of_entity,
 };
 use kenning_tools::koi::moments::naive as moment;
 use kenning_tools::koi::{
@@ -537,6 +537,10 @@ pub(super) fn sync_relationships(engine: &Engine, caller: &Caller, request: Sync
 #[derive(Deserialize)]
 pub(super) struct IngestRequest {
     document_rid: String,
+    #[serde(default)]
+    content: Option<String>,
+    #[serde(default)]
+    source: Option<String>,
     entities: Vec<IngestEntity>,
     #[serde(default)]
     relationships: Vec<IngestRelationship>,
@@ -548,6 +552,8 @@ struct IngestEntity {
     r#type: String,
     #[serde(default)]
     confidence: Option<f64>,
+    #[serde(default)]
+    context: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -559,8 +565,8 @@ struct IngestRelationship {
     confidence: Option<f64>,
 }
 
-/// Takes over what a document says of entities, and says what became of each. What stands around a mention is
-/// not what the entity is, so it describes nobody.
+/// Takes over what a document says of entities, and says what became of each. What stands around a mention
+/// describes whom no note describes.
 pub(super) fn ingest(engine: &Engine, caller: &Caller, request: IngestRequest) -> Answer {
     let rid = request.document_rid;
     let entities: Vec<SaidEntity> = request
@@ -571,6 +577,7 @@ pub(super) fn ingest(engine: &Engine, caller: &Caller, request: IngestRequest) -
             kind: it.r#type,
             n_mentions: 1,
             confidence: it.confidence.unwrap_or(CONFIDENCE),
+            description: it.context.unwrap_or_default(),
             ..SaidEntity::default()
         })
         .collect();
@@ -587,7 +594,14 @@ pub(super) fn ingest(engine: &Engine, caller: &Caller, request: IngestRequest) -
     let receipt = format!("{rid} {entities:?} {relations:?}");
     let receipt = Hash::of(receipt.as_bytes()).to_string();
     let receipt = receipt.chars().take(16).collect::<String>();
-    let done = engine.ingest_statement(caller, &rid, entities, relations)?;
+    let stated = StatedDocument {
+        rid,
+        source: request.source,
+        content: request.content,
+        entities,
+        relations,
+    };
+    let done = engine.ingest_statement(caller, stated)?;
     let rows = done.entities.iter().map(|it| {
         let merged = (it.said != it.name).then_some(&it.said);
         let mut row = json!({
@@ -618,6 +632,9 @@ pub(super) fn ingest(engine: &Engine, caller: &Caller, request: IngestRequest) -
             })
         });
         answer["relationships"] = rows.collect();
+    }
+    if !done.warnings.is_empty() {
+        answer["warnings"] = json!(done.warnings);
     }
     Ok(answer)
 }
@@ -686,23 +703,22 @@ pub(super) fn regenerate_notes(
     let limit = bounded(request.limit, (500, LISTED.1));
     let kind = request.entity_type.as_deref();
     let types = engine.entity_types(caller)?.types;
-    let all = engine.entities(caller, kind, limit, 0)?;
+    let all = engine.entities(caller, kind, usize::MAX, 0)?;
     let (mut n_written, mut n_faults) = (0, 0);
     for it in all.iter().filter(|it| it.path.is_none()) {
+        if n_written == limit {
+            break;
+        }
         let folder = types.iter().find(|kind| kind.key == it.kind);
         let folder = folder.map_or("Misc", |it| it.folder.as_str());
-        let file: String = it
-            .name
-            .chars()
-            .map(|c| if "/\\:*?\"<>|".contains(c) { '-' } else { c })
-            .collect();
-        let path = format!("{folder}/{file}.md");
+        let (file, content) = note_of_entity(it);
+        let path = format!("{folder}/{file}");
         let is_free = match engine.read_note(caller, &path) {
             Err(error) if error.code == Code::NotFound => true,
             Err(error) if error.code == Code::InvalidInput => return Err(error.into()),
             _ => false,
         };
-        let written = is_free && engine.write_note(caller, &path, note(it)).is_ok();
+        let written = is_free && engine.write_note(caller, &path, content).is_ok();
         if written {
             n_written += 1;
         } else {
@@ -710,20 +726,7 @@ pub(super) fn regenerate_notes(
         }
     }
     Ok(json!({
-        "regenerated": n_written, "errors": n_faults, "total": all.len(),
+        "regenerated": n_written, "errors": n_faults, "total": n_written + n_faults,
         "entity_type_filter": request.entity_type,
     }))
-}
-
-/// The note about an entity. JSON texts are YAML texts.
-fn note(it: &EntityView) -> String {
-    let (kind, name) = (json!(it.kind), json!(it.name));
-    let mut fields = format!("\"@type\": {kind}\nname: {name}\nuri: {}\n", json!(it.uri));
-    if !it.aliases.is_empty() {
-        fields += &format!("aliases: {}\n", json!(it.aliases));
-    }
-    if !it.description.is_empty() {
-        fields += &format!("description: {}\n", json!(it.description));
-    }
-    format!("---\n{fields}---\n# {}\n\n{}\n", it.name, it.description)
 }

@@ -70,17 +70,21 @@ impl Koi {
         self.board.find(name).or_else(hidden)
     }
 
+    fn refuse_read_only(&self) -> Result<(), Refusal> {
+        if self.board.selection().read_only {
+            return Err(Error::denied("this changes things")
+                .hint("this server was started with `--read-only`")
+                .into());
+        }
+        Ok(())
+    }
+
     /// Whether the caller may do what the route's tool does.
     fn permit(&self, route: &Route, caller: &Caller) -> Result<(), Refusal> {
         let fixed = Value::Object(table::fixed(route));
         let Some(tool) = self.tool(route.like, &fixed) else {
-            return Err(if self.board.selection().read_only {
-                Error::denied("this changes things")
-                    .hint("this server was started with `--read-only`")
-                    .into()
-            } else {
-                nothing()
-            });
+            self.refuse_read_only()?;
+            return Err(nothing());
         };
         caller.principal.require(tool.scope(&fixed))?;
         Ok(caller.check()?)
@@ -145,7 +149,6 @@ async fn handle(
     let asked = Asked {
         route,
         in_path,
-        target: parts.uri.path_and_query().map_or(path, ToString::to_string),
         query: Query::try_from_uri(&parts.uri).map_or_else(|_| Vec::new(), |it| it.0),
         is_json: is_json(&parts.headers),
         is_forwarded: parts.headers.contains_key(FORWARDED),
@@ -167,7 +170,6 @@ async fn handle(
 struct Asked {
     route: &'static Route,
     in_path: Map<String, Value>,
-    target: String,
     query: Vec<(String, String)>,
     is_json: bool,
     is_forwarded: bool,
@@ -273,7 +275,8 @@ fn respond(koi: &Koi, caller: &Caller, asked: Asked) -> Response<Body> {
 }
 
 /// What the other server says, as it says it. The caller needs the same permission as for an answer of ours,
-/// because the token that is sent there is the operator's.
+/// because the token that is sent there is the operator's; and nothing of the request's own path is sent, only
+/// what it means.
 fn forwarded(
     koi: &Koi,
     server: &FarServer,
@@ -286,12 +289,62 @@ fn forwarded(
             .hint("unset it on the server that has the data");
         return Err(Refusal::new(508, error).into());
     }
+    let target = far_target(&asked)?;
     let answer = match asked.route.verb {
-        Verb::Get => server.get(&asked.target),
-        Verb::Post => server.post(&asked.target, asked.body),
-    }?;
+        Verb::Get => server.get(&target),
+        Verb::Post => server.post(&target, far_body(koi, caller, &asked)?),
+    };
+    let answer = answer.map_err(|error| match error.code {
+        Code::Unavailable => Refusal::new(502, error),
+        _ => error.into(),
+    })?;
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
     Ok(answer::json(status, &answer.body))
+}
+
+/// The route's path there, made anew of what was read from the request.
+fn far_target(asked: &Asked) -> Result<String, Refusal> {
+    let mut target = asked.route.path.to_owned();
+    for (name, value) in &asked.in_path {
+        let value = FarServer::segment(value.as_str().unwrap_or_default());
+        // Nobody is called so.
+        let value = value.map_err(|_| nothing())?;
+        target = target.replace(&format!("{{{name}}}"), &value);
+    }
+    let query = asked.query.iter().map(|(name, value)| {
+        let (name, value) = (FarServer::escaped(name), FarServer::escaped(value));
+        format!("{name}={value}")
+    });
+    let query = query.collect::<Vec<_>>().join("&");
+    Ok(match query.is_empty() {
+        true => target,
+        false => format!("{target}?{query}"),
+    })
+}
+
+/// The body for there. What would be written there must be permitted here.
+fn far_body(koi: &Koi, caller: &Caller, asked: &Asked) -> Result<Vec<u8>, Denial> {
+    let Takes::Body(kind) = asked.route.takes else {
+        return Ok(Vec::new());
+    };
+    if !asked.is_json && !asked.body.is_empty() {
+        // No fields, there as here.
+        let text = String::from_utf8_lossy(&asked.body);
+        let text: String = text.chars().take(1_000).collect();
+        return Ok(Value::String(text).to_string().into_bytes());
+    }
+    if !asked.route.may_ingest() {
+        return Ok(asked.body.clone());
+    }
+    let mut request = read_body(kind, &asked.body, true)?.map_err(Denial::Problems)?;
+    let ingests = request["auto_ingest"] == true;
+    if ingests {
+        caller.principal.require(Scope::Write)?;
+        koi.refuse_read_only()?;
+    }
+    // Older servers ingest unless they are told not to.
+    request["auto_ingest"] = ingests.into();
+    Ok(request.to_string().into_bytes())
 }
 
 fn answered(koi: &Koi, caller: &Caller, asked: Asked) -> Result<Response<Body>, Denial> {

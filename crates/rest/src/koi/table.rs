@@ -52,6 +52,16 @@ pub(super) struct Route {
     pub(super) answer: fn(&Engine, &Caller, Value) -> Result<Value, Refusal>,
 }
 
+impl Route {
+    /// Whether a request may also ask to keep what it finds.
+    pub(super) fn may_ingest(&self) -> bool {
+        match self.takes {
+            Takes::Body(Kind::Record(fields)) => fields.iter().any(|it| it.name == "auto_ingest"),
+            _ => false,
+        }
+    }
+}
+
 /// Reads a request, asks, writes the answer.
 fn via<R: DeserializeOwned, O: Serialize>(
     engine: &Engine,

@@ -199,3 +199,151 @@ fn the_routes_of_a_house_that_asks_another_answer_for_that_one() {
     let ring = get("/stats", "kenning-forwarded: 1\r\n");
     assert_eq!(ring.status, 508, "{ring:?}");
 }
+
+/// A server of the API that notes what it is asked and answers everything alike.
+struct Recorder {
+    address: std::net::SocketAddr,
+    /// Method, path with its query, and body.
+    asked: Arc<std::sync::Mutex<Vec<(String, String, String)>>>,
+}
+
+impl Recorder {
+    fn new(runtime: &Runtime, status: u16, body: &'static str) -> Self {
+        let asked = Arc::default();
+        let noted = Arc::clone(&asked);
+        let answer = move |request: axum::extract::Request| {
+            let noted: Arc<std::sync::Mutex<Vec<_>>> = Arc::clone(&noted);
+            async move {
+                let (parts, sent) = request.into_parts();
+                let sent = axum::body::to_bytes(sent, usize::MAX).await.unwrap();
+                let sent = String::from_utf8(sent.to_vec()).unwrap();
+                let target = parts.uri.path_and_query().unwrap().to_string();
+                let mut noted = noted.lock().unwrap();
+                noted.push((parts.method.to_string(), target, sent));
+                (axum::http::StatusCode::from_u16(status).unwrap(), body)
+            }
+        };
+        let router = axum::Router::new().fallback(answer);
+        let listener = runtime.block_on(kenning_rest::bind(([127, 0, 0, 1], 0).into()));
+        let listener = listener.unwrap();
+        let address = listener.local_addr().unwrap();
+        runtime.spawn(async move {
+            kenning_rest::serve(listener, router, std::future::pending()).await;
+        });
+        Self { address, asked }
+    }
+
+    fn last(&self) -> Option<(String, String, String)> {
+        self.asked.lock().unwrap().pop()
+    }
+}
+
+#[test]
+fn a_request_reaches_nothing_but_the_routes_of_the_table_there() {
+    let runtime = runtime();
+    let far = Recorder::new(&runtime, 200, "{}");
+    let near = near(&format!("http://{}/base", far.address), "OPERATOR");
+    let setup = Setup {
+        require_token: true,
+        ..Setup::default()
+    };
+    let door = runtime.block_on(Place::of(near, setup));
+    let token = |scopes: &[Scope]| {
+        let token = door.token(scopes, "default", None);
+        format!("Authorization: Bearer {token}\r\n")
+    };
+    let read = token(&[Scope::Read]);
+    for (path, expected) in [
+        ("/entity/orn:a/b", Some("/base/entity/orn%3Aa%2Fb")),
+        (
+            "/entity/%C3%A9%3F%23/mentioned-in?limit=2",
+            Some("/base/entity/%C3%A9%3F%23/mentioned-in?limit=2"),
+        ),
+        (
+            "/relationships/x%252e%252e?predicate=a%26b+c",
+            Some("/base/relationships/x%252e%252e?predicate=a%26b%20c"),
+        ),
+        ("/stats", Some("/base/stats")),
+        ("/entity/../../admin/tokens", None),
+        ("/entity/%2e%2e/%2E%2E/admin/tokens", None),
+        ("/entity/..%2f..%2fadmin", None),
+        ("/entity/..%5c..%5cadmin", None),
+        ("/entity/../mentioned-in", None),
+        ("/entity/orn:x/./y", None),
+        ("/relationships/../../v1/x?y=1", None),
+        ("/relationships/..", None),
+    ] {
+        let answer = runtime.block_on(door.get(path, &read));
+        let asked = far.last().map(|it| it.1);
+        assert_eq!(asked.as_deref(), expected, "{path}");
+        let status = if expected.is_some() { 200 } else { 404 };
+        assert_eq!(answer.status, status, "{path}: {answer:?}");
+    }
+    let process = r#"{"url": "https://example.com/"}"#;
+    let ingesting = r#"{"url": "https://example.com/", "auto_ingest": "yes"}"#;
+    let fetch = token(&[Scope::Read, Scope::Fetch]);
+    let write = token(&[Scope::Read, Scope::Fetch, Scope::Write]);
+    let ingest = r#"{"document_rid": "a", "entities": []}"#;
+    for (headers, path, body, sent) in [
+        (&read, "/ingest", ingest, None),
+        (&read, "/github/repos", r#"{"repo_url": "x"}"#, None),
+        (&read, "/web/process", process, None),
+        (&fetch, "/web/process", process, Some("false")),
+        (&fetch, "/web/process", ingesting, None),
+        (&write, "/web/process", ingesting, Some("true")),
+        (&write, "/ingest", ingest, Some("document_rid")),
+    ] {
+        let answer = runtime.block_on(door.post(path, headers, body));
+        let asked = far.last().map(|it| it.2);
+        let Some(sent) = sent else {
+            assert_eq!((answer.status, asked), (403, None), "{path} {body}");
+            continue;
+        };
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        let asked = asked.unwrap_or_default();
+        assert!(asked.contains(sent), "{path}: {asked}");
+    }
+}
+
+#[test]
+fn what_is_no_answer_of_a_koi_server_is_an_error() {
+    let runtime = runtime();
+    for (status, body) in [
+        (200, "<html>login page</html>"),
+        (200, "garbage"),
+        (200, ""),
+        (200, "null"),
+        (200, "[]"),
+        (204, ""),
+        (302, "{}"),
+    ] {
+        let far = Recorder::new(&runtime, status, body);
+        let near = near(&format!("http://{}", far.address), "hunter2");
+        let reply = near.call("resolve_entity", json!({ "label": "X" }));
+        assert!(reply.is_error(), "{status} {body}: {}", reply.text);
+        assert!(reply.text.contains("KOI_API_ENDPOINT"), "{}", reply.text);
+        assert!(!reply.text.contains("hunter2"), "{}", reply.text);
+        let door = runtime.block_on(Place::of(near, Setup::default()));
+        let answer = runtime.block_on(door.get("/stats", ""));
+        assert_eq!(answer.status, 502, "{status} {body}: {answer:?}");
+        let detail = answer.json()["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains("KOI_API_ENDPOINT"), "{detail}");
+    }
+}
+
+#[test]
+fn a_password_in_the_address_of_the_other_server_is_told_to_nobody() {
+    let runtime = runtime();
+    let near = near("http://ann:hunter2@127.0.0.1:1", "");
+    let reply = near.call("resolve_entity", json!({ "label": "X" }));
+    let door = runtime.block_on(Place::of(near, Setup::default()));
+    let answer = runtime.block_on(door.get("/stats", ""));
+    assert_eq!(answer.status, 422, "{answer:?}");
+    for said in [reply.text, answer.json().to_string()] {
+        assert!(
+            said.contains("KOI_API_ENDPOINT: the address has a user name or a password in it"),
+            "{said}"
+        );
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+}

@@ -206,6 +206,24 @@ fn careless_checks_would_let_some_cases_through() {
     }
 }
 
+#[tokio::test]
+async fn who_is_refused_is_told_what_permits_it() {
+    let place = Place::new().await;
+    for (headers, expected) in [
+        ("Host: evil.example\r\n", "`--allow-host NAME`"),
+        (
+            "Host: localhost\r\nOrigin: https://evil.example\r\n",
+            "`--allow-origin ORIGIN`",
+        ),
+    ] {
+        let request = format!("GET /tools HTTP/1.1\r\n{headers}\r\n");
+        let answer = place.ask(request).await;
+        assert_eq!(answer.status, 403, "{answer:?}");
+        let said = answer.json().to_string();
+        assert!(said.contains(expected), "{said}");
+    }
+}
+
 /// A page loads images, scripts and frames without an `Origin`.
 #[tokio::test]
 async fn what_a_foreign_page_embeds_is_refused_but_a_link_may_be_followed() {

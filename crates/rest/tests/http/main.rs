@@ -17,6 +17,7 @@ mod events;
 mod far;
 mod hosts;
 mod koi;
+mod koi_documents;
 #[path = "../../../tools/tests/board/koi_entities.rs"]
 mod koi_entities;
 #[path = "../../../tools/tests/board/koi_example.rs"]

@@ -50,17 +50,21 @@ pub(crate) fn ask(server: &FarServer, tool: &str, arguments: &Value) -> Result<V
         }
         "get_entity_neighborhood" => {
             let uri = uri_of(server, tool, text("entity_uri"))?;
-            server.get(&format!("/relationships/{}", encoded(&uri)))
+            server.get(&format!("/relationships/{}", FarServer::segment(&uri)?))
         }
         "get_entity_documents" => {
             let uri = uri_of(server, tool, text("entity_uri"))?;
-            server.get(&format!("/entity/{}/mentioned-in", encoded(&uri)))
+            server.get(&format!(
+                "/entity/{}/mentioned-in",
+                FarServer::segment(&uri)?
+            ))
         }
         "koi_search" => {
             let query = check("query", text("query"))?;
             let kind = text("type_filter").filter(|it| !it.is_empty());
-            let kind = kind.map(|it| format!("&type_filter={}", encoded(it)));
-            let (query, limit, kind) = (encoded(query), limit(), kind.unwrap_or_default());
+            let kind = kind.map(|it| format!("&type_filter={}", FarServer::escaped(it)));
+            let (query, limit, kind) =
+                (FarServer::escaped(query), limit(), kind.unwrap_or_default());
             server.get(&format!("/entity-search?query={query}&limit={limit}{kind}"))
         }
         "knowledge_search" => {
@@ -98,7 +102,7 @@ pub(crate) fn ask(server: &FarServer, tool: &str, arguments: &Value) -> Result<V
         "github_scan" => match text("action").unwrap_or("status") {
             "scan" => {
                 let repo = text("repo_name").filter(|it| !it.is_empty());
-                let repo = repo.map(|it| format!("?repo_name={}", encoded(it)));
+                let repo = repo.map(|it| format!("?repo_name={}", FarServer::escaped(it)));
                 let path = format!("/github/scan{}", repo.unwrap_or_default());
                 server.post(&path, Vec::new())
             }
@@ -110,6 +114,16 @@ pub(crate) fn ask(server: &FarServer, tool: &str, arguments: &Value) -> Result<V
         other => return Err(Error::not_found("route of the KOI API for", other)),
     };
     taken(tool, answered?)
+}
+
+/// Registers a repository there, and says what became of it.
+pub(crate) fn register_repository(
+    server: &FarServer,
+    request: &super::github_repos::Request,
+) -> Result<Value> {
+    let body = serde_json::to_vec(request)
+        .map_err(|cause| Error::internal("a request is not JSON").because(cause))?;
+    taken("add_repo", server.post("/github/repos", body)?)
 }
 
 /// The body of a success; else what the contract's clients say of an error.
@@ -191,20 +205,6 @@ fn unknown_action(action: &str, known: &str) -> Error {
     Error::invalid(format!("`action`: `{action}` is not known")).hint(format!("use {known}"))
 }
 
-/// A text as a part of an address.
-fn encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    let mut out = String::new();
-    for byte in text.bytes() {
-        if plain(byte) {
-            out.push(char::from(byte));
-        } else {
-            out += &format!("%{byte:02X}");
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,10 +241,5 @@ mod tests {
             let error = taken("process_url", FarAnswer { status, body }).unwrap_err();
             assert_eq!(error.to_string(), expected);
         }
-    }
-
-    #[test]
-    fn a_part_of_an_address_has_no_slash() {
-        assert_eq!(encoded("orn:a/é b"), "orn%3Aa%2F%C3%A9%20b");
     }
 }

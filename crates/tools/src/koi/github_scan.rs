@@ -270,10 +270,15 @@ impl Tool for GithubScan {
     type Input = Input;
     type Output = Output;
 
+    /// Asking how things stand changes nothing.
     fn scope(arguments: &Value) -> Scope {
-        match arguments.get("action").and_then(Value::as_str) {
-            Some("scan") => Scope::Write,
-            _ => Scope::Read,
+        match arguments
+            .get("action")
+            .and_then(Value::as_str)
+            .map(str::trim)
+        {
+            None | Some("" | "status") => Scope::Read,
+            Some(_) => Scope::Write,
         }
     }
 

@@ -248,10 +248,14 @@ impl Tool for MonitorUrl {
 
     /// Only adding asks a page.
     fn scope(arguments: &Value) -> Scope {
-        match arguments.get("action").and_then(Value::as_str) {
+        match arguments
+            .get("action")
+            .and_then(Value::as_str)
+            .map(str::trim)
+        {
             Some("add") => Scope::Fetch,
-            Some("remove") => Scope::Write,
-            _ => Scope::Read,
+            None | Some("" | "status") => Scope::Read,
+            Some(_) => Scope::Write,
         }
     }
 

@@ -5,6 +5,7 @@ use crate::koi_entities::{BILL, done, graph, put, resolve, said_of, vault};
 use kenning_core::{Code, Error};
 use kenning_engine::{
     Caller, EntityImport, ImportedEntities, RegisterEntity, SaidEntity, SaidOutcome, SaidRelation,
+    StatedDocument,
 };
 use kenning_tools::Selection;
 use serde_json::{Map, Value, json};
@@ -59,9 +60,13 @@ fn ingest(
     relations: &[SaidRelation],
 ) -> SaidOutcome {
     let engine = house.board.engine();
-    engine
-        .ingest_statement(&caller(), rid, entities.to_vec(), relations.to_vec())
-        .unwrap()
+    let stated = StatedDocument {
+        rid: rid.to_owned(),
+        entities: entities.to_vec(),
+        relations: relations.to_vec(),
+        ..StatedDocument::default()
+    };
+    engine.ingest_statement(&caller(), stated).unwrap()
 }
 
 fn first(found: &Value) -> &str {
@@ -503,6 +508,45 @@ fn koi_entities_and_what_relates_them_are_reached_from_graph_queries() {
         into.contains("describes \"vault/people/bill-baue\""),
         "{into}"
     );
+}
+
+#[test]
+fn koi_nothing_is_stated_where_nothing_may_be_written() {
+    let house = vault();
+    let here = Selection {
+        read_only: true,
+        ..Selection::default()
+    };
+    let reading = house.again(here);
+    let engine = reading.board.engine();
+    let caller = caller();
+    let note = || RegisterEntity {
+        vault_path: "People/X.md".to_owned(),
+        entity_type: "Person".to_owned(),
+        name: "X".to_owned(),
+        ..RegisterEntity::default()
+    };
+    let stated = StatedDocument {
+        rid: "web:x".to_owned(),
+        ..StatedDocument::default()
+    };
+    let import = EntityImport {
+        name: "import".to_owned(),
+        exports: vec![json!({ "entities": [{ "name": "X", "type": "Person" }] })],
+    };
+    for (what, refused) in [
+        ("merge", engine.merge_entities(&caller, "A", "B").err()),
+        ("unmerge", engine.unmerge_entity(&caller, "A").err()),
+        ("veto", engine.veto_entity(&caller, "A", "B", false).err()),
+        ("register", engine.register_entity(&caller, note()).err()),
+        ("sync", engine.sync_relationships(&caller, note()).err()),
+        ("ingest", engine.ingest_statement(&caller, stated).err()),
+        ("import", engine.import_entities(&caller, &import).err()),
+        ("forget", engine.forget_statement(&caller, "web:x").err()),
+    ] {
+        let error: Error = refused.unwrap();
+        assert_eq!(error.code, Code::Denied, "{what}: {error}");
+    }
 }
 
 #[test]

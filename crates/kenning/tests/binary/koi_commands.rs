@@ -1,0 +1,168 @@
+//! `kenning koi …`: what is refused, what is said, and which settings count.
+
+use crate::Place;
+use serde_json::{Value, json};
+use std::fs;
+
+fn people(place: &Place) {
+    let people = place.vault().join("People");
+    fs::create_dir_all(&people).unwrap();
+    for name in ["Bill Baue", "Maren Holm"] {
+        fs::write(people.join(format!("{name}.md")), format!("# {name}\n")).unwrap();
+    }
+}
+
+fn told(place: &Place, arguments: &[&str]) -> Value {
+    serde_json::from_str(&place.good(arguments)).unwrap()
+}
+
+#[test]
+fn koi_read_only_changes_nothing_and_still_looks() {
+    let place = Place::new();
+    people(&place);
+    place.good(&["koi", "stats"]);
+    let export = place.0.path().join("e.json");
+    let entity = json!({ "uri": "orn:x:1", "name": "X", "type": "Person" });
+    fs::write(&export, json!({ "entities": [entity] }).to_string()).unwrap();
+    let export = export.to_str().unwrap();
+    for words in [
+        &["merge", "Bill Baue", "Maren Holm"][..],
+        &["unmerge", "Bill Baue"],
+        &["veto", "Bill", "Maren Holm"],
+        &["import", export],
+        &["forget", "import"],
+        &["add_repo", "https://example.com/a/b"],
+        &["github_scan", "--action", "scan"],
+        &[
+            "monitor_url",
+            "--action",
+            "add",
+            "--url",
+            "https://example.com/",
+        ],
+        &[
+            "monitor_url",
+            "--action",
+            " remove",
+            "--url",
+            "https://example.com/",
+        ],
+    ] {
+        let (code, error) = place.bad(&[&["--read-only", "koi"], words].concat());
+        assert_eq!(code, 5, "{words:?}: {error}");
+        assert!(error.contains("--read-only"), "{words:?}: {error}");
+    }
+    let merged = told(&place, &["--json", "koi", "merged"]);
+    assert_eq!(merged, json!({ "merged": [], "vetoes": [] }));
+    for tool in ["github_scan", "monitor_url"] {
+        for words in [&[tool][..], &[tool, "--action", "status"]] {
+            let words = [&["--read-only", "--json", "koi"], words].concat();
+            let status = told(&place, &words);
+            assert!(status["running"].is_boolean(), "{words:?}: {status}");
+        }
+    }
+}
+
+#[test]
+fn koi_commands_that_another_server_does_not_answer_say_so() {
+    let place = Place::new();
+    people(&place);
+    let run = |endpoint: &str, arguments: &[&str]| {
+        let mut command = place.command(arguments);
+        command.env("KOI_API_ENDPOINT", endpoint);
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        (output.status.code().unwrap(), said)
+    };
+    let nobody = "http://127.0.0.1:9";
+    for words in [
+        &["koi", "merged"][..],
+        &["koi", "entities"],
+        &["koi", "stats"],
+        &["koi", "merge", "Bill Baue", "Maren Holm"],
+        &["koi", "unmerge", "Bill Baue"],
+    ] {
+        let (code, said) = run(nobody, words);
+        assert_eq!(code, 0, "{words:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{words:?}: {said}");
+        assert!(said.starts_with("KOI_API_ENDPOINT is set"), "{said}");
+        let (_, said) = run("", words);
+        assert!(!said.contains("KOI_API_ENDPOINT"), "{words:?}: {said}");
+    }
+    // This one has a route.
+    let (code, said) = run(nobody, &["koi", "add_repo", "https://example.com/a/b"]);
+    assert_ne!(code, 0);
+    assert!(
+        said.contains("127.0.0.1:9, which KOI_API_ENDPOINT names, does not answer"),
+        "{said}"
+    );
+    let (code, said) = run("http://ann:hunter2@127.0.0.1:9", &["koi", "stats"]);
+    assert_ne!(code, 0);
+    assert!(
+        said.contains("a user name or a password") && !said.contains("hunter2"),
+        "{said}"
+    );
+}
+
+#[test]
+fn koi_a_repository_is_registered_on_the_command_line() {
+    let place = Place::new();
+    let words = [
+        "--json",
+        "koi",
+        "add_repo",
+        "https://github.com/DarrenZal/Octo",
+    ];
+    let added = told(&place, &words);
+    assert_eq!(
+        (&added["status"], &added["repo_name"]),
+        (&json!("added"), &json!("DarrenZal/Octo")),
+        "{added}"
+    );
+    assert_eq!(told(&place, &words)["status"], "already_registered");
+    let words = [
+        "koi",
+        "add_repo",
+        "https://example.com/x.git",
+        "--name",
+        "a/b",
+        "--branch",
+        "dev",
+    ];
+    assert!(place.good(&words).contains("a/b: added"));
+    let status = told(&place, &["--json", "koi", "github_scan"]);
+    assert_eq!(status["active_repos"], 2, "{status}");
+    let (code, error) = place.bad(&["koi", "add_repo", "ftp://example.com/x"]);
+    assert_eq!(code, 2, "{error}");
+}
+
+#[test]
+fn a_variable_that_is_empty_is_not_set() {
+    let place = Place::new();
+    for name in [
+        "VAULT_PATH",
+        "KENNING_DATA",
+        "OMI_BASE_PATH",
+        "KENNING_PROJECT",
+        "KENNING_DATABASE_URL",
+        "KENNING_DATABASE_CA",
+        "KENNING_SPACE",
+        "KENNING_TOOLSETS",
+        "KOI_API_ENDPOINT",
+    ] {
+        let output = place.command(&["koi", "stats"]).env(name, "").output();
+        let output = output.unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name}: {said}");
+    }
+    let output = place
+        .command(&["koi", "vault_list_notes", "--folder", "."])
+        .env("VAULT_PATH", "")
+        .output();
+    let output = output.unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("VAULT_PATH environment variable must be set"),
+        "{said}"
+    );
+}
