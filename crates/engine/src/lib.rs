@@ -103,7 +103,7 @@ pub use web::{
     EvaluatedPage, ExtractedEntity, ExtractedRelation, IngestRequest, IngestedPage, Ingestion,
     MatchedEntity, MonitorAdded, MonitorStatus, MonitoredPage, PageMetadata, PagePreview,
     PageSafety, PageWatch, PreviewRequest, Previewed, ProcessRequest, ProcessedPage, ScannedPages,
-    WatchPace, WebEntity, WebFault, WebFaultKind, WebOptions, WebRelation, WebResult,
+    WatchPace, WebAbilities, WebEntity, WebFault, WebFaultKind, WebOptions, WebRelation, WebResult,
     note_of_entity,
 };
 pub use webhooks::{Pace, Webhooks};

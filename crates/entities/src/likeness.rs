@@ -98,18 +98,21 @@ pub fn may_mean_the_same(kind: &EntityType, a: &str, b: &str) -> bool {
 }
 
 /// Whether words of one stand together in the other and all else is equal. A limit between words may be
-/// missing, but not be elsewhere, and only where letters meet: `1 12` is neither `11 2` nor `112`.
+/// missing, but not be elsewhere, and not between digits: `1 12` is neither `11 2` nor `112`.
 fn are_written_together(a: &[String], b: &[String]) -> bool {
     let (few, many) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let mut parts = many.iter();
     let is_letter = |it: Option<char>| it.is_some_and(char::is_alphabetic);
+    let is_digit = |it: Option<char>| it.is_some_and(|it| it.is_ascii_digit());
     let is_joined = |word: &String| {
         let Some(mut rest) = parts.next().and_then(|it| word.strip_prefix(it.as_str())) else {
             return false;
         };
         while !rest.is_empty() {
             let before = word[..word.len() - rest.len()].chars().next_back();
-            let is_seam = is_letter(before) && is_letter(rest.chars().next());
+            let next = rest.chars().next();
+            let is_seam = is_letter(before) && (is_letter(next) || is_digit(next))
+                || is_digit(before) && is_letter(next);
             let Some(after) = parts.next().and_then(|it| rest.strip_prefix(it.as_str())) else {
                 return false;
             };
@@ -147,6 +150,7 @@ mod tests {
             ("open civics lab", "opencivics", false),
             ("open", "opencivics", false),
             ("c ++", "c++", false),
+            ("cop 26", "cop26", true),
         ] {
             let (a, b) = (words(a), words(b));
             assert_eq!(are_written_together(&a, &b), expected, "{a:?} {b:?}");

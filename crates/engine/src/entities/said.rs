@@ -567,13 +567,15 @@ impl Settling<'_> {
             ..Query::default()
         };
         let resolution = self.engine.resolve_in(self.space, self.tx, &query)?;
-        // What only looks alike is not taken for two different names of one statement.
+        // An initial may stand for many, and what only looks alike is not taken for two different names of
+        // one statement: to store is to say that they are one.
         let is_other = |it: &Candidate| {
             let is_named = matches!(it.tier, Tier::Exact | Tier::Alias);
             let said = self.said_as.get(&it.entity.uri);
             !is_named && said.is_some_and(|it| *it != normalized(name))
         };
-        let found = resolution.chosen().filter(|it| !is_other(it));
+        let found = resolution.chosen();
+        let found = found.filter(|it| it.is_sure() && !is_other(it));
         let uri = found.map_or_else(|| entity_uri(name, &kind), |it| it.entity.uri.clone());
         let (said_name, confidence) = match found {
             Some(it) => (it.entity.name.clone(), it.confidence),

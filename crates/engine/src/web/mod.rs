@@ -102,6 +102,27 @@ impl Engine {
         let read = WebSettings::of(&*self.environment)?;
         Ok(self.web.settings.get_or_init(|| read))
     }
+
+    /// What the operator set up for the web.
+    ///
+    /// # Errors
+    /// Invalid input when a setting cannot be read.
+    pub fn web_abilities(&self) -> Result<WebAbilities, Error> {
+        let settings = self.web_settings()?;
+        Ok(WebAbilities {
+            is_monitoring: settings.is_monitoring,
+            has_model: settings.is_enriching && settings.model.is_some(),
+        })
+    }
+}
+
+/// What the operator set up for the web.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WebAbilities {
+    /// Whether pages are monitored.
+    pub is_monitoring: bool,
+    /// Whether a model says what pages state.
+    pub has_model: bool,
 }
 
 /// Why nothing was done with a page.

@@ -72,7 +72,7 @@ fn alike(value: Value) -> Value {
         Value::Object(fields) => fields
             .into_iter()
             .map(|(name, value)| match name.as_str() {
-                "timestamp" | "created_at" | "backup_id" | "checksum" | "file_size"
+                "did" | "timestamp" | "created_at" | "backup_id" | "checksum" | "file_size"
                 | "base_path_hash" | "executionTime" | "projectRoot" | "lastModified"
                 | "lastUpdated" | "lastGenerated" | "memory" | "uptime" | "pid"
                 | "componentDetails" => (name, "…".into()),

@@ -23,6 +23,7 @@ mod kiwi_contract;
 mod kiwi_guide;
 mod kiwi_tools;
 mod koi_commands;
+mod koi_far;
 mod koi_golden;
 mod koi_graph;
 mod koi_guide;

@@ -96,7 +96,7 @@ pub(super) fn search(engine: &Engine, caller: &Caller, request: SearchRequest) -
     written(&knowledge_search::answer(engine, caller, request)?)
 }
 
-/// Says only what was looked at: the store, the model, the types.
+/// Says only what was looked at: the store, the models, the types, the settings.
 pub(super) fn health(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
     let unavailable = |error: Error| match error.code {
         Code::Unavailable | Code::Internal | Code::Corrupt => Refusal::new(
@@ -107,6 +107,7 @@ pub(super) fn health(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
     };
     let types = engine.entity_types(caller).map_err(unavailable)?;
     let model = engine.embedding_status(caller).map_err(unavailable)?;
+    let web = engine.web_abilities()?;
     let is_built_in = model.provider == "builtin";
     let tells_meanings = !is_built_in && model.fault.is_none();
     let keys: Vec<&str> = types.types.iter().map(|it| it.key.as_str()).collect();
@@ -120,8 +121,8 @@ pub(super) fn health(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
         "entity_types": keys,
         "schema_version": types.version,
         "github_sensor": true,
-        "web_sensor": true,
-        "llm_enrichment": false,
+        "web_sensor": web.is_monitoring,
+        "llm_enrichment": web.has_model,
         "resolution_tiers": {
             "tier1_exact": true,
             "tier1x_fuzzy": true,
@@ -668,10 +669,21 @@ pub(super) fn scan_monitored(engine: &Engine, caller: &Caller, _: Nothing) -> An
     written(&monitor_url::scan(engine, caller)?)
 }
 
-/// What only a language model can do.
-pub(super) fn no_model(_: &Engine, _: &Caller, _: Value) -> Answer {
-    let error = Error::unavailable(NO_MODEL).hint("this server describes nothing by itself");
-    Err(Refusal::new(503, error))
+/// What a language model would write of its own knowledge. Where there is none the original's clients are
+/// told in its words; where there is one, that nothing is made up here.
+pub(super) fn no_descriptions(engine: &Engine, _: &Caller, _: Value) -> Answer {
+    if !engine.web_abilities()?.has_model {
+        let error = Error::unavailable(NO_MODEL);
+        return Err(Refusal::new(
+            503,
+            error.hint("`process_url` needs no model"),
+        ));
+    }
+    let error = Error::unavailable("descriptions come from notes and pages only");
+    Err(Refusal::new(
+        501,
+        error.hint("use `process_url` and `ingest_url`, or write a note"),
+    ))
 }
 
 #[derive(Deserialize)]

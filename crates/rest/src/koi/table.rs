@@ -539,7 +539,7 @@ pub(super) const ROUTES: &[Route] = &[
             optional("entity_type", Kind::Text),
             default("limit", Kind::Whole),
         ])),
-        answer: via!(facts::no_model),
+        answer: via!(facts::no_descriptions),
     },
     Route {
         verb: Verb::Post,
@@ -552,7 +552,7 @@ pub(super) const ROUTES: &[Route] = &[
             default("limit", Kind::Whole),
             default("regenerate_notes", Kind::Flag),
         ])),
-        answer: via!(facts::no_model),
+        answer: via!(facts::no_descriptions),
     },
     Route {
         verb: Verb::Post,

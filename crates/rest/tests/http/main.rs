@@ -22,6 +22,7 @@ mod koi_documents;
 mod koi_entities;
 #[path = "../../../tools/tests/board/koi_example.rs"]
 mod koi_example;
+mod koi_input;
 #[path = "../../../tools/tests/board/koi_repos.rs"]
 mod koi_repos;
 #[path = "../../../tools/tests/board/koi_statements.rs"]
@@ -31,6 +32,7 @@ mod koi_web;
 mod limits;
 mod malformed;
 mod memories;
+mod origins;
 mod place;
 mod routes;
 
