@@ -9,6 +9,9 @@ use std::time::Duration;
 /// How long a process waits for another one's group to commit.
 const LOCK_WAIT: Duration = Duration::from_secs(30);
 
+/// What a connection that writes may keep of the file.
+const WRITER_CACHE_KIB: i64 = 48 * 1_024;
+
 /// Opens the file, durable and strict.
 pub(crate) fn open(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -21,6 +24,14 @@ pub(crate) fn open(path: &Path) -> Result<Connection> {
     })?;
     set_up(&mut connection).map_err(error::from_sqlite)?;
     Ok(connection)
+}
+
+/// Lets the one connection that writes keep more pages: names and full text are written all over the file.
+/// Memory is taken as pages are, so a small store keeps small.
+pub(crate) fn remember_more(connection: &Connection) -> Result<()> {
+    connection
+        .pragma_update(None, "cache_size", -WRITER_CACHE_KIB)
+        .map_err(error::from_sqlite)
 }
 
 fn set_up(connection: &mut Connection) -> rusqlite::Result<()> {

@@ -40,6 +40,7 @@ impl Sqlite {
     pub fn open(directory: &Path) -> Result<Self> {
         let path = directory.join(FILE_NAME);
         let mut connection = connection::open(&path)?;
+        connection::remember_more(&connection)?;
         migrate::run(&mut connection)?;
         let wakes = writer::Wakes::default();
         Ok(Self {
