@@ -9,7 +9,10 @@ use std::time::Duration;
 /// How long a process waits for another one's group to commit.
 const LOCK_WAIT: Duration = Duration::from_secs(30);
 
-/// What a connection that writes may keep of the file.
+/// What a connection may keep of the file: the upper pages of large indexes.
+const READER_CACHE_KIB: i64 = 8 * 1_024;
+
+/// What a connection that writes may keep of it.
 const WRITER_CACHE_KIB: i64 = 48 * 1_024;
 
 /// Opens the file, durable and strict.
@@ -53,6 +56,7 @@ fn set_up(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "foreign_keys", "ON")?;
     connection.pragma_update(None, "trusted_schema", "OFF")?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())
 }
