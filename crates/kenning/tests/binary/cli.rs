@@ -365,7 +365,11 @@ fn the_tour_ends_well() {
 fn help_version_completions_and_manual_are_data() {
     let place = Place::new();
     assert!(place.good(&["--version"]).starts_with("kenning "));
-    assert!(place.good(&["--help"]).contains("resolve_entity"));
+    assert!(
+        place
+            .good(&["--help"])
+            .contains("Entities, documents, web pages")
+    );
     assert!(
         place
             .good(&["koi", "vault_read_note", "--help"])

@@ -1,6 +1,7 @@
 //! What holds for every tool.
 
 use crate::everything;
+use kenning_engine::Scope;
 use kenning_testing::House;
 use kenning_tools::{Effect, Selection, TOOLS};
 use serde_json::{Value, json};
@@ -85,9 +86,20 @@ fn a_read_only_board_has_no_tool_that_changes_anything() {
             .iter()
             .all(|tool| tool.effect() == Effect::Read)
     );
-    for tool in TOOLS.iter().filter(|tool| tool.effect() != Effect::Read) {
+    // Of some tools only some calls change things; those are refused by what they are asked.
+    let changes = |tool: &&&dyn kenning_tools::AnyTool| {
+        tool.effect() != Effect::Read && tool.scope(&json!({})) != Scope::Read
+    };
+    for tool in TOOLS.iter().filter(changes) {
         let reply = house.call(tool.name(), json!({}));
         assert!(reply.text.contains("--read-only"), "{}", reply.text);
+    }
+    for (name, action) in [("monitor_url", "add"), ("github_scan", "scan")] {
+        let reply = house.call(
+            name,
+            json!({ "action": action, "url": "https://example.org" }),
+        );
+        assert!(reply.is_error(), "{name}");
     }
 }
 
