@@ -339,8 +339,11 @@ impl Engine {
 
     /// Re-derives the whole log and state of a space from raw rows.
     pub fn verify(&self, space: &Space, progress: &dyn Fn(u64)) -> Result<kenning_audit::Report> {
-        self.log
-            .read(space, |tx| kenning_audit::verify(tx, progress))
+        self.log.read(space, |tx| {
+            let mut report = kenning_audit::verify(tx, progress)?;
+            report.faults.extend(entities::faults_of_statements(tx)?);
+            Ok(report)
+        })
     }
 }
 

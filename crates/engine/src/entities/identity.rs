@@ -5,9 +5,9 @@
 //! in them, so that taking it back gives both again as they would be without it. A veto says that a label
 //! does not mean an entity, however alike they are.
 
-use super::kind;
 use super::resolve::by_uri;
 use super::said::count_said;
+use super::{kind, proof};
 use crate::{Caller, Engine, Scope};
 use kenning_core::{Code, Error, Kind, Result};
 use kenning_entities::names::normalized;
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 /// Who was merged into whom, by the URI of who is not there any more.
 const MERGED: &str = "entities/merged";
 /// Which label does not mean whom: the URI, a line end, the label's key.
-const VETOES: &str = "entities/vetoes";
+pub(super) const VETOES: &str = "entities/vetoes";
 
 /// One entity that was merged into another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,7 +143,7 @@ impl Engine {
             tx.set(MERGED, &from.key, &bytes)?;
             count_said(tx)?;
             let data = json!({ "uri": from.key, "name": from.title, "into": into.key });
-            tx.record("EntitiesMerged", data).map(drop)
+            tx.record(proof::MERGED, data).map(drop)
         })?;
         self.follow_entities(caller)?;
         Ok(merged)
@@ -171,7 +171,7 @@ impl Engine {
             tx.unset(MERGED, &uri)?;
             count_said(tx)?;
             let data = json!({ "uri": uri, "name": row.name, "from": row.into });
-            tx.record("EntitiesUnmerged", data)?;
+            tx.record(proof::UNMERGED, data)?;
             Ok(MergedEntity {
                 uri,
                 name: row.name,
@@ -229,7 +229,7 @@ impl Engine {
                         return Err(Error::not_found("entity", uri));
                     }
                     tx.set(VETOES, &key, b"1")?;
-                    tx.record("EntityVetoed", data)?;
+                    tx.record(proof::VETOED, data)?;
                 }
                 (true, false) => {
                     return Err(Error::not_found("veto", format!("{label} {uri}"))
@@ -237,7 +237,7 @@ impl Engine {
                 }
                 (true, true) => {
                     tx.unset(VETOES, &key)?;
-                    tx.record("EntityVetoUndone", data)?;
+                    tx.record(proof::VETO_UNDONE, data)?;
                 }
             }
             Ok(())

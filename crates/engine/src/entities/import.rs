@@ -5,7 +5,9 @@
 //! loses nothing else.
 
 use super::index::EXACT;
-use super::said::{IMPORT, SAID, Settled, SettledRelation, SettledThing, import_key, put_said};
+use super::said::{
+    IMPORT, SAID, Settled, SettledRelation, SettledThing, import_key, put_said, unset_said,
+};
 use super::stated::is_name;
 use crate::{Caller, Engine};
 use kenning_core::{Error, Kind, Result};
@@ -91,7 +93,7 @@ impl Engine {
         self.log.write_long(space, move |tx| {
             for (key, _) in tx.list(SAID)? {
                 if key.starts_with(&prefix) {
-                    tx.unset(SAID, &key)?;
+                    unset_said(tx, &key)?;
                 }
             }
             for (n, mut piece) in pieces.into_iter().enumerate() {

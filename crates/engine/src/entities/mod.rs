@@ -6,7 +6,7 @@
 //! all statements make together; `index` makes the store that graph (`links` its edges). `resolve` says
 //! which entity a label means (`spelling` has names in memory), `neighborhood` what it is related to and
 //! what mentions it, `find` what answers a question, `view` and `types` what is there, `company` who is
-//! mentioned together.
+//! mentioned together, `proof` whether all of it is what the log says.
 //!
 //! Everything here follows from statements: what a note said is gone when the note is, and two that were
 //! merged are two again when the merge is taken back.
@@ -18,6 +18,7 @@ mod import;
 mod index;
 mod links;
 mod neighborhood;
+mod proof;
 mod register;
 mod resolve;
 mod said;
@@ -49,6 +50,7 @@ pub use types::EntityTypes;
 pub use view::{EntityStats, EntityView, PendingRelationship, RelationshipStats};
 
 pub(crate) use index::{Entities, NODES as GRAPH_NODES, graph_state};
+pub(crate) use proof::faults as faults_of_statements;
 pub(crate) use said::{Said, Settled, put_said};
 
 use kenning_search::passages;

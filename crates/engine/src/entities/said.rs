@@ -5,12 +5,13 @@
 //! follows from all statements (`wanted`), so one that is taken back leaves nothing behind.
 
 use super::index::SAID_COUNT;
+use super::proof;
 use super::resolve::by_uri;
 use super::stated::{Stated, is_name};
 use crate::web::inert_line;
 use crate::{Caller, Engine, NOTE_BYTES_MAX};
 use kenning_audit::{Draft, Tx};
-use kenning_core::{Error, Kind, NodeId, Result, Space};
+use kenning_core::{Error, Hash, Kind, NodeId, Result, Space};
 use kenning_entities::names::{alias_key, entity_uri, normalized, vault_path};
 use kenning_entities::ontology::{Direction, Ontology, predicate};
 use kenning_entities::resolve::{Candidate, Query, Tier};
@@ -233,13 +234,16 @@ impl Settled {
 pub(crate) fn put_said(tx: &mut Tx<'_>, settled: &Settled) -> Result<()> {
     let bytes = serde_json::to_vec(settled)
         .map_err(|error| Error::internal("a statement cannot be written").because(error))?;
-    tx.set(SAID, &settled.key(), &bytes)?;
+    let (key, hash) = (settled.key(), Hash::of(&bytes).to_string());
+    tx.set(SAID, &key, &bytes)?;
+    tx.record(proof::KEPT, json!({ "key": key, "hash": hash }))?;
     count_said(tx)
 }
 
 /// Takes back what a source stated.
-fn unset_said(tx: &mut Tx<'_>, key: &str) -> Result<()> {
+pub(super) fn unset_said(tx: &mut Tx<'_>, key: &str) -> Result<()> {
     tx.unset(SAID, key)?;
+    tx.record(proof::DROPPED, json!({ "key": key }))?;
     count_said(tx)
 }
 

@@ -8,8 +8,8 @@ use std::ops::Range;
 const TITLED: f64 = 0.75;
 /// A first name, or the last word of a name, tells with less.
 const TOLD: f64 = 0.6;
-/// Words of a name, at most.
-const WORDS_MAX: usize = 8;
+/// Words and marks of a run of names, at most.
+const WORDS_MAX: usize = 14;
 
 /// Last words of names, and the type that they tell.
 const LAST: &[(&str, &str)] = &[
@@ -102,9 +102,19 @@ pub(super) fn find(
     out
 }
 
-/// A run of words, or what stands on either side of `and` where that joins people: the name of an
-/// organization may have an `and` inside.
+/// A run of words, or its parts: who is `of the` something is one, and so is what stands on either side of
+/// `and` where that joins people. The name of an organization may have such words inside.
 fn parts(run: &[Word]) -> Vec<&[Word]> {
+    let is_small = |it: &Word| has_small(std::slice::from_ref(it));
+    if let Some(at) = run.iter().position(is_small)
+        && told(&run[..at]).is_some_and(|it| it.2 == "Person")
+    {
+        let after = run[at..].iter().position(|it| !is_small(it));
+        let rest = after.map(|it| parts(&run[at + it..]));
+        return std::iter::once(&run[..at])
+            .chain(rest.into_iter().flatten())
+            .collect();
+    }
     let parts: Vec<&[Word]> = run.split(|it| it.folded == "and").collect();
     let is_person = |it: &&[Word]| told(it).is_some_and(|it| it.2 == "Person");
     if parts.iter().any(is_person) {
@@ -205,6 +215,20 @@ mod tests {
                 vec![("University of Guelph", "Organization")],
             ),
             ("Thomas Okafor spoke", vec![("Thomas Okafor", "Person")]),
+            (
+                "met Dr. Nadia Cole of the Harbor Stewardship Society today",
+                vec![
+                    ("Nadia Cole", "Person"),
+                    ("Harbor Stewardship Society", "Organization"),
+                ],
+            ),
+            (
+                "Thomas Okafor of the University of Guelph spoke",
+                vec![
+                    ("Thomas Okafor", "Person"),
+                    ("University of Guelph", "Organization"),
+                ],
+            ),
             (
                 "near Gorge Creek this week",
                 vec![("Gorge Creek", "Location")],

@@ -676,3 +676,45 @@ fn koi_odd_notes_and_labels() {
     );
     assert!(found.to_string().contains("vault:Notes/zh.md"), "{found}");
 }
+
+#[test]
+fn koi_a_statement_merge_or_veto_that_was_changed_behind_the_log_is_told() {
+    let house = vault();
+    let engine = house.board.engine();
+    let space = kenning_core::Space::default();
+    ingest(&house, "api:1", &[entity("Ida Moss", "Person")], &[]);
+    engine
+        .merge_entities(&caller(), "Shawn Anderson", "Bill Baue")
+        .unwrap();
+    engine
+        .veto_entity(&caller(), "Idaho Moss", "Ida Moss", false)
+        .unwrap();
+    engine.forget_statement(&caller(), "api:1").unwrap();
+    ingest(&house, "api:1", &[entity("Ida Moss", "Person")], &[]);
+    let faults = || engine.verify(&space, &|_| {}).unwrap().faults;
+    assert_eq!(faults(), Vec::<String>::new());
+    for bucket in ["entities/said", "entities/merged", "entities/vetoes"] {
+        let row = engine.log().read(&space, |tx| tx.list(bucket));
+        let (key, bytes) = row.unwrap().pop().unwrap();
+        let gone = key.clone();
+        let unset = engine
+            .log()
+            .write(&space, move |tx| tx.unset(bucket, &gone));
+        unset.unwrap();
+        assert_eq!(faults().len(), 1, "{bucket}: {:?}", faults());
+        let back = engine
+            .log()
+            .write(&space, move |tx| tx.set(bucket, &key, &bytes));
+        back.unwrap();
+        assert_eq!(faults(), Vec::<String>::new());
+    }
+    let forged = br#"{"source":"api","rid":"api:2"}"#;
+    let put = engine.log().write(&space, move |tx| {
+        tx.set("entities/said", "document:api:2", forged)
+    });
+    put.unwrap();
+    assert_eq!(
+        faults(),
+        ["the statement `document:api:2` is not in the log"]
+    );
+}
