@@ -19,9 +19,10 @@ const NOWHERE: &[&str] = &["invalid", "test", "onion", "alt"];
 /// Of a host, so many characters are repeated.
 const HOST_CHARS_MAX: usize = 120;
 
-/// The address as it is kept: without blanks around it, and `https` where nothing is said.
+/// The address as it is kept: without blanks around it, `https` where nothing is said, and without the place
+/// in the page, which no server hears of.
 pub(super) fn written(text: &str) -> WebResult<String> {
-    let text = text.trim();
+    let text = text.split('#').next().unwrap_or(text).trim();
     if text.is_empty() {
         return Err(no_host());
     }
@@ -29,7 +30,7 @@ pub(super) fn written(text: &str) -> WebResult<String> {
         None => Ok(format!("https://{text}")),
         Some("http" | "https") => Ok(text.to_owned()),
         Some(it) if matches!(it.to_ascii_lowercase().as_str(), "http" | "https") => {
-            Ok(text.to_owned())
+            Ok(format!("{}{}", it.to_ascii_lowercase(), &text[it.len()..]))
         }
         Some(it) => Err(WebFault::refused(format!("Blocked scheme: {}", shown(it)))
             .hint("only http and https are fetched")),
@@ -149,6 +150,18 @@ mod tests {
         let judged = written(text).and_then(|url| judge(&gate, &url));
         let said = judged.map_or_else(|it| it.error.message, |it| it.url().to_owned());
         assert_eq!(said, expected, "{text}");
+    }
+
+    #[test]
+    fn one_page_has_one_address() {
+        for text in [
+            "http://public.example.com/a",
+            " HTTP://public.example.com/a#part ",
+            "http://public.example.com/a#",
+        ] {
+            let kept = written(text).unwrap();
+            assert_eq!(kept, "http://public.example.com/a", "{text}");
+        }
     }
 
     #[test]
