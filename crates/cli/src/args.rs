@@ -230,13 +230,13 @@ fn serve() -> Command {
                 .value_name("TOKEN")
                 .env(env_vars::TOKEN)
                 .hide_env_values(true)
-                .help("Accept this token, with every scope"),
+                .help("Ask every caller for a token, and accept this one, with every scope"),
         )
         .arg(
             Arg::new("require-token")
                 .long("require-token")
                 .action(ArgAction::SetTrue)
-                .help("Ask callers on this machine for a token too"),
+                .help("Ask callers on this machine for a token too, even without `--token`"),
         )
         .arg(
             Arg::new("allow-host")

@@ -39,6 +39,9 @@ env_vars! {
     /// Where WASM tools, their compiled code and their own directories are kept. Default: `kami` in the
     /// data directory.
     KAMI_DATA_DIR = "KAMI_DATA_DIR";
+    /// The https address or the file of an index of WASM tools, for `kami search`; `--registry` wins over it.
+    /// Default: none, and only installed tools are searched.
+    KAMI_REGISTRY = "KAMI_REGISTRY";
     /// The user's own directives, tools and knowledge. Default: `~/.ai`. Where it is not set, the user's
     /// knowledge is written to `~/.knowledge-kiwi`.
     USER_SPACE = "USER_SPACE";
@@ -93,7 +96,8 @@ env_vars! {
     SPACE = "KENNING_SPACE";
     /// The toolsets to show, separated by commas; `--toolsets` wins over it.
     TOOLSETS = "KENNING_TOOLSETS";
-    /// A token with every scope that `kenning serve` accepts.
+    /// A token with every scope that `kenning serve` and `kami serve` accept. With it every caller needs a
+    /// token, on this machine too.
     TOKEN = "KENNING_TOKEN";
     /// The same, for clients of the memory contract, which send it as `X-API-Key`; `KENNING_TOKEN` wins
     /// over it.

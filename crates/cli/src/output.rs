@@ -2,7 +2,7 @@
 
 use kenning_core::Error;
 use serde_json::{Value, json};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether only data and errors are wanted.
@@ -13,14 +13,19 @@ pub(crate) fn be_quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
-/// Writes data to standard output. A reader that went away is no error: it has what it wanted.
+/// Writes data to standard output. A reader that went away is no error: it has what it wanted. Behind a pipe there
+/// is often a terminal as well, so that the text is made inert there too.
 pub(crate) fn print(text: &str) {
+    write(&inert(text));
+}
+
+/// Writes a text byte for byte, for whoever asked for that.
+pub(crate) fn print_raw(text: &str) {
+    write(text);
+}
+
+fn write(text: &str) {
     let mut out = io::stdout().lock();
-    let text = if io::stdout().is_terminal() {
-        inert(text)
-    } else {
-        text.to_owned()
-    };
     // A closed pipe is how `head` says that it has enough.
     drop(
         out.write_all(text.as_bytes())
@@ -90,9 +95,17 @@ fn inert(text: &str) -> String {
         (c.is_control() && !matches!(c, '\n' | '\t'))
             || matches!(u32::from(c), 0x202a..=0x202e | 0x2066..=0x2069 | 0xe0000..=0xe007f)
     };
-    text.chars()
-        .map(|c| if harmful(c) { '\u{fffd}' } else { c })
-        .collect()
+    let mut rest = text.chars().peekable();
+    let mut shown = String::with_capacity(text.len());
+    while let Some(c) = rest.next() {
+        // A line's end as Windows has it moves nothing that the line's end does not.
+        let ends_line = c == '\r' && rest.peek() == Some(&'\n');
+        shown.push(match harmful(c) && !ends_line {
+            true => '\u{fffd}',
+            false => c,
+        });
+    }
+    shown
 }
 
 #[cfg(test)]
@@ -106,5 +119,6 @@ mod tests {
             inert(text),
             "a\u{fffd}[2Jb\u{fffd}c\u{fffd}d\ne\tf\u{fffd}31m"
         );
+        assert_eq!(inert("a\r\nb\r\r\n"), "a\r\nb\u{fffd}\r\n");
     }
 }

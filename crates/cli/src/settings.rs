@@ -68,7 +68,7 @@ pub struct ServeOptions {
     pub listen: Vec<SocketAddr>,
     /// A token with every scope.
     pub token: Option<String>,
-    /// Whether even loopback needs a token.
+    /// Whether even loopback needs a token. A `token` that is given is needed there too.
     pub require_token: bool,
     /// Names under which the server may be called, beside the loopback ones.
     pub allow_hosts: Vec<String>,
@@ -187,11 +187,11 @@ fn is_server(matches: &ArgMatches) -> bool {
 
 impl ServeOptions {
     /// One address, and perhaps a token.
-    pub(crate) fn of(listen: &str, token: Option<String>) -> Result<Self> {
+    pub(crate) fn of(listen: &str, token: Option<String>, require_token: bool) -> Result<Self> {
         Ok(Self {
             listen: vec![parse_listen(listen)?],
             token,
-            require_token: false,
+            require_token,
             allow_hosts: Vec::new(),
             allow_origins: Vec::new(),
             calls_per_minute: 600,

@@ -95,9 +95,9 @@ pub use vectors::{
     VECTOR_RESULTS_MAX, VectorHit, VectorNamespace, VectorQuery,
 };
 pub use wasm_tools::{
-    ArgumentView, CheckedPackage, FileRun, FoundTool, Granted, InstallOptions, Installation,
-    InstalledTool, ToolFunction, ToolRun, ToolUsage, TrustedKey, WasmOptions, plain_tool_name,
-    tool_manifest_wasm,
+    ArgumentView, CheckedPackage, FileRun, FoundPackage, FoundTool, Granted, InstallOptions,
+    Installation, InstalledTool, ToolFunction, ToolRun, ToolUsage, TrustedKey, WasmOptions,
+    plain_tool_name, tool_manifest_wasm,
 };
 pub use web::{
     EvaluatedPage, ExtractedEntity, ExtractedRelation, IngestRequest, IngestedPage, Ingestion,

@@ -207,7 +207,7 @@ pub mod exports {
                 }
                 #[doc(hidden)]
                 #[macro_export]
-                macro_rules! __export_kami_tool_tool_0_1_0_cabi {
+                macro_rules! __kami_tool_exports_unless_it_ends_with_exports_false {
                     ($ty:ident with_types_in $($path_to_types:tt)*) => {
                         const _ : () = { #[unsafe (export_name =
                         "kami:tool/tool@0.1.0#run")] unsafe extern "C" fn export_run(arg0
@@ -226,7 +226,7 @@ pub mod exports {
                     };
                 }
                 #[doc(hidden)]
-                pub use __export_kami_tool_tool_0_1_0_cabi;
+                pub use __kami_tool_exports_unless_it_ends_with_exports_false;
                 #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
                 #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
                 struct _RetArea(
@@ -295,7 +295,7 @@ macro_rules! __export_kami_tool_impl {
     };
     ($ty:ident with_types_in $($path_to_types_root:tt)*) => {
         $($path_to_types_root)*::
-        exports::kami::tool::tool::__export_kami_tool_tool_0_1_0_cabi!($ty with_types_in
+        exports::kami::tool::tool::__kami_tool_exports_unless_it_ends_with_exports_false!($ty with_types_in
         $($path_to_types_root)*:: exports::kami::tool::tool); const _ : () = {
         #[rustfmt::skip] #[cfg(target_arch = "wasm32")] #[unsafe (link_section =
         "component-type:wit-bindgen:0.63.0:kami:tool@0.1.0:kami-tool:imports and exports")]

@@ -75,7 +75,7 @@ impl Service {
         B::Data: Send,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         if parts.method != Method::POST {
             let request = Request::from_parts(parts, Full::new(Bytes::new()));
             return self.inner.handle(request).await;
@@ -91,8 +91,14 @@ impl Service {
                 return refuse(StatusCode::BAD_REQUEST, &refusal);
             }
         };
-        match check(&body) {
+        let accepted = Accepted::of(&parts.headers);
+        match check(&body, accepted) {
             Ok(body) => {
+                if accepted.json && (accepted.stream || !body.streams) {
+                    let both = header::HeaderValue::from_static(BOTH);
+                    parts.headers.insert(header::ACCEPT, both);
+                }
+                let body = body.text;
                 let request = Request::from_parts(parts, Full::new(Bytes::from(body)));
                 self.inner.handle(request).await
             }
@@ -101,13 +107,72 @@ impl Service {
     }
 }
 
-/// The body as we read it, so that rmcp reads the same: of two equal keys the last.
-fn check(body: &[u8]) -> Result<String, Refusal> {
-    let value = message::parse(body)?;
-    let body = value.to_string();
+/// What a client must accept by the protocol's letter, and what rmcp looks for.
+const BOTH: &str = "application/json, text/event-stream";
+
+/// The request whose answer is a stream by nature.
+const LISTEN: &str = "subscriptions/listen";
+
+/// The kinds of answers that a client takes, by HTTP's rules: `*/*`, which curl and most libraries send, and no
+/// header at all mean both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Accepted {
+    json: bool,
+    stream: bool,
+}
+
+impl Accepted {
+    fn of(headers: &http::HeaderMap) -> Self {
+        if !headers.contains_key(header::ACCEPT) {
+            return Self {
+                json: true,
+                stream: true,
+            };
+        }
+        let values = headers.get_all(header::ACCEPT).iter();
+        let ranges: Vec<String> = values
+            .filter_map(|it| it.to_str().ok())
+            .flat_map(|it| it.split(','))
+            .filter_map(wanted_range)
+            .collect();
+        let takes = |kinds: [&str; 3]| ranges.iter().any(|it| kinds.contains(&it.as_str()));
+        Self {
+            json: takes(["application/json", "application/*", "*/*"]),
+            stream: takes(["text/event-stream", "text/*", "*/*"]),
+        }
+    }
+}
+
+/// A media range of an `Accept` header, without its parameters; none if it has the weight 0.
+fn wanted_range(range: &str) -> Option<String> {
+    let mut parts = range.split(';').map(|it| it.trim().to_ascii_lowercase());
+    let kind = parts.next()?;
+    let weight = parts.find_map(|it| it.strip_prefix("q=")?.parse::<f32>().ok());
+    weight.is_none_or(|it| it > 0.0).then_some(kind)
+}
+
+/// A body that was read.
+struct Checked {
+    text: String,
+    /// Whether its answer is a stream.
+    streams: bool,
+}
+
+/// The body as we read it, so that rmcp reads the same: of two equal keys the last. A client that takes no
+/// streams is told no progress, which is what would make its answer one.
+fn check(body: &[u8], accepted: Accepted) -> Result<Checked, Refusal> {
+    let mut value = message::parse(body)?;
+    let streams = value["method"] == LISTEN;
+    if !accepted.stream
+        && let Some(meta) = value.pointer_mut("/params/_meta")
+        && let Some(meta) = meta.as_object_mut()
+    {
+        meta.remove("progressToken");
+    }
+    let text = value.to_string();
     match message::read(value)? {
         Message::Noise => Err(Refusal::invalid(None, "Invalid Request: not understood")),
-        Message::Request(..) | Message::OneWay(_) => Ok(body),
+        Message::Request(..) | Message::OneWay(_) => Ok(Checked { text, streams }),
     }
 }
 
@@ -139,5 +204,32 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let service = self.clone();
         Box::pin(async move { Ok(service.handle(request).await) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_client_accepts_is_read_by_the_rules_of_http() {
+        for (value, json, stream) in [
+            ("application/json, text/event-stream", true, true),
+            ("*/*", true, true),
+            ("text/html, */*;q=0.8", true, true),
+            ("application/json", true, false),
+            ("APPLICATION/JSON; charset=utf-8", true, false),
+            ("application/*", true, false),
+            ("text/event-stream", false, true),
+            ("text/html", false, false),
+            ("*/*;q=0", false, false),
+            ("", false, false),
+        ] {
+            let mut headers = http::HeaderMap::new();
+            headers.insert(header::ACCEPT, value.parse().unwrap());
+            assert_eq!(Accepted::of(&headers), Accepted { json, stream }, "{value}");
+        }
+        let none = http::HeaderMap::new();
+        assert!(Accepted::of(&none).json && Accepted::of(&none).stream);
     }
 }

@@ -50,7 +50,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// `fixed_token` is a token with every scope that the operator gave on the command line.
+    /// `fixed_token` is a token with every scope that the operator gave on the command line. Whoever gives one
+    /// wants it asked for, so with it even callers on this machine need a token.
     pub fn new(
         engine: Arc<Engine>,
         hosts: Hosts,
@@ -67,7 +68,7 @@ impl Guard {
         Self {
             engine,
             hosts,
-            require_token,
+            require_token: require_token || fixed_token.is_some(),
             fixed_token,
             owner_space,
             rate,

@@ -190,6 +190,23 @@ pub struct RunCall<'a> {
     pub log: Option<Arc<dyn Fn(LogLine) + Send + Sync>>,
 }
 
+impl RunCall<'_> {
+    /// The same for a program, whose answer is what it prints: all of that is kept, and a byte more, so that
+    /// too much is noticed.
+    pub(crate) fn as_command(&self) -> Self {
+        let stdio_bytes_max = self.limits.output_bytes_max.saturating_add(1);
+        Self {
+            limits: Limits {
+                stdio_bytes_max,
+                ..self.limits
+            },
+            cancelled: Arc::clone(&self.cancelled),
+            log: self.log.clone(),
+            ..*self
+        }
+    }
+}
+
 /// How much a logged line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
@@ -359,17 +376,12 @@ impl fmt::Display for Failure {
         match self {
             Self::Returned(message) => f.write_str(message),
             Self::TimedOut { limit_ms } => write!(f, "execution timed out after {limit_ms} ms"),
-            Self::FuelExhausted {
-                used,
-                limit,
-                suggested,
-            } => write!(
-                f,
-                "fuel exhausted: used {used} of {limit}; try `max_fuel = {suggested}`"
-            ),
+            Self::FuelExhausted { used, limit, .. } => {
+                write!(f, "fuel exhausted: used {used} of {limit}")
+            }
             Self::MemoryGrow { limit_mb } => write!(
                 f,
-                "memory grow failure: the tool wanted more than {limit_mb} MB; try a larger `max_memory_mb`"
+                "memory grow failure: the tool wanted more than {limit_mb} MB"
             ),
             Self::Panicked { message } if message.is_empty() => f.write_str("tool panicked"),
             Self::Panicked { message } => write!(f, "tool panicked: {message}"),

@@ -69,6 +69,33 @@ pub fn panic() -> Result<Vec<u8>> {
     Tool::new(body).imports(PRINT).build()
 }
 
+/// A program: prints its standard input and a line's end. An input of two bytes it refuses on standard error;
+/// after one that begins with `[` it exits instead of returning.
+pub fn command() -> Result<Vec<u8>> {
+    let core = format!(
+        r#"(module {PRINT}
+          (import "wasi:cli/stdin@0.2.0" "get-stdin" (func $stdin (result i32)))
+          (import "wasi:cli/exit@0.2.0" "exit" (func $exit (param i32)))
+          (import "wasi:io/streams@0.2.0" "[method]input-stream.blocking-read" (func $read (param i32 i64 i32)))
+          (memory (export "memory") 2) {}
+          (data (i32.const 128) "no message\n")
+          (func (export "wasi:cli/run@0.2.0#run") (result i32) (local $ptr i32) (local $len i32)
+            (call $read (call $stdin) (i64.const 65536) (i32.const 64))
+            (if (i32.load8_u (i32.const 64)) (then (return (i32.const 1))))
+            (local.set $ptr (i32.load (i32.const 68)))
+            (local.set $len (i32.load (i32.const 72)))
+            (if (i32.eq (local.get $len) (i32.const 2))
+              (then (call $print (call $stderr) (i32.const 128) (i32.const 11) (i32.const 64))
+                    (return (i32.const 1))))
+            (call $print (call $stdout) (local.get $ptr) (local.get $len) (i32.const 64))
+            (call $print (call $stdout) (i32.const 138) (i32.const 1) (i32.const 64))
+            (if (i32.eq (i32.load8_u (local.get $ptr)) (i32.const 91)) (then (call $exit (i32.const 0))))
+            (i32.const 0)))"#,
+        crate::PRELUDE
+    );
+    encode(&core, crate::WIT, "command")
+}
+
 /// Answers with its environment, as `name=value;` for each.
 pub fn environment() -> Result<Vec<u8>> {
     let imports =

@@ -239,7 +239,7 @@ pub(crate) fn registry(host: &dyn Host, settings: &Settings, matches: &ArgMatche
             ..settings.selection.clone()
         };
         let board = Board::new(host.open(settings)?, selection)?;
-        let options = ServeOptions::of(&word("listen")?, word("token").ok())?;
+        let options = ServeOptions::of(&word("listen")?, word("token").ok(), false)?;
         return host.serve(board, settings, &options).map(|()| 0);
     }
     let (item_type, id) = (word("item-type")?.parse()?, word("item-id")?);

@@ -37,6 +37,15 @@ impl Callables {
                 .and_modify(|it| *it = None)
                 .or_insert(Some(n));
         }
+        // Long names stand behind all others.
+        for (n, callable) in all.iter().enumerate() {
+            if let Some(function) = &callable.function.function
+                && callable.function.name != callable.record.id
+            {
+                let long = callable.record.long_name(function);
+                by_name.entry(long).or_insert(n);
+            }
+        }
         Self {
             all,
             by_name,

@@ -34,6 +34,8 @@ pub struct InstallOptions {
     pub allow_unsigned: bool,
     /// Whether a tool that is installed is replaced, and what it was is kept as a version.
     pub replace: bool,
+    /// Whether it may be replaced by an older version.
+    pub allow_downgrade: bool,
 }
 
 /// What became of it.
@@ -109,9 +111,9 @@ impl Engine {
                 "give its hash with `--sha256`, trust its author with `kami trust add KEY`, or unpack it and look at it",
             ));
         }
-        let runtime = self.wasm_runtime()?;
-        let described = runtime.check(&found.package.wasm)?;
-        let digest = runtime.prepare(&found.package.wasm)?;
+        let (described, digest) = self.compile(caller, &found.package.wasm)?;
+        let contradictions =
+            self.manifest_contradictions(caller, &manifest, &described, &found.package.wasm)?;
         let version = StoredVersion {
             manifest: found.package.manifest_text.clone(),
             sha256: digest.sha256.to_string(),
@@ -140,6 +142,7 @@ impl Engine {
         let before = before?;
         let tool = self.installed_tool(caller, &id)?;
         let mut concerns = concerns(&manifest.security);
+        concerns.extend(contradictions);
         concerns.extend(cut);
         Ok(Installation {
             tool,
@@ -422,6 +425,15 @@ fn put(
             .hint(format!("`kami update {id}` takes what is there now")));
         }
         Some(known) if known.pinned => return Err(pinned(&id, &known.version)),
+        Some(known) if !options.allow_downgrade && is_older(&manifest.version, &known.version) => {
+            return Err(Error::conflict(format!(
+                "`{id}` {name} is older than {}, which is installed",
+                known.version
+            ))
+            .hint(format!(
+                "`--downgrade` takes it all the same; `kami pin {id} VERSION` goes back to a version that was installed before"
+            )));
+        }
         Some(mut known) => {
             let running = known.versions.get(&known.version);
             let old = running
@@ -457,6 +469,10 @@ fn put(
         json!({ "id": id, "version": name, "sha256": sha256, "before": before }),
     )?;
     Ok(before)
+}
+
+fn is_older(version: &semver::Version, than: &str) -> bool {
+    semver::Version::parse(than).is_ok_and(|than| *version < than)
 }
 
 fn pinned(id: &str, version: &str) -> Error {

@@ -8,13 +8,18 @@
 //! `record` is what the node says, `install` what changes it, `run` what reads it.
 
 mod callables;
+mod compiled;
+mod describe;
+mod index;
 mod install;
+mod limits;
 mod package;
 mod record;
 mod run;
 mod trust;
 
 pub use callables::plain_tool_name;
+pub use index::FoundPackage;
 pub use install::{InstallOptions, Installation};
 pub use package::{CheckedPackage, tool_manifest_wasm};
 pub use record::{ArgumentView, Granted, InstalledTool, ToolFunction};
@@ -176,6 +181,11 @@ impl Engine {
         String::from_utf8(bytes).map(Some).map_err(|_| {
             Error::invalid(format!("`{POLICY_FILE}` is not UTF-8 text")).hint("write it as TOML")
         })
+    }
+
+    /// Whether a text can be the operator's ceilings.
+    pub fn check_wasm_policy(&self, text: &str) -> Result<()> {
+        Policy::parse(text).map(drop)
     }
 
     /// Puts the operator's ceilings in place, if they can be read.

@@ -1,6 +1,7 @@
 //! A package, before anything of it is believed: read, checked, signed.
 
 use super::record::{ArgumentView, Granted, InstalledTool, arguments};
+use super::trust::public_key;
 use crate::{Caller, Engine, Scope};
 use kenning_audit::Signer;
 use kenning_core::{Code, Error, Hash, Result};
@@ -64,6 +65,11 @@ pub(super) fn find(source: &str, sha256: Option<&str>) -> Result<Found> {
         return fetch(source, sha256);
     }
     let path = Path::new(source);
+    if let Some(url) = release_url(source)
+        && !is_there(path)
+    {
+        return fetch(&url, sha256);
+    }
     if path.extension().is_some_and(|it| it == "zip") {
         let (dir, name) = kenning_vault::split(path)?;
         let bounds = Bounds::default();
@@ -89,6 +95,33 @@ pub(super) fn find(source: &str, sha256: Option<&str>) -> Result<Found> {
     })
 }
 
+/// The archive of a release on GitHub that `owner/repo@tag` stands for. Without a tag it is a path, so that one
+/// that was misspelled asks nobody.
+fn release_url(source: &str) -> Option<String> {
+    let (repository, tag) = source.split_once('@')?;
+    let is_plain = |it: &str| {
+        let plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
+        !it.is_empty() && it.chars().all(plain) && it.chars().any(|it| it != '.')
+    };
+    let (owner, name) = repository.split_once('/')?;
+    if ![owner, name, tag].into_iter().all(is_plain) {
+        return None;
+    }
+    let release = match tag {
+        "latest" => "latest/download".to_owned(),
+        tag => format!("download/{tag}"),
+    };
+    Some(format!(
+        "https://github.com/{repository}/releases/{release}/plugin.zip"
+    ))
+}
+
+/// Whether a path leads to something here: then it is meant, whatever else it could be.
+fn is_there(path: &Path) -> bool {
+    Dir::open(path).is_ok()
+        || kenning_vault::split(path).is_ok_and(|(dir, name)| dir.exists(&name).unwrap_or(true))
+}
+
 /// The directory that a path names: itself, or the one of its `tool.toml`.
 fn package_dir(path: &Path) -> Result<Dir> {
     if path.extension().is_some_and(|it| it == "toml") {
@@ -101,17 +134,38 @@ fn package_dir(path: &Path) -> Result<Dir> {
     }
     Dir::open(path).map_err(|error| match error.code {
         Code::NotFound => Error::not_found("directory", path.display()).hint(
-            "name a directory with a `tool.toml`, that file, a zip archive or an https address",
+            "name a directory with a `tool.toml`, that file, a zip archive, an https address or a release as `owner/repo@tag`",
         ),
         _ => error,
     })
 }
 
+/// The package in a directory.
+pub(super) fn bundle(path: &Path) -> Result<Package> {
+    read_dir(&package_dir(path)?, &Bounds::default())
+}
+
+/// Whether a text names a package that others can get.
+pub(super) fn is_source(text: &str) -> bool {
+    text.starts_with("https://") || release_url(text).is_some()
+}
+
 fn fetch(url: &str, sha256: Option<&str>) -> Result<Found> {
     let bounds = Bounds::default();
+    let body = fetch_bytes(url, bounds.archive_bytes_max)?;
+    check_sha256(&body, sha256)?;
+    Ok(Found {
+        package: read_zip(&body, &bounds)?,
+        source: url.to_owned(),
+        is_local: false,
+    })
+}
+
+/// What is at an https address, up to a size.
+pub(super) fn fetch_bytes(url: &str, bytes_max: usize) -> Result<Vec<u8>> {
     let policy = Policy {
         limits: Limits {
-            body_bytes_max: bounds.archive_bytes_max as u64,
+            body_bytes_max: bytes_max as u64,
             ..Limits::default()
         },
         ..Policy::default()
@@ -127,12 +181,7 @@ fn fetch(url: &str, sha256: Option<&str>) -> Result<Found> {
                 .hint("look whether the address is right"),
         );
     }
-    check_sha256(&answer.body, sha256)?;
-    Ok(Found {
-        package: read_zip(&answer.body, &bounds)?,
-        source: url.to_owned(),
-        is_local: false,
-    })
+    Ok(answer.body.to_vec())
 }
 
 fn check_sha256(bytes: &[u8], expected: Option<&str>) -> Result<()> {
@@ -159,8 +208,15 @@ impl Engine {
     pub fn check_tool_package(&self, caller: &Caller, source: &str) -> Result<CheckedPackage> {
         caller.principal.require(Scope::Admin)?;
         let found = find(source, None)?;
-        let described = self.wasm_runtime()?.check(&found.package.wasm)?;
+        let (described, _) = self.compile(caller, &found.package.wasm)?;
         let manifest = &found.package.manifest;
+        let mut concerns = concerns(&manifest.security);
+        concerns.extend(self.manifest_contradictions(
+            caller,
+            manifest,
+            &described,
+            &found.package.wasm,
+        )?);
         Ok(CheckedPackage {
             id: manifest.id.clone(),
             name: manifest.name.clone(),
@@ -172,7 +228,7 @@ impl Engine {
             size_bytes: found.package.wasm.len(),
             abi: super::record::StoredVersion::abi_of(&described),
             signed_by: found.package.signed.map(|it| it.key.to_string()),
-            concerns: concerns(&manifest.security),
+            concerns,
         })
     }
 
@@ -210,7 +266,10 @@ impl Engine {
                 Error::conflict(format!("`{name}` is there already")).hint("`--force` replaces it")
             );
         }
-        Ok((dir.path().join(&name), PublicKey::of(&secret).to_string()))
+        let key = PublicKey::of(&secret).to_string();
+        // For whoever checks: `kami verify --public-key` takes the file.
+        dir.write(&format!("{name}.pub"), format!("{key}\n").as_bytes())?;
+        Ok((dir.path().join(&name), key))
     }
 
     /// The secret key that tools are signed with.
@@ -267,7 +326,7 @@ impl Engine {
             .map(Signed::parse)
             .transpose()?;
         let keys = match key {
-            Some(key) => vec![PublicKey::parse(key)?],
+            Some(key) => vec![named_key(key)?],
             None => signed.iter().map(|it| it.key).collect(),
         };
         match &signed {
@@ -280,6 +339,34 @@ impl Engine {
         }
         self.installed_tool(caller, id)
     }
+}
+
+/// The entry of a package in an index, as `kami search --registry` reads it.
+pub(super) fn index_entry(manifest: &Manifest, wasm: &[u8], source: &str) -> serde_json::Value {
+    serde_json::json!({
+        "id": manifest.id, "name": manifest.name, "version": manifest.version.to_string(),
+        "description": manifest.description, "source": source,
+        "wasm_sha256": Sha256::of(wasm).to_string(),
+    })
+}
+
+/// A public key that a person names: itself, or a file that holds it, as `kami keygen` writes one.
+fn named_key(text: &str) -> Result<PublicKey> {
+    if let Ok(key) = public_key(text) {
+        return Ok(key);
+    }
+    let neither = || {
+        Error::invalid(format!(
+            "`{text}` is neither a public key nor a file that holds one"
+        ))
+        .hint("a key is 64 hexadecimal digits, or begins with `did:key:`; `kami keygen` writes it to `signing.key.pub`")
+    };
+    let (dir, name) = kenning_vault::split(Path::new(text)).map_err(|_| neither())?;
+    let bytes = dir.read(&name, 4_096).map_err(|error| match error.code {
+        Code::NotFound => neither(),
+        _ => error,
+    })?;
+    public_key(String::from_utf8_lossy(&bytes).trim()).map_err(|_| neither())
 }
 
 /// Whether somebody whom the operator trusts vouches for a package. An error says why a signature
@@ -298,4 +385,36 @@ pub(super) fn vouched(package: &Package, trusted: &[PublicKey]) -> Result<bool> 
         )),
     })?;
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_is_named_by_its_repository_and_tag() {
+        let release = "https://github.com/owner/repo/releases";
+        for (source, expected) in [
+            (
+                "owner/repo@v1.0.0",
+                Some(format!("{release}/download/v1.0.0/plugin.zip")),
+            ),
+            ("owner/repo", None),
+            (
+                "owner/repo@latest",
+                Some(format!("{release}/latest/download/plugin.zip")),
+            ),
+            ("./tool", None),
+            ("../tool", None),
+            ("tool", None),
+            ("a/b/c", None),
+            ("/abs", None),
+            ("owner/repo@", None),
+            ("owner/repo@a/../b", None),
+            ("owner/re po", None),
+            ("https://x/y", None),
+        ] {
+            assert_eq!(release_url(source), expected, "{source}");
+        }
+    }
 }

@@ -67,6 +67,7 @@ impl StoredVersion {
         let word = match described.abi {
             Abi::Kami => "kami",
             Abi::Flat => "flat",
+            Abi::Command => "command",
             Abi::Generic => "generic",
         };
         word.to_owned()
@@ -148,12 +149,29 @@ impl Record {
             many => many
                 .iter()
                 .map(|it| {
-                    let name =
-                        format!("{}.{}", self.id, it.name.replace(['/', '#', ':', '@'], "."));
+                    let short = short_name(&it.name);
+                    let is_only = many
+                        .iter()
+                        .filter(|it| short_name(&it.name) == short)
+                        .count()
+                        == 1;
+                    let name = match is_only {
+                        true => format!("{}.{short}", self.id),
+                        false => self.long_name(&it.name),
+                    };
                     one(name, Some(it.name.clone()), it.input_schema.clone())
                 })
                 .collect(),
         }
+    }
+
+    /// The name of a function with its whole interface, under which it can be called too.
+    pub(super) fn long_name(&self, function: &str) -> String {
+        format!(
+            "{}.{}",
+            self.id,
+            function.replace(['/', '#', ':', '@'], ".")
+        )
     }
 
     pub(super) fn view(&self, policy: &Policy) -> InstalledTool {
@@ -177,6 +195,7 @@ impl Record {
             abi: version.map(|it| it.abi.clone()).unwrap_or_default(),
             signed_by,
             arguments: arguments(&self.manifest),
+            functions: self.functions().into_iter().map(|it| it.name).collect(),
             asked: Granted::of(&self.manifest.security),
             granted: Granted::of(&granted),
             cut,
@@ -184,6 +203,11 @@ impl Record {
             updated_ms: self.stored.updated_ms,
         }
     }
+}
+
+/// A function's own name, without its interface.
+fn short_name(function: &str) -> &str {
+    function.rsplit_once('#').map_or(function, |it| it.1)
 }
 
 pub(super) fn arguments(manifest: &Manifest) -> Vec<ArgumentView> {
@@ -234,12 +258,14 @@ pub struct InstalledTool {
     pub sha256: String,
     /// Of the component.
     pub size_bytes: u64,
-    /// By which convention it is called: `kami`, `flat` or `generic`.
+    /// By which convention it is called: `kami`, `flat`, `command` or `generic`.
     pub abi: String,
     /// The key of whoever vouches for it.
     pub signed_by: Option<String>,
     /// What it takes.
     pub arguments: Vec<ArgumentView>,
+    /// The names that it is called by: its id, or one for each function of a component that has several.
+    pub functions: Vec<String>,
     /// What its manifest asks for.
     pub asked: Granted,
     /// What it is granted.

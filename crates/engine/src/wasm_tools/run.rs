@@ -2,6 +2,7 @@
 
 use super::callables::Callable;
 use super::install::said;
+use super::limits::{LimitSource, Needed, explain};
 use super::record::{Record, ToolFunction};
 use super::{Shelf, variable};
 use crate::caller::Progress;
@@ -10,8 +11,8 @@ use kenning_audit::Tx;
 use kenning_core::{Code, Error, Result};
 use kenning_sandbox::policy::effective;
 use kenning_sandbox::{
-    Capabilities, Failure, Limits, LogLevel, LogLine, Outcome, Quota, RunCall, Sha256, ToolCode,
-    Usage,
+    Capabilities, Failure, FsAccess, Limits, LogLevel, LogLine, Outcome, Quota, RunCall, Sha256,
+    ToolCode, Usage,
 };
 use serde_json::{Value, json};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -20,6 +21,11 @@ use std::time::{Duration, Instant};
 
 /// The bucket of what tools logged last.
 const LOGS: &str = "tools/logs";
+
+/// How much more fuel a call gets to measure how much it takes.
+const MEASURE_FACTOR: u64 = 100_000;
+/// More than the engine counts.
+const FUEL_MAX: u64 = i64::MAX as u64;
 
 /// So much of a tool's log is kept.
 const LOG_BYTES_MAX: usize = 64 * 1024;
@@ -118,7 +124,7 @@ impl Pulse {
         }
     }
 
-    fn tell(&self, word: &str) {
+    pub(super) fn tell(&self, word: &str) {
         let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         let seconds = self.began.elapsed().as_secs_f64();
         // Compiling is not part of the tool's own time.
@@ -127,12 +133,12 @@ impl Pulse {
     }
 
     /// Does the work, and tells that it goes on.
-    pub(crate) fn during<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn during<T>(&self, word: &str, work: impl FnOnce() -> T) -> T {
         let (working, done) = channel::<()>();
         std::thread::scope(|threads| {
             threads.spawn(move || {
                 while done.recv_timeout(Self::EVERY) == Err(RecvTimeoutError::Timeout) {
-                    self.tell("running");
+                    self.tell(word);
                 }
             });
             let result = work();
@@ -169,15 +175,41 @@ impl Engine {
 
     /// Runs an installed tool by the name of what can be called, which may be written without dots.
     pub fn run_tool(&self, caller: &Caller, name: &str, input: &str) -> Result<ToolRun> {
+        let found = self.require_tool(caller, name)?;
+        self.run_found_tool(caller, &found, input)
+    }
+
+    /// The same for a person who tries a tool: one that runs out of fuel is run again, with more, to say how
+    /// much the call takes. Only one that can reach nothing is.
+    pub fn try_tool(&self, caller: &Caller, name: &str, input: &str) -> Result<ToolRun> {
+        let found = self.require_tool(caller, name)?;
+        self.run_found(caller, &found, input, true)
+    }
+
+    fn require_tool(&self, caller: &Caller, name: &str) -> Result<FoundTool> {
         caller.principal.require(Scope::Run)?;
         let shelf = self.shelf(&caller.principal.space)?;
-        let place = shelf.callables.place(name);
-        let found = place.map(|place| FoundTool { shelf, place });
-        let found = found.ok_or_else(|| {
+        if let Some(place) = shelf.callables.place(name) {
+            return Ok(FoundTool { shelf, place });
+        }
+        let generic = shelf.tools.iter().find(|it| it.id == name);
+        if let Some(record) = generic {
+            let names: Vec<String> = record
+                .functions()
+                .iter()
+                .map(|it| format!("`{}`", it.name))
+                .collect();
+            return Err(Error::invalid(format!(
+                "`{name}` has {} functions: {}",
+                names.len(),
+                names.join(", ")
+            ))
+            .hint("name one of them"));
+        }
+        Err(
             Error::new(Code::NotFound, format!("tool not found: `{name}`"))
-                .hint("`kami list` lists those that are installed")
-        })?;
-        self.run_found_tool(caller, &found, input)
+                .hint("`kami list` lists those that are installed"),
+        )
     }
 
     /// Runs what was found.
@@ -186,6 +218,16 @@ impl Engine {
         caller: &Caller,
         found: &FoundTool,
         input: &str,
+    ) -> Result<ToolRun> {
+        self.run_found(caller, found, input, false)
+    }
+
+    fn run_found(
+        &self,
+        caller: &Caller,
+        found: &FoundTool,
+        input: &str,
+        measures: bool,
     ) -> Result<ToolRun> {
         caller.principal.require(Scope::Run)?;
         let space = &caller.principal.space;
@@ -219,18 +261,17 @@ impl Engine {
             artifact: record.artifact.clone(),
         };
         let limits = Limits::from(&granted);
-        let (outcome, log) = self.run_code(
-            caller,
-            &code,
-            function.function.as_deref(),
-            input,
-            limits,
-            &capabilities,
-        )?;
+        let name = function.function.as_deref();
+        let (outcome, log) = self.run_code(caller, &code, name, input, limits, &capabilities)?;
         if let Some(digest) = &outcome.prepared {
             self.note_artifact(caller, &record.id, digest);
         }
-        let run = tool_run(outcome, log);
+        let needed = match measures && reaches_nothing(&capabilities) {
+            true => self.measure(caller, &code, name, input, limits, &outcome)?,
+            false => Needed::Unknown,
+        };
+        let source = LimitSource::Manifest(&record.manifest);
+        let run = tool_run(outcome, log, &limits, source, needed);
         self.note_run(caller, record, &run);
         Ok(run)
     }
@@ -255,7 +296,7 @@ impl Engine {
                 .hint("build it with `cargo build --target wasm32-wasip2 --release`"),
                 _ => error,
             })?;
-        self.run_tool_bytes(caller, &wasm, input, how)
+        self.run_bytes(caller, &wasm, input, how, LimitSource::Options)
     }
 
     /// Runs a component that is in memory, with nothing granted.
@@ -266,11 +307,28 @@ impl Engine {
         input: &str,
         how: &FileRun,
     ) -> Result<ToolRun> {
+        self.run_bytes(caller, wasm, input, how, LimitSource::Fixed)
+    }
+
+    fn run_bytes(
+        &self,
+        caller: &Caller,
+        wasm: &[u8],
+        input: &str,
+        how: &FileRun,
+        set_by: LimitSource<'_>,
+    ) -> Result<ToolRun> {
+        let sha256 = Sha256::of(wasm);
+        let artifact = self.known_artifact(caller, sha256);
+        if artifact.is_none() {
+            // Before the run, so that whoever waits is told what for.
+            self.compile(caller, wasm)?;
+        }
         let source = || Ok(wasm.to_vec());
         let code = ToolCode {
-            sha256: Sha256::of(wasm),
+            sha256,
             source: &source,
-            artifact: None,
+            artifact,
         };
         let defaults = Limits::default();
         let limits = Limits {
@@ -279,9 +337,46 @@ impl Engine {
             max_fuel: how.max_fuel.unwrap_or(defaults.max_fuel),
             ..defaults
         };
-        let (outcome, log) =
-            self.run_code(caller, &code, None, input, limits, &Capabilities::default())?;
-        Ok(tool_run(outcome, log))
+        let nothing = Capabilities::default();
+        let (outcome, log) = self.run_code(caller, &code, None, input, limits, &nothing)?;
+        if let Some(digest) = &outcome.prepared
+            && let Err(error) = self.note_compiled(caller, digest)
+        {
+            // Without it everything works; it is only slower.
+            tracing::warn!("compiled code of {sha256} is not noted: {error}");
+        }
+        let needed = match set_by {
+            LimitSource::Options => self.measure(caller, &code, None, input, limits, &outcome)?,
+            _ => Needed::Unknown,
+        };
+        Ok(tool_run(outcome, log, &limits, set_by, needed))
+    }
+
+    /// How much fuel a call takes that had too little: with nothing granted it is run again, within the same
+    /// time and memory. What it takes is the same for the same input.
+    fn measure(
+        &self,
+        caller: &Caller,
+        code: &ToolCode<'_>,
+        function: Option<&str>,
+        input: &str,
+        limits: Limits,
+        outcome: &Outcome,
+    ) -> Result<Needed> {
+        if !matches!(outcome.result, Err(Failure::FuelExhausted { .. })) {
+            return Ok(Needed::Unknown);
+        }
+        let more = Limits {
+            max_fuel: limits.max_fuel.saturating_mul(MEASURE_FACTOR).min(FUEL_MAX),
+            ..limits
+        };
+        let nothing = Capabilities::default();
+        let (again, _) = self.run_code(caller, code, function, input, more, &nothing)?;
+        Ok(match again.result {
+            Ok(_) | Err(Failure::Returned(_)) => Needed::Exactly(again.usage.fuel),
+            Err(_) if again.usage.fuel > limits.max_fuel => Needed::MoreThan(again.usage.fuel),
+            Err(_) => Needed::Unknown,
+        })
     }
 
     fn run_code(
@@ -320,7 +415,7 @@ impl Engine {
         let runtime = self.wasm_runtime()?;
         let outcome = match &pulse {
             None => runtime.run(code, &call),
-            Some(pulse) => pulse.during(|| runtime.run(code, &call)),
+            Some(pulse) => pulse.during("running", || runtime.run(code, &call)),
         };
         drop(call);
         let lines = std::mem::take(&mut *lines.lock().unwrap_or_else(PoisonError::into_inner));
@@ -376,12 +471,26 @@ pub(super) fn forget_logs(tx: &mut Tx<'_>, id: &str) -> Result<()> {
     Ok(())
 }
 
-fn tool_run(outcome: Outcome, log: Vec<LogLine>) -> ToolRun {
+/// Whether a call could be made twice and nobody would notice.
+fn reaches_nothing(capabilities: &Capabilities) -> bool {
+    let has_files = !matches!(capabilities.fs, FsAccess::None);
+    capabilities.net.is_empty() && capabilities.env.is_empty() && !has_files
+}
+
+fn tool_run(
+    outcome: Outcome,
+    log: Vec<LogLine>,
+    limits: &Limits,
+    source: LimitSource<'_>,
+    needed: Needed,
+) -> ToolRun {
     let failure = outcome.result.as_ref().err();
     ToolRun {
         code: failure.map(Failure::code),
         is_own_error: matches!(failure, Some(Failure::Returned(_))),
-        result: outcome.result.map_err(|it| it.to_string()),
+        result: outcome
+            .result
+            .map_err(|it| explain(&it, limits, source, needed)),
         detail: outcome.detail,
         usage: outcome.usage.into(),
         log: log

@@ -28,7 +28,7 @@ pub(crate) fn trusted(tx: &dyn ReadTx) -> Result<Vec<PublicKey>> {
 }
 
 /// A key as people have it: 64 hexadecimal digits, or the `did:key:` that a signature names.
-fn public_key(text: &str) -> Result<PublicKey> {
+pub(super) fn public_key(text: &str) -> Result<PublicKey> {
     let did = text.parse::<Did>().ok().and_then(|it| it.public_key());
     match did {
         Some(bytes) => PublicKey::parse(&Hash(bytes).to_string()),

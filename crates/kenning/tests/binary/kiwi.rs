@@ -182,14 +182,7 @@ fn a_registry_on_another_machine_is_believed_in_nothing() {
     let home = project();
     let registry = Place::new();
     let token = registry.good(&["token", "create", "--scopes", "read,write,destroy"]);
-    let server = Server::of(registry.command(&[
-        "registry",
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--token",
-        "boss",
-    ]));
+    let server = Server::of(registry.command(&["registry", "serve", "--listen", "127.0.0.1:0"]));
     let url = format!("http://127.0.0.1:{}/registry", server.port);
     let with = |place: &Place, token: &str, arguments: &[&str]| {
         let mut command = place.command(arguments);

@@ -18,6 +18,8 @@ mod hook;
 mod http;
 mod kami;
 mod kami_contract;
+mod kami_people;
+mod kami_serve;
 mod kiwi;
 mod kiwi_contract;
 mod kiwi_guide;

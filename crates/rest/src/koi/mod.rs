@@ -28,6 +28,9 @@ use kenning_tools::{AnyTool, Board, Selection, TOOLS, Toolset, hide_internal};
 use serde_json::{Map, Value, json};
 use table::{LOOK, ROUTES, Route, Takes, Verb};
 
+/// The route that servers of other contracts have too.
+const HEALTH: &str = "/health";
+
 /// The tools behind the routes.
 #[derive(Clone)]
 pub(crate) struct Koi {
@@ -70,6 +73,11 @@ impl Koi {
         self.board.find(name).or_else(hidden)
     }
 
+    /// Whether `/health` is this API's: only where its tools are.
+    pub(crate) fn has_health(&self) -> bool {
+        self.board.find(LOOK).is_some()
+    }
+
     fn refuse_read_only(&self) -> Result<(), Refusal> {
         if self.board.selection().read_only {
             return Err(Error::denied("this changes things")
@@ -92,11 +100,14 @@ impl Koi {
 }
 
 /// The routes. All lead to one handler, which looks into the table: URIs have slashes in them, which no
-/// pattern of a router expects in the middle of a path.
-pub(crate) fn routes() -> Router<Shared> {
+/// pattern of a router expects in the middle of a path. Without `with_health`, `/health` is left to others.
+pub(crate) fn routes(with_health: bool) -> Router<Shared> {
     let mut router = Router::new();
     let mut known: Vec<&str> = Vec::new();
     for route in ROUTES {
+        if route.path == HEALTH && !with_health {
+            continue;
+        }
         // `/entity/{uri}` and `/entity/{uri}/mentioned-in` are one pattern.
         let pattern = match route.path.find('{') {
             Some(at) => table::family(&route.path[..at]),

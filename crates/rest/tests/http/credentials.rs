@@ -195,6 +195,20 @@ async fn a_bad_token_from_this_machine_is_refused_even_where_none_is_needed() {
 }
 
 #[tokio::test]
+async fn a_token_that_was_given_is_asked_for_on_this_machine_too() {
+    let setup = Setup {
+        require_token: false,
+        fixed_token: Some(FIXED.to_owned()),
+        ..Setup::default()
+    };
+    let place = Place::with(setup).await;
+    assert_unauthenticated(&place.get("/healthz", "").await, "no token");
+    assert_unauthenticated(&place.post("/mcp", "", "{}").await, "no token");
+    let answer = place.get("/healthz", &bearer(FIXED)).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+}
+
+#[tokio::test]
 async fn right_credentials_open() {
     let place = guarded().await;
     let token = place.token(&Scope::ALL, "default", None);
@@ -318,16 +332,20 @@ async fn who_comes_through_a_proxy_needs_a_token() {
 
 #[tokio::test]
 async fn the_owner_sees_the_space_that_was_chosen() {
-    let setup = Setup {
-        fixed_token: Some(FIXED.to_owned()),
-        space: "team".parse().unwrap(),
-        ..Setup::default()
-    };
-    let place = Place::with(setup).await;
-    place.write("of-the-default-space.md");
-    for header in [String::new(), bearer(FIXED)] {
+    // Without a token on this machine, or with the one of the command line.
+    for (fixed_token, header) in [
+        (None, String::new()),
+        (Some(FIXED.to_owned()), bearer(FIXED)),
+    ] {
+        let setup = Setup {
+            fixed_token,
+            space: "team".parse().unwrap(),
+            ..Setup::default()
+        };
+        let place = Place::with(setup).await;
+        place.write("of-the-default-space.md");
         assert_eq!(place.get("/healthz", &header).await.json()["events"], 0);
+        let token = bearer(&place.token(&[Scope::Read], "default", None));
+        assert_eq!(place.get("/healthz", &token).await.json()["events"], 1);
     }
-    let token = bearer(&place.token(&[Scope::Read], "default", None));
-    assert_eq!(place.get("/healthz", &token).await.json()["events"], 1);
 }

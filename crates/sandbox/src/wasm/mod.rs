@@ -171,6 +171,14 @@ impl Runtime {
         let callee = loaded.shape.callee(call.function);
         let callee = callee
             .ok_or_else(|| Failure::ExportNotFound(call.function.unwrap_or("run").to_owned()))?;
+        let as_command;
+        let call = match callee {
+            Callee::Command(_) => {
+                as_command = call.as_command();
+                &as_command
+            }
+            _ => call,
+        };
         let _place = self
             .gate
             .enter(Weight(call.limits.max_memory_mb), &patience)?;
@@ -202,7 +210,8 @@ impl Runtime {
             &log,
         );
         let files = state::files(&call.capabilities.fs, &self.ledgers)?;
-        let state = State::new(call, clock.clone(), log, net, files);
+        let is_command = matches!(callee, Callee::Command(_));
+        let state = State::new(call, is_command, clock.clone(), log, net, files);
         let internal = |err: wasmtime::Error| Failure::Internal(code::reason(&err));
         let mut store = Store::new(&machine.engine, state);
         store.limiter(|state| &mut state.meter);
@@ -229,6 +238,9 @@ impl Runtime {
         outcome.usage = used(state, limits.max_fuel.saturating_sub(left), wall);
         outcome.stdout = state.stdout.text();
         outcome.stderr = state.stderr.text();
+        if let Some(code) = result.as_ref().filter(|_| is_command).and_then(exit_code) {
+            return ended(code, outcome, limits.output_bytes_max);
+        }
         match result {
             None => Err(Failure::Internal("the runtime is shut down".to_owned())),
             Some(Ok(answer)) => answered(answer, limits.output_bytes_max),
@@ -284,6 +296,8 @@ enum Answer {
     Text(String),
     Refused(String),
     BadInput(String),
+    /// A program ended, and succeeded or not. What it says is what it printed.
+    Ended(bool),
 }
 
 async fn drive(
@@ -300,7 +314,7 @@ async fn drive(
                 Err(why) => return Ok(Answer::BadInput(why)),
             }
         }
-        Callee::Run(_) | Callee::Describe(_) => Vec::new(),
+        Callee::Run(_) | Callee::Describe(_) | Callee::Command(_) => Vec::new(),
     };
     let instance = loaded.pre.instantiate_async(&mut *store).await?;
     match callee {
@@ -314,6 +328,12 @@ async fn drive(
             let function = instance.get_typed_func::<(), (String,)>(&mut *store, index)?;
             let (answer,) = function.call_async(&mut *store, ()).await?;
             Ok(Answer::Text(answer))
+        }
+        Callee::Command(index) => {
+            type Returned = (std::result::Result<(), ()>,);
+            let function = instance.get_typed_func::<(), Returned>(&mut *store, index)?;
+            let (ended,) = function.call_async(&mut *store, ()).await?;
+            Ok(Answer::Ended(ended.is_ok()))
         }
         Callee::Typed(index, ty) => {
             use wasmtime::component::Val;
@@ -360,7 +380,35 @@ fn answered(answer: Answer, max: usize) -> Result<String, Failure> {
         Answer::Text(text) => Ok(text),
         Answer::Refused(text) => Err(Failure::Returned(text)),
         Answer::BadInput(why) => Err(Failure::BadInput(why)),
+        Answer::Ended(_) => Err(Failure::Internal("only a program ends".to_owned())),
     }
+}
+
+/// The code that a program ended with; none if it was stopped.
+fn exit_code(result: &wasmtime::Result<Answer>) -> Option<i32> {
+    match result {
+        Ok(Answer::Ended(is_good)) => Some(i32::from(!is_good)),
+        Ok(_) => None,
+        Err(err) => err.downcast_ref::<I32Exit>().map(|it| it.0),
+    }
+}
+
+/// What a program answers: what it printed, or why it failed.
+fn ended(code: i32, outcome: &mut Outcome, max: usize) -> Result<String, Failure> {
+    if outcome.stdout.len() > max {
+        return Err(Failure::OutputTooLarge { max });
+    }
+    let text = std::mem::take(&mut outcome.stdout);
+    if code == 0 {
+        let end = text.strip_suffix('\n').map_or(text.len(), str::len);
+        return Ok(text[..end].to_owned());
+    }
+    let message = [last_words(&outcome.stderr), last_words(&text)];
+    let message = message.into_iter().find(|it| !it.is_empty());
+    let message = message.map(|it| format!(": {it}")).unwrap_or_default();
+    Err(Failure::Returned(format!(
+        "the program ended with code {code}{message}"
+    )))
 }
 
 fn used(state: &State, fuel: u64, wall: Duration) -> Usage {

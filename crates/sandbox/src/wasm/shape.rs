@@ -25,6 +25,9 @@ pub enum Abi {
     Kami,
     /// It exports `run` with the same type.
     Flat,
+    /// It is a program: it exports `wasi:cli/run` and nothing else. Its input is its standard input, and
+    /// what it prints is its answer.
+    Command,
     /// It exports functions of other types, whose schemas follow from them.
     Generic,
 }
@@ -52,11 +55,15 @@ pub(crate) enum Callee {
     Run(ComponentExportIndex),
     /// `func() -> string`
     Describe(ComponentExportIndex),
+    /// `func() -> result`, of `wasi:cli/run`
+    Command(ComponentExportIndex),
     Typed(ComponentExportIndex, ComponentFunc),
 }
 
 /// The interface of the contract. Later versions of 0.1 are the same to a caller.
 const TOOL: &str = "kami:tool/tool";
+/// The interface of programs.
+const COMMAND: &str = "wasi:cli/run";
 const FUNCTIONS_MAX: usize = 256;
 
 impl Shape {
@@ -81,13 +88,21 @@ impl Shape {
             Abi::Flat
         } else {
             for it in found.into_iter().filter(Export::can_be_told) {
-                callees.push((it.full_name(), Callee::Typed(it.index, it.function)));
+                let callee = match it.is_command() {
+                    true => Callee::Command(it.index),
+                    false => Callee::Typed(it.index, it.function.clone()),
+                };
+                callees.push((it.full_name(), callee));
             }
-            Abi::Generic
+            match callees[..] {
+                [(_, Callee::Command(_))] => Abi::Command,
+                _ => Abi::Generic,
+            }
         };
         if callees.is_empty() {
             return Err(Error::invalid("export not found: run").hint(
-                "a tool exports `kami:tool/tool`, or `run: func(input: string) -> result<string, string>`",
+                "a tool exports `kami:tool/tool`, or `run: func(input: string) -> result<string, string>`; \
+                 `kami_tool!` exports it unless it ends with `exports: false`",
             ));
         }
         if callees.len() > FUNCTIONS_MAX {
@@ -117,6 +132,7 @@ impl Callee {
         let (input_schema, output_schema) = match self {
             Self::Run(_) => (json!({ "type": "object" }), None),
             Self::Describe(_) => return None,
+            Self::Command(_) => (json!({ "type": "object" }), None),
             Self::Typed(_, function) => (values::input_schema(function), output_schema(function)),
         };
         Some(Function {
@@ -141,6 +157,20 @@ impl Export {
             Some(interface) => format!("{interface}#{}", self.name),
             None => self.name.clone(),
         }
+    }
+
+    fn is_command(&self) -> bool {
+        let is_theirs = |it: &str| {
+            let version = it.strip_prefix(COMMAND);
+            version.is_some_and(|it| it.is_empty() || it.starts_with("@0.2."))
+        };
+        let results: Vec<Type> = self.function.results().collect();
+        let is_bare =
+            matches!(&results[..], [Type::Result(it)] if it.ok().is_none() && it.err().is_none());
+        self.interface.as_deref().is_some_and(is_theirs)
+            && self.name == "run"
+            && self.function.params().len() == 0
+            && is_bare
     }
 
     fn is_flat_run(&self) -> bool {

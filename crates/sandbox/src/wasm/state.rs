@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use wasmtime::ResourceLimiter;
 use wasmtime::component::ResourceTable;
+use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
@@ -69,7 +70,14 @@ impl fmt::Display for Stop {
 impl std::error::Error for Stop {}
 
 impl State {
-    pub(crate) fn new(call: &RunCall<'_>, clock: Clock, log: Log, net: Net, files: Files) -> Self {
+    pub(crate) fn new(
+        call: &RunCall<'_>,
+        is_command: bool,
+        clock: Clock,
+        log: Log,
+        net: Net,
+        files: Files,
+    ) -> Self {
         let limits = &call.limits;
         let (stdout, stderr) = (
             Tail::new(limits.stdio_bytes_max),
@@ -83,6 +91,9 @@ impl State {
             .allow_tcp(false)
             .allow_udp(false)
             .allow_ip_name_lookup(false);
+        if is_command {
+            wasi.stdin(MemoryInputPipe::new(call.input.to_owned()));
+        }
         if !matches!(call.capabilities.fs, FsAccess::None) {
             wasi.initial_cwd("/");
         }

@@ -18,17 +18,35 @@ pub(crate) fn commands() -> Vec<Command> {
             Command::new("install")
                 .about("Install a tool, and show what it asks for")
                 .arg(
-                    source("A directory, its tool.toml, a zip archive or an https address")
+                    source("A directory, its tool.toml, a zip archive, an https address, or a release as owner/repo@tag")
                         .required(true),
                 ),
         ),
-        Command::new("list")
-            .about("List the installed tools")
-            .arg(text(
+        Command::new("search")
+            .about("Find tools: installed ones, and those of an index")
+            .arg(
+                Arg::new("words")
+                    .value_name("WORDS")
+                    .required(true)
+                    .num_args(1..)
+                    .help("Words of the id, the name or the description"),
+            )
+            .arg(
+                text(
+                    "registry",
+                    "INDEX",
+                    "The https address or the file of an index, which is a JSON array of tools",
+                )
+                .env(crate::env_vars::KAMI_REGISTRY),
+            ),
+        Command::new("list").about("List the installed tools").arg(
+            text(
                 "filter",
                 "WORDS",
                 "Only those whose id, name or description has these words",
-            )),
+            )
+            .short('f'),
+        ),
         Command::new("inspect")
             .about("Show everything about a tool")
             .arg(id()),
@@ -44,8 +62,8 @@ pub(crate) fn commands() -> Vec<Command> {
                 )
                 .arg(file("file", "FILE", "The component").required(true))
                 .arg(number("fuel", "Instructions that it may take"))
-                .arg(number("max-memory-mb", "Memory that it may have"))
-                .arg(number("timeout-ms", "Time that it may take")),
+                .arg(number("max-memory-mb", "Memory that it may have").short('m'))
+                .arg(number("timeout-ms", "Time that it may take").short('t')),
         ),
         Command::new("serve")
             .about("Offer the installed tools, and nothing else, over MCP")
@@ -57,10 +75,18 @@ pub(crate) fn commands() -> Vec<Command> {
             .arg(number("port", "The port of `--transport http`").default_value("3000"))
             .arg(text("listen", "ADDRESS:PORT", "Over HTTP, there"))
             .arg(
-                text("token", "TOKEN", "Accept this token")
-                    .env(crate::env_vars::TOKEN)
-                    .hide_env_values(true),
-            ),
+                text(
+                    "token",
+                    "TOKEN",
+                    "Over HTTP, ask every caller for a token, and accept this one",
+                )
+                .env(crate::env_vars::TOKEN)
+                .hide_env_values(true),
+            )
+            .arg(flag(
+                "require-token",
+                "Over HTTP, ask callers on this machine for a token too, even without `--token`",
+            )),
         Command::new("uninstall").about("Remove a tool").arg(id()),
         trusted(
             Command::new("update")
@@ -74,7 +100,8 @@ pub(crate) fn commands() -> Vec<Command> {
                 .arg(
                     flag("all", "Every tool that is not pinned")
                         .conflicts_with_all(["id", "source"]),
-                ),
+                )
+                .arg(flag("downgrade", "Take an older version, too")),
         ),
         Command::new("enable")
             .about("Let a tool be called")
@@ -85,11 +112,35 @@ pub(crate) fn commands() -> Vec<Command> {
         Command::new("pin")
             .about("Refuse updates of a tool, at this version or an earlier one")
             .arg(id())
-            .arg(text("version", "VERSION", "The version to run"))
-            .arg(flag("unpin", "Let it be updated again").conflicts_with("version")),
+            .arg(
+                Arg::new("to")
+                    .value_name("VERSION")
+                    .help("The version to run; without one, that which runs"),
+            )
+            .arg(text("version", "VERSION", "The same").conflicts_with("to"))
+            .arg(
+                flag("unpin", "Let it be updated again").conflicts_with_all(["version", "to"]),
+            ),
         Command::new("validate")
             .about("Look whether a package can be installed, and what it asks for")
             .arg(source("A directory, its tool.toml or a zip archive").default_value(".")),
+        Command::new("build")
+            .about("Build a tool project, and put the component where its tool.toml wants it")
+            .arg(file("dir", "DIR", "The project").default_value("."))
+            .arg(flag("debug", "Build without optimizing")),
+        Command::new("publish")
+            .about("Print the entry of a package for an index that `kami search --registry` reads")
+            .arg(
+                source("A directory or its tool.toml")
+                    .value_name("PACKAGE")
+                    .default_value("."),
+            )
+            .arg(
+                Arg::new("from")
+                    .long("source")
+                    .value_name("SOURCE")
+                    .help("Where others get it: owner/repo@tag, or an https address"),
+            ),
         Command::new("init")
             .about("Make a new tool project that builds")
             .arg(
@@ -124,7 +175,11 @@ pub(crate) fn commands() -> Vec<Command> {
         Command::new("verify")
             .about("Look whether a tool is what was installed, and who vouches for it")
             .arg(id())
-            .arg(text("public-key", "KEY", "Who must vouch for it")),
+            .arg(text(
+                "public-key",
+                "KEY",
+                "Who must vouch for it: a key, or a file that holds one",
+            )),
         crate::commands::trust_command(),
         Command::new("logs")
             .about("Show what a tool logged and printed lately")
@@ -199,4 +254,8 @@ fn input(command: Command) -> Command {
             .short('f')
             .conflicts_with("input"),
         )
+        .arg(flag(
+            "raw",
+            "Write the answer byte for byte; otherwise control characters are replaced",
+        ))
 }

@@ -3,10 +3,12 @@
 use super::{Kami, packages, path};
 use crate::{Host, output};
 use clap::ArgMatches;
-use kenning_core::{Error, Result};
+use kenning_core::{Code, Error, Result};
 use kenning_engine::{InstallOptions, tool_manifest_wasm};
 use kenning_vault::{Dir, Watch};
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
@@ -45,42 +47,111 @@ pub(super) fn run(_: &'static dyn Host, kami: &Kami<'_>, matches: &ArgMatches) -
     Ok(0)
 }
 
-/// Builds the project, puts the component where the manifest wants it, and installs it.
-fn build(kami: &Kami<'_>, dir: &Dir) -> Result<()> {
+/// `kami build`: builds the project, and puts the component where the manifest wants it.
+pub(super) fn build_project(matches: &ArgMatches) -> Result<u8> {
+    let dir = Dir::open(&path(matches, "dir").unwrap_or_else(|| PathBuf::from(".")))?;
+    let wasm = compile(&dir, !matches.get_flag("debug"))?;
+    output::print(&dir.path().join(&wasm).display().to_string());
+    Ok(0)
+}
+
+/// Builds the project and gives the name of the component, which lies where the manifest wants it.
+fn compile(dir: &Dir, optimized: bool) -> Result<String> {
+    let manifest = dir
+        .read("tool.toml", MANIFEST_BYTES_MAX)
+        .map_err(|error| match error.code {
+            Code::NotFound => Error::new(Code::NotFound, "tool.toml not found")
+                .hint("name the directory of a tool project; `kami init NAME` makes one"),
+            _ => error,
+        })?;
+    let wanted = tool_manifest_wasm(&String::from_utf8_lossy(&manifest))?;
+    run_cargo(dir, optimized)?;
+    let profile = if optimized { "release" } else { "debug" };
+    let place = format!("target/wasm32-wasip2/{profile}");
+    let built = dir.subdir(&place)?;
+    let is_wasm = |it: &kenning_vault::Entry| it.is_file && it.name.ends_with(".wasm");
+    let mut all: Vec<String> = built
+        .list(".")?
+        .into_iter()
+        .filter(is_wasm)
+        .map(|it| it.name)
+        .collect();
+    all.sort();
+    // That of the manifest's name, if the directory is shared with other projects.
+    let named = all.iter().find(|it| **it == wanted).or(all.first());
+    let named = named.ok_or_else(|| {
+        Error::not_found("component in", &place)
+            .hint("set `crate-type = [\"cdylib\"]` in Cargo.toml")
+    })?;
+    let wasm = built.read(named, WASM_BYTES_MAX)?;
+    dir.write(&wanted, &wasm)?;
+    Ok(wanted)
+}
+
+/// Runs the developer's compiler, and shows what it says as it says it.
+fn run_cargo(dir: &Dir, optimized: bool) -> Result<()> {
     #[expect(
         clippy::disallowed_methods,
         reason = "the developer's own compiler, as if they had typed it"
     )]
-    let status = std::process::Command::new("cargo")
-        .args(["build", "--target", "wasm32-wasip2", "--release"])
+    let mut command = std::process::Command::new("cargo");
+    command
+        .args(["build", "--target", "wasm32-wasip2"])
         // Where it is looked for, whatever the developer has set for other projects.
         .args(["--target-dir", "target"])
+        .args(optimized.then_some("--release"))
         .current_dir(dir.path())
-        .status()
-        .map_err(|cause| {
-            Error::unavailable("`cargo` cannot be started")
-                .hint("install Rust")
-                .because(cause)
-        })?;
-    if !status.success() {
-        return Err(Error::invalid("the project does not build"));
-    }
-    let built = dir.subdir("target/wasm32-wasip2/release")?;
-    let found = built
-        .list(".")?
-        .into_iter()
-        .find(|it| it.is_file && it.name.ends_with(".wasm"));
-    let found = found.ok_or_else(|| {
-        Error::not_found("component in", "target/wasm32-wasip2/release")
-            .hint("set `crate-type = [\"cdylib\"]` in Cargo.toml")
+        // What a program prints on standard output is the place of the component, and nothing else.
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|cause| {
+        Error::unavailable("`cargo` cannot be started")
+            .hint("install Rust")
+            .because(cause)
     })?;
-    let wasm = built.read(&found.name, WASM_BYTES_MAX)?;
-    let manifest = dir.read("tool.toml", MANIFEST_BYTES_MAX)?;
-    let wanted = tool_manifest_wasm(&String::from_utf8_lossy(&manifest))?;
-    dir.write(&wanted, &wasm)?;
+    let mut exports_twice = false;
+    if let Some(err) = child.stderr.take() {
+        for line in BufReader::new(err)
+            .split(b'\n')
+            .map_while(std::io::Result::ok)
+        {
+            let line = String::from_utf8_lossy(&line).into_owned();
+            exports_twice |= is_double_export(&line);
+            output::complain(&line);
+        }
+    }
+    let status = child
+        .wait()
+        .map_err(|cause| Error::unavailable("`cargo` did not end").because(cause))?;
+    match (status.success(), exports_twice) {
+        (true, _) => Ok(()),
+        (false, true) => Err(Error::invalid(
+            "the project does not build: `kami_tool!` exports the tool, and so does the crate itself",
+        )
+        .hint("end `kami_tool!` with `exports: false`, or leave the other export out")),
+        (false, false) => Err(Error::invalid("the project does not build")
+            .hint("`rustup target add wasm32-wasip2` if the target is missing; else see above")),
+    }
+}
+
+/// Whether the compiler or the linker complains that the contract's functions are there twice.
+fn is_double_export(line: &str) -> bool {
+    let is_theirs = line.contains("kami:tool/tool") || line.contains("__kami_");
+    let is_twice = [
+        "already defined",
+        "duplicate symbol",
+        "defined multiple times",
+    ];
+    is_theirs && is_twice.iter().any(|it| line.contains(it))
+}
+
+/// Builds the project and installs it.
+fn build(kami: &Kami<'_>, dir: &Dir) -> Result<()> {
+    compile(dir, true)?;
     let options = InstallOptions {
         replace: true,
         allow_more: true,
+        allow_downgrade: true,
         ..InstallOptions::default()
     };
     let source = dir.path().display().to_string();

@@ -6,6 +6,7 @@
 pub(crate) mod args;
 mod dev;
 mod packages;
+mod progress;
 mod running;
 mod scaffold;
 
@@ -37,11 +38,13 @@ pub(crate) fn run(
     match name {
         "init" => return scaffold::run(inner),
         "serve" => return serve(host, settings, inner),
+        "build" => return dev::build_project(inner),
         _ => {}
     }
     let mut caller = owner(settings);
     // A person who waits decides how long; the tool's own limits hold anyway.
     caller.deadline += std::time::Duration::from_secs(24 * 60 * 60);
+    caller.progress = Some(progress::compiling());
     let kami = Kami {
         settings,
         engine: host.open(settings)?,
@@ -49,6 +52,8 @@ pub(crate) fn run(
     };
     match name {
         "install" => packages::install(&kami, inner),
+        "search" => packages::search(&kami, inner),
+        "publish" => packages::publish(&kami, inner),
         "list" => packages::list(&kami, inner),
         "inspect" => packages::inspect(&kami, inner),
         "exec" => running::exec(&kami, inner),
@@ -85,7 +90,8 @@ fn serve(host: &'static dyn Host, settings: &Settings, matches: &ArgMatches) -> 
     }
     let port = matches.get_one::<u64>("port").copied().unwrap_or(3_000);
     let address = listen.unwrap_or_else(|| format!("127.0.0.1:{port}"));
-    let options = ServeOptions::of(&address, word(matches, "token"))?;
+    let require_token = matches.get_flag("require-token");
+    let options = ServeOptions::of(&address, word(matches, "token"), require_token)?;
     host.serve(board, &settings, &options).map(|()| 0)
 }
 

@@ -14,6 +14,10 @@ fn options(matches: &ArgMatches) -> InstallOptions {
         allow_more: matches.get_flag("allow"),
         allow_unsigned: matches.get_flag("allow-unsigned"),
         replace: false,
+        // Only `update` replaces anything.
+        allow_downgrade: matches
+            .try_get_one::<bool>("downgrade")
+            .is_ok_and(|it| it == Some(&true)),
     }
 }
 
@@ -29,7 +33,10 @@ pub(super) fn install(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
 pub(super) fn told(kami: &Kami<'_>, installed: &Installation) {
     let tool = &installed.tool;
     if kami.settings.json {
-        output::print_json(&shown(tool));
+        let mut shown = shown(tool);
+        shown["before"] = installed.before.clone().into();
+        shown["concerns"] = installed.concerns.clone().into();
+        output::print_json(&shown);
         return;
     }
     let what = match &installed.before {
@@ -85,7 +92,7 @@ fn shown(tool: &InstalledTool) -> Value {
         "id": tool.id, "name": tool.name, "version": tool.version, "versions": tool.versions,
         "description": tool.description, "enabled": tool.is_enabled, "pinned": tool.is_pinned,
         "source": tool.source, "sha256": tool.sha256, "size_bytes": tool.size_bytes, "abi": tool.abi,
-        "signed_by": tool.signed_by, "arguments": arguments, "asked": granted(&tool.asked),
+        "signed_by": tool.signed_by, "arguments": arguments, "functions": tool.functions, "asked": granted(&tool.asked),
         "granted": granted(&tool.granted), "cut": tool.cut, "installed_at": timestamp(tool.installed_ms),
         "updated_at": timestamp(tool.updated_ms),
     })
@@ -97,18 +104,18 @@ pub(super) fn list(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
         let text = format!("{} {} {}", it.id, it.name, it.description).to_lowercase();
         words.split_whitespace().all(|word| text.contains(word))
     };
-    let tools: Vec<InstalledTool> = kami
-        .engine
-        .installed_tools(&kami.caller)?
-        .into_iter()
-        .filter(has)
-        .collect();
+    let all = kami.engine.installed_tools(&kami.caller)?;
+    let n_all = all.len();
+    let tools: Vec<InstalledTool> = all.into_iter().filter(has).collect();
     if kami.settings.json {
         output::print_json(&tools.iter().map(shown).collect());
         return Ok(0);
     }
     if tools.is_empty() {
-        output::say("no tools; `kami install DIR` installs one");
+        output::say(&match n_all {
+            0 => "no tools installed; `kami install DIR` installs one".to_owned(),
+            _ => format!("no tool has `{words}` in its id, name or description; {n_all} installed"),
+        });
         return Ok(0);
     }
     let rows: Vec<Vec<String>> = tools
@@ -125,6 +132,66 @@ pub(super) fn list(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
     output::print(&table::rows(
         &["ID", "VERSION", "STATE", "DESCRIPTION"],
         &rows,
+    ));
+    Ok(0)
+}
+
+pub(super) fn search(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
+    let words: Vec<&String> = matches.get_many("words").into_iter().flatten().collect();
+    let words = words.into_iter().cloned().collect::<Vec<_>>().join(" ");
+    let index = word(matches, "registry").filter(|it| !it.trim().is_empty());
+    let found = kami
+        .engine
+        .search_tools(&kami.caller, &words, index.as_deref())?;
+    if kami.settings.json {
+        let found = found.iter().map(|it| {
+            json!({
+                "id": it.id, "name": it.name, "version": it.version, "description": it.description,
+                "source": it.source, "installed": it.installed,
+            })
+        });
+        output::print_json(&found.collect());
+        return Ok(0);
+    }
+    if found.is_empty() {
+        let place = match index {
+            Some(index) => format!("installed or in `{index}`"),
+            None => "installed; `--registry INDEX` searches an index of others too".to_owned(),
+        };
+        output::say(&format!("no tool with `{words}` is {place}"));
+        return Ok(0);
+    }
+    let rows: Vec<Vec<String>> = found
+        .into_iter()
+        .map(|it| {
+            let state = match (it.installed, it.source) {
+                (Some(installed), _) if installed == it.version => "installed".to_owned(),
+                (Some(installed), _) => format!("installed {installed}"),
+                (None, Some(source)) => format!("kami install {source}"),
+                (None, None) => "no source".to_owned(),
+            };
+            vec![it.id, it.version, state, it.description]
+        })
+        .collect();
+    let header = ["ID", "VERSION", "STATE", "DESCRIPTION"];
+    output::print(&table::rows(&header, &rows));
+    Ok(0)
+}
+
+/// `kami publish`: what there is to publish with until there is a registry of packages.
+pub(super) fn publish(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
+    let source = word(matches, "from").ok_or_else(|| {
+        Error::invalid("`--source` is missing").hint(
+            "nothing is uploaded: put tool.toml, the component and tool.sig into plugin.zip, attach it to a \
+             release, and name that as `--source owner/repo@tag`, or give the https address of the archive",
+        )
+    })?;
+    let entry = kami
+        .engine
+        .tool_index_entry(&kami.caller, &must(matches, "source")?, &source)?;
+    output::print_json(&entry);
+    output::say(&format!(
+        "add this to the index; then `kami search --registry INDEX` finds it and `kami install {source}` installs it"
     ));
     Ok(0)
 }
@@ -168,6 +235,10 @@ pub(super) fn inspect(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
             "argument:    {} ({}{must}) {}",
             it.name, it.kind, it.description
         ));
+    }
+    if tool.functions.len() > 1 {
+        let functions = tool.functions.iter();
+        lines.extend(functions.map(|it| format!("function:    {it}")));
     }
     lines.push(format!("installed:   {}", timestamp(tool.installed_ms)));
     output::print(&lines.join("\n"));
@@ -229,7 +300,7 @@ pub(super) fn enable(kami: &Kami<'_>, matches: &ArgMatches, enabled: bool) -> Re
 }
 
 pub(super) fn pin(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
-    let version = word(matches, "version");
+    let version = word(matches, "to").or_else(|| word(matches, "version"));
     let pinned = !matches.get_flag("unpin");
     let tool = kami.engine.pin_tool(
         &kami.caller,
@@ -327,7 +398,11 @@ pub(super) fn policy(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
     }
     let place = kami.engine.wasm_policy_path();
     match kami.engine.wasm_policy_text()? {
-        Some(text) => output::print(text.trim_end()),
+        Some(text) => {
+            output::print(text.trim_end());
+            // One that cannot be read keeps every tool from running, so it is no success to have shown it.
+            kami.engine.check_wasm_policy(&text)?;
+        }
         None => output::say(&format!(
             "no policy: tools get what they ask for; write {}",
             place.display()

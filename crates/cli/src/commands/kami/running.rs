@@ -3,7 +3,7 @@
 use super::{Kami, must, path, word};
 use crate::{output, tool_args};
 use clap::ArgMatches;
-use kenning_core::{Error, Result};
+use kenning_core::{Code, Error, Result};
 use kenning_engine::{FileRun, ToolRun};
 use std::path::Path;
 
@@ -16,8 +16,8 @@ const TOOL_ERROR: u8 = 1;
 pub(super) fn exec(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
     let run = kami
         .engine
-        .run_tool(&kami.caller, &must(matches, "id")?, &input(matches)?)?;
-    Ok(show(kami, &run))
+        .try_tool(&kami.caller, &must(matches, "id")?, &input(matches)?)?;
+    Ok(show(kami, &run, matches.get_flag("raw")))
 }
 
 pub(super) fn run_file(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
@@ -31,7 +31,7 @@ pub(super) fn run_file(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
     let run = kami
         .engine
         .run_tool_file(&kami.caller, &file, &input(matches)?, &how)?;
-    Ok(show(kami, &run))
+    Ok(show(kami, &run, matches.get_flag("raw")))
 }
 
 fn input(matches: &ArgMatches) -> Result<String> {
@@ -39,8 +39,20 @@ fn input(matches: &ArgMatches) -> Result<String> {
         None => Ok(word(matches, "input").unwrap_or_else(|| "{}".to_owned())),
         Some("-") => tool_args::read_stdin(),
         Some(file) => {
-            let (dir, name) = kenning_vault::split(Path::new(file))?;
-            let bytes = dir.read(&name, INPUT_BYTES_MAX)?;
+            let read = || {
+                let (dir, name) = kenning_vault::split(Path::new(file))?;
+                dir.read(&name, INPUT_BYTES_MAX)
+            };
+            let bytes = read().map_err(|error: Error| match error.code {
+                Code::NotFound => {
+                    Error::new(Code::NotFound, format!("input file not found: `{file}`"))
+                        .hint("`--input-file` (`-f`) names a file of JSON; `-` is standard input")
+                }
+                _ => Error {
+                    message: format!("`--input-file`: `{file}`: {}", error.message),
+                    ..error
+                },
+            })?;
             String::from_utf8(bytes).map_err(|_| {
                 Error::invalid(format!("`--input-file`: `{file}` is not UTF-8 text"))
                     .hint("give a file of JSON")
@@ -50,7 +62,7 @@ fn input(matches: &ArgMatches) -> Result<String> {
 }
 
 /// The result is data; what the tool logged is shown to whoever asks for more.
-fn show(kami: &Kami<'_>, run: &ToolRun) -> u8 {
+fn show(kami: &Kami<'_>, run: &ToolRun, is_raw: bool) -> u8 {
     if kami.settings.verbosity > 0 {
         for (level, message) in &run.log {
             output::complain(&format!("{level:<5} {message}"));
@@ -70,7 +82,10 @@ fn show(kami: &Kami<'_>, run: &ToolRun) -> u8 {
     }
     match &run.result {
         Ok(text) => {
-            output::print(text);
+            match is_raw {
+                true => output::print_raw(text),
+                false => output::print(text),
+            }
             0
         }
         Err(message) => {

@@ -45,7 +45,9 @@ impl Engine {
         let run = || kenning_jail::run(&self.launcher(), &spec, &ready.caller.cancelled);
         let outcome = match &ready.caller.progress {
             None => run(),
-            Some(progress) => Pulse::new(Arc::clone(progress), spec.limits.wall).during(run),
+            Some(progress) => {
+                Pulse::new(Arc::clone(progress), spec.limits.wall).during("running", run)
+            }
         }?;
         Ok(Ran {
             warnings,
