@@ -6,7 +6,9 @@
 
 use crate::rank::Spread;
 use crate::scan::Vectors;
-use kenning_core::{Hash, Kind, NodeId};
+use crate::threads::Threads;
+use crate::tokens::{name_key, term_of};
+use kenning_core::{Hash, Hlc, Kind, NodeId};
 use kenning_embed::{DIMENSIONS, Model, TOKENS_MAX, Table, TokenId};
 use kenning_store::{Node, Passage};
 use serde_json::Value;
@@ -40,8 +42,12 @@ pub struct Entry {
     pub node: NodeId,
     /// Which passage of it.
     pub n: u32,
-    /// When the node was made, in milliseconds since 1970.
-    pub created_ms: u64,
+    /// When the node was made.
+    pub created: Hlc,
+    /// The thread that the node names, or [`crate::threads::NO_THREAD`].
+    pub(crate) thread: u32,
+    /// Whether it holds a question.
+    pub(crate) asks: bool,
     pub(crate) facets: Box<[u32]>,
     pub(crate) terms: u32,
     pub(crate) distinct_start: usize,
@@ -67,7 +73,7 @@ impl Gate {
     /// Of a passage whose node is of this kind, or of one that is dead.
     pub(crate) fn of(entry: &Entry, ended_ms: u64, kind: Option<Kind>) -> Self {
         Self {
-            created_ms: entry.created_ms,
+            created_ms: entry.created.ms(),
             ended_ms,
             facets: bits(&entry.facets),
             kind: kind.unwrap_or(Kind::Memory),
@@ -145,14 +151,19 @@ impl Admission<'_> {
             .is_none_or(|it| it.contains(&node))
     }
 
+    /// Whether a passage was there at the moment that is asked for.
+    pub(crate) fn holds(&self, at: usize) -> bool {
+        let gate = &self.index.gates[at];
+        gate.alive
+            && match self.filter.as_of_ms {
+                None => gate.ended_ms == u64::MAX,
+                Some(moment) => gate.created_ms <= moment && moment < gate.ended_ms,
+            }
+    }
+
     pub(crate) fn admits(&self, at: usize) -> bool {
         let gate = &self.index.gates[at];
-        let holds = match self.filter.as_of_ms {
-            None => gate.ended_ms == u64::MAX,
-            Some(moment) => gate.created_ms <= moment && moment < gate.ended_ms,
-        };
-        gate.alive
-            && holds
+        self.holds(at)
             && gate.facets & self.bits == self.bits
             && (self.filter.kinds.is_empty() || self.filter.kinds.contains(&gate.kind))
             && !self.impossible
@@ -181,6 +192,9 @@ pub struct Index {
     /// How many terms each passage has.
     pub(crate) lengths: Vec<f32>,
     by_node: HashMap<NodeId, Vec<u32>>,
+    pub(crate) threads: Threads,
+    /// First passages by what their nodes are called; those that are dead stay until it is made anew.
+    pub(crate) names: HashMap<u64, Vec<u32>>,
     alive: usize,
     pub(crate) facets: HashMap<String, u32>,
     pub(crate) terms: HashMap<Box<str>, u32>,
@@ -228,6 +242,8 @@ impl Index {
             gates: Vec::new(),
             lengths: Vec::new(),
             by_node: HashMap::new(),
+            threads: Threads::default(),
+            names: HashMap::new(),
             alive: 0,
             facets: HashMap::new(),
             terms: HashMap::new(),
@@ -263,12 +279,19 @@ impl Index {
     pub fn put(&mut self, node: &Node, passages: &[Passage]) {
         self.remove(node.id);
         let facets: Box<[u32]> = facets(node).map(|it| self.facet_or_new(it)).collect();
+        let thread = self.threads.number_of(node);
+        let first = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
         for passage in passages {
-            self.push(node, passage, facets.clone());
+            self.push(node, passage, thread, facets.clone());
+        }
+        if !passages.is_empty() {
+            for name in names_of(node) {
+                self.names.entry(name).or_default().push(first);
+            }
         }
     }
 
-    fn push(&mut self, node: &Node, passage: &Passage, facets: Box<[u32]>) {
+    fn push(&mut self, node: &Node, passage: &Passage, thread: u32, facets: Box<[u32]>) {
         let Ok(at) = u32::try_from(self.entries.len()) else {
             return;
         };
@@ -278,7 +301,7 @@ impl Index {
             .split(' ')
             .chain(passage.title_tokens.split(' '));
         for word in words.filter(|it| !it.is_empty()) {
-            *counts.entry(word).or_default() += 1;
+            *counts.entry(term_of(word)).or_default() += 1;
         }
         let terms: u32 = counts.values().sum();
         let distinct_start = self.distinct.len();
@@ -308,7 +331,9 @@ impl Index {
         let entry = Entry {
             node: node.id,
             n: passage.n,
-            created_ms: node.created.ms(),
+            created: node.created,
+            thread,
+            asks: passage.text.contains(['?', '\u{ff1f}']),
             facets,
             terms,
             distinct_start,
@@ -320,6 +345,7 @@ impl Index {
         let ended_ms = ended_ms.unwrap_or(u64::MAX);
         self.gates.push(Gate::of(&entry, ended_ms, Some(node.kind)));
         self.entries.push(entry);
+        self.threads.insert(&self.entries, at);
         self.by_node.entry(node.id).or_default().push(at);
         self.alive += 1;
     }
@@ -338,6 +364,7 @@ impl Index {
             }
             let Ok(place) = u32::try_from(at) else { break };
             let entry = &self.entries[at];
+            self.threads.insert(&self.entries, place);
             self.by_node.entry(entry.node).or_default().push(place);
             self.alive += 1;
             self.sum_terms += u64::from(entry.terms);
@@ -352,6 +379,7 @@ impl Index {
         for at in self.by_node.remove(&node).unwrap_or_default() {
             let entry = &self.entries[at as usize];
             self.gates[at as usize].alive = false;
+            self.threads.remove(&self.entries, at);
             let (terms, start, tokens) = (entry.terms, entry.tokens_start, entry.tokens);
             self.sum_terms -= u64::from(terms);
             self.sum_tokens -= u64::from(tokens);
@@ -471,7 +499,7 @@ impl Index {
 
     /// The number of a term and how many passages have it.
     pub(crate) fn term(&self, word: &str) -> Option<(usize, u32)> {
-        let term = *self.terms.get(word)? as usize;
+        let term = *self.terms.get(term_of(word))? as usize;
         Some((term, self.term_frequency[term])).filter(|it| it.1 > 0)
     }
 
@@ -499,14 +527,11 @@ impl Index {
         &self.tokens[entry.tokens_start..][..entry.tokens as usize]
     }
 
-    /// The passage of the same node that is `step` after this one.
-    pub(crate) fn neighbour(&self, at: u32, step: i64) -> Option<u32> {
-        let entry = &self.entries[at as usize];
-        let wanted = u32::try_from(i64::from(entry.n) + step).ok()?;
-        let all = self.by_node.get(&entry.node)?;
-        all.iter()
-            .copied()
-            .find(|&it| self.entries[it as usize].n == wanted)
+    /// First passages of living nodes that are called exactly so, or have it as an alias.
+    pub(crate) fn named(&self, name: &str) -> impl Iterator<Item = u32> + '_ {
+        let known = self.names.get(&name_hash(name));
+        let known = known.map_or(&[][..], Vec::as_slice).iter().copied();
+        known.filter(|&at| self.gates[at as usize].alive)
     }
 
     pub(crate) fn passages_of(&self, node: NodeId) -> &[u32] {
@@ -612,13 +637,13 @@ impl Default for Index {
     }
 }
 
-/// The bit of a property in a [`Gate`], for the first ones.
 /// Those that no bit stands for.
 fn beyond_bits(facets: &[u32]) -> Vec<u32> {
     let beyond = facets.iter().copied();
     beyond.filter(|&it| facet_bit(it).is_none()).collect()
 }
 
+/// The bit of a property in a [`Gate`], for the first ones.
 fn facet_bit(facet: u32) -> Option<u64> {
     (facet < FACET_BITS).then(|| 1 << facet)
 }
@@ -639,6 +664,26 @@ fn for_each_distinct(ids: &mut Vec<TokenId>, mut work: impl FnMut(TokenId)) {
     ids.sort_unstable();
     ids.dedup();
     ids.iter().for_each(|&id| work(id));
+}
+
+/// Title and aliases of a node, as they are looked up.
+fn names_of(node: &Node) -> Vec<u64> {
+    let aliases = node.props.get("aliases").and_then(Value::as_array);
+    let aliases = aliases.into_iter().flatten().filter_map(Value::as_str);
+    let names = std::iter::once(node.title.as_str()).chain(aliases);
+    let mut hashes: Vec<u64> = names
+        .filter(|name| !name.trim().is_empty())
+        .map(name_hash)
+        .collect();
+    hashes.sort_unstable();
+    hashes.dedup();
+    hashes
+}
+
+fn name_hash(name: &str) -> u64 {
+    let mut short = [0; 8];
+    short.copy_from_slice(&Hash::of(name_key(name).as_bytes()).0[..8]);
+    u64::from_le_bytes(short)
 }
 
 /// The properties of a node that a filter may name.

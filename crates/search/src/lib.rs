@@ -23,6 +23,7 @@ mod scan;
 mod searcher;
 mod sketch;
 mod snapshot;
+mod threads;
 mod tokens;
 
 pub use collection::{Collection, Near, Neighbor, Neighbors, cosine, facet};
@@ -32,6 +33,6 @@ pub use collections::{
 };
 pub use index::{Entry, Filter, Index, WithAllWords};
 pub use passages::{PASSAGE_BYTES, passages};
-pub use rank::{Hit, Mode, Query, Stages};
+pub use rank::{Hit, Mode, Query, Stages, asks_for_something};
 pub use searcher::{Keeper, REINDEXED, Searcher, collection_of};
 pub use tokens::tokens;

@@ -6,11 +6,12 @@
 
 use crate::index::{Entry, Gate, Index, Posting};
 use crate::scan::Vectors;
-use kenning_core::{Hash, Kind, NodeId};
+use crate::threads::{NO_THREAD, Threads};
+use kenning_core::{Hash, Hlc, Kind, NodeId};
 use kenning_embed::DIMENSIONS;
 
 /// Changes whenever bytes, tokens or the table do.
-const FORMAT: &[u8; 16] = b"kenning-index-01";
+const FORMAT: &[u8; 16] = b"kenning-index-02";
 
 const HASH_BYTES: usize = 32;
 
@@ -40,6 +41,13 @@ impl Index {
         out.list(&facets, |out, it| out.text(it));
         let terms = in_order(self.terms.iter().map(|(name, &at)| (&**name, at)));
         out.list(&terms, |out, it| out.text(it));
+        out.list(&self.threads.names(), |out, it| out.text(it));
+        let mut names: Vec<_> = self.names.iter().collect();
+        names.sort_unstable();
+        out.list(&names, |out, (name, entries)| {
+            out.u64(**name);
+            out.list(entries, |out, it| out.u32(*it));
+        });
         out.list(&self.postings, |out, postings| {
             out.list(postings, |out, it| {
                 out.u32(it.entry);
@@ -49,8 +57,9 @@ impl Index {
         out.list(&self.entries, |out, it| {
             out.0.extend_from_slice(&it.node.0);
             out.0.extend_from_slice(&it.text);
-            out.u64(it.created_ms);
-            for number in [it.n, it.terms, it.distinct, it.tokens] {
+            out.u64(it.created.0);
+            let asks = u32::from(it.asks);
+            for number in [it.n, it.terms, it.distinct, it.tokens, it.thread, asks] {
                 out.u32(number);
             }
             out.list(&it.facets, |out, it| out.u32(*it));
@@ -78,6 +87,11 @@ impl Index {
         index.seq = from.taken_at()?.seq;
         index.facets = numbered(from.list(Reader::text)?);
         index.terms = numbered(from.list(Reader::text)?);
+        let threads = from.list(Reader::text)?;
+        let n_threads = threads.len();
+        index.threads = Threads::from_names(threads);
+        let names = from.list(|from| Some((from.u64()?, from.list(Reader::u32)?)))?;
+        index.names = names.into_iter().collect();
         index.postings = from.list(|from| {
             from.list(|from| {
                 Some(Posting {
@@ -90,13 +104,16 @@ impl Index {
         index.entries = from.list(|from| {
             let node = NodeId(from.array()?);
             let text = from.array()?;
-            let created_ms = from.u64()?;
+            let created = Hlc(from.u64()?);
             let [n, terms, distinct, tokens] = [from.u32()?, from.u32()?, from.u32()?, from.u32()?];
+            let (thread, asks) = (from.u32()?, from.u32()? == 1);
             let facets = from.list(Reader::u32)?.into();
             let entry = Entry {
                 node,
                 n,
-                created_ms,
+                created,
+                thread,
+                asks,
                 facets,
                 terms,
                 distinct_start,
@@ -134,7 +151,10 @@ impl Index {
                 .iter()
                 .flatten()
                 .all(|it| (it.entry as usize) < n)
-            && index.postings.len() == index.terms.len();
+            && index.postings.len() == index.terms.len()
+            && (index.names.values().flatten()).all(|&it| (it as usize) < n)
+            && (index.entries.iter())
+                .all(|it| it.thread == NO_THREAD || (it.thread as usize) < n_threads);
         if !fits {
             return None;
         }

@@ -84,12 +84,8 @@ fn parts(word: &str) -> Vec<&str> {
 }
 
 /// Small letters, without accents where the alphabet has them as ornaments, reduced to the stem.
-fn stem(word: &str) -> String {
-    let mut word = if word.is_ascii() {
-        word.to_ascii_lowercase()
-    } else {
-        without_accents(&word.to_lowercase())
-    };
+pub(crate) fn stem(word: &str) -> String {
+    let mut word = folded(word);
     if word.len() > TOKEN_BYTES_MAX {
         let end = (0..=TOKEN_BYTES_MAX)
             .rev()
@@ -130,6 +126,101 @@ fn flush_cjk(run: &mut Vec<char>, out: &mut Vec<String>) {
         many => out.extend(many.windows(2).map(|pair| pair.iter().collect::<String>())),
     }
     run.clear();
+}
+
+/// Letters that a term of a script without a meaning in the table has: its stem, roughly.
+const LITERAL_CHARS: usize = 5;
+
+/// What a token is looked up by: a word of a script whose words the table does not know counts by its
+/// first letters, so that it is found in other forms too.
+pub(crate) fn term_of(token: &str) -> &str {
+    if token.is_ascii() || !is_literal(token) || token.chars().next().is_some_and(is_cjk) {
+        return token;
+    }
+    let end = token.char_indices().nth(LITERAL_CHARS);
+    end.map_or(token, |(at, _)| &token[..at])
+}
+
+/// Whether the table can give a word no meaning: it has only the letters of its script.
+pub(crate) fn is_literal(word: &str) -> bool {
+    let is_foreign = |c: char| u32::from(c) >= 0x370 && !matches!(u32::from(c), 0x1e00..=0x1eff);
+    word.chars().any(is_foreign)
+}
+
+/// A word of a query, as [`crate::rank`] looks at it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Word {
+    /// Composed, with its capitals and accents.
+    pub(crate) text: String,
+    /// Which words are written without a space between them, as in `OPS-777`.
+    pub(crate) group: usize,
+    /// A symbol and no word.
+    pub(crate) is_symbol: bool,
+}
+
+/// The words of a text in order; a run of CJK characters stands apart from the rest of its word.
+pub(crate) fn words(text: &str) -> Vec<Word> {
+    let text: String = text.nfkc().collect();
+    let mut out: Vec<Word> = Vec::new();
+    let (mut group, mut joined) = (0, false);
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let is_word = |c: char| is_cjk(c) || c.is_alphanumeric() || is_mark(c);
+        if is_word(c) {
+            let mut text = String::from(c);
+            while let Some(next) = chars.next_if(|&next| is_word(next) && is_cjk(next) == is_cjk(c))
+            {
+                text.push(next);
+            }
+            if !joined {
+                group += 1;
+            }
+            out.push(Word {
+                text,
+                group,
+                is_symbol: false,
+            });
+            joined = true;
+            continue;
+        }
+        let joins = matches!(c, '-' | '_' | '.' | '/' | ':' | '#');
+        joined = joined && joins && chars.peek().is_some_and(|&next| is_word(next));
+        if is_symbol(c) {
+            group += 1;
+            out.push(Word {
+                text: c.to_string(),
+                group,
+                is_symbol: true,
+            });
+        }
+    }
+    out
+}
+
+/// The terms of a word that is literal: pairs of CJK characters, or its first letters.
+pub(crate) fn literals(word: &str) -> Vec<String> {
+    if word.chars().next().is_some_and(is_cjk) {
+        let mut out = Vec::new();
+        flush_cjk(&mut word.chars().collect(), &mut out);
+        return out;
+    }
+    vec![term_of(&stem(word)).to_owned()]
+}
+
+/// A name as it is compared: its words, folded.
+pub(crate) fn name_key(name: &str) -> String {
+    let words = words(name);
+    let folded = words.iter().map(|word| folded(&word.text));
+    folded.collect::<Vec<_>>().join(" ")
+}
+
+/// Small letters, without accents where the alphabet has them as ornaments.
+pub(crate) fn folded(word: &str) -> String {
+    if word.is_ascii() {
+        word.to_ascii_lowercase()
+    } else {
+        without_accents(&word.to_lowercase())
+    }
 }
 
 /// Scripts that are written without spaces between words.

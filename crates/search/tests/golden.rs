@@ -62,11 +62,26 @@ fn check(what: &str, found: &[f64], expected: &Value) {
     }
 }
 
-#[test]
-fn every_stage_scores_the_same() {
-    let (golden, index) = golden();
+/// Notes of two threads, some without one, and one with names.
+fn golden_threads() -> (Value, Index) {
+    let (golden, _) = golden();
+    let mut index = Index::new();
+    for (n, case) in (0..).zip(golden["thread_notes"].as_array().unwrap()) {
+        let text = case["text"].as_str().unwrap();
+        let mut node = note(n, text);
+        node.created = Hlc::from_ms(u64::from(n));
+        if let Some(thread) = case["thread"].as_str() {
+            node.props.insert("session_id".to_owned(), thread.into());
+        }
+        node.props.insert("aliases".to_owned(), case["names"].clone());
+        index.put(&node, &passages("", text));
+    }
+    (golden, index)
+}
+
+fn check_stages(index: &Index, searches: &Value) {
     let filter = Filter::default();
-    for case in golden["searches"].as_array().unwrap() {
+    for case in searches.as_array().unwrap() {
         let text = case["query"].as_str().unwrap();
         let stages = index.stages(&query(text, &filter));
         for (name, found) in [
@@ -77,14 +92,17 @@ fn every_stage_scores_the_same() {
         ] {
             check(&format!("{text}, {name}"), found, &case["stages"][name]);
         }
+        let relevance: Vec<f64> = (0..stages.passages.len())
+            .map(|n| NodeId([u8::try_from(n).unwrap(); 16]))
+            .map(|node| index.relevance(&query(text, &filter), node))
+            .collect();
+        check(&format!("{text}, relevance"), &relevance, &case["relevance"]);
     }
 }
 
-#[test]
-fn answers_and_their_relevance_are_the_same() {
-    let (golden, index) = golden();
+fn check_answers(index: &Index, searches: &Value) {
     let filter = Filter::default();
-    for case in golden["searches"].as_array().unwrap() {
+    for case in searches.as_array().unwrap() {
         let text = case["query"].as_str().unwrap();
         let hits = index.search(&query(text, &filter));
         let expected: Vec<(u8, f64)> = serde_json::from_value(case["answer"].clone()).unwrap();
@@ -92,15 +110,39 @@ fn answers_and_their_relevance_are_the_same() {
         assert_eq!(
             order,
             expected.iter().map(|it| it.0).collect::<Vec<_>>(),
-            "{text}"
+            "{text}: {hits:?}"
         );
         for (hit, (_, relevance)) in hits.iter().zip(expected) {
             assert!(
-                (hit.relevance - relevance).abs() < 2e-4,
+                (hit.relevance - relevance).abs() < 1e-4,
                 "{text}: {hit:?} {relevance}"
             );
         }
     }
+}
+
+#[test]
+fn every_stage_scores_the_same() {
+    let (golden, index) = golden();
+    check_stages(&index, &golden["searches"]);
+}
+
+#[test]
+fn answers_and_their_relevance_are_the_same() {
+    let (golden, index) = golden();
+    check_answers(&index, &golden["searches"]);
+}
+
+#[test]
+fn with_threads_names_and_other_scripts_every_stage_scores_the_same() {
+    let (golden, index) = golden_threads();
+    check_stages(&index, &golden["thread_searches"]);
+}
+
+#[test]
+fn with_threads_names_and_other_scripts_answers_are_the_same() {
+    let (golden, index) = golden_threads();
+    check_answers(&index, &golden["thread_searches"]);
 }
 
 #[test]

@@ -58,6 +58,31 @@ impl Table {
         }
     }
 
+    /// A word of a script that the table knows as it was written, or what it is split into, each part
+    /// with its tokens. A part that cannot be covered has none.
+    pub fn parts<'a>(&self, word: &'a str) -> Vec<(&'a str, Vec<TokenId>)> {
+        let mut folded = String::new();
+        fold(word, &mut folded);
+        let known = self.token(folded.as_bytes());
+        if known.is_none() && word.is_ascii() && !is_lower(word) {
+            let parts = self.identifier_parts(word);
+            if parts.len() > 1 {
+                let with_tokens = |part: &'a str| {
+                    let mut ids = Vec::new();
+                    self.push_known_or_pieces(&part.to_ascii_lowercase(), &mut ids);
+                    (part, ids)
+                };
+                return parts.into_iter().map(with_tokens).collect();
+            }
+        }
+        let mut ids = Vec::new();
+        match known {
+            Some(id) => ids.push(id),
+            None => self.push_pieces(&folded, &mut ids),
+        }
+        vec![(word, ids)]
+    }
+
     /// One CJK character at a time; what stands between them as a word.
     fn push_characters(&self, folded: &str, out: &mut Vec<TokenId>) {
         let mut rest = folded;

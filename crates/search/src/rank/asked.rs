@@ -1,13 +1,13 @@
-//! A query in the numbers of one index: every score that a passage gets.
+//! A query on one index: every score that a passage gets.
 
-use super::model::{Other, logistic};
+use super::matches::Matches;
+use super::model::Other;
+use super::parse::{Parsed, beginning};
 use super::rough::{Rough, Scale, fused};
-use super::similar::Similarities;
-use super::{Candidate, Hit, Query, THRESHOLD, sort};
-use crate::index::Index;
+use super::{Candidate, DEPTH, Mode, Query, sort};
+use crate::index::{Admission, Index};
 use crate::tokens;
-use kenning_embed::TokenId;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// BM25 of the full text.
 const TEXT_K1: f64 = 1.2;
@@ -19,42 +19,41 @@ const SOFT_K1: f64 = 0.6;
 const SOFT_B: f64 = 0.5;
 /// The share of soft BM25 in the final order.
 const SOFT_SHARE: f64 = 0.7;
-/// What a passage gains from the score of its neighbors.
-const NEIGHBOUR_SHARE: f64 = 0.3;
-/// Relevance of the built-in table: cosine, coverage, ln(1 + tokens), constant.
-const RELEVANCE: [f64; 4] = [9.374, 10.258, -0.676, -4.326];
+/// What another model's cosine adds to the final order.
+const MODEL_SHARE: f64 = 0.5;
+/// So many of the nearest by another model are candidates too.
+const MODEL_PROPOSED: usize = 100;
 
-/// Words of a query that count: nobody asks in more, and each is compared with every candidate's.
-const QUERY_TOKENS_MAX: usize = 128;
-const QUERY_BYTES_MAX: usize = 4_096;
+/// What a question just before a passage counts for in it.
+const ASKED: f64 = 0.7;
+/// What the passage before and the one after count for; half of it with each further step.
+const BEFORE: f64 = 0.3;
+const AFTER: f64 = 0.15;
+const FADE: f64 = 0.5;
+const REACH: usize = 3;
+/// A passage with more tokens needs less of what stands around it.
+const SHORT: f64 = 40.0;
+/// Cosines of two passages from which on, and from which on fully, one counts in the other.
+const ALIKE: (f64, f64) = (0.2, 0.5);
+/// The share of the best score among so many before and after.
+const NEAR: f64 = 0.2;
+const NEAR_REACH: usize = 6;
 
-/// A query in the numbers of one index.
+/// A query on one index.
 pub(super) struct Asked<'a> {
     pub(super) index: &'a Index,
     pub(super) query: &'a Query<'a>,
-    pub(super) ids: Vec<TokenId>,
-    /// How much each of `ids` tells: its rarity here times the length of its row.
-    pub(super) importance: Vec<f64>,
-    pub(super) vector: Vec<f32>,
+    pub(super) parsed: Parsed,
+    pub(super) admission: Admission<'a>,
     /// Distinct terms of the query, with how often each is there.
-    pub(super) terms: Vec<(String, u32)>,
-    /// The chosen model, where it has seen enough to answer.
+    terms: Vec<(String, u32)>,
+    /// The chosen model, where it has seen something to compare with.
     pub(super) other: Option<Other>,
 }
 
 impl<'a> Asked<'a> {
     pub(super) fn new(index: &'a Index, query: &'a Query<'a>) -> Self {
         let text = beginning(query.text);
-        let mut ids = index.table.ids(text);
-        ids.truncate(QUERY_TOKENS_MAX);
-        let rarity: Vec<f64> = ids.iter().map(|&id| index.token_rarity(id)).collect();
-        let weights: Vec<f32> = rarity.iter().map(|it| it.sqrt() as f32).collect();
-        let importance = ids
-            .iter()
-            .zip(&rarity)
-            .map(|(&id, rarity)| rarity * f64::from(index.table.norm(id)))
-            .collect();
-        let vector = index.table.query(&ids, &weights).to_vec();
         let mut terms: Vec<(String, u32)> = Vec::new();
         for word in tokens(text) {
             match terms.iter_mut().find(|it| it.0 == word) {
@@ -65,9 +64,8 @@ impl<'a> Asked<'a> {
         let mut asked = Self {
             index,
             query,
-            ids,
-            importance,
-            vector,
+            parsed: Parsed::new(index, text),
+            admission: index.admission(query.filter),
             terms,
             other: None,
         };
@@ -83,43 +81,91 @@ impl<'a> Asked<'a> {
             .then(|| f64::from(other.vectors.cosine(found, query)))
     }
 
-    /// The best by what the mode orders by, with exact cosines, best first.
-    pub(super) fn candidates(&self) -> Vec<Candidate> {
+    /// The best by what the mode orders by, with exact cosines, best first; then, where they are
+    /// re-ranked, those beside them in their threads and the nearest by another model. Also how many the
+    /// former are.
+    pub(super) fn candidates(&self, depth: usize) -> (Vec<Candidate>, usize) {
         let rough = Rough::of(self);
         let wanted = PROPOSED.max(4 * self.query.limit);
         let chosen = rough.best(wanted, self.query.mode);
-        let mut found = self.exactly(&rough, &chosen);
-        sort(&mut found, |it| it.fused);
-        found
+        let scales = self.scales(&rough, &chosen);
+        let mut found = self.exactly(&rough, &scales, &chosen);
+        sort(&mut found, |it| it.by(self.query.mode));
+        found.truncate(depth);
+        let n = found.len();
+        if self.query.mode == Mode::Hybrid {
+            let further = self.further(&found);
+            found.extend(self.exactly(&rough, &scales, &further));
+        }
+        (found, n)
     }
 
-    /// Candidates with exact cosines, their scores scaled as over all that were admitted.
-    pub(super) fn exactly(&self, rough: &Rough, chosen: &[u32]) -> Vec<Candidate> {
-        let mut found: Vec<Candidate> = chosen
-            .iter()
-            .map(|&at| Candidate {
-                at,
-                text: f64::from(rough.text[at as usize]),
-                cosine: self.cosine(at as usize, self.table_cosine(at as usize)),
-                fused: 0.0,
-                score: 0.0,
-            })
+    /// What is re-ranked beside the best: their neighbors, and the nearest by another model.
+    fn further(&self, found: &[Candidate]) -> Vec<u32> {
+        let known: HashSet<u32> = found.iter().map(|it| it.at).collect();
+        let beside = found.iter().flat_map(|it| self.same_thread(it.at, 1));
+        let mut further: Vec<u32> = beside.map(|(at, _)| at).collect();
+        further.extend(self.nearest_by_other_model());
+        further.retain(|at| !known.contains(at) && self.admission.admits(*at as usize));
+        further.sort_unstable();
+        further.dedup();
+        further
+    }
+
+    fn nearest_by_other_model(&self) -> Vec<u32> {
+        let (Some(other), Some(query)) = (&self.index.other, self.query.vector) else {
+            return Vec::new();
+        };
+        if other.model.dimensions != query.len() {
+            return Vec::new();
+        }
+        let mut by_place = Vec::new();
+        other.vectors.scan(query, &mut by_place);
+        let places = other.places.iter().zip(0_u32..);
+        let mut near: Vec<(f32, u32)> = places
+            .filter(|(_, at)| self.admission.admits(*at as usize))
+            .filter_map(|(place, at)| Some((*by_place.get(*place as usize)?, at)))
             .collect();
-        let mut by_cosine = Scale::of(found.iter().map(|it| it.cosine));
-        if chosen.len() < rough.admitted.len() {
-            by_cosine = by_cosine.down_to(rough.by_cosine.low);
-        }
-        for it in &mut found {
-            it.fused = fused(rough.by_text.apply(it.text), by_cosine.apply(it.cosine));
-        }
-        found
+        near.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        near.truncate(MODEL_PROPOSED);
+        near.into_iter().map(|it| it.1).collect()
+    }
+
+    /// What full text and cosines of all that were admitted are scaled by.
+    pub(super) fn scales(&self, rough: &Rough, chosen: &[u32]) -> (Scale, Scale) {
+        let n = rough.admitted.len();
+        let cosines = chosen.iter().map(|&at| self.table_cosine(at as usize));
+        let lowest_of_all = (chosen.len() < n).then_some(rough.lowest_cosine);
+        let by_cosine = Scale::of(cosines.chain(lowest_of_all), n);
+        (rough.by_text, by_cosine)
+    }
+
+    /// Candidates with exact cosines.
+    pub(super) fn exactly(
+        &self,
+        rough: &Rough,
+        scales: &(Scale, Scale),
+        chosen: &[u32],
+    ) -> Vec<Candidate> {
+        let candidate = |&at: &u32| {
+            let text = f64::from(rough.text[at as usize]);
+            let by_table = self.table_cosine(at as usize);
+            Candidate {
+                at,
+                text,
+                cosine: self.cosine(at as usize, by_table),
+                fused: fused(scales.0.apply(text), scales.1.apply(by_table)),
+                score: 0.0,
+            }
+        };
+        chosen.iter().map(candidate).collect()
     }
 
     pub(super) fn table_cosine(&self, at: usize) -> f64 {
-        f64::from(self.index.vectors.cosine(at, &self.vector))
+        f64::from(self.index.vectors.cosine(at, &self.parsed.vector))
     }
 
-    /// Puts the chosen model's rough cosines in place of the table's, where it answers.
+    /// Puts the chosen model's rough cosines in place of the table's, where it has seen enough.
     pub(super) fn put_model_cosines(&self, cosines: &mut [f32]) {
         let (Some(model), Some(query)) = (&self.other, self.query.vector) else {
             return;
@@ -137,8 +183,8 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// The cosine that counts: by the chosen model where there is one, otherwise by the table.
-    pub(super) fn cosine(&self, at: usize, by_table: f64) -> f64 {
+    /// The cosine that is told: by the chosen model where there is one, otherwise by the table.
+    fn cosine(&self, at: usize, by_table: f64) -> f64 {
         match &self.other {
             None => by_table,
             Some(other) => {
@@ -170,150 +216,117 @@ impl<'a> Asked<'a> {
         scores
     }
 
-    /// How relevant the words alone make a passage.
-    ///
-    /// One that has every term of the query literally is an answer. Where the table knows no word of the
-    /// query at all (another script, symbols), the words are all there is: the share of them that the
-    /// passage has counts, and the more of the passage they are, the better.
-    fn literal(&self, at: u32) -> f64 {
-        let index = self.index;
-        let has = |word: &str| {
-            index.term(word).is_some_and(|(term, _)| {
-                let postings = &index.postings[term];
-                postings.binary_search_by_key(&at, |it| it.entry).is_ok()
-            })
-        };
-        let (asked, found) = (
-            self.terms.len(),
-            self.terms.iter().filter(|it| has(&it.0)).count(),
-        );
-        let share = found as f64 / asked.max(1) as f64;
-        if !self.ids.is_empty() {
-            return if asked > 0 && found == asked {
-                THRESHOLD
-            } else {
-                0.0
-            };
-        }
-        let of_passage = found as f64 / f64::from(index.entries[at as usize].distinct.max(1));
-        if found == asked && asked > 0 {
-            THRESHOLD + (1.0 - THRESHOLD) * of_passage.min(1.0)
-        } else {
-            THRESHOLD * share
-        }
+    /// Everything that scores of these passages are made of, their neighbors included.
+    pub(super) fn matches(&self, found: &[Candidate]) -> Matches {
+        let mut passages: Vec<u32> = found.iter().map(|it| it.at).collect();
+        let around = found.iter().flat_map(|it| self.same_thread(it.at, REACH));
+        passages.extend(around.map(|(at, _)| at));
+        Matches::new(self, &passages)
     }
 
-    /// Puts the candidates in their final order.
-    pub(super) fn rerank(&self, found: &mut [Candidate]) {
-        let similar = Similarities::new(self, found);
+    /// Puts the candidates in their final order. Scores are scaled from the lowest of the first `n`.
+    pub(super) fn rerank(&self, found: &mut [Candidate], n: usize, matches: &Matches) {
         let soft: Vec<f64> = found
             .iter()
-            .map(|it| self.soft_bm25(it.at, &similar))
+            .map(|it| self.soft_bm25(it.at, matches))
             .collect();
-        let by_soft = Scale::of(soft.iter().copied());
-        let by_fused = Scale::of(found.iter().map(|it| it.fused));
+        let by_soft = Scale::of_first(&soft, n);
+        let all_fused: Vec<f64> = found.iter().map(|it| it.fused).collect();
+        let by_fused = Scale::of_first(&all_fused, n);
         for (it, soft) in found.iter_mut().zip(soft) {
-            let (soft, fused) = (by_soft.apply(soft), by_fused.apply(it.fused));
-            it.score = SOFT_SHARE * soft + (1.0 - SOFT_SHARE) * fused;
+            it.score =
+                SOFT_SHARE * by_soft.apply(soft) + (1.0 - SOFT_SHARE) * by_fused.apply(it.fused);
         }
-        self.add_neighbours(found);
+        self.add_near(found);
+        self.add_model(found);
         sort(found, |it| it.score);
     }
 
     /// Where passages follow one another, the right one often stands beside another good one.
-    pub(super) fn add_neighbours(&self, found: &mut [Candidate]) {
-        let alone: HashMap<u32, f64> = found.iter().map(|it| (it.at, it.score)).collect();
+    fn add_near(&self, found: &mut [Candidate]) {
+        let own: HashMap<u32, f64> = found.iter().map(|it| (it.at, it.score)).collect();
         for it in found {
-            for step in [-1, 1] {
-                let beside = self
-                    .index
-                    .neighbour(it.at, step)
-                    .and_then(|at| alone.get(&at));
-                it.score += NEIGHBOUR_SHARE * beside.copied().unwrap_or(0.0);
-            }
+            let near = self.same_thread(it.at, NEAR_REACH).into_iter();
+            let near = near.filter_map(|(at, _)| own.get(&at).copied());
+            it.score += NEAR * near.fold(it.score, f64::max);
         }
     }
 
-    /// BM25 in which a token also occurs, partly, wherever a similar token does.
-    pub(super) fn soft_bm25(&self, at: u32, similar: &Similarities) -> f64 {
-        let ids = self.index.tokens(at);
-        if ids.is_empty() {
-            return 0.0;
+    /// Another model is one more signal. A passage that it has not seen yet lacks it.
+    fn add_model(&self, found: &mut [Candidate]) {
+        let cosines: Vec<Option<f64>> = found
+            .iter()
+            .map(|it| self.model_cosine(it.at as usize))
+            .collect();
+        let known: Vec<f64> = cosines.iter().flatten().copied().collect();
+        if known.is_empty() {
+            return;
         }
-        let relative = ids.len() as f64 / self.index.mean_tokens().max(1e-9);
-        let norm = SOFT_K1 * (1.0 - SOFT_B + SOFT_B * relative);
-        let mut sums = vec![0.0_f64; self.ids.len()];
-        for &id in ids {
-            for (sum, part) in sums.iter_mut().zip(similar.parts(id)) {
-                *sum += f64::from(*part);
+        let scale = Scale::of_first(&known, known.len());
+        for (it, cosine) in found.iter_mut().zip(cosines) {
+            it.score += MODEL_SHARE * cosine.map_or(0.0, |cosine| scale.apply(cosine));
+        }
+    }
+
+    /// The passages around one in its thread that were there at the moment that is asked for.
+    fn same_thread(&self, at: u32, reach: usize) -> Vec<(u32, i32)> {
+        let holds = |other: u32| self.admission.holds(other as usize);
+        self.index.same_thread(at, reach, holds)
+    }
+
+    /// The passage just before one in its thread, if it holds a question.
+    pub(super) fn question_before(&self, at: u32) -> Option<u32> {
+        let near = self.same_thread(at, 1).into_iter();
+        let mut before = near.filter(|&(other, step)| self.is_question_before(other, step));
+        before.next().map(|it| it.0)
+    }
+
+    fn is_question_before(&self, other: u32, step: i32) -> bool {
+        step == -1 && self.index.entries[other as usize].asks
+    }
+
+    /// What stands around a passage, and what it counts for there: less the further away and the less
+    /// alike; a question just before counts most.
+    fn around(&self, at: u32) -> Vec<(u32, f64)> {
+        let beside = self.same_thread(at, REACH);
+        if beside.is_empty() {
+            return Vec::new();
+        }
+        let need = (SHORT / (self.index.tokens(at).len() as f64).max(1.0)).min(1.0);
+        let vector = self.index.vectors.get(at as usize);
+        let weight = |(other, step): (u32, i32)| {
+            if self.is_question_before(other, step) {
+                return (other, need * ASKED);
             }
+            let cosine = f64::from(self.index.vectors.cosine(other as usize, &vector));
+            let alike = ((cosine - ALIKE.0) / (ALIKE.1 - ALIKE.0)).clamp(0.0, 1.0);
+            let side = if step < 0 { BEFORE } else { AFTER };
+            (other, need * side * FADE.powi(step.abs() - 1) * alike)
+        };
+        beside.into_iter().map(weight).collect()
+    }
+
+    /// BM25 in which a token also occurs, partly, wherever a similar token does, and where a neighbor
+    /// has it.
+    fn soft_bm25(&self, at: u32, matches: &Matches) -> f64 {
+        let mut frequency = matches.frequency(at).to_vec();
+        let mut length = self.index.tokens(at).len() as f64;
+        for (other, weight) in self.around(at) {
+            for (own, near) in frequency.iter_mut().zip(matches.frequency(other)) {
+                *own += weight * near;
+            }
+            length += weight * self.index.tokens(other).len() as f64;
         }
-        let terms = sums.iter().zip(&self.importance);
+        let relative = length / self.index.mean_tokens().max(1e-9);
+        let norm = SOFT_K1 * (1.0 - SOFT_B + SOFT_B * relative);
+        let terms = frequency.iter().zip(&self.parsed.weight);
         terms
-            .map(|(tf, importance)| importance * tf * (SOFT_K1 + 1.0) / (tf + norm))
+            .map(|(frequency, weight)| weight * frequency * (SOFT_K1 + 1.0) / (frequency + norm))
             .sum()
     }
 
-    /// The relevance of one passage by itself, between 0 and 1.
-    pub(super) fn relevance(&self, it: &Candidate, similar: &Similarities) -> f64 {
-        let ids = self.index.tokens(it.at);
-        let literal = self.literal(it.at);
-        if self.ids.is_empty() || ids.is_empty() {
-            return literal;
-        }
-        let mut best = vec![0.0_f32; self.ids.len()];
-        for &id in ids {
-            for (best, cosine) in best.iter_mut().zip(similar.cosines(id)) {
-                *best = best.max(*cosine);
-            }
-        }
-        let weight: f64 = self.importance.iter().sum();
-        let covered: f64 = best
-            .iter()
-            .zip(&self.importance)
-            .map(|(best, weight)| f64::from(*best) * weight)
-            .sum();
-        let coverage = covered / weight.max(1e-9);
-        let [a, b, c, d] = RELEVANCE;
-        let length = (1.0 + ids.len() as f64).ln();
-        let z = a * self.table_cosine(it.at as usize) + b * coverage + c * length + d;
-        let by_model = self
-            .other
-            .as_ref()
-            .and_then(|other| Some(other.relevance(self.model_cosine(it.at as usize)?)));
-        logistic(z).max(literal).max(by_model.unwrap_or(0.0))
+    /// How many are re-ranked.
+    pub(super) fn depth(&self) -> usize {
+        DEPTH.max(self.query.limit)
     }
-
-    /// Relevance never rises along the ranking, so that sorting by it keeps the order.
-    pub(super) fn hits(&self, found: &[Candidate]) -> Vec<Hit> {
-        let similar = Similarities::new(self, found);
-        let mut hits: Vec<Hit> = found
-            .iter()
-            .map(|it| {
-                let entry = &self.index.entries[it.at as usize];
-                Hit {
-                    node: entry.node,
-                    n: entry.n,
-                    score: it.score,
-                    relevance: self.relevance(it, &similar),
-                    cosine: it.cosine,
-                    created_ms: entry.created_ms,
-                }
-            })
-            .collect();
-        let mut below = 0.0_f64;
-        for hit in hits.iter_mut().rev() {
-            below = below.max(hit.relevance);
-            hit.relevance = below;
-        }
-        hits
-    }
-}
-
-/// As much of a query as counts.
-fn beginning(text: &str) -> &str {
-    let end = (0..=QUERY_BYTES_MAX.min(text.len()))
-        .rev()
-        .find(|&i| text.is_char_boundary(i));
-    &text[..end.unwrap_or(0)]
 }

@@ -19,7 +19,8 @@ pub(super) struct Rough {
     pub(super) text: Vec<f32>,
     pub(super) cosine: Vec<f32>,
     pub(super) by_text: Scale,
-    pub(super) by_cosine: Scale,
+    pub(super) lowest_cosine: f64,
+    by_cosine: Scale,
 }
 
 impl Rough {
@@ -27,21 +28,26 @@ impl Rough {
         let index = asked.index;
         let text = asked.text_scores();
         let mut cosine = Vec::new();
-        index.vectors.scan(&asked.vector, &mut cosine);
-        asked.put_model_cosines(&mut cosine);
-        let admission = index.admission(asked.query.filter);
-        let admitted = (0..index.entries.len()).filter(|&at| admission.admits(at));
-        let admitted: Vec<u32> = admitted.filter_map(|it| u32::try_from(it).ok()).collect();
+        index.vectors.scan(&asked.parsed.vector, &mut cosine);
+        if asked.query.mode == Mode::Semantic {
+            asked.put_model_cosines(&mut cosine);
+        }
+        let admitted = (0..index.entries.len()).filter(|&at| asked.admission.admits(at));
+        let admitted: Vec<u32> = admitted.filter_map(|at| u32::try_from(at).ok()).collect();
         let of = |scores: &[f32]| {
             let scores = admitted.iter().map(|&at| f64::from(scores[at as usize]));
-            Scale::of(scores)
+            (
+                Scale::of(scores.clone(), admitted.len()),
+                scores.fold(f64::INFINITY, f64::min),
+            )
         };
-        let (by_text, by_cosine) = (of(&text), of(&cosine));
+        let ((by_text, _), (by_cosine, lowest_cosine)) = (of(&text), of(&cosine));
         Self {
             admitted,
             text,
             cosine,
             by_text,
+            lowest_cosine,
             by_cosine,
         }
     }
@@ -85,26 +91,38 @@ impl Rough {
     }
 }
 
-/// Moves scores to 0..1.
+/// Moves scores to 0..1, from the lowest to the highest.
+#[derive(Clone, Copy)]
 pub(super) struct Scale {
-    pub(super) low: f64,
-    pub(super) range: f64,
+    low: f64,
+    range: f64,
 }
 
+/// Among fewer scores than this the lower end is nearer to zero, so that the second of two good ones
+/// does not become 0.
+const MANY: f64 = 100.0;
+
 impl Scale {
-    pub(super) fn of(scores: impl Iterator<Item = f64>) -> Self {
+    /// Of the scores of `n` passages.
+    pub(super) fn of(scores: impl Iterator<Item = f64>, n: usize) -> Self {
         let ends = (f64::INFINITY, f64::NEG_INFINITY);
         let (low, high) = scores.fold(ends, |(low, high), it| (low.min(it), high.max(it)));
-        Self {
-            low,
-            range: (high - low).max(1e-9),
-        }
+        Self::between(low, high, n)
     }
 
-    /// The same with a lower end that lies outside of what was seen.
-    pub(super) fn down_to(self, low: f64) -> Self {
-        let high = self.low + self.range;
-        let low = low.min(self.low);
+    /// From the lowest of the first ones to the highest of all.
+    pub(super) fn of_first(scores: &[f64], first: usize) -> Self {
+        let low = scores
+            .iter()
+            .take(first)
+            .copied()
+            .fold(f64::INFINITY, f64::min);
+        let high = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        Self::between(low, high, scores.len())
+    }
+
+    fn between(low: f64, high: f64, n: usize) -> Self {
+        let low = low * (n as f64 / MANY).min(1.0);
         Self {
             low,
             range: (high - low).max(1e-9),
@@ -112,6 +130,6 @@ impl Scale {
     }
 
     pub(super) fn apply(&self, score: f64) -> f64 {
-        (score - self.low) / self.range
+        (score - self.low).max(0.0) / self.range
     }
 }
