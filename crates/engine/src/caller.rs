@@ -29,6 +29,8 @@ pub struct Caller {
     pub waited: Waited,
     /// Where progress goes, if anybody listens.
     pub progress: Option<Arc<Progress>>,
+    /// The client's session, where the protocol has one: what is stored in it belongs together.
+    pub session: Option<Arc<str>>,
 }
 
 impl Caller {
@@ -40,6 +42,7 @@ impl Caller {
             cancelled: Arc::default(),
             waited: Waited::default(),
             progress: None,
+            session: None,
         }
     }
 

@@ -71,12 +71,12 @@ pub use items::{
     RegistryVersion, SignAs, SignItem, SignedItem, Skill, ToolItemRun,
 };
 pub use kenning_memory::types::MemoryType;
-pub use kenning_search::Mode;
+pub use kenning_search::{Mode, asks_for_something};
 pub use mail::MailRead;
 pub use memories::{
     BeliefUpdate, Central, Contradiction, Evidence, EvidenceUpdate, GraphEdge, Integrity,
-    IntegrityScope, MEMORY_BYTES_MAX, Memory, MemoryAccess, MemoryGraph, NewMemory, Recall,
-    Recalled, RecalledMemory, StoredMemory, Topology,
+    IntegrityScope, MEMORY_BYTES_MAX, Memory, MemoryAccess, MemoryGraph, Neighbor, NewMemory,
+    Recall, RecallSort, Recalled, RecalledMemory, StoredMemory, Topology,
 };
 pub use moments::{parse_moment, timestamp};
 pub use notes::NOTE_BYTES_MAX;

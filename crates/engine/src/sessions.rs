@@ -136,10 +136,15 @@ impl Engine {
         if let Some(id) = given {
             return checked(id).map(str::to_owned);
         }
+        Ok(self.new_session_id())
+    }
+
+    /// A name for a session that nobody else has.
+    pub fn new_session_id(&self) -> String {
         let mut bytes = [0; 12];
         self.log.random().fill(&mut bytes);
         let digits: String = bytes.iter().map(|it| format!("{it:02x}")).collect();
-        Ok(format!("session_{digits}"))
+        format!("session_{digits}")
     }
 }
 

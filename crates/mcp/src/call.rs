@@ -29,6 +29,7 @@ pub(crate) type Step = (f64, Option<f64>, String);
 pub(crate) struct Request {
     pub(crate) principal: Principal,
     pub(crate) waited: Waited,
+    pub(crate) session: Option<Arc<str>>,
     pub(crate) cancelled: CancellationToken,
     pub(crate) progress: Option<(ProgressToken, Peer<RoleServer>)>,
 }
@@ -42,11 +43,13 @@ pub(crate) async fn run(
     let Request {
         principal,
         waited,
+        session,
         cancelled,
         progress,
     } = request;
     let (steps, waiting) = mpsc::channel(PROGRESS_WAITING_MAX);
     let mut caller = Caller::new(principal).after(waited);
+    caller.session = session;
     if progress.is_some() {
         caller.progress = Some(Arc::new(move |done, total, word: &str| {
             // A full queue means that the client is slower than the work. It will hear a later step.
@@ -158,6 +161,7 @@ mod tests {
 
     fn request() -> Request {
         Request {
+            session: None,
             principal: Principal::owner(Space::default()),
             waited: Waited::default(),
             cancelled: CancellationToken::new(),

@@ -43,6 +43,8 @@ pub struct Server {
     slots: Arc<Semaphore>,
     changes: ToolChanges,
     fixtures: Option<Arc<Fixtures>>,
+    /// What this connection is called in the store, where there is one connection.
+    session: Option<Arc<str>>,
 }
 
 impl Server {
@@ -67,7 +69,15 @@ impl Server {
             slots: Arc::new(Semaphore::new(call::CALLS_MAX)),
             changes: ToolChanges::default(),
             fixtures,
+            session: None,
         }
+    }
+
+    /// The same server for one connection, whose calls belong together.
+    #[must_use]
+    pub fn for_one_connection(mut self) -> Self {
+        self.session = Some(self.board.engine().new_session_id().into());
+        self
     }
 
     /// The same server with another number of tools a page.
@@ -211,6 +221,7 @@ impl ServerHandler for Server {
         let call = call::Request {
             principal: self.principal(&context),
             waited: waited(&context),
+            session: self.session.clone(),
             cancelled: context.ct.clone(),
             progress: context
                 .meta

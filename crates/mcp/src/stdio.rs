@@ -126,7 +126,7 @@ async fn patiently<T>(
 
 /// rmcp's part. However it ends, the input decides when the service is over.
 async fn work(server: Server, link: Link, stop: CancellationToken) {
-    match serve_server_with_ct(server, link, stop).await {
+    match serve_server_with_ct(server.for_one_connection(), link, stop).await {
         Ok(running) => {
             if let Err(error) = running.waiting().await {
                 tracing::error!(%error, "the service failed");

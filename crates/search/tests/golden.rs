@@ -73,7 +73,8 @@ fn golden_threads() -> (Value, Index) {
         if let Some(thread) = case["thread"].as_str() {
             node.props.insert("session_id".to_owned(), thread.into());
         }
-        node.props.insert("aliases".to_owned(), case["names"].clone());
+        node.props
+            .insert("aliases".to_owned(), case["names"].clone());
         index.put(&node, &passages("", text));
     }
     (golden, index)
@@ -96,7 +97,11 @@ fn check_stages(index: &Index, searches: &Value) {
             .map(|n| NodeId([u8::try_from(n).unwrap(); 16]))
             .map(|node| index.relevance(&query(text, &filter), node))
             .collect();
-        check(&format!("{text}, relevance"), &relevance, &case["relevance"]);
+        check(
+            &format!("{text}, relevance"),
+            &relevance,
+            &case["relevance"],
+        );
     }
 }
 

@@ -1,9 +1,12 @@
 //! What is found: judged collections, through `memory_recall` itself on a real store.
 //!
-//! All memories have one timestamp and nothing is cut off by relevance, so that the order is the
-//! search's. `KENNING_TEST_FLOOR=postgres` measures the other floor.
+//! First all memories have one timestamp and nothing is cut off by relevance, so that the order is the
+//! search's. Then, with `--dated`, ages are spread over 90 days, as in a store that is used; with
+//! `--threads` all documents are one session. `--labels` reads short prompts, names and CJK questions.
+//! `KENNING_TEST_FLOOR=postgres` measures the other store.
 
 use super::collection::{self, Collection, judge};
+use super::shuffle::shuffled;
 use crate::options::Options;
 use anyhow::{Context as _, Result, ensure};
 use kenning_engine::{Mode, NewMemory, Recall};
@@ -16,14 +19,29 @@ use std::path::Path;
 /// Memories that are stored with one call.
 const BATCH: usize = 500;
 
+/// Over so many days memories are spread.
+const SPREAD_DAYS: usize = 90;
+const DAY_MS: u64 = 86_400_000;
+
 /// Judged answers of a question whose relevance is looked at.
 const PAIRS_MAX: usize = 5;
 
 pub(super) fn run(options: &Options) -> Result<()> {
-    options.only(&["collection", "off-topic"])?;
-    let folders = options
-        .text("collection")
-        .context("which `--collection DIR`?")?;
+    options.only(&["collection", "off-topic", "dated", "threads", "labels"])?;
+    if let Some(path) = options.text("labels") {
+        labels(Path::new(path))?;
+    }
+    let Some(folders) = options.text("collection") else {
+        ensure!(options.has("labels"), "which `--collection DIR`?");
+        return Ok(());
+    };
+    let seeds = (options.text("dated").unwrap_or_default().split(','))
+        .filter(|it| !it.is_empty())
+        .map(|it| {
+            it.parse::<u32>()
+                .with_context(|| format!("`--dated {it}` is not a seed"))
+        })
+        .collect::<Result<Vec<_>>>()?;
     let foreign = match options.text("off-topic") {
         None => Vec::new(),
         Some(path) => collection::read(Path::new(path))?
@@ -34,33 +52,136 @@ pub(super) fn run(options: &Options) -> Result<()> {
     };
     for folder in folders.split(',') {
         let collection = Collection::read(Path::new(folder))?;
-        let house = filled(&collection)?;
+        let in_order: Vec<usize> = (0..collection.documents.len()).collect();
+        let house = filled(&collection, &in_order, None, 0)?;
         measure(&collection, &house)?;
         calibration(&collection, &house, &foreign)?;
+        drop(house);
+        for &seed in &seeds {
+            let order = shuffled(collection.documents.len(), seed);
+            let house = filled(&collection, &order, None, SPREAD_DAYS)?;
+            let all = quality(&collection, |text| by_tool(&house, text, 0.0))?;
+            let passing = quality(&collection, |text| by_tool(&house, text, 0.7))?;
+            println!("  over {SPREAD_DAYS} days, seed {seed}: {all}; at 0.7 or more: {passing}");
+        }
+        if options.has("threads") {
+            let shuffled = shuffled(collection.documents.len(), 1);
+            for (name, order) in [("in order", in_order), ("shuffled", shuffled)] {
+                let house = filled(&collection, &order, Some("one"), 0)?;
+                let found = quality(&collection, |text| by_tool(&house, text, 0.0))?;
+                println!("  all of one thread, {name}: {found}");
+            }
+        }
     }
     Ok(())
 }
 
-fn filled(collection: &Collection) -> Result<House> {
+/// A store with the documents, in this order, of one session or of none, over so many days.
+fn filled(
+    collection: &Collection,
+    order: &[usize],
+    session: Option<&str>,
+    days: usize,
+) -> Result<House> {
     let house = House::new();
-    let memories: Vec<NewMemory> = collection
-        .documents
-        .iter()
-        .filter(|(_, text)| !text.is_empty())
-        .map(|(id, text)| NewMemory {
-            content: text.clone(),
-            memory_id: Some(id.clone()),
-            ..NewMemory::default()
-        })
-        .collect();
-    for batch in memories.chunks(BATCH) {
-        house
-            .board
-            .engine()
-            .store_memories(&house.owner(), batch.to_vec())?;
+    let n = order.len();
+    // From the oldest on: the first of them is as old as all days, the last about a day.
+    let day_of = |place: usize| place * days / n.max(1);
+    let mut today = 0;
+    let mut batch = Vec::new();
+    let flush = |batch: &mut Vec<NewMemory>| -> Result<()> {
+        if !batch.is_empty() {
+            let engine = house.board.engine();
+            engine.store_memories(&house.owner(), std::mem::take(batch))?;
+        }
+        Ok(())
+    };
+    for (place, &document) in order.iter().enumerate() {
+        if day_of(place) > today || batch.len() == BATCH {
+            flush(&mut batch)?;
+            house.clock.advance((day_of(place) - today) as u64 * DAY_MS);
+            today = day_of(place);
+        }
+        let (id, text) = &collection.documents[document];
+        if !text.is_empty() {
+            batch.push(NewMemory {
+                content: text.clone(),
+                memory_id: Some(id.clone()),
+                session_id: session.map(str::to_owned),
+                ..NewMemory::default()
+            });
+        }
     }
+    flush(&mut batch)?;
+    house.clock.advance((days - today) as u64 * DAY_MS);
     house.board.engine().settle();
     Ok(house)
+}
+
+/// nDCG and recall over all judged questions.
+fn quality(collection: &Collection, ask: impl Fn(&str) -> Result<Vec<String>>) -> Result<String> {
+    let (mut ndcg_sum, mut recall_sum, mut n) = (0.0, 0.0, 0.0_f64);
+    for (id, text) in &collection.questions {
+        if let Some(judged) = collection.judged.get(id) {
+            let (ndcg, recall) = judge(&ask(text)?, judged);
+            (ndcg_sum, recall_sum, n) = (ndcg_sum + ndcg, recall_sum + recall, n + 1.0);
+        }
+    }
+    let n = n.max(1.0);
+    Ok(format!(
+        "nDCG@10 {:.3}  recall@10 {:.3}",
+        ndcg_sum / n,
+        recall_sum / n
+    ))
+}
+
+/// Short prompts, names and questions in other scripts: the right note first and passing, or nothing.
+fn labels(path: &Path) -> Result<()> {
+    let text = collection::read(path)?;
+    let rows: Vec<Vec<&str>> = text.lines().map(|it| it.split('\t').collect()).collect();
+    let mut index = Index::new();
+    let mut ids = Vec::new();
+    for row in rows.iter().filter(|row| row[0] == "note") {
+        let [_, id, title, aliases, body] = row[..] else {
+            anyhow::bail!("a note of `{}` has not five columns", path.display());
+        };
+        let mut node = node(ids.len(), id, &[aliases, body].join(" "));
+        node.title = title.to_owned();
+        let aliases: Vec<&str> = aliases.split("; ").filter(|it| !it.is_empty()).collect();
+        node.props.insert("aliases".to_owned(), json!(aliases));
+        index.put(&node, &passages(&node.title, &node.body));
+        ids.push(id);
+    }
+    let mut groups: Vec<(&str, usize, usize)> = Vec::new();
+    for row in rows.iter().filter(|row| row[0] == "query") {
+        let [_, group, text, wanted] = row[..] else {
+            anyhow::bail!("a query of `{}` has not four columns", path.display());
+        };
+        let query = Query {
+            text,
+            mode: Mode::Hybrid,
+            filter: &Filter::default(),
+            limit: 3,
+            vector: None,
+        };
+        let hits = index.search(&query);
+        let first = hits.first().filter(|hit| hit.relevance >= 0.7);
+        let found = first.and_then(|hit| ids.iter().zip(0..).find(|it| node_id(it.1) == hit.node));
+        let found = found.map_or("-", |it| it.0);
+        if found != wanted {
+            println!("  {group}: {text}: wanted {wanted}, found {found}");
+        }
+        match groups.iter_mut().find(|it| it.0 == group) {
+            Some(known) => {
+                (known.1, known.2) = (known.1 + usize::from(found == wanted), known.2 + 1)
+            }
+            None => groups.push((group, usize::from(found == wanted), 1)),
+        }
+    }
+    for (group, right, of) in groups {
+        println!("{group}: {right} of {of}");
+    }
+    Ok(())
 }
 
 fn measure(collection: &Collection, house: &House) -> Result<()> {
@@ -70,33 +191,18 @@ fn measure(collection: &Collection, house: &House) -> Result<()> {
         ("fused", Some(Mode::Fused)),
         ("re-ranked", None),
     ];
-    let asked: Vec<_> = collection
-        .questions
-        .iter()
-        .filter(|it| collection.judged.contains_key(&it.0))
-        .collect();
     println!(
         "{}: {} documents, {} questions",
         collection.name,
         collection.documents.len(),
-        asked.len()
+        collection.judged.len()
     );
     for (name, mode) in stages {
-        let mut sums = (0.0, 0.0);
-        for (id, text) in &asked {
-            let found = match mode {
-                Some(mode) => by_mode(house, text, mode)?,
-                None => by_tool(house, text)?,
-            };
-            let (ndcg, recall) = judge(&found, &collection.judged[id]);
-            sums = (sums.0 + ndcg, sums.1 + recall);
-        }
-        let n = asked.len().max(1) as f64;
-        println!(
-            "  {name:<10} nDCG@10 {:.3}  recall@10 {:.3}",
-            sums.0 / n,
-            sums.1 / n
-        );
+        let found = quality(collection, |text| match mode {
+            Some(mode) => by_mode(house, text, mode),
+            None => by_tool(house, text, 0.0),
+        })?;
+        println!("  {name:<10} {found}");
     }
     Ok(())
 }
@@ -112,10 +218,10 @@ fn by_mode(house: &House, text: &str, mode: Mode) -> Result<Vec<String>> {
     Ok(found.memories.into_iter().map(|it| it.memory.id).collect())
 }
 
-fn by_tool(house: &House, text: &str) -> Result<Vec<String>> {
+fn by_tool(house: &House, text: &str, least: f64) -> Result<Vec<String>> {
     let reply = house.call(
         "memory_recall",
-        json!({ "query": text, "min_relevance": 0 }),
+        json!({ "query": text, "min_relevance": least }),
     );
     ensure!(!reply.is_error(), "{}", reply.text);
     let found = reply.to_json();
@@ -189,20 +295,23 @@ fn node_id(place: usize) -> kenning_core::NodeId {
 fn index_of(collection: &Collection) -> Index {
     let mut index = Index::new();
     for (place, (id, text)) in collection.documents.iter().enumerate() {
-        let node = Node {
-            id: node_id(place),
-            kind: kenning_core::Kind::Memory,
-            project: String::new(),
-            key: id.clone(),
-            title: String::new(),
-            body: text.clone(),
-            props: serde_json::Map::new(),
-            created: kenning_core::Hlc::default(),
-            updated: kenning_core::Hlc::default(),
-            hash: kenning_core::Hash::default(),
-            rev: 1,
-        };
-        index.put(&node, &passages("", text));
+        index.put(&node(place, id, text), &passages("", text));
     }
     index
+}
+
+fn node(place: usize, id: &str, text: &str) -> Node {
+    Node {
+        id: node_id(place),
+        kind: kenning_core::Kind::Memory,
+        project: String::new(),
+        key: id.to_owned(),
+        title: String::new(),
+        body: text.to_owned(),
+        props: serde_json::Map::new(),
+        created: kenning_core::Hlc::default(),
+        updated: kenning_core::Hlc::default(),
+        hash: kenning_core::Hash::default(),
+        rev: 1,
+    }
 }

@@ -8,7 +8,7 @@
 use crate::{Host, Settings, env_vars, output, owner};
 use clap::ArgMatches;
 use kenning_core::{Error, Result};
-use kenning_engine::{Caller, Engine, Now, Recall, RecalledMemory};
+use kenning_engine::{Caller, Engine, Now, Recall, RecallSort, RecalledMemory, asks_for_something};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::io::Read;
@@ -244,12 +244,14 @@ fn refuse_read_only(scene: &Scene<'_>) -> Result<()> {
 
 /// Only what is relevant enough to be said unasked.
 fn recalled(scene: &Scene<'_>, query: &str, limit: usize) -> Result<Vec<RecalledMemory>> {
-    if query.is_empty() {
+    // `go on` and `thanks` ask for nothing, and an empty prompt neither.
+    if !asks_for_something(query) {
         return Ok(Vec::new());
     }
     let recall = Recall {
         query: query.to_owned(),
         limit,
+        sort: RecallSort::Relevance,
         ..Recall::default()
     };
     Ok(scene.engine.recall(&scene.caller, &recall)?.memories)

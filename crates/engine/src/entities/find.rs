@@ -6,7 +6,7 @@ use crate::items::{ItemQuery, ItemSource};
 use crate::{Caller, Engine, Scope};
 use kenning_core::{Error, Kind, NodeId, Result};
 use kenning_entities::names::chunk_rid;
-use kenning_search::{Filter, Hit, Mode, Query};
+use kenning_search::{Filter, Hit, Mode, Query, order_by_relevance};
 use kenning_store::{Node, ReadTx, When};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -232,7 +232,7 @@ impl Engine {
                 let limit = query.limit.saturating_mul(SPARE);
                 hits.extend(self.passages_that_answer(caller, tx, &query.text, filter, limit)?);
             }
-            hits.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
+            order_by_relevance(&mut hits, self.log.clock().now_ms());
             let mut found = FoundKnowledge {
                 method: self.method_of(&query.text),
                 ..FoundKnowledge::default()
@@ -336,6 +336,7 @@ impl Engine {
                 relevance: least,
                 cosine: 0.0,
                 created_ms: 0,
+                is_named: false,
             }));
             hits
         })

@@ -5,7 +5,7 @@ use super::not_generated;
 use crate::{Caller, Engine, Scope};
 use kenning_core::{Code, Error, Kind, NodeId, Result};
 use kenning_graph::{DocType, Status};
-use kenning_search::{Filter, Mode, Query};
+use kenning_search::{Filter, Mode, Query, order_by_relevance};
 use kenning_store::{EdgeFilter, ReadTx, When};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashSet};
@@ -223,29 +223,27 @@ impl Engine {
         let model = self.chosen_model();
         let filter = self.document_filter(query.doc_type, query.status);
         let admitted = |node: NodeId| library.by_node(node).filter(|it| has_tag(it));
+        let now_ms = self.log.clock().now_ms();
         self.searcher.with(space, tx, model.as_ref(), |index| {
             let complete = index.nodes_with_all_words(text, &filter);
             let total = match &query.tag {
                 None => complete.len(),
                 Some(_) => complete.iter().filter(|it| admitted(*it).is_some()).count(),
             };
-            let mode = if total == 0 {
-                Mode::Hybrid
-            } else {
-                Mode::FullText
-            };
             // A document has several passages, and not every passage is of one that has every word.
             let limit = 4 * query.limit.max(25);
             let asked = Query {
                 text,
-                mode,
+                mode: Mode::Hybrid,
                 filter: &filter,
                 limit,
                 vector: vector.as_deref(),
             };
             let mut seen = HashSet::new();
             let mut found: Vec<&Doc> = Vec::new();
-            for hit in index.search(&asked) {
+            let mut hits = index.search(&asked);
+            order_by_relevance(&mut hits, now_ms);
+            for hit in hits {
                 let counts = if total == 0 {
                     hit.relevance >= RELEVANCE_MIN
                 } else {
@@ -312,9 +310,10 @@ impl Engine {
             limit: 4 * limit,
             vector: vector.as_deref(),
         };
-        let hits = self
+        let mut hits = self
             .searcher
             .with(space, tx, model.as_ref(), |index| index.search(&query))?;
+        order_by_relevance(&mut hits, self.log.clock().now_ms());
         let mut seen = HashSet::new();
         let mut found = Vec::new();
         for hit in hits

@@ -5,7 +5,7 @@ use super::run::{RUNS, counted};
 use crate::{Caller, Engine, Scope};
 use kenning_core::{Did, Error, Kind, NodeId, Result};
 use kenning_items::{ItemId, ItemType};
-use kenning_search::{Filter, Mode, Query};
+use kenning_search::{Filter, Hit, Mode, Query, order_by_relevance};
 use kenning_store::{Node, ReadTx, When};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -122,9 +122,11 @@ impl Engine {
         let space = &caller.principal.space;
         let (vector, _) = self.query_vector(&query.text);
         let model = self.chosen_model();
+        let now_ms = self.log.clock().now_ms();
         self.log.read(space, |tx| {
             let ranked = self.searcher.with(space, tx, model.as_ref(), |index| {
-                let mut ranked: Vec<(NodeId, f64)> = Vec::new();
+                let mut hits: Vec<Hit> = Vec::new();
+                let mut unranked: Vec<NodeId> = Vec::new();
                 let mut seen = HashSet::new();
                 for filter in &filters {
                     let complete = index.nodes_with_all_words(&query.text, filter);
@@ -140,14 +142,17 @@ impl Engine {
                     };
                     for hit in index.search(&asked) {
                         if counts(hit.node, hit.relevance) && seen.insert(hit.node) {
-                            ranked.push((hit.node, hit.relevance));
+                            hits.push(hit);
                         }
                     }
                     let rest = complete.iter().filter(|it| seen.insert(*it));
-                    ranked.extend(rest.map(|it| (it, 0.0)));
+                    unranked.extend(rest);
                 }
-                ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
+                order_by_relevance(&mut hits, now_ms);
+                let ranked = hits.iter().map(|hit| (hit.node, hit.relevance));
                 ranked
+                    .chain(unranked.into_iter().map(|node| (node, 0.0)))
+                    .collect::<Vec<_>>()
             })?;
             let exact = exact(tx, query, &project)?;
             let found = exact.iter().map(|it| (*it, 1.0));

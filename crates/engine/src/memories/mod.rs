@@ -15,7 +15,7 @@ pub use graph::{Central, GraphEdge, MemoryGraph};
 pub use integrity::{Integrity, IntegrityScope, Topology};
 pub(crate) use links::Linked;
 pub use recall::Access as MemoryAccess;
-pub use recall::{Recall, Recalled, RecalledMemory};
+pub use recall::{Neighbor, Recall, RecallSort, Recalled, RecalledMemory};
 pub use store::{NewMemory, StoredMemory};
 
 use kenning_core::{Code, Error, Kind, NodeId, Result};
@@ -46,6 +46,8 @@ pub struct Memory {
     pub created_ms: u64,
     /// Which memory took its place, if one did.
     pub superseded_by: Option<String>,
+    /// The session it was stored in, where there was one.
+    pub session_id: Option<String>,
 }
 
 impl Memory {
@@ -63,6 +65,7 @@ impl Memory {
             tags: tags.map(str::to_owned).collect(),
             created_ms: node.created.ms(),
             superseded_by: text("superseded_by").map(str::to_owned),
+            session_id: text("session_id").map(str::to_owned),
         }
     }
 }

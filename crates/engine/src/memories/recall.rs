@@ -5,7 +5,7 @@ use crate::{Caller, Engine, Scope};
 use kenning_core::{Error, Hlc, Kind, NodeId, Result};
 use kenning_memory::score;
 use kenning_memory::types::{MemoryType, relation};
-use kenning_search::{Filter, Hit, Mode, PASSAGE_BYTES, Query};
+use kenning_search::{Filter, Hit, Index, Mode, PASSAGE_BYTES, Query, order_by_relevance};
 use kenning_store::{EdgeFilter, ReadTx, When};
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashSet};
@@ -31,6 +31,20 @@ pub struct Recall {
     pub mode: Mode,
     /// What was known at that moment, in milliseconds since 1970.
     pub as_of_ms: Option<u64>,
+    /// What decides the order.
+    pub sort: RecallSort,
+    /// So many memories before and after each answer in its session.
+    pub context: usize,
+}
+
+/// What decides the order of recalled memories.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RecallSort {
+    /// The contract's formula: 0.7 × relevance + 0.3 × recency.
+    #[default]
+    FinalScore,
+    /// Relevance, and among near-equals the newer one.
+    Relevance,
 }
 
 impl Default for Recall {
@@ -43,6 +57,8 @@ impl Default for Recall {
             tags: Vec::new(),
             mode: Mode::Hybrid,
             as_of_ms: None,
+            sort: RecallSort::FinalScore,
+            context: 0,
         }
     }
 }
@@ -60,6 +76,17 @@ pub struct RecalledMemory {
     pub related: Vec<String>,
     /// Which bytes of its content were found, with what stands before and after them.
     pub part: Range<usize>,
+    /// What was stored before and after it in the same session, in order.
+    pub context: Vec<Neighbor>,
+}
+
+/// A memory that stands before or after a recalled one in its session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Neighbor {
+    /// The memory.
+    pub memory: Memory,
+    /// How far before (negative) or after.
+    pub offset: i32,
 }
 
 /// What was recalled.
@@ -77,6 +104,8 @@ struct Ranked {
     passage: u32,
     relevance: f64,
     final_score: f64,
+    /// Memories around it in its session, with how far they are.
+    around: Vec<(NodeId, i32)>,
 }
 
 impl Engine {
@@ -112,10 +141,14 @@ impl Engine {
             self.embed_later(space);
         }
         let memories = self.log.read(space, |tx| {
-            let hits = self
-                .searcher
-                .with(space, tx, model.as_ref(), |index| index.search(&query))?;
-            let ranked = self.ranked(&hits, recall, recall.as_of_ms.unwrap_or(now_ms))?;
+            let moment_ms = recall.as_of_ms.unwrap_or(now_ms);
+            let ranked = self.searcher.with(space, tx, model.as_ref(), |index| {
+                let mut ranked = self.ranked(index.search(&query), recall, moment_ms);
+                for it in &mut ranked {
+                    it.around = around(index, it, recall);
+                }
+                ranked
+            })?;
             let when = recall
                 .as_of_ms
                 .map_or(When::Now, |ms| When::At(Hlc::end_of_ms(ms)));
@@ -127,13 +160,14 @@ impl Engine {
         Ok(Recalled { memories, remark })
     }
 
-    /// The contract's formula on top of the same candidates.
-    fn ranked(&self, hits: &[Hit], recall: &Recall, now_ms: u64) -> Result<Vec<Ranked>> {
+    /// The contract's formula on top of the same candidates, unless the order is by relevance.
+    fn ranked(&self, mut hits: Vec<Hit>, recall: &Recall, now_ms: u64) -> Vec<Ranked> {
         // A mistake in the file must not cost an agent its memory; `doctor` and `status` tell of it.
         let days = self.memory_config().unwrap_or_default().recency_days;
         let mut seen = HashSet::new();
         let mut ranked = Vec::new();
-        for hit in hits {
+        order_by_relevance(&mut hits, now_ms);
+        for hit in &hits {
             // Of the passages of one memory the best decides, and it comes first.
             if score::rounded(hit.relevance) < recall.min_relevance || !seen.insert(hit.node) {
                 continue;
@@ -144,11 +178,14 @@ impl Engine {
                 passage: hit.n,
                 relevance: hit.relevance,
                 final_score: score::final_score(hit.relevance, recency),
+                around: Vec::new(),
             });
         }
-        ranked.sort_by(|a, b| b.final_score.total_cmp(&a.final_score));
+        if recall.sort == RecallSort::FinalScore {
+            ranked.sort_by(|a, b| b.final_score.total_cmp(&a.final_score));
+        }
         ranked.truncate(recall.limit);
-        Ok(ranked)
+        ranked
     }
 
     /// The event of the recall and the access counts, afterwards.
@@ -186,13 +223,35 @@ fn filter_of(recall: &Recall) -> Filter {
     }
 }
 
+/// The memories around an answer in its session. One of several passages stands for itself.
+fn around(index: &Index, ranked: &Ranked, recall: &Recall) -> Vec<(NodeId, i32)> {
+    if recall.context == 0 {
+        return Vec::new();
+    }
+    let filter = Filter {
+        kinds: vec![Kind::Memory],
+        as_of_ms: recall.as_of_ms,
+        ..Filter::default()
+    };
+    let near = index.around(ranked.node, ranked.passage, recall.context, &filter);
+    let mut seen = HashSet::from([ranked.node]);
+    let others = near.into_iter().filter(|it| seen.insert(it.0));
+    others.map(|(node, _, step)| (node, step)).collect()
+}
+
 fn recalled(tx: &dyn ReadTx, ranked: &Ranked, when: When) -> Result<RecalledMemory> {
     let node = tx
         .node(ranked.node, when)?
         .ok_or_else(|| Error::not_found("memory", ranked.node))?;
     let part = part(tx, ranked, node.body.len())?;
+    let mut context = Vec::new();
+    for &(near, offset) in &ranked.around {
+        let memory = tx.node(near, when)?.map(|node| Memory::of(&node));
+        context.extend(memory.map(|memory| Neighbor { memory, offset }));
+    }
     Ok(RecalledMemory {
         part,
+        context,
         memory: Memory::of(&node),
         relevance: ranked.relevance,
         final_score: ranked.final_score,

@@ -32,6 +32,9 @@ pub struct NewMemory {
     pub memory_id: Option<String>,
     /// Words to filter by.
     pub tags: Vec<String>,
+    /// The session that it belongs to: memories of one session give one another context. Bulk imports
+    /// have none.
+    pub session_id: Option<String>,
 }
 
 /// What became of it.
@@ -99,13 +102,18 @@ fn check(memory: &NewMemory) -> Result<()> {
     if let Some(confidence) = memory.confidence {
         Confidence::try_from(confidence)?;
     }
-    if let Some(id) = &memory.memory_id
-        && (id.is_empty()
-            || id.len() > ID_BYTES_MAX
-            || id.chars().any(|c| c.is_control() || c.is_whitespace()))
+    check_name("memory_id", memory.memory_id.as_deref())?;
+    check_name("session_id", memory.session_id.as_deref())
+}
+
+fn check_name(field: &str, name: Option<&str>) -> Result<()> {
+    if let Some(name) = name
+        && (name.is_empty()
+            || name.len() > ID_BYTES_MAX
+            || name.chars().any(|c| c.is_control() || c.is_whitespace()))
     {
         return Err(
-            Error::invalid(format!("`memory_id`: {id:?} is not a name")).hint(format!(
+            Error::invalid(format!("`{field}`: {name:?} is not a name")).hint(format!(
                 "1 to {ID_BYTES_MAX} bytes without spaces, or leave it out"
             )),
         );
@@ -184,6 +192,9 @@ fn props(new: &NewMemory) -> Map<String, Value> {
     }
     if !new.tags.is_empty() {
         props.insert("tags".to_owned(), new.tags.clone().into());
+    }
+    if let Some(session) = &new.session_id {
+        props.insert("session_id".to_owned(), session.as_str().into());
     }
     props
 }

@@ -18,6 +18,7 @@ mod rough;
 
 pub(crate) use model::Spread;
 pub use parse::asks_for_something;
+pub use relevance::order_by_relevance;
 
 use crate::index::{Filter, Index};
 use asked::Asked;

@@ -25,6 +25,21 @@ const STEEP: i32 = 8;
 /// The closeness of others where something is called exactly as was asked.
 const UNNAMED: f64 = 0.85;
 
+/// What recency adds where answers are ordered by relevance: it decides among near-equals.
+const NEWER: f64 = 0.05;
+const RECENCY_DAYS: f64 = 30.0;
+const DAY_MS: f64 = 86_400_000.0;
+
+/// What answers are ordered by where nothing else is asked for: relevance, and among near-equals the
+/// newer one. What is called exactly as was asked stays first.
+pub fn order_by_relevance(hits: &mut [Hit], now_ms: u64) {
+    let key = |hit: &Hit| {
+        let age_days = now_ms.saturating_sub(hit.created_ms) as f64 / DAY_MS;
+        hit.relevance + NEWER * (-age_days / RECENCY_DAYS).exp()
+    };
+    hits.sort_by(|a, b| (b.is_named.cmp(&a.is_named)).then(key(b).total_cmp(&key(a))));
+}
+
 impl Asked<'_> {
     /// The calibrated value of one passage by itself, between 0 and 1: 0.7 is where answers and the best
     /// of unrelated texts part.

@@ -3,7 +3,7 @@
 use super::{MemoryResult, MemoryTypeWord};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::{Bounded, Result, Unit};
-use kenning_engine::{Recall, parse_moment};
+use kenning_engine::{Recall, RecallSort, parse_moment};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -25,6 +25,21 @@ pub struct Input {
     pub memory_type: Option<MemoryTypeWord>,
     /// What was known at that time (ISO 8601)
     pub as_of: Option<String>,
+    /// `relevance`: ignore age
+    pub sort: Option<Sort>,
+    /// Also give so many memories stored before and after each in its session
+    pub context: Option<Bounded<0, 10>>,
+}
+
+/// What decides the order.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum Sort {
+    /// 0.7 × relevance + 0.3 × recency
+    FinalScore,
+    /// Relevance
+    Relevance,
 }
 
 impl Tool for MemoryRecall {
@@ -64,6 +79,11 @@ impl Tool for MemoryRecall {
                 .as_deref()
                 .map(|it| parse_moment("as_of", it))
                 .transpose()?,
+            sort: match input.sort {
+                Some(Sort::Relevance) => RecallSort::Relevance,
+                Some(Sort::FinalScore) | None => RecallSort::FinalScore,
+            },
+            context: (input.context).map_or(0, |it| usize::try_from(it.get()).unwrap_or(0)),
             ..Recall::default()
         };
         let found = ctx.engine.recall(ctx.caller, &recall)?;

@@ -29,6 +29,8 @@ pub struct Input {
     pub memory_id: Option<String>,
     /// Words to filter by
     pub tags: Option<Vec<String>>,
+    /// Session it belongs to (default: this one)
+    pub session_id: Option<String>,
 }
 
 /// What became of it.
@@ -51,6 +53,7 @@ impl From<Input> for NewMemory {
             supersedes: input.supersedes,
             memory_id: input.memory_id,
             tags: input.tags.unwrap_or_default(),
+            session_id: input.session_id,
         }
     }
 }
@@ -95,7 +98,10 @@ impl Tool for MemoryStore {
     type Output = Output;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
-        let stored = ctx.engine.store_memories(ctx.caller, vec![input.into()])?;
+        let mut memory = NewMemory::from(input);
+        let session = ctx.caller.session.as_deref();
+        memory.session_id = memory.session_id.or_else(|| session.map(str::to_owned));
+        let stored = ctx.engine.store_memories(ctx.caller, vec![memory])?;
         let first = stored.into_iter().next();
         first
             .map(Output::from)

@@ -1,6 +1,6 @@
 //! What the memory tools share on the wire.
 
-use kenning_engine::{MemoryType, RecalledMemory, timestamp};
+use kenning_engine::{MemoryType, Neighbor, RecalledMemory, timestamp};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::borrow::Cow;
@@ -62,6 +62,38 @@ pub struct MemoryResult {
     /// Set when `content` is a part of a longer memory: its whole length in characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     part_of_chars: Option<usize>,
+    /// What was stored before and after it in its session, where `context` was asked for
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    context: Vec<ContextMemory>,
+}
+
+/// A memory before or after one that was found.
+#[derive(Serialize, JsonSchema)]
+struct ContextMemory {
+    memory_id: String,
+    content: String,
+    /// How far before (negative) or after
+    offset: i32,
+}
+
+/// A neighbor is told by its beginning.
+const NEIGHBOR_CHARS_MAX: usize = 600;
+
+impl From<Neighbor> for ContextMemory {
+    fn from(near: Neighbor) -> Self {
+        let content: String = near
+            .memory
+            .content
+            .chars()
+            .take(NEIGHBOR_CHARS_MAX)
+            .collect();
+        Self {
+            memory_id: near.memory.id,
+            content,
+            offset: near.offset,
+        }
+    }
 }
 
 impl From<RecalledMemory> for MemoryResult {
@@ -72,6 +104,7 @@ impl From<RecalledMemory> for MemoryResult {
             final_score,
             related,
             part,
+            context,
         } = found;
         let chars = memory.content.chars().count();
         let is_long = chars > CONTENT_CHARS_MAX;
@@ -90,6 +123,7 @@ impl From<RecalledMemory> for MemoryResult {
             related_memories: related,
             confidence: memory.confidence,
             part_of_chars: is_long.then_some(chars),
+            context: context.into_iter().map(ContextMemory::from).collect(),
         }
     }
 }

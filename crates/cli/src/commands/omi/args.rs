@@ -110,9 +110,10 @@ fn store() -> Command {
         .arg(list("tags", "WORDS", "Words to filter by"))
         .arg(text("id", "ID", "A name of your own for it"))
         .arg(text("supersedes", "ID", "A memory that no longer holds because of it"))
+        .arg(text("session", "ID", "The session it belongs to: its memories give one another context"))
         .arg(
             text("batch", "FILE", "Memories as JSON lines, each as for `memory_store`: all or none; `-` is standard input")
-                .conflicts_with_all(["confidence", "related-to", "tags", "id", "supersedes"]),
+                .conflicts_with_all(["confidence", "related-to", "tags", "id", "supersedes", "session"]),
         )
 }
 
@@ -133,6 +134,23 @@ fn recall() -> Command {
                 .default_value("hybrid"),
         )
         .arg(text("as-of", "TIME", "What was known at that time"))
+        .arg(
+            text(
+                "sort",
+                "ORDER",
+                "By relevance and age, or by relevance alone",
+            )
+            .value_parser(["score", "relevance"])
+            .default_value("score"),
+        )
+        .arg(
+            text(
+                "context",
+                "N",
+                "Also so many memories before and after each in its session",
+            )
+            .value_parser(value_parser!(u32).range(0..=10)),
+        )
 }
 
 fn belief() -> Command {

@@ -5,8 +5,8 @@ use crate::{output, tool_args};
 use clap::ArgMatches;
 use kenning_core::{Error, Result, Unit};
 use kenning_engine::{
-    Contradiction, EvidenceUpdate, MemoryType, Mode, NewMemory, Recall, StoredMemory, parse_moment,
-    timestamp,
+    Contradiction, EvidenceUpdate, MemoryType, Mode, NewMemory, Recall, RecallSort, StoredMemory,
+    parse_moment, timestamp,
 };
 use kenning_tools::omi::{MemoryResult, memory_store};
 use serde_json::{Value, json};
@@ -30,6 +30,7 @@ pub(super) fn store(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
         supersedes: matches.get_one::<String>("supersedes").cloned(),
         memory_id: matches.get_one::<String>("id").cloned(),
         tags: texts(matches, "tags").unwrap_or_default(),
+        session_id: matches.get_one::<String>("session").cloned(),
     };
     let stored = omi.engine.store_memories(&omi.caller, vec![new])?;
     for it in stored {
@@ -127,6 +128,13 @@ pub(super) fn recall(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
         tags: texts(matches, "tags").unwrap_or_default(),
         mode,
         as_of_ms: as_of.map(|it| parse_moment("as-of", it)).transpose()?,
+        sort: match text(matches, "sort") {
+            "relevance" => RecallSort::Relevance,
+            _ => RecallSort::FinalScore,
+        },
+        context: matches
+            .get_one::<u32>("context")
+            .map_or(0, |&it| usize::try_from(it).unwrap_or(0)),
     };
     let found = omi.engine.recall(&omi.caller, &recall)?;
     found.remark.iter().for_each(|it| output::say(it));
@@ -143,12 +151,38 @@ pub(super) fn recall(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
         return Ok(0);
     }
     output::chat(&format!("Search Results ({} found)", memories.len()));
-    let rows: Vec<Vec<String>> = memories.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = memories.iter().flat_map(rows).collect();
     output::print(&table::rows(
         &["score", "relevance", "type", "stored", "id", "content"],
         &rows,
     ));
     Ok(0)
+}
+
+/// A memory, with what stands before and after it in its session, in order.
+fn rows(memory: &Value) -> Vec<Vec<String>> {
+    let near = memory["context"].as_array().map_or(&[][..], Vec::as_slice);
+    let (before, after): (Vec<_>, Vec<_>) = near
+        .iter()
+        .partition(|it| it["offset"].as_i64().is_some_and(|offset| offset < 0));
+    let neighbor = |near: &&Value| {
+        let text = |name: &str| near[name].as_str().unwrap_or_default().to_owned();
+        let offset = near["offset"].as_i64().unwrap_or(0);
+        let blank = String::new;
+        vec![
+            blank(),
+            format!("{offset:+}"),
+            blank(),
+            blank(),
+            text("memory_id"),
+            text("content"),
+        ]
+    };
+    let before = before.iter().map(neighbor);
+    before
+        .chain([row(memory)])
+        .chain(after.iter().map(neighbor))
+        .collect()
 }
 
 fn row(memory: &Value) -> Vec<String> {
