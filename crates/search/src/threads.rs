@@ -26,7 +26,7 @@ impl Threads {
     /// The number of the thread that a node names, a new one if it must be.
     pub(crate) fn number_of(&mut self, node: &Node) -> u32 {
         let named = |name: &&str| node.props.get(*name).and_then(Value::as_str);
-        let Some(name) = THREAD_PROPERTIES.iter().find_map(|it| named(it)) else {
+        let Some(name) = THREAD_PROPERTIES.iter().find_map(named) else {
             return NO_THREAD;
         };
         // Two projects may use the same name for a session.

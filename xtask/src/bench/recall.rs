@@ -173,7 +173,7 @@ fn labels(path: &Path) -> Result<()> {
         }
         match groups.iter_mut().find(|it| it.0 == group) {
             Some(known) => {
-                (known.1, known.2) = (known.1 + usize::from(found == wanted), known.2 + 1)
+                (known.1, known.2) = (known.1 + usize::from(found == wanted), known.2 + 1);
             }
             None => groups.push((group, usize::from(found == wanted), 1)),
         }
