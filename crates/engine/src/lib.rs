@@ -48,10 +48,10 @@ pub use entities::{
     Company, EntityCandidate, EntityContext, EntityDocument, EntityDocuments, EntityImport,
     EntityResolution, EntityStats, EntityType, EntityTypes, EntityView, FoundDocument,
     FoundEntities, FoundEntity, FoundKnowledge, FoundPassage, Identities, ImportedEntities,
-    InCompany, KnowledgeQuery, MergedEntity, Neighborhood, PendingRelationship, ProposedEntity,
-    RegisterEntity, RegisteredEntity, Relationship, RelationshipStats, SaidEntity,
-    SaidEntityOutcome, SaidOutcome, SaidRelation, SaidRelationOutcome, SearchMethod,
-    StatedDocument, SyncedRelationships, Veto, normalized_name,
+    InCompany, KnowledgeQuery, MergeOutcome, MergeProposal, MergedEntity, Neighborhood, NoteState,
+    PendingRelationship, ProposedEntity, RegisterEntity, RegisteredEntity, Relationship,
+    RelationshipStats, SaidEntity, SaidEntityOutcome, SaidMerge, SaidOutcome, SaidRelation,
+    SaidRelationOutcome, SearchMethod, StatedDocument, SyncedRelationships, Veto, normalized_name,
 };
 pub use events::{EventView, Proof};
 pub use far::{FORWARDED, FarAnswer, FarServer};
@@ -83,8 +83,8 @@ pub use notes::NOTE_BYTES_MAX;
 pub use principal::{Principal, Scope};
 pub use process::ProcessMemory;
 pub use repositories::{
-    BRANCH_DEFAULT, NewRepository, Registered, RepositoryFile, RepositoryOptions, RepositoryStatus,
-    RepositoryView, ScanProgress, ScanResult, Scanned,
+    ForgottenRepository, NewRepository, Registered, RepositoryFile, RepositoryOptions,
+    RepositoryStatus, RepositoryView, ScanProgress, ScanResult, Scanned,
 };
 pub use sensors::{SENSORS_LOOK, Sensors};
 pub use sessions::{SessionEnded, SessionStarted};
@@ -101,10 +101,10 @@ pub use wasm_tools::{
 };
 pub use web::{
     EvaluatedPage, ExtractedEntity, ExtractedRelation, IngestRequest, IngestedPage, Ingestion,
-    MatchedEntity, MonitorAdded, MonitorStatus, MonitoredPage, PageMetadata, PagePreview,
-    PageSafety, PageWatch, PreviewRequest, Previewed, ProcessRequest, ProcessedPage, ScannedPages,
-    WatchPace, WebAbilities, WebEntity, WebFault, WebFaultKind, WebOptions, WebRelation, WebResult,
-    note_of_entity,
+    MatchedEntity, MonitorAdded, MonitorStatus, MonitoredPage, PageEvaluation, PageMetadata,
+    PagePreview, PageSafety, PageWatch, PreviewRequest, Previewed, ProcessRequest, ProcessedPage,
+    ScannedPages, WatchPace, WebAbilities, WebEntity, WebFault, WebFaultKind, WebOptions,
+    WebRelation, WebResult, note_of_entity,
 };
 pub use webhooks::{Pace, Webhooks};
 

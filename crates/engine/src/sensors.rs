@@ -4,6 +4,7 @@
 //! them may look.
 
 use crate::Engine;
+use crate::repositories::Repositories;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -50,7 +51,9 @@ impl Sensors {
         let stop = Arc::new(Stop::default());
         let (theirs, seen) = (Arc::clone(&stop), Arc::clone(engine));
         let thread = (!engine.read_only).then(|| {
+            let watching = Repositories::count_watching(&seen);
             std::thread::spawn(move || {
+                let _watching = watching;
                 while theirs.pause(look) {
                     look_around(&seen);
                 }

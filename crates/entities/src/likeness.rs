@@ -31,6 +31,65 @@ pub enum By {
     Sound,
 }
 
+/// Why something was found by a name that it may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Because {
+    /// It is its name.
+    Name,
+    /// It is another of its names.
+    Alias,
+    /// Case, accents, small words or legal forms differ.
+    Writing,
+    /// Words are written together or apart, or in the plural.
+    Spacing,
+    /// The family name stands first.
+    Order,
+    /// First names are forms of one, such as `Bill` and `William`.
+    ShortForm,
+    /// An initial stands for the first name.
+    Initial,
+    /// A name between first and last is missing.
+    MissingName,
+    /// A slip of the fingers.
+    Slip,
+    /// They sound alike.
+    Sound,
+    /// It was seen in the same company.
+    Company,
+    /// They mean about the same.
+    Meaning,
+}
+
+impl Because {
+    /// Whether the same name is only written in another way, so that whoever uses both means one.
+    #[must_use]
+    pub const fn is_writing(self) -> bool {
+        matches!(
+            self,
+            Self::Name | Self::Alias | Self::Writing | Self::Spacing
+        )
+    }
+
+    /// For people.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Name => "same name",
+            Self::Alias => "known alias",
+            Self::Writing => "same name in another spelling",
+            Self::Spacing => "same words written together or apart, or in the plural",
+            Self::Order => "same names in another order",
+            Self::ShortForm => "same family name, and forms of one first name",
+            Self::Initial => "same family name, and an initial that fits",
+            Self::MissingName => "same first and last name, one with a middle name",
+            Self::Slip => "names differ by a typing slip",
+            Self::Sound => "names sound alike",
+            Self::Company => "seen in the same company",
+            Self::Meaning => "names mean about the same",
+        }
+    }
+}
+
 /// How sure it is that two names are one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Likeness {
@@ -38,6 +97,8 @@ pub struct Likeness {
     pub confidence: f64,
     /// What tells.
     pub by: By,
+    /// In what the names differ.
+    pub because: Because,
     /// Whether the whole of one name stands in the other, however it is spelled. Not so where an initial was
     /// taken for a name, a name for another form of it, or a name between first and last is missing: then
     /// names of several people would be like this one.
@@ -45,10 +106,11 @@ pub struct Likeness {
 }
 
 impl Likeness {
-    const fn of(confidence: f64) -> Option<Self> {
+    const fn of(confidence: f64, because: Because) -> Option<Self> {
         Some(Self {
             confidence,
             by: By::Letters,
+            because,
             is_sure: true,
         })
     }

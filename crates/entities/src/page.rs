@@ -2,12 +2,14 @@
 //!
 //! [`read`] gives a page twice. `text` is for reading and for search: headings, paragraphs, lists, tables and
 //! code of what the page is about, nothing lost and nothing joined that stands apart. `summary` is flat, cut
-//! by the rules of the KOI servers to the letter, because its hash tells them whether a page has changed.
+//! by the rules of the KOI servers to the letter, because its hash tells them whether a page has changed. Text
+//! that no browser shows is in neither.
 //!
 //! Whatever a page says is data: nothing in it is run, fetched or believed.
 
 mod decode;
 mod dom;
+mod hidden;
 mod linked;
 mod metadata;
 mod readable;
@@ -18,6 +20,7 @@ pub use metadata::Metadata;
 
 use crate::names::hex;
 use dom::Dom;
+use hidden::Hidden;
 use sha2::{Digest, Sha256};
 
 /// A summary has so many characters, at most.
@@ -54,10 +57,11 @@ impl Page {
 #[must_use]
 pub fn read(html: &str) -> Page {
     let (dom, is_truncated) = Dom::parse(html);
+    let hidden = Hidden::of(&dom);
     let metadata = metadata::of(&dom);
-    let summary = summary::of(&dom, metadata.title.as_deref());
+    let summary = summary::of(&dom, &hidden, metadata.title.as_deref());
     Page {
-        text: readable::of(&dom, metadata.title.as_deref()),
+        text: readable::of(&dom, &hidden, metadata.title.as_deref()),
         summary: summary.chars().take(SUMMARY_CHARS_MAX).collect(),
         metadata,
         is_truncated,

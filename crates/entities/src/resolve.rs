@@ -5,7 +5,7 @@
 //! nothing is stored. A label that means nothing known gets the URI that it would have, apart from the
 //! candidates, so that nobody takes it for something that exists.
 
-use crate::likeness::{By, contradicts, could_be_called, likeness, may_mean_the_same};
+use crate::likeness::{Because, By, contradicts, could_be_called, likeness, may_mean_the_same};
 use crate::names::{alias_key, entity_uri, normalized};
 use crate::ontology::{EntityType, Ontology};
 use crate::phonetic::phonetic_key;
@@ -152,6 +152,8 @@ pub struct Candidate {
     pub tier: Tier,
     /// The label, where it is not the entity's name.
     pub merged_with: Option<String>,
+    /// In what the label differs from the entity's names.
+    pub because: Because,
     is_sure: bool,
 }
 
@@ -271,17 +273,19 @@ struct Hit {
     entity: Entity,
     confidence: f64,
     tier: Tier,
+    because: Because,
     is_sure: bool,
 }
 
 type Found = Vec<Hit>;
 
 /// Those who have the label for a name.
-fn named(found: Vec<Entity>, tier: Tier) -> Found {
+fn named(found: Vec<Entity>, tier: Tier, because: Because) -> Found {
     let hit = |entity| Hit {
         entity,
         confidence: 1.0,
         tier,
+        because,
         is_sure: true,
     };
     found.into_iter().map(hit).collect()
@@ -312,7 +316,7 @@ struct Asked<'a> {
 impl Asked<'_> {
     fn exact(&self) -> Result<Found, Error> {
         let found = self.known.exact(&self.key)?;
-        Ok(named(found, Tier::Exact))
+        Ok(named(found, Tier::Exact, Because::Name))
     }
 
     fn alias(&self) -> Result<Found, Error> {
@@ -321,7 +325,7 @@ impl Asked<'_> {
         if key != self.key {
             found.extend(self.known.alias(&self.key)?);
         }
-        Ok(named(found, Tier::Alias))
+        Ok(named(found, Tier::Alias, Because::Alias))
     }
 
     fn contextual(&self, context: &Context) -> Result<Found, Error> {
@@ -336,6 +340,7 @@ impl Asked<'_> {
                 entity: it.entity,
                 confidence,
                 tier: Tier::Contextual,
+                because: Because::Company,
                 is_sure: false,
             })
         });
@@ -418,11 +423,13 @@ impl Asked<'_> {
             if !is_sure && names.any(|name| contradicts(self.kind, self.label, name)) {
                 return None;
             }
-            let confidences = found.iter().map(|it| it.confidence);
-            let confidence = confidences.max_by(f64::total_cmp)?;
+            let best = found
+                .iter()
+                .max_by(|a, b| a.confidence.total_cmp(&b.confidence))?;
             Some(Hit {
-                confidence,
+                confidence: best.confidence,
                 tier,
+                because: best.because,
                 is_sure,
                 entity,
             })
@@ -440,6 +447,7 @@ impl Asked<'_> {
                 entity,
                 confidence: cosine.min(1.0),
                 tier: Tier::Semantic,
+                because: Because::Meaning,
                 is_sure: false,
             })
         });
@@ -452,6 +460,7 @@ impl Asked<'_> {
             entity,
             confidence,
             tier,
+            because,
             is_sure,
         } = found;
         if !self.is_of_kind(&entity.kind) || self.known.is_vetoed(&self.key, &entity.uri)? {
@@ -461,6 +470,7 @@ impl Asked<'_> {
             old.is_sure |= is_sure;
             if confidence > old.confidence {
                 (old.confidence, old.tier) = (confidence, tier);
+                old.because = because;
             }
             return Ok(());
         }
@@ -470,6 +480,7 @@ impl Asked<'_> {
             confidence,
             tier,
             merged_with,
+            because,
             is_sure,
         });
         Ok(())

@@ -42,8 +42,8 @@ const PAGES: &[(&str, &str)] = pages![
 ];
 
 /// Pages on which the flat summary has words that readers are spared: navigation that only its role marks,
-/// buttons, what is hidden, and readings of characters.
-const SUMMARY_SAYS_MORE: &[&str] = &["cjk", "docs", "docs-rustdoc", "script"];
+/// buttons, and readings of characters.
+const SUMMARY_SAYS_MORE: &[&str] = &["cjk", "docs", "docs-rustdoc"];
 
 fn expected() -> Map<String, Value> {
     serde_json::from_str(EXPECTED).unwrap()

@@ -1,10 +1,12 @@
-//! `kenning koi merge|unmerge|veto|merged|entities|stats|import|add_repo`, beside the tools themselves.
+//! `kenning koi merge|unmerge|veto|merged|entities|stats|import|add_repo|remove_repo`, beside the tools
+//! themselves.
 
+use super::call::confirm;
 use super::table;
 use crate::{Host, Settings, env_vars, output, owner};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use kenning_core::{Error, Result};
-use kenning_engine::{Caller, Engine, EntityImport};
+use kenning_engine::{Caller, Engine, EntityImport, MergedEntity};
 use kenning_tools::koi::github_repos;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -16,8 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(3_600);
 /// An export of another server may be so large.
 const EXPORT_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
-/// The one command here that the KOI API has a route for.
+/// The commands here that the KOI API has routes for.
 const ADD_REPO: &str = "add_repo";
+const REMOVE_REPO: &str = "remove_repo";
 
 /// `kenning koi ...`, beside the tools themselves.
 pub(crate) fn commands() -> Vec<Command> {
@@ -122,7 +125,22 @@ pub(crate) fn commands() -> Vec<Command> {
                 Arg::new("branch")
                     .long("branch")
                     .value_name("BRANCH")
-                    .help("The branch to read [default: main]"),
+                    .help("The branch to read [default: the repository's own]"),
+            ),
+        Command::new(REMOVE_REPO)
+            .about("Unregister a git repository and remove its documents")
+            .arg(word("name", "OWNER/NAME", "As `github_scan` shows it"))
+            .arg(
+                Arg::new("keep-documents")
+                    .long("keep-documents")
+                    .help("Let the documents stay that its scans brought")
+                    .action(ArgAction::SetTrue),
+            )
+            .arg(
+                Arg::new("yes")
+                    .long("yes")
+                    .help("Do not ask before something is removed")
+                    .action(ArgAction::SetTrue),
             ),
     ]
 }
@@ -139,7 +157,7 @@ pub(crate) fn run(
         let mut caller = owner(settings);
         // Somebody who imports a large graph waits for it.
         caller.deadline += PATIENCE;
-        if name != ADD_REPO && engine.far_server()?.is_some() {
+        if ![ADD_REPO, REMOVE_REPO].contains(&name) && engine.far_server()?.is_some() {
             let endpoint = env_vars::KOI_API_ENDPOINT;
             output::say(&format!(
                 "{endpoint} is set, but `{name}` is about the store here: the KOI API has no such route"
@@ -160,32 +178,36 @@ fn act(
     match name {
         "merge" => {
             let done = engine.merge_entities(caller, &word("from"), &word("into"))?;
-            let shown = json!({ "uri": done.uri, "name": done.name, "into": done.into });
-            tell(
-                as_json,
-                &shown,
-                &format!("{} is {} now", done.uri, done.into),
-            );
+            let shown = json!({
+                "uri": done.uri, "name": done.name, "into": done.into, "into_name": done.into_name,
+            });
+            let (from, into) = ends(&done);
+            tell(as_json, &shown, &format!("{from} is {into} now"));
         }
         "unmerge" => {
             let done = engine.unmerge_entity(caller, &word("from"))?;
-            let shown = json!({ "uri": done.uri, "name": done.name, "from": done.into });
-            let told = format!("{} is no longer {}", done.uri, done.into);
-            tell(as_json, &shown, &told);
+            let shown = json!({
+                "uri": done.uri, "name": done.name, "from": done.into, "from_name": done.into_name,
+            });
+            let (from, into) = ends(&done);
+            tell(as_json, &shown, &format!("{from} is no longer {into}"));
         }
         "veto" => {
             let is_undone = matches.get_flag("undo");
             let veto = engine.veto_entity(caller, &word("label"), &word("entity"), is_undone)?;
-            let shown = json!({ "label": veto.label, "uri": veto.uri, "undone": is_undone });
+            let shown = json!({
+                "label": veto.label, "uri": veto.uri, "name": veto.name, "undone": is_undone,
+            });
             let may = if is_undone {
                 "may mean"
             } else {
                 "does not mean"
             };
+            let entity = named(&veto.name, &veto.uri);
             tell(
                 as_json,
                 &shown,
-                &format!("\"{}\" {may} {}", veto.label, veto.uri),
+                &format!("\"{}\" {may} {entity}", veto.label),
             );
         }
         "forget" => {
@@ -201,6 +223,7 @@ fn act(
         "entities" => entities(engine, caller, as_json, matches)?,
         "stats" => stats(engine, caller, as_json)?,
         ADD_REPO => add_repo(engine, caller, as_json, matches)?,
+        REMOVE_REPO => remove_repo(engine, caller, as_json, matches)?,
         _ => import(engine, caller, as_json, matches)?,
     }
     Ok(0)
@@ -221,6 +244,34 @@ fn add_repo(engine: &Engine, caller: &Caller, as_json: bool, matches: &ArgMatche
     Ok(())
 }
 
+fn remove_repo(
+    engine: &Engine,
+    caller: &Caller,
+    as_json: bool,
+    matches: &ArgMatches,
+) -> Result<()> {
+    let keep_documents = matches.get_flag("keep-documents");
+    if !keep_documents && !matches.get_flag("yes") {
+        confirm(REMOVE_REPO)?;
+    }
+    let request = github_repos::Removal {
+        repo_name: matches
+            .get_one::<String>("name")
+            .cloned()
+            .unwrap_or_default(),
+        keep_documents,
+    };
+    let done = github_repos::unregister(engine, caller, request)?;
+    let told = format!(
+        "{} is not scanned any more: {} documents removed, {} kept",
+        done["repo_name"].as_str().unwrap_or_default(),
+        done["documents_removed"],
+        done["documents_kept"]
+    );
+    tell(as_json, &done, &told);
+    Ok(())
+}
+
 fn tell(as_json: bool, shown: &Value, told: &str) {
     if as_json {
         output::print_json(shown);
@@ -229,15 +280,31 @@ fn tell(as_json: bool, shown: &Value, told: &str) {
     }
 }
 
+/// An entity by its name, with its URI beside it.
+fn named(name: &str, uri: &str) -> String {
+    match name.is_empty() {
+        true => uri.to_owned(),
+        false => format!("\"{name}\" ({uri})"),
+    }
+}
+
+/// Who was merged, and into whom.
+fn ends(merged: &MergedEntity) -> (String, String) {
+    (
+        named(&merged.name, &merged.uri),
+        named(&merged.into_name, &merged.into),
+    )
+}
+
 fn merged(engine: &Engine, caller: &Caller, as_json: bool) -> Result<()> {
     let all = engine.entity_identities(caller)?;
     if as_json {
         let merged = all
             .merged
             .iter()
-            .map(|it| json!({ "uri": it.uri, "name": it.name, "into": it.into }));
+            .map(|it| json!({ "uri": it.uri, "name": it.name, "into": it.into, "into_name": it.into_name }));
         let vetoes = all.vetoes.iter();
-        let vetoes = vetoes.map(|it| json!({ "label": it.label, "uri": it.uri }));
+        let vetoes = vetoes.map(|it| json!({ "label": it.label, "uri": it.uri, "name": it.name }));
         let (merged, vetoes): (Vec<_>, Vec<_>) = (merged.collect(), vetoes.collect());
         output::print_json(&json!({ "merged": merged, "vetoes": vetoes }));
         return Ok(());
@@ -245,13 +312,14 @@ fn merged(engine: &Engine, caller: &Caller, as_json: bool) -> Result<()> {
     let merged = all
         .merged
         .into_iter()
-        .map(|it| vec!["is".to_owned(), it.uri, it.into]);
-    let vetoes = all
-        .vetoes
-        .into_iter()
-        .map(|it| vec!["is not".to_owned(), it.label, it.uri]);
+        .map(|it| vec!["is".to_owned(), it.uri, it.into, it.name, it.into_name]);
+    let vetoes = all.vetoes.into_iter().map(|it| {
+        let label = it.label.clone();
+        vec!["is not".to_owned(), it.label, it.uri, label, it.name]
+    });
     let rows: Vec<Vec<String>> = merged.chain(vetoes).collect();
-    output::print(&table::rows(&["", "ENTITY OR LABEL", "ENTITY"], &rows));
+    let head = ["", "ENTITY OR LABEL", "ENTITY", "NAME", "NAME"];
+    output::print(&table::rows(&head, &rows));
     Ok(())
 }
 

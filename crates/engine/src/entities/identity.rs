@@ -9,6 +9,7 @@ use super::resolve::by_uri;
 use super::said::count_said;
 use super::{kind, proof};
 use crate::{Caller, Engine, Scope};
+use kenning_audit::Tx;
 use kenning_core::{Code, Error, Kind, Result};
 use kenning_entities::names::normalized;
 use kenning_store::{Node, ReadTx, When};
@@ -30,6 +31,8 @@ pub struct MergedEntity {
     pub name: String,
     /// The URI of the other one.
     pub into: String,
+    /// The name of the other one; empty if it is not there any more.
+    pub into_name: String,
 }
 
 /// A label that does not mean an entity.
@@ -39,6 +42,8 @@ pub struct Veto {
     pub label: String,
     /// The entity's URI.
     pub uri: String,
+    /// The entity's name; empty if it is not there any more.
+    pub name: String,
 }
 
 /// All merges and vetoes.
@@ -54,6 +59,42 @@ pub struct Identities {
 struct Row {
     into: String,
     name: String,
+}
+
+/// A merge that is kept together with the statement of who is merged.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct NewMerge {
+    /// Who is the other one from now on.
+    pub(super) uri: String,
+    pub(super) name: String,
+    /// The URI of who stays.
+    pub(super) into: String,
+}
+
+/// Keeps a merge.
+pub(super) fn put_merge(tx: &mut Tx<'_>, merge: &NewMerge) -> Result<()> {
+    let NewMerge { uri, name, into } = merge;
+    refuse_vetoed(&**tx, name, into)?;
+    let row = Row {
+        into: into.clone(),
+        name: name.clone(),
+    };
+    let bytes = serde_json::to_vec(&row)
+        .map_err(|error| Error::internal("a merge cannot be written").because(error))?;
+    tx.set(MERGED, uri, &bytes)?;
+    count_said(tx)?;
+    let data = json!({ "uri": uri, "name": name, "into": into });
+    tx.record(proof::MERGED, data).map(drop)
+}
+
+/// An error if somebody said that a name does not mean an entity.
+fn refuse_vetoed(tx: &dyn ReadTx, name: &str, uri: &str) -> Result<()> {
+    if !is_vetoed(tx, &normalized(name), uri)? {
+        return Ok(());
+    }
+    let message = format!("somebody said that \"{name}\" does not mean `{uri}`");
+    Err(Error::new(Code::Conflict, message)
+        .hint("take that veto back first: `kenning koi veto --undo`"))
 }
 
 /// Which URI was merged into which.
@@ -118,32 +159,19 @@ impl Engine {
             uri: from.key.clone(),
             name: from.title.clone(),
             into: into.key.clone(),
+            into_name: into.title.clone(),
         };
-        let row = Row {
-            into: into.key.clone(),
-            name: from.title.clone(),
-        };
-        let bytes = serde_json::to_vec(&row)
-            .map_err(|error| Error::internal("a merge cannot be written").because(error))?;
         self.log.write(space, move |tx| {
             for node in [&from, &into] {
                 still_there(&**tx, node)?;
             }
-            let keys = [(&from, &into), (&into, &from)];
-            for (one, other) in keys {
-                if is_vetoed(&**tx, &normalized(&one.title), &other.key)? {
-                    let message = format!(
-                        "somebody said that \"{}\" does not mean `{}`",
-                        one.title, other.key
-                    );
-                    return Err(Error::new(Code::Conflict, message)
-                        .hint("take that veto back first: `kenning koi veto --undo`"));
-                }
-            }
-            tx.set(MERGED, &from.key, &bytes)?;
-            count_said(tx)?;
-            let data = json!({ "uri": from.key, "name": from.title, "into": into.key });
-            tx.record(proof::MERGED, data).map(drop)
+            refuse_vetoed(&**tx, &into.title, &from.key)?;
+            let merge = NewMerge {
+                uri: from.key,
+                name: from.title,
+                into: into.key,
+            };
+            put_merge(tx, &merge)
         })?;
         self.follow_entities(caller)?;
         Ok(merged)
@@ -173,6 +201,7 @@ impl Engine {
             let data = json!({ "uri": uri, "name": row.name, "from": row.into });
             tx.record(proof::UNMERGED, data)?;
             Ok(MergedEntity {
+                into_name: name_of(&**tx, &row.into)?,
                 uri,
                 name: row.name,
                 into: row.into,
@@ -193,7 +222,7 @@ impl Engine {
         self.may_write(caller)?;
         self.follow_entities(caller)?;
         let space = &caller.principal.space;
-        let (label, uri) = self.log.read(space, |tx| {
+        let (label, uri, name) = self.log.read(space, |tx| {
             let named = by_uri(tx, label.trim())?.map(|it| it.title);
             let label = normalized(&named.unwrap_or_else(|| label.to_owned()));
             // A veto can be taken back when who it is about is not there any more.
@@ -208,8 +237,11 @@ impl Engine {
                     "mend the name in its note, or take a merge back: `kenning koi merged`",
                 ));
             }
-            let uri = node.map(|it| it.key);
-            Ok((label, uri.unwrap_or_else(|| entity.trim().to_owned())))
+            let (uri, name) = match node {
+                Some(node) => (node.key, node.title),
+                None => (entity.trim().to_owned(), String::new()),
+            };
+            Ok((label, uri, name))
         })?;
         if label.is_empty() {
             return Err(Error::invalid("`label` is empty").hint("give a name or a URI"));
@@ -217,6 +249,7 @@ impl Engine {
         let veto = Veto {
             label: label.clone(),
             uri: uri.clone(),
+            name,
         };
         self.log.write(space, move |tx| {
             let key = veto_key(&uri, &label);
@@ -249,24 +282,33 @@ impl Engine {
     pub fn entity_identities(&self, caller: &Caller) -> Result<Identities> {
         caller.principal.require(Scope::Read)?;
         self.log.read(&caller.principal.space, |tx| {
-            let merged = rows(tx)?.into_iter().map(|(uri, row)| MergedEntity {
-                uri,
-                name: row.name,
-                into: row.into,
-            });
-            let vetoes = tx.list(VETOES)?.into_iter().filter_map(|(key, _)| {
-                let (uri, label) = key.split_once('\n')?;
-                Some(Veto {
-                    label: label.to_owned(),
-                    uri: uri.to_owned(),
-                })
-            });
-            Ok(Identities {
-                merged: merged.collect(),
-                vetoes: vetoes.collect(),
-            })
+            let mut all = Identities::default();
+            for (uri, row) in rows(tx)? {
+                all.merged.push(MergedEntity {
+                    uri,
+                    name: row.name,
+                    into_name: name_of(tx, &row.into)?,
+                    into: row.into,
+                });
+            }
+            for (key, _) in tx.list(VETOES)? {
+                if let Some((uri, label)) = key.split_once('\n') {
+                    all.vetoes.push(Veto {
+                        label: label.to_owned(),
+                        uri: uri.to_owned(),
+                        name: name_of(tx, uri)?,
+                    });
+                }
+            }
+            Ok(all)
         })
     }
+}
+
+/// The name of an entity; empty if it is not there.
+fn name_of(tx: &dyn ReadTx, uri: &str) -> Result<String> {
+    let node = by_uri(tx, uri)?;
+    Ok(node.map(|it| it.title).unwrap_or_default())
 }
 
 /// Another process may have merged or removed it meanwhile.

@@ -133,8 +133,9 @@ impl Engine {
     /// Reads the notes that changed.
     fn read_vault(&self, caller: &Caller, known: &mut Known) -> Result<()> {
         let space = &caller.principal.space;
-        // A vault that is away has retracted nothing. The tools that read and write notes say so.
-        let Some(dir) = self.vault.existing(space)? else {
+        // A vault that cannot be opened has retracted nothing. Answers say so (`warnings`), and the tools
+        // that read and write notes fail.
+        let Ok(dir) = self.vault.open(space) else {
             return Ok(());
         };
         if !known.follow.is_stale(&dir) {

@@ -2,11 +2,11 @@
 //!
 //! Notes about people, organizations and what else the ontology knows become nodes; their fields become
 //! relationships, their links mentions. `stated` says what one note states, `said` what ingested pages and
-//! others do (`register`, `import`), `identity` who is said to be one and who is not, `wanted` which graph
+//! others do (`register`, `import`), `settle` whom those mean, `identity` who is said to be one and who is not, `wanted` which graph
 //! all statements make together; `index` makes the store that graph (`links` its edges). `resolve` says
 //! which entity a label means (`spelling` has names in memory), `neighborhood` what it is related to and
-//! what mentions it, `find` what answers a question, `view` and `types` what is there, `company` who is
-//! mentioned together, `proof` whether all of it is what the log says.
+//! what mentions it, `find` what answers a question, `view`, `notes` and `types` what is there, `company` who is
+//! mentioned together, `proof` whether all of it is what the log says, `warnings` what could not be read.
 //!
 //! Everything here follows from statements: what a note said is gone when the note is, and two that were
 //! merged are two again when the merge is taken back.
@@ -18,15 +18,18 @@ mod import;
 mod index;
 mod links;
 mod neighborhood;
+mod notes;
 mod proof;
 mod register;
 mod resolve;
 mod said;
+mod settle;
 mod spelling;
 mod stated;
 mod types;
 mod view;
 mod wanted;
+mod warnings;
 
 pub use company::{Company, InCompany};
 pub use find::{
@@ -42,9 +45,11 @@ pub use kenning_entities::resolve::{
     Resolution as EntityResolution,
 };
 pub use neighborhood::{EntityDocument, EntityDocuments, Neighborhood, Relationship};
+pub use notes::NoteState;
 pub use register::{RegisterEntity, RegisteredEntity, SyncedRelationships};
 pub use said::{
-    SaidEntity, SaidEntityOutcome, SaidOutcome, SaidRelation, SaidRelationOutcome, StatedDocument,
+    MergeOutcome, MergeProposal, SaidEntity, SaidEntityOutcome, SaidMerge, SaidOutcome,
+    SaidRelation, SaidRelationOutcome, StatedDocument,
 };
 pub use types::EntityTypes;
 pub use view::{EntityStats, EntityView, PendingRelationship, RelationshipStats};

@@ -7,6 +7,7 @@ use super::resolve::by_note;
 use super::said::{RegisteredNote, SAID, Settled, note_key, put_said};
 use super::stated::Stated;
 use super::{VAULT, neighborhood};
+use crate::web::inert_line;
 use crate::{Caller, Engine};
 use kenning_core::{Error, Hash, Result, Space};
 use kenning_entities::names::{alias_key, entity_uri, vault_path};
@@ -15,6 +16,9 @@ use kenning_entities::resolve::{Query, Tier};
 use kenning_store::{Node, ReadTx};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
+
+/// A longer mark of a content is none.
+const CONTENT_HASH_CHARS_MAX: usize = 200;
 
 /// A note, as somebody registers it.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +35,8 @@ pub struct RegisterEntity {
     pub properties: Map<String, Value>,
     /// The note's fields.
     pub frontmatter: Map<String, Value>,
+    /// By what the other side tells whether the note has changed.
+    pub content_hash: Option<String>,
 }
 
 /// What a registered note is about.
@@ -106,7 +112,11 @@ impl Engine {
         let space = &caller.principal.space;
         let before = self.log.read(space, |tx| tx.get(SAID, &note_key(&path)))?;
         let before = before.and_then(|it| serde_json::from_slice::<Settled>(&it).ok());
-        let about = before.and_then(|it| it.note).and_then(|it| it.stated.about);
+        let before = before.and_then(|it| it.note);
+        if note.content_hash.is_none() {
+            note.content_hash = before.as_ref().and_then(|it| it.content_hash.clone());
+        }
+        let about = before.and_then(|it| it.stated.about);
         if let Some(about) = about {
             if note.name.trim().is_empty() {
                 note.name = about.name;
@@ -205,6 +215,11 @@ impl Engine {
             note: Some(RegisteredNote {
                 path: path.to_owned(),
                 stated,
+                content_hash: note
+                    .content_hash
+                    .as_ref()
+                    .map(|it| inert_line(it, CONTENT_HASH_CHARS_MAX)),
+                registered_ms: Some(self.log.clock().now_ms()),
             }),
             ..Settled::default()
         };

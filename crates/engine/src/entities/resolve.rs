@@ -99,7 +99,8 @@ impl Engine {
         match resolution.chosen().filter(surely) {
             Some(it) => by_uri(tx, &it.entity.uri),
             None if resolution.candidates.is_empty() => {
-                Err(unresolved.hint("`koi_search` finds entities by any words"))
+                let search = || "`koi_search` finds entities by any words".to_owned();
+                Err(unresolved.hint(self.vault_fault(space).unwrap_or_else(search)))
             }
             None => {
                 let named = |it: &kenning_entities::resolve::Candidate| {

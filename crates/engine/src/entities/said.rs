@@ -4,6 +4,7 @@
 //! can be, and then kept under its source: the next statement of the same source takes its place. The graph
 //! follows from all statements (`wanted`), so one that is taken back leaves nothing behind.
 
+use super::identity::{NewMerge, put_merge};
 use super::index::SAID_COUNT;
 use super::proof;
 use super::resolve::by_uri;
@@ -11,24 +12,19 @@ use super::stated::{Stated, is_name};
 use crate::web::inert_line;
 use crate::{Caller, Engine, NOTE_BYTES_MAX};
 use kenning_audit::{Draft, Tx};
-use kenning_core::{Error, Hash, Kind, NodeId, Result, Space};
-use kenning_entities::names::{alias_key, entity_uri, normalized, vault_path};
-use kenning_entities::ontology::{Direction, Ontology, predicate};
-use kenning_entities::resolve::{Candidate, Query, Tier};
+use kenning_core::{Error, Hash, Kind, NodeId, Result};
+use kenning_entities::names::vault_path;
 use kenning_search::passages;
 use kenning_store::{Node, ReadTx, When};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// What was stated, by its source.
 pub(super) const SAID: &str = "entities/said";
 
 /// What imports say that they are from, unless a relationship names its source.
 pub(super) const IMPORT: &str = "import";
-
-/// What an entity is whose type nobody knows.
-const TYPE_DEFAULT: &str = "Concept";
 
 /// An entity that is stated to be.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -60,6 +56,51 @@ pub struct SaidRelation {
     pub confidence: f64,
 }
 
+/// Two entities that somebody says are one, by names or URIs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SaidMerge {
+    /// Who is the other one from now on.
+    pub from: String,
+    /// Who stays.
+    pub into: String,
+}
+
+/// What became of a merge that somebody asked for, or that was plain from the statement.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MergeOutcome {
+    /// Who was merged: the name.
+    pub from_name: String,
+    /// The URI; empty if nobody is called so.
+    pub from_uri: String,
+    /// Into whom: the name.
+    pub into_name: String,
+    /// The URI; empty if nobody is called so.
+    pub into_uri: String,
+    /// Whether they are one now.
+    pub is_merged: bool,
+    /// Why, or why not.
+    pub reason: String,
+}
+
+/// Two entities that may be one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MergeProposal {
+    /// Who is new: the name.
+    pub from_name: String,
+    /// The URI.
+    pub from_uri: String,
+    /// Who was there before: the name.
+    pub into_name: String,
+    /// The URI.
+    pub into_uri: String,
+    /// The type of both.
+    pub kind: String,
+    /// How sure it is that they are one.
+    pub confidence: f64,
+    /// What speaks for it.
+    pub reason: &'static str,
+}
+
 /// What a document states, as somebody sends it.
 #[derive(Clone, Debug, Default)]
 pub struct StatedDocument {
@@ -86,6 +127,8 @@ pub(crate) struct Said {
     pub(crate) document: Option<NodeId>,
     pub(crate) entities: Vec<SaidEntity>,
     pub(crate) relations: Vec<SaidRelation>,
+    /// Which names are of one.
+    pub(crate) merges: Vec<SaidMerge>,
 }
 
 /// What became of a stated entity.
@@ -129,6 +172,12 @@ pub struct SaidOutcome {
     pub entities: Vec<SaidEntityOutcome>,
     /// Of each relationship.
     pub relations: Vec<SaidRelationOutcome>,
+    /// Who became one.
+    pub merged: Vec<MergeOutcome>,
+    /// Who may be one.
+    pub proposals: Vec<MergeProposal>,
+    /// Merges of entities that were known before: they are made after the statement is kept.
+    pub(crate) deferred: Vec<SaidMerge>,
     /// What was not done as it was asked.
     pub warnings: Vec<String>,
 }
@@ -147,6 +196,9 @@ pub(crate) struct Settled {
     /// A note that somebody registered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) note: Option<RegisteredNote>,
+    /// Merges that are kept with the statement, beside it.
+    #[serde(skip)]
+    pub(super) merges: Vec<NewMerge>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -179,6 +231,10 @@ pub(super) struct SettledRelation {
 pub(super) struct RegisteredNote {
     pub(super) path: String,
     pub(super) stated: Stated,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) content_hash: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) registered_ms: Option<u64>,
 }
 
 impl Settled {
@@ -237,6 +293,9 @@ pub(crate) fn put_said(tx: &mut Tx<'_>, settled: &Settled) -> Result<()> {
     let (key, hash) = (settled.key(), Hash::of(&bytes).to_string());
     tx.set(SAID, &key, &bytes)?;
     tx.record(proof::KEPT, json!({ "key": key, "hash": hash }))?;
+    for merge in &settled.merges {
+        put_merge(tx, merge)?;
+    }
     count_said(tx)
 }
 
@@ -293,45 +352,6 @@ pub(super) fn all_said(tx: &dyn ReadTx) -> Result<BTreeMap<String, Settled>> {
 }
 
 impl Engine {
-    /// Finds out whom a statement means and whether its relationships can be. Nothing is stored.
-    pub(crate) fn settle_statement(
-        &self,
-        space: &Space,
-        tx: &dyn ReadTx,
-        said: &Said,
-    ) -> Result<(Settled, SaidOutcome)> {
-        let ontology = self.ontology(space, tx)?;
-        let mut settling = Settling {
-            engine: self,
-            space,
-            tx,
-            ontology: &ontology,
-            by_name: HashMap::new(),
-            said_as: HashMap::new(),
-            settled: Settled {
-                source: said.source.to_owned(),
-                rid: said.source_rid.clone(),
-                document: said.document.map(|it| it.to_string()),
-                ..Settled::default()
-            },
-        };
-        let mut outcome = SaidOutcome::default();
-        for it in &said.entities {
-            outcome.entities.push(settling.entity(it)?);
-        }
-        for it in &said.relations {
-            let reason = settling.relation(it)?;
-            outcome.relations.push(SaidRelationOutcome {
-                subject: it.subject.clone(),
-                predicate: it.predicate.clone(),
-                object: it.object.clone(),
-                is_stored: reason.is_none(),
-                reason,
-            });
-        }
-        Ok((settling.settled, outcome))
-    }
-
     /// Keeps what a document states of entities, beside what it stated before. A document that is not known
     /// is known by its name from now on, and found by its text if there is one.
     pub fn ingest_statement(&self, caller: &Caller, stated: StatedDocument) -> Result<SaidOutcome> {
@@ -356,6 +376,7 @@ impl Engine {
             document: known.map(|it| it.id),
             entities: stated.entities,
             relations: stated.relations,
+            merges: Vec::new(),
         };
         let (mut settled, mut outcome) = self.log.read(space, |tx| {
             let (mut settled, outcome) = self.settle_statement(space, tx, &said)?;
@@ -529,177 +550,8 @@ fn known_by_name(rid: &str, source: &str, content: String) -> Draft {
     }
 }
 
-/// A statement that is being settled.
-struct Settling<'a> {
-    engine: &'a Engine,
-    space: &'a Space,
-    tx: &'a dyn ReadTx,
-    ontology: &'a Ontology,
-    /// Whom the names of this statement mean, with their types.
-    by_name: HashMap<String, (String, String)>,
-    /// By which name each was first stated.
-    said_as: HashMap<String, String>,
-    settled: Settled,
-}
-
-impl Settling<'_> {
-    fn entity(&mut self, it: &SaidEntity) -> Result<SaidEntityOutcome> {
-        let name = it.name.trim();
-        let left_out = |warning: &str| SaidEntityOutcome {
-            name: it.name.clone(),
-            said: it.name.clone(),
-            kind: it.kind.clone(),
-            warning: Some(warning.to_owned()),
-            ..SaidEntityOutcome::default()
-        };
-        if !is_name(name) {
-            return Ok(left_out(
-                "left out: `name` is empty, too long or has control characters",
-            ));
-        }
-        let known_kind = self.ontology.kind(&it.kind);
-        let warning = known_kind.is_none().then(|| {
-            format!(
-                "`type` \"{}\" is not one of the ontology: stored as {TYPE_DEFAULT}",
-                it.kind
-            )
-        });
-        let kind = known_kind.map_or(TYPE_DEFAULT, |it| &it.key).to_owned();
-        let query = Query {
-            label: name,
-            kind: Some(&kind),
-            ..Query::default()
-        };
-        let resolution = self.engine.resolve_in(self.space, self.tx, &query)?;
-        // An initial may stand for many, and what only looks alike is not taken for two different names of
-        // one statement: to store is to say that they are one.
-        let is_other = |it: &Candidate| {
-            let is_named = matches!(it.tier, Tier::Exact | Tier::Alias);
-            let said = self.said_as.get(&it.entity.uri);
-            !is_named && said.is_some_and(|it| *it != normalized(name))
-        };
-        let found = resolution.chosen();
-        let found = found.filter(|it| it.is_sure() && !is_other(it));
-        let uri = found.map_or_else(|| entity_uri(name, &kind), |it| it.entity.uri.clone());
-        let (said_name, confidence) = match found {
-            Some(it) => (it.entity.name.clone(), it.confidence),
-            None => (name.to_owned(), NEW_CONFIDENCE),
-        };
-        let kind = found.map_or(kind, |it| it.entity.kind.clone());
-        let before = self.settled.things.iter().position(|it| it.uri == uri);
-        let is_new = found.is_none() && before.is_none();
-        let index = before.unwrap_or_else(|| {
-            self.settled.things.push(SettledThing {
-                uri: uri.clone(),
-                name: said_name.clone(),
-                kind: kind.clone(),
-                ..SettledThing::default()
-            });
-            self.settled.things.len() - 1
-        });
-        if let Some(thing) = self.settled.things.get_mut(index) {
-            thing.n_mentions += it.n_mentions.max(1);
-            for alias in it.aliases.iter().map(|it| alias_key(it)) {
-                let is_own = normalized(&alias) == normalized(&thing.name);
-                if is_name(&alias) && !is_own && !thing.aliases.contains(&alias) {
-                    thing.aliases.push(alias);
-                }
-            }
-            if thing.description.is_empty() {
-                it.description.trim().clone_into(&mut thing.description);
-            }
-        }
-        self.said_as
-            .entry(uri.clone())
-            .or_insert_with(|| normalized(name));
-        let aliases = it.aliases.iter().map(String::as_str);
-        for name in aliases.chain([name, said_name.as_str()]) {
-            for key in [normalized(name), alias_key(name)] {
-                self.by_name.insert(key, (uri.clone(), kind.clone()));
-            }
-        }
-        Ok(SaidEntityOutcome {
-            name: said_name,
-            said: it.name.clone(),
-            uri,
-            kind,
-            is_new,
-            confidence,
-            warning,
-        })
-    }
-
-    /// `None` if the relationship can be; else why it cannot.
-    fn relation(&mut self, it: &SaidRelation) -> Result<Option<String>> {
-        let Some((known, direction)) = predicate(&it.predicate) else {
-            return Ok(Some(format!(
-                "`{}` is no predicate of the ontology",
-                it.predicate
-            )));
-        };
-        let mut ends = Vec::new();
-        for (end, name) in [("subject", &it.subject), ("object", &it.object)] {
-            let Some(found) = self.meant(name)? else {
-                return Ok(Some(format!(
-                    "the {end} \"{name}\" is neither among `entities` nor known"
-                )));
-            };
-            ends.push(found);
-        }
-        if direction == Direction::Incoming {
-            ends.reverse();
-        }
-        let [(subject, from), (object, to)] = &ends[..] else {
-            return Ok(Some("a relationship has two ends".to_owned()));
-        };
-        if subject == object {
-            return Ok(Some("nothing relates to itself".to_owned()));
-        }
-        if let Err(error) = self.ontology.check(known, from, to) {
-            let hint = error.hint.map(|it| format!(" ({it})")).unwrap_or_default();
-            return Ok(Some(format!("{}{hint}", error.message)));
-        }
-        let confidence = if it.confidence.is_finite() {
-            it.confidence.clamp(0.0, 1.0)
-        } else {
-            NEW_CONFIDENCE
-        };
-        self.settled.relations.push(SettledRelation {
-            subject: subject.clone(),
-            predicate: known.name.to_owned(),
-            object: object.clone(),
-            confidence,
-            ..SettledRelation::default()
-        });
-        Ok(None)
-    }
-
-    /// Whom a name means: one of this statement's, else one that is known.
-    fn meant(&self, name: &str) -> Result<Option<(String, String)>> {
-        for key in [normalized(name), alias_key(name)] {
-            if let Some(found) = self.by_name.get(&key) {
-                return Ok(Some(found.clone()));
-            }
-        }
-        let name = name.trim();
-        if let Some(node) = by_uri(self.tx, name)? {
-            return Ok(Some((node.key.clone(), super::kind(&node).to_owned())));
-        }
-        if !is_name(name) || name.starts_with("orn:") {
-            return Ok(None);
-        }
-        let query = Query {
-            label: name,
-            ..Query::default()
-        };
-        let resolution = self.engine.resolve_in(self.space, self.tx, &query)?;
-        let found = resolution.chosen();
-        Ok(found.map(|it| (it.entity.uri.clone(), it.entity.kind.clone())))
-    }
-}
-
 /// How sure a statement is that does not say.
-const NEW_CONFIDENCE: f64 = 0.9;
+pub(super) const NEW_CONFIDENCE: f64 = 0.9;
 
 impl SaidOutcome {
     /// How many entities were not known before.

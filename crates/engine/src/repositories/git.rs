@@ -73,6 +73,25 @@ pub(super) struct Ended {
     pub(super) said: String,
 }
 
+/// Whether `git` can be started here.
+pub(super) fn is_there(path: Option<String>, dir: &Path) -> bool {
+    let git = Git {
+        dir: dir.join("none.git"),
+        path,
+        authorities: None,
+        protocol: None,
+        tunnel: None,
+        cancelled: &AtomicBool::new(false),
+        tick: &|| Ok(()),
+    };
+    let bounds = Bounds {
+        wall: Duration::from_secs(5),
+        output_bytes: 1 << 16,
+    };
+    let asked = git.run(&["version"], Vec::new(), bounds);
+    asked.is_ok_and(|it| it.is_success)
+}
+
 impl Git<'_> {
     /// The answer of a run that must succeed.
     pub(super) fn ask(&self, args: &[&str], input: Vec<u8>, bounds: Bounds) -> Result<Vec<u8>> {

@@ -124,11 +124,16 @@ impl Jobs {
         Ok((job, true))
     }
 
-    /// How far the scan of a repository is, if one goes on in this process.
-    pub(super) fn progress(&self, space: &Space, id: u64) -> Option<ScanProgress> {
+    /// The scan of a repository, if one goes on in this process.
+    pub(super) fn running(&self, space: &Space, id: u64) -> Option<Arc<Job>> {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let job = running.get(&(space.clone(), id))?;
-        job.outcome().is_none().then(|| job.progress())
+        job.outcome().is_none().then(|| Arc::clone(job))
+    }
+
+    /// How far the scan of a repository is, if one goes on in this process.
+    pub(super) fn progress(&self, space: &Space, id: u64) -> Option<ScanProgress> {
+        Some(self.running(space, id)?.progress())
     }
 
     /// Asks all scans to end.

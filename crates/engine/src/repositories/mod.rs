@@ -1,11 +1,14 @@
 //! Repositories whose files are documents.
 //!
 //! Somebody registers one, by an address that `source` lets pass; `scan` reads its files through `git`,
-//! which `git` holds short, and `select` says which of them are documents. A scan is a job (`jobs`): whoever
-//! asks for one waits a while, then is told how far it is. `record` is what the store knows of it all.
+//! which `git` holds short, `branches` says which branch, and `select` which files are documents. A scan is a
+//! job (`jobs`): whoever asks for one waits a while, then is told how far it is. `record` is what the store
+//! knows of it all, and `forget` takes it out again.
 //!
 //! What a repository says is data: every document names the repository, the path and the commit it is of.
 
+mod branches;
+mod forget;
 mod git;
 mod jobs;
 mod record;
@@ -13,6 +16,7 @@ mod scan;
 mod select;
 mod source;
 
+pub use forget::ForgottenRepository;
 pub use record::ScanProgress;
 
 use crate::{Caller, Engine, Scope};
@@ -25,21 +29,15 @@ use serde_json::{Value, json};
 use source::Source;
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How the operator names directories of repositories.
 const VARIABLE: &str = "KENNING_REPO_PATHS";
 
-/// The branch that is read when nobody says.
-pub const BRANCH_DEFAULT: &str = "main";
-
 /// A scan that failed is tried again after so long, not at once and not only next time.
 const RETRY_MS: u64 = 15 * 60 * 1_000;
-
-/// Files of a forgotten repository that are removed together.
-const BATCH_FILES: usize = 200;
 
 /// Which repositories may be read, and how often.
 #[derive(Clone, Debug)]
@@ -75,6 +73,10 @@ pub(crate) struct Places {
 pub(crate) struct Repositories {
     places: Arc<Places>,
     jobs: Jobs,
+    /// How many threads of this process scan what is due.
+    n_watching: AtomicUsize,
+    /// Whether there is a `git` to scan with.
+    has_git: OnceLock<bool>,
 }
 
 impl Repositories {
@@ -82,12 +84,31 @@ impl Repositories {
         Self {
             places: Arc::new(Places { options, space }),
             jobs: Jobs::default(),
+            n_watching: AtomicUsize::new(0),
+            has_git: OnceLock::new(),
         }
+    }
+
+    /// Counts a thread that scans what is due, until the count is dropped.
+    pub(crate) fn count_watching(engine: &Arc<Engine>) -> Watching {
+        let watching = &engine.repositories.n_watching;
+        watching.fetch_add(1, Ordering::Relaxed);
+        Watching(Arc::clone(engine))
     }
 
     /// Asks the scans of this process to end.
     pub(crate) fn cancel(&self) {
         self.jobs.cancel();
+    }
+}
+
+/// A thread that scans what is due.
+pub(crate) struct Watching(Arc<Engine>);
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let watching = &self.0.repositories.n_watching;
+        watching.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -98,7 +119,7 @@ pub struct NewRepository {
     pub repo_url: String,
     /// `owner/name`; else taken from the address.
     pub repo_name: Option<String>,
-    /// Else [`BRANCH_DEFAULT`].
+    /// Else the one that the repository itself has for its default.
     pub branch: Option<String>,
 }
 
@@ -158,8 +179,8 @@ pub struct RepositoryView {
     pub name: String,
     /// Where it is.
     pub url: String,
-    /// The branch that is read.
-    pub branch: String,
+    /// The branch that is read; none before the first scan has found it out.
+    pub branch: Option<String>,
     /// When it was last scanned to the end, in milliseconds since 1970.
     pub scanned_ms: Option<u64>,
     /// The commit of that scan.
@@ -175,7 +196,7 @@ pub struct RepositoryView {
 /// All repositories, as they stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepositoryStatus {
-    /// Whether scans can be made.
+    /// Whether this process scans what is due, or a scan goes on anywhere.
     pub is_running: bool,
     /// How often each is scanned.
     pub interval: Duration,
@@ -217,7 +238,7 @@ impl Engine {
         let name = new.repo_name.as_deref().filter(|it| !it.trim().is_empty());
         let name = source::name(&name.map_or_else(|| source.name(), ToOwned::to_owned))?;
         let branch = new.branch.as_deref().filter(|it| !it.trim().is_empty());
-        let branch = source::branch(branch.unwrap_or(BRANCH_DEFAULT))?;
+        let branch = branch.map(source::branch).transpose()?;
         let url = source.shown();
         self.log.write(space, move |tx| {
             let known = record::all(&**tx)?;
@@ -236,6 +257,7 @@ impl Engine {
                         url,
                         name,
                         branch: branch.clone(),
+                        default_branch: None,
                         commit: None,
                         scanned_ms: None,
                         tried_ms: None,
@@ -249,6 +271,9 @@ impl Engine {
                 status = "updated";
                 repository.branch = branch;
                 repository.tried_ms = None;
+            }
+            if status == "added" {
+                forget::adopt_kept(tx, &repository)?;
             }
             if status != "already_registered" {
                 repository.put(tx)?;
@@ -266,37 +291,17 @@ impl Engine {
         })
     }
 
-    /// Forgets a repository with its documents.
-    pub fn forget_repository(&self, caller: &Caller, name: &str) -> Result<()> {
-        caller.principal.require(Scope::Destroy)?;
-        self.writable()?;
-        let space = &caller.principal.space;
-        let repository = self.log.read(space, |tx| {
-            let found = record::all(tx)?.into_iter().find(|it| it.name == name);
-            found.ok_or_else(|| {
-                Error::not_found("repository", name).hint("`github_scan` lists them")
-            })
-        })?;
-        let files = self.log.read(space, |tx| record::known(tx, &repository))?;
-        let paths: Vec<String> = files.into_keys().collect();
-        for batch in paths.chunks(BATCH_FILES) {
-            let (batch, repository) = (batch.to_vec(), repository.clone());
-            let commit = repository.commit.clone().unwrap_or_default();
-            self.log.write(space, move |tx| {
-                batch
-                    .iter()
-                    .try_for_each(|it| scan::remove(tx, &repository, &commit, it))
-            })?;
-        }
-        self.log.write(space, move |tx| {
-            // A scan that goes on meanwhile ends at its next batch; what it wrote so far goes now.
-            for path in record::known(&**tx, &repository)?.into_keys() {
-                scan::remove(tx, &repository, "", &path)?;
-            }
-            repository.unset(tx)?;
-            let data = json!({ "repoId": repository.id, "repo": repository.name });
-            tx.record("RepositoryForgotten", data).map(drop)
-        })
+    /// What the repositories are called, in the order of their numbers.
+    pub fn repository_names(&self, caller: &Caller) -> Result<Vec<String>> {
+        caller.principal.require(Scope::Read)?;
+        let all = self.log.read(&caller.principal.space, record::all)?;
+        Ok(all.into_iter().map(|it| it.name).collect())
+    }
+
+    /// Whether repositories can be scanned here: this process may write, and there is a `git`.
+    pub fn can_scan_repositories(&self) -> bool {
+        let has_git = || git::is_there((self.environment)("PATH"), self.data.path());
+        !self.read_only && *self.repositories.has_git.get_or_init(has_git)
     }
 
     /// Scans all repositories, or the one of this name, and waits for them as long as it is set. None are
@@ -319,8 +324,10 @@ impl Engine {
     ) -> Result<Vec<ScanResult>> {
         self.may_write(caller)?;
         let space = &caller.principal.space;
-        let mut all = self.log.read(space, record::all)?;
-        all.retain(|it| name.is_none_or(|name| it.name == name));
+        let all = self.log.read(space, |tx| match name {
+            None => record::all(tx),
+            Some(name) => Ok(Vec::from_iter(record::named(tx, name)?)),
+        })?;
         if all.iter().any(|it| it.url.starts_with("https://")) {
             caller.principal.require(Scope::Fetch)?;
         }
@@ -400,6 +407,9 @@ impl Engine {
         let now_ms = self.log.clock().now_ms();
         let model = self.chosen_model();
         let own = self.log.signer().did().to_string();
+        let interval = self.repositories.places.options.interval;
+        let n_watching = self.repositories.n_watching.load(Ordering::Relaxed);
+        let is_watched = n_watching > 0 && !interval.is_zero();
         self.log.read(space, |tx| {
             let documents = NodeFilter {
                 kinds: vec![Kind::Document],
@@ -407,8 +417,8 @@ impl Engine {
                 key_prefix: Some("github:".to_owned()),
             };
             let mut status = RepositoryStatus {
-                is_running: !self.read_only,
-                interval: self.repositories.places.options.interval,
+                is_running: is_watched,
+                interval,
                 last_scan_ms: None,
                 n_scans: 0,
                 n_documents: tx.count_nodes(&documents)?,
@@ -431,13 +441,15 @@ impl Engine {
                     let is_dead = || it.node == own && self.is_unlocked(space, repository.id);
                     it.until_ms > now_ms && !is_dead()
                 });
+                let progress = here.or(elsewhere.map(|it| it.progress));
+                status.is_running |= progress.is_some();
                 status.repositories.push(RepositoryView {
                     id: repository.id,
                     n_files: known.len() as u64,
-                    progress: here.or(elsewhere.map(|it| it.progress)),
+                    progress,
+                    branch: repository.read_branch().cloned(),
                     name: repository.name,
                     url: repository.url,
-                    branch: repository.branch,
                     scanned_ms: repository.scanned_ms,
                     commit: repository.commit,
                     error: repository.error,
@@ -467,8 +479,11 @@ impl Engine {
         caller.principal.require(Scope::Read)?;
         self.log.read(&caller.principal.space, |tx| {
             let (mut files, mut n) = (Vec::new(), 0);
-            let all = record::all(tx)?.into_iter();
-            for repository in all.filter(|it| name.is_none_or(|name| it.name == name)) {
+            let all = match name {
+                None => record::all(tx)?,
+                Some(name) => Vec::from_iter(record::named(tx, name)?),
+            };
+            for repository in all {
                 for (node, _) in record::known(tx, &repository)?
                     .values()
                     .filter_map(|it| it.document)

@@ -23,7 +23,12 @@ pub(super) struct Repository {
     /// Where it is, as [`super::source::Source`] shows it.
     pub(super) url: String,
     pub(super) name: String,
-    pub(super) branch: String,
+    /// The branch that somebody named; else the repository's own default is read.
+    #[serde(default)]
+    pub(super) branch: Option<String>,
+    /// The default branch, as the last scan found it.
+    #[serde(default)]
+    pub(super) default_branch: Option<String>,
     /// The commit whose files are all in the store.
     #[serde(default)]
     pub(super) commit: Option<String>,
@@ -42,6 +47,11 @@ pub(super) struct Repository {
 }
 
 impl Repository {
+    /// The branch that is read, as far as that is known.
+    pub(super) fn read_branch(&self) -> Option<&String> {
+        self.branch.as_ref().or(self.default_branch.as_ref())
+    }
+
     /// The bucket of its files.
     pub(super) fn files(&self) -> String {
         format!("repositories.files.{}", self.id)
@@ -49,7 +59,7 @@ impl Repository {
 
     /// What a document of it is called.
     pub(super) fn rid(&self, path: &str) -> String {
-        format!("github:{}:{path}", self.name)
+        format!("{}{path}", rid_prefix(&self.name))
     }
 
     pub(super) fn put(&self, tx: &mut Tx<'_>) -> Result<()> {
@@ -61,6 +71,22 @@ impl Repository {
         tx.unset(LEASES, &key(self.id))?;
         tx.unset(REPOSITORIES, &key(self.id))
     }
+}
+
+/// What the names of a repository's documents begin with.
+pub(super) fn rid_prefix(name: &str) -> String {
+    format!("github:{name}:")
+}
+
+/// The one of this name. Case decides only between two that differ in nothing else.
+pub(super) fn named(tx: &dyn ReadTx, name: &str) -> Result<Option<Repository>> {
+    let mut all = all(tx)?;
+    if let Some(place) = all.iter().position(|it| it.name == name) {
+        return Ok(Some(all.swap_remove(place)));
+    }
+    all.retain(|it| it.name.eq_ignore_ascii_case(name));
+    let only = all.pop();
+    Ok(only.filter(|_| all.is_empty()))
 }
 
 /// All of them, in the order of their ids.

@@ -8,6 +8,7 @@
 //! whole batches behind; the next one finds them as it finds everything else, and goes on with the rest.
 //! Only when nothing differs any more is the commit said to be scanned.
 
+use super::branches::{self, Branches, Choice};
 use super::git::{self, Bounds, Git};
 use super::jobs::Job;
 use super::record::{self, Known, Lease, Repository};
@@ -36,6 +37,8 @@ const BATCH_BYTES: u64 = 8 << 20;
 const FETCH_WALL: Duration = Duration::from_secs(600);
 /// For looking at what was got.
 const LOOK_WALL: Duration = Duration::from_secs(120);
+/// The list of a repository's branches.
+const BRANCHES_BYTES_MAX: u64 = 64 << 20;
 /// The list of a tree's files.
 const LISTING_BYTES_MAX: u64 = 256 << 20;
 /// A repository without its history, packed.
@@ -73,6 +76,8 @@ pub(super) struct Scanner {
 struct Commit {
     sha: String,
     author: String,
+    /// The branch that it is the last one of.
+    branch: Option<String>,
 }
 
 /// What a file becomes.
@@ -217,7 +222,7 @@ impl Scanner {
         };
         self.say("fetching", 0, None);
         let fetched = self.fetch(dir, &mut git, &repository, &address);
-        fetched.map_err(|error| git::because_of(tunnel.as_ref(), error))?;
+        let choice = fetched.map_err(|error| git::because_of(tunnel.as_ref(), error))?;
         // From here on nothing of it is anybody's but ours.
         let git = Git {
             protocol: None,
@@ -225,7 +230,7 @@ impl Scanner {
             ..git
         };
         self.say("reading", 0, None);
-        let commit = head(&git)?;
+        let commit = head(&git, choice.branch)?;
         let args = ["ls-tree", "-r", "-z", "-l", "--full-tree", &commit.sha];
         let listing = git.ask(&args, Vec::new(), bounds(LOOK_WALL, LISTING_BYTES_MAX))?;
         let plan = self.log.read(&self.space, |tx| {
@@ -260,7 +265,7 @@ impl Scanner {
         git: &mut Git<'_>,
         repository: &Repository,
         address: &str,
-    ) -> Result<()> {
+    ) -> Result<Choice> {
         let pointer = format!("{}.clone", self.name());
         let known = dir.read(&pointer, 64).ok();
         let known = known.and_then(|it| String::from_utf8(it).ok());
@@ -268,7 +273,10 @@ impl Scanner {
             git.dir = dir.path().join(&clone);
             if dir.exists(&format!("{clone}/HEAD"))? {
                 match self.fetch_into(git, repository, address) {
-                    Ok(()) => return self.tidy(dir, git, repository, &clone),
+                    Ok(choice) => {
+                        self.tidy(dir, git, repository, &clone)?;
+                        return Ok(choice);
+                    }
                     Err(error) if error.code != Code::Unavailable => return Err(error),
                     Err(_) => {}
                 }
@@ -284,13 +292,17 @@ impl Scanner {
         git.dir = dir.path().join(&clone);
         let args = ["init", "--bare", "--quiet", "--template="];
         git.ask(&args, Vec::new(), bounds(LOOK_WALL, 1 << 20))?;
-        if let Err(error) = self.fetch_into(git, repository, address) {
-            // What cannot be removed now is swept by the next scan.
-            dir.remove_tree(&clone).ok();
-            return Err(error);
-        }
+        let choice = match self.fetch_into(git, repository, address) {
+            Ok(choice) => choice,
+            Err(error) => {
+                // What cannot be removed now is swept by the next scan.
+                dir.remove_tree(&clone).ok();
+                return Err(error);
+            }
+        };
         dir.write(&pointer, clone.as_bytes())?;
-        self.tidy(dir, git, repository, &clone)
+        self.tidy(dir, git, repository, &clone)?;
+        Ok(choice)
     }
 
     fn is_clone(&self, name: &str) -> bool {
@@ -305,6 +317,8 @@ impl Scanner {
                 dir.remove_tree(&entry.name).ok();
             }
         }
+        let all = self.log.read(&self.space, record::all)?;
+        remove_clones(dir, &self.space, |id| all.iter().all(|it| it.id != id));
         let (_, bytes) = dir.subdir(clone)?.usage(u64::MAX)?;
         if bytes > REPOSITORY_BYTES_MAX {
             dir.remove_tree(clone)?;
@@ -323,10 +337,24 @@ impl Scanner {
         Ok(())
     }
 
-    fn fetch_into(&self, git: &Git<'_>, repository: &Repository, address: &str) -> Result<()> {
-        let few = bounds(FETCH_WALL, 1 << 20);
-        let branch = &repository.branch;
-        let refs = format!("+refs/heads/{branch}:{HEAD}");
+    /// Fetches the branch that somebody named, else the repository's default; gives which that is.
+    fn fetch_into(&self, git: &Git<'_>, repository: &Repository, address: &str) -> Result<Choice> {
+        let unreachable = |why: String| {
+            Error::unavailable(format!("`{}` cannot be fetched: {why}", repository.name))
+                .hint("look whether the repository is there and can be read by everybody")
+        };
+        let ask = || {
+            let asked = Branches::ask(git, address, bounds(FETCH_WALL, BRANCHES_BYTES_MAX));
+            asked.map_err(|error| match error.code {
+                Code::Unavailable => unreachable(error.message),
+                _ => error,
+            })
+        };
+        let choice = match &repository.branch {
+            Some(branch) => branches::named(branch),
+            None => ask()?.default_choice()?,
+        };
+        let refs = format!("+{}:{HEAD}", choice.reference);
         let args = [
             "fetch",
             "--quiet",
@@ -339,19 +367,15 @@ impl Scanner {
             address,
             &refs,
         ];
-        let ended = git.run(&args, Vec::new(), few)?;
+        let ended = git.run(&args, Vec::new(), bounds(FETCH_WALL, 1 << 20))?;
         if ended.is_success {
-            return Ok(());
+            return Ok(choice);
         }
         if ended.said.contains("couldn't find remote ref") {
-            return Err(Error::not_found("branch", branch)
-                .hint("register the repository again with a branch that it has"));
+            let branch = choice.branch.unwrap_or(choice.reference);
+            return Err(Error::not_found("branch", branch).hint(ask()?.remedy()));
         }
-        let why = git::last_line(&ended.said);
-        Err(
-            Error::unavailable(format!("`{}` cannot be fetched: {why}", repository.name))
-                .hint("look whether the repository is there and can be read by everybody"),
-        )
+        Err(unreachable(git::last_line(&ended.said)))
     }
 
     fn carry_out(
@@ -393,26 +417,29 @@ impl Scanner {
                     .try_for_each(|it| remove(tx, &repository, &commit.sha, it))
             })?;
         }
-        self.conclude(repository, &commit.sha, (n_put, n_removed), plan.n_files)
+        self.conclude(repository, &commit, (n_put, n_removed), plan.n_files)
     }
 
     /// Every file is in: the commit is scanned.
     fn conclude(
         &self,
         repository: &Repository,
-        head_sha: &str,
+        of: &Commit,
         (n_put, n_removed): (u64, u64),
         total_files: u64,
     ) -> Result<Scanned> {
         let (held, id) = (self.held(), self.id);
         let now_ms = self.log.clock().now_ms();
-        let commit = head_sha.to_owned();
+        let (commit, branch) = (of.sha.clone(), of.branch.clone());
         self.log.write(&self.space, move |tx| {
             let mut repository = held(tx)?;
             let data = json!({
-                "repo": repository.name, "commit": commit, "before": repository.commit,
+                "repo": repository.name, "branch": branch, "commit": commit, "before": repository.commit,
                 "read": n_put, "removed": n_removed,
             });
+            if repository.branch.is_none() {
+                repository.default_branch = branch;
+            }
             repository.commit = Some(commit);
             repository.scanned_ms = Some(now_ms);
             repository.tried_ms = Some(now_ms);
@@ -424,7 +451,7 @@ impl Scanner {
         })?;
         Ok(Scanned {
             repo: repository.name.clone(),
-            head_sha: head_sha.to_owned(),
+            head_sha: of.sha.clone(),
             files_processed: n_put,
             files_removed: n_removed,
             total_files,
@@ -462,8 +489,31 @@ impl Scanner {
 
 /// What the clone of a repository is called.
 fn clone_name(space: &Space, id: u64) -> String {
+    format!("{}{id}", clones_of(space))
+}
+
+/// What the names of a space's clones begin with.
+fn clones_of(space: &Space) -> String {
     let space = Hash::of(space.to_string().as_bytes()).to_string();
-    format!("{}-{id}", &space[..16])
+    format!("{}-", &space[..16])
+}
+
+/// Removes the clones of the repositories of a space whose numbers are meant. What cannot be removed now is
+/// removed another time.
+pub(super) fn remove_clones(dir: &Dir, space: &Space, is_meant: impl Fn(u64) -> bool) {
+    let prefix = clones_of(space);
+    for entry in dir.list(".").unwrap_or_default() {
+        let id = entry.name.strip_prefix(&prefix);
+        let id = id.and_then(|it| it.split(['-', '.']).next()?.parse().ok());
+        if !id.is_some_and(&is_meant) {
+            continue;
+        }
+        if entry.name.ends_with(".git") {
+            dir.remove_tree(&entry.name).ok();
+        } else if entry.name.ends_with(".clone") {
+            dir.remove(&entry.name).ok();
+        }
+    }
 }
 
 /// What is locked while a clone is used.
@@ -476,7 +526,7 @@ fn bounds(wall: Duration, output_bytes: u64) -> Bounds {
 }
 
 /// The commit that was fetched.
-fn head(git: &Git<'_>) -> Result<Commit> {
+fn head(git: &Git<'_>, branch: Option<String>) -> Result<Commit> {
     let args = [
         "log",
         "-1",
@@ -489,8 +539,9 @@ fn head(git: &Git<'_>) -> Result<Commit> {
     let (sha, author) = printed
         .trim_end()
         .split_once('\0')
-        .ok_or_else(|| Error::unavailable("`git log` tells no commit").hint("scan again"))?;
+        .ok_or_else(|| Error::unavailable("`git log` returned no commits").hint("scan again"))?;
     Ok(Commit {
+        branch,
         sha: sha.to_owned(),
         author: author
             .chars()

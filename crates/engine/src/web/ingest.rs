@@ -12,8 +12,8 @@ use super::{WebFault, WebFaultKind, WebResult, address};
 use crate::entities::{Said, Settled, put_said};
 use crate::files::{self, FileNode};
 use crate::{
-    Caller, Engine, NOTE_BYTES_MAX, SaidEntity, SaidEntityOutcome, SaidOutcome, SaidRelation,
-    SaidRelationOutcome,
+    Caller, Engine, MergeOutcome, MergeProposal, NOTE_BYTES_MAX, SaidEntity, SaidEntityOutcome,
+    SaidMerge, SaidOutcome, SaidRelation, SaidRelationOutcome,
 };
 use kenning_audit::{Draft, Tx};
 use kenning_core::{Code, Error, Kind, Result, Space};
@@ -72,6 +72,8 @@ pub struct IngestRequest {
     pub relationships: Vec<WebRelation>,
     /// The vault's folder for the note about it.
     pub vault_folder: Option<String>,
+    /// Which entities are one.
+    pub merges: Vec<SaidMerge>,
 }
 
 /// A page that is in the graph now.
@@ -89,6 +91,10 @@ pub struct IngestedPage {
     pub entities: Vec<SaidEntityOutcome>,
     /// What became of each relationship, in their order.
     pub relationships: Vec<SaidRelationOutcome>,
+    /// Who became one.
+    pub merged: Vec<MergeOutcome>,
+    /// Who may be one.
+    pub proposals: Vec<MergeProposal>,
     /// How many notes were written.
     pub n_notes: usize,
     /// What was not done as it was asked.
@@ -106,6 +112,8 @@ pub enum Ingestion {
         rid: String,
         /// The note about it.
         vault_note_path: Option<String>,
+        /// What became of the merges that were asked for.
+        merged: Vec<MergeOutcome>,
     },
 }
 
@@ -118,6 +126,7 @@ impl Engine {
         for (name, n) in [
             ("entities", request.entities.len()),
             ("relationships", request.relationships.len()),
+            ("merge", request.merges.len()),
         ] {
             if n > PARTS_MAX {
                 let message = format!("`{name}`: {n} are more than {PARTS_MAX}");
@@ -135,7 +144,10 @@ impl Engine {
             return Err(WebFault::not_found("URL not found. Preview it first."));
         };
         match page.status {
-            Status::Ingested => return Ok(already(page)),
+            Status::Ingested => {
+                let merged = self.merge_as_asked(caller, &request.merges)?;
+                return Ok(already(page, merged));
+            }
             Status::Rejected => return Err(not_ready(&page)),
             Status::Pending | Status::Evaluated => {}
         }
@@ -172,9 +184,12 @@ impl Engine {
         };
         let is_taken = self.log.write_long(space, move |tx| taking.take(tx))?;
         if let Some(before) = is_taken {
-            return Ok(already(before));
+            let merged = self.merge_as_asked(caller, &request.merges)?;
+            return Ok(already(before, merged));
         }
+        let deferred = outcome.deferred.clone();
         let mut done = done(&page, outcome);
+        done.warnings.extend(self.entity_warnings(caller));
         done.vault_note_path = written.first().map(|it| it.name.clone());
         done.n_notes = written.len();
         if let Some(dir) = &dir {
@@ -185,6 +200,8 @@ impl Engine {
         if let Err(error) = self.follow_entities(caller) {
             tracing::warn!("the graph does not follow the page yet: {error}");
         }
+        let merged = self.merge_as_asked(caller, &deferred)?;
+        done.merged.extend(merged);
         Ok(Ingestion::Done(Box::new(done)))
     }
 
@@ -196,8 +213,13 @@ impl Engine {
         let source_note = all.first().map(|it| it.file.name.clone());
         let source_note = source_note.unwrap_or_default();
         let mut named = Vec::new();
+        let new = of.outcome.entities.iter().filter(|it| it.is_new);
+        let new: HashSet<&str> = new.map(|it| it.uri.as_str()).collect();
         for (it, said) in of.outcome.entities.iter().zip(&of.said.entities) {
-            if it.uri.is_empty() || named.iter().any(|(known, _)| known == &it.uri) {
+            let is_named = named.iter().any(|(known, _)| known == &it.uri);
+            // Who is merged into somebody new of this page has that one's note.
+            let is_merged = !it.is_new && new.contains(&it.uri.as_str());
+            if it.uri.is_empty() || is_named || is_merged {
                 continue;
             }
             let mut path = self.log.read(space, |tx| note_about(tx, &it.uri))?;
@@ -383,6 +405,12 @@ pub(super) fn put_document(
     put("author", page.metadata.author.clone().into());
     put("published", page.metadata.published_date.clone().into());
     put("flags", page.safety.flags.clone().into());
+    if let Some(it) = &page.evaluation {
+        put("decision", it.decision.clone().into());
+        put("relevance", it.relevance_score.into());
+        put("relevanceReasoning", it.relevance_reasoning.clone().into());
+        put("tags", it.bioregional_tags.clone().into());
+    }
     let node = tx.put_node(Draft {
         kind: Kind::Page,
         project: String::new(),
@@ -419,6 +447,7 @@ fn said(page: &StoredPage, request: &IngestRequest) -> Said {
         document: None,
         entities: entities.collect(),
         relations: relations.collect(),
+        merges: request.merges.clone(),
     }
 }
 
@@ -442,6 +471,8 @@ fn done(page: &StoredPage, outcome: SaidOutcome) -> IngestedPage {
         warnings: odd.chain(rejected).collect(),
         entities: outcome.entities,
         relationships: outcome.relations,
+        merged: outcome.merged,
+        proposals: outcome.proposals,
         n_notes: 0,
     }
 }
@@ -469,10 +500,11 @@ fn folder(wanted: Option<&str>) -> Result<String> {
     Ok(name.to_owned())
 }
 
-fn already(page: StoredPage) -> Ingestion {
+fn already(page: StoredPage, merged: Vec<MergeOutcome>) -> Ingestion {
     Ingestion::Already {
         rid: page.rid,
         vault_note_path: page.note,
+        merged,
     }
 }
 

@@ -26,7 +26,7 @@ pub use ingest::{IngestRequest, IngestedPage, Ingestion, WebEntity, WebRelation}
 pub use matching::MatchedEntity;
 pub use monitor::{MonitorAdded, MonitorStatus, MonitoredPage, ScannedPages};
 pub use notes::note_of_entity;
-pub use pages::PageMetadata;
+pub use pages::{PageEvaluation, PageMetadata};
 pub use preview::{EvaluatedPage, PagePreview, PageSafety, PreviewRequest, Previewed};
 pub use process::{ExtractedEntity, ExtractedRelation, ProcessRequest, ProcessedPage};
 pub use schedule::{PageWatch, WatchPace};

@@ -26,6 +26,8 @@ const MONITORED: &str = "web/monitored";
 const SCANS: (&str, &str) = ("web/counts", "scans");
 /// No visit outlasts a lease.
 const LEASE_MS: u64 = 90_000;
+/// A page that somebody looked at so shortly before need not be asked again.
+const FRESH_MS: u64 = 60_000;
 /// After a first failure.
 const BACK_OFF: Duration = Duration::from_secs(60);
 const BACK_OFF_MAX: Duration = Duration::from_secs(86_400);
@@ -163,7 +165,7 @@ impl Engine {
         })
     }
 
-    /// Has a page monitored. One that is not known yet is fetched at once.
+    /// Has a page monitored. It is asked at once, unless that was done a moment ago.
     pub fn monitor_page(&self, caller: &Caller, url: &str, title: &str) -> WebResult<MonitorAdded> {
         caller.principal.require(Scope::Fetch)?;
         self.refuse_if_unmonitored()?;
@@ -189,14 +191,16 @@ impl Engine {
             }
         };
         let now_ms = self.log.clock().now_ms();
-        let next_ms = now_ms.saturating_add(self.monitor_interval_ms()?);
-        let added = self.log.write(space, move |tx| {
+        let later_ms = now_ms.saturating_add(self.monitor_interval_ms()?);
+        let asked = url.clone();
+        let (added, is_due) = self.log.write(space, move |tx| {
             let key = pages::key_of(&url);
             let page = pages::page(&**tx, &url)?;
             let page = page.ok_or_else(|| Error::internal("a page that was kept is gone"))?;
             if tx.get(MONITORED, &key)?.is_some() {
-                return Ok(MonitorAdded::Already { id: page.n });
+                return Ok((MonitorAdded::Already { id: page.n }, false));
             }
+            let is_due = page.seen_ms.saturating_add(FRESH_MS) < now_ms;
             let shown = match title.is_empty() {
                 true => page.shown_title().to_owned(),
                 false => title,
@@ -204,8 +208,8 @@ impl Engine {
             let row = Row {
                 url: url.clone(),
                 title: shown,
-                next_ms,
-                last_checked_ms: words.map(|_| now_ms),
+                next_ms: if is_due { now_ms } else { later_ms },
+                last_checked_ms: (page.seen_ms > 0).then_some(page.seen_ms),
                 n_failures: 0,
                 fault: None,
                 lease: None,
@@ -213,11 +217,21 @@ impl Engine {
             tx.set(MONITORED, &key, &to_json(&row)?)?;
             let data = json!({ "url": url, "rid": page.rid, "title": row.title });
             tx.record("WebMonitorAdded", data)?;
-            Ok(match words {
+            let added = match words {
                 Some(words) => MonitorAdded::Added { id: page.n, words },
                 None => MonitorAdded::Upgraded { id: page.n },
-            })
+            };
+            Ok((added, is_due))
         })?;
+        if is_due {
+            // What comes of it stands in the status: a page that does not answer now is asked again.
+            let mut scanned = ScannedPages::default();
+            let holder = self.page_holder();
+            self.look_at_page(space, &asked, &holder, true, &mut scanned)?;
+            if scanned.checked > 0 {
+                self.count_page_scan(space)?;
+            }
+        }
         Ok(added)
     }
 

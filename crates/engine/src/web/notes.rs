@@ -5,7 +5,7 @@
 //! links nor tags.
 
 use super::inert::line;
-use super::pages::StoredPage;
+use super::pages::{PageEvaluation, StoredPage};
 use crate::EntityView;
 use serde_json::Value;
 
@@ -71,6 +71,10 @@ pub(super) fn of_page(page: &StoredPage, named: &[Named<'_>]) -> String {
         ("url", &page.url),
         ("rid", &page.rid),
     ]);
+    if let Some(it) = &page.evaluation {
+        let end = text.len() - "---\n".len();
+        text.insert_str(end, &judgment(it));
+    }
     let title = plain(&line(page.shown_title(), FILE_CHARS_MAX * 4));
     text += &format!("# {title}\n\nFrom the web: {}\n", quoted(&page.url));
     if let Some(said) = &page.metadata.description {
@@ -86,6 +90,22 @@ pub(super) fn of_page(page: &StoredPage, named: &[Named<'_>]) -> String {
             Some(link) => text += &format!("- {link} ({})\n", it.kind),
             None => text += &format!("- {name} ({})\n", it.kind),
         }
+    }
+    text
+}
+
+/// What somebody thinks of a page, as fields of the note about it.
+fn judgment(it: &PageEvaluation) -> String {
+    let mut text = String::new();
+    if let Some(score) = it.relevance_score {
+        text += &format!("relevance: {score}\n");
+    }
+    if let Some(why) = &it.relevance_reasoning {
+        text += &format!("relevance_reasoning: {}\n", quoted(why));
+    }
+    if !it.bioregional_tags.is_empty() {
+        let tags: Vec<String> = it.bioregional_tags.iter().map(|it| quoted(it)).collect();
+        text += &format!("tags: [{}]\n", tags.join(", "));
     }
     text
 }

@@ -94,6 +94,22 @@ pub(super) struct StoredPage {
     pub(super) seen_ms: u64,
     /// The note about it, once it is ingested.
     pub(super) note: Option<String>,
+    /// What somebody thinks of it.
+    #[serde(default)]
+    pub(super) evaluation: Option<PageEvaluation>,
+}
+
+/// What somebody thinks of a page.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PageEvaluation {
+    /// What is to be done with it, in the words of who said so.
+    pub decision: Option<String>,
+    /// How relevant it is.
+    pub relevance_score: Option<f64>,
+    /// Why.
+    pub relevance_reasoning: Option<String>,
+    /// What it is about.
+    pub bioregional_tags: Vec<String>,
 }
 
 impl StoredPage {
@@ -207,5 +223,6 @@ pub(super) fn new_page(tx: &mut Tx<'_>, url: &str) -> Result<StoredPage> {
         submitted_via: String::new(),
         seen_ms: 0,
         note: None,
+        evaluation: None,
     })
 }

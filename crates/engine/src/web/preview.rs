@@ -1,7 +1,8 @@
 //! A look at a page before anything is made of it.
 
+use super::ingest::put_document;
 use super::matching::MatchedEntity;
-use super::pages::{self, PageMetadata, Status, StoredPage, StoredText};
+use super::pages::{self, PageEvaluation, PageMetadata, Status, StoredPage, StoredText};
 use super::settings::WebSettings;
 use super::visit::{Validators, Visit, Visited};
 use super::{WebFault, WebFaultKind, WebResult, address};
@@ -16,6 +17,9 @@ use serde_json::json;
 const SHOWN_CHARS: usize = 2_000;
 /// Of what a submitter says of itself, so many are kept.
 const NAME_CHARS_MAX: usize = 200;
+/// Of why a page is relevant, so many characters are kept.
+const REASONING_CHARS_MAX: usize = 2_000;
+const TAGS_MAX: usize = 100;
 const HOUR_MS: u64 = 3_600_000;
 /// When who asked for a page, for as long as that counts.
 const ASKED: &str = "web/asked";
@@ -63,6 +67,10 @@ pub struct PagePreview {
     pub matching_entities: Vec<MatchedEntity>,
     /// Where it is from.
     pub safety: PageSafety,
+    /// How its text was made: `html` or `text`.
+    pub rendered_with: &'static str,
+    /// What somebody thought of it before.
+    pub evaluation: Option<PageEvaluation>,
 }
 
 /// What came of a look.
@@ -81,13 +89,15 @@ pub enum Previewed {
     },
 }
 
-/// What somebody thinks of a page.
+/// A page that was judged.
 #[derive(Clone, Debug)]
 pub struct EvaluatedPage {
     /// Its address.
     pub url: String,
     /// What may be done with it now.
     pub status: &'static str,
+    /// The judgment, as it is kept.
+    pub evaluation: PageEvaluation,
 }
 
 impl Engine {
@@ -110,6 +120,7 @@ impl Engine {
         };
         caller.check()?;
         let text = StoredText::from(&*visit);
+        let rendered_with = visit.rendered_with;
         let page = self.keep_visit(space, &url, request, visit)?;
         if page.status == Status::Ingested {
             return Ok(already(page));
@@ -126,33 +137,46 @@ impl Engine {
             metadata: page.metadata,
             matching_entities: matcher.matches(&text),
             safety: page.safety,
+            rendered_with,
+            evaluation: page.evaluation,
         })))
     }
 
-    /// Keeps what somebody thinks of a page: whether it may be ingested.
+    /// Keeps what somebody thinks of a page, and whether it may be ingested. The note and the document of a
+    /// page say it too; those of one that was ingested before are made anew, but for the note.
     pub fn evaluate_page(
         &self,
         caller: &Caller,
         url: &str,
-        is_rejected: bool,
+        evaluation: PageEvaluation,
     ) -> WebResult<EvaluatedPage> {
         caller.principal.require(Scope::Write)?;
         let url = address::written(url)?;
-        let asked = url.clone();
-        let status = self.log.write(&caller.principal.space, move |tx| {
+        let evaluation = checked(evaluation)?;
+        let (asked, kept) = (url.clone(), evaluation.clone());
+        let status = self.log.write_long(&caller.principal.space, move |tx| {
             let Some(mut page) = pages::page(&**tx, &asked)? else {
                 return Ok(None);
             };
             if page.status != Status::Ingested {
-                page.status = if is_rejected {
+                page.status = if is_rejection(&kept) {
                     Status::Rejected
                 } else {
                     Status::Evaluated
                 };
-                pages::put_page(tx, &page)?;
-                let data = json!({ "url": page.url, "rid": page.rid, "status": page.status });
-                tx.record("WebPageEvaluated", data)?;
             }
+            let data = json!({
+                "url": page.url, "rid": page.rid, "status": page.status, "decision": kept.decision,
+                "relevanceScore": kept.relevance_score,
+                "relevanceReasoning": kept.relevance_reasoning, "tags": kept.bioregional_tags,
+            });
+            page.evaluation = Some(kept);
+            pages::put_page(tx, &page)?;
+            if page.status == Status::Ingested {
+                let text = pages::text(&**tx, &asked)?;
+                put_document(tx, &page, &text)?;
+            }
+            tx.record("WebPageEvaluated", data)?;
             Ok(Some(page.status))
         })?;
         let status = status.ok_or_else(|| {
@@ -161,6 +185,7 @@ impl Engine {
         Ok(EvaluatedPage {
             url,
             status: status.as_str(),
+            evaluation,
         })
     }
 
@@ -237,6 +262,35 @@ impl Engine {
             )),
         }
     }
+}
+
+/// Whether a page is not to be ingested.
+fn is_rejection(evaluation: &PageEvaluation) -> bool {
+    let decision = evaluation.decision.as_deref().unwrap_or_default();
+    decision.to_ascii_lowercase().starts_with("reject")
+}
+
+/// A judgment within bounds, in texts that mean nothing but themselves.
+fn checked(it: PageEvaluation) -> Result<PageEvaluation> {
+    let tags = &it.bioregional_tags;
+    if tags.len() > TAGS_MAX {
+        let message = format!(
+            "`bioregional_tags`: {} are more than {TAGS_MAX}",
+            tags.len()
+        );
+        return Err(Error::too_large(message).hint("give the most telling ones"));
+    }
+    let said = |text: Option<String>, max: usize| {
+        let text = text.map(|it| super::inert::line(&it, max));
+        text.filter(|it| !it.is_empty())
+    };
+    let tags = tags.iter().map(|it| super::inert::line(it, NAME_CHARS_MAX));
+    Ok(PageEvaluation {
+        decision: said(it.decision, NAME_CHARS_MAX),
+        relevance_score: it.relevance_score,
+        relevance_reasoning: said(it.relevance_reasoning, REASONING_CHARS_MAX),
+        bioregional_tags: tags.filter(|it| !it.is_empty()).collect(),
+    })
 }
 
 /// Who asked within the hour. Older rows go.

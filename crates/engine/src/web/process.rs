@@ -309,6 +309,14 @@ impl<'a> Material<'a> {
 
     fn topics(&self) -> Vec<String> {
         let keywords = self.page.metadata.keywords.iter();
-        keywords.take(TOPICS_MAX).cloned().collect()
+        let judged = self.page.evaluation.iter();
+        let tags = judged.flat_map(|it| &it.bioregional_tags);
+        let mut topics: Vec<String> = Vec::new();
+        for topic in tags.chain(keywords) {
+            if topics.len() < TOPICS_MAX && !topics.contains(topic) {
+                topics.push(topic.clone());
+            }
+        }
+        topics
     }
 }

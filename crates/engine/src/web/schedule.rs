@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// How often the thread looks, and how long it waits between two pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchPace {
-    /// Before the first look, and between two.
+    /// Between two looks; the first is at once.
     pub look: Duration,
     /// Between two pages.
     pub between: Duration,
@@ -121,7 +121,8 @@ impl Drop for Counted<'_> {
 
 fn watch(engine: &Engine, signal: &Signal, pace: WatchPace) {
     let mut said = String::new();
-    while signal.wait(pace.look) {
+    let mut pause = Duration::ZERO;
+    while signal.wait(std::mem::replace(&mut pause, pace.look)) {
         let looked = engine.log.store().spaces().and_then(|spaces| {
             for space in spaces {
                 let mut is_first = true;

@@ -37,6 +37,8 @@ pub(super) struct Visit {
     /// The addresses that led elsewhere.
     pub(super) redirects: Vec<String>,
     pub(super) flags: Vec<String>,
+    /// How its text was made: `html` or `text`.
+    pub(super) rendered_with: &'static str,
 }
 
 /// What came of asking.
@@ -169,6 +171,7 @@ fn read(url: &str, answer: Response) -> Visit {
         },
         ip: answer.address.ip().to_string(),
         redirects: answer.redirects,
+        rendered_with: if is_markup { "html" } else { "text" },
         page,
         flags,
     }

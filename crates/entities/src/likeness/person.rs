@@ -5,7 +5,7 @@
 //! what tells a son from his father must be equal.
 
 use super::slip::is_slip;
-use super::{By, Likeness, ONE_WORD_MIN, SAME_FORM, SAME_LETTERS, are_written_together};
+use super::{Because, By, Likeness, ONE_WORD_MIN, SAME_FORM, SAME_LETTERS, are_written_together};
 use crate::fold::{folded, spellings};
 use crate::mentions::is_of_script_without_spaces;
 use crate::ontology::EntityType;
@@ -65,10 +65,10 @@ fn of_parts(kind: &EntityType, a: &Parts, b: &Parts, similarity: f64) -> Option<
         return None;
     }
     if a.names == b.names {
-        return Likeness::of(SAME_FORM);
+        return Likeness::of(SAME_FORM, Because::Writing);
     }
     if is_spaced_otherwise(&a.names, &b.names) {
-        return Likeness::of(SAME_LETTERS);
+        return Likeness::of(SAME_LETTERS, Because::Spacing);
     }
     let ([first_a, between_a @ .., last_a], [first_b, between_b @ .., last_b]) =
         (a.names.as_slice(), b.names.as_slice())
@@ -77,27 +77,28 @@ fn of_parts(kind: &EntityType, a: &Parts, b: &Parts, similarity: f64) -> Option<
     };
     let is_swapped = a.names.len() == 2 && first_a == last_b && last_a == first_b;
     if is_swapped && b.names.len() == 2 && !(is_given_name(first_a) && is_given_name(last_a)) {
-        return Likeness::of(OTHER_ORDER);
+        return Likeness::of(OTHER_ORDER, Because::Order);
     }
     if !agree(between_a, between_b) {
         return None;
     }
     let first = first_fit(kind, first_a, first_b);
-    let (confidence, by) = match (first, last_fit(last_a, last_b)) {
-        (Fit::Equal, Fit::Equal) => (SAME_LETTERS, By::Letters),
-        (Fit::Form, Fit::Equal) => (OTHER_FORM, By::Letters),
-        (Fit::Initial, Fit::Equal) => (INITIAL, By::Letters),
-        (Fit::Sound, Fit::Equal) => (SOUND, By::Sound),
+    let (confidence, by, because) = match (first, last_fit(last_a, last_b)) {
+        (Fit::Equal, Fit::Equal) => (SAME_LETTERS, By::Letters, Because::MissingName),
+        (Fit::Form, Fit::Equal) => (OTHER_FORM, By::Letters, Because::ShortForm),
+        (Fit::Initial, Fit::Equal) => (INITIAL, By::Letters, Because::Initial),
+        (Fit::Sound, Fit::Equal) => (SOUND, By::Sound, Because::Sound),
         (Fit::Slip | Fit::Equal, Fit::Slip) | (Fit::Slip, Fit::Equal)
             if similarity >= kind.similarity_threshold =>
         {
-            (similarity, By::Letters)
+            (similarity, By::Letters, Because::Slip)
         }
         _ => return None,
     };
     Some(Likeness {
         confidence,
         by,
+        because,
         is_sure: !matches!(first, Fit::Form | Fit::Initial)
             && are_spelled_out(between_a, between_b),
     })
@@ -183,7 +184,9 @@ fn is_heard(a: &str, b: &str) -> bool {
 /// One name each. A single name and a full one never are one without an alias that says so.
 fn of_single(a: &[String], b: &[String], similarity: f64) -> Option<Likeness> {
     match (a, b) {
-        ([a], [b]) if similarity >= ONE_WORD_MIN && is_slip(a, b) => Likeness::of(similarity),
+        ([a], [b]) if similarity >= ONE_WORD_MIN && is_slip(a, b) => {
+            Likeness::of(similarity, Because::Slip)
+        }
         _ => None,
     }
 }

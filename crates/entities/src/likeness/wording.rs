@@ -5,7 +5,7 @@
 
 use super::slip::is_slip;
 use super::{
-    Likeness, ONE_WORD_MIN, SAME_FORM, SAME_LETTERS, are_written_together, is_distinctive,
+    Because, Likeness, ONE_WORD_MIN, SAME_FORM, SAME_LETTERS, are_written_together, is_distinctive,
 };
 use crate::fold::{folded, spellings};
 use crate::names::normalized;
@@ -26,10 +26,10 @@ pub(super) fn likeness(kind: &EntityType, a: &str, b: &str, similarity: f64) -> 
     for words_a in &all_a {
         for words_b in &all_b {
             if words_a == words_b {
-                return Likeness::of(SAME_FORM);
+                return Likeness::of(SAME_FORM, Because::Writing);
             }
             if are_written_together(words_a, words_b) || are_one_or_many(words_a, words_b) {
-                return Likeness::of(SAME_LETTERS);
+                return Likeness::of(SAME_LETTERS, Because::Spacing);
             }
         }
     }
@@ -41,7 +41,7 @@ pub(super) fn likeness(kind: &EntityType, a: &str, b: &str, similarity: f64) -> 
         || !kind.require_token_overlap
         || share_enough_words(&normalized(a), &normalized(b));
     (is_close && shares).then_some(())?;
-    Likeness::of(similarity)
+    Likeness::of(similarity, Because::Slip)
 }
 
 /// Words that tell which thing is meant; all words when none does.

@@ -47,7 +47,7 @@ pub(super) fn of(dom: &Dom) -> Metadata {
         .filter(|it| !it.is_empty());
     Metadata {
         title: title
-            .and_then(|it| text(&flat(dom, it)))
+            .and_then(|it| text(&flat(dom, it, |_| false)))
             .or_else(|| of.meta(&["og:title", "twitter:title"]))
             .or(linked.title),
         description: of

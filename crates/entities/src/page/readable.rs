@@ -1,6 +1,7 @@
 //! A page for readers: what it is about, block by block.
 
 use super::dom::{Dom, Id, WALK_DEPTH_MAX};
+use super::hidden::Hidden;
 
 /// Never part of what a page says.
 const SILENT: &[&str] = &[
@@ -76,8 +77,8 @@ struct Block {
     text: String,
 }
 
-pub(super) fn of(dom: &Dom, title: Option<&str>) -> String {
-    let blocks = best(dom);
+pub(super) fn of(dom: &Dom, hidden: &Hidden, title: Option<&str>) -> String {
+    let blocks = best(dom, hidden);
     let mut out = String::new();
     let says_title = blocks.iter().any(|it| matches!(it.kind, Kind::Heading(1)));
     if let Some(title) = title.filter(|_| !says_title) {
@@ -100,15 +101,15 @@ pub(super) fn of(dom: &Dom, title: Option<&str>) -> String {
 
 /// What the container says that the page marks as its content, if it is a good part of the page; else the
 /// page without what stands around; else all of it.
-fn best(dom: &Dom) -> Vec<Block> {
-    let page = Reader::new(dom, true).read(0);
+fn best(dom: &Dom, hidden: &Hidden) -> Vec<Block> {
+    let page = Reader::new(dom, hidden, true).read(0);
     if page.is_empty() {
-        return Reader::new(dom, false).read(0);
+        return Reader::new(dom, hidden, false).read(0);
     }
-    let Some(container) = container(dom) else {
+    let Some(container) = container(dom, hidden) else {
         return page;
     };
-    let inside = Reader::new(dom, true).read(container);
+    let inside = Reader::new(dom, hidden, true).read(container);
     if n_letters(&inside) * SHARE_MIN < n_letters(&page) {
         return page;
     }
@@ -120,8 +121,8 @@ fn n_letters(blocks: &[Block]) -> usize {
 }
 
 /// The one element that is marked as the page's content. Of several articles none is.
-fn container(dom: &Dom) -> Option<Id> {
-    let all = dom.below(0, |it| SILENT.contains(&dom.name(it)));
+fn container(dom: &Dom, hidden: &Hidden) -> Option<Id> {
+    let all = dom.below(0, |it| SILENT.contains(&dom.name(it)) || hidden.has(it));
     let is_main =
         |it: &&Id| dom.name(**it) == "main" || dom.attribute(**it, "role") == Some("main");
     if let Some(main) = all.iter().find(is_main) {
@@ -151,6 +152,7 @@ impl Block {
 
 struct Reader<'a> {
     dom: &'a Dom,
+    hidden: &'a Hidden,
     leaves_out_around: bool,
     blocks: Vec<Block>,
     /// What was read since the last block.
@@ -161,9 +163,10 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(dom: &'a Dom, leaves_out_around: bool) -> Self {
+    fn new(dom: &'a Dom, hidden: &'a Hidden, leaves_out_around: bool) -> Self {
         Self {
             dom,
+            hidden,
             leaves_out_around,
             blocks: Vec::new(),
             line: String::new(),
@@ -222,12 +225,10 @@ impl<'a> Reader<'a> {
 
     fn is_left_out(&self, id: Id, name: &str) -> bool {
         let role = self.dom.attribute(id, "role").unwrap_or_default();
-        let is_hidden = self.dom.attribute(id, "hidden").is_some()
-            || self.dom.attribute(id, "aria-hidden") == Some("true");
         let is_around = AROUND.contains(&name) || AROUND_ROLES.contains(&role);
         SILENT.contains(&name)
             || name == "a" && self.is_anchor_mark(id)
-            || is_hidden
+            || self.hidden.has(id)
             || is_around && self.leaves_out_around && !self.has_heading(id)
     }
 
@@ -258,7 +259,8 @@ impl<'a> Reader<'a> {
     fn code(&mut self, id: Id) {
         self.end(Kind::Paragraph);
         let mut code = String::new();
-        for it in self.dom.below(id, |it| SILENT.contains(&self.dom.name(it))) {
+        let is_silent = |it| SILENT.contains(&self.dom.name(it)) || self.hidden.has(it);
+        for it in self.dom.below(id, is_silent) {
             match self.dom.text(it) {
                 Some(text) => code.push_str(text),
                 None if self.dom.name(it) == "br" => code.push('\n'),
@@ -277,7 +279,7 @@ impl<'a> Reader<'a> {
     /// A row of one cell, or of cells that hold tables and headings, is there for the looks only.
     fn row(&mut self, id: Id, depth: u32) {
         self.end(Kind::Paragraph);
-        let is_cell = |it: &Id| matches!(self.dom.name(*it), "td" | "th");
+        let is_cell = |it: &Id| matches!(self.dom.name(*it), "td" | "th") && !self.hidden.has(*it);
         let cells: Vec<Id> = self
             .dom
             .children(id)

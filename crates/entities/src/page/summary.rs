@@ -2,9 +2,10 @@
 //!
 //! Of the first `main`, `article` or element whose class has `content`, else of the whole page: each
 //! outermost block of more than five characters is a line, then each item of a list that is in none of them
-//! and has more than ten. Navigation and the like are left out.
+//! and has more than ten. Navigation and the like are left out, and so is what no browser shows.
 
 use super::dom::{Dom, Id};
+use super::hidden::Hidden;
 use std::collections::HashSet;
 
 const DROPPED: &[&str] = &["script", "style", "nav", "footer", "aside", "header"];
@@ -20,9 +21,10 @@ const INLINE: &[&str] = &[
 const BLOCK_CHARS_MIN: usize = 6;
 const ITEM_CHARS_MIN: usize = 11;
 
-pub(super) fn of(dom: &Dom, title: Option<&str>) -> String {
+pub(super) fn of(dom: &Dom, hidden: &Hidden, title: Option<&str>) -> String {
     let top = container(dom);
-    let is_dropped = |it: Id| DROPPED.contains(&dom.name(it)) || dom.name(it) == "head";
+    let is_dropped =
+        |it: Id| DROPPED.contains(&dom.name(it)) || dom.name(it) == "head" || hidden.has(it);
     let mut lines: Vec<String> = Vec::new();
     let mut said: HashSet<String> = HashSet::new();
     let mut inside: HashSet<Id> = HashSet::new();
@@ -38,7 +40,7 @@ pub(super) fn of(dom: &Dom, title: Option<&str>) -> String {
             if !kind.contains(&dom.name(id)) {
                 continue;
             }
-            let text = flat(dom, id);
+            let text = flat(dom, id, |it| hidden.has(it));
             if text.chars().count() < n_min {
                 continue;
             }
@@ -68,7 +70,7 @@ fn container(dom: &Dom) -> Id {
 }
 
 /// All text below a node in one line. A block parts words on both of its sides.
-pub(super) fn flat(dom: &Dom, id: Id) -> String {
+pub(super) fn flat(dom: &Dom, id: Id, is_hidden: impl Fn(Id) -> bool) -> String {
     let mut out = String::new();
     let mut open: Vec<Option<Id>> = dom.children(id).iter().rev().copied().map(Some).collect();
     while let Some(it) = open.pop() {
@@ -78,7 +80,7 @@ pub(super) fn flat(dom: &Dom, id: Id) -> String {
         };
         if let Some(text) = dom.text(it) {
             out.push_str(text);
-        } else if !DROPPED.contains(&dom.name(it)) {
+        } else if !DROPPED.contains(&dom.name(it)) && !is_hidden(it) {
             if !INLINE.contains(&dom.name(it)) {
                 out.push(' ');
                 open.push(None);

@@ -32,6 +32,7 @@ fn koi_read_only_changes_nothing_and_still_looks() {
         &["import", export],
         &["forget", "import"],
         &["add_repo", "https://example.com/a/b"],
+        &["remove_repo", "a/b", "--yes"],
         &["github_scan", "--action", "scan"],
         &[
             "monitor_url",
@@ -164,5 +165,92 @@ fn a_variable_that_is_empty_is_not_set() {
     assert!(
         said.contains("VAULT_PATH environment variable must be set"),
         "{said}"
+    );
+}
+
+#[test]
+fn koi_a_repository_is_unregistered_on_the_command_line() {
+    let place = Place::new();
+    let url = "https://example.com/a/b";
+    place.good(&["koi", "add_repo", url]);
+    let (code, error) = place.bad(&["koi", "remove_repo", "a/b"]);
+    assert_eq!(code, 5, "{error}");
+    assert!(error.contains("--yes"), "{error}");
+    let removed = told(&place, &["--json", "koi", "remove_repo", "a/b", "--yes"]);
+    assert_eq!(
+        (&removed["status"], &removed["repo_name"]),
+        (&json!("removed"), &json!("a/b")),
+        "{removed}"
+    );
+    place.good(&["koi", "add_repo", url]);
+    let said = place.good(&["koi", "remove_repo", "a/b", "--keep-documents"]);
+    assert!(said.contains("a/b is not scanned any more"), "{said}");
+    let (code, error) = place.bad(&["koi", "remove_repo", "a/b", "--yes"]);
+    assert_eq!(code, 3, "{error}");
+    assert!(error.contains("no repository `a/b`"), "{error}");
+    let status = told(&place, &["--json", "koi", "github_scan"]);
+    assert_eq!(
+        (&status["active_repos"], &status["running"]),
+        (&json!(0), &json!(false)),
+        "{status}"
+    );
+}
+
+#[test]
+fn koi_merges_and_vetoes_are_told_by_names_and_uris() {
+    let place = Place::new();
+    people(&place);
+    let said = place.good(&["koi", "merge", "Bill Baue", "Maren Holm"]);
+    let bill = "\"Bill Baue\" (orn:personal-koi.entity:person-bill-baue-376ffc2e6245)";
+    assert!(
+        said.contains(&format!("{bill} is \"Maren Holm\" (orn:")),
+        "{said}"
+    );
+    let listed = place.good(&["koi", "merged"]);
+    let cells: Vec<&str> = listed.trim().split('\t').collect();
+    assert_eq!(cells[3..], ["Bill Baue", "Maren Holm"], "{listed}");
+    let merged = told(&place, &["--json", "koi", "merged"]);
+    assert_eq!(merged["merged"][0]["into_name"], "Maren Holm", "{merged}");
+    let said = place.good(&["koi", "unmerge", "Bill Baue"]);
+    assert!(
+        said.contains(&format!("{bill} is no longer \"Maren Holm\" (orn:")),
+        "{said}"
+    );
+    let said = place.good(&["koi", "veto", "Billy", "Maren Holm"]);
+    assert!(
+        said.contains("\"billy\" does not mean \"Maren Holm\" (orn:"),
+        "{said}"
+    );
+    let listed = place.good(&["koi", "merged"]);
+    assert!(listed.trim().ends_with("billy\tMaren Holm"), "{listed}");
+}
+
+#[test]
+fn koi_a_wrong_vault_path_is_told_and_doctor_finds_it() {
+    let place = Place::new();
+    let run = |words: &[&str]| {
+        let output = place
+            .command(words)
+            .env("VAULT_PATH", place.0.path().join("no such vault"))
+            .output()
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (
+            output.status.code(),
+            text(&output.stdout),
+            text(&output.stderr),
+        )
+    };
+    let (code, answer, said) = run(&["koi", "resolve_entity", "--label", "Bill Baue"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        answer.contains("the vault that VAULT_PATH names cannot be opened"),
+        "{answer}"
+    );
+    let (code, found, _) = run(&["doctor"]);
+    assert_ne!(code, Some(0), "{found}");
+    assert!(
+        found.contains("fault: vault: the vault that VAULT_PATH names"),
+        "{found}"
     );
 }

@@ -3,12 +3,13 @@
 
 use kenning_core::{Code, Error, Hash};
 use kenning_engine::{
-    Caller, Engine, EntityDocument, EntityView, RegisterEntity, SaidEntity, SaidRelation,
-    StatedDocument, normalized_name, note_of_entity,
+    Caller, Engine, EntityDocument, EntityView, PageEvaluation, RegisterEntity, SaidEntity,
+    SaidRelation, StatedDocument, normalized_name, note_of_entity,
 };
 use kenning_tools::koi::moments::naive as moment;
 use kenning_tools::koi::{
-    Refusal, get_entity_documents, get_entity_neighborhood, knowledge_search, monitor_url,
+    Refusal, get_entity_documents, get_entity_neighborhood, ingest_url, knowledge_search,
+    monitor_url,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -49,7 +50,8 @@ pub(super) fn relationships(
     match get_entity_neighborhood::answer(engine, caller, request) {
         Ok(found) => written(&found),
         Err(refusal) if refusal.error.code == Code::NotFound => {
-            Ok(json!({ "entity_uri": uri, "relationships": [], "count": 0 }))
+            let nothing = json!({ "entity_uri": uri, "relationships": [], "count": 0 });
+            Ok(warned(engine, caller, nothing))
         }
         Err(refusal) => Err(refusal),
     }
@@ -64,11 +66,23 @@ pub(super) fn mentioned_in(
     let uri = request.entity_uri.clone();
     match get_entity_documents::answer(engine, caller, request) {
         Ok(found) => written(&found),
-        Err(refusal) if refusal.error.code == Code::NotFound => Ok(json!({
-            "entity_uri": uri, "total_count": 0, "truncated": false, "documents": [],
-        })),
+        Err(refusal) if refusal.error.code == Code::NotFound => {
+            let nothing = json!({
+                "entity_uri": uri, "total_count": 0, "truncated": false, "documents": [],
+            });
+            Ok(warned(engine, caller, nothing))
+        }
         Err(refusal) => Err(refusal),
     }
+}
+
+/// An answer with why entities may be missing from it, if anything is known.
+fn warned(engine: &Engine, caller: &Caller, mut answer: Value) -> Value {
+    let warnings = engine.entity_warnings(caller);
+    if !warnings.is_empty() {
+        answer["warnings"] = json!(warnings);
+    }
+    answer
 }
 
 fn written(answer: &impl serde::Serialize) -> Answer {
@@ -111,7 +125,7 @@ pub(super) fn health(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
     let is_built_in = model.provider == "builtin";
     let tells_meanings = !is_built_in && model.fault.is_none();
     let keys: Vec<&str> = types.types.iter().map(|it| it.key.as_str()).collect();
-    Ok(json!({
+    let health = json!({
         "status": "healthy",
         "mode": "personal",
         "database": "connected",
@@ -120,7 +134,7 @@ pub(super) fn health(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
         "semantic_matching": tells_meanings,
         "entity_types": keys,
         "schema_version": types.version,
-        "github_sensor": true,
+        "github_sensor": engine.can_scan_repositories(),
         "web_sensor": web.is_monitoring,
         "llm_enrichment": web.has_model,
         "resolution_tiers": {
@@ -130,7 +144,8 @@ pub(super) fn health(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
             "tier2_semantic": tells_meanings,
             "tier3_create": true,
         },
-    }))
+    });
+    Ok(warned(engine, caller, health))
 }
 
 /// How many entities there are, and the newest.
@@ -297,23 +312,31 @@ pub(super) fn entity(engine: &Engine, caller: &Caller, request: EntityRequest) -
     Ok(json!({ "entity": registry_row(&view), "documents": rows.collect::<Vec<_>>() }))
 }
 
-/// The entities that notes are about.
+/// The entities that notes are about, and how each note stands.
 pub(super) fn vault_entities(engine: &Engine, caller: &Caller, request: PageRequest) -> Answer {
     let (limit, offset) = request.bounds();
     let kind = request.entity_type.as_deref();
     let all = engine.entities(caller, kind, usize::MAX, 0)?;
-    let noted: Vec<&EntityView> = all.iter().filter(|it| it.path.is_some()).collect();
-    let rows = noted.iter().skip(offset).take(limit).map(|it| {
-        let path = it.path.as_deref().unwrap_or_default();
+    let noted: Vec<(&EntityView, &str)> = all
+        .iter()
+        .filter_map(|it| Some((it, it.path.as_deref()?)))
+        .collect();
+    let shown: Vec<(&EntityView, &str)> = noted.iter().copied().skip(offset).take(limit).collect();
+    let paths: Vec<&str> = shown.iter().map(|it| it.1).collect();
+    let states = engine.note_states(caller, &paths)?;
+    let rows = shown.iter().zip(states).map(|((it, path), state)| {
         json!({
             "vault_rid": format!("{NOTE_RID}{path}"), "vault_path": path,
             "canonical_uri": it.uri, "entity_type": it.kind, "name": it.name,
-            "sync_status": "linked", "content_hash": null,
-            "last_synced": moment(it.created_ms),
+            "sync_status": state.status, "content_hash": state.content_hash,
+            "last_synced": state.synced_ms.map(moment),
         })
     });
     let rows: Vec<Value> = rows.collect();
-    Ok(json!({ "entities": rows, "count": noted.len(), "limit": limit, "offset": offset }))
+    let answer = json!({
+        "entities": rows, "count": noted.len(), "limit": limit, "offset": offset,
+    });
+    Ok(warned(engine, caller, answer))
 }
 
 /// The notes about entities, as links.
@@ -478,6 +501,8 @@ pub(super) struct RegisterRequest {
     properties: Map<String, Value>,
     #[serde(default)]
     frontmatter: Map<String, Value>,
+    #[serde(default)]
+    content_hash: Option<String>,
 }
 
 /// Registers a note about an entity.
@@ -494,6 +519,7 @@ pub(super) fn register_entity(
         name: request.name,
         properties: request.properties,
         frontmatter: request.frontmatter,
+        content_hash: request.content_hash,
     };
     let done = engine.register_entity(caller, note)?;
     let mut answer = json!({
@@ -633,6 +659,14 @@ pub(super) fn ingest(engine: &Engine, caller: &Caller, request: IngestRequest) -
         });
         answer["relationships"] = rows.collect();
     }
+    if !done.merged.is_empty() {
+        let rows = done.merged.into_iter().map(ingest_url::MergeRow::from);
+        answer["merges"] = written(&rows.collect::<Vec<_>>())?;
+    }
+    if !done.proposals.is_empty() {
+        let rows = done.proposals.into_iter().map(ingest_url::Proposal::from);
+        answer["merge_proposals"] = written(&rows.collect::<Vec<_>>())?;
+    }
     if !done.warnings.is_empty() {
         answer["warnings"] = json!(done.warnings);
     }
@@ -652,15 +686,20 @@ pub(super) struct EvaluateRequest {
     decision: Option<String>,
 }
 
-/// Keeps whether a page may be ingested; the reasons are the caller's own.
+/// Keeps what somebody thinks of a page, and whether it may be ingested.
 pub(super) fn evaluate(engine: &Engine, caller: &Caller, request: EvaluateRequest) -> Answer {
-    let decision = request.decision.as_deref().map(str::trim);
-    let is_rejected = decision.is_some_and(|it| it.to_ascii_lowercase().starts_with("reject"));
-    let done = engine.evaluate_page(caller, &request.url, is_rejected)?;
+    let evaluation = PageEvaluation {
+        decision: request.decision,
+        relevance_score: request.relevance_score,
+        relevance_reasoning: request.relevance_reasoning,
+        bioregional_tags: request.bioregional_tags,
+    };
+    let done = engine.evaluate_page(caller, &request.url, evaluation)?;
     Ok(json!({
-        "url": done.url, "status": done.status, "relevance_score": request.relevance_score,
-        "relevance_reasoning": request.relevance_reasoning,
-        "bioregional_tags": request.bioregional_tags,
+        "url": done.url, "status": done.status,
+        "relevance_score": done.evaluation.relevance_score,
+        "relevance_reasoning": done.evaluation.relevance_reasoning,
+        "bioregional_tags": done.evaluation.bioregional_tags,
     }))
 }
 

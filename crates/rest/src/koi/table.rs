@@ -112,6 +112,8 @@ const RELATIONSHIP: Kind = Kind::Record(&[
     default("confidence", Kind::Number),
 ]);
 
+const MERGE: Kind = Kind::Record(&[required("from", Kind::Text), required("into", Kind::Text)]);
+
 const PAGE: &[Field] = &[
     optional("entity_type", Kind::Text),
     default("limit", Kind::Whole),
@@ -259,6 +261,7 @@ pub(super) const ROUTES: &[Route] = &[
             default("entities", Kind::List(&ENTITY)),
             default("relationships", Kind::List(&RELATIONSHIP)),
             default("vault_folder", Kind::Text),
+            default("merge", Kind::List(&MERGE)),
         ])),
         answer: via!(ingest_url::answer),
     },
@@ -313,7 +316,7 @@ pub(super) const ROUTES: &[Route] = &[
         summary: "How repositories stand",
         like: "github_scan",
         fixed: &[("action", "status")],
-        takes: Takes::Nothing,
+        takes: Takes::Query(&[optional("repo_name", Kind::Text)]),
         answer: via!(github_scan::answer),
     },
     Route {
@@ -328,6 +331,18 @@ pub(super) const ROUTES: &[Route] = &[
             default("branch", Kind::Text),
         ])),
         answer: via!(github_repos::answer),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/github/repos/remove",
+        summary: "Unregisters a repository, with its documents or without",
+        like: "github_scan",
+        fixed: &[("action", "scan")],
+        takes: Takes::Body(Kind::Record(&[
+            required("repo_name", Kind::Name),
+            default("keep_documents", Kind::Flag),
+        ])),
+        answer: via!(github_repos::remove),
     },
     Route {
         verb: Verb::Get,

@@ -685,3 +685,41 @@ async fn koi_routes_are_in_the_openapi_document() {
     let body = &paths["/entity/resolve"]["post"]["requestBody"]["content"]["application/json"];
     assert_eq!(body["schema"]["required"], json!(["label"]));
 }
+
+#[tokio::test]
+async fn koi_notes_about_entities_say_how_they_stand() {
+    let place = place().await;
+    let found = place.get("/vault-entities", "").await.json();
+    let of = |path: &str| {
+        let rows = found["entities"].as_array().unwrap().iter();
+        let row = rows.into_iter().find(|it| it["vault_path"] == path);
+        row.unwrap_or_else(|| panic!("{path}: {found}")).clone()
+    };
+    let registered = of("People/Ann Lee.md");
+    assert_eq!(
+        (&registered["sync_status"], &registered["content_hash"]),
+        (&json!("registered"), &json!("h"))
+    );
+    assert!(registered["last_synced"].is_string(), "{registered}");
+    let noted = of("People/Bill Baue.md");
+    assert_eq!(noted["sync_status"], "linked");
+    assert_eq!(noted["content_hash"].as_str().unwrap().len(), 64);
+    assert!(noted["last_synced"].is_string(), "{noted}");
+    let health = place.get("/health", "").await.json();
+    assert_eq!(health["github_sensor"], true, "{health}");
+    assert!(health["warnings"].is_null(), "{health}");
+}
+
+#[tokio::test]
+async fn koi_a_repository_is_unregistered_by_a_route() {
+    let place = place().await;
+    let added = json!({ "repo_url": "https://example.com/a/b" }).to_string();
+    assert_eq!(place.post("/github/repos", "", &added).await.status, 200);
+    let removed = json!({ "repo_name": "a/b", "keep_documents": true }).to_string();
+    let answer = place.post("/github/repos/remove", "", &removed).await;
+    assert_eq!(answer.json()["status"], "removed", "{answer:?}");
+    let answer = place.post("/github/repos/remove", "", &removed).await;
+    assert_eq!(answer.status, 404, "{answer:?}");
+    let detail = answer.json()["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("`a/b`"), "{detail}");
+}

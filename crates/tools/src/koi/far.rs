@@ -43,6 +43,11 @@ pub(crate) fn ask(server: &FarServer, tool: &str, arguments: &Value) -> Result<V
         let limit: Option<Limit> = serde_json::from_value(limit).unwrap_or_default();
         within(wanted(limit))
     };
+    let repo = || {
+        let name = text("repo_name").filter(|it| !it.is_empty());
+        let name = name.map(|it| format!("?repo_name={}", FarServer::escaped(it)));
+        name.unwrap_or_default()
+    };
     let answered = match tool {
         "resolve_entity" => {
             check("label", text("label"))?;
@@ -87,7 +92,7 @@ pub(crate) fn ask(server: &FarServer, tool: &str, arguments: &Value) -> Result<V
             post("/web/process", body.into())
         }
         "ingest_url" => {
-            let body = given(&["url", "entities", "relationships"]);
+            let body = given(&["url", "entities", "relationships", "merge"]);
             post("/web/ingest", body.into())
         }
         "monitor_url" => match text("action").unwrap_or("status") {
@@ -100,13 +105,8 @@ pub(crate) fn ask(server: &FarServer, tool: &str, arguments: &Value) -> Result<V
             other => return Err(unknown_action(other, "`add`, `remove` or `status`")),
         },
         "github_scan" => match text("action").unwrap_or("status") {
-            "scan" => {
-                let repo = text("repo_name").filter(|it| !it.is_empty());
-                let repo = repo.map(|it| format!("?repo_name={}", FarServer::escaped(it)));
-                let path = format!("/github/scan{}", repo.unwrap_or_default());
-                server.post(&path, Vec::new())
-            }
-            "status" => server.get("/github/status"),
+            "scan" => server.post(&format!("/github/scan{}", repo()), Vec::new()),
+            "status" => server.get(&format!("/github/status{}", repo())),
             other => return Err(unknown_action(other, "`scan` or `status`")),
         },
         "code_query" => post("/code/query", given(&["cypher"]).into()),
@@ -124,6 +124,16 @@ pub(crate) fn register_repository(
     let body = serde_json::to_vec(request)
         .map_err(|cause| Error::internal("a request is not JSON").because(cause))?;
     taken("add_repo", server.post("/github/repos", body)?)
+}
+
+/// Unregisters a repository there, and says what became of it.
+pub(crate) fn unregister_repository(
+    server: &FarServer,
+    request: &super::github_repos::Removal,
+) -> Result<Value> {
+    let body = serde_json::to_vec(request)
+        .map_err(|cause| Error::internal("a request is not JSON").because(cause))?;
+    taken("remove_repo", server.post("/github/repos/remove", body)?)
 }
 
 /// The body of a success; else what the contract's clients say of an error.
@@ -181,7 +191,9 @@ fn uri_of(server: &FarServer, tool: &str, name: Option<&str>) -> Result<String> 
     let found = taken(tool, server.post("/entity/resolve", body)?)?;
     let unresolved = || {
         let message = format!("Could not resolve \"{name}\" to a known entity");
-        Error::new(Code::NotFound, message).hint("`koi_search` finds entities by any words")
+        let warning = found["warnings"][0].as_str();
+        let hint = warning.unwrap_or("`koi_search` finds entities by any words");
+        Error::new(Code::NotFound, message).hint(hint.chars().take(500).collect::<String>())
     };
     if found["is_new"] == true {
         return Err(unresolved());

@@ -42,6 +42,9 @@ pub struct Output {
     /// Whether there are more
     truncated: bool,
     documents: Vec<Row>,
+    /// Why entities may be missing here
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -109,5 +112,6 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
         total_count: found.documents.len(),
         truncated: found.truncated,
         documents: found.documents.into_iter().map(Row::from).collect(),
+        warnings: engine.entity_warnings(caller),
     })
 }

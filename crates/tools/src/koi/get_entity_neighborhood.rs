@@ -35,6 +35,9 @@ pub struct Output {
     /// In both directions, by predicate
     relationships: Vec<Row>,
     count: usize,
+    /// Why entities may be missing here
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -107,5 +110,6 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
         entity_uri: found.uri,
         count: found.relationships.len(),
         relationships: found.relationships.into_iter().map(Row::from).collect(),
+        warnings: engine.entity_warnings(caller),
     })
 }

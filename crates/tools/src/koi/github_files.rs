@@ -30,6 +30,9 @@ pub struct Output {
     files: Vec<File>,
     count: usize,
     total: u64,
+    /// That `repo_name` is not registered
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -88,5 +91,6 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
         count: files.len(),
         files,
         total,
+        message: super::github_scan::missing(engine, caller, name)?,
     })
 }

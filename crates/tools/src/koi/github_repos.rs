@@ -1,5 +1,5 @@
-//! `POST /github/repos`: which repositories are scanned. No tool of the contract; the HTTP API and the
-//! command line have it.
+//! `POST /github/repos` and `POST /github/repos/remove`: which repositories are scanned. No tools of the
+//! contract; the HTTP API and the command line have them.
 
 use super::far;
 use super::refusal::Refusal;
@@ -17,7 +17,7 @@ pub struct Request {
     /// `owner/name`; else taken from the address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repo_name: Option<String>,
-    /// Else `main`.
+    /// Else the repository's default branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
 }
@@ -55,6 +55,51 @@ pub fn register(engine: &Engine, caller: &Caller, request: Request) -> Done<Valu
         return far::register_repository(&server, &request);
     }
     let done = answer(engine, caller, request)?;
+    serde_json::to_value(done)
+        .map_err(|cause| Error::internal("an answer is not JSON").because(cause))
+}
+
+/// A repository that is to be scanned no longer.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Removal {
+    /// Its name, as `github_scan` shows it.
+    pub repo_name: String,
+    /// Whether the documents that its scans brought stay.
+    #[serde(default)]
+    pub keep_documents: bool,
+}
+
+/// What became of it.
+#[derive(Serialize, JsonSchema)]
+pub struct Removed {
+    /// Always `removed`
+    status: &'static str,
+    /// None if only documents of it were left
+    repo_id: Option<u64>,
+    repo_name: String,
+    documents_removed: u64,
+    documents_kept: u64,
+}
+
+/// Unregisters a repository.
+pub fn remove(engine: &Engine, caller: &Caller, request: Removal) -> Result<Removed, Refusal> {
+    let done = engine.forget_repository(caller, &request.repo_name, request.keep_documents)?;
+    Ok(Removed {
+        status: "removed",
+        repo_id: done.repo_id,
+        repo_name: done.repo_name,
+        documents_removed: done.n_removed,
+        documents_kept: done.n_kept,
+    })
+}
+
+/// Unregisters a repository where KOI calls are answered: here, or at the server that the operator named.
+pub fn unregister(engine: &Engine, caller: &Caller, request: Removal) -> Done<Value> {
+    engine.may_write(caller)?;
+    if let Some(server) = engine.far_server()? {
+        return far::unregister_repository(&server, &request);
+    }
+    let done = remove(engine, caller, request)?;
     serde_json::to_value(done)
         .map_err(|cause| Error::internal("an answer is not JSON").because(cause))
 }

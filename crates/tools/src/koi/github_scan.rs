@@ -50,6 +50,7 @@ pub enum Output {
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
 pub struct Status {
+    /// Whether the server scans by itself, or a scan goes on
     running: bool,
     scan_interval_seconds: u64,
     last_scan: Option<String>,
@@ -61,12 +62,18 @@ pub struct Status {
     total_chunks: u64,
     total_embeddings: u64,
     repos: Vec<Repository>,
+    /// That `repo_name` is not registered
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
 struct Repository {
     repo_name: String,
+    /// The branch that is read
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
     last_scan_at: Option<String>,
     last_commit_sha: Option<String>,
     file_count: u64,
@@ -86,7 +93,7 @@ pub struct Scan {
     /// `completed`, `running`, `failed` or `no_repos`
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<&'static str>,
+    message: Option<String>,
     /// Of a scan that goes on: all repositories together
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<Progress>,
@@ -140,11 +147,16 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
     let name = name.filter(|it| !it.is_empty());
     match request.action.as_deref().map(str::trim) {
         None | Some("" | "status") => {
+            let message = missing(engine, caller, name)?;
             let status = engine.repository_status(caller)?;
-            Ok(Output::Status(shown(status, name)))
+            Ok(Output::Status(shown(status, name, message)))
         }
         Some("scan") => {
             let results = engine.scan_repositories(caller, name)?;
+            if results.is_empty() {
+                let message = missing(engine, caller, name)?;
+                return Ok(Output::Scan(none_scanned(message)));
+            }
             Ok(Output::Scan(scanned(results)))
         }
         Some(other) => {
@@ -156,7 +168,30 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
     }
 }
 
-fn shown(status: RepositoryStatus, name: Option<&str>) -> Status {
+/// That no repository is called so, and which there are; nothing if one is.
+pub(super) fn missing(
+    engine: &Engine,
+    caller: &Caller,
+    name: Option<&str>,
+) -> Result<Option<String>> {
+    let Some(name) = name else {
+        return Ok(None);
+    };
+    let all = engine.repository_names(caller)?;
+    if all.iter().any(|it| it.eq_ignore_ascii_case(name)) {
+        return Ok(None);
+    }
+    let known = match all.is_empty() {
+        true => "none is registered".to_owned(),
+        false => format!("registered are: {}", all.join(", ")),
+    };
+    let name: String = name.chars().take(200).collect();
+    Ok(Some(format!(
+        "No repository `{name}` is registered ({known}). Register it with `kenning koi add_repo` or POST /github/repos."
+    )))
+}
+
+fn shown(status: RepositoryStatus, name: Option<&str>, message: Option<String>) -> Status {
     let all = status.repositories;
     Status {
         running: status.is_running,
@@ -171,9 +206,10 @@ fn shown(status: RepositoryStatus, name: Option<&str>) -> Status {
         total_embeddings: status.n_embedded,
         repos: all
             .into_iter()
-            .filter(|it| name.is_none_or(|name| it.name == name))
+            .filter(|it| name.is_none_or(|name| it.name.eq_ignore_ascii_case(name)))
             .map(Repository::from)
             .collect(),
+        message,
     }
 }
 
@@ -186,6 +222,7 @@ impl From<RepositoryView> for Repository {
         };
         Self {
             repo_name: it.name,
+            branch: it.branch,
             last_scan_at: it.scanned_ms.map(moment),
             last_commit_sha: it.commit,
             file_count: it.n_files,
@@ -197,15 +234,17 @@ impl From<RepositoryView> for Repository {
     }
 }
 
-fn scanned(results: Vec<ScanResult>) -> Scan {
-    if results.is_empty() {
-        return Scan {
-            status: "no_repos",
-            message: Some("No active repos found"),
-            progress: None,
-            results: None,
-        };
+/// `message` says which one was asked for.
+fn none_scanned(message: Option<String>) -> Scan {
+    Scan {
+        status: "no_repos",
+        message: message.or_else(|| Some("No active repos found".to_owned())),
+        progress: None,
+        results: None,
     }
+}
+
+fn scanned(results: Vec<ScanResult>) -> Scan {
     let mut progress: Option<Progress> = None;
     let mut is_failed = false;
     let mut rows = Vec::new();

@@ -4,7 +4,8 @@ use super::Refusal;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
 use kenning_engine::{
-    Caller, Engine, IngestRequest, IngestedPage, Ingestion, WebEntity, WebRelation,
+    Caller, Engine, IngestRequest, IngestedPage, Ingestion, MergeOutcome, MergeProposal, SaidMerge,
+    WebEntity, WebRelation,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,19 @@ pub struct Input {
     /// Relationships
     #[serde(default)]
     relationships: Option<Vec<Relation>>,
+    /// Entities that are one, as `merge_proposals` of an answer names them; also for a page that is ingested
+    #[serde(default)]
+    merge: Option<Vec<Merge>>,
+}
+
+/// Two names or URIs of one entity.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Merge {
+    /// Who becomes the other one
+    pub from: String,
+    /// Who stays
+    pub into: String,
 }
 
 // Without a word of their own: the fields say it.
@@ -62,6 +76,9 @@ pub struct Request {
     /// The vault's folder for the note about it
     #[serde(default)]
     pub vault_folder: Option<String>,
+    /// Which entities are one
+    #[serde(default)]
+    pub merge: Option<Vec<Merge>>,
 }
 
 /// An entity of the page.
@@ -112,6 +129,9 @@ pub enum Output {
         vault_note_path: Option<String>,
         /// The same in words
         message: &'static str,
+        /// What became of `merge`
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        merges: Vec<MergeRow>,
     },
 }
 
@@ -126,7 +146,66 @@ pub struct Done {
     entities_resolved: usize,
     entities: Vec<EntityOutcome>,
     relationships: Vec<RelationOutcome>,
+    /// Entities that became one: as `merge` said, or because it was plain; `kenning koi unmerge` takes it back
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    merges: Vec<MergeRow>,
+    /// New entities that may be known ones: call again with those that are, in `merge`
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    merge_proposals: Vec<Proposal>,
     warnings: Vec<String>,
+}
+
+/// What became of two entities that are said to be one.
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct MergeRow {
+    from: String,
+    from_uri: String,
+    into: String,
+    into_uri: String,
+    /// `merged` or `rejected`
+    status: &'static str,
+    reason: String,
+}
+
+impl From<MergeOutcome> for MergeRow {
+    fn from(it: MergeOutcome) -> Self {
+        Self {
+            from: it.from_name,
+            from_uri: it.from_uri,
+            into: it.into_name,
+            into_uri: it.into_uri,
+            status: if it.is_merged { "merged" } else { "rejected" },
+            reason: it.reason,
+        }
+    }
+}
+
+/// Two entities that may be one.
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Proposal {
+    from: String,
+    from_uri: String,
+    into: String,
+    into_uri: String,
+    r#type: String,
+    confidence: f64,
+    reason: &'static str,
+}
+
+impl From<MergeProposal> for Proposal {
+    fn from(it: MergeProposal) -> Self {
+        Self {
+            from: it.from_name,
+            from_uri: it.from_uri,
+            into: it.into_name,
+            into_uri: it.into_uri,
+            r#type: it.kind,
+            confidence: it.confidence,
+            reason: it.reason,
+        }
+    }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -175,6 +254,8 @@ impl From<IngestedPage> for Done {
             entities_resolved: entities.iter().filter(|it| !it.uri.is_empty()).count(),
             entities,
             relationships: relationships.collect(),
+            merges: it.merged.into_iter().map(MergeRow::from).collect(),
+            merge_proposals: it.proposals.into_iter().map(Proposal::from).collect(),
             warnings: it.warnings,
         }
     }
@@ -184,6 +265,7 @@ impl From<IngestedPage> for Done {
 pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Output, Refusal> {
     let entities = request.entities.unwrap_or_default().into_iter();
     let relationships = request.relationships.unwrap_or_default().into_iter();
+    let merges = request.merge.unwrap_or_default().into_iter();
     let request = IngestRequest {
         url: request.url,
         entities: entities
@@ -204,17 +286,25 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
             })
             .collect(),
         vault_folder: request.vault_folder,
+        merges: merges
+            .map(|it| SaidMerge {
+                from: it.from,
+                into: it.into,
+            })
+            .collect(),
     };
     Ok(match engine.ingest_page(caller, &request)? {
         Ingestion::Done(done) => Output::Done(Box::new((*done).into())),
         Ingestion::Already {
             rid,
             vault_note_path,
+            merged,
         } => Output::Already {
             already_ingested: true,
             rid,
             vault_note_path,
             message: "This URL has already been ingested.",
+            merges: merged.into_iter().map(MergeRow::from).collect(),
         },
     })
 }
@@ -256,6 +346,7 @@ impl Tool for IngestUrl {
             entities,
             relationships,
             vault_folder: None,
+            merge: input.merge,
         };
         Ok(answer(ctx.engine, ctx.caller, request)?)
     }

@@ -59,6 +59,9 @@ pub struct Output {
     /// Passages, verbatim; absent when there are none
     #[serde(skip_serializing_if = "Vec::is_empty")]
     chunk_results: Vec<Chunk>,
+    /// Why documents may be missing here
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -175,5 +178,6 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
         search_type: found.method.as_str(),
         source_filter: asked.source,
         chunk_results: chunks.into_iter().map(Chunk::from).collect(),
+        warnings: engine.entity_warnings(caller),
     })
 }

@@ -51,6 +51,9 @@ pub struct Output {
     count: usize,
     /// Documents, memories and items, the best first; none where a type was asked for
     documents: Vec<Document>,
+    /// Why entities may be missing here
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -142,5 +145,6 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
         count: results.len(),
         results,
         documents: found.documents.into_iter().map(Document::from).collect(),
+        warnings: engine.entity_warnings(caller),
     })
 }

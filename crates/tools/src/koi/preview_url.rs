@@ -4,10 +4,14 @@ use super::Refusal;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
 use kenning_engine::{
-    Caller, Engine, MatchedEntity, PageMetadata, PagePreview, PreviewRequest, Previewed,
+    Caller, Engine, MatchedEntity, PageEvaluation, PageMetadata, PagePreview, PreviewRequest,
+    Previewed,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// The flag of a page that was not read to its end.
+const TRUNCATED: &str = "truncated";
 
 /// The tool.
 pub struct PreviewUrl;
@@ -72,11 +76,39 @@ pub struct Page {
     content_summary: String,
     content_hash: String,
     word_count: usize,
+    /// How the text was made of what was fetched: `html` or `text`
     rendered_with: &'static str,
     metadata: Metadata,
     matching_entities: Vec<Matching>,
+    /// Why only a part of the page was read, if so
     fetch_error: Option<String>,
     safety: Safety,
+    /// What was said of it by `/web/evaluate`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evaluation: Option<Evaluation>,
+    /// Why entities may be missing here
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct Evaluation {
+    decision: Option<String>,
+    relevance_score: Option<f64>,
+    relevance_reasoning: Option<String>,
+    bioregional_tags: Vec<String>,
+}
+
+impl From<PageEvaluation> for Evaluation {
+    fn from(it: PageEvaluation) -> Self {
+        Self {
+            decision: it.decision,
+            relevance_score: it.relevance_score,
+            relevance_reasoning: it.relevance_reasoning,
+            bioregional_tags: it.bioregional_tags,
+        }
+    }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -141,15 +173,18 @@ impl From<PagePreview> for Page {
             content_summary: it.content_summary,
             content_hash: it.content_hash,
             word_count: it.word_count,
-            // What clients compare: a page that was fetched and not rendered.
-            rendered_with: "aiohttp",
+            rendered_with: it.rendered_with,
             metadata: it.metadata.into(),
             matching_entities: it
                 .matching_entities
                 .into_iter()
                 .map(Matching::from)
                 .collect(),
-            fetch_error: None,
+            fetch_error: it.safety.flags.iter().any(|it| it == TRUNCATED).then(|| {
+                "the end of the page was not read: it is too large or nested too deeply".to_owned()
+            }),
+            evaluation: it.evaluation.map(Evaluation::from),
+            warnings: Vec::new(),
             safety: Safety {
                 checked_ip: it.safety.checked_ip,
                 redirects: it.safety.redirects,
@@ -167,7 +202,11 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
         submitted_via: request.submitted_via,
     };
     Ok(match engine.preview_page(caller, &request)? {
-        Previewed::Page(page) => Output::Page(Box::new((*page).into())),
+        Previewed::Page(page) => {
+            let mut page = Page::from(*page);
+            page.warnings = engine.entity_warnings(caller);
+            Output::Page(Box::new(page))
+        }
         Previewed::Ingested {
             submission_id,
             title,

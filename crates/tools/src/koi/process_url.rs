@@ -47,6 +47,9 @@ pub struct Output {
     entities: Vec<Entity>,
     relationships: Vec<Relation>,
     ingestion: Option<Ingested>,
+    /// Why entities may be missing here
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -117,6 +120,7 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
         entities: entities.collect(),
         relationships: relationships.collect(),
         ingestion,
+        warnings: engine.entity_warnings(caller),
     })
 }
 

@@ -65,6 +65,9 @@ pub struct Output {
     /// What an unknown label would become; it is not stored
     #[serde(skip_serializing_if = "Option::is_none")]
     proposed: Option<Proposed>,
+    /// Why entities may be missing here
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -158,5 +161,6 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
             .map(Row::from)
             .collect(),
         proposed: found.proposed.map(Proposed::from),
+        warnings: engine.entity_warnings(caller),
     })
 }

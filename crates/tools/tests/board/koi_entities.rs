@@ -694,3 +694,55 @@ fn koi_recorded_relationships_are_answered_alike_where_no_difference_is_meant() 
     }
     assert_eq!(n_equal, 3);
 }
+
+#[test]
+fn koi_a_vault_that_is_not_there_is_told_and_what_is_known_stays() {
+    let house = vault();
+    let found = resolve(&house, "Bill Baue", None);
+    assert!(found["warnings"].is_null(), "{found}");
+    let away = house.root.path().join("away");
+    fs::rename(house.vault(), &away).unwrap();
+    for (tool, arguments) in [
+        ("resolve_entity", json!({ "label": "Bill Baue" })),
+        ("resolve_entity", json!({ "label": "Nobody Known" })),
+        ("koi_search", json!({ "query": "bill" })),
+        ("knowledge_search", json!({ "query": "bill" })),
+        ("get_entity_documents", json!({ "entity_uri": "Bill Baue" })),
+        (
+            "get_entity_neighborhood",
+            json!({ "entity_uri": "Bill Baue" }),
+        ),
+    ] {
+        let found = done(&house, tool, arguments);
+        let warning = found["warnings"][0].as_str().unwrap_or_default();
+        assert!(
+            warning.contains("VAULT_PATH") && warning.contains("cannot be opened"),
+            "{tool}: {found}"
+        );
+        if found["candidates"][0]["name"].is_string() {
+            assert_eq!(found["candidates"][0]["name"], "Bill Baue");
+        }
+    }
+    let nobody = json!({ "entity_uri": "Nobody Known" });
+    let reply = house.call("get_entity_neighborhood", nobody);
+    assert!(
+        reply.is_error() && reply.text.contains("VAULT_PATH"),
+        "{}",
+        reply.text
+    );
+    let found = house.board.engine().doctor().unwrap();
+    assert!(
+        found.faults.iter().any(|it| it.contains("VAULT_PATH")),
+        "{found:?}"
+    );
+
+    // A file in its place is told in the same way.
+    fs::write(house.vault(), "no directory").unwrap();
+    let found = resolve(&house, "Bill Baue", None);
+    assert_eq!(found["candidates"][0]["name"], "Bill Baue", "{found}");
+    assert!(found["warnings"][0].is_string(), "{found}");
+    fs::remove_file(house.vault()).unwrap();
+    fs::rename(&away, house.vault()).unwrap();
+    let found = resolve(&house, "Bill Baue", None);
+    assert!(found["warnings"].is_null(), "{found}");
+}

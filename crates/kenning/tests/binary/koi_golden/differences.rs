@@ -261,6 +261,14 @@ pub(super) const ROWS: &[Row] = &[
         }),
     },
     Row {
+        lines: &[64, 65, 73],
+        path: "rendered_with",
+        theirs: "the library that fetched the page",
+        ours: "how the text was made of what was fetched",
+        note: "1.6",
+        instead: Instead::Is(r#""html""#),
+    },
+    Row {
         lines: &[69],
         path: "entities[2].type|entities[2].uri|entities[2].warning",
         theirs: "any word is a type",
@@ -372,6 +380,25 @@ pub(super) const ROWS: &[Row] = &[
         ours: "without it",
         note: "1.8",
         instead: Instead::Holds(|_, ours| ours["total_relationships"] == 5),
+    },
+    Row {
+        lines: &[79],
+        path: "message",
+        theirs: "an unknown name is answered as if no repository were registered",
+        ours: "the name is named, and which there are",
+        note: "1.9",
+        instead: Instead::Holds(|_, ours| {
+            let message = ours["message"].as_str().unwrap_or_default();
+            message.contains("`no/such`") && message.contains("acme/demo")
+        }),
+    },
+    Row {
+        lines: &[81],
+        path: "repos[0].branch",
+        theirs: "not told",
+        ours: "the branch that is read",
+        note: "1.9",
+        instead: Instead::Is(r#""main""#),
     },
     Row {
         lines: &[80, 81, 83],

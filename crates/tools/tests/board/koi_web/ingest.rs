@@ -3,6 +3,7 @@
 use super::server::{Answer, Site};
 use super::*;
 use kenning_core::{Kind, Space};
+use kenning_engine::PageEvaluation;
 use kenning_store::{EdgeFilter, NodeFilter, When};
 
 const BILL: &str = "orn:personal-koi.entity:person-bill-baue-376ffc2e6245";
@@ -398,14 +399,21 @@ fn web_a_rejected_page_is_not_ingested() {
     let house = house(&site);
     let url = site.url("/");
     let engine = house.board.engine();
-    assert!(engine.evaluate_page(&house.owner(), &url, true).is_err());
+    let judge = |decision: &str| {
+        let evaluation = PageEvaluation {
+            decision: Some(decision.to_owned()),
+            ..PageEvaluation::default()
+        };
+        engine.evaluate_page(&house.owner(), &url, evaluation)
+    };
+    assert!(judge("rejected").is_err());
     previewed(&house, &url);
-    let judged = engine.evaluate_page(&house.owner(), &url, true).unwrap();
+    let judged = judge("rejected").unwrap();
     assert_eq!(judged.status, "rejected");
     let (status, found) = asked(&house, "ingest", json!({ "url": url }));
     let expected = "URL is in 'rejected' state, not ready for ingestion.";
     assert_eq!((status, &found["detail"]), (400, &json!(expected)));
-    let judged = engine.evaluate_page(&house.owner(), &url, false).unwrap();
+    let judged = judge("ingest").unwrap();
     assert_eq!(judged.status, "evaluated");
     assert_eq!(asked(&house, "ingest", json!({ "url": url })).0, 200);
 }
@@ -533,4 +541,316 @@ fn web_a_vault_that_takes_no_note_keeps_no_page_from_the_graph() {
         .verify(&Space::default(), &|_| {})
         .unwrap();
     assert!(verified.is_clean(), "{verified:?}");
+}
+
+/// A house with somebody of a full name, and a page to ingest.
+fn house_of_william(site: &Site) -> House {
+    let house = house(site);
+    put(
+        &house,
+        "People/William Holm.md",
+        "---\naffiliation: [\"[[Organizations/r3.0]]\"]\n---\n",
+    );
+    put(&house, "Organizations/OpenCivics.md", "");
+    previewed(&house, &site.url("/"));
+    house
+}
+
+const WILLIAM: &str = "orn:personal-koi.entity:person-william-holm-";
+
+fn entity(house: &House, name: &str) -> Value {
+    let hint = json!({ "label": name, "type_hint": "Person" });
+    done(house, "resolve_entity", hint)["candidates"][0].clone()
+}
+
+#[test]
+fn web_a_nickname_of_somebody_known_is_proposed_and_merged_when_the_caller_says_so() {
+    let site = Site::of(herring());
+    let house = house_of_william(&site);
+    let url = site.url("/");
+    let found = done(
+        &house,
+        "ingest_url",
+        json!({ "url": url, "entities": [{ "name": "Bill Holm", "type": "Person" }] }),
+    );
+    assert_eq!(found["entities"][0]["is_new"], true, "{found}");
+    let proposed = &found["merge_proposals"][0];
+    assert_eq!(
+        (
+            &proposed["from"],
+            &proposed["into"],
+            &proposed["confidence"]
+        ),
+        (&json!("Bill Holm"), &json!("William Holm"), &json!(0.95)),
+        "{found}"
+    );
+    assert!(proposed["reason"].as_str().unwrap().contains("family name"));
+    assert!(found["merges"].is_null(), "{found}");
+
+    // The proposal is what the caller sends back, of a page that is ingested already.
+    let merge = json!([{ "from": proposed["from_uri"], "into": proposed["into_uri"] }]);
+    let request = json!({ "url": url, "merge": merge });
+    let again = done(&house, "ingest_url", request.clone());
+    assert_eq!(again["already_ingested"], true);
+    assert_eq!(again["merges"][0]["status"], "merged", "{again}");
+    let bill = entity(&house, "Bill Holm");
+    assert_eq!(bill["name"], "William Holm", "{bill}");
+    let again = done(&house, "ingest_url", request);
+    assert_eq!(again["merges"][0]["status"], "merged", "{again}");
+
+    // It can be taken back.
+    let engine = house.board.engine();
+    engine.unmerge_entity(&house.owner(), "Bill Holm").unwrap();
+    assert_eq!(entity(&house, "Bill Holm")["name"], "Bill Holm");
+}
+
+#[test]
+fn web_a_merge_that_the_caller_says_at_once_leaves_no_second_note() {
+    let site = Site::of(herring());
+    let house = house_of_william(&site);
+    let found = done(
+        &house,
+        "ingest_url",
+        json!({
+            "url": site.url("/"),
+            "entities": [
+                { "name": "Bill Holm", "type": "Person" },
+                { "name": "Liz Holm", "type": "Person" },
+                { "name": "Elizabeth Holm", "type": "Person" },
+            ],
+            "relationships": [
+                { "subject": "Bill Holm", "predicate": "knows", "object": "Liz Holm" },
+                { "subject": "Bill Holm", "predicate": "knows", "object": "William Holm" },
+            ],
+            "merge": [
+                { "from": "Bill Holm", "into": "William Holm" },
+                { "from": "Liz Holm", "into": "Elizabeth Holm" },
+                { "from": "Nobody At All", "into": "William Holm" },
+            ],
+        }),
+    );
+    let rows = found["merges"].as_array().unwrap();
+    let states: Vec<&str> = rows
+        .iter()
+        .map(|it| it["status"].as_str().unwrap())
+        .collect();
+    assert_eq!(states, ["merged", "merged", "rejected"], "{found}");
+    assert!(
+        rows[2]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("Nobody At All")
+    );
+    let names: Vec<&str> = found["entities"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["William Holm", "Elizabeth Holm", "Elizabeth Holm"]);
+    assert!(
+        found["entities"][0]["uri"]
+            .as_str()
+            .unwrap()
+            .starts_with(WILLIAM)
+    );
+    let reason = found["relationships"][1]["reason"].as_str().unwrap();
+    assert!(reason.contains("itself"), "{found}");
+    for (path, is_there) in [
+        ("People/Bill Holm.md", false),
+        ("People/Liz Holm.md", false),
+        ("People/Elizabeth Holm.md", true),
+    ] {
+        assert_eq!(house.vault().join(path).exists(), is_there, "{path}");
+    }
+    let around = done(
+        &house,
+        "get_entity_neighborhood",
+        json!({ "entity_uri": "William Holm" }),
+    );
+    let knows = around["relationships"].as_array().unwrap().iter();
+    let knows = knows.filter(|it| it["predicate"] == "knows");
+    let knows: Vec<&str> = knows
+        .map(|it| it["object_name"].as_str().unwrap())
+        .collect();
+    assert!(knows.contains(&"Elizabeth Holm"), "{around}");
+    let engine = house.board.engine();
+    let report = engine.verify(&Space::default(), &|_| {}).unwrap();
+    assert!(report.is_clean(), "{report:?}");
+}
+
+#[test]
+fn web_a_nickname_in_the_same_company_is_settled_and_can_be_taken_back() {
+    let site = Site::of(herring());
+    let house = house_of_william(&site);
+    let found = done(
+        &house,
+        "ingest_url",
+        json!({
+            "url": site.url("/"),
+            "entities": [
+                { "name": "Bill Holm", "type": "Person" },
+                { "name": "r3.0", "type": "Organization" },
+            ],
+        }),
+    );
+    assert_eq!(found["entities"][0]["name"], "William Holm", "{found}");
+    assert_eq!(found["entities"][0]["is_new"], false);
+    assert_eq!(found["merges"][0]["status"], "merged", "{found}");
+    assert!(found["merge_proposals"].is_null(), "{found}");
+    assert!(!house.vault().join("People/Bill Holm.md").exists());
+    assert_eq!(entity(&house, "Bill Holm")["name"], "William Holm");
+    let engine = house.board.engine();
+    engine.unmerge_entity(&house.owner(), "Bill Holm").unwrap();
+    assert_eq!(entity(&house, "Bill Holm")["name"], "Bill Holm");
+    let report = engine.verify(&Space::default(), &|_| {}).unwrap();
+    assert!(report.is_clean(), "{report:?}");
+}
+
+#[test]
+fn web_both_names_on_one_page_are_two_people_until_somebody_says_otherwise() {
+    let site = Site::of(herring());
+    let house = house_of_william(&site);
+    let found = done(
+        &house,
+        "ingest_url",
+        json!({
+            "url": site.url("/"),
+            "entities": [
+                { "name": "Bill Holm", "type": "Person" },
+                { "name": "William Holm", "type": "Person" },
+                { "name": "r3.0", "type": "Organization" },
+            ],
+        }),
+    );
+    assert_eq!(found["entities"][0]["name"], "Bill Holm", "{found}");
+    assert_eq!(
+        found["merge_proposals"][0]["into"], "William Holm",
+        "{found}"
+    );
+}
+
+#[test]
+fn web_words_written_together_or_apart_are_one_entity() {
+    let site = Site::of(herring());
+    let house = house_of_william(&site);
+    let found = done(
+        &house,
+        "ingest_url",
+        json!({
+            "url": site.url("/"),
+            "entities": [
+                { "name": "OpenCivics", "type": "Organization" },
+                { "name": "Open Civics", "type": "Organization" },
+                { "name": "Kelp Watch", "type": "Project" },
+                { "name": "KelpWatch", "type": "Project" },
+                { "name": "The Kelp Watch", "type": "Project" },
+            ],
+        }),
+    );
+    let named: Vec<(&str, bool)> = found["entities"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| (it["name"].as_str().unwrap(), it["is_new"] == true))
+        .collect();
+    let expected = [
+        ("OpenCivics", false),
+        ("OpenCivics", false),
+        ("Kelp Watch", true),
+        ("Kelp Watch", false),
+        ("Kelp Watch", false),
+    ];
+    assert_eq!(named, expected, "{found}");
+    assert!(found["merge_proposals"].is_null(), "{found}");
+}
+
+#[test]
+fn web_a_veto_is_heard_and_another_type_of_the_same_name_is_told() {
+    let site = Site::of(herring());
+    let house = house_of_william(&site);
+    let engine = house.board.engine();
+    engine
+        .veto_entity(&house.owner(), "Bill Holm", "William Holm", false)
+        .unwrap();
+    let found = done(
+        &house,
+        "ingest_url",
+        json!({
+            "url": site.url("/"),
+            "entities": [
+                { "name": "Bill Holm", "type": "Person" },
+                { "name": "r3.0", "type": "Project" },
+            ],
+            "merge": [{ "from": "Bill Holm", "into": "William Holm" }],
+        }),
+    );
+    assert_eq!(found["merges"][0]["status"], "rejected", "{found}");
+    assert!(
+        found["merges"][0]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("does not mean")
+    );
+    assert!(found["merge_proposals"].is_null(), "{found}");
+    let warning = found["entities"][1]["warning"].as_str().unwrap();
+    assert!(
+        warning.contains("Organization") && warning.contains(R3),
+        "{warning}"
+    );
+}
+
+#[test]
+fn web_a_judgment_is_kept_and_goes_into_note_document_and_topics() {
+    let site = Site::of(herring());
+    let house = house(&site);
+    let url = site.url("/");
+    previewed(&house, &url);
+    let engine = house.board.engine();
+    let judgment = PageEvaluation {
+        decision: Some("ingest".to_owned()),
+        relevance_score: Some(0.8),
+        relevance_reasoning: Some("Names \"our\" herring: twice".to_owned()),
+        bioregional_tags: vec!["herring".to_owned(), "estuary".to_owned()],
+    };
+    let judged = engine.evaluate_page(&house.owner(), &url, judgment.clone());
+    assert_eq!(judged.unwrap().evaluation, judgment);
+    let shown = previewed(&house, &url);
+    let expected = json!({
+        "decision": "ingest", "relevance_score": 0.8,
+        "relevance_reasoning": "Names \"our\" herring: twice",
+        "bioregional_tags": ["herring", "estuary"],
+    });
+    assert_eq!(shown["evaluation"], expected, "{shown}");
+    let stated = done(&house, "process_url", json!({ "url": url }));
+    let topics = stated["topics"].as_array().unwrap();
+    assert!(topics.contains(&json!("estuary")), "{stated}");
+    let found = done(&house, "ingest_url", json!({ "url": url }));
+    let about = note(&house, found["vault_note_path"].as_str().unwrap());
+    for line in [
+        "relevance: 0.8\n",
+        "relevance_reasoning: \"Names \\\"our\\\" herring: twice\"\n",
+        "tags: [\"herring\", \"estuary\"]\n",
+    ] {
+        assert!(about.contains(line), "{about}");
+    }
+    let props = |house: &House| {
+        let key = found["document_rid"].as_str().unwrap();
+        let log = house.board.engine().log();
+        let node = log.read(&Space::default(), |tx| {
+            tx.node_by_key("", Kind::Page, key, When::Now)
+        });
+        node.unwrap().unwrap().props
+    };
+    assert_eq!(props(&house)["tags"], json!(["herring", "estuary"]));
+    assert_eq!(props(&house)["relevance"], 0.8);
+
+    // Judged again after it was ingested, it stays ingested and says the new judgment.
+    let judgment = PageEvaluation {
+        relevance_score: Some(0.1),
+        ..judgment
+    };
+    let judged = engine.evaluate_page(&house.owner(), &url, judgment);
+    assert_eq!(judged.unwrap().status, "ingested");
+    assert_eq!(props(&house)["relevance"], 0.1);
 }

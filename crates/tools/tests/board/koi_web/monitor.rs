@@ -363,3 +363,75 @@ fn wait_until(is_so: impl Fn() -> bool) {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
+
+#[test]
+fn web_a_known_page_is_asked_as_soon_as_it_is_monitored() {
+    let site = Site::of(herring());
+    let house = house(&site);
+    let url = site.url("/");
+    previewed(&house, &url);
+    house.clock.advance(10 * DAY_MS);
+    site.put(
+        "/",
+        Answer::html(page("New", "Another text than ten days before.")),
+    );
+    let added = done(
+        &house,
+        "monitor_url",
+        json!({ "action": "add", "url": url }),
+    );
+    assert_eq!(added["status"], "upgraded_to_monitoring");
+    assert_eq!(site.n_seen(), 2, "ten days are long");
+    let status = done(&house, "monitor_url", json!({}));
+    let source = &status["sources"][0];
+    let old = &recorded("preview")["response"]["content_hash"];
+    assert_ne!(&source["content_hash"], old, "{status}");
+    assert_eq!(status["scan_count"], 1, "{status}");
+    assert!(
+        source["last_checked"].is_string() && source["error"].is_null(),
+        "{status}"
+    );
+    assert_eq!(
+        check(&house).checked,
+        0,
+        "the next look is an interval later"
+    );
+    house.clock.advance(DAY_MS);
+    assert_eq!(check(&house).checked, 1);
+
+    // One that does not answer is monitored all the same, and asked again soon.
+    site.put(
+        "/gone",
+        Answer::html(page("Gone", "It is there now, and soon it is not.")),
+    );
+    previewed(&house, &site.url("/gone"));
+    house.clock.advance(DAY_MS);
+    site.put("/gone", Answer::of(410, "text/html", Vec::new()));
+    let gone = json!({ "action": "add", "url": site.url("/gone") });
+    assert_eq!(
+        done(&house, "monitor_url", gone)["status"],
+        "upgraded_to_monitoring"
+    );
+    let status = done(&house, "monitor_url", json!({}));
+    let source = &status["sources"][1];
+    assert!(
+        source["error"].as_str().unwrap().contains("410"),
+        "{status}"
+    );
+}
+
+#[test]
+fn web_a_serving_process_looks_at_once_and_not_only_after_a_while() {
+    let site = Site::of(herring());
+    let house = house(&site);
+    let added = json!({ "action": "add", "url": site.url("/") });
+    done(&house, "monitor_url", added);
+    house.clock.advance(DAY_MS);
+    let pace = WatchPace {
+        look: Duration::from_secs(3_600),
+        between: Duration::ZERO,
+    };
+    let watch = PageWatch::start(house.board.engine(), pace);
+    wait_until(|| site.n_seen() == 2);
+    watch.stop(Duration::from_secs(20));
+}

@@ -17,7 +17,9 @@ fn web_a_preview_is_as_it_was_recorded() {
     );
     assert_eq!(status, 200, "{found}");
     let fields = expected.as_object().unwrap();
-    let changed = ["url", "rid", "domain", "matching_entities"];
+    // Deliberate difference: what made the text is told, not which library the original fetches with.
+    assert_eq!(found["rendered_with"], "html");
+    let changed = ["url", "rid", "domain", "matching_entities", "rendered_with"];
     for (name, value) in fields.iter().filter(|it| !changed.contains(&it.0.as_str())) {
         assert_eq!(&found[name], value, "{name}");
     }
@@ -338,4 +340,51 @@ fn web_who_is_named_follows_the_graph() {
     fs::remove_file(house.vault().join("Organizations/Guild.md")).unwrap();
     assert_eq!(named(&house.again(Selection::default())), ["Wanda Wolf"]);
     assert_eq!(named(&house), ["Wanda Wolf"]);
+}
+
+#[test]
+fn web_a_preview_says_how_the_text_was_made_and_whether_all_of_it_was_read() {
+    let site = Site::start();
+    site.put(
+        "/page",
+        Answer::html(page("T", "Some words of a page of markup.")),
+    );
+    site.put(
+        "/plain",
+        Answer::of(200, "text/plain", b"Some words of a plain text.".to_vec()),
+    );
+    let deep = format!("<title>T</title><p>Begun.</p>{}", "<div>".repeat(5_000));
+    site.put("/deep", Answer::html(deep));
+    let house = house(&site);
+    for (path, rendered_with) in [("/page", "html"), ("/plain", "text")] {
+        let found = previewed(&house, &site.url(path));
+        assert_eq!(found["rendered_with"], rendered_with, "{found}");
+        assert!(found["fetch_error"].is_null(), "{found}");
+    }
+    let found = previewed(&house, &site.url("/deep"));
+    let error = found["fetch_error"].as_str().unwrap();
+    assert!(error.contains("not read"), "{found}");
+}
+
+#[test]
+fn web_text_that_no_browser_shows_is_neither_previewed_nor_found() {
+    let html = "<html><head><title>Kelp</title><style>.x{display:none}</style></head><body>\
+        <p>Kelp grows along the coast of the island.</p>\
+        <p style=\"display:none\">Hidden zyzzyva of Bill Baue.</p><p class=x>Hidden quokka.</p></body></html>";
+    let site = Site::of(html.to_owned());
+    let house = house(&site);
+    let found = previewed(&house, &site.url("/"));
+    let summary = found["content_summary"].as_str().unwrap();
+    assert!(
+        summary.contains("along the coast") && !summary.contains("Hidden"),
+        "{summary}"
+    );
+    assert_eq!(found["matching_entities"], json!([]), "{found}");
+    done(&house, "ingest_url", json!({ "url": site.url("/") }));
+    let found = done(
+        &house,
+        "knowledge_search",
+        json!({ "query": "zyzzyva quokka" }),
+    );
+    assert_eq!(found["count"], 0, "{found}");
 }
