@@ -240,6 +240,7 @@ mod tests {
             tags: Vec::new(),
             created_ms: 0,
             superseded_by: None,
+            session_id: None,
         }
     }
 
