@@ -108,5 +108,5 @@ fn run_as(
 
 /// The owner of the process, calling.
 pub(crate) fn owner(settings: &Settings) -> Caller {
-    Caller::new(Principal::owner(settings.space.clone()))
+    Caller::new(Principal::owner(settings.space.clone())).by_person()
 }

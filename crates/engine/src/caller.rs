@@ -27,6 +27,9 @@ pub struct Caller {
     pub cancelled: Arc<AtomicBool>,
     /// How long its door has waited already, to find out who calls and for a place in line.
     pub waited: Waited,
+    /// Whether a person gave the command: at the command line, not over MCP or HTTP, where it may be a
+    /// model that calls.
+    pub is_person: bool,
     /// Where progress goes, if anybody listens.
     pub progress: Option<Arc<Progress>>,
     /// The client's session, where the protocol has one: what is stored in it belongs together.
@@ -43,7 +46,15 @@ impl Caller {
             waited: Waited::default(),
             progress: None,
             session: None,
+            is_person: false,
         }
+    }
+
+    /// The same call, given by a person at the command line.
+    #[must_use]
+    pub fn by_person(mut self) -> Self {
+        self.is_person = true;
+        self
     }
 
     /// The same call, of which a part of the time is gone.

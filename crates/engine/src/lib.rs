@@ -253,6 +253,7 @@ impl Engine {
         if !read_only {
             engine.finish_file_writes()?;
             engine.finish_item_writes(&space)?;
+            engine.sweep_killed_runs();
         }
         Ok(engine)
     }

@@ -67,7 +67,8 @@ fn prepare(supervisor: &mut UnixStream, order: &Order, stdin: OwnedFd) -> Result
     limit(order)?;
     calls::forbid(&Situation {
         net: &order.net,
-        own_user: order.user.is_some(),
+        // One that other runs have too is a shared user.
+        own_user: order.user.is_some() && order.user_number.is_none(),
         signals_inside: files::strength()?.signals,
         pid: std::process::id(),
     })?;
@@ -124,7 +125,13 @@ fn reachable(order: &Order) -> Result<()> {
                 "`{field}`: the modes of `{name}`, or of a directory above it, do not let the \
                  program's user in"
             ));
-            return Err(if order.user.is_some() {
+            return Err(if order.user.is_some() && field == "write" {
+                error.hint(
+                    "Kenning runs as root, so programs run as a user without rights: let everybody \
+                     write there (`chmod o+rwX`), remove the folder so that Kenning makes it, or run \
+                     Kenning as the owner",
+                )
+            } else if order.user.is_some() {
                 error.hint(
                     "Kenning runs as root, so programs run as a user without rights: make what they \
                      need readable by everybody (`chmod o+rX`), or run Kenning as the owner",

@@ -9,10 +9,12 @@ use crate::{Net, Strength};
 use kenning_core::{Error, Result};
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, NetPort,
-    PathBeneath, PathFd, Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _,
-    RulesetError, RulesetStatus, Scope,
+    PathBeneath, Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError,
+    RulesetStatus, Scope,
 };
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -105,11 +107,12 @@ pub(crate) fn rules(order: &Order) -> Result<RulesetCreated> {
     ];
     for (field, paths, rights) in grants {
         for path in paths {
-            ruleset = allow(ruleset, field, path, rights)?;
+            ruleset = allow(ruleset, field, opened(field, path, order)?, rights)?;
         }
     }
     if let Some(scratch) = &order.scratch {
-        ruleset = allow(ruleset, "scratch", scratch, changes(abi))?;
+        let fd = opened("scratch", scratch, order)?;
+        ruleset = allow(ruleset, "scratch", fd, changes(abi))?;
     }
     for (device, writable) in DEVICES {
         let rights = if *writable {
@@ -117,7 +120,8 @@ pub(crate) fn rules(order: &Order) -> Result<RulesetCreated> {
         } else {
             read
         };
-        ruleset = allow(ruleset, "device", OsStr::new(device), rights)?;
+        let fd = opened("device", OsStr::new(device), order)?;
+        ruleset = allow(ruleset, "device", fd, rights)?;
     }
     match &order.net {
         Net::None => Ok(ruleset),
@@ -158,19 +162,33 @@ fn changes(abi: ABI) -> BitFlags<AccessFs> {
     known & since_v5 & !without
 }
 
+/// Opens what is granted. Where others may write, no link on the way is followed.
+fn opened(field: &str, path: &OsStr, order: &Order) -> Result<OwnedFd> {
+    let path = Path::new(path);
+    let without = order.without_links.as_ref();
+    let resolve = match without.is_some_and(|it| path.starts_with(it)) {
+        true => ResolveFlags::NO_SYMLINKS,
+        false => ResolveFlags::empty(),
+    };
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), resolve).map_err(|error| {
+        if error == rustix::io::Errno::LOOP {
+            return Error::denied(format!("`{field}`: `{}` is a link", shown(path)))
+                .hint("name what the link leads to");
+        }
+        Error::not_found(&format!("file or directory for `{field}`"), shown(path))
+            .hint("grant paths that exist")
+    })
+}
+
 fn allow(
     ruleset: RulesetCreated,
     field: &str,
-    path: &OsStr,
+    fd: OwnedFd,
     rights: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated> {
-    let path = Path::new(path);
-    let missing = |_| {
-        Error::not_found(&format!("file or directory for `{field}`"), shown(path))
-            .hint("grant paths that exist")
-    };
-    let fd = PathFd::new(path).map_err(missing)?;
-    let about = rustix::fs::fstat(&fd).map_err(|it| Error::internal("fstat").because(it))?;
+    let about = rustix::fs::fstat(&fd)
+        .map_err(|it| Error::internal(format!("`{field}`: fstat")).because(it))?;
     let is_dir = rustix::fs::FileType::from_raw_mode(about.st_mode).is_dir();
     // The kernel refuses rights over entries for what has none.
     let rights = if is_dir {

@@ -22,6 +22,10 @@ pub enum Exit {
     TooManyProcesses,
     /// All its processes together used more than `cpu`.
     TooMuchCpu,
+    /// What it may write to grew by more than `disk_bytes`, or the disk was nearly full.
+    TooMuchDisk,
+    /// It made more than `files` files and directories.
+    TooManyFiles,
 }
 
 /// What a run used, all its processes together.

@@ -43,8 +43,13 @@ pub struct Limits {
     /// Memory that each process may reserve for writing, by the kernel (a thread's stack counts with all
     /// of its size), and what all together really have, as seen forty times a second.
     pub memory_bytes: u64,
-    /// Size of one file that it writes. There is no bound on how many.
+    /// Size of one file that it writes, by the kernel.
     pub file_bytes: u64,
+    /// By how much everything that it may write to may grow, as the supervisor sees it: for a moment it
+    /// can be more.
+    pub disk_bytes: u64,
+    /// Files and directories that it may make, seen in the same way.
+    pub files: u64,
     /// Open descriptors of each process.
     pub open_files: u64,
     /// Processes and threads, itself included.
@@ -60,6 +65,8 @@ impl Default for Limits {
             cpu: Duration::from_secs(30),
             memory_bytes: 512 << 20,
             file_bytes: 64 << 20,
+            disk_bytes: 1 << 30,
+            files: 100_000,
             open_files: 256,
             processes: 64,
             output_bytes: 1 << 20,
@@ -71,8 +78,8 @@ impl Default for Limits {
 ///
 /// Paths are absolute and are opened by the kernel when the jail is made, links followed: the caller
 /// decides what they are. Where this process is root, the program runs as a user of its own without
-/// any rights, so that whatever it is to read must be readable by everybody; `scratch` alone is given
-/// to that user.
+/// any rights, so that whatever it is to read must be readable by everybody; `scratch` and `made` alone
+/// are given to that user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
     /// The file that is executed; must be beneath `exec`.
@@ -92,6 +99,15 @@ pub struct Spec {
     /// A directory that the caller made for this run and removes afterwards. It may be changed like
     /// those of `write`; as root it is given to the program's user.
     pub scratch: Option<PathBuf>,
+    /// Beneath this directory no link is followed on the way to what is granted: others may write there,
+    /// and put a link where a file was.
+    pub without_links: Option<PathBuf>,
+    /// Directories of `write` that the caller has just made, empty. As root they are given to the
+    /// program's user, who could not write there otherwise.
+    pub made: Vec<PathBuf>,
+    /// Where this process is root: a number from which the program's user follows, so that runs with
+    /// the same number can change what earlier ones wrote. Without it each run has another user.
+    pub user_number: Option<u32>,
     /// Its network.
     pub net: Net,
     /// Its limits.
@@ -112,6 +128,9 @@ impl Spec {
             write: Vec::new(),
             exec: Vec::new(),
             scratch: None,
+            without_links: None,
+            made: Vec::new(),
+            user_number: None,
             net: Net::None,
             limits: Limits::default(),
             stdin: Vec::new(),
@@ -132,7 +151,9 @@ impl Spec {
             .chain(self.read.iter().map(|it| ("read", it)))
             .chain(self.write.iter().map(|it| ("write", it)))
             .chain(self.exec.iter().map(|it| ("exec", it)))
-            .chain(self.scratch.iter().map(|it| ("scratch", it)));
+            .chain(self.scratch.iter().map(|it| ("scratch", it)))
+            .chain(self.made.iter().map(|it| ("made", it)))
+            .chain(self.without_links.iter().map(|it| ("without_links", it)));
         for (field, path) in paths {
             if !path.is_absolute() {
                 return Err(

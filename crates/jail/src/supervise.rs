@@ -5,6 +5,7 @@
 //! when the host lets go of the socket, be it on purpose or by dying. It answers only when no process
 //! is left.
 
+use crate::disk::Disk;
 use crate::wire::{self, Order, Report};
 use crate::{Exit, Usage, files, tree, user};
 use kenning_core::{Error, Result};
@@ -45,14 +46,18 @@ fn supervise(host: &mut UnixStream) -> Result<Report> {
         program: None,
         status: None,
     };
+    let mut disk = Disk::new(&order);
     let started = tree.start(&order, stdin);
     let exit = started.and_then(|()| {
         let begun = Instant::now();
         wire::send_report(host, &Report::Confined)?;
-        tree.watch(host, &order, begun).map(|it| (it, begun))
+        let exit = tree.watch(host, &order, begun, &mut disk)?;
+        Ok((exit, begun))
     });
     tree.end();
     let (exit, begun) = exit?;
+    // A program that was quick may have ended between two looks.
+    let exit = exit.or_else(|| disk.look());
     Ok(Report::Ended {
         exit: exit
             .or(tree.status.map(by_itself))
@@ -68,15 +73,22 @@ fn choose_user(order: &mut Order, stdin: &OwnedFd) -> Result<()> {
         order.tasks_of_user = tree::tasks_of(own.as_raw()).saturating_add(order.limits.processes);
         return Ok(());
     }
-    let chosen = user::choose()?;
+    let chosen = match order.user_number {
+        None => user::choose()?,
+        Some(number) => {
+            let chosen = user::lasting(number)?;
+            // Other runs may have the same user now.
+            let theirs = tree::tasks_of(chosen);
+            order.tasks_of_user = theirs.saturating_add(order.limits.processes);
+            chosen
+        }
+    };
     order.user = Some(chosen);
     for stream in [stdin.as_fd(), io::stdout().as_fd(), io::stderr().as_fd()] {
         user::give_pipe(stream, chosen)?;
     }
-    match &order.scratch {
-        Some(scratch) => user::give(scratch, chosen),
-        None => Ok(()),
-    }
+    let mut own = order.scratch.iter().chain(&order.made);
+    own.try_for_each(|it| user::give(it, chosen))
 }
 
 /// Puts up the fence that makes a signal to everybody reach the tree and nobody else, and tries it.
@@ -135,7 +147,13 @@ impl Tree {
     }
 
     /// Until there is a reason to end: none means that the program ended by itself.
-    fn watch(&mut self, host: &UnixStream, order: &Order, begun: Instant) -> Result<Option<Exit>> {
+    fn watch(
+        &mut self,
+        host: &UnixStream,
+        order: &Order,
+        begun: Instant,
+        disk: &mut Disk,
+    ) -> Result<Option<Exit>> {
         let limits = &order.limits;
         loop {
             let left = limits.wall.saturating_sub(begun.elapsed());
@@ -160,6 +178,9 @@ impl Tree {
             let gone = usage(begun)?;
             if weight.cpu + gone.cpu_user + gone.cpu_system > limits.cpu {
                 return Ok(Some(Exit::TooMuchCpu));
+            }
+            if let Some(exit) = disk.look_if_due() {
+                return Ok(Some(exit));
             }
         }
     }

@@ -122,7 +122,8 @@ fn field(status: &str, name: &str) -> u64 {
     number.and_then(|it| it.parse().ok()).unwrap_or(0)
 }
 
-fn numbers(directory: &str) -> impl Iterator<Item = u32> + use<> {
+/// The entries of a directory of the kernel that are numbers.
+pub(crate) fn numbers(directory: &str) -> impl Iterator<Item = u32> + use<> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.filter_map(|it| it.file_name().to_str()?.parse().ok())
 }

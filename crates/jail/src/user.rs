@@ -1,7 +1,7 @@
 //! Who the program is.
 //!
 //! Root is bound by neither modes nor the number of processes, so where this process is root the
-//! program becomes a user of its own, chosen for the run. An ordinary user stays who they are: then the
+//! program becomes a user of its own: chosen for the run, or the lasting one of a number. An ordinary user stays who they are: then the
 //! number of processes is bounded by what that user has now and the limit more, and by the supervisor,
 //! which counts.
 
@@ -17,24 +17,42 @@ use std::path::Path;
 /// supervisors that live never choose the same.
 const WIDE: Range<u32> = 200_000..200_000 + (1 << 22);
 /// For containers that map few users: what systems keep for users that exist for a moment.
-const NARROW: Range<u32> = 61_184..65_520;
+const NARROW: Range<u32> = 61_184..63_352;
 
-/// A user that nobody else is at the moment.
+/// Users that stay the same from run to run: as many again, so that they are never those of a moment.
+const WIDE_LASTING: Range<u32> = WIDE.end..WIDE.end + (1 << 22);
+const NARROW_LASTING: Range<u32> = 63_352..65_520;
+
+/// The user of this number, who may be running other programs at the moment.
+pub(crate) fn lasting(number: u32) -> Result<u32> {
+    let map = own_map();
+    let mut ranges = [WIDE_LASTING, NARROW_LASTING].into_iter();
+    let range = ranges.find(|it| maps(&map, it)).ok_or_else(no_user)?;
+    Ok(range.start + number % (range.end - range.start))
+}
+
 #[expect(
     clippy::disallowed_methods,
     reason = "the kernel's own table of users, under its own name"
 )]
+fn own_map() -> String {
+    std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default()
+}
+
+fn no_user() -> Error {
+    Error::denied("there is no unprivileged user here that a program could run as")
+        .hint("run Kenning as an ordinary user, or map 65,536 users into the container")
+}
+
+/// A user that nobody else is at the moment.
 pub(crate) fn choose() -> Result<u32> {
-    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let map = own_map();
     let own = std::process::id();
     if maps(&map, &WIDE) {
         return Ok(WIDE.start + own % (WIDE.end - WIDE.start));
     }
     if !maps(&map, &NARROW) {
-        return Err(Error::denied(
-            "there is no unprivileged user here that a program could run as",
-        )
-        .hint("run Kenning as an ordinary user, or map 65,536 users into the container"));
+        return Err(no_user());
     }
     let length = NARROW.end - NARROW.start;
     let mut candidates = (0..length).map(|it| NARROW.start + (own + it) % length);
@@ -55,12 +73,12 @@ fn maps(map: &str, range: &Range<u32>) -> bool {
     })
 }
 
-/// Gives the directory that was made for the run to its user.
+/// Gives a directory that the caller made to the program's user.
 pub(crate) fn give(scratch: &OsStr, user: u32) -> Result<()> {
     let refused = |error: rustix::io::Errno| {
         let name = crate::spec::shown(Path::new(scratch));
         Error::invalid(format!(
-            "`scratch`: `{name}` cannot be given to the program"
+            "`scratch` or `made`: `{name}` cannot be given to the program"
         ))
         .hint("make a new directory for each run")
         .because(error)

@@ -209,6 +209,8 @@ fn attempt(case: &Case, outside: &Outside, token: &str) -> (Spec, TempDir) {
         cpu: wall / 2,
         memory_bytes: 256 << 20,
         file_bytes: 1 << 20,
+        disk_bytes: 1 << 30,
+        files: 100_000,
         open_files: 64,
         processes: 16,
         output_bytes: 64 << 10,

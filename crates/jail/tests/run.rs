@@ -292,6 +292,109 @@ fn as_root_a_program_is_nobody_in_particular() {
     }
 }
 
+/// A directory that the program may write to, whoever it is.
+fn writable() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    dir
+}
+
+#[test]
+fn what_a_run_writes_is_bounded_however_it_writes() {
+    let many_files = "i=0; while :; do i=$((i+1)); head -c 1000000 /dev/zero > f$i; done";
+    let nested = "while :; do mkdir d; cd d; head -c 1000000 /dev/zero > f; done";
+    let shut = "umask 0477; mkdir shut; cd shut; umask 0; while :; do head -c 1000000 /dev/zero > f$((i+=1)); done";
+    let nameless = r#"
+import os
+held = []
+while True:
+    fd = os.open("x", os.O_CREAT | os.O_RDWR)
+    os.unlink("x")
+    os.write(fd, bytes(1000000))
+    held.append(fd)
+"#;
+    let mapped = r#"
+import mmap, os
+held = []
+while True:
+    fd = os.open("x", os.O_CREAT | os.O_RDWR)
+    os.unlink("x")
+    os.write(fd, bytes(1000000))
+    held.append(mmap.mmap(fd, 1000000))
+    os.close(fd)
+"#;
+    for (name, mut spec) in [
+        ("many files", shell(many_files)),
+        ("nested", shell(nested)),
+        ("shut", shell(shut)),
+        ("nameless", python(nameless)),
+        ("mapped", python(mapped)),
+    ] {
+        let (dir, before) = (writable(), writable());
+        fs::write(before.path().join("old"), vec![1; 40_000_000]).unwrap();
+        spec.write = vec![dir.path().into(), before.path().into()];
+        spec.cwd = dir.path().into();
+        spec.limits.disk_bytes = 30_000_000;
+        spec.limits.open_files = 100_000;
+        spec.limits.wall = Duration::from_secs(120);
+        let outcome = ran(&spec);
+        let errors = String::from_utf8_lossy(&outcome.stderr);
+        assert_eq!(outcome.exit, Exit::TooMuchDisk, "{name}: {errors}");
+    }
+}
+
+#[test]
+fn what_was_there_before_and_what_is_removed_does_not_count() {
+    let dir = writable();
+    fs::write(dir.path().join("old"), vec![1; 8_000_000]).unwrap();
+    let again =
+        "for i in 1 2 3 4 5 6 7 8; do head -c 2000000 /dev/zero > f; done; rm -f f; echo done";
+    let mut spec = shell(again);
+    spec.write = vec![dir.path().into()];
+    spec.cwd = dir.path().into();
+    spec.limits.disk_bytes = 4_000_000;
+    assert_eq!(said(&spec), "done\n");
+    // One that ends before anybody looks is seen afterwards.
+    let mut spec = shell("head -c 5000000 /dev/zero > f");
+    spec.write = vec![dir.path().into()];
+    spec.cwd = dir.path().into();
+    spec.limits.disk_bytes = 4_000_000;
+    assert_eq!(ran(&spec).exit, Exit::TooMuchDisk);
+}
+
+#[test]
+fn a_run_makes_no_more_files_than_it_may() {
+    let dir = writable();
+    let mut spec = shell("i=0; while :; do i=$((i+1)); : > f$i; done");
+    spec.write = vec![dir.path().into()];
+    spec.cwd = dir.path().into();
+    spec.limits.files = 500;
+    assert_eq!(ran(&spec).exit, Exit::TooManyFiles);
+}
+
+#[test]
+fn a_lasting_user_can_change_what_it_wrote_before() {
+    let home = tempfile::tempdir().unwrap();
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let out = home.path().join("out");
+    fs::create_dir(&out).unwrap();
+    let spec = |number: Option<u32>, made: bool| {
+        let mut spec = shell("echo more >> log; id -u");
+        spec.write = vec![out.clone()];
+        spec.cwd = out.clone();
+        spec.user_number = number;
+        spec.made = if made { vec![out.clone()] } else { Vec::new() };
+        spec
+    };
+    let first = said(&spec(Some(7), true));
+    assert_eq!(said(&spec(Some(7), false)), first);
+    assert_eq!(fs::read(out.join("log")).unwrap(), b"more\nmore\n");
+    if rustix::process::geteuid().is_root() {
+        let other = run(&launcher(), &spec(Some(8), false), &Arc::default());
+        assert_eq!(other.unwrap_err().code, Code::Denied);
+    }
+}
+
 #[test]
 fn what_cannot_run_is_refused_with_the_reason() {
     let closed = tempfile::tempdir().unwrap();
@@ -485,6 +588,9 @@ fn all_of_this_holds_for_an_ordinary_user() {
         "a_peer_that_is_dropped_is_gone_with_all_that_it_started",
         "all_processes_together_are_held_to_the_limits",
         "as_root_a_program_is_nobody_in_particular",
+        "what_a_run_writes_is_bounded_however_it_writes",
+        "what_was_there_before_and_what_is_removed_does_not_count",
+        "a_lasting_user_can_change_what_it_wrote_before",
         "a_killed_host_leaves_no_program",
     ] {
         as_ordinary_user(65_532, test);

@@ -225,8 +225,13 @@ impl House {
         }
     }
 
-    /// Whoever started the process.
+    /// Whoever started the process, at the command line.
     pub fn owner(&self) -> Caller {
+        self.agent().by_person()
+    }
+
+    /// Who calls over MCP, with every right that a token can give.
+    pub fn agent(&self) -> Caller {
         Caller::new(Principal::owner(Space::default()))
     }
 

@@ -3,6 +3,9 @@
 //! A program that runs as a user of its own cannot walk through directories that are the owner's only.
 //! So where that is so, the directory lies among the system's temporary ones and may be walked through
 //! by everybody; what is in it has names that nobody can guess.
+//!
+//! It is locked for as long as the work lasts. The kernel releases the lock of a process that was
+//! killed, so a directory of ours that nobody holds is a leftover, and whoever works next removes it.
 
 use crate::dir::Dir;
 use crate::fault;
@@ -12,10 +15,12 @@ use rustix::fs::{Mode, OFlags};
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
 
 /// What leftovers of killed processes are known by among others' directories.
 const PREFIX: &str = "kenning-";
+
+/// How often a name is tried: a sweep may take a new directory for a leftover, before it is locked.
+const TRIES: usize = 100;
 
 /// Removed with everything in it when it is dropped.
 #[derive(Debug)]
@@ -23,6 +28,8 @@ pub struct Fresh {
     parent: cap_std::fs::Dir,
     name: String,
     dir: Dir,
+    /// The directory, locked.
+    held: std::fs::File,
 }
 
 impl Fresh {
@@ -37,19 +44,30 @@ impl Fresh {
     }
 
     fn make(parent: &Dir, mode: u32) -> Result<Self> {
-        let name = format!("{PREFIX}{}", unguessable()?);
-        let error = |cause: io::Error| fault::of("directory", &name, cause);
-        make_dir(parent.root(), &name, mode).map_err(error)?;
-        let dir = Dir::open(&parent.path().join(&name));
-        let parent = parent.root().try_clone().map_err(error)?;
-        match dir {
-            Ok(dir) => Ok(Self { parent, name, dir }),
-            Err(error) => {
-                // Nothing is in it yet.
-                let _ = parent.remove_dir(&name);
-                Err(error)
-            }
+        for _ in 0..TRIES {
+            let name = format!("{PREFIX}{}", unguessable()?);
+            let error = |cause: io::Error| fault::of("directory", &name, cause);
+            make_dir(parent.root(), &name, mode).map_err(error)?;
+            let Some(held) = hold(parent.root(), &name).map_err(error)? else {
+                continue;
+            };
+            let dir = Dir::open(&parent.path().join(&name));
+            let parent = parent.root().try_clone().map_err(error)?;
+            return match dir {
+                Ok(dir) => Ok(Self {
+                    parent,
+                    name,
+                    dir,
+                    held,
+                }),
+                Err(error) => {
+                    // Nothing is in it yet.
+                    let _ = parent.remove_dir(&name);
+                    Err(error)
+                }
+            };
         }
+        Err(Error::unavailable("no directory could be made for the run").hint("try again"))
     }
 
     /// A new directory in it that nobody can guess; `mode` says who may do what there.
@@ -60,32 +78,71 @@ impl Fresh {
         self.dir.subdir(&name)
     }
 
-    /// Removes what killed processes left in a directory of ours and nobody touched for so long.
-    pub fn sweep(parent: &Dir, older: Duration) -> Result<()> {
+    /// Removes what killed processes of this user left in a directory. Says how many there were.
+    pub fn sweep(parent: &Dir) -> Result<usize> {
         let error = |cause: io::Error| fault::of("directory", ".", cause);
+        let own = rustix::process::geteuid().as_raw();
+        let mut n_removed = 0;
         for found in parent.root().entries().map_err(error)?.flatten() {
             let name = found.file_name();
-            let is_ours = name.to_str().is_some_and(|it| it.starts_with(PREFIX));
-            let age = found.metadata().ok().and_then(|it| it.modified().ok());
-            let age = age.and_then(|it| SystemTime::now().duration_since(it.into_std()).ok());
-            if is_ours && age.is_some_and(|it| it > older) {
-                // Another process may be at it too.
-                let _ = parent.root().remove_dir_all(&name);
+            let Some(name) = name.to_str().filter(|it| is_ours(it)) else {
+                continue;
+            };
+            // What is held is in use; what cannot be held is somebody else's or gone already.
+            let Ok(Some(held)) = hold(parent.root(), name) else {
+                continue;
+            };
+            if rustix::fs::fstat(&held).is_ok_and(|it| it.st_uid == own) {
+                n_removed += usize::from(remove(parent.root(), name, &held));
             }
         }
-        Ok(())
+        Ok(n_removed)
     }
+
+    /// The same among the system's temporary directories, where those for everybody are.
+    pub fn sweep_for_everybody() -> Result<usize> {
+        Self::sweep(&Dir::open(&std::env::temp_dir())?)
+    }
+}
+
+/// The directory of this name with its lock, if nobody else holds it and it is still there.
+fn hold(parent: &cap_std::fs::Dir, name: &str) -> io::Result<Option<std::fs::File>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let held = std::fs::File::from(rustix::fs::openat(parent, name, flags, Mode::empty())?);
+    match held.try_lock() {
+        Ok(()) => {}
+        Err(std::fs::TryLockError::WouldBlock) => return Ok(None),
+        Err(std::fs::TryLockError::Error(cause)) => return Err(cause),
+    }
+    let (about, now) = (
+        rustix::fs::fstat(&held)?,
+        rustix::fs::statat(parent, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW),
+    );
+    let is_there = now.is_ok_and(|it| (it.st_dev, it.st_ino) == (about.st_dev, about.st_ino));
+    Ok(is_there.then_some(held))
+}
+
+/// Whether a name is one that was made here: nothing else has just that form.
+fn is_ours(name: &str) -> bool {
+    let digits = name.strip_prefix(PREFIX).unwrap_or_default();
+    digits.len() == 32 && digits.bytes().all(|it| it.is_ascii_hexdigit())
+}
+
+fn remove(parent: &cap_std::fs::Dir, name: &str, held: &std::fs::File) -> bool {
+    if parent.remove_dir_all(name).is_ok() {
+        return true;
+    }
+    // Whoever used it may have shut its own directories.
+    if let Ok(handle) = held.try_clone() {
+        open_up(&cap_std::fs::Dir::from_std_file(handle));
+    }
+    // What is still there is swept away later.
+    parent.remove_dir_all(name).is_ok()
 }
 
 impl Drop for Fresh {
     fn drop(&mut self) {
-        if self.parent.remove_dir_all(&self.name).is_ok() {
-            return;
-        }
-        // Whoever used it may have shut its own directories.
-        open_up(self.dir.root());
-        // What is still there is swept away later.
-        let _ = self.parent.remove_dir_all(&self.name);
+        remove(&self.parent, &self.name, &self.held);
     }
 }
 
@@ -219,13 +276,23 @@ mod tests {
     fn leftovers_are_swept_and_nothing_else() {
         let home = tempfile::tempdir().unwrap();
         let dir = Dir::open(home.path()).unwrap();
-        dir.write("kenning-left/a", b"1").unwrap();
-        dir.write("other/a", b"1").unwrap();
-        Fresh::sweep(&dir, Duration::from_secs(60)).unwrap();
-        assert!(dir.exists("kenning-left").unwrap());
-        std::thread::sleep(Duration::from_millis(20));
-        Fresh::sweep(&dir, Duration::ZERO).unwrap();
-        assert!(!dir.exists("kenning-left").unwrap());
+        let left = format!("kenning-{}", "0123456789abcdef".repeat(2));
+        dir.write(&format!("{left}/shut/a"), b"1").unwrap();
+        let shut = std::fs::Permissions::from_mode(0o000);
+        std::fs::set_permissions(dir.path().join(&left).join("shut"), shut).unwrap();
+        for other in ["other/a", "kenning-venvs-0123456789abcdef/a"] {
+            dir.write(other, b"1").unwrap();
+        }
+        let used = Fresh::beneath(&dir).unwrap();
+        assert_eq!(Fresh::sweep(&dir).unwrap(), 1);
+        assert!(!dir.exists(&left).unwrap());
+        assert!(used.dir.path().exists());
         assert!(dir.exists("other").unwrap());
+        assert!(dir.exists("kenning-venvs-0123456789abcdef").unwrap());
+        // Dropped without being removed is what a killed process leaves.
+        let (name, parent) = (used.name.clone(), used.parent.try_clone().unwrap());
+        assert!(matches!(hold(&parent, &name), Ok(None)));
+        drop(used);
+        assert_eq!(Fresh::sweep(&dir).unwrap(), 0);
     }
 }

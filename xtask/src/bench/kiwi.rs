@@ -43,6 +43,9 @@ pub(super) fn run(options: &Options) -> Result<()> {
 
 /// A server of a project, with a data directory and a home of its own.
 fn server(programs: &Programs, project: &Path) -> Result<Server> {
+    let policy = project.join("data/kiwi");
+    fs::create_dir_all(&policy)?;
+    fs::write(policy.join("policy.toml"), "agents_may_sign = true\n")?;
     let mut command = programs.mcp(&project.join("data"));
     command
         .env("HOME", project.join("home"))

@@ -85,9 +85,9 @@ impl Engine {
             .is_none()
         {
             let error = format!("`{}` is not signed", target.id);
-            return Err(Error::new(Code::Conflict, error)
-                .hint("sign it with action `sign`")
-                .into());
+            let (kind, scope) = (target.item_type, shelf.scope);
+            let solution = self.how_to_sign(caller, kind, &target.id, scope)?;
+            return Err(Error::new(Code::Conflict, error).hint(solution).into());
         }
         let pushed = RegistryPackage::of(&package, item.version(), changelog);
         match self.remote_registry()? {
@@ -240,13 +240,13 @@ impl Engine {
                         Code::Conflict,
                         format!("`{id}` is signed by a key that you do not trust"),
                     )
-                    .hint(format!("`kenning trust add {}` trusts it", mark.signer)),
+                    .hint(super::sign::trust_command(&mark.signer)),
                     json!({ "signer": mark.signer.to_string() }),
                 ))
             }
             Vouching::Changed(fault) => Err(Error::from(fault).into()),
             _ => Err(Error::new(Code::Conflict, format!("`{id}` is not signed"))
-                .hint("sign it with action `sign`")
+                .hint("a person who has read it signs it with `kenning kiwi sign`, where it lies")
                 .into()),
         }
     }
@@ -343,7 +343,12 @@ fn changed_here(package: &Package, shelf: &Shelf) -> Box<ItemFault> {
         Error::conflict(format!(
             "`{path}` was made or changed here and would be lost"
         ))
-        .hint("keep a copy, then load with `force: true`"),
-        json!({ "path": path, "solution": "Keep a copy, then load with force: true" }),
+        .hint(
+            "whoever changed it decides: keep a copy of it elsewhere, or go without the new version",
+        ),
+        json!({
+            "path": path,
+            "solution": "Ask whoever changed it. With a copy kept elsewhere, `force` replaces it.",
+        }),
     )
 }

@@ -13,6 +13,7 @@ mod in_json;
 mod index;
 mod load;
 mod package;
+mod person;
 mod policy;
 mod registry;
 mod remote;

@@ -18,6 +18,8 @@ const POLICY_BYTES_MAX: u64 = 1024 * 1024;
 pub(crate) struct ItemPolicy {
     /// Whether items of a project may be used before they are signed.
     pub(crate) allow_unsigned: bool,
+    /// Whether whoever calls over MCP or HTTP may sign items. Else a person does, on the command line.
+    pub(crate) agents_may_sign: bool,
     /// Whether packages that a tool depends on may be installed.
     pub(crate) allow_install: bool,
     /// Where packages come from.
@@ -89,6 +91,10 @@ pub(crate) struct RunLimits {
     pub(crate) processes: u64,
     /// Standard output and standard error together.
     pub(crate) output_mb: u64,
+    /// By how much everything that it may write to may grow.
+    pub(crate) disk_mb: u64,
+    /// Files and directories that it may make.
+    pub(crate) files: u64,
 }
 
 impl Default for RunLimits {
@@ -98,6 +104,8 @@ impl Default for RunLimits {
             memory_mb: 1_024,
             processes: 64,
             output_mb: 8,
+            disk_mb: 1_024,
+            files: 100_000,
         }
     }
 }

@@ -334,7 +334,7 @@ impl Engine {
             _ => {
                 let error = format!("`{}` is not signed", pushed.id);
                 return Err(Error::new(Code::Conflict, error)
-                    .hint("sign it with action `sign`")
+                    .hint("a person who has read it signs it with `kenning kiwi sign`")
                     .into());
             }
         };

@@ -67,8 +67,12 @@ pub struct SignedItem {
     pub hash: String,
     /// When.
     pub at: String,
-    /// By whom.
-    pub signer: String,
+    /// By whom; nobody, if it was only written and a person has to sign it.
+    pub signer: Option<String>,
+    /// How it comes to be signed, if it was not.
+    pub next: Option<String>,
+    /// What else whoever signs it should know.
+    pub warnings: Vec<String>,
     /// Its category before, if it was moved.
     pub moved_from: Option<String>,
 }
@@ -120,6 +124,11 @@ impl Engine {
             (None, _) => return Err(not_found(target.item_type, id.as_str())),
         };
         self.require_order(what, before.as_ref(), &shelf)?;
+        // Writing a file is an agent's work; that it may be used is a person's word.
+        let is_signing = self.may_sign(caller)?;
+        if what.content.is_none() && !target.dry_run {
+            self.require_may_sign(caller, target.item_type, id.as_str(), shelf.scope)?;
+        }
         let from = package.place.category.clone();
         if let Some(category) = category.filter(|it| *it != from) {
             restate_category(&mut package, &from, &category);
@@ -131,16 +140,36 @@ impl Engine {
         let item = package
             .item()
             .map_err(|faults| invalid(&package, &shelf, &faults))?;
-        let mark = self.vouch(&mut package, item.version())?;
+        let warnings = match &item {
+            Item::Tool(_) => self.check_sources(&package, &shelf)?,
+            Item::Directive(_) | Item::Knowledge(_) => Vec::new(),
+        };
+        let mark = match is_signing {
+            true => Some(self.vouch(&mut package, item.version())?),
+            false => None,
+        };
+        let unsigned = || package.subject(item.version()).sha256();
+        let next = match is_signing {
+            true => None,
+            false => {
+                let (kind, scope) = (target.item_type, shelf.scope);
+                Some(self.how_to_sign(caller, kind, id.as_str(), scope)?)
+            }
+        };
         let signed = SignedItem {
             id: id.as_str().to_owned(),
             version: item.version().to_owned(),
             category: item.category().to_owned(),
             location: shelf.scope,
             path: package.path_on(&shelf).to_string_lossy().into_owned(),
-            hash: mark.sha256.clone(),
-            at: mark.at,
-            signer: mark.signer.to_string(),
+            hash: mark.as_ref().map_or_else(unsigned, |it| it.sha256.clone()),
+            at: match &mark {
+                Some(mark) => mark.at.clone(),
+                None => seconds(self.log.clock().now_ms()),
+            },
+            signer: mark.map(|it| it.signer.to_string()),
+            next,
+            warnings,
             moved_from: (from != package.place.category).then(|| from.as_str().to_owned()),
         };
         if target.dry_run {
@@ -156,7 +185,14 @@ impl Engine {
             Writing {
                 before: before.as_ref(),
                 after: Some((&package, Page::of(&shelf, &package))),
-                event: ("ItemSigned", event),
+                event: (
+                    if is_signing {
+                        "ItemSigned"
+                    } else {
+                        "ItemWritten"
+                    },
+                    event,
+                ),
             },
         )?;
         if package.item_type == ItemType::Tool {
@@ -242,10 +278,7 @@ impl Engine {
         let what = capital(package.item_type);
         let (id, version) = (package.id(), item.version());
         let path = package.path_on(shelf).to_string_lossy().into_owned();
-        let solution = format!(
-            "Use execute(item_type='{}', action='sign', item_id='{id}') to validate and sign it",
-            package.item_type
-        );
+        let solution = self.how_to_sign(caller, package.item_type, id.as_str(), package.scope)?;
         let unsigned = |error: String, status: &str, hint: &str| {
             let details = json!({
                 "status": status, "path": path, "hint": hint, "solution": solution,
@@ -262,10 +295,10 @@ impl Engine {
                     Code::Conflict,
                     format!("{what} '{id}' is signed by a key that you do not trust"),
                 )
-                .hint(format!("`kenning trust add {}` trusts it", mark.signer)),
+                .hint(trust_command(&mark.signer)),
                 json!({
                     "status": "untrusted", "signer": mark.signer.to_string(), "path": path,
-                    "solution": format!("Look at it, then run `kenning trust add {}` or sign it yourself", mark.signer),
+                    "solution": trust_command(&mark.signer),
                 }),
             )),
             Vouching::Changed(fault) => {
@@ -305,6 +338,11 @@ impl Engine {
             )),
         }
     }
+}
+
+/// What a person types to trust a signer.
+pub(super) fn trust_command(signer: &Did) -> String {
+    format!("A person who knows whose key it is trusts it with `kenning trust add {signer}`")
 }
 
 /// A type as the first word of a sentence.

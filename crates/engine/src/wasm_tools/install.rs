@@ -447,7 +447,7 @@ fn put(
                     "`{id}` {name} asks for more: {}",
                     more.join("; ")
                 ))
-                .hint("`--allow` grants it"));
+                .hint("look at what is new; `--allow` grants it"));
             }
             let before = known.version.clone();
             known.version = name.clone();

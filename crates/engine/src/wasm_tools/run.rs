@@ -237,7 +237,10 @@ impl Engine {
         if !record.is_enabled() {
             return Err(
                 Error::denied(format!("the tool `{}` is disabled", record.id))
-                    .hint(format!("`kami enable {}` lets it be called", record.id)),
+                    .hint(format!(
+                        "the operator switched it off; on the command line `kami enable {}` lets it be called again",
+                        record.id
+                    )),
             );
         }
         let value: Value = serde_json::from_str(input).map_err(|cause| {

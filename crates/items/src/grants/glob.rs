@@ -56,6 +56,42 @@ impl Glob {
             && aligned(&self.parts, &other.parts, |it| it == "**", fits)
     }
 
+    /// Whether there can be a path that both fit.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let meets = |a: &String, b: &String| {
+            let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+            meet(
+                &a,
+                &b,
+                |it| *it == '*',
+                |a, b| a == b || *a == '?' || *b == '?',
+            )
+        };
+        self.is_absolute == other.is_absolute
+            && meet(&self.parts, &other.parts, |it| it == "**", meets)
+    }
+
+    /// Everything in the folder of this path.
+    pub fn beneath(&self) -> Self {
+        let mut all = self.clone();
+        if all.parts.last().is_none_or(|it| it != "**") {
+            all.parts.push("**".to_owned());
+        }
+        all
+    }
+
+    /// Whether it is a path and not a pattern.
+    pub fn is_path(&self) -> bool {
+        self.parts.iter().all(|it| !it.contains(['*', '?']))
+    }
+
+    /// The folder of which it fits everything, if it is no more than that.
+    pub fn folder(&self) -> Option<String> {
+        let (last, above) = self.parts.split_last()?;
+        let is_folder = last == "**" && above.iter().all(|it| !it.contains(['*', '?']));
+        is_folder.then(|| self.base())
+    }
+
     /// Whether it begins at the root of the file system and not of the project.
     pub fn is_absolute(&self) -> bool {
         self.is_absolute
@@ -129,6 +165,38 @@ fn aligned<T>(
     reached[narrow.len()]
 }
 
+/// Whether something can be that both fit, an element that `stretches` over any number.
+fn meet<T>(
+    a: &[T],
+    b: &[T],
+    stretches: impl Fn(&T) -> bool,
+    fits: impl Fn(&T, &T) -> bool,
+) -> bool {
+    // `open[j]`: what is left of `a` and the rest of `b` from `j` on can be the same.
+    let mut open = vec![false; b.len() + 1];
+    for i in (0..=a.len()).rev() {
+        let mut next = vec![false; b.len() + 1];
+        for j in (0..=b.len()).rev() {
+            let (of_a, of_b) = (a.get(i), b.get(j));
+            let a_stretches = of_a.is_some_and(&stretches);
+            let b_stretches = of_b.is_some_and(&stretches);
+            next[j] = match (of_a, of_b) {
+                (None, None) => true,
+                _ if a_stretches || b_stretches => {
+                    (a_stretches && open[j])
+                        || (b_stretches && next[j + 1])
+                        || (a_stretches && of_b.is_some() && next[j + 1])
+                        || (b_stretches && of_a.is_some() && open[j])
+                }
+                (Some(of_a), Some(of_b)) => open[j + 1] && fits(of_a, of_b),
+                _ => false,
+            };
+        }
+        open = next;
+    }
+    open[0]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,6 +254,31 @@ mod tests {
             ("a/*/b", "a/**/b", false),
         ] {
             assert_eq!(covers(wide, narrow), fits, "{wide} {narrow}");
+        }
+    }
+
+    #[test]
+    fn patterns_overlap_where_a_path_can_be_both() {
+        for (a, b, both) in [
+            ("**", "a/b", true),
+            ("a/**", "**/b", true),
+            ("a/**", "b/**", false),
+            ("a/**", "a", true),
+            ("a/*", "a/*/c", false),
+            ("a/*/c", "a/b/**", true),
+            ("*.rs", "a*", true),
+            ("*.rs", "*.md", false),
+            ("a?c", "abd", false),
+            ("a?c", "*bc", true),
+            ("", "", true),
+            ("", "a", false),
+            ("/a/**", "a/**", false),
+            ("x*y", "xay", true),
+            ("x*y", "xa", false),
+        ] {
+            let (left, right) = (Glob::parse(a).unwrap(), Glob::parse(b).unwrap());
+            assert_eq!(left.overlaps(&right), both, "{a} {b}");
+            assert_eq!(right.overlaps(&left), both, "{b} {a}");
         }
     }
 

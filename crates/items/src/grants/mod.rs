@@ -4,6 +4,7 @@
 //! manifest wants. What is not granted is denied. Grants only shrink: [`Grants::within`] leaves what
 //! both have, and where two patterns overlap without one covering the other, it leaves nothing.
 
+mod common;
 mod glob;
 
 use crate::kind::shown;
@@ -12,6 +13,7 @@ use kenning_core::{Error, Result};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use common::Common;
 pub use glob::Glob;
 
 /// The attribute that a bare value of a permission means, and what else is understood.
@@ -158,6 +160,8 @@ pub struct Asks {
     pub net: Vec<String>,
     /// Environment variables to see.
     pub env: Vec<String>,
+    /// Whether it says what it reads. Who does not reads what it is let.
+    pub says_read: bool,
 }
 
 impl Asks {
@@ -182,7 +186,10 @@ impl Asks {
                 continue;
             };
             match name.as_str() {
-                "read" => asks.read = globs(&mut faults, &field, &texts),
+                "read" => {
+                    asks.says_read = true;
+                    asks.read = globs(&mut faults, &field, &texts);
+                }
                 "write" => asks.write = globs(&mut faults, &field, &texts),
                 "net" => {
                     check_all(
@@ -361,6 +368,16 @@ impl Grants {
         out.extend(self.env.iter().map(|it| format!("env.{it}")));
         out.sort_unstable();
         out
+    }
+
+    /// Patterns of what may be read.
+    pub fn reads(&self) -> Vec<Glob> {
+        self.read.iter().cloned().collect()
+    }
+
+    /// Patterns of what may be written.
+    pub fn writes(&self) -> Vec<Glob> {
+        self.write.iter().cloned().collect()
     }
 
     /// Whether a file may be read, by its path within the project.

@@ -4,6 +4,7 @@
 use crate::{Client, Place, Server};
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -315,6 +316,7 @@ fn a_registry_on_another_machine_is_believed_in_nothing() {
 #[test]
 fn two_processes_sign_publish_and_load_the_same_ids() {
     let place = project();
+    crate::allow_agents_to_sign(&place);
     let work = |who: u32| {
         let mut client = Client::start(&place, &[]);
         for n in 0..12 {
@@ -452,4 +454,58 @@ fn a_process_that_is_killed_leaves_no_half_of_an_item() {
     }
     let report: Value = serde_json::from_str(&place.good(&["audit", "verify", "--json"])).unwrap();
     assert_eq!(report["clean"], true);
+}
+
+#[test]
+fn what_a_killed_run_left_is_removed_by_the_next_process() {
+    let place = project();
+    let home = place.0.path();
+    let (tools, temporary) = (home.join(".ai/tools/demo"), home.join("tmp"));
+    fs::create_dir_all(&tools).unwrap();
+    fs::create_dir_all(&temporary).unwrap();
+    // As root, tools run as a user who has to walk through here.
+    for path in [home, &temporary] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o711)).unwrap();
+    }
+    let head = "#!/bin/bash\n# version: 1.0.0\n# tool_type: script\n";
+    fs::write(tools.join("wait.sh"), format!("{head}sleep 600\n")).unwrap();
+    let command = |arguments: &[&str]| {
+        let mut command = place.command(&[&["--project", "."], arguments].concat());
+        command.env("TMPDIR", &temporary).stdin(Stdio::null());
+        command
+    };
+    let output = command(&["kiwi", "sign", "tool", "wait"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let rooms = || -> Vec<PathBuf> {
+        let dirs = [temporary.clone(), home.join("data/kiwi/runs")];
+        let entries = dirs.iter().filter_map(|it| fs::read_dir(it).ok());
+        let paths = entries.flatten().flatten().map(|it| it.path());
+        paths
+            .filter(|it| {
+                it.file_name()
+                    .unwrap()
+                    .to_string_lossy()
+                    .starts_with("kenning-")
+            })
+            .collect()
+    };
+    let mut host = command(&["kiwi", "run", "tool", "wait"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let begun = std::time::Instant::now();
+    while rooms().is_empty() {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60));
+        std::thread::yield_now();
+    }
+    host.kill().unwrap();
+    host.wait().unwrap();
+    assert_eq!(rooms().len(), 1);
+    // The program itself dies with its host, and may do so a moment later.
+    while !rooms().is_empty() {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60));
+        let output = command(&["kiwi", "help"]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
 }

@@ -242,6 +242,8 @@ impl World {
         // What `curl` prints: the body, then the status in a line of its own.
         let settings = "silent\nshow-error\nwrite-out = \"\\n%{http_code}\"\n";
         fs::write(root.join(".curlrc"), settings).unwrap();
+        // The document's requests sign over HTTP, which the operator has to allow.
+        crate::allow_agents_to_sign(&place);
         let server = Server::start(
             &place,
             &[

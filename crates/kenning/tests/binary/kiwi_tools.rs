@@ -104,6 +104,7 @@ fn every_example_can_be_signed_found_and_published() {
     let project = place.0.path().join("example");
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/kiwi");
     crate::graph_guide::copy(&example, &project);
+    crate::allow_agents_to_sign(&place);
     let server = Server::start(&place, &["--project", &project.to_string_lossy()]);
     let post = |tool: &str, body: Value| -> Value {
         let (status, answer) = server.post(&format!("/tools/{tool}"), "", &body.to_string());

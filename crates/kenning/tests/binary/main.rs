@@ -45,6 +45,13 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 /// A place of its own: a data directory and a vault, and a space of a database if it stands on one.
 pub(crate) struct Place(pub(crate) tempfile::TempDir, Option<(String, String)>);
 
+/// The operator's word that whoever calls over MCP or HTTP may sign items.
+pub(crate) fn allow_agents_to_sign(place: &Place) {
+    let policy = place.0.path().join("data/kiwi");
+    std::fs::create_dir_all(&policy).unwrap();
+    std::fs::write(policy.join("policy.toml"), "agents_may_sign = true\n").unwrap();
+}
+
 impl Place {
     pub(crate) fn new() -> Self {
         let place = Self(tempfile::tempdir().unwrap(), None);

@@ -158,7 +158,9 @@ impl Doing<'_> {
             "dry_run": is_dry.then_some(true),
         });
         if let (Some(all), Value::Object(fields)) = (all.as_object_mut(), fields) {
+            let result = outcome(&fields);
             all.extend(fields);
+            all.entry("result").or_insert(result);
         }
         Answer::new(self.ctx, all)
     }
@@ -253,7 +255,7 @@ impl Doing<'_> {
             let fields = json!({
                 "message": "Tool is ready to execute", "source": "local",
                 "version": run.version, "location": run.location.word(), "path": run.path,
-                "metadata": metadata,
+                "metadata": metadata, "granted": run.granted, "warnings": warnings,
             });
             return Ok(self.answer("executed", "run", fields));
         }
@@ -417,6 +419,36 @@ impl Doing<'_> {
     }
 }
 
+/// What an action came to, which every answer has as `result`. A text that stands beside it is not
+/// said twice.
+fn outcome(fields: &Map<String, Value>) -> Value {
+    const TOLD: [&str; 18] = [
+        "version",
+        "location",
+        "path",
+        "signed",
+        "integrity",
+        "old_category",
+        "new_category",
+        "registry",
+        "url",
+        "deleted_from",
+        "deleted",
+        "from",
+        "to",
+        "relationship_type",
+        "run_id",
+        "capabilities",
+        "title",
+        "granted",
+    ];
+    let told = TOLD.iter().filter_map(|name| {
+        let value = fields.get(*name).filter(|it| !it.is_null())?;
+        Some(((*name).to_owned(), value.clone()))
+    });
+    Value::Object(told.collect())
+}
+
 /// The first digits of a hash, for people.
 fn short(hash: Option<&str>) -> Option<String> {
     hash.map(|it| it.chars().take(12).collect())
@@ -456,7 +488,12 @@ fn signed(done: SignedItem) -> Value {
     json!({
         "version": done.version, "category": done.category, "location": done.location.word(),
         "path": done.path,
-        "signature": { "hash": done.hash, "timestamp": done.at, "signer": done.signer },
+        "signed": done.signer.is_none().then_some(false),
+        "next": done.next,
+        "signature": done.signer.map(|signer| {
+            json!({ "hash": done.hash, "timestamp": done.at, "signer": signer })
+        }),
+        "warnings": Some(done.warnings).filter(|it| !it.is_empty()),
         "integrity_short": short(Some(&done.hash)), "integrity": done.hash,
         "moved": done.moved_from.is_some().then_some(true),
         "old_category": done.moved_from,

@@ -136,7 +136,7 @@ fn an_item_is_used_as_it_was_signed_or_not_at_all() {
         unsigned["solution"]
             .as_str()
             .unwrap()
-            .contains("action='sign'")
+            .contains("`kenning --project . kiwi sign directive oauth_setup`")
     );
     let signed = shelf.done(
         "directive",
@@ -724,4 +724,87 @@ fn an_action_under_a_run_needs_the_directives_leave() {
     }));
     assert!(reply.text.contains("run_id"), "{}", reply.text);
     assert!(shelf.path("knowledge/email/001-email.md").exists());
+}
+
+#[test]
+fn an_agent_writes_items_and_a_person_signs_them() {
+    let shelf = Shelf::new();
+    let call = |caller: &kenning_engine::Caller, arguments: Value| {
+        let reply = shelf
+            .house
+            .board
+            .call("execute", arguments, caller)
+            .unwrap();
+        let code = reply.error.as_ref().map(|it| it.code);
+        (code, reply.value.unwrap())
+    };
+    let (agent, person) = (shelf.house.agent(), shelf.house.owner());
+    let of = |action: &str, id: &str| json!({ "item_type": "directive", "action": action, "item_id": id });
+    for action in ["sign", "create"] {
+        let (code, refused) = call(&agent, of(action, "oauth_setup"));
+        assert_eq!(code, Some(kenning_core::Code::Denied), "{refused:#}");
+        assert_eq!(refused["status"], "person_required");
+        let command = "kenning --project . kiwi sign directive oauth_setup";
+        assert_eq!(refused["command"], command);
+        assert!(
+            refused["solution"].as_str().unwrap().contains("A person"),
+            "{refused:#}"
+        );
+    }
+    // Nor is an agent told how it would sign what it may not use.
+    let (_, refused) = call(&agent, of("run", "oauth_setup"));
+    assert_eq!(refused["status"], "missing");
+    assert!(
+        !refused.to_string().contains("action='sign'"),
+        "{refused:#}"
+    );
+    // To look whether it could be signed changes nothing.
+    let mut dry = of("sign", "oauth_setup");
+    dry["dry_run"] = true.into();
+    assert_eq!(call(&agent, dry).1["status"], "validation_passed");
+    // What an agent writes is there, and is used when a person has signed it.
+    let mut new = of("create", "made_here");
+    new["parameters"] =
+        json!({ "content": DIRECTIVE.replace("oauth_setup", "made_here"), "category": "auth" });
+    let (code, written) = call(&agent, new);
+    assert_eq!(code, None, "{written:#}");
+    assert_eq!(
+        (&written["status"], &written["signed"]),
+        (&json!("created"), &json!(false))
+    );
+    assert!(
+        written["next"]
+            .as_str()
+            .unwrap()
+            .contains("kiwi sign directive made_here")
+    );
+    assert_eq!(written["signature"], Value::Null);
+    assert_eq!(call(&agent, of("run", "made_here")).1["status"], "missing");
+    assert_eq!(call(&person, of("sign", "made_here")).1["status"], "signed");
+    assert_eq!(call(&agent, of("run", "made_here")).1["status"], "executed");
+    // An agent that changes it takes the signature away.
+    let mut change = of("update", "made_here");
+    change["parameters"] = json!({ "content": DIRECTIVE.replace("oauth_setup", "made_here") });
+    let (code, written) = call(&agent, change);
+    assert_eq!(
+        (code, &written["signed"]),
+        (None, &json!(false)),
+        "{written:#}"
+    );
+    assert!(call(&agent, of("run", "made_here")).0.is_some());
+    // The operator may let agents sign.
+    let policy = shelf.house.root.path().join("data/kiwi");
+    fs::create_dir_all(&policy).unwrap();
+    fs::write(policy.join("policy.toml"), "agents_may_sign = true\n").unwrap();
+    let (_, refused) = call(&agent, of("run", "made_here"));
+    assert!(
+        refused["solution"]
+            .as_str()
+            .unwrap()
+            .contains("action='sign'"),
+        "{refused:#}"
+    );
+    assert_eq!(call(&agent, of("sign", "made_here")).1["status"], "signed");
+    let kinds = shelf.house.event_kinds();
+    assert!(kinds.iter().any(|it| it == "ItemWritten"), "{kinds:?}");
 }

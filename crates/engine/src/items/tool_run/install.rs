@@ -52,6 +52,9 @@ const ABOUT_SYSTEM: [&str; 5] = [
 const DNS_PORT: u16 = 53;
 const HTTPS_PORT: u16 = 443;
 const MEMORY_BYTES_MIN: u64 = 1 << 30;
+/// Some packages are large.
+const DISK_BYTES_MIN: u64 = 8 << 30;
+const FILES_MIN: u64 = 150_000;
 const COMPLAINT_CHARS: usize = 500;
 
 impl Engine {
@@ -157,6 +160,8 @@ impl Engine {
             file_bytes: 1 << 30,
             processes: limits.processes.max(16),
             output_bytes: 16 << 20,
+            disk_bytes: DISK_BYTES_MIN.max(limits.disk_mb.saturating_mul(1 << 20)),
+            files: FILES_MIN.max(limits.files),
             ..Limits::default()
         };
         let began = Instant::now();

@@ -1,14 +1,15 @@
 //! The lockfile of a tool: which chain it had when it first ran well.
 
 use super::super::package::Package;
+use super::super::person::sign_command;
 use super::super::shelves::{ItemProject, PROJECT_DIR};
 use super::super::sign::seconds;
 use super::super::{ItemFault, ItemResult};
 use super::plan::Plan;
 use crate::Engine;
 use kenning_core::{Code, Error, Result};
-use kenning_items::Scope as ItemScope;
 use kenning_items::lockfile::Lockfile;
+use kenning_items::{ItemType, Scope as ItemScope};
 use kenning_vault::Dir;
 use serde_json::json;
 
@@ -33,9 +34,9 @@ impl Engine {
             Err(error) if error.code == Code::NotFound => return Ok(Lock::Missing),
             Err(error) => return Err(error.into()),
         };
+        let command = sign_command(ItemType::Tool, &plan.tool.id, plan.package.scope);
         let solution = format!(
-            "Look at what changed; then sign it again: execute(item_type='tool', action='sign', item_id='{}'), or delete the lockfile",
-            plan.tool.id
+            "A person looks at what runs the tool now, and signs it again with `{command}`"
         );
         let path = dir.path().join(&name).to_string_lossy().into_owned();
         let lockfile = serde_json::from_slice(&bytes)

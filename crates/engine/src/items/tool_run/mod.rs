@@ -15,11 +15,13 @@ mod lock;
 mod mcp;
 mod output;
 mod permit;
+mod places;
 mod plan;
 mod process;
 mod request;
 mod room;
 mod runtime;
+mod sources;
 
 use super::run::note_run;
 use super::{ItemResult, ItemTarget};
@@ -66,6 +68,8 @@ pub struct ToolItemRun {
     pub checkpoint_recommended: bool,
     /// What else whoever ran it should know.
     pub warnings: Vec<String>,
+    /// What it may have, of a dry run.
+    pub granted: Option<Value>,
 }
 
 /// What a primitive gave.
@@ -146,7 +150,14 @@ impl Engine {
         };
         if target.dry_run {
             self.check_primitive(&ready)?;
-            return Ok(finished(&plan, Ran::nothing(), Duration::ZERO));
+            let ran = Ran {
+                warnings: permitted.warnings.clone(),
+                ..Ran::nothing()
+            };
+            return Ok(ToolItemRun {
+                granted: Some(permitted.to_json()),
+                ..finished(&plan, ran, Duration::ZERO)
+            });
         }
         let began = Instant::now();
         let ran = self.run_primitive(&ready).map_err(|mut fault| {
@@ -261,6 +272,7 @@ fn finished(plan: &Plan, ran: Ran, took: Duration) -> ToolItemRun {
         is_truncated: ran.is_truncated,
         checkpoint_recommended: plan.tool.mutates_state && in_repository(),
         warnings: ran.warnings,
+        granted: None,
     }
 }
 

@@ -3,12 +3,12 @@
 
 use super::super::policy::{ItemPolicy, POLICY_FILE};
 use super::super::run::GRANTS;
-use super::super::shelves::ItemProject;
 use super::super::{ItemFault, ItemResult};
+use super::places::{Looking, Places};
 use super::plan::Plan;
 use crate::{Caller, Engine};
 use kenning_core::{Code, Error, Result};
-use kenning_items::grants::{Asks, Glob, Grants};
+use kenning_items::grants::{Asks, Common, Glob, Grants};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -40,10 +40,9 @@ pub(crate) struct RunGrants {
 
 /// What a tool may have.
 pub(super) struct Permitted {
-    /// Whether the whole project may be read.
-    pub(super) reads_project: bool,
-    pub(super) read: Vec<PathBuf>,
-    pub(super) write: Vec<PathBuf>,
+    pub(super) files: PermittedFiles,
+    /// Whether the packages of the project may be used to run it.
+    pub(super) reads_packages: bool,
     /// Hosts that may be reached, as the tool and as the operator wrote them.
     pub(super) net: (Vec<String>, Vec<String>),
     /// Variables that are declared, and have a value.
@@ -52,9 +51,29 @@ pub(super) struct Permitted {
     pub(super) secrets: Vec<String>,
     /// What it was not given, and why.
     pub(super) warnings: Vec<String>,
+    /// Names of variables that it may see.
+    asks_env: Vec<String>,
+}
+
+/// What may be read, and what may be written.
+type Patterns = (Vec<Glob>, Vec<Glob>);
+
+/// The files that a tool may have.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PermittedFiles {
+    pub(super) read: Places,
+    pub(super) write: Places,
 }
 
 impl Permitted {
+    /// What it is granted, for people and models: what was asked for, granted and allowed at once.
+    pub(super) fn to_json(&self) -> Value {
+        json!({
+            "read": self.files.read.to_json(), "write": self.files.write.to_json(),
+            "net": self.net.0, "env": self.asks_env,
+        })
+    }
+
     /// A text without the values that nobody is to see.
     pub(super) fn blotted(&self, text: String) -> String {
         let long = self
@@ -143,12 +162,7 @@ impl Engine {
         run: Option<&RunGrants>,
         dry_run: bool,
     ) -> ItemResult<Permitted> {
-        let (id, asks) = (plan.tool.id.as_str(), &plan.asks);
-        let ceiling = policy.ceiling.grants()?;
-        if let Err(denied) = ceiling.covers(id, asks) {
-            return Err(beyond_ceiling(id, asks, &denied));
-        }
-        let mut reads_project = covers_project(&ceiling);
+        let asks = &plan.asks;
         if let Some(run) = run {
             let here = plan.project.as_ref().map_or("", |it| it.name.as_str());
             if !run.project.is_empty() && run.project != here {
@@ -156,49 +170,15 @@ impl Engine {
                     "`run_id`: `{}` is of a directive of another project",
                     run.id
                 ))
-                .hint("leave it out, or name the project of the directive as `project_path`")
+                .hint("name the project of the directive as `project_path`")
                 .into());
             }
-            if let Err(denied) = run.grants.covers(id, asks) {
-                return Err(beyond_run(run, id, &denied));
-            }
-            reads_project &= covers_project(&run.grants);
         }
         let mut warnings = Vec::new();
-        let project = plan.project.as_ref();
-        let mut read = Vec::new();
-        for glob in &asks.read {
-            read.extend(place(project, glob, "read")?);
-        }
-        let mut write = Vec::new();
-        for glob in &asks.write {
-            write.extend(place(
-                project,
-                glob,
-                if dry_run { "read" } else { "write" },
-            )?);
-        }
-        if let Some(path) = read.iter().chain(&write).find(|it| self.holds_our_data(it)) {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            return Err(Error::denied(format!(
-                "Tool '{id}' asks for `{name}`, which holds the key of this node"
-            ))
-            .hint("keep the data directory elsewhere, or ask for less")
-            .into());
-        }
-        if reads_project && project.is_some_and(|it| self.holds_our_data(it.dir.path())) {
-            reads_project = false;
-            warnings.push(
-                "the tool could not read the project, because the data directory, with the key of \
-                 this node, lies in it"
-                    .to_owned(),
-            );
-        }
+        let files = self.permit_files(plan, policy, run, dry_run, &mut warnings)?;
         let (env, secrets) = self.variables(plan, policy)?;
         Ok(Permitted {
-            reads_project: reads_project && project.is_some(),
-            read,
-            write,
+            files,
             net: (
                 asks.net.clone(),
                 policy
@@ -211,7 +191,116 @@ impl Engine {
             env,
             secrets,
             warnings,
+            reads_packages: policy.ceiling.grants()?.may_read(".venv/lib")
+                && !self.holds_our_data(&project_path(plan).join(".venv")),
+            asks_env: asks.env.clone(),
         })
+    }
+
+    /// The files that it may have: exactly what it asks for, the directive grants and the operator
+    /// allows. A tool that does not say what it reads asks for the project.
+    fn permit_files(
+        &self,
+        plan: &Plan,
+        policy: &ItemPolicy,
+        run: Option<&RunGrants>,
+        dry_run: bool,
+        warnings: &mut Vec<String>,
+    ) -> ItemResult<PermittedFiles> {
+        let (id, asks) = (plan.tool.id.as_str(), &plan.asks);
+        let project = plan.project.as_ref();
+        let looking = Looking {
+            project,
+            own_user: self.jail().is_ok_and(|it| it.own_user),
+            dry_run,
+        };
+        let ceiling = policy.ceiling.grants()?;
+        let lists = |grants: &Grants| -> Result<Patterns> {
+            Ok((
+                looking.meant(grants.reads())?,
+                looking.meant(grants.writes())?,
+            ))
+        };
+        let allowed = lists(&ceiling)?;
+        let granted = run.map(|it| lists(&it.grants)).transpose()?;
+        let asked = (
+            looking.meant(asks.read.clone())?,
+            looking.meant(asks.write.clone())?,
+        );
+        // Whatever is no file has to be granted by name, and is asked for as a whole.
+        let others = Asks {
+            read: Vec::new(),
+            write: Vec::new(),
+            ..asks.clone()
+        };
+        let beyond = |grants: &Grants, allowed: &Patterns| {
+            let mut denied = grants.covers(id, &others).err().unwrap_or_default();
+            let files = [
+                ("fs.read", &asked.0, &asks.read, &allowed.0),
+                ("fs.write", &asked.1, &asks.write, &allowed.1),
+            ];
+            for (name, meant, written, allowed) in files {
+                let pairs = meant.iter().zip(written);
+                let missing = pairs.filter(|it| !allowed.iter().any(|glob| glob.overlaps(it.0)));
+                denied.extend(missing.map(|it| format!("{name} {}", it.1)));
+            }
+            denied
+        };
+        let denied = beyond(&ceiling, &allowed);
+        if !denied.is_empty() {
+            return Err(beyond_ceiling(id, asks, &denied));
+        }
+        if let (Some(run), Some(granted)) = (run, &granted) {
+            let denied = beyond(&run.grants, granted);
+            if !denied.is_empty() {
+                return Err(beyond_run(run, id, &denied));
+            }
+        }
+        let common = |asked: &[Glob], of: fn(&Patterns) -> &[Glob]| {
+            let mut lists = vec![asked, of(&allowed)];
+            lists.extend(granted.as_ref().map(of));
+            Common::all(&lists)
+        };
+        let write = looking.write(&common(&asked.1, |it| &it.1))?;
+        let mut read = looking.read(&common(&asked.0, |it| &it.0))?;
+        self.refuse_own_data(id, read.paths.iter().chain(&write.paths))?;
+        if !plan.tool.asks.says_read {
+            let whole: Vec<Glob> = Glob::parse("**").into_iter().collect();
+            let rest = looking.read(&common(&whole, |it| &it.0))?;
+            if rest.paths.iter().any(|it| self.holds_our_data(it)) {
+                warnings.push(
+                    "the tool could not read the project, because the data directory, with the key of \
+                     this node, lies in it"
+                        .to_owned(),
+                );
+            } else {
+                read.join(rest);
+            }
+        }
+        if read.n_shut > 0 {
+            warnings.push(
+                "the tool could not read all that it was granted: Kenning runs as root, so tools run \
+                 as a user without rights, whom the project's modes keep out (`chmod o+rX`, also \
+                 above it)"
+                    .to_owned(),
+            );
+        }
+        Ok(PermittedFiles { read, write })
+    }
+
+    fn refuse_own_data<'a>(
+        &self,
+        id: &str,
+        mut paths: impl Iterator<Item = &'a PathBuf>,
+    ) -> Result<()> {
+        let Some(path) = paths.find(|it| self.holds_our_data(it)) else {
+            return Ok(());
+        };
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        Err(Error::denied(format!(
+            "Tool '{id}' asks for `{name}`, which holds the key of this node"
+        ))
+        .hint("keep the data directory elsewhere, or ask for less"))
     }
 
     /// A program that reads our key could sign whatever it likes.
@@ -267,63 +356,10 @@ impl Engine {
     }
 }
 
-fn covers_project(grants: &Grants) -> bool {
-    let whole = Glob::parse("**").into_iter().collect();
-    let asks = Asks {
-        read: whole,
-        ..Asks::default()
-    };
-    // Which tools may run is asked elsewhere.
-    match grants.covers("", &asks) {
-        Ok(()) => true,
-        Err(denied) => denied.iter().all(|it| it.starts_with("tool.")),
-    }
-}
-
-/// The file or folder that a pattern means. Missing ones are none, but for folders to write to.
-fn place(project: Option<&ItemProject>, glob: &Glob, verb: &str) -> Result<Option<PathBuf>> {
-    let (text, base) = (glob.to_string(), glob.base());
-    let is_folder =
-        text == "**" || text.strip_suffix("/**") == Some(base.as_str()) || text == "/**";
-    if !is_folder && text != base && text != "." {
-        return Err(Error::invalid(format!(
-            "`permissions.{verb}`: a program cannot be held to the pattern `{text}`"
-        ))
-        .hint(format!(
-            "ask for a file, or for a folder as `{}`",
-            folder(&base)
-        )));
-    }
-    if glob.is_absolute() {
-        let path = PathBuf::from(base);
-        return Ok(path.exists().then_some(path));
-    }
-    let Some(project) = project else {
-        return Ok(None);
-    };
-    if base.is_empty() {
-        return Ok(Some(project.dir.path().to_owned()));
-    }
-    if verb == "write" && is_folder {
-        return Ok(Some(project.dir.create_subdir(&base)?.path().to_owned()));
-    }
-    match project.dir.metadata(&base) {
-        Ok(entry) if entry.is_dir => Ok(Some(project.dir.subdir(&base)?.path().to_owned())),
-        Ok(entry) if entry.is_file => Ok(Some(project.dir.path().join(base))),
-        Ok(_) => Err(Error::denied(format!(
-            "`permissions.{verb}`: `{base}` is no file of the project"
-        ))
-        .hint("a link must stay in the project")),
-        Err(error) if error.code == Code::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn folder(base: &str) -> String {
-    match base {
-        "" => "**".to_owned(),
-        base => format!("{base}/**"),
-    }
+fn project_path(plan: &Plan) -> &Path {
+    plan.project
+        .as_ref()
+        .map_or(Path::new("/"), |it| it.dir.path())
 }
 
 /// The line that would allow what is asked.
@@ -345,7 +381,7 @@ fn beyond_ceiling(id: &str, asks: &Asks, denied: &[String]) -> Box<ItemFault> {
         .map(|(name, values)| format!("{name} = {}", json!(values)))
         .collect();
     let hint = format!(
-        "look at the tool, then add to `[ceiling]` in `{POLICY_FILE}` of the data directory: {}",
+        "the operator decides: who has looked at the tool adds to `[ceiling]` in `{POLICY_FILE}` of the data directory: {}",
         lines.join(", ")
     );
     ItemFault::with(
@@ -360,7 +396,8 @@ fn beyond_ceiling(id: &str, asks: &Asks, denied: &[String]) -> Box<ItemFault> {
 
 fn beyond_run(run: &RunGrants, tool: &str, denied: &[String]) -> Box<ItemFault> {
     let hint = format!(
-        "add them to the permissions of `{}`, sign it and run it again, or leave out `run_id`",
+        "a person decides whether `{0}` gets them: they add them to its `permissions` and sign it \
+         with `kenning kiwi sign directive {0}`; until then, go on without",
         run.directive
     );
     ItemFault::with(
@@ -413,9 +450,9 @@ mod tests {
     #[test]
     fn a_host_is_reached_when_both_name_it() {
         let permitted = |asked: &str, allowed: &str| Permitted {
-            reads_project: false,
-            read: Vec::new(),
-            write: Vec::new(),
+            files: PermittedFiles::default(),
+            reads_packages: false,
+            asks_env: Vec::new(),
             net: (vec![asked.to_owned()], vec![allowed.to_owned()]),
             env: BTreeMap::new(),
             secrets: vec!["hunter22".to_owned(), "ab".to_owned()],

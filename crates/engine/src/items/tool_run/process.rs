@@ -10,17 +10,19 @@ use super::{Ran, Ready, parsed};
 use crate::Engine;
 use crate::items::ItemResult;
 use crate::wasm_tools::Pulse;
-use kenning_core::{Error, Result};
+use kenning_core::{Error, Hash, Result};
 use kenning_items::arguments;
 use kenning_jail::{Exit, Limits, Net, Outcome, Spec};
 use serde_json::{Value, json};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Where names are looked up; without it an address can only be written as a number.
 const DNS_PORT: u16 = 53;
+/// Gives a Python tool's `main` its inputs.
+const BIND: &str = include_str!("bind.py");
 /// What a host without a port means.
 const WEB_PORTS: [u16; 2] = [80, 443];
 
@@ -39,9 +41,7 @@ impl Engine {
         let strength = self.jail()?;
         let room = self.make_room(&ready.plan.package, strength.own_user)?;
         let program = self.program(ready, Some(&room))?;
-        let mut warnings = ready.permitted.warnings.clone();
-        let project = readable_project(ready, strength.own_user, &mut warnings);
-        let spec = spec(ready, &room, program, project)?;
+        let spec = self.spec(ready, &room, program, true)?;
         let run = || kenning_jail::run(&self.launcher(), &spec, &ready.caller.cancelled);
         let outcome = match &ready.caller.progress {
             None => run(),
@@ -50,76 +50,86 @@ impl Engine {
             }
         }?;
         Ok(Ran {
-            warnings,
+            warnings: ready.permitted.warnings.clone(),
             ..ran(ready, &spec, outcome)?
         })
     }
 }
 
-/// The project, if the program can be let into it.
-fn readable_project(
-    ready: &Ready<'_>,
-    own_user: bool,
-    warnings: &mut Vec<String>,
-) -> Option<PathBuf> {
-    let project = ready.plan.project.as_ref()?;
-    if !ready.permitted.reads_project {
-        return None;
+impl Engine {
+    /// Everything that the program may have. `inputs` says whether it is told its inputs by arguments.
+    pub(super) fn spec(
+        &self,
+        ready: &Ready<'_>,
+        room: &Room,
+        program: Program,
+        inputs: bool,
+    ) -> Result<Spec> {
+        let (code, scratch) = (room.code.path(), room.scratch.path());
+        let mut spec = Spec::new(program.path);
+        spec.net = match ports(ready)? {
+            ports if ports.is_empty() => Net::None,
+            ports => Net::Tcp(ports),
+        };
+        spec.allow_system();
+        spec.exec.extend(program.exec);
+        spec.read.extend(program.read);
+        spec.read.push(code.to_owned());
+        let files = &ready.permitted.files;
+        spec.read.extend(files.read.paths.iter().cloned());
+        spec.write.extend(files.write.paths.iter().cloned());
+        spec.made = files.write.made.clone();
+        spec.scratch = Some(scratch.to_owned());
+        spec.cwd = working_directory(ready, scratch)?;
+        if let Some(project) = &ready.plan.project {
+            spec.without_links = Some(project.dir.path().to_owned());
+        }
+        if !spec.write.is_empty() {
+            spec.user_number = Some(self.user_number(ready));
+        }
+        let given = ready.config.get("args").and_then(Value::as_array);
+        let given = given.into_iter().flatten().filter_map(Value::as_str);
+        spec.args.extend(given.map(OsString::from));
+        if let Some(name) = script(ready)? {
+            if inputs && let Some(bound) = bound_inputs(ready, room, name)? {
+                spec.read.push(room.beside.path().to_owned());
+                spec.args.extend(bound);
+            }
+            spec.args.push(code.join(name).into());
+        }
+        if inputs {
+            let inputs = arguments::of(ready.inputs)?;
+            spec.args.extend(inputs.into_iter().map(OsString::from));
+        }
+        spec.env = environment(ready, &spec, program.first_in_path);
+        spec.stdin = ready.text("input_data").unwrap_or_default().into();
+        let limits = &ready.policy.limits;
+        let wall = ready.timeout();
+        spec.limits = Limits {
+            wall,
+            // So much as all processors together have in that time.
+            cpu: wall.saturating_mul(64),
+            memory_bytes: limits.memory_mb.max(16).saturating_mul(1 << 20),
+            processes: limits.processes.max(1),
+            output_bytes: limits.output_mb.max(1).saturating_mul(1 << 20),
+            disk_bytes: limits.disk_mb.saturating_mul(1 << 20),
+            files: limits.files,
+            ..Limits::default()
+        };
+        Ok(spec)
     }
-    if own_user && !project.dir.is_open_to_everybody() {
-        warnings.push(
-            "the tool could not read the project: Kenning runs as root, so tools run as a user \
-             without rights, whom the project's modes keep out (`chmod o+rX`, also above it)"
-                .to_owned(),
-        );
-        return None;
-    }
-    Some(project.dir.path().to_owned())
 }
 
-fn spec(
-    ready: &Ready<'_>,
-    room: &Room,
-    program: Program,
-    project: Option<PathBuf>,
-) -> Result<Spec> {
-    let (code, scratch) = (room.code.path(), room.scratch.path());
-    let mut spec = Spec::new(program.path);
-    spec.net = match ports(ready)? {
-        ports if ports.is_empty() => Net::None,
-        ports => Net::Tcp(ports),
-    };
-    spec.allow_system();
-    spec.exec.extend(program.exec);
-    spec.read.extend(program.read);
-    spec.read.push(code.to_owned());
-    spec.read.extend(ready.permitted.read.iter().cloned());
-    spec.write.extend(ready.permitted.write.iter().cloned());
-    spec.scratch = Some(scratch.to_owned());
-    spec.cwd = working_directory(ready, project.as_ref(), &scratch.to_owned())?;
-    spec.read.extend(project);
-    let given = ready.config.get("args").and_then(Value::as_array);
-    let given = given.into_iter().flatten().filter_map(Value::as_str);
-    spec.args.extend(given.map(OsString::from));
-    if let Some(name) = script(ready)? {
-        spec.args.push(code.join(name).into());
+impl Engine {
+    /// Of all programs that write to a project, so that where Kenning is root each can go on with what
+    /// those before it wrote.
+    fn user_number(&self, ready: &Ready<'_>) -> u32 {
+        let project = ready.plan.project.as_ref();
+        let project = project.map_or_else(PathBuf::new, |it| it.dir.path().to_owned());
+        let text = format!("{}\n{}", self.data.path().display(), project.display());
+        let digits = Hash::of(text.as_bytes()).to_string();
+        u32::from_str_radix(digits.get(..8).unwrap_or_default(), 16).unwrap_or(0)
     }
-    let inputs = arguments::of(ready.inputs)?;
-    spec.args.extend(inputs.into_iter().map(OsString::from));
-    spec.env = environment(ready, &spec, program.first_in_path);
-    spec.stdin = ready.text("input_data").unwrap_or_default().into();
-    let limits = &ready.policy.limits;
-    let wall = ready.timeout();
-    spec.limits = Limits {
-        wall,
-        // So much as all processors together have in that time.
-        cpu: wall.saturating_mul(64),
-        memory_bytes: limits.memory_mb.max(16).saturating_mul(1 << 20),
-        processes: limits.processes.max(1),
-        output_bytes: limits.output_mb.max(1).saturating_mul(1 << 20),
-        ..Limits::default()
-    };
-    Ok(spec)
 }
 
 /// The file that is run, which must be one of those that were verified.
@@ -137,22 +147,51 @@ fn script<'a>(ready: &'a Ready<'_>) -> Result<Option<&'a str>> {
     Ok(Some(name).filter(|_| !is_program))
 }
 
-fn working_directory(
-    ready: &Ready<'_>,
-    project: Option<&PathBuf>,
-    scratch: &PathBuf,
-) -> Result<PathBuf> {
-    let here = project.unwrap_or(scratch).clone();
-    let Some(named) = ready.text("cwd").filter(|it| *it != ".") else {
-        return Ok(here);
-    };
-    let Some(project) = ready.plan.project.as_ref().filter(|_| project.is_some()) else {
-        return Err(Error::denied(format!(
-            "`cwd`: the tool may not read the project, so it cannot start in `{named}`"
+/// What comes before a Python script whose `main` takes its inputs by name: the program that binds
+/// them, and the inputs. It looks closely; here only what cannot be one is left alone.
+fn bound_inputs(ready: &Ready<'_>, room: &Room, script: &str) -> Result<Option<[OsString; 2]>> {
+    let is_python = matches!(ready.text("command"), Some("python" | "python3"));
+    let args = ready.config.get("args").and_then(Value::as_array);
+    let mut args = args.into_iter().flatten().filter_map(Value::as_str);
+    let is_plain = args.all(|it| it.starts_with('-') && !matches!(it, "-c" | "-m"));
+    let source = ready.plan.package.file(script).unwrap_or_default();
+    let source = String::from_utf8_lossy(source);
+    if !is_python || !is_plain || !source.lines().any(takes_arguments) {
+        return Ok(None);
+    }
+    let inputs = Value::Object(ready.inputs.clone()).to_string();
+    room.beside.put("bind.py", BIND.as_bytes(), 0o644)?;
+    room.beside.put("inputs.json", inputs.as_bytes(), 0o644)?;
+    let path = room.beside.path();
+    Ok(Some([
+        path.join("bind.py").into(),
+        path.join("inputs.json").into(),
+    ]))
+}
+
+/// Whether a line begins a `main` that takes something.
+fn takes_arguments(line: &str) -> bool {
+    let line = line.strip_prefix("async ").unwrap_or(line).trim_start();
+    let rest = line.strip_prefix("def main").map(str::trim_start);
+    let inner = rest.and_then(|it| it.strip_prefix('('));
+    inner.is_some_and(|it| !it.trim_start().starts_with(')'))
+}
+
+/// It starts in the project if it may have anything there. That gives it no rights.
+fn working_directory(ready: &Ready<'_>, scratch: &Path) -> Result<PathBuf> {
+    let files = &ready.permitted.files;
+    let is_let_in = files.read.in_project || files.write.in_project;
+    let project = ready.plan.project.as_ref().filter(|_| is_let_in);
+    let named = ready.text("cwd").filter(|it| *it != ".");
+    match (project, named) {
+        (None, None) => Ok(scratch.to_owned()),
+        (Some(project), None) => Ok(project.dir.path().to_owned()),
+        (Some(project), Some(named)) => Ok(project.dir.subdir(named)?.path().to_owned()),
+        (None, Some(named)) => Err(Error::denied(format!(
+            "`cwd`: the tool may read nothing of the project, so it cannot start in `{named}`"
         ))
-        .hint("leave it out, or let the tool read the project"));
-    };
-    Ok(project.dir.subdir(named)?.path().to_owned())
+        .hint("leave it out, or let the tool read the project")),
+    }
 }
 
 /// What is set for every program, and what this one declares.
@@ -189,7 +228,7 @@ fn environment(
 
 /// The ports that were asked for. The kernel can hold a program to ports and not to hosts, so only who
 /// may reach every host gets any.
-fn ports(ready: &Ready<'_>) -> Result<Vec<u16>> {
+pub(super) fn ports(ready: &Ready<'_>) -> Result<Vec<u16>> {
     let mut ports = Vec::new();
     for asked in &ready.permitted.net.0 {
         let (host, port) = match asked.split_once(':') {
@@ -262,6 +301,22 @@ fn ran(ready: &Ready<'_>, spec: &Spec, outcome: Outcome) -> Result<Ran> {
             -1,
             Some("took too much processor time and was stopped".to_owned()),
         ),
+        Exit::TooMuchDisk => {
+            let most = limits.disk_bytes;
+            (
+                -1,
+                Some(format!(
+                    "wrote more than {most} bytes to the disk, or all that was left, and was stopped"
+                )),
+            )
+        }
+        Exit::TooManyFiles => {
+            let most = limits.files;
+            (
+                -1,
+                Some(format!("made more than {most} files and was stopped")),
+            )
+        }
     };
     let usage = outcome.usage;
     let micros = |it: Duration| u64::try_from(it.as_micros()).unwrap_or(u64::MAX);

@@ -20,19 +20,8 @@ impl Engine {
     /// The request as it would be sent, if it may be.
     pub(super) fn check_request(&self, ready: &Ready<'_>) -> ItemResult<Request> {
         let request = request(ready)?;
-        let (host, port) = kenning_egress::host_of(&request.url)?;
-        if ready.permitted.reaches(&host, port) {
-            return Ok(request);
-        }
-        let shown = format!("{host}:{port}");
-        Err(Error::denied(format!(
-            "Tool '{}' may not reach `{shown}`",
-            ready.plan.tool.id
-        ))
-        .hint(format!(
-            "add `permissions: {{net: [\"{shown}\"]}}` to the tool and `net = [\"{shown}\"]` to `[ceiling]` in `{POLICY_FILE}` of the data directory"
-        ))
-        .into())
+        require_reachable(ready, &request.url)?;
+        Ok(request)
     }
 
     pub(super) fn run_request(&self, ready: &Ready<'_>) -> ItemResult<Ran> {
@@ -62,8 +51,25 @@ impl Engine {
     }
 }
 
+/// Refuses an address that the tool does not ask for, or the operator does not allow.
+pub(super) fn require_reachable(ready: &Ready<'_>, url: &str) -> Result<()> {
+    let (host, port) = kenning_egress::host_of(url)?;
+    if ready.permitted.reaches(&host, port) {
+        return Ok(());
+    }
+    let shown = format!("{host}:{port}");
+    Err(Error::denied(format!(
+            "Tool '{}' may not reach `{shown}`",
+            ready.plan.tool.id
+        ))
+        .hint(format!(
+            "the operator decides: add `permissions: {{net: [\"{shown}\"]}}` to the tool and `net = [\"{shown}\"]` to `[ceiling]` in `{POLICY_FILE}` of the data directory"
+        ))
+        )
+}
+
 /// A gate that lets through to places of the local network only those that the operator named.
-fn gate(ready: &Ready<'_>, timeout: Duration) -> Egress {
+pub(super) fn gate(ready: &Ready<'_>, timeout: Duration) -> Egress {
     let named = ready.permitted.net.1.iter().filter(|it| !it.contains('*'));
     Egress::new(Policy {
         grants: named.filter_map(|it| Grant::parse(it).ok()).collect(),

@@ -4,10 +4,7 @@ use crate::Engine;
 use crate::items::package::Package;
 use kenning_core::Result;
 use kenning_vault::{Dir, Fresh};
-use std::time::Duration;
 
-/// Of runs that a killed process left behind: no run lasts longer.
-const LEFT_BEHIND: Duration = Duration::from_secs(25 * 60 * 60);
 /// Beneath the data directory.
 const RUNS: &str = "kiwi/runs";
 
@@ -15,12 +12,36 @@ const RUNS: &str = "kiwi/runs";
 pub(super) struct Room {
     /// The tool's own files.
     pub(super) code: Dir,
+    /// What is ours beside it, to be read by the program.
+    pub(super) beside: Dir,
     /// What the program may write to.
     pub(super) scratch: Dir,
     _fresh: Fresh,
 }
 
 impl Engine {
+    /// Removes the rooms of runs whose process was killed. What cannot be removed now is no reason not
+    /// to work: whoever comes next tries again.
+    fn sweep_rooms(&self, own_user: bool) {
+        let swept = match own_user {
+            true => Fresh::sweep_for_everybody(),
+            false if !self.data.exists(RUNS).unwrap_or(false) => return,
+            false => self.data.subdir(RUNS).and_then(|it| Fresh::sweep(&it)),
+        };
+        match swept {
+            Ok(0) => {}
+            Ok(n) => tracing::info!("removed what {n} killed runs left"),
+            Err(error) => tracing::warn!("leftovers of killed runs stay: {error}"),
+        }
+    }
+
+    /// The same, for a process that begins.
+    pub(crate) fn sweep_killed_runs(&self) {
+        if let Ok(strength) = self.jail() {
+            self.sweep_rooms(strength.own_user);
+        }
+    }
+
     /// Makes a room with a copy of the files that were verified.
     pub(super) fn make_room(&self, package: &Package, own_user: bool) -> Result<Room> {
         let room = self.make_empty_room(own_user)?;
@@ -31,17 +52,17 @@ impl Engine {
     }
 
     pub(super) fn make_empty_room(&self, own_user: bool) -> Result<Room> {
+        self.sweep_rooms(own_user);
         // A user of its own could not walk through our data directory.
         let fresh = if own_user {
             Fresh::for_everybody()?
         } else {
-            let runs = self.data.create_subdir(RUNS)?;
-            Fresh::sweep(&runs, LEFT_BEHIND)?;
-            Fresh::beneath(&runs)?
+            Fresh::beneath(&self.data.create_subdir(RUNS)?)?
         };
         Ok(Room {
             scratch: fresh.room(0o700)?,
             code: fresh.room(0o755)?,
+            beside: fresh.room(0o755)?,
             _fresh: fresh,
         })
     }

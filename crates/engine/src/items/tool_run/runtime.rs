@@ -67,9 +67,10 @@ impl Engine {
     /// A Python that has the packages of the project or of the tool; `None` where the system's does.
     fn virtual_python(&self, ready: &Ready<'_>, install: bool) -> Result<Option<Program>> {
         let project = ready.plan.project.as_ref();
-        let project = project.filter(|_| ready.permitted.reads_project);
+        let project = project.filter(|_| ready.permitted.reads_packages);
         if let Some((path, bin)) = project.and_then(|it| project_python(&it.dir)) {
             return Ok(Some(Program {
+                read: bin.parent().map(Path::to_owned).into_iter().collect(),
                 exec: vec![bin.clone()],
                 first_in_path: Some(bin),
                 ..Program::plain(path)

@@ -24,7 +24,10 @@ fn a_runtime_can_be_an_item() {
     let error = refused["error"].as_str().unwrap();
     assert!(error.contains("has no signature"), "{error}");
     let solution = refused["solution"].as_str().unwrap();
-    assert!(solution.contains("item_id='loud_runtime'"), "{solution}");
+    assert!(
+        solution.contains("kiwi sign tool loud_runtime"),
+        "{solution}"
+    );
     bench.sign("loud_runtime");
     let done = bench.ran("leaf", json!({}));
     assert_eq!(done["data"]["stdout"], "hi\n");

@@ -130,3 +130,198 @@ fn a_server_must_be_granted_as_well() {
         assert!(error.contains(word), "{permissions}: {error}");
     }
 }
+
+impl Bench {
+    /// Which of these files a tool can read, under a run or without.
+    fn read_by(&self, tool: &str, run: Option<&str>, files: &[&str]) -> Vec<String> {
+        let mut read = Vec::new();
+        for file in files {
+            let done = self.execute(
+                "tool",
+                "run",
+                tool,
+                json!({ "run_id": run, "parameters": { "inputs": { "file": file } } }),
+            );
+            if done["status"] == "executed" {
+                read.push((*file).to_owned());
+            }
+        }
+        read
+    }
+
+    fn granted(&self, tool: &str, run: Option<&str>) -> Value {
+        let arguments = json!({ "run_id": run, "dry_run": true });
+        let done = self.execute("tool", "run", tool, arguments);
+        assert_eq!(done["status"], "validation_passed", "{done:#}");
+        done["granted"].clone()
+    }
+}
+
+const FILES: [&str; 6] = [
+    "top.md",
+    "src/a.rs",
+    "src/a.md",
+    "src/deep/b.md",
+    "docs/c.md",
+    "docs/d.txt",
+];
+
+/// A bench with these files and a tool `cat` that asks for what is given.
+fn library(asks: &[(&str, &str)]) -> Bench {
+    let bench = Bench::new();
+    for file in FILES {
+        bench.put(file, "text");
+    }
+    bench.put("secret/key", "secret");
+    std::os::unix::fs::symlink("../secret/key", bench.path("src/link.md")).unwrap();
+    for (id, permissions) in asks {
+        bench.made(id, permissions, "main.sh", "cat \"$2\"");
+    }
+    bench
+}
+
+#[test]
+fn a_tool_reads_what_it_asks_for_and_the_directive_grants_and_the_operator_allows() {
+    let bench = library(&[
+        ("anything", ""),
+        ("sources", "permissions: {read: [\"src/**\"]}"),
+        ("markdown", "permissions: {read: [\"**/*.md\"]}"),
+        ("nothing", "permissions: {read: []}"),
+    ]);
+    let mut files = FILES.to_vec();
+    files.extend(["secret/key", "src/link.md"]);
+    let docs = bench.directive("docs", "  read: [\"docs/**\"]\n  execute: [\"*\"]", None);
+    let source = bench.directive("source", "  read: [\"src\"]\n  execute: [\"*\"]", None);
+    let blind = bench.directive("blind", "  execute: [\"*\"]", None);
+    let all = [
+        "top.md",
+        "src/a.rs",
+        "src/a.md",
+        "src/deep/b.md",
+        "docs/c.md",
+        "docs/d.txt",
+    ];
+    let cases: [(&str, Option<&str>, Vec<&str>, Value); 9] = [
+        (
+            "anything",
+            None,
+            [&all[..], &["secret/key", "src/link.md"]].concat(),
+            json!(["**"]),
+        ),
+        (
+            "anything",
+            Some(&docs),
+            vec!["docs/c.md", "docs/d.txt"],
+            json!(["docs/**"]),
+        ),
+        ("anything", Some(&blind), vec![], json!([])),
+        (
+            "sources",
+            None,
+            vec!["src/a.rs", "src/a.md", "src/deep/b.md"],
+            json!(["src/**"]),
+        ),
+        (
+            "sources",
+            Some(&source),
+            vec!["src/a.rs", "src/a.md", "src/deep/b.md"],
+            json!(["src/**"]),
+        ),
+        (
+            "markdown",
+            None,
+            vec!["top.md", "src/a.md", "src/deep/b.md", "docs/c.md"],
+            json!(["top.md", "src/a.md", "src/deep/b.md", "docs/c.md"]),
+        ),
+        (
+            "markdown",
+            Some(&source),
+            vec!["src/a.md", "src/deep/b.md"],
+            json!(["src/a.md", "src/deep/b.md"]),
+        ),
+        (
+            "markdown",
+            Some(&docs),
+            vec!["docs/c.md"],
+            json!(["docs/c.md"]),
+        ),
+        ("nothing", None, vec![], json!([])),
+    ];
+    for (tool, run, expected, shown) in cases {
+        let read = bench.read_by(tool, run, &files);
+        assert_eq!(read, expected, "{tool} {run:?}");
+        let granted = bench.granted(tool, run);
+        let listed = granted["read"].as_array().unwrap();
+        let mut patterns: Vec<&str> = listed
+            .iter()
+            .map(|it| it.as_str().unwrap())
+            // The directives themselves are Markdown too.
+            .filter(|it| !it.starts_with(".ai/"))
+            .collect();
+        let mut wanted: Vec<&str> = shown
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it.as_str().unwrap())
+            .collect();
+        patterns.sort_unstable();
+        wanted.sort_unstable();
+        assert_eq!(patterns, wanted, "{tool} {run:?}: {granted:#}");
+    }
+    // What is asked for by name and granted by nobody is refused.
+    let refused = bench.run_under(&docs, "sources");
+    assert_eq!(refused["denied"], json!(["fs.read src/**"]), "{refused:#}");
+    bench.policy("[ceiling]\nread = [\"docs\"]\n");
+    assert_eq!(
+        bench.read_by("anything", None, &files),
+        ["docs/c.md", "docs/d.txt"]
+    );
+}
+
+#[test]
+fn a_file_that_is_made_later_is_read_only_where_its_whole_folder_is() {
+    let bench = library(&[
+        (
+            "folder",
+            "permissions: {read: [\"src/**\"], write: [\"src/deep/**\"]}",
+        ),
+        (
+            "files",
+            "permissions: {read: [\"src/**/*.md\"], write: [\"out/**\"]}",
+        ),
+    ]);
+    bench.policy("[ceiling]\nwrite = [\"out/**\", \"src/deep/**\"]\n");
+    open(&bench.path("src/deep"), 0o777);
+    let script = |folder: &str, read: &str| {
+        format!("echo new > {folder}/new.md; cat {read} || echo no; ls src || echo no list")
+    };
+    for (id, folder) in [("folder", "src/deep"), ("files", "out")] {
+        bench.put(
+            &format!(".ai/tools/{id}/main.sh"),
+            &script(folder, "src/a.md"),
+        );
+        bench.sign(id);
+    }
+    let done = bench.ran("folder", json!({}));
+    assert!(
+        done["data"]["stdout"].as_str().unwrap().starts_with("text"),
+        "{done:#}"
+    );
+    let done = bench.ran("files", json!({}));
+    let said = done["data"]["stdout"].as_str().unwrap();
+    assert!(
+        said.contains("text") && said.contains("no list"),
+        "{done:#}"
+    );
+    assert_eq!(fs::read(bench.path("out/new.md")).unwrap(), b"new\n");
+}
+
+#[test]
+fn a_refusal_says_what_a_person_decides_and_no_way_round() {
+    let bench = library(&[("sources", "permissions: {read: [\"src/**\"]}")]);
+    let run = bench.directive("docs", "  read: [\"docs/**\"]\n  execute: [sources]", None);
+    let refused = bench.run_under(&run, "sources");
+    let hint = refused["solution"].as_str().unwrap();
+    assert!(hint.contains("kenning kiwi sign directive docs"), "{hint}");
+    assert!(!refused.to_string().contains("leave out"), "{refused:#}");
+}

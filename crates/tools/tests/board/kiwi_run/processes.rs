@@ -518,3 +518,182 @@ fn without_the_jail_nothing_runs_and_the_reason_is_said() {
     bench.ran("mark", json!({}));
     assert!(bench.path("out/ran").exists());
 }
+
+#[test]
+fn inputs_are_bound_to_the_arguments_of_main() {
+    let bench = Bench::new();
+    let guard = "if __name__ == \"__main__\":\n";
+    let inputs = json!({ "text": "a b", "n": 3, "list": [1, { "x": null }] });
+    for (id, script, result) in [
+        // The tool of the document, to the letter.
+        (
+            "document",
+            format!("def main(**kwargs):\n    return kwargs\n\n{guard}    main()\n"),
+            inputs.clone(),
+        ),
+        (
+            "named",
+            format!("def main(text, n, list=None):\n    return [n, text]\n\n{guard}    main()\n"),
+            json!([3, "a b"]),
+        ),
+        (
+            "printed",
+            format!(
+                "import json\ndef main(**kwargs):\n    return kwargs[\"n\"]\n\n{guard}    print(json.dumps(main()))\n"
+            ),
+            json!(3),
+        ),
+        (
+            "awaited",
+            format!(
+                "import asyncio\nasync def main(**kwargs):\n    return kwargs[\"text\"]\n\n{guard}    asyncio.run(main())\n"
+            ),
+            json!("a b"),
+        ),
+        (
+            "silent",
+            "def main(**kwargs):\n    return len(kwargs)\n".to_owned(),
+            json!(3),
+        ),
+        // Who reads arguments reads arguments.
+        (
+            "parsed",
+            format!(
+                "import sys\ndef main(argv=None):\n    print(len(sys.argv))\n\n{guard}    sys.exit(main())\n"
+            ),
+            json!(7),
+        ),
+        (
+            "own",
+            format!(
+                "import sys\ndef main(**kwargs):\n    print(sorted(kwargs) == [\"x\"] and 1)\n\n{guard}    main(x=len(sys.argv))\n"
+            ),
+            json!(1),
+        ),
+    ] {
+        bench.made(id, "", "main.py", &script);
+        let done = bench.ran(id, inputs.clone());
+        assert_eq!(done["result"], result, "{id}: {done:#}");
+    }
+    bench.tool(
+        "one_file.py",
+        &python("def main(**kwargs):\n    return kwargs\n"),
+    );
+    assert_eq!(bench.ran("one_file", inputs.clone())["result"], inputs);
+    bench.made(
+        "broken",
+        "",
+        "main.py",
+        "def main(**kwargs):\n    raise ValueError(kwargs['n'])\n",
+    );
+    let failed = bench.failed("broken", inputs);
+    let stderr = failed["stderr"].as_str().unwrap();
+    assert!(
+        stderr.contains("main.py\", line 2") && stderr.contains("ValueError: 3"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn every_answer_has_a_result() {
+    let bench = Bench::new();
+    bench.put(".ai/tools/hello.sh", &bash("echo hi"));
+    bench.put(
+        ".ai/knowledge/001-a.md",
+        "---\nzettel_id: 001-a\ntitle: A\nentry_type: concept\n---\n\nText\n",
+    );
+    bench.put(
+        ".ai/directives/d.md",
+        "---\nname: d\nversion: 1.0.0\n---\n\nText\n",
+    );
+    for (kind, action, id) in [
+        ("tool", "sign", "hello"),
+        ("tool", "publish", "hello"),
+        ("tool", "run", "hello"),
+        ("knowledge", "create", "001-a"),
+        ("knowledge", "run", "001-a"),
+        ("directive", "create", "d"),
+        ("directive", "run", "d"),
+        ("directive", "update", "d"),
+    ] {
+        let done = bench.execute(kind, action, id, json!({}));
+        assert_eq!(done["is_error"], false, "{done:#}");
+        assert!(!done["result"].is_null(), "{kind} {action}: {done:#}");
+        let dry = bench.execute(kind, "sign", id, json!({ "dry_run": true }));
+        assert!(dry["result"].is_object(), "{dry:#}");
+    }
+}
+
+#[test]
+fn a_source_that_its_language_cannot_read_is_not_signed() {
+    let bench = Bench::new();
+    for (file, text, word) in [
+        ("snake.py", python("def main(:\n    pass"), "line 4"),
+        ("shell.sh", bash("if true; then echo"), "syntax error"),
+        ("hexagon.js", node("function ("), "SyntaxError"),
+    ] {
+        bench.put(&format!(".ai/tools/{file}"), &text);
+        let id = file.split('.').next().unwrap();
+        let refused = bench.execute("tool", "sign", id, json!({}));
+        assert_eq!(refused["http"], 422, "{refused:#}");
+        let issue = refused["validation_issues"][0].as_str().unwrap();
+        assert!(issue.starts_with(file) && issue.contains(word), "{issue}");
+        assert!(
+            !fs::read_to_string(bench.path(&format!(".ai/tools/{file}")))
+                .unwrap()
+                .contains("kenning:signed")
+        );
+    }
+    // A helper that nobody may import is not the tool itself.
+    bench.put(".ai/tools/pack/helper.py", "def (\n");
+    bench.made("pack", "", "main.py", "print(1)");
+    let signed = bench.execute("tool", "sign", "pack", json!({}));
+    assert!(
+        signed["warnings"][0]
+            .as_str()
+            .unwrap()
+            .starts_with("helper.py: line 1"),
+        "{signed:#}"
+    );
+    // Compiling runs nothing.
+    bench.tool("quiet.py", &python("open('/nowhere/x', 'w')"));
+}
+
+#[test]
+fn a_tool_writes_no_more_than_the_policy_says_and_nothing_stays() {
+    let bench = Bench::new();
+    bench.policy("[limits]\ndisk_mb = 20\nfiles = 300\n");
+    let fill =
+        "echo $TMPDIR; for i in $(seq 1 10000); do head -c 1000000 /dev/zero > $TMPDIR/$i; done";
+    bench.tool("fill.sh", &bash(fill));
+    let failed = bench.failed("fill", json!({}));
+    let error = failed["error"].as_str().unwrap();
+    assert!(error.contains("20971520 bytes to the disk"), "{error}");
+    let dir = failed["stdout"].as_str().unwrap().trim();
+    assert!(dir.starts_with('/') && !Path::new(dir).exists(), "{dir}");
+    let many = "for i in $(seq 1 10000); do : > $TMPDIR/$i; done";
+    bench.tool("many.sh", &bash(many));
+    let failed = bench.failed("many", json!({}));
+    let error = failed["error"].as_str().unwrap();
+    assert!(error.contains("more than 300 files"), "{error}");
+}
+
+#[test]
+fn a_tool_goes_on_with_what_it_wrote_before_whoever_runs_it() {
+    let bench = Bench::new();
+    bench.policy("[ceiling]\nwrite = [\"out/**\"]\n");
+    let asks = "permissions: {write: [\"out/**\"]}";
+    bench.made(
+        "log",
+        asks,
+        "main.sh",
+        "mkdir -p out/sub; echo one >> out/sub/log; cat out/sub/log",
+    );
+    bench.made("other", asks, "main.sh", "echo two >> out/sub/log");
+    bench.ran("log", json!({}));
+    bench.ran("other", json!({}));
+    assert_eq!(
+        bench.ran("log", json!({}))["data"]["stdout"],
+        "one\ntwo\none\n"
+    );
+}

@@ -97,7 +97,14 @@ fn what_a_server_cannot_do_is_an_error_and_nothing_stays() {
         ("server: own, tool: gone", "unknown tool"),
         ("server: own, tool: sleep, timeout: 0.5", "in time"),
         ("server: broken, tool: echo", "so sorry"),
-        ("command: bash, tool: echo", "bring its own"),
+        (
+            "command: bash, args: [\"-c\", \"echo too bad >&2\"], tool: echo",
+            "too bad",
+        ),
+        (
+            "url: \"http://127.0.0.1:9/mcp\", tool: echo",
+            "may not reach `127.0.0.1:9`",
+        ),
     ] {
         bench.foreign("foreign", config);
         let failed = bench.failed("foreign", json!({}));
@@ -143,4 +150,54 @@ fn a_tool_of_a_server_at_an_address_is_called() {
             assert!(request.contains(word), "no {word} in {request}");
         }
     }
+}
+
+#[test]
+fn a_tool_brings_a_server_of_its_own_which_has_the_tools_rights() {
+    let bench = Bench::new();
+    bench.put("data.txt", "of the project");
+    bench.put("other/data.txt", "not for it");
+    let manifest = "executor_id: mcp\npermissions: {read: [data.txt]}\n";
+    let of = |tool: &str| {
+        format!("{manifest}config: {{command: python3, args: [\"-u\"], tool: {tool}}}")
+    };
+    bench.made("echo_it", &of("echo"), "server.py", SERVER);
+    let given = json!({ "a": [1, "x y"] });
+    let done = bench.ran("echo_it", given.clone());
+    assert_eq!(done["result"], given);
+    assert_eq!(done["metadata"]["primitive_type"], "mcp");
+    bench.made("peek", &of("peek"), "server.py", SERVER);
+    let path = |name: &str| json!({ "path": bench.path(name).display().to_string() });
+    assert_eq!(
+        bench.ran("peek", path("data.txt"))["result"],
+        "of the project"
+    );
+    let failed = bench.failed("peek", path("other/data.txt"));
+    assert!(!failed.to_string().contains("not for it"), "{failed:#}");
+}
+
+#[test]
+fn a_tool_names_the_address_of_a_server_that_it_may_reach() {
+    let bench = Bench::new();
+    let (port, told) = server(vec![
+        (200, "{\"jsonrpc\": \"2.0\", \"id\": 1, \"result\": {}}"),
+        (202, ""),
+        (
+            200,
+            "{\"jsonrpc\": \"2.0\", \"id\": 2, \"result\": {\"content\": [{\"type\": \"text\", \"text\": \"hi\"}]}}",
+        ),
+        (200, ""),
+    ]);
+    let host = format!("127.0.0.1:{port}");
+    let text = format!(
+        "tool_id: far\nversion: 1.0.0\ntool_type: mcp_tool\nexecutor_id: mcp\npermissions: {{net: [\"{host}\"]}}\nconfig: {{url: \"http://{host}/mcp\", tool: echo}}\n"
+    );
+    bench.put(".ai/tools/far/manifest.yaml", &text);
+    bench.sign("far");
+    let refused = bench.failed("far", json!({}));
+    assert_eq!(refused["denied"], json!([format!("net.{host}")]));
+    bench.policy(&format!("[ceiling]\nnet = [\"{host}\"]\n"));
+    assert_eq!(bench.ran("far", json!({ "a": 1 }))["result"], "hi");
+    let asked = told.recv().unwrap();
+    assert!(asked.contains("POST /mcp"), "{asked}");
 }

@@ -7,6 +7,8 @@ use kenning_egress::{Egress, Grant, Limits, Method, Policy, Request, Response};
 use serde_json::{Value, json};
 
 pub(super) fn over_http(ready: &Ready<'_>, server: &McpServer, url: &str) -> Result<Answer> {
+    let headers = server.headers.iter();
+    let headers = headers.map(|it| (it.0.clone(), it.1.clone())).collect();
     let gate = Egress::new(Policy {
         // Whoever wrote the address into the policy meant it.
         grants: vec![Grant::parse(url)?],
@@ -16,12 +18,29 @@ pub(super) fn over_http(ready: &Ready<'_>, server: &McpServer, url: &str) -> Res
         },
         ..Policy::default()
     });
-    let headers = server.headers.iter();
+    talk(ready, gate, url, headers)
+}
+
+/// An address that the tool names, which it may reach.
+pub(super) fn over_own_http(ready: &Ready<'_>, url: &str) -> Result<Answer> {
+    let given = ready.config.get("headers").and_then(Value::as_object);
+    let headers = given.into_iter().flatten();
+    let headers = headers.filter_map(|it| Some((it.0.clone(), it.1.as_str()?.to_owned())));
+    let gate = super::super::request::gate(ready, ready.timeout());
+    talk(ready, gate, url, headers.collect())
+}
+
+fn talk(
+    ready: &Ready<'_>,
+    gate: Egress,
+    url: &str,
+    headers: Vec<(String, String)>,
+) -> Result<Answer> {
     let mut line = Http {
         ready,
         gate,
         url,
-        headers: headers.map(|it| (it.0.clone(), it.1.clone())).collect(),
+        headers,
         session: None,
     };
     let answer = converse(ready, &mut line);

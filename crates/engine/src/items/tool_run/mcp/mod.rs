@@ -1,5 +1,5 @@
-//! A tool of another MCP server: one that the operator configured, as a program in the jail or at an
-//! address through the gate.
+//! A tool of another MCP server: one that the operator configured, or one that the tool names itself, as
+//! a program in the jail or at an address through the gate. What the tool names has the tool's rights.
 //!
 //! A call is a conversation of three messages (`initialize`, `initialized`, `tools/call`), and the
 //! server is gone after it. So this is a client of those three and no more, and it is synchronous as
@@ -33,40 +33,61 @@ type Answer = std::result::Result<Value, (i64, String)>;
 
 impl Engine {
     pub(super) fn check_mcp(&self, ready: &Ready<'_>) -> ItemResult<()> {
-        let (_, server) = server(ready)?;
-        if let Some(command) = &server.command {
-            self.jail()?;
-            super::runtime::find(ready.policy, command)?;
+        match server(ready)? {
+            Server::Named(_, McpServer { command, .. }) => {
+                if let Some(command) = command {
+                    self.jail()?;
+                    super::runtime::find(ready.policy, command)?;
+                }
+            }
+            Server::OwnProgram => self.check_process(ready)?,
+            Server::OwnAddress(url) => super::request::require_reachable(ready, url)?,
         }
         Ok(())
     }
 
     pub(super) fn run_mcp(&self, ready: &Ready<'_>) -> ItemResult<Ran> {
-        let (name, server) = server(ready)?;
-        let talked = match (&server.command, &server.url) {
-            (Some(command), _) => self.over_stdio(ready, server, command),
-            (None, Some(url)) => http::over_http(ready, server, url),
-            (None, None) => Err(Error::invalid(format!(
-                "`mcp.{name}` has neither `command` nor `url`"
-            ))
-            .hint(format!("add one in `{POLICY_FILE}` of the data directory"))),
+        let (name, talked) = match server(ready)? {
+            Server::Named(name, server) => {
+                let talked = match (&server.command, &server.url) {
+                    (Some(command), _) => self.over_stdio(ready, server, command),
+                    (None, Some(url)) => http::over_http(ready, server, url),
+                    (None, None) => Err(Error::invalid(format!(
+                        "`mcp.{name}` has neither `command` nor `url`"
+                    ))
+                    .hint(format!("add one in `{POLICY_FILE}` of the data directory"))),
+                };
+                (name, talked)
+            }
+            Server::OwnProgram => {
+                let command = ready.text("command").unwrap_or_default();
+                (command, self.over_own_stdio(ready))
+            }
+            Server::OwnAddress(url) => {
+                super::request::require_reachable(ready, url)?;
+                (url, http::over_own_http(ready, url))
+            }
         };
         Ok(ran(ready, name, talked?))
     }
 }
 
-/// The server that the tool names. What a tool itself says of one is not trusted: the operator does.
-fn server<'a>(ready: &'a Ready<'_>) -> Result<(&'a str, &'a McpServer)> {
-    let line = |name: &str| {
-        format!(
-            "add `[mcp.{name}]` with `command` or `url` to `{POLICY_FILE}` of the data directory"
-        )
-    };
+/// Which server a tool calls.
+enum Server<'a> {
+    /// One that the operator configured, under its name.
+    Named(&'a str, &'a McpServer),
+    /// A program that the tool names: it may have what the tool itself may have.
+    OwnProgram,
+    /// An address that the tool names: it must be one that the tool may reach.
+    OwnAddress(&'a str),
+}
+
+fn server<'a>(ready: &'a Ready<'_>) -> Result<Server<'a>> {
     let Some(name) = ready.text("server") else {
-        return Err(Error::denied(
-            "`config`: a tool cannot bring its own MCP server, only name one as `server`",
-        )
-        .hint(line("NAME")));
+        return Ok(match ready.text("url") {
+            Some(url) => Server::OwnAddress(url),
+            None => Server::OwnProgram,
+        });
     };
     if let Some(run) = ready.run
         && !run.grants.may("mcp", name)
@@ -76,18 +97,20 @@ fn server<'a>(ready: &'a Ready<'_>) -> Result<(&'a str, &'a McpServer)> {
             run.directive
         ))
         .hint(format!(
-            "add `mcp: [{name}]` to its permissions, sign it and run it again"
+            "a person decides: they add `mcp: [{name}]` to its `permissions` and sign it with `kenning kiwi sign directive {}`",
+            run.directive
         )));
     }
-    let found = ready.policy.mcp.get(name);
-    let server = found.ok_or_else(|| {
+    let server = ready.policy.mcp.get(name).ok_or_else(|| {
         Error::new(
             kenning_core::Code::NotFound,
             format!("no MCP server `{name}` is configured"),
         )
-        .hint(line(name))
+        .hint(format!(
+            "add `[mcp.{name}]` with `command` or `url` to `{POLICY_FILE}` of the data directory"
+        ))
     })?;
-    Ok((name, server))
+    Ok(Server::Named(name, server))
 }
 
 /// The conversation.

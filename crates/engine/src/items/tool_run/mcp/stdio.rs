@@ -20,6 +20,15 @@ const COMPLAINT_CHARS_SHOWN: usize = 500;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 impl Engine {
+    /// A program that the tool names, with what the tool may have.
+    pub(super) fn over_own_stdio(&self, ready: &Ready<'_>) -> Result<Answer> {
+        let strength = self.jail()?;
+        let room = self.make_room(&ready.plan.package, strength.own_user)?;
+        let program = self.program(ready, Some(&room))?;
+        let spec = self.spec(ready, &room, program, false)?;
+        talk(ready, &self.launcher(), &spec)
+    }
+
     pub(super) fn over_stdio(
         &self,
         ready: &Ready<'_>,
@@ -60,6 +69,8 @@ impl Engine {
             cpu: wall.saturating_mul(64),
             memory_bytes: limits.memory_mb.max(16).saturating_mul(1 << 20),
             processes: limits.processes.max(1),
+            disk_bytes: limits.disk_mb.saturating_mul(1 << 20),
+            files: limits.files,
             ..Limits::default()
         };
         talk(ready, &self.launcher(), &spec)
