@@ -497,6 +497,17 @@ impl Index {
         }
     }
 
+    /// Whether a passage of a node has a word of a text.
+    pub fn shares_a_word(&self, text: &str, node: NodeId) -> bool {
+        let passages = self.passages_of(node);
+        let words = crate::tokens(text);
+        let terms = words.iter().filter_map(|word| self.term(word));
+        terms.map(|(term, _)| &self.postings[term]).any(|postings| {
+            let has = |at: &u32| postings.binary_search_by_key(at, |it| it.entry).is_ok();
+            passages.iter().any(has)
+        })
+    }
+
     /// The number of a term and how many passages have it.
     pub(crate) fn term(&self, word: &str) -> Option<(usize, u32)> {
         let term = *self.terms.get(term_of(word))? as usize;

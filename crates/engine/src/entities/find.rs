@@ -1,13 +1,13 @@
 //! What answers a question: entities by their names, and passages of everything that is text.
 
 use super::neighborhood::{content, relations};
-use super::{aliases, kind};
+use super::{DESCRIBES, aliases, kind};
 use crate::items::{ItemQuery, ItemSource};
 use crate::{Caller, Engine, Scope};
-use kenning_core::{Error, Kind, NodeId, Result};
+use kenning_core::{Error, Kind, NodeId, Result, Space};
 use kenning_entities::names::chunk_rid;
 use kenning_search::{Filter, Hit, Mode, Query, order_by_relevance};
-use kenning_store::{Node, ReadTx, When};
+use kenning_store::{EdgeFilter, Node, ReadTx, When};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -153,6 +153,11 @@ impl Engine {
                 ..Filter::default()
             };
             let mut found = self.nodes_that_answer(caller, tx, text, &filter, limit)?;
+            // What a note tells is known of whom it is about.
+            for (node, relevance) in self.described_by_notes(caller, tx, text, limit)? {
+                let best = found.entry(node).or_default();
+                *best = best.max(relevance);
+            }
             let spellings = &self.entities.spellings;
             let limit_names = limit.saturating_mul(SPARE);
             for (node, similarity) in spellings.find(&self.later, space, tx, text, limit_names)? {
@@ -170,16 +175,21 @@ impl Engine {
             }
             entities.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.key.cmp(&b.0.key)));
             entities.truncate(limit);
-            let shown = entities.iter().map(|it| found_entity(tx, &it.0, it.1));
+            let shown = entities.iter();
+            let shown = shown.map(|it| Ok((it.0.id, found_entity(tx, &it.0, it.1)?)));
             shown.collect::<Result<Vec<_>>>()
         })?;
+        let found_nodes: Vec<NodeId> = entities.iter().map(|it: &(NodeId, _)| it.0).collect();
+        let entities = entities.into_iter().map(|it| it.1).collect();
         // What was asked for by its type is no document.
         let documents = match type_filter {
             Some(_) => Vec::new(),
             None => self.documents_that_answer(caller, text, limit)?,
         };
         Ok(FoundEntities {
-            method: self.method_of(text),
+            method: self
+                .log
+                .read(space, |tx| self.method_of(space, tx, text, &found_nodes))?,
             entities,
             documents,
         })
@@ -233,10 +243,7 @@ impl Engine {
                 hits.extend(self.passages_that_answer(caller, tx, &query.text, filter, limit)?);
             }
             order_by_relevance(&mut hits, self.log.clock().now_ms());
-            let mut found = FoundKnowledge {
-                method: self.method_of(&query.text),
-                ..FoundKnowledge::default()
-            };
+            let mut found = FoundKnowledge::default();
             let mut nodes: HashMap<NodeId, Node> = HashMap::new();
             for hit in hits {
                 if found.documents.len() == query.limit && found.passages.len() == query.limit {
@@ -267,24 +274,66 @@ impl Engine {
                     found.passages.extend(passage);
                 }
             }
+            let answered: Vec<NodeId> = nodes.into_keys().collect();
+            found.method = self.method_of(space, tx, &query.text, &answered)?;
             Ok(found)
         })
     }
 
-    /// Whether a question is looked for by its meaning: a model that was chosen knows one of any text, the
-    /// built-in table of words that it has. Of a name that it spells out piece by piece it knows nothing.
-    fn method_of(&self, text: &str) -> SearchMethod {
+    /// Entities whose own notes answer, with how well they do.
+    fn described_by_notes(
+        &self,
+        caller: &Caller,
+        tx: &dyn ReadTx,
+        text: &str,
+        limit: usize,
+    ) -> Result<Vec<(NodeId, f64)>> {
+        let notes = filter_of_source(super::VAULT);
+        let mut found = Vec::new();
+        for (note, relevance) in self.nodes_that_answer(caller, tx, text, &notes, limit)? {
+            if relevance < ENTITY_RELEVANCE_MIN {
+                continue;
+            }
+            let about = EdgeFilter {
+                src: Some(note),
+                rel: Some(DESCRIBES.to_owned()),
+                ..EdgeFilter::default()
+            };
+            let about = tx.edges(&about, When::Now, 1)?;
+            found.extend(about.first().map(|edge| (edge.dst, relevance)));
+        }
+        Ok(found)
+    }
+
+    /// Whether a question was answered by its meaning. A model that was chosen knows a meaning of any
+    /// text, the built-in table of words that it has; and what has no word of the question was not found
+    /// by its words.
+    fn method_of(
+        &self,
+        space: &Space,
+        tx: &dyn ReadTx,
+        text: &str,
+        answers: &[NodeId],
+    ) -> Result<SearchMethod> {
         let table = kenning_embed::Table::built_in();
         let is_known = |word: &str| {
             let is_letter = word.len() == 1;
             !is_letter && table.token(word.to_lowercase().as_bytes()).is_some()
         };
         let mut words = text.split(|it: char| !it.is_alphanumeric());
-        if words.any(is_known) || self.query_vector(text).0.is_some() {
-            SearchMethod::Semantic
-        } else {
-            SearchMethod::Text
+        let model = self.chosen_model();
+        if words.any(is_known) || model.is_some() && self.query_vector(text).0.is_some() {
+            return Ok(SearchMethod::Semantic);
         }
+        let by_words = self.searcher.with(space, tx, model.as_ref(), |index| {
+            let shares = |node: &NodeId| index.shares_a_word(text, *node);
+            answers.iter().all(shares)
+        })?;
+        Ok(if by_words {
+            SearchMethod::Text
+        } else {
+            SearchMethod::Semantic
+        })
     }
 
     /// Everything that is text and that the caller may see: notes, pages, memories, items.

@@ -2,7 +2,7 @@
 
 use kenning_entities::page;
 use kenning_items::sha256_hex;
-use mail_parser::{Address, MessageParser, PartType};
+use mail_parser::{Address, HeaderValue, MessageParser, PartType};
 use serde_json::{Value, json};
 
 /// How much of a header is kept.
@@ -16,6 +16,8 @@ const NO_SUBJECT: &str = "(no subject)";
 pub(super) struct Message {
     /// As its sender named it, or by its content.
     pub(super) id: String,
+    /// The message that its conversation began with, by its name; itself, if it answers none.
+    pub(super) conversation: String,
     pub(super) subject: String,
     pub(super) from: String,
     pub(super) to: String,
@@ -38,6 +40,7 @@ impl Message {
         let date = parsed.date().filter(|it| it.is_valid());
         let mut message = Self {
             id: header(parsed.message_id().unwrap_or_default()),
+            conversation: first_of_conversation(&parsed),
             subject: if subject.is_empty() {
                 NO_SUBJECT.to_owned()
             } else {
@@ -60,6 +63,9 @@ impl Message {
         if message.id.is_empty() {
             message.id = format!("sha256-{}", message.hash);
         }
+        if message.conversation.is_empty() {
+            message.conversation.clone_from(&message.id);
+        }
         Some(message)
     }
 
@@ -67,6 +73,18 @@ impl Message {
     pub(super) fn card(&self) -> Value {
         json!({ "from": self.from, "to": self.to, "date": self.date, "subject": self.subject })
     }
+}
+
+/// The oldest message that this one says it belongs to, or nothing.
+fn first_of_conversation(parsed: &mail_parser::Message<'_>) -> String {
+    let first = |value: &HeaderValue<'_>| match value {
+        HeaderValue::Text(name) => Some(header(name)),
+        HeaderValue::TextList(names) => names.first().map(|name| header(name)),
+        _ => None,
+    };
+    let named = first(parsed.references()).filter(|it| !it.is_empty());
+    let named = named.or_else(|| first(parsed.in_reply_to()));
+    named.unwrap_or_default()
 }
 
 /// On one line, without what no store keeps.
@@ -133,6 +151,18 @@ mod tests {
             message.body.trim(),
         );
         assert_eq!(found, (subject, from, body));
+    }
+
+    #[test]
+    fn a_reply_is_of_the_conversation_that_it_answers() {
+        let conversation = |headers: &str| {
+            let raw = format!("From: a@b.c\nMessage-ID: <own@x>\n{headers}\n\ntext\n");
+            Message::read(raw.as_bytes()).unwrap().conversation
+        };
+        assert_eq!(conversation("Subject: new"), "own@x");
+        assert_eq!(conversation("In-Reply-To: <first@x>"), "first@x");
+        let both = "References: <first@x> <second@x>\nIn-Reply-To: <second@x>";
+        assert_eq!(conversation(both), "first@x");
     }
 
     #[test]

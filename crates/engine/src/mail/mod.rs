@@ -507,6 +507,7 @@ fn put(tx: &mut Tx<'_>, mailbox: &str, message: &Message) -> Result<(String, boo
         ("to", message.to.as_str().into()),
         ("date", message.date.clone().into()),
         ("message_id", message.id.as_str().into()),
+        ("thread_id", message.conversation.as_str().into()),
         ("mailbox", mailbox.into()),
         ("content_hash", message.hash.as_str().into()),
         ("email", message.card()),

@@ -18,7 +18,7 @@ pub struct KnowledgeSearch;
 pub struct Input {
     /// Natural language query or keywords
     pub query: String,
-    /// Filter by source: 'github', 'vault', 'email'
+    /// Filter by source: 'github', 'vault', 'email'; also 'web', 'memory', 'project'
     #[serde(default)]
     pub source: Option<String>,
     /// Max results (default: 10)

@@ -23,6 +23,7 @@ mod koi_repos;
 mod koi_statements;
 mod koi_web;
 mod memories;
+mod ranking;
 mod shapes;
 mod table;
 mod vault_notes;
