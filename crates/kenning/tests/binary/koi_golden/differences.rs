@@ -172,16 +172,6 @@ pub(super) const ROWS: &[Row] = &[
         instead: Instead::Is(r#""semantic""#),
     },
     Row {
-        lines: &[38],
-        path: "results[1]|count",
-        theirs: "what has no letters in common is not found",
-        ours: "what is near in meaning is found too, after the rest",
-        note: "6.5",
-        instead: Instead::Holds(|_, ours| {
-            ours["count"] == 2 && ours["results"][1]["name"] == "Salish Sea"
-        }),
-    },
-    Row {
         lines: &[38, 39],
         path: "results[0].similarity",
         theirs: "the share of letters that names have in common",
