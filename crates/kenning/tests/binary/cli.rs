@@ -345,9 +345,77 @@ fn a_client_is_set_up_and_nothing_else_is_touched() {
     let (code, _) = place.bad(&["setup", "codex", "--write"]);
     assert_eq!(code, 4, "what is there already is left alone");
     place.good(&["setup", "openclaw", "--write"]);
-    std::fs::write(place.0.path().join(".mcp.json"), "// a comment\n{}").unwrap();
+    std::fs::write(place.0.path().join(".mcp.json"), "[]").unwrap();
     let (code, _) = place.bad(&["setup", "claude-code", "--write"]);
     assert_eq!(code, 4);
+}
+
+#[test]
+fn a_client_is_set_up_with_every_option_that_was_given() {
+    let place = Place::new();
+    let file = place.0.path().join(".vscode/mcp.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, "{\n  // of the team\n  \"servers\": {},\n}\n").unwrap();
+    let options = [
+        "--space",
+        "work",
+        "--toolsets",
+        "koi,kg",
+        "--exclude-tools",
+        "kg_stats",
+        "--read-only",
+        "--safe-names",
+        "--project",
+        ".",
+        "--allow-root",
+        ".",
+        "--database",
+        "postgres://u:secret@db/k",
+    ];
+    let setup = ["setup", "vscode", "--write"];
+    place.good(&[&setup[..], &options[..]].concat());
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("// of the team"), "{text}");
+    let written = text.replace("// of the team", "").replace("},\n}", "}\n}");
+    let config: Value = serde_json::from_str(&written).unwrap();
+    let entry = &config["servers"]["kenning"];
+    let here = std::fs::canonicalize(place.0.path()).unwrap();
+    let here = here.to_str().unwrap();
+    assert_eq!(
+        entry["args"],
+        serde_json::json!([
+            "mcp",
+            "--space",
+            "work",
+            "--project",
+            here,
+            "--toolsets",
+            "koi,kg",
+            "--exclude-tools",
+            "kg_stats",
+            "--allow-root",
+            here,
+            "--read-only",
+            "--safe-names",
+        ])
+    );
+    assert_eq!(
+        entry["env"]["KENNING_DATABASE_URL"],
+        "postgres://u:secret@db/k"
+    );
+    let vault = entry["env"]["VAULT_PATH"].clone();
+    assert!(vault.is_string());
+    // Again, by somebody who names nothing: what is there stays.
+    let mut again = place.command(&setup);
+    assert!(
+        again
+            .env_remove("VAULT_PATH")
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
 }
 
 #[test]

@@ -45,23 +45,17 @@ fn block(entry: &Entry) -> Map<String, Value> {
 
 /// The old settings with our hooks, once, and everything else as it was.
 fn merged(old: &str, entry: &Entry) -> Option<String> {
-    let mut settings: Value = if old.trim().is_empty() {
-        json!({})
-    } else {
-        serde_json::from_str(old).ok()?
+    let known = super::jsonc::get(old, &["hooks"]).unwrap_or_else(|| json!({}));
+    let Value::Object(mut hooks) = known else {
+        return None;
     };
-    let hooks = settings
-        .as_object_mut()?
-        .entry("hooks")
-        .or_insert_with(|| json!({}))
-        .as_object_mut()?;
     for (event, groups) in block(entry) {
         let there = hooks.entry(event).or_insert_with(|| json!([]));
         let there = there.as_array_mut()?;
         there.retain(|it| !is_ours(it));
         there.extend(groups.as_array().cloned().unwrap_or_default());
     }
-    Some(format!("{settings:#}\n"))
+    super::jsonc::set(old, &["hooks"], &Value::Object(hooks))
 }
 
 /// Whether an earlier setup wrote it.
@@ -84,6 +78,7 @@ mod tests {
     #[test]
     fn other_hooks_stay_and_ours_stand_once() {
         let entry = Entry {
+            flags: Vec::new(),
             command: "/opt/my tools/kenning".to_owned(),
             env: Map::new(),
         };
@@ -99,12 +94,7 @@ mod tests {
             new["hooks"]["UserPromptSubmit"][0]["hooks"][0]["command"],
             "'/opt/my tools/kenning' hook prompt"
         );
-        for bad in [
-            "// a comment\n{}",
-            "[]",
-            r#"{"hooks": 5}"#,
-            r#"{"hooks": {"PreCompact": 1}}"#,
-        ] {
+        for bad in ["[]", r#"{"hooks": 5}"#, r#"{"hooks": {"PreCompact": 1}}"#] {
             assert!(merged(bad, &entry).is_none(), "{bad}");
         }
     }

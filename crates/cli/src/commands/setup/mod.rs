@@ -1,15 +1,17 @@
 //! `kenning setup`: tells an MCP client how to start us.
 
 mod hooks;
+mod jsonc;
 mod plugin;
 
 use crate::tool_args::quoted;
 use crate::{Settings, output};
 use clap::ArgMatches;
+use clap::parser::ValueSource;
 use kenning_core::{Code, Error, Result};
 use kenning_vault::Dir;
 use serde_json::{Map, Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The clients that are known.
 pub(crate) const CLIENTS: [&str; 7] = [
@@ -88,7 +90,7 @@ pub(crate) fn run(settings: &Settings, matches: &ArgMatches) -> Result<u8> {
         .get_one::<String>("client")
         .map_or("", String::as_str);
     let client = client(name).ok_or_else(|| Error::not_found("client", name))?;
-    let entry = Entry::new(settings)?;
+    let entry = Entry::new(settings, matches)?;
     let write = matches.get_flag("write");
     for (flag, owner) in [("hooks", "claude-code"), ("plugin", "openclaw")] {
         if matches.get_flag(flag) && name != owner {
@@ -126,7 +128,7 @@ pub(crate) fn run(settings: &Settings, matches: &ArgMatches) -> Result<u8> {
     let old = read_config(&dir, client.file)?;
     let new = match &client.form {
         Form::Json { keys, with_type } => {
-            merged(&old, keys, entry.to_json(*with_type)).ok_or_else(|| left_alone(client.file))?
+            merged(&old, keys, &entry, *with_type).ok_or_else(|| left_alone(client.file))?
         }
         Form::Toml { table } => appended(&old, &entry.to_toml(table), table)?,
     };
@@ -151,18 +153,22 @@ fn read_config(dir: &Dir, file: &str) -> Result<String> {
 }
 
 fn left_alone(file: &str) -> Error {
-    Error::conflict(format!("`{file}` is not plain JSON and was left as it is"))
-        .hint("run it without `--write` and copy the text")
+    Error::conflict(format!(
+        "`{file}` is not a JSON object and was left as it is"
+    ))
+    .hint("run it without `--write` and copy the text")
 }
 
 /// How to start us.
 struct Entry {
     command: String,
+    /// What follows the subcommand.
+    flags: Vec<String>,
     env: Map<String, Value>,
 }
 
 impl Entry {
-    fn new(settings: &Settings) -> Result<Self> {
+    fn new(settings: &Settings, matches: &ArgMatches) -> Result<Self> {
         let command = std::env::current_exe()
             .map_err(|cause| Error::internal("the program's own path").because(cause))?;
         let mut env = Map::new();
@@ -174,21 +180,24 @@ impl Entry {
             }
         };
         name("VAULT_PATH", settings.vault.as_ref());
-        // `--data` begins `--database` and `--data-dir` too, which say something else.
-        let named = |flags: &[&str], variable: &str| {
-            let is_flag = |it: &str| flags.contains(&it.split('=').next().unwrap_or_default());
-            std::env::args().any(|it| is_flag(&it)) || std::env::var_os(variable).is_some()
-        };
-        let omi = named(
-            &["--omi-path", "--data-dir"],
-            crate::env_vars::OMI_BASE_PATH,
-        );
-        let omi = settings.omi.as_ref().filter(|_| omi);
+        let is_named = |flag: &str| is_named(matches, flag);
+        let omi = settings.omi.as_ref().filter(|_| is_named("omi-path"));
         name(crate::env_vars::OMI_BASE_PATH, omi);
-        let data = named(&["--data"], crate::env_vars::DATA);
-        name(crate::env_vars::DATA, data.then_some(&settings.data));
+        let data = is_named("data").then_some(&settings.data);
+        name(crate::env_vars::DATA, data);
+        let ca = settings.database_ca.as_ref();
+        name(
+            crate::env_vars::DATABASE_CA,
+            ca.filter(|_| is_named("database-ca")),
+        );
+        if let Some(database) = settings.database.as_ref().filter(|_| is_named("database")) {
+            // It may hold a password, which must not stand in a list of processes.
+            let url = database.0.as_str().into();
+            env.insert(crate::env_vars::DATABASE_URL.to_owned(), url);
+        }
         Ok(Self {
             command: command.display().to_string(),
+            flags: flags(settings, matches),
             env,
         })
     }
@@ -196,18 +205,29 @@ impl Entry {
     /// A line for a shell: the program, what to do, and where.
     fn shell(&self, arguments: &[&str]) -> String {
         let mut line = quoted(&self.command);
-        for argument in arguments {
+        let flags = self.flags.iter().map(String::as_str);
+        for argument in arguments.iter().copied().chain(flags) {
             line += &format!(" {}", quoted(argument));
         }
         for (variable, flag) in [
             (crate::env_vars::DATA, "--data"),
             (crate::env_vars::OMI_BASE_PATH, "--omi-path"),
+            (crate::env_vars::DATABASE_CA, "--database-ca"),
         ] {
             if let Some(value) = self.env.get(variable).and_then(Value::as_str) {
                 line += &format!(" {flag} {}", quoted(value));
             }
         }
+        let database = self.env.get(crate::env_vars::DATABASE_URL);
+        if let Some(url) = database.and_then(Value::as_str) {
+            line = format!("{}={} {line}", crate::env_vars::DATABASE_URL, quoted(url));
+        }
         line
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        let flags = self.flags.iter().cloned();
+        std::iter::once("mcp".to_owned()).chain(flags).collect()
     }
 
     fn to_json(&self, with_type: bool) -> Value {
@@ -216,7 +236,7 @@ impl Entry {
             entry.insert("type".to_owned(), "stdio".into());
         }
         entry.insert("command".to_owned(), self.command.as_str().into());
-        entry.insert("args".to_owned(), json!(["mcp"]));
+        entry.insert("args".to_owned(), self.arguments().into());
         if !self.env.is_empty() {
             entry.insert("env".to_owned(), Value::Object(self.env.clone()));
         }
@@ -227,8 +247,9 @@ impl Entry {
         // A JSON string is a TOML basic string.
         let text = |text: &str| Value::from(text).to_string();
         let mut out = format!(
-            "[{table}]\ncommand = {}\nargs = [\"mcp\"]\n",
-            text(&self.command)
+            "[{table}]\ncommand = {}\nargs = {}\n",
+            text(&self.command),
+            Value::from(self.arguments())
         );
         if !self.env.is_empty() {
             let pairs = self
@@ -249,22 +270,71 @@ fn nested(keys: &[&str], entry: Value) -> Value {
         .fold(inner, |inner, key| json!({ (*key): inner }))
 }
 
-/// The old configuration with our entry in it and everything else as it was.
-fn merged(old: &str, keys: &[&str], entry: Value) -> Option<String> {
-    let mut config: Value = if old.trim().is_empty() {
-        json!({})
-    } else {
-        serde_json::from_str(old).ok()?
+/// Whether an option was given, on the command line or by a variable.
+fn is_named(matches: &ArgMatches, flag: &str) -> bool {
+    matches!(
+        matches.value_source(flag),
+        Some(ValueSource::CommandLine | ValueSource::EnvVariable)
+    )
+}
+
+/// The options that the client must start us with to get what was asked for here.
+fn flags(settings: &Settings, matches: &ArgMatches) -> Vec<String> {
+    let is_named = |flag: &str| is_named(matches, flag);
+    let absolute = |path: &Path| {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        path.display().to_string()
     };
-    let mut place = config.as_object_mut()?;
-    for key in keys {
-        place = place
-            .entry(*key)
-            .or_insert_with(|| json!({}))
-            .as_object_mut()?;
+    let mut flags = Vec::new();
+    let mut push = |flag: &str, value: String| flags.extend([format!("--{flag}"), value]);
+    if is_named("space") {
+        push("space", settings.space.to_string());
     }
-    place.insert("kenning".to_owned(), entry);
-    Some(format!("{config:#}\n"))
+    if let Some(project) = settings.project.as_ref().filter(|_| is_named("project")) {
+        push("project", absolute(project));
+    }
+    let lists = ["toolsets", "tools", "exclude-tools", "allow-root"];
+    for flag in lists.into_iter().filter(|flag| is_named(flag)) {
+        let values = matches.get_many::<String>(flag).into_iter().flatten();
+        let values = values.map(|value| match flag {
+            "allow-root" => absolute(Path::new(value)),
+            _ => value.clone(),
+        });
+        push(flag, values.collect::<Vec<_>>().join(","));
+    }
+    for flag in ["read-only", "safe-names"] {
+        if matches.get_flag(flag) {
+            flags.push(format!("--{flag}"));
+        }
+    }
+    flags
+}
+
+/// The old configuration with our entry in it and everything else as it was, comments too. Of an entry
+/// that was there, whatever was not said anew stays.
+fn merged(old: &str, keys: &[&str], entry: &Entry, with_type: bool) -> Option<String> {
+    let keys: Vec<&str> = keys.iter().copied().chain(["kenning"]).collect();
+    let mut new = entry.to_json(with_type);
+    if let Some(Value::Object(mut known)) = jsonc::get(old, &keys) {
+        let mut env = match known.remove("env") {
+            Some(Value::Object(env)) => env,
+            _ => Map::new(),
+        };
+        env.extend(entry.env.clone());
+        let starts_us = known["args"]
+            .as_array()
+            .is_some_and(|it| it.first() == Some(&json!("mcp")));
+        let fields = new.as_object_mut()?;
+        if entry.flags.is_empty() && starts_us {
+            fields.remove("args");
+        }
+        known.append(fields);
+        if !env.is_empty() {
+            known.insert("env".to_owned(), env.into());
+        }
+        new = Value::Object(known);
+    }
+    jsonc::set(old, &keys, &new)
 }
 
 fn appended(old: &str, new: &str, table: &str) -> Result<String> {
@@ -299,21 +369,62 @@ mod tests {
         assert!(CLIENTS.iter().all(|name| client(name).is_some()));
     }
 
+    fn entry(flags: &[&str], env: &[(&str, &str)]) -> Entry {
+        let env = env.iter();
+        Entry {
+            command: "k".to_owned(),
+            flags: flags.iter().map(ToString::to_string).collect(),
+            env: env
+                .map(|(name, value)| ((*name).to_owned(), (*value).into()))
+                .collect(),
+        }
+    }
+
     #[test]
     fn other_servers_stay_as_they_are() {
         let old = r#"{"mcp": {"servers": {"other": {"command": "x"}}, "a": 1}, "b": [2]}"#;
-        let new = merged(old, &["mcp", "servers"], json!({ "command": "k" })).unwrap();
+        let new = merged(old, &["mcp", "servers"], &entry(&[], &[]), false).unwrap();
         let new: Value = serde_json::from_str(&new).unwrap();
         assert_eq!(
             new,
             json!({
-                "mcp": { "servers": { "other": { "command": "x" }, "kenning": { "command": "k" } }, "a": 1 },
+                "mcp": { "servers": { "other": { "command": "x" }, "kenning": { "command": "k", "args": ["mcp"] } }, "a": 1 },
                 "b": [2],
             })
         );
-        assert!(merged("// a comment\n{}", &["mcpServers"], json!({})).is_none());
-        assert!(merged("[]", &["mcpServers"], json!({})).is_none());
-        assert!(merged(r#"{"mcpServers": 5}"#, &["mcpServers"], json!({})).is_none());
+        for old in ["[]", r#"{"mcpServers": 5}"#] {
+            assert!(merged(old, &["mcpServers"], &entry(&[], &[]), false).is_none());
+        }
+    }
+
+    #[test]
+    fn what_was_set_before_and_is_not_said_anew_stays() {
+        let first = entry(&["--space", "work"], &[("VAULT_PATH", "/v")]);
+        let first = merged("// mine\n{}\n", &["mcpServers"], &first, false).unwrap();
+        assert!(first.starts_with("// mine\n{"), "{first}");
+        let again = merged(
+            &first,
+            &["mcpServers"],
+            &entry(&[], &[("KENNING_DATA", "/d")]),
+            false,
+        )
+        .unwrap();
+        let read = jsonc::get(&again, &["mcpServers", "kenning"]).unwrap();
+        assert_eq!(read["args"], json!(["mcp", "--space", "work"]));
+        assert_eq!(
+            read["env"],
+            json!({ "VAULT_PATH": "/v", "KENNING_DATA": "/d" })
+        );
+        let other = merged(
+            &again,
+            &["mcpServers"],
+            &entry(&["--read-only"], &[]),
+            false,
+        )
+        .unwrap();
+        let read = jsonc::get(&other, &["mcpServers", "kenning"]).unwrap();
+        assert_eq!(read["args"], json!(["mcp", "--read-only"]));
+        assert_eq!(read["env"]["VAULT_PATH"], "/v");
     }
 
     #[test]

@@ -197,6 +197,7 @@ mod tests {
     #[test]
     fn the_plugin_lists_exactly_the_six_tools() {
         let entry = Entry {
+            flags: Vec::new(),
             command: "kenning".to_owned(),
             env: serde_json::Map::new(),
         };

@@ -1,0 +1,285 @@
+//! A value set in a file of JSON as clients keep it: with comments, trailing commas and an order of its
+//! own, all of which stay as they are.
+
+use serde_json::Value;
+use std::ops::Range;
+
+/// Spaces that a level is indented by.
+const INDENT: usize = 2;
+
+/// The value at these keys; `None` if the text is no object, or has something else on the way.
+pub(super) fn get(text: &str, keys: &[&str]) -> Option<Value> {
+    let mut value: Value = serde_json::from_str(&plain(text)?).ok()?;
+    for key in keys {
+        value = value.as_object_mut()?.remove(*key)?;
+    }
+    Some(value)
+}
+
+/// The text with this value at these keys; `None` if that cannot be: the text is no object, or has
+/// something else on the way.
+pub(super) fn set(text: &str, keys: &[&str], value: &Value) -> Option<String> {
+    let text = if text.trim().is_empty() { "{}\n" } else { text };
+    let plain = plain(text)?;
+    let whole: Value = serde_json::from_str(&plain).ok()?;
+    whole.as_object()?;
+    let bytes = plain.as_bytes();
+    let mut object = skip_space(bytes, 0);
+    for (depth, key) in keys.iter().enumerate() {
+        match member(&plain, object, key) {
+            Some(found) if depth + 1 == keys.len() => {
+                let new = indented(value, depth + 1);
+                return Some([&text[..found.start], &new, &text[found.end..]].concat());
+            }
+            Some(found) if bytes.get(found.start) == Some(&b'{') => object = found.start,
+            Some(_) => return None,
+            None => {
+                let rest = keys[depth + 1..].iter().rev();
+                let value = rest.fold(
+                    value.clone(),
+                    |inner, key| serde_json::json!({ (*key): inner }),
+                );
+                return Some(with_member(
+                    text,
+                    bytes,
+                    object,
+                    key,
+                    &indented(&value, depth + 1),
+                    depth,
+                ));
+            }
+        }
+    }
+    None
+}
+
+/// The new member comes first, so that what stands behind the others, comments too, stays there.
+fn with_member(
+    text: &str,
+    plain: &[u8],
+    object: usize,
+    key: &str,
+    value: &str,
+    depth: usize,
+) -> String {
+    let inner = " ".repeat(INDENT * (depth + 1));
+    let key = Value::from(key);
+    let is_empty = plain.get(skip_space(plain, object + 1)) == Some(&b'}');
+    let end = match is_empty {
+        true if text[object + 1..].trim_start().starts_with('}') => {
+            let close = skip_space(plain, object + 1);
+            let outer = " ".repeat(INDENT * depth);
+            return format!(
+                "{}\n{inner}{key}: {value}\n{outer}{}",
+                &text[..=object],
+                &text[close..]
+            );
+        }
+        // A comment is all that is in it.
+        true => "",
+        false => ",",
+    };
+    format!(
+        "{}\n{inner}{key}: {value}{end}{}",
+        &text[..=object],
+        &text[object + 1..]
+    )
+}
+
+fn indented(value: &Value, depth: usize) -> String {
+    let lines = format!("{value:#}");
+    lines.replace('\n', &format!("\n{}", " ".repeat(INDENT * depth)))
+}
+
+/// Where the value of a key is in the object that begins at `object`. The text is plain and whole.
+fn member(plain: &str, object: usize, key: &str) -> Option<Range<usize>> {
+    let bytes = plain.as_bytes();
+    let mut at = skip_space(bytes, object + 1);
+    while bytes.get(at) == Some(&b'"') {
+        let name_end = end_of_text(bytes, at);
+        let name: String = serde_json::from_str(plain.get(at..name_end)?).ok()?;
+        let colon = skip_space(bytes, name_end);
+        let start = skip_space(bytes, colon + 1);
+        let end = end_of_value(bytes, start);
+        if name == key {
+            return Some(start..end);
+        }
+        at = skip_space(bytes, end);
+        if bytes.get(at) != Some(&b',') {
+            return None;
+        }
+        at = skip_space(bytes, at + 1);
+    }
+    None
+}
+
+fn skip_space(bytes: &[u8], mut at: usize) -> usize {
+    while bytes.get(at).is_some_and(u8::is_ascii_whitespace) {
+        at += 1;
+    }
+    at
+}
+
+fn end_of_text(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' => at += 2,
+            b'"' => return at + 1,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+fn end_of_value(bytes: &[u8], start: usize) -> usize {
+    let (mut at, mut depth) = (start, 0_usize);
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => {
+                at = end_of_text(bytes, at);
+                if depth == 0 {
+                    return at;
+                }
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' if depth == 0 => return end_of_word(bytes, start),
+            b'}' | b']' => {
+                depth -= 1;
+                if depth == 0 {
+                    return at + 1;
+                }
+            }
+            b',' if depth == 0 => return end_of_word(bytes, start),
+            _ => {}
+        }
+        at += 1;
+    }
+    bytes.len()
+}
+
+/// The end of a number or of `true`, `false`, `null`.
+fn end_of_word(bytes: &[u8], start: usize) -> usize {
+    let is_end = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b',' | b'}' | b']');
+    let length = bytes[start..].iter().position(is_end);
+    length.map_or(bytes.len(), |length| start + length)
+}
+
+/// The same text as plain JSON: comments and trailing commas are spaces, so that every place stays. `None`
+/// if a comment or a text has no end.
+fn plain(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let mut out = bytes.to_vec();
+    let mut comma: Option<usize> = None;
+    let mut before = b'{';
+    let mut at = if bytes.starts_with(b"\xef\xbb\xbf") {
+        3
+    } else {
+        0
+    };
+    out[..at].fill(b' ');
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        if rest[0] == b'"' {
+            let end = end_of_text(bytes, at);
+            if bytes.get(end - 1) != Some(&b'"') || end == at + 1 {
+                return None;
+            }
+            (comma, before) = (None, b'"');
+            at = end;
+        } else if rest.starts_with(b"//") {
+            let end = rest.iter().position(|&byte| byte == b'\n');
+            let end = end.map_or(bytes.len(), |length| at + length);
+            out[at..end].fill(b' ');
+            at = end;
+        } else if rest.starts_with(b"/*") {
+            let end = at + 4 + text.get(at + 2..)?.find("*/")?;
+            let blank = |byte: &mut u8| {
+                if *byte != b'\n' {
+                    *byte = b' ';
+                }
+            };
+            out[at..end].iter_mut().for_each(blank);
+            at = end;
+        } else {
+            match rest[0] {
+                // One that nothing stands before is a mistake, and stays one.
+                b',' if !matches!(before, b'{' | b'[' | b',' | b':') => comma = Some(at),
+                b'}' | b']' => {
+                    if let Some(comma) = comma.take() {
+                        out[comma] = b' ';
+                    }
+                }
+                byte if byte.is_ascii_whitespace() => {}
+                _ => comma = None,
+            }
+            if !rest[0].is_ascii_whitespace() {
+                before = rest[0];
+            }
+            at += 1;
+        }
+    }
+    String::from_utf8(out).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(old: &str, expected: &str) {
+        let new = set(old, &["servers", "kenning"], &json!({ "command": "k" })).unwrap();
+        assert_eq!(new, expected);
+        let read = get(&new, &["servers", "kenning", "command"]);
+        assert_eq!(read, Some(json!("k")), "{new}");
+    }
+
+    #[test]
+    fn a_member_is_added_and_everything_else_stays() {
+        check(
+            "",
+            "{\n  \"servers\": {\n    \"kenning\": {\n      \"command\": \"k\"\n    }\n  }\n}\n",
+        );
+        check(
+            "// mine\n{\n  \"servers\": {\n    \"other\": {\"a\": 1}, // keep\n  },\n}\n",
+            "// mine\n{\n  \"servers\": {\n    \"kenning\": {\n      \"command\": \"k\"\n    },\n    \"other\": {\"a\": 1}, // keep\n  },\n}\n",
+        );
+        check(
+            "{\"servers\": {/* none, yet */}}",
+            "{\"servers\": {\n    \"kenning\": {\n      \"command\": \"k\"\n    }/* none, yet */}}",
+        );
+    }
+
+    #[test]
+    fn a_member_is_replaced_where_it_is() {
+        check(
+            "{\"servers\": {\"a\": \"}\\\"\", \"kenning\": [1, {\"x\": \"]\"}], \"b\": 2 /* , */ }}",
+            "{\"servers\": {\"a\": \"}\\\"\", \"kenning\": {\n      \"command\": \"k\"\n    }, \"b\": 2 /* , */ }}",
+        );
+        check(
+            "{\"servers\": {\"kenning\": null}}",
+            "{\"servers\": {\"kenning\": {\n      \"command\": \"k\"\n    }}}",
+        );
+    }
+
+    #[test]
+    fn what_is_no_such_file_is_refused() {
+        for text in [
+            "[]",
+            "{",
+            "5",
+            "{\"servers\": 5}",
+            "{\"servers\": []}",
+            "/* no end",
+            "{\"a\": \"no end}",
+            "{,}",
+            "\"",
+            "{\"a\" 1}",
+        ] {
+            let new = set(text, &["servers", "kenning"], &json!({}));
+            assert_eq!(new, None, "{text}");
+        }
+    }
+}
