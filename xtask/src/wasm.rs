@@ -166,6 +166,7 @@ fn call_until(
         artifact: None,
     };
     let call = RunCall {
+        tool: "test",
         function: None,
         input,
         limits,

@@ -97,7 +97,7 @@ pub use vectors::{
 pub use wasm_tools::{
     ArgumentView, CheckedPackage, FileRun, FoundPackage, FoundTool, Granted, InstallOptions,
     Installation, InstalledTool, ToolFunction, ToolRun, ToolUsage, TrustedKey, WasmOptions,
-    plain_tool_name, tool_manifest_wasm,
+    tool_manifest_wasm,
 };
 pub use web::{
     EvaluatedPage, ExtractedEntity, ExtractedRelation, IngestRequest, IngestedPage, Ingestion,

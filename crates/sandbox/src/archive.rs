@@ -83,6 +83,7 @@ pub fn read_zip(bytes: &[u8], bounds: &Bounds) -> Result<Package> {
         let why = format!("the archive has {} entries", archive.len());
         return Err(Error::too_large(why).hint(format!("at most {}", bounds.entries_max)));
     }
+    require_single_entries(&mut archive, bytes)?;
     let names = names(&mut archive)?;
     let root = root(&names)?;
     let mut take = |name: &str, max: u64| -> Result<Option<Vec<u8>>> {
@@ -152,7 +153,11 @@ fn names(archive: &mut ZipArchive<Cursor<&[u8]>>) -> Result<Vec<String>> {
         if entry.encrypted() {
             return Err(refused("is encrypted"));
         }
-        if names.contains(&name) {
+        // Not only because some file systems hold them to be the same: people do too.
+        if names
+            .iter()
+            .any(|it: &String| it.eq_ignore_ascii_case(&name))
+        {
             return Err(refused("is there twice"));
         }
         names.push(name);
@@ -160,23 +165,58 @@ fn names(archive: &mut ZipArchive<Cursor<&[u8]>>) -> Result<Vec<String>> {
     Ok(names)
 }
 
+/// Refuses an archive of which two programs would read different files. The reader keeps one of two
+/// entries of a name and says nothing, so the archive's own directory is counted here; and a program
+/// that reads from the front goes by the names before the contents.
+fn require_single_entries(archive: &mut ZipArchive<Cursor<&[u8]>>, bytes: &[u8]) -> Result<()> {
+    let part = |from: usize, len: usize| bytes.get(from..from.checked_add(len)?);
+    let number = |at: usize| {
+        let two: [u8; 2] = part(at, 2)?.try_into().ok()?;
+        Some(usize::from(u16::from_le_bytes(two)))
+    };
+    let mut at = usize::try_from(archive.central_directory_start()).unwrap_or(usize::MAX);
+    let mut count = 0_usize;
+    while part(at, 4) == Some(b"PK\x01\x02") {
+        let lens = [at + 28, at + 30, at + 32].map(|it| number(it).unwrap_or(usize::MAX / 8));
+        at = at.saturating_add(46 + lens.iter().sum::<usize>());
+        count += 1;
+    }
+    if count != archive.len() {
+        return Err(Error::denied("the archive has two entries of one name")
+            .hint("pack it again from a directory"));
+    }
+    for idx in 0..archive.len() {
+        let entry = archive.by_index_raw(idx).map_err(broken)?;
+        let start = usize::try_from(entry.header_start()).unwrap_or(usize::MAX);
+        let name = start.checked_add(26).and_then(number);
+        let name = name.and_then(|len| part(start.checked_add(30)?, len));
+        if name != Some(entry.name_raw()) {
+            return Err(Error::denied("an entry of the archive has two names")
+                .hint("pack it again from a directory"));
+        }
+    }
+    Ok(())
+}
+
 /// What stands before every name that counts: nothing, or the one directory that holds the manifest.
 fn root(names: &[String]) -> Result<String> {
+    // Whatever directory it is in, and however its letters are written: which of two manifests is
+    // meant is not ours to guess.
     let is_manifest = |it: &&String| {
-        let parent = it.strip_suffix(MANIFEST_FILE);
-        parent.is_some_and(|parent| {
-            parent.is_empty() || parent.ends_with('/') && parent.matches('/').count() == 1
-        })
+        let name = it.rsplit('/').next().unwrap_or_default();
+        name.eq_ignore_ascii_case(MANIFEST_FILE)
     };
     let found: Vec<&String> = names.iter().filter(is_manifest).collect();
-    match found[..] {
-        [one] => Ok(one
-            .strip_suffix(MANIFEST_FILE)
-            .unwrap_or_default()
-            .to_owned()),
-        [] => Err(Error::invalid("tool.toml not found in the archive")
+    if found.len() > 1 {
+        return Err(
+            Error::invalid("the archive has more than one `tool.toml`").hint("pack one tool only")
+        );
+    }
+    let root = found.first().and_then(|it| it.strip_suffix(MANIFEST_FILE));
+    match root.filter(|it| it.matches('/').count() <= 1) {
+        Some(root) => Ok(root.to_owned()),
+        None => Err(Error::invalid("tool.toml not found in the archive")
             .hint("it lies at the root or in the one directory of the archive")),
-        _ => Err(Error::invalid("the archive has more than one `tool.toml`")),
     }
 }
 
@@ -284,6 +324,20 @@ mod tests {
             &[("x/tool.toml", manifest), ("tool.toml", manifest)],
             "more than one",
         );
+        for second in ["x/y/tool.toml", "examples/other/tool.toml", "x/TOOL.toml"] {
+            check(
+                &[
+                    ("tool.toml", manifest),
+                    ("b.wasm", b"wasm"),
+                    (second, manifest),
+                ],
+                "more than one",
+            );
+        }
+        check(
+            &[("tool.toml", manifest), ("TOOL.TOML", manifest)],
+            "is there twice",
+        );
         check(&[("tool.toml", b"\xff")], "not UTF-8");
         check(
             &[("tool.toml", manifest), ("b.wasm", b""), ("tool.sig", b"x")],
@@ -320,6 +374,35 @@ mod tests {
         let bytes = writer.finish().unwrap().into_inner();
         let error = read_zip(&bytes, &Bounds::default()).unwrap_err();
         assert!(error.message.contains("is a link"), "{error}");
+    }
+
+    #[test]
+    fn an_archive_that_two_programs_would_read_differently_is_refused() {
+        let manifest = MANIFEST.as_bytes();
+        let other = MANIFEST.replace("a.b", "c.d");
+        // The writer makes no two entries of one name, so one is renamed afterwards.
+        let bytes = zip(&[
+            ("tool.toml", manifest),
+            ("b.wasm", b"wasm"),
+            ("fool.toml", other.as_bytes()),
+        ]);
+        let places: Vec<usize> = (0..bytes.len() - 9)
+            .filter(|it| &bytes[*it..it + 9] == b"fool.toml")
+            .collect();
+        let [local, central] = places[..] else {
+            panic!("{places:?}")
+        };
+        for (renamed, expected) in [
+            (vec![local, central], "two entries of one name"),
+            (vec![central], "two entries of one name"),
+            (vec![local], "has two names"),
+        ] {
+            let mut bytes = bytes.clone();
+            renamed.iter().for_each(|it| bytes[*it] = b't');
+            let error = read_zip(&bytes, &Bounds::default()).unwrap_err();
+            assert!(error.message.contains(expected), "{renamed:?}: {error}");
+        }
+        assert!(read_zip(&bytes, &Bounds::default()).is_ok());
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! a backtrace or a path of this machine; what only a developer wants is in [`Outcome::detail`].
 
 use crate::hosts::Host;
-use crate::manifest::{FsKind, Security};
+use crate::manifest::{FsKind, Security, TOOL_MEMORY_MB_MAX};
 use kenning_core::{Code, Error};
 use kenning_vault::Dir;
 use std::fmt;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// Bounds of one call. The first three are the manifest's; the others keep the host itself safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Of linear memory, all memories of the call together.
+    /// Of memory: all linear memories and tables of the call, and what the host keeps for it.
     pub max_memory_mb: u32,
     /// Wall time, from the first instruction on.
     pub max_execution_ms: u64,
@@ -173,6 +173,8 @@ impl fmt::Debug for FsAccess {
 
 /// One call.
 pub struct RunCall<'a> {
+    /// Whose share of places and memory it takes; the calls of one tool have one name.
+    pub tool: &'a str,
     /// Which function: `None` is `run`. Generic components have others, see
     /// [`Described`](crate::Described).
     pub function: Option<&'a str>,
@@ -255,7 +257,7 @@ pub struct Usage {
     pub fuel: u64,
     /// From the first instruction to the answer.
     pub wall: Duration,
-    /// The most linear memory that it had at once.
+    /// The most memory that it had at once, what the host kept for it included.
     pub memory_peak_bytes: u64,
     /// Requests that it made, refused ones included.
     pub http_requests: u64,
@@ -332,8 +334,10 @@ pub enum Failure {
     IntegrityViolation(String),
     /// The caller no longer wanted the answer.
     Cancelled,
-    /// There was no free place before the caller's deadline.
+    /// Too many calls run, and none ended before the caller's deadline.
     Busy,
+    /// Other calls have the memory that it wanted.
+    MemoryTaken,
     /// The component cannot be run at all.
     Unusable {
         /// Of the cause.
@@ -356,7 +360,8 @@ impl Failure {
             | Self::MemoryGrow { .. }
             | Self::LimitReached(_)
             | Self::QuotaExceeded { .. }
-            | Self::Busy => Code::Limited,
+            | Self::Busy
+            | Self::MemoryTaken => Code::Limited,
             Self::InputTooLarge { .. } | Self::OutputTooLarge { .. } => Code::TooLarge,
             Self::ExportNotFound(_) => Code::NotFound,
             Self::IntegrityViolation(_) => Code::Corrupt,
@@ -379,6 +384,10 @@ impl fmt::Display for Failure {
             Self::FuelExhausted { used, limit, .. } => {
                 write!(f, "fuel exhausted: used {used} of {limit}")
             }
+            Self::MemoryGrow { limit_mb } if *limit_mb >= TOOL_MEMORY_MB_MAX => write!(
+                f,
+                "memory grow failure: the tool wanted more than {limit_mb} MB, which is the most that a tool can have"
+            ),
             Self::MemoryGrow { limit_mb } => write!(
                 f,
                 "memory grow failure: the tool wanted more than {limit_mb} MB"
@@ -409,7 +418,12 @@ impl fmt::Display for Failure {
             Self::BadInput(why) => write!(f, "the input does not fit: {why}"),
             Self::IntegrityViolation(what) => write!(f, "integrity violation: {what}"),
             Self::Cancelled => f.write_str("the call was cancelled"),
-            Self::Busy => f.write_str("no free place for the tool in time; try again later"),
+            Self::Busy => f.write_str(
+                "limited: too many calls of WASM tools are running; try again in a few seconds",
+            ),
+            Self::MemoryTaken => f.write_str(
+                "limited: the WASM tools that are running have taken the memory that they share; try again in a few seconds",
+            ),
             Self::Unusable { message, hint, .. } => match hint {
                 Some(hint) => write!(f, "{message} ({hint})"),
                 None => f.write_str(message),

@@ -102,6 +102,8 @@ const ARGUMENTS_MAX: usize = 128;
 const LIST_MAX: usize = 256;
 /// The most linear memory that a manifest can ask for.
 pub const MEMORY_MB_MAX: u32 = 4096;
+/// The most memory that all calls of one tool have together, whatever its manifest asks for.
+pub const TOOL_MEMORY_MB_MAX: u32 = 1024;
 const EXECUTION_MS_MAX: u64 = 3_600_000;
 /// The engine counts fuel in signed numbers.
 const FUEL_MAX: u64 = i64::MAX as u64;

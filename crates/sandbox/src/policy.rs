@@ -6,7 +6,9 @@
 //! gives a tool more than it asked for.
 
 use crate::hosts::Host;
-use crate::manifest::{Asked, Checked, FsKind, Manifest, Security, Star, check_id, unreadable};
+use crate::manifest::{
+    Asked, Checked, FsKind, Manifest, Security, Star, TOOL_MEMORY_MB_MAX, check_id, unreadable,
+};
 use kenning_core::{Error, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -116,7 +118,12 @@ pub fn effective(manifest: &Manifest, policy: &Policy) -> (Security, Vec<String>
         max_memory_mb: lower(
             "max_memory_mb",
             asked.max_memory_mb,
-            policy.of(id, |it| it.max_memory_mb),
+            // The host's own ceiling holds without a policy too.
+            Some(
+                policy
+                    .of(id, |it| it.max_memory_mb)
+                    .map_or(TOOL_MEMORY_MB_MAX, |most| most.min(TOOL_MEMORY_MB_MAX)),
+            ),
             &mut cut,
         ),
         max_execution_ms: lower(
@@ -191,10 +198,73 @@ pub fn concerns(asked: &Security) -> Vec<String> {
     if wide && !asked.env_allow_list.is_empty() {
         concerns.push("it sees environment variables and can send them anywhere".to_owned());
     }
+    let secrets: Vec<&String> = asked
+        .env_allow_list
+        .iter()
+        .filter(|it| is_secret(it))
+        .collect();
+    if !wide && !secrets.is_empty() && !asked.net_allow_list.is_empty() {
+        let named = |all: &[String]| {
+            let names: Vec<String> = all.iter().map(|it| format!("`{it}`")).collect();
+            names.join(", ")
+        };
+        let secrets: Vec<String> = secrets.into_iter().cloned().collect();
+        let hosts: Vec<String> = asked.net_allow_list.iter().map(Host::to_string).collect();
+        let (secrets, hosts) = (named(&secrets), named(&hosts));
+        concerns.push(format!(
+            "it sees {secrets}, which looks like a secret, and can send it to {hosts}"
+        ));
+    }
     if wide && asked.fs_access != FsKind::None {
         concerns.push("it reads files and can send them anywhere".to_owned());
     }
     concerns
+}
+
+/// Whether the name of a variable says that its value is not for everybody.
+fn is_secret(name: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "TOKEN",
+        "KEY",
+        "KEYS",
+        "SECRET",
+        "SECRETS",
+        "PASSWORD",
+        "PASSWD",
+        "PASS",
+        "PASSPHRASE",
+        "PWD",
+        "CREDENTIAL",
+        "CREDENTIALS",
+        "AUTH",
+        "PAT",
+        "COOKIE",
+        "SESSION",
+        "JWT",
+        "BEARER",
+        "DSN",
+        "PRIVATE",
+        "SIGNATURE",
+        "WEBHOOK",
+    ];
+    // Also where words are not parted, as in `GITHUBTOKEN`.
+    const PARTS: &[&str] = &["TOKEN", "SECRET", "PASSWORD", "APIKEY", "CREDENTIAL"];
+    let name = name.to_ascii_uppercase();
+    let has_word = name
+        .split(|it: char| !it.is_ascii_alphanumeric())
+        .any(|word| WORDS.contains(&word));
+    // Addresses of databases carry passwords.
+    let is_address = [
+        "DATABASE_URL",
+        "DB_URL",
+        "REDIS_URL",
+        "MONGO_URL",
+        "MONGODB_URI",
+        "AMQP_URL",
+    ]
+    .iter()
+    .any(|it| name.ends_with(it));
+    has_word || is_address || PARTS.iter().any(|it| name.contains(it))
 }
 
 /// Whether a list of names permits a variable. In the policy, `*` permits every one.
@@ -309,6 +379,39 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_that_can_leave_raises_a_concern_however_narrow_the_network_is() {
+        for name in [
+            "TOKEN",
+            "GITHUB_TOKEN",
+            "githubToken",
+            "AWS_SECRET_ACCESS_KEY",
+            "OPENAI_API_KEY",
+            "DB_PASSWORD",
+            "PGPASSWORD",
+            "DATABASE_URL",
+            "SENTRY_DSN",
+            "GH_PAT",
+        ] {
+            let asked = manifest(&format!(
+                "net_allow_list = [\"api.github.com\", \"b.org:8443\"]\nenv_allow_list = [\"LANG\", \"{name}\"]"
+            ));
+            assert_eq!(
+                concerns(&asked.security),
+                [format!(
+                    "it sees `{name}`, which looks like a secret, and can send it to `api.github.com`, `b.org:8443`"
+                )]
+            );
+        }
+    }
+
+    #[test]
+    fn no_tool_is_granted_more_memory_than_a_tool_can_have() {
+        let (granted, cut) = effective(&manifest("max_memory_mb = 4096"), &Policy::default());
+        assert_eq!(granted.max_memory_mb, TOOL_MEMORY_MB_MAX);
+        assert_eq!(cut, ["`max_memory_mb` was lowered from 4096 to 1024"]);
+    }
+
+    #[test]
     fn a_policy_with_a_fault_is_refused() {
         for (text, expected) in [
             ("[default]\nmax_fule = 1\n", "unknown field `max_fule`"),
@@ -363,8 +466,13 @@ mod tests {
 
     #[test]
     fn secrets_together_with_a_wide_network_raise_a_concern() {
-        let quiet = manifest("net_allow_list = [\"api.github.com\"]\nenv_allow_list = [\"TOKEN\"]");
-        assert!(concerns(&quiet.security).is_empty());
+        for quiet in [
+            "net_allow_list = [\"api.github.com\"]\nenv_allow_list = [\"LANG\", \"MONKEY\", \"HOME\"]",
+            "env_allow_list = [\"GITHUB_TOKEN\"]",
+            "net_allow_list = [\"api.github.com\"]",
+        ] {
+            assert!(concerns(&manifest(quiet).security).is_empty(), "{quiet}");
+        }
         let loud = manifest(
             "net_allow_list = [\"*\", \"127.0.0.1\"]\nenv_allow_list = [\"TOKEN\"]\nfs_access = \"sandbox\"",
         );

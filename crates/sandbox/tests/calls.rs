@@ -453,6 +453,7 @@ fn a_panic_of_the_host_is_not_the_end_of_it() {
         artifact: None,
     };
     let call = RunCall {
+        tool: "test",
         function: None,
         input: "{}",
         limits: Limits::default(),

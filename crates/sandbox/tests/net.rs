@@ -44,6 +44,7 @@ fn serve() -> Server {
                     Some("/hello") => "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello".to_owned(),
                     Some("/moved") => "HTTP/1.1 302 Found\r\nlocation: http://169.254.169.254/\r\ncontent-length: 0\r\n\r\n".to_owned(),
                     Some("/large") => format!("HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n{}", "x".repeat(100_000)),
+                    Some("/huge") => format!("HTTP/1.1 200 OK\r\ncontent-length: 3000000\r\n\r\n{}", "x".repeat(3_000_000)),
                     Some("/host") => {
                         let host = head.lines().find(|it| it.to_lowercase().starts_with("host:")).unwrap_or_default();
                         format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{host}", host.len())
@@ -350,6 +351,24 @@ fn requests_are_bounded_in_number_size_and_time() {
         ),
         (1, 5)
     );
+}
+
+#[test]
+fn what_is_received_counts_against_the_tools_memory() {
+    let (server, runtime) = (serve(), runtime());
+    let input = format!("00127.0.0.1:{}/huge", server.port);
+    let ask = |max_memory_mb: u32| {
+        ask_with(&runtime, &["127.0.0.1"], &input, |call| {
+            call.limits.max_memory_mb = max_memory_mb;
+        })
+    };
+    assert_eq!(
+        told(ask(2).result),
+        Err("HTTP-response-body-size".to_owned())
+    );
+    let enough = ask(16);
+    assert!(enough.result.is_ok(), "{:?}", enough.result);
+    assert!(enough.usage.memory_peak_bytes > 3_000_000);
 }
 
 #[test]

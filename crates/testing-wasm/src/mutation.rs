@@ -91,6 +91,7 @@ fn call(runtime: &Runtime, wasm: &[u8]) -> Outcome {
     runtime.run(
         &tool,
         &RunCall {
+            tool: "test",
             function: None,
             input: "{}",
             limits,

@@ -296,6 +296,58 @@ pub fn http() -> Result<Vec<u8>> {
     Tool::new(body).imports(imports).more(more).build()
 }
 
+/// Makes three hundred lists of headers of about 50 KB and answers with its input. What becomes of each
+/// list is the first letter of the input: it is `k`ept, `d`ropped, or becomes a `r`equest that is kept.
+/// With `c` one list is cloned instead, and a value is added to each clone.
+pub fn headers() -> Result<Vec<u8>> {
+    let imports = r#"
+      (import "wasi:http/types@0.2.0" "[constructor]fields" (func $fields (result i32)))
+      (import "wasi:http/types@0.2.0" "[method]fields.append" (func $append (param i32 i32 i32 i32 i32 i32)))
+      (import "wasi:http/types@0.2.0" "[method]fields.clone" (func $clone (param i32) (result i32)))
+      (import "wasi:http/types@0.2.0" "[resource-drop]fields" (func $drop (param i32)))
+      (import "wasi:http/types@0.2.0" "[constructor]outgoing-request" (func $request (param i32) (result i32)))"#;
+    let more = r#"
+      (data (i32.const 128) "x-name")
+      (func $full (result i32) (local $it i32) (local $n i32)
+        (local.set $it (call $fields))
+        (loop $next
+          (call $append (local.get $it) (i32.const 128) (i32.const 6) (i32.const 4096) (i32.const 1000) (i32.const 64))
+          (local.set $n (i32.add (local.get $n) (i32.const 1)))
+          (br_if $next (i32.lt_u (local.get $n) (i32.const 50))))
+        (local.get $it))"#;
+    let body = "
+      (local $op i32) (local $first i32) (local $it i32)
+      (memory.fill (i32.const 4096) (i32.const 97) (i32.const 1000))
+      (local.set $op (i32.load8_u (local.get $ptr)))
+      (local.set $first (call $full))
+      (loop $next
+        (if (i32.eq (local.get $op) (i32.const 99))
+          (then
+            (local.set $it (call $clone (local.get $first)))
+            (call $append (local.get $it) (i32.const 128) (i32.const 6) (i32.const 4096) (i32.const 10) (i32.const 64)))
+          (else (local.set $it (call $full))))
+        (if (i32.eq (local.get $op) (i32.const 100)) (then (call $drop (local.get $it))))
+        (if (i32.eq (local.get $op) (i32.const 114)) (then (drop (call $request (local.get $it)))))
+        (local.set $n (i32.add (local.get $n) (i32.const 1)))
+        (br_if $next (i32.lt_u (local.get $n) (i32.const 300))))
+      (call $ok (local.get $ptr) (local.get $len))";
+    Tool::new(body).imports(imports).more(more).build()
+}
+
+/// Takes as many megabytes of memory as its input has bytes, then waits until it is ended.
+pub fn hog() -> Result<Vec<u8>> {
+    let imports = r#"
+      (import "kami:tool/host@0.1.0" "log" (func $log (param i32 i32 i32)))
+      (import "wasi:clocks/monotonic-clock@0.2.0" "subscribe-duration" (func $after (param i64) (result i32)))
+      (import "wasi:io/poll@0.2.0" "[method]pollable.block" (func $block (param i32)))"#;
+    let body = "
+      (drop (memory.grow (i32.mul (local.get $len) (i32.const 16))))
+      (call $log (i32.const 2) (local.get $ptr) (i32.const 1))
+      (call $block (call $after (i64.const 3600000000000)))
+      (call $ok (local.get $ptr) (local.get $len))";
+    Tool::new(body).imports(imports).build()
+}
+
 /// Asks for a socket (`t`) or for the address of `example.com` (`n`); fails with the error's number.
 pub fn sockets() -> Result<Vec<u8>> {
     let imports = r#"

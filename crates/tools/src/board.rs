@@ -3,7 +3,7 @@
 use crate::metrics::Metrics;
 use crate::{AnyTool, Call, Effect, Reply, Selection, TOOLS, Toolset, envelope};
 use kenning_core::{Code, Error, Result};
-use kenning_engine::{Caller, Engine, Scope, ToolFunction, plain_tool_name};
+use kenning_engine::{Caller, Engine, FoundTool, Scope, ToolFunction};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
@@ -63,22 +63,16 @@ impl Board {
             tracing::warn!("the installed tools cannot be listed: {error}");
             Vec::new()
         });
-        let shown: Vec<ToolFunction> = all
+        let shown = all
             .into_iter()
-            .filter(|it| self.selection.shows_installed(&it.name))
-            .collect();
+            .filter(|it| self.selection.shows_installed(it));
         if !self.selection.safe_names {
-            return shown;
+            return shown.collect();
         }
-        let plain: Vec<String> = shown.iter().map(|it| plain_tool_name(&it.name)).collect();
-        let is_free = |name: &String| {
-            let alike = plain.iter().filter(|it| *it == name).count();
-            alike == 1 && !TOOLS.iter().any(|tool| tool.name() == name)
-        };
-        let named = shown.into_iter().zip(&plain).map(|(mut it, plain)| {
-            // A name that means something else already stays as it is.
-            if is_free(plain) {
-                it.name.clone_from(plain);
+        let named = shown.map(|mut it| {
+            // A name of ours means our tool, listed or not.
+            if let Some(safe) = it.safe_names.iter().find(|name| !is_ours(name)) {
+                it.name = safe.clone();
             }
             it
         });
@@ -89,15 +83,25 @@ impl Board {
     ///
     /// This blocks, as [`Board::call`] does.
     pub fn has_installed(&self, name: &str, caller: &Caller) -> bool {
-        let own = self.engine.tool_name(caller, name).ok().flatten();
-        own.is_some_and(|it| self.selection.shows_installed(&it))
+        let found = self.find_installed(name, caller).ok().flatten();
+        let function = found.as_ref().and_then(FoundTool::function);
+        function.is_some_and(|it| self.selection.shows_installed(it))
+    }
+
+    /// The installed tool of a name. One of our own names is never that of an installed tool, so that
+    /// whoever calls a tool that is not listed here gets no other in its place.
+    pub(crate) fn find_installed(&self, name: &str, caller: &Caller) -> Result<Option<FoundTool>> {
+        if is_ours(name) {
+            return Ok(None);
+        }
+        self.engine.find_tool(caller, name)
     }
 
     /// Calls an installed tool; `None` when there is none of that name.
     fn call_installed(&self, name: &str, arguments: &Value, caller: &Caller) -> Option<Reply> {
-        let found = self.engine.find_tool(caller, name).ok().flatten()?;
+        let found = self.find_installed(name, caller).ok().flatten()?;
         // What only `--read-only` hides is refused with the reason, not called unknown.
-        if !self.selection.read_only && !self.selection.shows_installed(found.name()) {
+        if !self.selection.read_only && !self.selection.shows_installed(found.function()?) {
             return None;
         }
         let began = Instant::now();
@@ -150,9 +154,8 @@ impl Board {
     }
 
     /// Whether an installed tool can be called through another one.
-    pub fn reaches_installed(&self, name: &str) -> bool {
-        let excluded = &self.selection.exclude_tools;
-        !self.selection.read_only && !excluded.iter().any(|it| it == name)
+    pub fn reaches_installed(&self, tool: &ToolFunction) -> bool {
+        !self.selection.read_only && !self.selection.excludes_installed(tool)
     }
 
     /// A tool that can be called through another one.
@@ -216,6 +219,11 @@ impl Board {
         caller.principal.require(tool.scope(arguments))?;
         caller.check()
     }
+}
+
+/// Whether a tool of the table has this name.
+fn is_ours(name: &str) -> bool {
+    TOOLS.iter().any(|tool| tool.name() == name)
 }
 
 /// What listings show of an installed tool, in the words of those of the table.

@@ -2,6 +2,7 @@
 
 use crate::{AnyTool, Effect, TOOLS, Toolset};
 use kenning_core::{Error, Result};
+use kenning_engine::ToolFunction;
 
 /// What `--toolsets`, `--tools`, `--exclude-tools` and `--read-only` said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,7 +55,8 @@ impl Selection {
         }
         for name in self.tools.iter().chain(&self.exclude_tools) {
             // An installed tool has a dot in its name, and may be installed later.
-            if !name.contains('.') && !TOOLS.iter().any(|tool| tool.name() == name) {
+            let may_be_installed = name.contains('.') || (self.safe_names && name.contains('_'));
+            if !may_be_installed && !TOOLS.iter().any(|tool| tool.name() == name) {
                 return Err(
                     Error::invalid(format!("no tool `{name}`")).hint("`kenning tools` lists them")
                 );
@@ -67,16 +69,19 @@ impl Selection {
             .collect())
     }
 
-    /// Whether an installed tool of this name is shown.
-    pub(crate) fn shows_installed(&self, name: &str) -> bool {
-        let named = |names: &[String], name: &str| names.iter().any(|it| it == name);
+    /// Whether an installed tool is shown.
+    pub(crate) fn shows_installed(&self, tool: &ToolFunction) -> bool {
+        let named = |name: &str| self.toolsets.iter().any(|it| it == name);
         let everything = self.toolsets.is_empty() && self.tools.is_empty();
-        let by_toolset = everything
-            || named(&self.toolsets, "all")
-            || named(&self.toolsets, Toolset::Kami.as_str());
-        (by_toolset || named(&self.tools, name))
-            && !named(&self.exclude_tools, name)
+        let by_toolset = everything || named("all") || named(Toolset::Kami.as_str());
+        (by_toolset || names_installed(&self.tools, tool))
+            && !self.excludes_installed(tool)
             && !self.read_only
+    }
+
+    /// Whether an installed tool is hidden by its id or by any name that it is called by.
+    pub(crate) fn excludes_installed(&self, tool: &ToolFunction) -> bool {
+        names_installed(&self.exclude_tools, tool)
     }
 
     fn shows(&self, tool: &dyn AnyTool) -> bool {
@@ -90,4 +95,12 @@ impl Selection {
             && !named(&self.exclude_tools, tool.name())
             && (!self.read_only || tool.effect() == Effect::Read)
     }
+}
+
+fn names_installed(list: &[String], tool: &ToolFunction) -> bool {
+    // A name of the table means that tool, whatever an installed one could be called.
+    let is_ours = |name: &String| TOOLS.iter().any(|it| it.name() == name);
+    let is_safe_name = |it: &String| tool.safe_names.contains(it) && !is_ours(it);
+    list.iter()
+        .any(|it| *it == tool.name || *it == tool.tool || is_safe_name(it))
 }

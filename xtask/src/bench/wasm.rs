@@ -359,6 +359,7 @@ fn call_echo(
         artifact: Some(digest.artifact.clone()),
     };
     let call = RunCall {
+        tool: "bench",
         function: None,
         input: INPUT,
         limits: Limits::default(),

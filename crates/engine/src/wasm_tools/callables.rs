@@ -1,7 +1,12 @@
 //! What can be called of the tools of a space, by every name that it has.
+//!
+//! An id means the tool of that id and nothing else: a function of another tool never answers for it,
+//! whether that tool is enabled, disabled or gone ([`super::names`]).
 
+use super::names::Retired;
 use super::record::{Record, ToolFunction};
-use std::collections::HashMap;
+use kenning_sandbox::Sha256;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Something that can be called.
@@ -14,42 +19,75 @@ pub(super) struct Callable {
 pub(super) struct Callables {
     all: Vec<Callable>,
     by_name: HashMap<String, usize>,
-    /// Names without dots; two tools that differ in dots only are called by their own names.
-    by_plain_name: HashMap<String, Option<usize>>,
+    /// Names that every client takes; one that could mean two things means nothing.
+    by_safe_name: HashMap<String, Option<usize>>,
 }
 
 impl Callables {
-    pub(super) fn of(tools: &[Arc<Record>]) -> Self {
-        let callables = tools.iter().flat_map(|record| {
-            let functions = record.functions().into_iter();
-            functions.map(move |function| Callable {
-                record: Arc::clone(record),
-                function,
-            })
-        });
-        let all: Vec<Callable> = callables.collect();
-        let (mut by_name, mut by_plain_name) = (HashMap::new(), HashMap::new());
+    pub(super) fn of(tools: &[Arc<Record>], retired: &HashMap<String, Retired>) -> Self {
+        let ids: HashSet<&str> = tools.iter().map(|it| it.id.as_str()).collect();
+        let functions = tools.iter().map(|it| (it, it.functions()));
+        let functions: Vec<(&Arc<Record>, Vec<ToolFunction>)> = functions.collect();
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        for it in functions.iter().flat_map(|it| &it.1) {
+            *counts.entry(it.name.as_str()).or_default() += 1;
+            if it.long_name != it.name {
+                *counts.entry(it.long_name.as_str()).or_default() += 1;
+            }
+        }
+        let is_clear = |record: &Record, name: &str| {
+            let is_own = name == record.id;
+            let is_taken = ids.contains(name) || counts.get(name).is_some_and(|it| *it > 1);
+            let is_retired = || retired.get(name).is_some_and(|it| it.is_not(record));
+            is_own || !(is_taken || is_retired())
+        };
+        let mut all = Vec::new();
+        for (record, functions) in &functions {
+            for function in functions {
+                let names = [&function.name, &function.long_name];
+                let mut clear = names.into_iter().filter(|it| is_clear(record, it));
+                let Some(name) = clear.next() else {
+                    let (name, id) = (&function.name, &record.id);
+                    tracing::warn!(
+                        "`{name}` of `{id}` cannot be called: the name is another tool's"
+                    );
+                    continue;
+                };
+                let function = ToolFunction {
+                    name: name.clone(),
+                    long_name: clear.next().unwrap_or(name).clone(),
+                    ..function.clone()
+                };
+                let record = Arc::clone(record);
+                all.push(Callable { record, function });
+            }
+        }
+        let mut by_name = HashMap::new();
+        let mut by_safe_name: HashMap<String, Option<usize>> = HashMap::new();
         for (n, callable) in all.iter().enumerate() {
             let name = &callable.function.name;
-            by_name.entry(name.clone()).or_insert(n);
-            by_plain_name
-                .entry(plain_tool_name(name))
-                .and_modify(|it| *it = None)
-                .or_insert(Some(n));
+            by_name.insert(name.clone(), n);
+            for safe in safe_names(name) {
+                by_safe_name
+                    .entry(safe)
+                    .and_modify(|it| *it = None)
+                    .or_insert(Some(n));
+            }
+        }
+        for callable in &mut all {
+            let is_free = |it: &String| by_safe_name.get(it).is_some_and(Option::is_some);
+            let safe = safe_names(&callable.function.name);
+            callable.function.safe_names = safe.into_iter().filter(is_free).collect();
         }
         // Long names stand behind all others.
         for (n, callable) in all.iter().enumerate() {
-            if let Some(function) = &callable.function.function
-                && callable.function.name != callable.record.id
-            {
-                let long = callable.record.long_name(function);
-                by_name.entry(long).or_insert(n);
-            }
+            let long = callable.function.long_name.clone();
+            by_name.entry(long).or_insert(n);
         }
         Self {
             all,
             by_name,
-            by_plain_name,
+            by_safe_name,
         }
     }
 
@@ -57,10 +95,10 @@ impl Callables {
         self.all.iter()
     }
 
-    /// By its own name, or by the one for clients that take no dots.
+    /// By its own name, or by one for clients that take no dots.
     pub(super) fn place(&self, name: &str) -> Option<usize> {
-        let plain = || self.by_plain_name.get(name).copied().flatten();
-        self.by_name.get(name).copied().or_else(plain)
+        let safe = || self.by_safe_name.get(name).copied().flatten();
+        self.by_name.get(name).copied().or_else(safe)
     }
 
     pub(super) fn at(&self, place: usize) -> Option<&Callable> {
@@ -68,7 +106,52 @@ impl Callables {
     }
 }
 
-/// A name without dots, for clients that take none.
-pub fn plain_tool_name(name: &str) -> String {
-    name.replace('.', "_")
+/// The longest name that every client takes.
+const SAFE_NAME_MAX: usize = 64;
+
+/// Names of letters, digits, `-` and `_` only: the plain one, if it is short enough, and one that ends
+/// in a hash of the name, for when the plain one means something else.
+fn safe_names(name: &str) -> Vec<String> {
+    let safe = |it: char| match it {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' => it,
+        _ => '_',
+    };
+    let plain: String = name.chars().map(safe).collect();
+    let hash = Sha256::of(name.as_bytes()).to_string();
+    let hash = &hash[..16];
+    let mut begin = plain.clone();
+    begin.truncate(SAFE_NAME_MAX - hash.len() - 2);
+    let hashed = format!("{begin}__{hash}");
+    let is_short = plain.len() <= SAFE_NAME_MAX;
+    let plain = Some(plain).filter(|_| is_short);
+    plain.into_iter().chain([hashed]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn safe_names_are_safe_and_different_names_never_share_the_last() {
+        let long = format!("dev.example.{}", "x".repeat(80));
+        let names = [
+            "kg.stats",
+            "kg-stats",
+            "a.[static]b.c",
+            "a.b+c",
+            "a.ü",
+            &long,
+        ];
+        let mut seen = HashSet::new();
+        for name in names {
+            let safe = safe_names(name);
+            for it in &safe {
+                let is_safe = |it: u8| it.is_ascii_alphanumeric() || it == b'-' || it == b'_';
+                assert!(it.len() <= 64 && it.bytes().all(is_safe), "{it}");
+            }
+            assert!(seen.insert(safe.last().cloned()));
+        }
+        assert_eq!(safe_names("kg.stats")[0], "kg_stats");
+        assert_eq!(safe_names(&long).len(), 1);
+    }
 }

@@ -31,7 +31,9 @@ impl Engine {
             artifact: None,
         };
         let nothing = Capabilities::default();
+        let tool = format!("{} {}", caller.principal.space, code.sha256);
         let call = RunCall {
+            tool: &tool,
             function: Some("describe"),
             input: "",
             limits: Limits {
@@ -49,7 +51,12 @@ impl Engine {
         Ok(match outcome.result {
             Ok(text) => compare(&text, manifest),
             // It need not have one, and a busy host is not its fault.
-            Err(Failure::ExportNotFound(_) | Failure::Busy | Failure::Cancelled) => Vec::new(),
+            Err(
+                Failure::ExportNotFound(_)
+                | Failure::Busy
+                | Failure::MemoryTaken
+                | Failure::Cancelled,
+            ) => Vec::new(),
             Err(failure) => vec![format!("it cannot say what it is: {failure}")],
         })
     }

@@ -1,5 +1,6 @@
 //! What changes which tools there are.
 
+use super::names;
 use super::package::{Found, find, vouched};
 use super::record::{InstalledTool, Record, Stored, StoredVersion, VERSIONS_MAX};
 use super::run::forget_logs;
@@ -7,10 +8,11 @@ use super::trust::trusted;
 use crate::{Caller, Engine, Scope};
 use kenning_audit::{Draft, Tx};
 use kenning_core::{Code, Error, Kind, Result, Space};
-use kenning_sandbox::policy::{asks_more, concerns, effective};
-use kenning_sandbox::{Digest, Sha256};
+use kenning_sandbox::manifest::Manifest;
+use kenning_sandbox::policy::{asks_more, concerns};
+use kenning_sandbox::{Described, Digest, Sha256};
 use kenning_search::passages;
-use kenning_store::When;
+use kenning_store::{ReadTx, When};
 use kenning_vault::{Dir, Lock};
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -92,7 +94,7 @@ impl Engine {
         expected: Option<&str>,
     ) -> Result<Installation> {
         let space = &caller.principal.space;
-        let (manifest, policy) = (found.package.manifest.clone(), self.wasm_policy()?);
+        let manifest = found.package.manifest.clone();
         let id = manifest.id.clone();
         if let Some(expected) = expected.filter(|it| *it != id) {
             return Err(
@@ -100,36 +102,11 @@ impl Engine {
                     .hint("install it under its own name"),
             );
         }
-        let keys = self.log.read(space, trusted)?;
-        let is_vouched = vouched(&found.package, &keys)?;
-        let has_hash = options.sha256.is_some();
-        let may_be_unsigned = policy
-            .allow_unsigned(&id)
-            .unwrap_or(found.is_local || has_hash || options.allow_unsigned);
-        if !is_vouched && !may_be_unsigned {
-            return Err(Error::denied(format!("nobody whom you trust vouches for `{id}`")).hint(
-                "give its hash with `--sha256`, trust its author with `kami trust add KEY`, or unpack it and look at it",
-            ));
-        }
-        let (described, digest) = self.compile(caller, &found.package.wasm)?;
+        let (version, described) = self.judge(caller, &found, options)?;
         let contradictions =
             self.manifest_contradictions(caller, &manifest, &described, &found.package.wasm)?;
-        let version = StoredVersion {
-            manifest: found.package.manifest_text.clone(),
-            sha256: digest.sha256.to_string(),
-            bytes: found.package.wasm.len() as u64,
-            artifact: Some(digest.artifact.to_string()),
-            signed: found
-                .package
-                .signed
-                .filter(|_| is_vouched)
-                .map(|it| it.to_string()),
-            abi: StoredVersion::abi_of(&described),
-            functions: StoredVersion::functions_of(&described),
-        };
         let now_ms = self.log.clock().now_ms();
         let (options, source) = (options.clone(), found.source);
-        let (_, cut) = effective(&manifest, &policy);
         let changing = self.changing(space)?;
         keep_component(&changing.components, &found.package.wasm)?;
         let before = self.log.write(space, {
@@ -143,12 +120,46 @@ impl Engine {
         let tool = self.installed_tool(caller, &id)?;
         let mut concerns = concerns(&manifest.security);
         concerns.extend(contradictions);
-        concerns.extend(cut);
+        concerns.extend(tool.cut.iter().cloned());
         Ok(Installation {
             tool,
             before,
             concerns,
         })
+    }
+
+    /// What would be stored of a package, if it may be installed as far as it alone can tell.
+    pub(super) fn judge(
+        &self,
+        caller: &Caller,
+        found: &Found,
+        options: &InstallOptions,
+    ) -> Result<(StoredVersion, Described)> {
+        let (package, policy) = (&found.package, self.wasm_policy()?);
+        let id = &package.manifest.id;
+        let keys = self.log.read(&caller.principal.space, trusted)?;
+        let is_vouched = vouched(package, &keys)?;
+        let has_hash = options.sha256.is_some();
+        let may_be_unsigned = policy
+            .allow_unsigned(id)
+            .unwrap_or(found.is_local || has_hash || options.allow_unsigned);
+        if !is_vouched && !may_be_unsigned {
+            return Err(Error::denied(format!("nobody whom you trust vouches for `{id}`")).hint(
+                "give its hash with `--sha256`, trust its author with `kami trust add KEY`, or unpack it and look at it",
+            ));
+        }
+        let (described, digest) = self.compile(caller, &package.wasm)?;
+        let signed = package.signed.as_ref().filter(|_| is_vouched);
+        let version = StoredVersion {
+            manifest: package.manifest_text.clone(),
+            sha256: digest.sha256.to_string(),
+            bytes: package.wasm.len() as u64,
+            artifact: Some(digest.artifact.to_string()),
+            signed: signed.map(ToString::to_string),
+            abi: StoredVersion::abi_of(&described),
+            functions: StoredVersion::functions_of(&described),
+        };
+        Ok((version, described))
     }
 
     /// Waits until nobody else on this machine changes which tools a space has. Components lie beside
@@ -206,6 +217,7 @@ impl Engine {
         let (node, name, version) = (record.node, id.to_owned(), record.stored.version.clone());
         self.log.write(space, move |tx| {
             tx.remove_node(node)?;
+            names::retire(tx, &record)?;
             forget_logs(tx, &name)?;
             tx.record("ToolRemoved", json!({ "id": name, "version": version }))
                 .map(drop)
@@ -315,8 +327,7 @@ impl Engine {
                 .versions
                 .get(&stored.version)
                 .map(|it| it.manifest.clone());
-            let manifest =
-                kenning_sandbox::manifest::Manifest::parse(&manifest.unwrap_or_default())?;
+            let manifest = Manifest::parse(&manifest.unwrap_or_default())?;
             put_node(tx, &manifest, &stored)?;
             let data = json!({ "id": name, "change": what, "version": stored.version });
             tx.record("ToolChanged", data).map(drop)
@@ -391,19 +402,70 @@ fn empty(own: &Dir, name: &str) -> Result<()> {
     Ok(())
 }
 
+/// What is known of the tool that a version belongs to, if the version may be installed beside all that
+/// is there.
+pub(super) fn require_accepted(
+    tx: &dyn ReadTx,
+    manifest: &Manifest,
+    version: &StoredVersion,
+    options: &InstallOptions,
+) -> Result<Option<Stored>> {
+    let id = &manifest.id;
+    let known = tx.node_by_key("", Kind::Tool, id, When::Now)?;
+    let known = known.as_ref().map(Stored::of).transpose()?;
+    if let Some(known) = &known {
+        if !options.replace {
+            return Err(Error::conflict(format!(
+                "tool `{id}` v{} is already installed",
+                known.version
+            ))
+            .hint(format!("`kami update {id}` takes what is there now")));
+        }
+        if known.pinned {
+            return Err(pinned(id, &known.version));
+        }
+        if !options.allow_downgrade && is_older(&manifest.version, &known.version) {
+            return Err(Error::conflict(format!(
+                "`{id}` {} is older than {}, which is installed",
+                manifest.version, known.version
+            ))
+            .hint(format!(
+                "`--downgrade` takes it all the same; `kami pin {id} VERSION` goes back to a version that was installed before"
+            )));
+        }
+        let running = known.versions.get(&known.version);
+        let old = running
+            .map(|it| Manifest::parse(&it.manifest))
+            .transpose()?;
+        let more = old
+            .map(|it| asks_more(&it.security, &manifest.security))
+            .unwrap_or_default();
+        if !more.is_empty() && !options.allow_more {
+            return Err(Error::denied(format!(
+                "`{id}` {} asks for more: {}",
+                manifest.version,
+                more.join("; ")
+            ))
+            .hint("look at what is new; `--allow` grants it"));
+        }
+    }
+    names::require_clear(tx, id, version, options.allow_more)?;
+    Ok(known)
+}
+
 /// Writes the version, and says which one it replaces.
 fn put(
     tx: &mut Tx<'_>,
-    manifest: kenning_sandbox::manifest::Manifest,
+    manifest: Manifest,
     version: StoredVersion,
     options: &InstallOptions,
     source: String,
     now_ms: u64,
 ) -> Result<Option<String>> {
+    let known = require_accepted(&**tx, &manifest, &version, options)?;
     let (id, name) = (manifest.id.clone(), manifest.version.to_string());
-    let known = tx.node_by_key("", Kind::Tool, &id, When::Now)?;
-    let known = known.as_ref().map(Stored::of).transpose()?;
     let sha256 = version.sha256.clone();
+    names::take(tx, &id, &version)?;
     let (stored, before) = match known {
         None => {
             let stored = Stored {
@@ -417,38 +479,7 @@ fn put(
             };
             (stored, None)
         }
-        Some(known) if !options.replace => {
-            return Err(Error::conflict(format!(
-                "tool `{id}` v{} is already installed",
-                known.version
-            ))
-            .hint(format!("`kami update {id}` takes what is there now")));
-        }
-        Some(known) if known.pinned => return Err(pinned(&id, &known.version)),
-        Some(known) if !options.allow_downgrade && is_older(&manifest.version, &known.version) => {
-            return Err(Error::conflict(format!(
-                "`{id}` {name} is older than {}, which is installed",
-                known.version
-            ))
-            .hint(format!(
-                "`--downgrade` takes it all the same; `kami pin {id} VERSION` goes back to a version that was installed before"
-            )));
-        }
         Some(mut known) => {
-            let running = known.versions.get(&known.version);
-            let old = running
-                .map(|it| kenning_sandbox::manifest::Manifest::parse(&it.manifest))
-                .transpose()?;
-            let more = old
-                .map(|it| asks_more(&it.security, &manifest.security))
-                .unwrap_or_default();
-            if !more.is_empty() && !options.allow_more {
-                return Err(Error::denied(format!(
-                    "`{id}` {name} asks for more: {}",
-                    more.join("; ")
-                ))
-                .hint("look at what is new; `--allow` grants it"));
-            }
             let before = known.version.clone();
             known.version = name.clone();
             known.source = source;
@@ -502,11 +533,7 @@ fn semver_key(version: &str) -> Vec<u64> {
     numbers.map(|it| it.parse().unwrap_or(0)).collect()
 }
 
-fn put_node(
-    tx: &mut Tx<'_>,
-    manifest: &kenning_sandbox::manifest::Manifest,
-    stored: &Stored,
-) -> Result<()> {
+fn put_node(tx: &mut Tx<'_>, manifest: &Manifest, stored: &Stored) -> Result<()> {
     let title = manifest.name.clone();
     let mut body = format!("{}\n\n{}", manifest.id, manifest.description);
     for it in &manifest.arguments {

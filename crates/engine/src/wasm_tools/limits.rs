@@ -1,6 +1,6 @@
 //! A limit that a run reached, told with what to change, where it was set.
 
-use kenning_sandbox::manifest::{Manifest, Security};
+use kenning_sandbox::manifest::{Manifest, Security, TOOL_MEMORY_MB_MAX};
 use kenning_sandbox::{Failure, Limits};
 
 /// Where the limits of a run were set.
@@ -57,12 +57,16 @@ pub(super) fn explain(
                 Needed::Unknown => *suggested,
             },
         },
+        // More than that no tool has.
+        Failure::MemoryGrow { limit_mb } if *limit_mb >= TOOL_MEMORY_MB_MAX => {
+            return failure.to_string();
+        }
         Failure::MemoryGrow { limit_mb } => Reached {
             field: "max_memory_mb",
             option: "--max-memory-mb",
             granted: limits.max_memory_mb.into(),
             asked: asked(|it| it.max_memory_mb.into()),
-            enough: u64::from(*limit_mb).saturating_mul(2),
+            enough: u64::from(limit_mb.saturating_mul(2).min(TOOL_MEMORY_MB_MAX)),
         },
         // A shorter time is what the caller waits, and no limit of the tool.
         Failure::TimedOut { limit_ms } if *limit_ms >= limits.max_execution_ms => Reached {
@@ -188,6 +192,10 @@ mod tests {
             limit_mb: limits.max_memory_mb,
         };
         assert!(tell(memory).ends_with("; try `--max-memory-mb 128`"));
+        let most = Failure::MemoryGrow {
+            limit_mb: TOOL_MEMORY_MB_MAX,
+        };
+        assert!(tell(most).ends_with("which is the most that a tool can have"));
         let time = |limit_ms| Failure::TimedOut { limit_ms };
         assert_eq!(
             tell(time(limits.max_execution_ms)),

@@ -13,12 +13,12 @@ mod describe;
 mod index;
 mod install;
 mod limits;
+mod names;
 mod package;
 mod record;
 mod run;
 mod trust;
 
-pub use callables::plain_tool_name;
 pub use index::FoundPackage;
 pub use install::{InstallOptions, Installation};
 pub use package::{CheckedPackage, tool_manifest_wasm};
@@ -31,7 +31,7 @@ pub(crate) use trust::trusted;
 use crate::{Engine, Environment};
 use callables::Callables;
 use kenning_core::{Code, Error, Result, Space};
-use kenning_sandbox::manifest::MEMORY_MB_MAX;
+use kenning_sandbox::manifest::TOOL_MEMORY_MB_MAX;
 use kenning_sandbox::policy::Policy;
 use kenning_sandbox::{PoolSize, Runtime, RuntimeOptions, Sha256};
 use kenning_store::{NodeFilter, ReadTx, When};
@@ -127,8 +127,7 @@ impl Engine {
         }
         let pool = PoolSize {
             calls: 16,
-            // The most that a manifest can ask for: address space is reserved for so much anyway.
-            max_memory_mb: MEMORY_MB_MAX,
+            max_memory_mb: TOOL_MEMORY_MB_MAX,
         };
         let options = RuntimeOptions {
             cache: Some(self.wasm_dir()?.create_subdir("cache")?),
@@ -248,7 +247,7 @@ impl Engine {
         tools.sort_by(|a, b| a.id.cmp(&b.id));
         let shelf = Arc::new(Shelf {
             seq: AtomicU64::new(head),
-            callables: Callables::of(&tools),
+            callables: Callables::of(&tools, &names::retired(tx)?),
             tools,
             is_partial,
         });

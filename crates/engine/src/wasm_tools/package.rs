@@ -1,5 +1,7 @@
 //! A package, before anything of it is believed: read, checked, signed.
 
+use super::InstallOptions;
+use super::install::require_accepted;
 use super::record::{ArgumentView, Granted, InstalledTool, arguments};
 use super::trust::public_key;
 use crate::{Caller, Engine, Scope};
@@ -23,8 +25,8 @@ pub(super) struct Found {
     pub(super) is_local: bool,
 }
 
-/// A package that can be installed.
-#[derive(Clone, Debug, PartialEq)]
+/// A package, and whether it can be installed.
+#[derive(Debug)]
 pub struct CheckedPackage {
     /// In reverse-domain notation.
     pub id: String,
@@ -48,6 +50,12 @@ pub struct CheckedPackage {
     pub signed_by: Option<String>,
     /// What an operator should look at twice, a sentence each.
     pub concerns: Vec<String>,
+    /// The version of it that is installed, which this one would replace.
+    pub installed: Option<String>,
+    /// Why `--allow` is needed, if it is.
+    pub needs_allow: Option<Error>,
+    /// Why it is refused, if it is: what installing or updating it would answer.
+    pub refusal: Option<Error>,
 }
 
 /// The file that a manifest names as its component, if the manifest is one that can be installed.
@@ -204,10 +212,16 @@ fn check_sha256(bytes: &[u8], expected: Option<&str>) -> Result<()> {
 }
 
 impl Engine {
-    /// Looks at a package without installing it.
-    pub fn check_tool_package(&self, caller: &Caller, source: &str) -> Result<CheckedPackage> {
+    /// Looks at a package without installing it: whether installing it would be refused, or updating
+    /// it where it is installed, and what it asks for.
+    pub fn check_tool_package(
+        &self,
+        caller: &Caller,
+        source: &str,
+        options: &InstallOptions,
+    ) -> Result<CheckedPackage> {
         caller.principal.require(Scope::Admin)?;
-        let found = find(source, None)?;
+        let found = find(source, options.sha256.as_deref())?;
         let (described, _) = self.compile(caller, &found.package.wasm)?;
         let manifest = &found.package.manifest;
         let mut concerns = concerns(&manifest.security);
@@ -217,6 +231,31 @@ impl Engine {
             &described,
             &found.package.wasm,
         )?);
+        let options = InstallOptions {
+            replace: true,
+            ..options.clone()
+        };
+        let allowed = InstallOptions {
+            allow_more: true,
+            ..options.clone()
+        };
+        let mut needs_allow = None;
+        let accepted = self
+            .judge(caller, &found, &options)
+            .and_then(|(version, _)| {
+                let accept = |options: &InstallOptions| {
+                    self.log.read(&caller.principal.space, |tx| {
+                        require_accepted(tx, manifest, &version, options).map(drop)
+                    })
+                };
+                accept(&options).or_else(|error| {
+                    accept(&allowed)?;
+                    needs_allow = Some(error);
+                    Ok(())
+                })
+            });
+        let shelf = self.shelf(&caller.principal.space)?;
+        let installed = shelf.tools.iter().find(|it| it.id == manifest.id);
         Ok(CheckedPackage {
             id: manifest.id.clone(),
             name: manifest.name.clone(),
@@ -227,8 +266,11 @@ impl Engine {
             sha256: Sha256::of(&found.package.wasm).to_string(),
             size_bytes: found.package.wasm.len(),
             abi: super::record::StoredVersion::abi_of(&described),
-            signed_by: found.package.signed.map(|it| it.key.to_string()),
             concerns,
+            installed: installed.map(|it| it.stored.version.clone()),
+            needs_allow,
+            refusal: accepted.err(),
+            signed_by: found.package.signed.map(|it| it.key.to_string()),
         })
     }
 

@@ -1,8 +1,9 @@
 //! What the node of a tool says, and what is shown of it.
 
+use super::names::function_names;
 use kenning_core::{Error, NodeId, Result};
 use kenning_sandbox::manifest::{Manifest, Security};
-use kenning_sandbox::policy::{Policy, effective};
+use kenning_sandbox::policy::{Policy, concerns, effective};
 use kenning_sandbox::signature::Signed;
 use kenning_sandbox::{Abi, Artifact, Described, Sha256};
 use kenning_store::Node;
@@ -133,7 +134,10 @@ impl Record {
             .map(|it| it.functions.as_slice())
             .unwrap_or_default();
         let one = |name: String, function: Option<String>, input_schema: Value| ToolFunction {
+            long_name: name.clone(),
             name,
+            safe_names: Vec::new(),
+            tool: self.id.clone(),
             title: self.manifest.name.clone(),
             description: self.manifest.description.clone(),
             input_schema,
@@ -146,32 +150,16 @@ impl Record {
                 Some(only.name.clone()),
                 only.input_schema.clone(),
             )],
-            many => many
-                .iter()
-                .map(|it| {
-                    let short = short_name(&it.name);
-                    let is_only = many
-                        .iter()
-                        .filter(|it| short_name(&it.name) == short)
-                        .count()
-                        == 1;
-                    let name = match is_only {
-                        true => format!("{}.{short}", self.id),
-                        false => self.long_name(&it.name),
-                    };
-                    one(name, Some(it.name.clone()), it.input_schema.clone())
-                })
-                .collect(),
+            many => {
+                let named = many.iter().zip(function_names(&self.id, many));
+                named
+                    .map(|(it, names)| ToolFunction {
+                        long_name: names.long,
+                        ..one(names.main, Some(it.name.clone()), it.input_schema.clone())
+                    })
+                    .collect()
+            }
         }
-    }
-
-    /// The name of a function with its whole interface, under which it can be called too.
-    pub(super) fn long_name(&self, function: &str) -> String {
-        format!(
-            "{}.{}",
-            self.id,
-            function.replace(['/', '#', ':', '@'], ".")
-        )
     }
 
     pub(super) fn view(&self, policy: &Policy) -> InstalledTool {
@@ -197,17 +185,13 @@ impl Record {
             arguments: arguments(&self.manifest),
             functions: self.functions().into_iter().map(|it| it.name).collect(),
             asked: Granted::of(&self.manifest.security),
+            concerns: concerns(&granted),
             granted: Granted::of(&granted),
             cut,
             installed_ms: self.stored.installed_ms,
             updated_ms: self.stored.updated_ms,
         }
     }
-}
-
-/// A function's own name, without its interface.
-fn short_name(function: &str) -> &str {
-    function.rsplit_once('#').map_or(function, |it| it.1)
 }
 
 pub(super) fn arguments(manifest: &Manifest) -> Vec<ArgumentView> {
@@ -225,6 +209,12 @@ pub(super) fn arguments(manifest: &Manifest) -> Vec<ArgumentView> {
 pub struct ToolFunction {
     /// Under which name.
     pub name: String,
+    /// The name with the whole interface, under which it can be called too.
+    pub(crate) long_name: String,
+    /// Names for clients that take no dots, the shortest first.
+    pub safe_names: Vec<String>,
+    /// The id of the tool.
+    pub tool: String,
     /// The name for people.
     pub title: String,
     /// What a model reads about it.
@@ -272,6 +262,8 @@ pub struct InstalledTool {
     pub granted: Granted,
     /// What the policy took away, a sentence each.
     pub cut: Vec<String>,
+    /// What an operator should look at twice in what it is granted, a sentence each.
+    pub concerns: Vec<String>,
     /// When it was first installed, in milliseconds since 1970.
     pub installed_ms: u64,
     /// When it was last changed.

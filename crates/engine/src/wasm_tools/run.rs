@@ -60,10 +60,9 @@ impl FoundTool {
         self.shelf.callables.at(self.place)
     }
 
-    /// Its own name.
-    pub fn name(&self) -> &str {
-        let callable = self.callable();
-        callable.map_or("", |it| it.function.name.as_str())
+    /// What is called.
+    pub fn function(&self) -> Option<&ToolFunction> {
+        self.callable().map(|it| &it.function)
     }
 }
 
@@ -170,7 +169,8 @@ impl Engine {
     /// The own name of what can be called by this one.
     pub fn tool_name(&self, caller: &Caller, name: &str) -> Result<Option<String>> {
         let found = self.find_tool(caller, name)?;
-        Ok(found.map(|it| it.name().to_owned()))
+        let function = found.as_ref().and_then(FoundTool::function);
+        Ok(function.map(|it| it.name.clone()))
     }
 
     /// Runs an installed tool by the name of what can be called, which may be written without dots.
@@ -265,12 +265,19 @@ impl Engine {
         };
         let limits = Limits::from(&granted);
         let name = function.function.as_deref();
-        let (outcome, log) = self.run_code(caller, &code, name, input, limits, &capabilities)?;
+        let (outcome, log) = self.run_code(
+            caller,
+            (&code, &record.id),
+            name,
+            input,
+            limits,
+            &capabilities,
+        )?;
         if let Some(digest) = &outcome.prepared {
             self.note_artifact(caller, &record.id, digest);
         }
         let needed = match measures && reaches_nothing(&capabilities) {
-            true => self.measure(caller, &code, name, input, limits, &outcome)?,
+            true => self.measure(caller, (&code, &record.id), name, input, limits, &outcome)?,
             false => Needed::Unknown,
         };
         let source = LimitSource::Manifest(&record.manifest);
@@ -341,7 +348,7 @@ impl Engine {
             ..defaults
         };
         let nothing = Capabilities::default();
-        let (outcome, log) = self.run_code(caller, &code, None, input, limits, &nothing)?;
+        let (outcome, log) = self.run_code(caller, (&code, ""), None, input, limits, &nothing)?;
         if let Some(digest) = &outcome.prepared
             && let Err(error) = self.note_compiled(caller, digest)
         {
@@ -349,7 +356,9 @@ impl Engine {
             tracing::warn!("compiled code of {sha256} is not noted: {error}");
         }
         let needed = match set_by {
-            LimitSource::Options => self.measure(caller, &code, None, input, limits, &outcome)?,
+            LimitSource::Options => {
+                self.measure(caller, (&code, ""), None, input, limits, &outcome)?
+            }
             _ => Needed::Unknown,
         };
         Ok(tool_run(outcome, log, &limits, set_by, needed))
@@ -360,7 +369,7 @@ impl Engine {
     fn measure(
         &self,
         caller: &Caller,
-        code: &ToolCode<'_>,
+        (code, id): (&ToolCode<'_>, &str),
         function: Option<&str>,
         input: &str,
         limits: Limits,
@@ -374,7 +383,7 @@ impl Engine {
             ..limits
         };
         let nothing = Capabilities::default();
-        let (again, _) = self.run_code(caller, code, function, input, more, &nothing)?;
+        let (again, _) = self.run_code(caller, (code, id), function, input, more, &nothing)?;
         Ok(match again.result {
             Ok(_) | Err(Failure::Returned(_)) => Needed::Exactly(again.usage.fuel),
             Err(_) if again.usage.fuel > limits.max_fuel => Needed::MoreThan(again.usage.fuel),
@@ -385,7 +394,7 @@ impl Engine {
     fn run_code(
         &self,
         caller: &Caller,
-        code: &ToolCode<'_>,
+        (code, id): (&ToolCode<'_>, &str),
         function: Option<&str>,
         input: &str,
         limits: Limits,
@@ -400,7 +409,13 @@ impl Engine {
             ))
         });
         let told = pulse.clone();
+        // A component that is not installed is told from others by its hash.
+        let tool = match id {
+            "" => format!("{} {}", caller.principal.space, code.sha256),
+            id => format!("{} {id}", caller.principal.space),
+        };
         let call = RunCall {
+            tool: &tool,
             function,
             input,
             limits,

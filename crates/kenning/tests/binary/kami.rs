@@ -218,14 +218,23 @@ fn a_tool_has_a_life() {
     place.kami_good(&["sign", "echo", "--keys", "my.key"]);
     let (code, _, err) = place.kami_run(&["install", "echo"]);
     assert!(code == 5 && err.contains("not trusted"), "{err}");
+    let (code, out, err) = place.kami_run(&["validate", "echo"]);
+    assert!(code == 5 && err.contains("not trusted"), "{err}");
+    assert!(
+        out.starts_with("dev.example.echo 1.0.0 cannot be installed\n  network:"),
+        "{out}"
+    );
     place.kami_good(&["trust", "add", key, "--name", "me"]);
     assert!(place.kami_good(&["trust", "list"]).contains(key));
     assert!(
         place
             .kami_good(&["validate", "echo"])
-            .contains("can be installed")
+            .starts_with("dev.example.echo 1.0.0 can be installed\n")
     );
     place.kami_good(&["install", "echo"]);
+    assert!(place.kami_good(&["validate", "echo"]).starts_with(
+        "dev.example.echo 1.0.0 can be installed with `kami update dev.example.echo echo`, in place of 1.0.0\n"
+    ));
     let verified = place.kami_good(&["verify", id, "--public-key", key]);
     assert!(verified.contains(&format!("signed by {key}")), "{verified}");
     let shown: Value = serde_json::from_str(&place.kami_good(&["--json", "inspect", id])).unwrap();

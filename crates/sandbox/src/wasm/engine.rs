@@ -1,9 +1,9 @@
 //! The one engine of a process: how it compiles, what it links, and the clock that interrupts it.
 
 use crate::call::LogLevel;
-use crate::wasm::files;
 use crate::wasm::state::State;
 use crate::wasm::{PoolSize, RuntimeOptions};
+use crate::wasm::{files, headers};
 use kenning_core::{Error, Hash, Result};
 use std::hash::{Hash as _, Hasher};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -29,6 +29,10 @@ pub(crate) struct Machine {
 const TICK: Duration = Duration::from_millis(5);
 /// Of one stack; the compiler and the parser recurse with the depth of what they read.
 const COMPILER_STACK_BYTES: usize = 8 * 1024 * 1024;
+/// Of one call, as in [`Limits`](crate::Limits).
+const CORE_INSTANCES_MAX: u32 = 256;
+const MEMORIES_MAX: u32 = 8;
+const TABLES_MAX: u32 = 64;
 /// Threads for file functions and requests of all calls together.
 const BLOCKING_THREADS_MAX: usize = 64;
 
@@ -125,15 +129,17 @@ fn pooling(pool: PoolSize) -> PoolingAllocationConfig {
     let mut config = PoolingAllocationConfig::new();
     config
         .total_component_instances(calls)
-        .total_core_instances(calls.saturating_mul(64))
-        .total_memories(calls.saturating_mul(2))
-        .total_tables(calls.saturating_mul(8))
+        // As many as all calls may have together, so that none takes those of another. What is not
+        // used costs address space only.
+        .total_core_instances(calls.saturating_mul(CORE_INSTANCES_MAX))
+        .total_memories(calls.saturating_mul(MEMORIES_MAX))
+        .total_tables(calls.saturating_mul(TABLES_MAX))
         .total_stacks(calls)
-        .max_core_instances_per_component(256)
-        .max_memories_per_component(8)
-        .max_tables_per_component(64)
-        .max_memories_per_module(8)
-        .max_tables_per_module(64)
+        .max_core_instances_per_component(CORE_INSTANCES_MAX)
+        .max_memories_per_component(MEMORIES_MAX)
+        .max_tables_per_component(TABLES_MAX)
+        .max_memories_per_module(MEMORIES_MAX)
+        .max_tables_per_module(TABLES_MAX)
         .max_component_instance_size(4 * 1024 * 1024)
         .max_core_instance_size(4 * 1024 * 1024)
         .table_elements(100_000)
@@ -197,6 +203,7 @@ fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
     linker.allow_shadowing(true);
     files::link(&mut linker)?;
+    headers::link(&mut linker)?;
     linker.allow_shadowing(false);
     let mut host = linker.instance("kami:tool/host@0.1.0")?;
     host.func_wrap(

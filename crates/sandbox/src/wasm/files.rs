@@ -54,6 +54,7 @@ struct Account {
     ledger: Option<Arc<Ledger>>,
     bytes_written: AtomicU64,
     was_full: AtomicBool,
+    was_stream_full: AtomicBool,
 }
 
 impl Files {
@@ -90,6 +91,11 @@ impl Files {
     pub(crate) fn was_full(&self) -> bool {
         self.account.was_full.load(Ordering::Relaxed)
     }
+
+    /// Whether a stream failed for want of space. Many tools cannot tell that from any other failure.
+    pub(crate) fn was_stream_full(&self) -> bool {
+        self.account.was_stream_full.load(Ordering::Relaxed)
+    }
 }
 
 impl Account {
@@ -105,6 +111,25 @@ impl Account {
         }
         self.was_full.store(true, Ordering::Relaxed);
         Err(ErrorCode::InsufficientSpace.into())
+    }
+
+    /// Says that there is no space left if there is none for a single byte.
+    fn require_room(&self) -> FsResult<()> {
+        let one = Used { bytes: 1, files: 0 };
+        let has_room = |it: &Arc<Ledger>| it.fits(&mut it.balance(), one);
+        if self.ledger.as_ref().is_none_or(has_room) {
+            return Ok(());
+        }
+        self.was_full.store(true, Ordering::Relaxed);
+        Err(ErrorCode::InsufficientSpace.into())
+    }
+
+    fn room(&self) -> u64 {
+        self.ledger.as_ref().map_or(u64::MAX, |ledger| {
+            let balance = ledger.balance();
+            let used = balance.done.plus(balance.under_way);
+            ledger.most.bytes.saturating_sub(used.bytes)
+        })
     }
 
     fn wrote(&self, bytes: u64) {
@@ -163,18 +188,24 @@ impl Ledger {
 
     fn reserve(&self, more: Used) -> bool {
         let mut balance = self.balance();
-        let fits = |it: &Balance| it.done.plus(it.under_way).plus(more).fits(self.most);
-        if !fits(&balance) {
-            match self.measure() {
-                Ok(measured) => balance.done = measured,
-                Err(_) => return false,
-            }
-        }
-        let fits = fits(&balance);
+        let fits = self.fits(&mut balance, more);
         if fits {
             balance.under_way = balance.under_way.plus(more);
         }
         fits
+    }
+
+    /// Whether there is room for more, measured again if there seems to be none.
+    fn fits(&self, balance: &mut Balance, more: Used) -> bool {
+        let fits = |it: &Balance| it.done.plus(it.under_way).plus(more).fits(self.most);
+        if fits(balance) {
+            return true;
+        }
+        match self.measure() {
+            Ok(measured) => balance.done = measured,
+            Err(_) => return false,
+        }
+        fits(balance)
     }
 
     fn balance(&self) -> MutexGuard<'_, Balance> {
@@ -271,6 +302,10 @@ impl View<'_> {
             Descriptor::File(it) => it.file.clone(),
             Descriptor::Dir(_) => return Err(ErrorCode::IsDirectory.into()),
         };
+        // Some C libraries make "I/O error" of every failure of a stream, but hand on why there is none.
+        if at.is_none_or(|at| at >= file.metadata().map_or(0, |it| it.len())) {
+            self.files.account.require_room()?;
+        }
         let place = self.inner.table.get_mut(&stream)?;
         let inner = std::mem::replace(place, Box::new(Closed));
         *place = Box::new(Metered {
@@ -557,8 +592,20 @@ struct Metered {
     under_way: Option<Reserved>,
 }
 
+/// What a tool hands over at once waits in memory of ours until it is written.
+const WRITE_BYTES_MAX: usize = 64 * 1024;
+
 /// Linux, macOS and the BSDs agree on this number.
 const NO_SPACE_LEFT: i32 = 28;
+
+impl Metered {
+    /// How much can be written before the directory is full, as far as is known without measuring.
+    fn room(&self) -> u64 {
+        let size = self.file.metadata().map_or(0, |it| it.len());
+        let inside = self.at.map_or(0, |at| size.saturating_sub(at));
+        inside.saturating_add(self.account.room())
+    }
+}
 
 #[async_trait::async_trait]
 impl Pollable for Metered {
@@ -571,6 +618,10 @@ impl Pollable for Metered {
 impl OutputStream for Metered {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         let len = bytes.len() as u64;
+        if bytes.len() > WRITE_BYTES_MAX {
+            let why = "more was written than `check-write` permitted";
+            return Err(StreamError::Trap(wasmtime::format_err!("{why}")));
+        }
         let growth = match self.at {
             Some(at) => {
                 let size = self.file.metadata().map_or(0, |it| it.len());
@@ -579,6 +630,7 @@ impl OutputStream for Metered {
             None => len,
         };
         let Ok(room) = self.account.reserve(growth, 0) else {
+            self.account.was_stream_full.store(true, Ordering::Relaxed);
             let full = std::io::Error::from_raw_os_error(NO_SPACE_LEFT);
             return Err(StreamError::LastOperationFailed(full.into()));
         };
@@ -598,7 +650,10 @@ impl OutputStream for Metered {
         if permitted > 0 {
             self.under_way = None;
         }
-        Ok(permitted)
+        // As much as fits is written, as on a disk; only then there is no space left.
+        let room = usize::try_from(self.room()).unwrap_or(usize::MAX);
+        let room = if room == 0 { WRITE_BYTES_MAX } else { room };
+        Ok(permitted.min(WRITE_BYTES_MAX).min(room))
     }
 
     async fn cancel(&mut self) {

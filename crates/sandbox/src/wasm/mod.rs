@@ -9,10 +9,11 @@
 //! the store. Whatever a tool does, and whatever our own functions do when it calls them, ends in an
 //! [`Outcome`].
 
+pub(crate) mod budget;
 pub(crate) mod code;
 pub(crate) mod engine;
 pub(crate) mod files;
-pub(crate) mod gate;
+pub(crate) mod headers;
 pub(crate) mod net;
 pub(crate) mod shape;
 pub(crate) mod state;
@@ -20,12 +21,13 @@ pub(crate) mod stdio;
 pub(crate) mod survey;
 pub(crate) mod values;
 
-use crate::call::{Failure, Outcome, RunCall, Usage};
+use crate::call::{Failure, LogLevel, Outcome, RunCall, Usage};
 use crate::digest::Sha256;
+use crate::manifest::TOOL_MEMORY_MB_MAX;
+use budget::{Budget, Slot};
 use code::{Digest, Library, Loaded, ToolCode};
 use engine::Machine;
 use files::Ledgers;
-use gate::{Gate, Weight};
 use kenning_core::{Error, Result};
 use kenning_egress::Policy;
 use kenning_vault::Dir;
@@ -50,9 +52,11 @@ pub struct RuntimeOptions {
     pub compile_threads: usize,
     /// How long [`Runtime::check`] and [`Runtime::prepare`] wait for the compiler.
     pub compile_patience: Duration,
-    /// Calls that run at once; others wait.
+    /// Calls that run at once, of one tool half as many; others wait for their turn.
     pub calls_max: u32,
-    /// Of linear memory that all calls together may have; others wait.
+    /// How long a call waits for its turn before its caller is told to try again.
+    pub queue_patience: Duration,
+    /// Of memory that all calls together may have; one tool has at most half of it.
     pub total_memory_mb: u32,
     /// Components whose code is kept in memory.
     pub loaded_max: usize,
@@ -77,7 +81,8 @@ impl Default for RuntimeOptions {
             compile_threads: std::thread::available_parallelism().map_or(2, usize::from),
             compile_patience: Duration::from_secs(120),
             calls_max: 32,
-            total_memory_mb: 2048,
+            queue_patience: Duration::from_secs(10),
+            total_memory_mb: 2 * TOOL_MEMORY_MB_MAX,
             loaded_max: 64,
             egress: Policy::default(),
         }
@@ -90,7 +95,7 @@ pub struct Runtime {
     machine: Mutex<Option<Arc<Machine>>>,
     library: Arc<Library>,
     ledgers: Ledgers,
-    gate: Gate,
+    budget: Arc<Budget>,
 }
 
 /// How often a call that waits is looked at.
@@ -98,6 +103,8 @@ const LOOK: Duration = Duration::from_millis(10);
 /// What the tool may hand over in one call besides its answer.
 const HANDOVER_BYTES: usize = 1024 * 1024;
 const MESSAGE_BYTES_MAX: usize = 2_000;
+const MIB: u64 = 1024 * 1024;
+const NO_SPACE_LEFT: &str = "no space left: the tool's directory is full";
 
 impl Runtime {
     /// A runtime that has done nothing yet.
@@ -107,7 +114,11 @@ impl Runtime {
             .map_or(options.calls_max, |pool| pool.calls.min(options.calls_max));
         Self {
             library: Arc::new(Library::new(options.cache.take(), options.loaded_max)),
-            gate: Gate::new(calls.max(1), options.total_memory_mb),
+            budget: Arc::new(Budget::new(
+                calls,
+                options.total_memory_mb,
+                options.queue_patience,
+            )),
             machine: Mutex::default(),
             ledgers: Ledgers::default(),
             options,
@@ -179,10 +190,9 @@ impl Runtime {
             }
             _ => call,
         };
-        let _place = self
-            .gate
-            .enter(Weight(call.limits.max_memory_mb), &patience)?;
-        self.run_loaded(&machine, &loaded, callee, call, outcome)
+        let bytes_max = u64::from(call.limits.max_memory_mb) * MIB;
+        let slot = self.budget.enter(call.tool, bytes_max, &patience)?;
+        self.run_loaded(&machine, &loaded, callee, call, Arc::new(slot), outcome)
     }
 
     fn run_loaded(
@@ -191,6 +201,7 @@ impl Runtime {
         loaded: &Loaded,
         callee: &Callee,
         call: &RunCall<'_>,
+        slot: Arc<Slot>,
         outcome: &mut Outcome,
     ) -> Result<String, Failure> {
         let limits = &call.limits;
@@ -208,10 +219,11 @@ impl Runtime {
             limits,
             &clock,
             &log,
+            &slot,
         );
         let files = state::files(&call.capabilities.fs, &self.ledgers)?;
         let is_command = matches!(callee, Callee::Command(_));
-        let state = State::new(call, is_command, clock.clone(), log, net, files);
+        let state = State::new(call, is_command, clock.clone(), log, net, files, slot);
         let internal = |err: wasmtime::Error| Failure::Internal(code::reason(&err));
         let mut store = Store::new(&machine.engine, state);
         store.limiter(|state| &mut state.meter);
@@ -236,6 +248,9 @@ impl Runtime {
         let left = store.get_fuel().unwrap_or_default();
         let state = store.data();
         outcome.usage = used(state, limits.max_fuel.saturating_sub(left), wall);
+        if state.files.was_full() {
+            state.log.line(LogLevel::Warn, NO_SPACE_LEFT);
+        }
         outcome.stdout = state.stdout.text();
         outcome.stderr = state.stderr.text();
         if let Some(code) = result.as_ref().filter(|_| is_command).and_then(exit_code) {
@@ -243,7 +258,11 @@ impl Runtime {
         }
         match result {
             None => Err(Failure::Internal("the runtime is shut down".to_owned())),
-            Some(Ok(answer)) => answered(answer, limits.output_bytes_max),
+            Some(Ok(answer)) => answered(
+                answer,
+                limits.output_bytes_max,
+                state.files.was_stream_full(),
+            ),
             Some(Err(err)) => {
                 outcome.detail = Some(format!("{err:?}"));
                 let given_ms = u64::try_from(given.as_millis()).unwrap_or(u64::MAX);
@@ -253,6 +272,7 @@ impl Runtime {
                     given_ms,
                     outcome,
                     state.files.was_full(),
+                    u32::try_from(self.budget.call_bytes() / MIB).unwrap_or(u32::MAX),
                 ))
             }
         }
@@ -372,12 +392,16 @@ async fn watch(clock: &Clock) -> Stop {
     }
 }
 
-fn answered(answer: Answer, max: usize) -> Result<String, Failure> {
+fn answered(answer: Answer, max: usize, was_full: bool) -> Result<String, Failure> {
     match answer {
         Answer::Text(text) | Answer::Refused(text) if text.len() > max => {
             Err(Failure::OutputTooLarge { max })
         }
         Answer::Text(text) => Ok(text),
+        // The tool itself was told "I/O error" by its C library, whatever the cause.
+        Answer::Refused(text) if was_full => {
+            Err(Failure::Returned(format!("{text} ({NO_SPACE_LEFT})")))
+        }
         Answer::Refused(text) => Err(Failure::Returned(text)),
         Answer::BadInput(why) => Err(Failure::BadInput(why)),
         Answer::Ended(_) => Err(Failure::Internal("only a program ends".to_owned())),
@@ -416,7 +440,7 @@ fn used(state: &State, fuel: u64, wall: Duration) -> Usage {
     Usage {
         fuel,
         wall,
-        memory_peak_bytes: state.meter.memory_peak_bytes as u64,
+        memory_peak_bytes: state.slot.peak(),
         http_requests: traffic.requests.load(Ordering::Relaxed),
         http_bytes_sent: traffic.bytes_sent.load(Ordering::Relaxed),
         http_bytes_received: traffic.bytes_received.load(Ordering::Relaxed),
@@ -432,6 +456,7 @@ fn failure(
     given_ms: u64,
     outcome: &Outcome,
     was_full: bool,
+    memory_mb_max: u32,
 ) -> Failure {
     let limits = &call.limits;
     match err.downcast_ref::<Stop>() {
@@ -439,9 +464,10 @@ fn failure(
         Some(Stop::Cancelled) => return Failure::Cancelled,
         Some(Stop::MemoryGrow) => {
             return Failure::MemoryGrow {
-                limit_mb: limits.max_memory_mb,
+                limit_mb: limits.max_memory_mb.min(memory_mb_max),
             };
         }
+        Some(Stop::MemoryShared) => return Failure::MemoryTaken,
         Some(Stop::Limit(what)) => return Failure::LimitReached(what.clone()),
         None => {}
     }

@@ -8,6 +8,8 @@
 
 use crate::call::{Limits, LogLevel};
 use crate::hosts::{Host, Target};
+use crate::wasm::budget::{Charge, Slot};
+use crate::wasm::headers::BODY_CHUNK_BYTES;
 use crate::wasm::state::{Clock, Log};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -27,6 +29,7 @@ pub(crate) struct Net {
     clock: Clock,
     log: Log,
     in_flight: Arc<Semaphore>,
+    slot: Arc<Slot>,
     pub(crate) traffic: Arc<Traffic>,
 }
 
@@ -52,6 +55,7 @@ impl Net {
         limits: &Limits,
         clock: &Clock,
         log: &Log,
+        slot: &Arc<Slot>,
     ) -> Self {
         let literal = allowed.iter().filter(|it| it.is_literal());
         // An entry that was read once can be read as a grant: both are read by the same parser.
@@ -67,6 +71,7 @@ impl Net {
             clock: clock.clone(),
             log: log.clone(),
             in_flight: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
+            slot: Arc::clone(slot),
             traffic: Arc::default(),
         }
     }
@@ -116,6 +121,10 @@ impl WasiHttpHooks for Net {
         false
     }
 
+    fn p2_outgoing_body_chunk_size(&mut self) -> usize {
+        BODY_CHUNK_BYTES
+    }
+
     fn send_request(
         &mut self,
         request: http::Request<WasiBody>,
@@ -127,18 +136,31 @@ impl WasiHttpHooks for Net {
             Err(refused) => return Box::new(async { Err(refused) }),
         };
         let (policy, until) = (self.policy.clone(), self.clock.until);
-        let (limits, traffic) = (self.limits, self.traffic.clone());
-        let in_flight = self.in_flight.clone();
+        let (mut limits, traffic) = (self.limits, self.traffic.clone());
+        let (in_flight, slot) = (self.in_flight.clone(), self.slot.clone());
         let log = self.log.clone();
         Box::new(async move {
             let _place = in_flight.acquire_owned().await;
             let request = collected(request, method, &limits).await?;
+            // Bodies lie in memory of ours, so they count against the tool's.
+            let full = |what: &str| {
+                let why = format!("a request failed: the tool has no memory left for its {what}");
+                log.line(LogLevel::Warn, &why);
+            };
+            let bytes = request.body.len() as u64;
+            let asked = Charge::new(&slot, bytes).map_err(|_| {
+                full("body");
+                Error::HttpRequestBodySize(Some(bytes))
+            })?;
+            let left = usize::try_from(slot.left()).unwrap_or(usize::MAX);
+            limits.http_response_bytes_max = limits.http_response_bytes_max.min(left);
             let sent = request.body.len() as u64;
             traffic.bytes_sent.fetch_add(sent, Ordering::Relaxed);
             let fetched = tokio::task::spawn_blocking(move || {
                 gate(policy, &limits, until, options).fetch(request)
             });
             let answer = fetched.await.map_err(|_| Error::InternalError(None))?;
+            drop(asked);
             let answer = answer.map_err(|err| {
                 log.line(LogLevel::Warn, &format!("a request failed: {err}"));
                 told(&err, &limits)
@@ -147,7 +169,12 @@ impl WasiHttpHooks for Net {
             traffic
                 .bytes_received
                 .fetch_add(received, Ordering::Relaxed);
-            Ok((rebuilt(answer)?, Box::new(async { Ok(()) }) as Sent))
+            let charge = Charge::new(&slot, received).map_err(|_| {
+                full("answer");
+                Error::HttpResponseBodySize(Some(received))
+            })?;
+            let answer = rebuilt(answer, charge)?;
+            Ok((answer, Box::new(async { Ok(()) }) as Sent))
         })
     }
 }
@@ -195,7 +222,7 @@ async fn collected(
     })
 }
 
-fn rebuilt(answer: kenning_egress::Response) -> Result<Answer> {
+fn rebuilt(answer: kenning_egress::Response, charge: Charge) -> Result<Answer> {
     let mut response = http::Response::builder().status(answer.status);
     // The body is whole and unwrapped: what described its way here is no longer true.
     let of_the_way = [
@@ -210,7 +237,12 @@ fn rebuilt(answer: kenning_egress::Response) -> Result<Answer> {
             response = response.header(name, value);
         }
     }
-    let body = Full::new(Bytes::from(answer.body)).map_err(Error::from);
+    let body = Full::new(Bytes::from(answer.body)).map_frame(move |frame| {
+        // The charge lives as long as the body does.
+        let _ = &charge;
+        frame
+    });
+    let body = body.map_err(Error::from);
     let response = response.body(body.boxed_unsync());
     response.map_err(|_| Error::HttpProtocolError)
 }

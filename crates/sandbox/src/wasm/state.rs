@@ -1,7 +1,9 @@
 //! What belongs to one call: its capabilities, its meters, and why it was stopped.
 
 use crate::call::{FsAccess, Limits, LogLevel, LogLine, RunCall};
+use crate::wasm::budget::Slot;
 use crate::wasm::files::Files;
+use crate::wasm::headers::Kept;
 use crate::wasm::net::Net;
 use crate::wasm::stdio::Tail;
 use kenning_core::Result;
@@ -22,6 +24,8 @@ pub(crate) struct State {
     pub(crate) net: Net,
     pub(crate) files: Files,
     pub(crate) meter: Meter,
+    pub(crate) slot: Arc<Slot>,
+    pub(crate) kept: Kept,
     pub(crate) log: Log,
     pub(crate) clock: Clock,
     pub(crate) stdout: Tail,
@@ -53,6 +57,7 @@ pub(crate) enum Stop {
     TimedOut,
     Cancelled,
     MemoryGrow,
+    MemoryShared,
     Limit(String),
 }
 
@@ -62,6 +67,7 @@ impl fmt::Display for Stop {
             Self::TimedOut => f.write_str("execution timed out"),
             Self::Cancelled => f.write_str("cancelled"),
             Self::MemoryGrow => f.write_str("memory grow failure"),
+            Self::MemoryShared => f.write_str("no memory left of what all tools share"),
             Self::Limit(what) => f.write_str(what),
         }
     }
@@ -77,6 +83,7 @@ impl State {
         log: Log,
         net: Net,
         files: Files,
+        slot: Arc<Slot>,
     ) -> Self {
         let limits = &call.limits;
         let (stdout, stderr) = (
@@ -107,7 +114,9 @@ impl State {
             http,
             net,
             files,
-            meter: Meter::new(limits),
+            meter: Meter::new(limits, Arc::clone(&slot)),
+            slot,
+            kept: Kept::default(),
             log,
             clock,
             stdout,
@@ -138,21 +147,37 @@ impl WasiHttpView for State {
 /// Counts what a tool takes of memories, tables and instances.
 pub(crate) struct Meter {
     limits: Limits,
-    memory_bytes: usize,
-    pub(crate) memory_peak_bytes: usize,
+    slot: Arc<Slot>,
+    /// What was taken last, in case it was in vain.
+    last: u64,
 }
 
+/// Of an element of a table.
+const ELEMENT_BYTES: usize = 8;
+
 impl Meter {
-    fn new(limits: &Limits) -> Self {
+    fn new(limits: &Limits, slot: Arc<Slot>) -> Self {
         Self {
             limits: *limits,
-            memory_bytes: 0,
-            memory_peak_bytes: 0,
+            slot,
+            last: 0,
         }
     }
 
-    fn memory_bytes_max(&self) -> usize {
-        self.limits.max_memory_mb as usize * 1024 * 1024
+    /// Takes memory for something that grows. Over its own maximum the tool is told so, and may go
+    /// on; over what the call may have, it ends.
+    fn grow(&mut self, more: usize, is_over_maximum: bool) -> wasmtime::Result<bool> {
+        let more = more as u64;
+        if is_over_maximum && more <= self.slot.left() {
+            return Ok(false);
+        }
+        self.slot.grow(more).map_err(Stop::from)?;
+        self.last = more;
+        Ok(true)
+    }
+
+    fn take_back(&mut self) {
+        self.slot.shrink(std::mem::take(&mut self.last));
     }
 }
 
@@ -163,23 +188,18 @@ impl ResourceLimiter for Meter {
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let others = self.memory_bytes.saturating_sub(current);
-        let all = others.saturating_add(desired);
-        if all > self.memory_bytes_max() {
-            return Err(Stop::MemoryGrow.into());
-        }
-        // Over the memory's own maximum the tool is told so, and may go on.
-        if maximum.is_some_and(|it| desired > it) {
-            return Ok(false);
-        }
-        self.memory_bytes = all;
-        self.memory_peak_bytes = self.memory_peak_bytes.max(all);
-        Ok(true)
+        let is_over_maximum = maximum.is_some_and(|it| desired > it);
+        self.grow(desired.saturating_sub(current), is_over_maximum)
+    }
+
+    fn memory_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
+        self.take_back();
+        Ok(())
     }
 
     fn table_growing(
         &mut self,
-        _: usize,
+        current: usize,
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
@@ -188,7 +208,14 @@ impl ResourceLimiter for Meter {
             let what = format!("a table of {desired} elements; at most {max} are given");
             return Err(Stop::Limit(what).into());
         }
-        Ok(maximum.is_none_or(|it| desired <= it))
+        let more = desired.saturating_sub(current);
+        let is_over_maximum = maximum.is_some_and(|it| desired > it);
+        self.grow(more.saturating_mul(ELEMENT_BYTES), is_over_maximum)
+    }
+
+    fn table_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
+        self.take_back();
+        Ok(())
     }
 
     fn instances(&self) -> usize {

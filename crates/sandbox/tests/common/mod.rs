@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 /// What a call is, with everything that most tests do not care about.
 pub(crate) struct Call<'a> {
+    pub(crate) tool: &'a str,
     pub(crate) function: Option<&'a str>,
     pub(crate) input: &'a str,
     pub(crate) limits: Limits,
@@ -23,6 +24,7 @@ pub(crate) struct Call<'a> {
 impl<'a> Call<'a> {
     pub(crate) fn new(input: &'a str) -> Self {
         Self {
+            tool: "test",
             function: None,
             input,
             // A debug build on a busy machine is slow; limits that are tested are set by the test.
@@ -52,6 +54,7 @@ impl<'a> Call<'a> {
         runtime.run(
             tool,
             &RunCall {
+                tool: self.tool,
                 function: self.function,
                 input: self.input,
                 limits: self.limits,

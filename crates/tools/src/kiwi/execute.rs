@@ -5,8 +5,8 @@ use super::words::{Answer, item_type, settled};
 use crate::{Call, Effect, Example, Reply, TOOLS, Tool, Toolset};
 use kenning_core::{Error, Result};
 use kenning_engine::{
-    DirectiveRun, ItemSource, ItemTarget, ItemType, KnowledgeRun, NewItem, Scope, SignAs, SignItem,
-    SignedItem, ToolItemRun, ToolRun,
+    DirectiveRun, FoundTool, ItemSource, ItemTarget, ItemType, KnowledgeRun, NewItem, Scope,
+    SignAs, SignItem, SignedItem, ToolItemRun, ToolRun,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -215,8 +215,10 @@ impl Doing<'_> {
             let reply = ctx.board.call_reachable(tool, inputs, ctx.caller);
             return self.replied(reply, tool.toolset().as_str());
         }
-        let installed = ctx.engine.tool_name(ctx.caller, id)?;
-        if let Some(name) = installed.filter(|it| ctx.board.reaches_installed(it)) {
+        let installed = ctx.board.find_installed(id, ctx.caller)?;
+        let reached = installed.as_ref().and_then(FoundTool::function);
+        if let Some(function) = reached.filter(|it| ctx.board.reaches_installed(it)) {
+            let name = function.name.clone();
             self.require_run_may(&name)?;
             if self.target.dry_run {
                 let fields = json!({ "message": "Tool is ready to execute", "source": "wasm" });

@@ -121,9 +121,11 @@ pub(crate) fn commands() -> Vec<Command> {
             .arg(
                 flag("unpin", "Let it be updated again").conflicts_with_all(["version", "to"]),
             ),
-        Command::new("validate")
-            .about("Look whether a package can be installed, and what it asks for")
-            .arg(source("A directory, its tool.toml or a zip archive").default_value(".")),
+        trusted(
+            Command::new("validate")
+                .about("Look whether a package can be installed, and what it asks for")
+                .arg(source("A directory, its tool.toml or a zip archive").default_value(".")),
+        ),
         Command::new("build")
             .about("Build a tool project, and put the component where its tool.toml wants it")
             .arg(file("dir", "DIR", "The project").default_value("."))
@@ -229,7 +231,7 @@ fn trusted(command: Command) -> Command {
         .arg(text("sha256", "HASH", "What the archive must be"))
         .arg(flag(
             "allow",
-            "Grant what it asks for beyond the version before",
+            "Grant what it asks for beyond the version before, and names of a tool that was removed",
         ))
         .arg(flag(
             "allow-unsigned",

@@ -93,7 +93,7 @@ fn shown(tool: &InstalledTool) -> Value {
         "description": tool.description, "enabled": tool.is_enabled, "pinned": tool.is_pinned,
         "source": tool.source, "sha256": tool.sha256, "size_bytes": tool.size_bytes, "abi": tool.abi,
         "signed_by": tool.signed_by, "arguments": arguments, "functions": tool.functions, "asked": granted(&tool.asked),
-        "granted": granted(&tool.granted), "cut": tool.cut, "installed_at": timestamp(tool.installed_ms),
+        "granted": granted(&tool.granted), "cut": tool.cut, "concerns": tool.concerns, "installed_at": timestamp(tool.installed_ms),
         "updated_at": timestamp(tool.updated_ms),
     })
 }
@@ -229,6 +229,7 @@ pub(super) fn inspect(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
     ];
     lines.extend(permissions(&tool.granted));
     lines.extend(tool.cut.iter().map(|it| format!("policy:      {it}")));
+    lines.extend(tool.concerns.iter().map(|it| format!("!            {it}")));
     for it in &tool.arguments {
         let must = if it.is_required { ", required" } else { "" };
         lines.push(format!(
@@ -318,28 +319,53 @@ pub(super) fn pin(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
 }
 
 pub(super) fn validate(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
+    let source = must(matches, "source")?;
     let checked = kami
         .engine
-        .check_tool_package(&kami.caller, &must(matches, "source")?)?;
+        .check_tool_package(&kami.caller, &source, &options(matches))?;
+    let refusal = checked.refusal;
     if kami.settings.json {
         output::print_json(&json!({
             "id": checked.id, "name": checked.name, "version": checked.version, "sha256": checked.sha256,
             "size_bytes": checked.size_bytes, "abi": checked.abi, "signed_by": checked.signed_by,
             "asked": granted(&checked.asked), "concerns": checked.concerns,
+            "installed": checked.installed, "can_be_installed": refusal.is_none(),
+            "needs_allow": checked.needs_allow.as_ref().map(|it| it.message.as_str()),
         }));
-        return Ok(0);
+        return match refusal {
+            None => Ok(0),
+            Some(error) => Err(error),
+        };
     }
-    output::print(&format!(
-        "{} {} can be installed",
-        checked.id, checked.version
-    ));
+    let (id, version) = (&checked.id, &checked.version);
+    let how = match &checked.installed {
+        Some(_) => format!("kami update {id} {source}"),
+        None => format!("kami install {source}"),
+    };
+    let before = checked.installed.as_ref();
+    let before = before.map(|it| format!(", in place of {it}"));
+    let before = before.unwrap_or_default();
+    output::print(&match (&refusal, &checked.needs_allow) {
+        (Some(_), _) => format!("{id} {version} cannot be installed"),
+        (None, Some(why)) => {
+            format!(
+                "{id} {version} can be installed with `{how} --allow`{before}: {}",
+                why.message
+            )
+        }
+        (None, None) if before.is_empty() => format!("{id} {version} can be installed"),
+        (None, None) => format!("{id} {version} can be installed with `{how}`{before}"),
+    });
     for line in permissions(&checked.asked) {
         output::print(&format!("  {line}"));
     }
     for concern in &checked.concerns {
         output::print(&format!("  ! {concern}"));
     }
-    Ok(0)
+    match refusal {
+        None => Ok(0),
+        Some(error) => Err(error),
+    }
 }
 
 pub(super) fn keygen(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {

@@ -81,7 +81,11 @@ fn names_can_go_without_dots_and_the_selection_holds() {
     for (selection, expected) in [
         (
             plain,
-            &["dev_example_echo", "dev_example_other", "kg.stats"][..],
+            &[
+                "dev_example_echo",
+                "dev_example_other",
+                "kg_stats__5851fc85a0bac574",
+            ][..],
         ),
         (kami.clone(), &[ECHO, "dev.example.other", "kg.stats"]),
         (one, &[ECHO]),

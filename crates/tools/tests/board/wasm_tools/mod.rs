@@ -1,6 +1,7 @@
 //! Installed WASM tools: what is believed, what is granted, what becomes of a call.
 
 mod calls;
+mod names;
 mod trying;
 
 use kenning_audit::Draft;

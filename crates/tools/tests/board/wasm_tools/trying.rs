@@ -197,7 +197,9 @@ fn what_a_component_says_of_itself_is_compared_with_its_manifest() {
     let wasm = probes::echo().unwrap();
     let other = shop.package("echo", "1.0.0", &wasm, MODEST);
     let source = other.display().to_string();
-    let checked = engine.check_tool_package(&owner, &source).unwrap();
+    let checked = engine
+        .check_tool_package(&owner, &source, &InstallOptions::default())
+        .unwrap();
     let plain = InstallOptions::default();
     let installed = engine.install_tool(&owner, &source, &plain).unwrap();
     for concerns in [&checked.concerns, &installed.concerns] {
@@ -208,7 +210,11 @@ fn what_a_component_says_of_itself_is_compared_with_its_manifest() {
         );
     }
     let right = shop.package("test", "1.0.0", &wasm, MODEST);
-    let checked = engine.check_tool_package(&owner, &right.display().to_string());
+    let checked = engine.check_tool_package(
+        &owner,
+        &right.display().to_string(),
+        &InstallOptions::default(),
+    );
     assert_eq!(checked.unwrap().concerns, [""; 0]);
 }
 

@@ -1,0 +1,186 @@
+//! Names that tools are called by, and that no name comes to mean something else.
+//!
+//! A component of many functions is called by names that begin with its id, and such a name can be
+//! the id of another tool. Two tools that would share a name are not installed together, in whichever
+//! order they come. The names of a tool that was removed stay with what they meant, by the hash of its
+//! component: whoever still calls one of them is not answered by another component.
+
+use super::PAGE;
+use super::record::{Record, Stored, StoredFunction, StoredVersion};
+use kenning_audit::Tx;
+use kenning_core::{Error, Kind, Result};
+use kenning_store::{NodeFilter, ReadTx, When};
+use serde::{Deserialize, Serialize};
+use std::collections::{HashMap, HashSet};
+
+/// The bucket of names of tools that were removed.
+const RETIRED: &str = "tools/retired-names";
+
+/// What a name meant before its tool was removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Retired {
+    id: String,
+    sha256: String,
+}
+
+impl Retired {
+    /// Whether the name meant another component than that of this tool.
+    pub(super) fn is_not(&self, record: &Record) -> bool {
+        self.is_other(&record.id, &record.sha256.to_string())
+    }
+
+    fn is_other(&self, id: &str, sha256: &str) -> bool {
+        self.id != id && self.sha256 != sha256
+    }
+}
+
+/// The names of a function of a component of many.
+pub(super) struct FunctionNames {
+    /// The function's own name, if no other function has it; else the long one.
+    pub(super) main: String,
+    /// With the whole interface.
+    pub(super) long: String,
+}
+
+/// The names of each function of a component of many.
+pub(super) fn function_names(id: &str, functions: &[StoredFunction]) -> Vec<FunctionNames> {
+    let short = |it: &StoredFunction| match it.name.rsplit_once('#') {
+        Some((_, name)) => name.to_owned(),
+        None => it.name.clone(),
+    };
+    let names = functions.iter().map(|it| {
+        let is_only = functions
+            .iter()
+            .filter(|other| short(other) == short(it))
+            .count()
+            == 1;
+        let long = format!("{id}.{}", it.name.replace(['/', '#', ':', '@'], "."));
+        let main = match is_only {
+            true => format!("{id}.{}", short(it)),
+            false => long.clone(),
+        };
+        FunctionNames { main, long }
+    });
+    names.collect()
+}
+
+/// All names that a version of a tool is called by.
+fn names(id: &str, version: &StoredVersion) -> Vec<String> {
+    match version.functions.as_slice() {
+        [] | [_] => vec![id.to_owned()],
+        many => {
+            let names = function_names(id, many).into_iter();
+            let names = names.flat_map(|it| match it.main == it.long {
+                true => vec![it.main],
+                false => vec![it.main, it.long],
+            });
+            names.collect()
+        }
+    }
+}
+
+/// The names of tools that were removed.
+pub(super) fn retired(tx: &dyn ReadTx) -> Result<HashMap<String, Retired>> {
+    let rows = tx.list(RETIRED)?.into_iter();
+    // A row that cannot be read keeps nobody from calling the others.
+    let rows = rows.filter_map(|(name, row)| Some((name, serde_json::from_slice(&row).ok()?)));
+    Ok(rows.collect())
+}
+
+/// Refuses a version whose names could mean something else, now or after another one is pinned.
+pub(super) fn require_clear(
+    tx: &dyn ReadTx,
+    id: &str,
+    version: &StoredVersion,
+    may_take_over: bool,
+) -> Result<()> {
+    let new = names(id, version);
+    let mut own = HashSet::new();
+    if let Some(twice) = new.iter().find(|it| !own.insert(it.as_str())) {
+        return Err(
+            Error::conflict(format!("two functions of `{id}` would be called `{twice}`"))
+                .hint("give one of them another name"),
+        );
+    }
+    let filter = NodeFilter {
+        kinds: vec![Kind::Tool],
+        ..NodeFilter::default()
+    };
+    let mut after = None;
+    loop {
+        let page = tx.nodes(&filter, When::Now, after, PAGE)?;
+        after = page.last().map(|it| it.id);
+        for node in page.iter().filter(|it| it.key != id) {
+            let other = node.key.as_str();
+            if own.contains(other) {
+                return Err(clash(id, other, other));
+            }
+            let Ok(stored) = Stored::of(node) else {
+                continue;
+            };
+            let taken = stored.versions.values().flat_map(|it| names(other, it));
+            if let Some(name) = { taken }.find(|it| it == id || own.contains(it.as_str())) {
+                return Err(clash(id, &name, other));
+            }
+        }
+        if page.len() < PAGE {
+            break;
+        }
+    }
+    if may_take_over {
+        return Ok(());
+    }
+    let retired = retired(tx)?;
+    for name in new.iter().filter(|it| *it != id) {
+        if retired
+            .get(name)
+            .is_some_and(|it| it.is_other(id, &version.sha256))
+        {
+            return Err(Error::conflict(format!(
+                "a function of `{id}` would be called `{name}`, which was the name of another tool that was removed"
+            ))
+            .hint("give it another `tool.id`; `--allow` lets it take the name over"));
+        }
+    }
+    Ok(())
+}
+
+fn clash(id: &str, name: &str, other: &str) -> Error {
+    let what = if name == other {
+        format!("a function of `{id}` would be called `{name}`, and so is another tool")
+    } else if name == id {
+        format!("`{id}` is the name of a function of `{other}` already")
+    } else {
+        format!("`{name}` would be a function of `{id}` and of `{other}`")
+    };
+    Error::conflict(what).hint(format!(
+        "uninstall `{other}`, or give this tool another `tool.id`"
+    ))
+}
+
+/// Keeps the names of a tool that is removed with what they mean.
+pub(super) fn retire(tx: &mut Tx<'_>, record: &Record) -> Result<()> {
+    let Some(version) = record.version() else {
+        return Ok(());
+    };
+    let row = Retired {
+        id: record.id.clone(),
+        sha256: version.sha256.clone(),
+    };
+    let row = serde_json::to_vec(&row)
+        .map_err(|it| Error::internal("a name cannot be written").because(it))?;
+    for name in names(&record.id, version) {
+        tx.set(RETIRED, &name, &row)?;
+    }
+    Ok(())
+}
+
+/// Gives names to a tool that is installed, whoever had them before.
+pub(super) fn take(tx: &mut Tx<'_>, id: &str, version: &StoredVersion) -> Result<()> {
+    for name in names(id, version) {
+        if tx.get(RETIRED, &name)?.is_some() {
+            tx.unset(RETIRED, &name)?;
+        }
+    }
+    Ok(())
+}
