@@ -10,6 +10,8 @@
     reason = "tests fail by panicking"
 )]
 
+mod schema;
+
 use jiff::tz::TimeZone;
 use kenning_core::{Clock, FixedClock, SeededRandom, Space};
 use kenning_engine::{Caller, Engine, Environment, Options, Principal};
@@ -19,9 +21,10 @@ use kenning_store_sqlite::Sqlite;
 use kenning_tools::{Board, Reply, Selection};
 use kenning_vault::Dir;
 use serde_json::Value;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 /// When it is in every test.
 pub const NOW_MS: u64 = 1_800_000_000_000;
@@ -279,12 +282,43 @@ impl House {
         project.write(path, text.as_bytes()).unwrap();
     }
 
-    /// Calls a tool as the owner.
+    /// Calls a tool as the owner, see [`House::call_as`].
     pub fn call(&self, name: &str, arguments: Value) -> Reply {
-        self.board
-            .call(name, arguments, &self.owner())
-            .expect("a listed tool")
+        self.call_as(name, arguments, &self.owner())
     }
+
+    /// Calls a tool and validates its answer against its output schema, as clients do.
+    pub fn call_as(&self, name: &str, arguments: Value, caller: &Caller) -> Reply {
+        let reply = self.board.call(name, arguments, caller);
+        let reply = reply.expect("a listed tool");
+        assert_fits_schema(name, &reply);
+        reply
+    }
+}
+
+/// Fails unless an answer is what the tool's output schema promises. Errors are no such answers.
+///
+/// # Panics
+/// When a client that validates would refuse the answer.
+pub fn assert_fits_schema(tool: &str, reply: &Reply) {
+    static SCHEMAS: LazyLock<HashMap<&str, Value>> = LazyLock::new(|| {
+        let declared = kenning_tools::TOOLS.iter();
+        let declared = declared.filter_map(|tool| Some((tool.name(), tool.output_schema()?)));
+        declared.collect()
+    });
+    if reply.is_error() {
+        return;
+    }
+    let Some(schema) = SCHEMAS.get(tool) else {
+        return;
+    };
+    let structured = reply.structured();
+    let structured = structured.unwrap_or_else(|| panic!("`{tool}` answers nothing structured"));
+    let faults = schema::faults(schema, structured);
+    assert!(
+        faults.is_empty(),
+        "the answer of `{tool}` does not fit its output schema: {faults:#?}"
+    );
 }
 
 /// The floor that `KENNING_TEST_FLOOR` names: the embedded one, or `postgres`, where every house has

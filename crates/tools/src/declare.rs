@@ -305,7 +305,8 @@ impl<T: Tool> AnyTool for Plate<T> {
             }
             Some(server) => {
                 input::parse::<T::Input>(arguments.clone())?;
-                koi::far::ask(&server, T::NAME, &arguments)
+                let answer = koi::far::ask(&server, T::NAME, &arguments)?;
+                koi::conform::conform(T::NAME, self.output_schema().as_ref(), answer)
             }
         });
         let reply = match (T::TOOLSET, answered) {

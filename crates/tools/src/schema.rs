@@ -4,15 +4,37 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
+/// What a value of the type is when it is read.
 fn generate<T: JsonSchema>() -> Map<String, Value> {
-    let settings = SchemaSettings::draft2020_12().with(|it| it.inline_subschemas = true);
-    match settings
-        .into_generator()
-        .into_root_schema_for::<T>()
-        .to_value()
-    {
+    generate_with::<T>(SchemaSettings::draft2020_12())
+}
+
+fn generate_with<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {
+    let generator = settings
+        .with(|it| it.inline_subschemas = true)
+        .into_generator();
+    let mut schema = generator.into_root_schema_for::<T>().to_value();
+    drop_number_formats(&mut schema);
+    match schema {
         Value::Object(schema) => schema,
         _ => Map::new(),
+    }
+}
+
+/// `uint32` and the like are no formats of JSON Schema: validators of clients warn of each.
+fn drop_number_formats(schema: &mut Value) {
+    const FORMATS: [&str; 4] = ["uint", "int", "double", "float"];
+    match schema {
+        Value::Object(fields) => {
+            let format = fields.get("format").and_then(Value::as_str);
+            let is_of_number = |it: &str| FORMATS.iter().any(|kind| it.starts_with(kind));
+            if format.is_some_and(is_of_number) {
+                fields.remove("format");
+            }
+            fields.values_mut().for_each(drop_number_formats);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_number_formats),
+        _ => {}
     }
 }
 
@@ -67,9 +89,10 @@ fn drop_null(schema: &mut Value) {
     }
 }
 
-/// The schema of an answer, if it is an object.
+/// The schema of an answer, if it is an object: of what is written, so that a field that is left out
+/// when it is empty is not required, and clients that validate accept the answer.
 pub(crate) fn of_output<T: JsonSchema>() -> Option<Value> {
-    let mut schema = generate::<T>();
+    let mut schema = generate_with::<T>(SchemaSettings::draft2020_12().for_serialize());
     schema.remove("$schema");
     schema.remove("title");
     (schema.get("type")? == "object").then_some(Value::Object(schema))

@@ -347,3 +347,80 @@ fn a_password_in_the_address_of_the_other_server_is_told_to_nobody() {
         assert!(!said.contains("hunter2"), "{said}");
     }
 }
+
+/// Every recorded answer of the original server, through the tool that asks for it.
+///
+/// [`kenning_testing::House::call`] validates each against the tool's output schema, as clients do.
+#[test]
+fn answers_of_an_original_server_fit_the_schemas_that_clients_validate() {
+    const PAIRS: &str = include_str!("../../../../testing/vectors/koi-golden.jsonl");
+    let runtime = runtime();
+    let said = Arc::new(std::sync::Mutex::new(String::new()));
+    let saying = Arc::clone(&said);
+    let answer = move || {
+        let said = saying.lock().unwrap().clone();
+        async move { said }
+    };
+    let router = axum::Router::new().fallback(answer);
+    let listener = runtime.block_on(kenning_rest::bind(([127, 0, 0, 1], 0).into()));
+    let listener = listener.unwrap();
+    let address = listener.local_addr().unwrap();
+    runtime.spawn(async move {
+        kenning_rest::serve(listener, router, std::future::pending()).await;
+    });
+    let near = near(&format!("http://{address}"), "");
+    let mut asked = std::collections::BTreeSet::new();
+    for pair in PAIRS.lines() {
+        let pair: Value = serde_json::from_str(pair).unwrap();
+        let path = pair["path"].as_str().unwrap();
+        let path = path.split('?').next().unwrap();
+        let (tool, arguments) = match path {
+            "/entity/resolve" => ("resolve_entity", json!({ "label": "x" })),
+            "/entity-search" => ("koi_search", json!({ "query": "x" })),
+            "/search" => ("knowledge_search", json!({ "query": "x" })),
+            "/web/preview" => ("preview_url", json!({ "url": "x" })),
+            "/web/process" => ("process_url", json!({ "url": "x" })),
+            "/web/ingest" => ("ingest_url", json!({ "url": "x" })),
+            "/web/monitor/status" => ("monitor_url", json!({})),
+            "/web/monitor/remove" => ("monitor_url", json!({ "action": "remove", "url": "x" })),
+            "/github/status" => ("github_scan", json!({})),
+            "/github/scan" => ("github_scan", json!({ "action": "scan" })),
+            "/code/query" => ("code_query", json!({ "cypher": "x" })),
+            "/koi-net/health" => ("federation_status", json!({})),
+            _ if path.starts_with("/relationships/") => {
+                ("get_entity_neighborhood", json!({ "entity_uri": "orn:x" }))
+            }
+            _ if path.ends_with("/mentioned-in") => {
+                ("get_entity_documents", json!({ "entity_uri": "orn:x" }))
+            }
+            _ => continue,
+        };
+        if pair["status"] != 200 || !pair["response"].is_object() {
+            continue;
+        }
+        *said.lock().unwrap() = pair["response"].to_string();
+        let reply = near.call(tool, arguments);
+        assert!(!reply.is_error(), "{}: {}", pair["name"], reply.text);
+        let answer = reply.to_json();
+        match tool {
+            "koi_search" => assert_eq!(answer["documents"], json!([])),
+            "knowledge_search" => {
+                for row in answer["results"].as_array().unwrap() {
+                    assert_eq!(row["metadata"]["repo"], "acme/demo", "{row}");
+                }
+            }
+            "code_query" => {
+                let first = answer["results"].get(0).and_then(Value::as_object);
+                let n_columns = first.map_or(0, |it| it.len());
+                assert_eq!(answer["columns"].as_array().unwrap().len(), n_columns);
+            }
+            "federation_status" => assert_eq!(answer["node"].get("did"), None),
+            _ => {}
+        }
+        asked.insert(tool);
+    }
+    assert_eq!(asked.len(), 11, "{asked:?}");
+    *said.lock().unwrap() = r#"{"results": [{"uri": 5}]}"#.to_owned();
+    let reply = near.call("koi_search", json!({ "query": "x" }));
+    assert!(reply.text.contains("KOI_API_ENDPOINT"), "{}", reply.text);
+}

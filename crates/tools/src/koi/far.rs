@@ -1,7 +1,7 @@
 //! The tools of the KOI contract that another server answers, when the operator named one.
 //!
 //! This is the one place where a call leaves for there: the board asks before it runs a tool. What the server
-//! says is passed on as it is, fields that we do not know included.
+//! says is passed on, fields that we do not know included; `conform` puts right what clients would refuse.
 
 use super::limit::{Limit, wanted, within};
 use crate::Toolset;

@@ -9,6 +9,7 @@ use kenning_core::Result;
 use kenning_engine::{Caller, Engine, Scope, timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// The tool.
 pub struct FederationStatus;
@@ -28,7 +29,8 @@ pub struct Output {
     /// `disabled`: this node does not federate
     status: &'static str,
     node: Node,
-    peers: [(); 0],
+    /// `{node_rid, node_name, last_seen}` each
+    peers: Vec<Map<String, Value>>,
     event_queue_size: u64,
     pipeline_enabled: bool,
     protocol: Protocol,
@@ -45,10 +47,11 @@ struct Node {
     base_url: Option<String>,
     provides: Provides,
     public_key: Option<String>,
-    ontology_uri: &'static str,
-    ontology_version: &'static str,
-    /// Who signs this node's log
-    did: String,
+    ontology_uri: Option<&'static str>,
+    ontology_version: Option<&'static str>,
+    /// Who signs this node's log; other implementations have none
+    #[serde(skip_serializing_if = "Option::is_none")]
+    did: Option<String>,
 }
 
 #[derive(Default, Serialize, JsonSchema)]
@@ -65,8 +68,8 @@ struct Protocol {
     require_signed_envelopes: bool,
     enforce_target_match: bool,
     enforce_source_key_rid_binding: bool,
-    core_endpoints: [&'static str; 5],
-    extensions: [&'static str; 1],
+    core_endpoints: Vec<&'static str>,
+    extensions: Vec<&'static str>,
 }
 
 /// Answers a call, whoever makes it.
@@ -82,11 +85,11 @@ pub fn answer(engine: &Engine, caller: &Caller, _: Request) -> Result<Output, Re
             base_url: None,
             provides: Provides::default(),
             public_key: None,
-            ontology_uri: "http://bkc.regen.network/ontology",
-            ontology_version: "1.0.0",
-            did: log.signer().did().to_string(),
+            ontology_uri: Some("http://bkc.regen.network/ontology"),
+            ontology_version: Some("1.0.0"),
+            did: Some(log.signer().did().to_string()),
         },
-        peers: [],
+        peers: Vec::new(),
         event_queue_size: 0,
         pipeline_enabled: false,
         protocol: Protocol {
@@ -94,14 +97,14 @@ pub fn answer(engine: &Engine, caller: &Caller, _: Request) -> Result<Output, Re
             require_signed_envelopes: true,
             enforce_target_match: true,
             enforce_source_key_rid_binding: true,
-            core_endpoints: [
+            core_endpoints: vec![
                 "/koi-net/events/broadcast",
                 "/koi-net/events/poll",
                 "/koi-net/rids/fetch",
                 "/koi-net/manifests/fetch",
                 "/koi-net/bundles/fetch",
             ],
-            extensions: ["/koi-net/health"],
+            extensions: vec!["/koi-net/health"],
         },
         timestamp: timestamp(log.clock().now_ms()),
     })

@@ -70,7 +70,8 @@ struct Document {
     rid: String,
     title: String,
     content_preview: String,
-    similarity: f64,
+    /// Null where the server only compared words
+    similarity: Option<f64>,
     source: String,
     metadata: Map<String, Value>,
     /// Of a mail: from, to, date, subject
@@ -86,7 +87,7 @@ impl From<FoundPassage> for Document {
             rid: it.rid,
             title: it.title,
             content_preview: it.text,
-            similarity: rounded(it.similarity),
+            similarity: Some(rounded(it.similarity)),
             metadata: it.metadata,
         }
     }
@@ -99,7 +100,7 @@ struct Chunk {
     document_rid: String,
     doc_title: String,
     text: String,
-    similarity: f64,
+    similarity: Option<f64>,
     source: String,
     metadata: Map<String, Value>,
 }
@@ -112,7 +113,7 @@ impl From<FoundPassage> for Chunk {
             document_rid: it.rid,
             doc_title: it.title,
             text: it.text,
-            similarity: rounded(it.similarity),
+            similarity: Some(rounded(it.similarity)),
             metadata: it.metadata,
         }
     }

@@ -64,7 +64,9 @@ struct Row {
     r#type: String,
     similarity: f64,
     aliases: Vec<String>,
-    relationship_count: usize,
+    /// Absent where the server did not count
+    #[serde(skip_serializing_if = "Option::is_none")]
+    relationship_count: Option<usize>,
 }
 
 impl From<FoundEntity> for Row {
@@ -75,7 +77,7 @@ impl From<FoundEntity> for Row {
             r#type: it.kind,
             similarity: rounded(it.similarity),
             aliases: it.aliases,
-            relationship_count: it.relationship_count,
+            relationship_count: Some(it.relationship_count),
         }
     }
 }

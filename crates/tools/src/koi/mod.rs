@@ -1,6 +1,7 @@
 //! The tools of the KOI contract.
 
 pub mod code_query;
+pub(crate) mod conform;
 mod cypher;
 pub(crate) mod far;
 pub mod federation_status;

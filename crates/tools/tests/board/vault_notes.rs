@@ -326,7 +326,7 @@ fn another_space_sees_nothing_of_the_vault() {
         ),
         ("vault_list_notes", json!({ "folder": "." })),
     ] {
-        let reply = house.board.call(tool, arguments, &caller).unwrap();
+        let reply = house.call_as(tool, arguments, &caller);
         assert_eq!(
             reply.error.unwrap().code,
             Code::Denied,

@@ -456,8 +456,8 @@ fn who_may_not_run_is_refused() {
     let mut reader = bench.house.owner();
     reader.principal.scopes = vec![kenning_engine::Scope::Read, kenning_engine::Scope::Write];
     let arguments = json!({ "item_type": "tool", "action": "run", "item_id": "hello" });
-    let reply = bench.house.board.call("execute", arguments, &reader);
-    let error = reply.unwrap().error.unwrap();
+    let reply = bench.house.call_as("execute", arguments, &reader);
+    let error = reply.error.unwrap();
     assert_eq!(error.code, kenning_core::Code::Denied, "{error}");
 }
 

@@ -1,0 +1,51 @@
+"""Calls every tool with its declared examples through the official Python client, which validates.
+
+Arguments: the OpenAPI document that holds the examples, then the command that starts the server.
+"""
+
+import asyncio
+import json
+import sys
+
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+
+def declared_examples(path):
+    with open(path, encoding="utf-8") as document:
+        paths = json.load(document)["paths"]
+    for path, operations in paths.items():
+        if path.startswith("/tools/"):
+            content = operations["post"]["requestBody"]["content"]["application/json"]
+            calls = [example["value"] for example in content.get("examples", {}).values()]
+            yield path.removeprefix("/tools/"), calls
+
+
+async def main():
+    document, command, *arguments = sys.argv[1:]
+    examples = dict(declared_examples(document))
+    faults, n_validated, n_refused = [], 0, 0
+    server = StdioServerParameters(command=command, args=arguments, env=None)
+    async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
+        await session.initialize()
+        listed = {tool.name: tool for tool in (await session.list_tools()).tools}
+        faults += [f"{name} is not listed" for name in examples if name not in listed]
+        faults += [f"{name} has no example" for name in listed if name not in examples]
+        for name, calls in examples.items():
+            for call in calls:
+                try:
+                    result = await session.call_tool(name, call)
+                except Exception as fault:
+                    faults.append(f"{name} {json.dumps(call)}: {fault}")
+                    continue
+                result = result.model_dump(by_alias=True)
+                n_refused += bool(result.get("isError"))
+                n_validated += result.get("structuredContent") is not None
+    for fault in faults:
+        print(f"python: {fault}")
+    if faults or n_validated == 0:
+        sys.exit(1)
+    print(f"python: {len(examples)} tools, {n_validated} answers validated, {n_refused} errors")
+
+
+asyncio.run(main())
