@@ -12,6 +12,7 @@ mod dom;
 mod hidden;
 mod linked;
 mod metadata;
+pub mod pdf;
 mod readable;
 mod summary;
 

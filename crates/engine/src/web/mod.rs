@@ -16,6 +16,7 @@ mod model;
 mod monitor;
 mod notes;
 mod pages;
+mod pdf;
 mod preview;
 mod process;
 mod schedule;

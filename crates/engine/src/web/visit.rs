@@ -1,14 +1,17 @@
 //! A page, fetched through the gate and read.
 
 use super::inert::{inert, instructs, line};
-use super::{WebFault, WebFaultKind, WebResult, address};
+use super::{WebFault, WebFaultKind, WebResult, address, pdf};
 use crate::Engine;
 use kenning_core::{Code, Error};
 use kenning_egress::{Checked, Egress, Limits, Request, Response};
 use kenning_entities::page::{self, Metadata, Page};
 use std::time::Duration;
 
-const BODY_BYTES_MAX: u64 = 5 * 1024 * 1024;
+/// A page is no longer …
+const PAGE_BYTES_MAX: usize = 5 * 1024 * 1024;
+/// … and a PDF file not than this.
+const BODY_BYTES_MAX: u64 = 20 * 1024 * 1024;
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// A page of plain text has no other bounds.
 const SUMMARY_CHARS_MAX: usize = 100_000;
@@ -17,6 +20,10 @@ const FIELD_CHARS_MAX: usize = 1_000;
 const KEYWORDS_MAX: usize = 50;
 /// Longer headers are not kept.
 const VALIDATOR_BYTES_MAX: usize = 1_024;
+
+/// What is read, by how content types begin.
+const TYPES: [&str; 3] = ["text/", "application/xhtml+xml", PDF];
+const PDF: &str = "application/pdf";
 
 /// Who asks.
 const USER_AGENT: &str = concat!("Kenning/", env!("CARGO_PKG_VERSION"));
@@ -76,7 +83,7 @@ impl Engine {
             ("User-Agent".to_owned(), USER_AGENT.to_owned()),
             (
                 "Accept".to_owned(),
-                "text/html,application/xhtml+xml,text/*;q=0.8".to_owned(),
+                "text/html,application/xhtml+xml,application/pdf;q=0.9,text/*;q=0.8".to_owned(),
             ),
         ];
         for (name, value) in [
@@ -87,7 +94,7 @@ impl Engine {
         }
         let request = Request {
             headers,
-            accept_types: Some(vec!["text/".to_owned(), "application/xhtml+xml".to_owned()]),
+            accept_types: Some(TYPES.iter().map(|it| (*it).to_owned()).collect()),
             ..Request::get(url)
         };
         // The first address is judged in the words of the contract; a later one in those of the gate.
@@ -95,7 +102,7 @@ impl Engine {
         let answer = gate.fetch(request).map_err(not_fetched)?;
         match answer.status {
             304 => Ok(Visited::Same),
-            200..=299 => Ok(Visited::Page(Box::new(read(url, answer)))),
+            200..=299 => Ok(Visited::Page(Box::new(read(url, answer)?))),
             status => Err(failed(
                 Error::unavailable("Failed to fetch URL")
                     .hint(format!("it answers with status {status}")),
@@ -123,18 +130,31 @@ fn not_fetched(error: Error) -> Box<WebFault> {
     )
 }
 
-fn read(url: &str, answer: Response) -> Visit {
+/// What a body says, by its content type.
+fn read_body(answer: &mut Response) -> WebResult<Page> {
     let content_type = answer.header("content-type").map(str::to_owned);
+    let kind = content_type.as_deref().unwrap_or_default().trim_start();
+    let kind = kind.to_ascii_lowercase();
+    if kind.starts_with(PDF) {
+        return pdf::read(std::mem::take(&mut answer.body)).map_err(not_fetched);
+    }
+    if answer.body.len() > PAGE_BYTES_MAX {
+        let error = format!("the page has over {PAGE_BYTES_MAX} bytes");
+        return Err(not_fetched(Error::too_large(error)));
+    }
     let text = page::decode(&answer.body, content_type.as_deref());
-    let kind = content_type.unwrap_or_default().to_ascii_lowercase();
     let is_markup = ["text/html", "application/xhtml"]
         .iter()
-        .any(|it| kind.trim_start().starts_with(it));
-    let read = if is_markup {
+        .any(|it| kind.starts_with(it));
+    Ok(if is_markup {
         page::read(&text)
     } else {
         plain(text)
-    };
+    })
+}
+
+fn read(url: &str, mut answer: Response) -> WebResult<Visit> {
+    let read = read_body(&mut answer)?;
     let is_truncated = read.is_truncated || read.summary.chars().count() >= SUMMARY_CHARS_MAX;
     let (page, has_hidden) = made_inert(read);
     let mut flags = Vec::new();
@@ -164,7 +184,7 @@ fn read(url: &str, answer: Response) -> Visit {
         let value = answer.header(name).map(str::to_owned);
         value.filter(|it| it.len() <= VALIDATOR_BYTES_MAX)
     };
-    Visit {
+    Ok(Visit {
         validators: Validators {
             etag: header("etag"),
             last_modified: header("last-modified"),
@@ -174,7 +194,7 @@ fn read(url: &str, answer: Response) -> Visit {
         rendered_with: if is_markup { "html" } else { "text" },
         page,
         flags,
-    }
+    })
 }
 
 fn plain(text: String) -> Page {

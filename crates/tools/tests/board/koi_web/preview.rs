@@ -79,6 +79,9 @@ fn web_refusals_are_the_recorded_ones() {
 fn web_what_gives_no_page_says_why() {
     let site = Site::of("x");
     site.put("/pdf", Answer::of(200, "application/pdf", b"%PDF".to_vec()));
+    let picture = pdf("0 0 m 10 10 l S");
+    site.put("/picture", Answer::of(200, "application/pdf", picture));
+    site.put("/image", Answer::of(200, "image/png", b"png".to_vec()));
     site.put("/broken", Answer::of(500, "text/html", b"oops".to_vec()));
     site.put(
         "/large",
@@ -89,7 +92,9 @@ fn web_what_gives_no_page_says_why() {
     for (path, why) in [
         ("/none", "404"),
         ("/broken", "500"),
-        ("/pdf", "application/pdf"),
+        ("/pdf", "the PDF file is broken"),
+        ("/picture", "the PDF file has no text"),
+        ("/image", "image/png"),
         ("/large", "5242880"),
         ("/same", "304"),
     ] {
@@ -109,6 +114,63 @@ fn web_what_gives_no_page_says_why() {
         // What was never seen is not there.
         assert_eq!(asked(&house, "ingest", json!({ "url": url })).0, 404);
     }
+}
+
+/// A PDF file of one page with this content.
+fn pdf(content: &str) -> Vec<u8> {
+    let length = content.len();
+    let objects = [
+        "<</Type/Catalog/Pages 2 0 R>>".to_owned(),
+        "<</Type/Pages/Kids[3 0 R]/Count 1>>".to_owned(),
+        "<</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>".to_owned(),
+        format!("<</Length {length}>>stream\n{content}\nendstream"),
+        "<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>".to_owned(),
+        "<</Title(The herring count)>>".to_owned(),
+    ];
+    let mut file = "%PDF-1.4\n".to_owned();
+    let mut table = "xref\n0 7\n0000000000 65535 f \n".to_owned();
+    for (n, object) in (1..).zip(objects) {
+        table += &format!("{:010} 00000 n \n", file.len());
+        file += &format!("{n} 0 obj{object}endobj\n");
+    }
+    let start = file.len();
+    file +=
+        &format!("{table}trailer<</Size 7/Root 1 0 R/Info 6 0 R>>\nstartxref\n{start}\n%%EOF\n");
+    file.into_bytes()
+}
+
+#[test]
+fn web_a_pdf_file_is_previewed_ingested_and_found() {
+    let text =
+        "BT /F1 12 Tf 50 700 Td (Bill Baue counts herring) Tj 0 -14 Td (in the Salish Sea.) Tj ET";
+    let site = Site::of("x");
+    site.put("/count.pdf", Answer::of(200, "application/pdf", pdf(text)));
+    let house = house(&site);
+    let found = previewed(&house, &site.url("/count.pdf"));
+    assert_eq!(found["title"], "The herring count");
+    let summary = found["content_summary"].as_str().unwrap();
+    assert!(
+        summary.contains("Bill Baue counts herring\nin the Salish Sea."),
+        "{summary}"
+    );
+    let names = found["matching_entities"].as_array().unwrap().iter();
+    let names: Vec<&str> = names.map(|it| it["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["Salish Sea", "Bill Baue"]);
+    done(
+        &house,
+        "ingest_url",
+        json!({ "url": site.url("/count.pdf") }),
+    );
+    let found = done(
+        &house,
+        "knowledge_search",
+        json!({ "query": "who counts herring" }),
+    );
+    let rids = found["results"].as_array().unwrap().iter();
+    assert!(
+        rids.clone().any(|it| it["title"] == "The herring count"),
+        "{found}"
+    );
 }
 
 #[test]
@@ -296,14 +358,14 @@ fn web_who_may_not_fetch_fetches_nothing() {
             json!({ "action": "remove", "url": site.url("/") }),
         ),
     ] {
-        let reply = house.board.call(tool, arguments, &caller).unwrap();
+        let reply = house.call_as(tool, arguments, &caller);
         assert!(
             reply.text.contains("lacks the scope"),
             "{tool}: {}",
             reply.text
         );
     }
-    let status = house.board.call("monitor_url", json!({}), &caller).unwrap();
+    let status = house.call_as("monitor_url", json!({}), &caller);
     assert!(!status.is_error(), "{}", status.text);
     assert_eq!(site.n_seen(), 0);
 }
