@@ -51,7 +51,8 @@ pub use entities::{
     InCompany, KnowledgeQuery, MergeOutcome, MergeProposal, MergedEntity, Neighborhood, NoteState,
     PendingRelationship, ProposedEntity, RegisterEntity, RegisteredEntity, Relationship,
     RelationshipStats, SaidEntity, SaidEntityOutcome, SaidMerge, SaidOutcome, SaidRelation,
-    SaidRelationOutcome, SearchMethod, StatedDocument, SyncedRelationships, Veto, normalized_name,
+    SaidRelationOutcome, SearchMethod, StatedDocument, SyncedRelationships, Veto,
+    frontmatter_fault, normalized_name,
 };
 pub use events::{EventView, Proof};
 pub use far::{FORWARDED, FarAnswer, FarServer};
@@ -335,6 +336,7 @@ impl Engine {
         if let Err(error) = self.web_settings() {
             found.faults.push(format!("web: {error}"));
         }
+        self.examine_notes(&mut found)?;
         Ok(found)
     }
 
@@ -355,6 +357,8 @@ pub struct Doctor {
     pub seen: Vec<(String, String)>,
     /// What is wrong.
     pub faults: Vec<String>,
+    /// What works and is not as somebody meant it.
+    pub warnings: Vec<String>,
 }
 
 /// Two processes that start at once agree on one key: whoever makes the file first.

@@ -3,6 +3,7 @@
 use crate::files::{FileNode, Writing};
 use crate::{Caller, Engine, Scope, files};
 use kenning_core::{Code, Error, Result};
+use kenning_entities::names::{composed, decomposed};
 use kenning_vault::{Dir, Name};
 use std::time::Duration;
 
@@ -10,16 +11,17 @@ use std::time::Duration;
 pub const NOTE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 impl Engine {
-    fn note(&self, path: &str) -> Result<FileNode> {
+    fn note(&self, dir: &Dir, path: &str) -> Result<FileNode> {
         let name = Name::parse(path)?;
-        Ok(self.vault.file(name.as_str(), NOTE_BYTES_MAX))
+        let name = spelled_as_there(dir, name.as_str());
+        Ok(self.vault.file(&name, NOTE_BYTES_MAX))
     }
 
     /// The text of a note.
     pub fn read_note(&self, caller: &Caller, path: &str) -> Result<String> {
         caller.principal.require(Scope::Read)?;
         let dir = self.vault.open(&caller.principal.space)?;
-        let note = self.note(path)?;
+        let note = self.note(&dir, path)?;
         let space = &caller.principal.space;
         self.patiently(caller.waited, || {
             if !self.read_only
@@ -46,7 +48,7 @@ impl Engine {
             .hint("split it into several notes"));
         }
         let path = with_extension(path);
-        let note = self.note(&path)?;
+        let note = self.note(&dir, &path)?;
         let space = &caller.principal.space;
         let writing = |_: Option<&str>| Ok(Writing::new(content, "NoteWritten"));
         self.patiently(caller.waited, || {
@@ -58,21 +60,32 @@ impl Engine {
     /// The names of the Markdown files of a folder, sorted, one level.
     pub fn list_notes(&self, caller: &Caller, folder: &str) -> Result<Vec<String>> {
         caller.principal.require(Scope::Read)?;
-        let entries = self
-            .vault
-            .open(&caller.principal.space)?
-            .list(folder)
-            .map_err(|error| match error.code {
-                Code::NotFound => Error::not_found("folder", folder)
-                    .hint("`.` lists the top of the vault")
-                    .because(error),
-                _ => error,
-            })?;
+        let dir = self.vault.open(&caller.principal.space)?;
+        let entries =
+            dir.list(&spelled_as_there(&dir, folder))
+                .map_err(|error| match error.code {
+                    Code::NotFound => Error::not_found("folder", folder)
+                        .hint("`.` lists the top of the vault")
+                        .because(error),
+                    _ => error,
+                })?;
         let notes = entries
             .into_iter()
             .filter(|it| it.is_file && it.name.ends_with(".md"));
         Ok(notes.map(|it| it.name).collect())
     }
+}
+
+/// The name, or the other spelling of it that is there: some file systems keep accents apart from their
+/// letters, and people type them as one.
+fn spelled_as_there(dir: &Dir, name: &str) -> String {
+    let is_there = |it: &str| dir.exists(it).unwrap_or(false);
+    if name.is_ascii() || is_there(name) {
+        return name.to_owned();
+    }
+    let others = [composed(name).into_owned(), decomposed(name)];
+    let other = others.into_iter().find(|it| is_there(it));
+    other.unwrap_or_else(|| name.to_owned())
 }
 
 /// `People/New Person` becomes `People/New Person.md`; `notes.txt` stays.

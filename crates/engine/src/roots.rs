@@ -135,6 +135,14 @@ impl Root {
         }
     }
 
+    /// Its directory, if it is named and there.
+    pub(crate) fn existing_if_named(&self) -> Result<Option<Dir>> {
+        if self.path.is_none() {
+            return Ok(None);
+        }
+        self.existing(&self.space)
+    }
+
     /// Why a file could not be written, with the directory to look at.
     pub(crate) fn unwritable(&self, error: Error) -> Error {
         let variable = self.kind.variable;

@@ -155,6 +155,27 @@ pub fn folded_in_two_letters(name: &str) -> String {
     folded(&out)
 }
 
+/// Whether a character is a picture, or part of one.
+pub(crate) fn is_emoji(it: char) -> bool {
+    matches!(
+        u32::from(it),
+        0x1f000..=0x1faff | 0x1fc00..=0x1fcff | 0x2600..=0x27bf | 0x2b00..=0x2bff | 0x2300..=0x23ff
+            | 0x200d | 0x20e3 | 0xfe0e..=0xfe0f | 0xe0020..=0xe007f
+    )
+}
+
+/// A name without its pictures, if it has any and something else is left.
+pub(crate) fn without_emoji(name: &str) -> Option<String> {
+    if !name.contains(is_emoji) {
+        return None;
+    }
+    let bare: String = name
+        .chars()
+        .map(|it| if is_emoji(it) { ' ' } else { it })
+        .collect();
+    bare.contains(char::is_alphanumeric).then_some(bare)
+}
+
 /// The spellings in which a name is compared, each once.
 pub(crate) fn spellings(name: &str) -> Vec<String> {
     let mut out = vec![folded(name)];
@@ -248,6 +269,17 @@ mod tests {
         }
         assert_eq!(folded("C++"), "c++");
         assert_eq!(folded("バンク"), "バンク");
+    }
+
+    #[test]
+    fn pictures_can_be_taken_off_a_name() {
+        assert_eq!(
+            without_emoji("🌱 Food Coop 👩‍🌾").unwrap().trim(),
+            "Food Coop"
+        );
+        assert_eq!(without_emoji("Food Coop"), None);
+        assert_eq!(without_emoji("🐟"), None, "nothing else is left");
+        assert_eq!(without_emoji("C++"), None);
     }
 
     #[test]

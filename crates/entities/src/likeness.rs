@@ -8,9 +8,11 @@ mod person;
 mod slip;
 mod wording;
 
+use crate::fold::without_emoji;
 use crate::names::normalized;
 use crate::ontology::EntityType;
 use crate::similarity::jaro_winkler;
+use std::borrow::Cow;
 
 /// Written otherwise, the same name.
 const SAME_FORM: f64 = 0.97;
@@ -119,11 +121,23 @@ impl Likeness {
 /// Whether two names of things of a type are names of one thing, and how sure that is.
 #[must_use]
 pub fn likeness(kind: &EntityType, a: &str, b: &str) -> Option<Likeness> {
+    let (a, b) = &without_lone_emoji(a, b);
     let similarity = jaro_winkler(&normalized(a), &normalized(b));
     if kind.key == "Person" {
         person::likeness(kind, a, b, similarity)
     } else {
         wording::likeness(kind, a, b, similarity)
+    }
+}
+
+/// Two names, without the pictures that only one of them has: who says the name of a note leaves out what
+/// decorates it. Where both have some, these tell.
+fn without_lone_emoji<'a>(a: &'a str, b: &'a str) -> (Cow<'a, str>, Cow<'a, str>) {
+    let whole = |it: &'a str| Cow::Borrowed(it);
+    match (without_emoji(a), without_emoji(b)) {
+        (Some(bare), None) => (Cow::Owned(bare), whole(b)),
+        (None, Some(bare)) => (whole(a), Cow::Owned(bare)),
+        _ => (whole(a), whole(b)),
     }
 }
 
@@ -138,6 +152,7 @@ pub fn contradicts(kind: &EntityType, label: &str, name: &str) -> bool {
 /// so, and calls nobody otherwise.
 #[must_use]
 pub fn could_be_called(kind: &EntityType, label: &str, name: &str) -> bool {
+    let (label, name) = &without_lone_emoji(label, name);
     if kind.key == "Person" {
         person::could_be_called(kind, label, name)
     } else {
@@ -149,6 +164,7 @@ pub fn could_be_called(kind: &EntityType, label: &str, name: &str) -> bool {
 /// only if they share a word that distinguishes them, and never where numbers or symbols differ.
 #[must_use]
 pub fn may_mean_the_same(kind: &EntityType, a: &str, b: &str) -> bool {
+    let (a, b) = &without_lone_emoji(a, b);
     if !wording::have_the_same_signs(a, b) {
         return false;
     }

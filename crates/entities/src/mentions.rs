@@ -4,8 +4,9 @@
 //! whether its words stand apart or have hyphens between them, and never inside a longer word. Scripts
 //! without spaces have a word for each character. However many names there are, a text is read once.
 
-use crate::fold::folded;
-use std::collections::HashMap;
+use crate::fold::{folded, without_emoji};
+use crate::words::{is_known, without_legal_form};
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use unicode_normalization::char::is_combining_mark;
 
@@ -59,6 +60,12 @@ impl Mentions {
     }
 
     fn insert(&mut self, id: u32, name: &str) {
+        for form in written_forms(name) {
+            self.insert_form(id, &form);
+        }
+    }
+
+    fn insert_form(&mut self, id: u32, name: &str) {
         let words = words(name);
         if !(1..=WORDS_MAX).contains(&words.len()) || !is_telling(name) {
             return;
@@ -119,6 +126,43 @@ impl Mentions {
         }
         best
     }
+}
+
+/// A name as people write it: as it is, without pictures, without its legal form (`e.V.`), and a `co-op`
+/// with and without its hyphen. Each once, the name itself first.
+#[must_use]
+pub fn written_forms(name: &str) -> Vec<String> {
+    let mut forms = vec![name.to_owned()];
+    let mut add = |form: Option<String>| {
+        let form = form.map(|it| it.trim().to_owned());
+        forms.extend(form.filter(|it| is_telling(it)));
+    };
+    let bare = without_emoji(name);
+    let shown = bare.as_deref().unwrap_or(name).to_owned();
+    add(bare);
+    add(without_legal_form_of(&shown));
+    for (from, to) in [("co-op", "coop"), ("coop", "co-op")] {
+        let small = shown.to_lowercase();
+        add(small.contains(from).then(|| small.replace(from, to)));
+    }
+    let mut known = HashSet::new();
+    forms.retain(|it| known.insert(it.clone()));
+    forms
+}
+
+/// A name up to its legal form, unless there is none or what is left is a word of the language.
+fn without_legal_form_of(name: &str) -> Option<String> {
+    let n_words = |it: &str| folded(it).split(' ').count();
+    let all = folded(name);
+    let all: Vec<&str> = all.split(' ').collect();
+    let n_left = without_legal_form(&all);
+    if n_left == all.len() || n_left == 1 && is_known(all.first()?) {
+        return None;
+    }
+    let ends = name.char_indices().filter(|it| it.1.is_whitespace());
+    let left = ends.map(|(at, _)| &name[..at]);
+    let left = left.rev().find(|it| n_words(it) == n_left)?;
+    Some(left.trim_end_matches([',', ' ']).to_owned())
 }
 
 fn is_telling(name: &str) -> bool {
@@ -184,7 +228,39 @@ pub(crate) fn words(text: &str) -> Vec<Word> {
     if let Some(start) = start {
         push(&mut out, text, start..text.len());
     }
+    join_coops(&mut out, text);
     out
+}
+
+/// Makes one word of a `co-op`, which is one however it is written.
+fn join_coops(words: &mut Vec<Word>, text: &str) {
+    let is_coop = |pair: &[Word]| {
+        let gap = text.get(pair[0].range.end..pair[1].range.start);
+        let is_hyphen = matches!(gap, Some("-" | "\u{2010}" | "\u{2011}"));
+        pair[0].folded == "co" && pair[1].folded.starts_with("op") && is_hyphen
+    };
+    if !words.windows(2).any(is_coop) {
+        return;
+    }
+    let mut joined: Vec<Word> = Vec::with_capacity(words.len());
+    for word in words.drain(..) {
+        match joined.pop() {
+            Some(last) => {
+                let pair = [last, word];
+                let is_one = is_coop(&pair);
+                let [mut last, word] = pair;
+                if is_one {
+                    last.folded.push_str(&word.folded);
+                    last.range.end = word.range.end;
+                    joined.push(last);
+                } else {
+                    joined.extend([last, word]);
+                }
+            }
+            None => joined.push(word),
+        }
+    }
+    *words = joined;
 }
 
 /// Whether an `s` after an apostrophe ends the word, so that `Ann's` mentions Ann.
@@ -245,6 +321,11 @@ mod tests {
         (11, "Ben & Jerry's"),
         (12, "バンク"),
         (13, "किरण सिंह"),
+        (14, "🌱 Food Coop"),
+        (15, "Kelpforum e.V."),
+        (16, "Salish Sea"),
+        (17, "Salish Sea Alliance"),
+        (18, "Open e.V."),
     ];
 
     fn found(text: &str) -> Vec<(Vec<u32>, &str)> {
@@ -279,6 +360,21 @@ mod tests {
             ("このハンクは", vec![]),
             ("ช้างและชาง", vec![(vec![10], "ช้าง")]),
             ("किरण सिंह और करण सिंह", vec![(vec![13], "किरण सिंह")]),
+            (
+                "the food co-op, a Food Coop",
+                vec![(vec![14], "food co-op"), (vec![14], "Food Coop")],
+            ),
+            ("the Kelpforum", vec![(vec![15], "Kelpforum")]),
+            ("Kelpforum e. V. here", vec![(vec![15], "Kelpforum e. V.")]),
+            ("an open door", vec![]),
+            (
+                "the Salish Sea Alliance of the Salish Sea",
+                vec![(vec![17], "Salish Sea Alliance"), (vec![16], "Salish Sea")],
+            ),
+            (
+                "Zoe\u{308} Saldan\u{303}a",
+                vec![(vec![4], "Zoe\u{308} Saldan\u{303}a")],
+            ),
             ("AI", vec![]),
             ("", vec![]),
         ] {

@@ -5,18 +5,37 @@
 //! them there is [`crate::fold`].
 
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 pub use crate::phonetic::phonetic_key;
 
 /// A slug in a URI has so many characters, at most.
 const SLUG_CHARS_MAX: usize = 50;
 
+/// A name with every letter and its accents as one character, as they are typed: file systems and some
+/// clients take them apart, and both spellings are one name.
+#[must_use]
+pub fn composed(name: &str) -> Cow<'_, str> {
+    if is_nfc_quick(name.chars()) == IsNormalized::Yes {
+        Cow::Borrowed(name)
+    } else {
+        Cow::Owned(name.nfc().collect())
+    }
+}
+
+/// A name with every accent as a character of its own, as some file systems keep names.
+#[must_use]
+pub fn decomposed(name: &str) -> String {
+    name.nfd().collect()
+}
+
 /// The key of an entity's name: small letters, with `-`, `_` and space alike, without `@` before it.
 ///
 /// Of three spaces two are left: so the original does, and its URIs depend on it.
 #[must_use]
 pub fn normalized(name: &str) -> String {
-    let name = name.to_lowercase();
+    let name = composed(name).to_lowercase();
     let name = name.trim().replace(['_', '-'], " ").replace("  ", " ");
     name.trim_start_matches('@').to_owned()
 }
@@ -30,7 +49,7 @@ pub fn alias_key(alias: &str) -> String {
         .and_then(|it| it.strip_suffix("]]"));
     let target = link.map_or(alias, |it| it.split('|').next().unwrap_or(it));
     let name = target.rsplit('/').next().unwrap_or(target);
-    name.to_lowercase().trim().to_owned()
+    composed(name).to_lowercase().trim().to_owned()
 }
 
 /// What a name is in a URI.
@@ -138,6 +157,15 @@ mod tests {
             "{rid}"
         );
         assert_eq!(rid.rsplit('+').next().unwrap().len(), 16);
+    }
+
+    #[test]
+    fn a_letter_and_its_accent_are_one_whether_written_as_one_or_as_two() {
+        let (one, two) = ("Zo\u{eb} Fl\u{fc}gge", "Zoe\u{308} Flu\u{308}gge");
+        assert_eq!(normalized(one), normalized(two));
+        assert_eq!(alias_key(one), alias_key(two));
+        assert_eq!(entity_uri(one, "Person"), entity_uri(two, "Person"));
+        assert!(matches!(composed(one), Cow::Borrowed(_)));
     }
 
     #[test]

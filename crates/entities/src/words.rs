@@ -107,7 +107,88 @@ pub(crate) const LEGAL: &[&str] = &[
     "pty",
     "kg",
     "se",
+    "ev",
+    "eg",
+    "ggmbh",
+    "mbh",
+    "ug",
+    "gbr",
+    "ohg",
+    "kgaa",
+    "sarl",
+    "sas",
+    "asbl",
+    "vzw",
+    "aps",
+    "asa",
+    "kft",
+    "cic",
 ];
+
+/// Legal forms that are written in letters with points, which folding takes for words.
+const LEGAL_LETTERS: &[&[&str]] = &[
+    &["e", "v"],
+    &["e", "g"],
+    &["s", "a"],
+    &["s", "l"],
+    &["s", "p", "a"],
+    &["s", "r", "l"],
+    &["s", "a", "r", "l"],
+    &["sp", "z", "o", "o"],
+    &["b", "v"],
+    &["n", "v"],
+    &["a", "g"],
+    &["l", "l", "c"],
+    &["l", "l", "p"],
+    &["p", "l", "c"],
+    &["c", "i", "c"],
+    &["g", "gmbh"],
+];
+
+/// How many of these words, which are folded, stand before the legal form; one at least.
+pub(crate) fn without_legal_form(words: &[&str]) -> usize {
+    let mut n = words.len();
+    loop {
+        let rest = &words[..n];
+        let letters = LEGAL_LETTERS.iter().filter(|it| rest.ends_with(it));
+        let n_letters = letters.map(|it| it.len()).max();
+        let last = rest.last().copied().unwrap_or_default();
+        // `GmbH & Co. KG`
+        let is_joint = n < words.len() && last == "and" && rest.len() > 2 && {
+            LEGAL.contains(&rest[rest.len() - 2])
+        };
+        let n_form = n_letters.or((LEGAL.contains(&last) || is_joint).then_some(1));
+        match n_form {
+            Some(n_form) if n_form < n => n -= n_form,
+            _ => return n,
+        }
+    }
+}
+
+/// A folded name in which a `co-op`, which folding parts, is one word again.
+pub(crate) fn joined_coop(name: &str) -> std::borrow::Cow<'_, str> {
+    if !name.contains("co op") {
+        return name.into();
+    }
+    let mut words: Vec<&str> = name.split(' ').collect();
+    let mut at = 0;
+    while at + 1 < words.len() {
+        let joined = match (words[at], words[at + 1]) {
+            ("co", "op") => "coop",
+            ("co", "ops") => "coops",
+            ("co", "operative") => "cooperative",
+            ("co", "operatives") => "cooperatives",
+            ("co", "operation") => "cooperation",
+            _ => {
+                at += 1;
+                continue;
+            }
+        };
+        words[at] = joined;
+        words.remove(at + 1);
+    }
+    words.join(" ").into()
+}
 
 /// Kinds of organizations and projects: alone they distinguish nothing.
 pub(crate) const GENERIC: &[&str] = &[
@@ -168,6 +249,7 @@ const SPELLINGS: &[(&str, &str)] = &[
     ("harbour", "harbor"),
     ("neighbourhood", "neighborhood"),
     ("coop", "cooperative"),
+    ("coops", "cooperatives"),
     ("mt", "mount"),
     ("ft", "fort"),
 ];
@@ -189,6 +271,27 @@ mod tests {
         let is_plain = |it: &&str| it.bytes().all(|it| it.is_ascii_lowercase());
         assert!(SORTED.iter().all(is_plain));
         assert!(is_known("policy") && is_known("police") && !is_known("polciy"));
+    }
+
+    #[test]
+    fn a_legal_form_stands_at_the_end() {
+        for (name, expected) in [
+            ("kelpforum e v", 1),
+            ("kelpforum ev", 1),
+            ("kelp gmbh and co kg", 1),
+            ("kelp and co", 2),
+            ("inc", 1),
+            ("e v", 2),
+            ("kelp", 1),
+            ("vitamin e", 2),
+        ] {
+            let words: Vec<&str> = name.split(' ').collect();
+            assert_eq!(without_legal_form(&words), expected, "{name}");
+        }
+        assert_eq!(
+            joined_coop("food co op and co operatives"),
+            "food coop and cooperatives"
+        );
     }
 
     #[test]

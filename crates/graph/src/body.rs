@@ -1,7 +1,8 @@
 //! The content of a document as a Markdown parser sees it.
 //!
 //! One walk over the parser's events finds headings, links and prose. Code, math, comments and other
-//! HTML are events of their own, so nothing in them is taken for a link or a tag.
+//! HTML are events of their own, so nothing in them is taken for a link or a tag. Between two `%%` stands
+//! a comment, too, of one line or of many.
 
 use crate::context::{self, Lines};
 use crate::target;
@@ -29,7 +30,36 @@ pub(crate) struct Body {
     pub(crate) has_more_links: bool,
     /// Runs of text outside code, math, HTML and links, each with the block around it.
     pub(crate) prose: Vec<(Range<usize>, Range<usize>)>,
+    /// What a reader reads, without links to documents: they name what they lead to.
+    pub(crate) readable: Readable,
 }
+
+/// Text that a reader reads, in one line.
+#[derive(Default)]
+pub(crate) struct Readable {
+    pub(crate) text: String,
+    /// Where in the source the last of it ended.
+    end: usize,
+}
+
+impl Readable {
+    /// Adds text that stands at `range` of the source. What is not joined to what came before by spaces
+    /// or marks of emphasis is parted from it by a bar.
+    fn push(&mut self, source: &str, text: &str, range: &Range<usize>) {
+        let gap = source.get(self.end..range.start).unwrap_or("|");
+        let is_joint = |it: char| it.is_whitespace() || matches!(it, '*' | '_' | '~' | '>' | '\\');
+        if !gap.chars().all(is_joint) || gap.matches('\n').count() > 1 {
+            self.text.push_str(" | ");
+        } else if gap.contains(char::is_whitespace) {
+            self.text.push(' ');
+        }
+        self.text.push_str(text);
+        self.end = range.end;
+    }
+}
+
+/// What begins and ends a comment.
+const COMMENT: &str = "%%";
 
 /// Walks through `text[start..]`.
 pub(crate) fn walk(text: &str, start: usize) -> Body {
@@ -50,10 +80,12 @@ pub(crate) fn walk(text: &str, start: usize) -> Body {
         links: Vec::new(),
         heading: None,
         is_code: false,
+        is_comment: false,
         html: None,
         run: None,
         body: Body::default(),
     };
+    walk.body.readable.end = start;
     for (event, range) in Parser::new_ext(&tame, options).into_offset_iter() {
         walk.step(event, range.start + start..range.end + start);
     }
@@ -145,6 +177,7 @@ struct Walk<'t> {
     links: Vec<Option<OpenLink>>,
     heading: Option<(HeadingLevel, String)>,
     is_code: bool,
+    is_comment: bool,
     /// The HTML element around it whose content is code.
     html: Option<&'static str>,
     run: Option<Range<usize>>,
@@ -221,7 +254,7 @@ impl Walk<'_> {
 
     fn open_link(&mut self, kind: LinkType, raw: &str, range: Range<usize>, is_image: bool) {
         let is_wiki = matches!(kind, LinkType::WikiLink { .. });
-        let is_hidden = self.html.is_some() || self.links.len() >= NESTED_MAX;
+        let is_hidden = self.is_comment || self.html.is_some() || self.links.len() >= NESTED_MAX;
         let found = match kind {
             _ if is_hidden => None,
             LinkType::Autolink | LinkType::Email => None,
@@ -276,10 +309,46 @@ impl Walk<'_> {
     }
 
     fn prose(&mut self, text: &str, range: Range<usize>) {
-        self.say(text);
-        let is_link = !self.links.is_empty();
         // What is spelled otherwise in the source is an escape or an entity.
         let is_verbatim = self.text.get(range.clone()) == Some(text);
+        if self.is_code || !is_verbatim || !text.contains(COMMENT) {
+            if !self.is_comment {
+                self.prose_outside_comments(text, range, is_verbatim);
+            }
+            return;
+        }
+        let mut start = range.start;
+        for (n, piece) in text.split(COMMENT).enumerate() {
+            let end = start + piece.len();
+            let is_open = self.is_comment;
+            // One that never ends is no comment but two signs.
+            self.is_comment =
+                n > 0 && !is_open && self.text[start..].contains(COMMENT) || n == 0 && is_open;
+            let is_sign = n > 0 && !is_open && !self.is_comment;
+            if self.is_comment {
+                self.end_run();
+            } else {
+                let shown = if is_sign {
+                    start - COMMENT.len()
+                } else {
+                    start
+                }..end;
+                let text = self.text;
+                if !shown.is_empty() {
+                    self.prose_outside_comments(&text[shown.clone()], shown, true);
+                }
+            }
+            start = end + COMMENT.len();
+        }
+    }
+
+    fn prose_outside_comments(&mut self, text: &str, range: Range<usize>, is_verbatim: bool) {
+        self.say(text);
+        let is_link = !self.links.is_empty();
+        let leads_to_document = self.links.iter().any(Option::is_some);
+        if !self.is_code && self.html.is_none() && !leads_to_document {
+            self.body.readable.push(self.text, text, &range);
+        }
         if self.is_code || is_link || self.html.is_some() || !is_verbatim {
             self.end_run();
             return;
@@ -302,7 +371,7 @@ impl Walk<'_> {
 
     /// Adds to the text of whatever is open.
     fn say(&mut self, text: &str) {
-        if self.is_code {
+        if self.is_code || self.is_comment {
             return;
         }
         for link in self.links.iter_mut().flatten() {

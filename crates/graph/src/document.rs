@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 /// What one Markdown text says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// The fields before the text; none when there are none or they are broken.
+    /// The fields before the text; of a broken block those that can be read.
     pub frontmatter: Map<String, Value>,
     /// What is wrong with the text.
     pub faults: Vec<Fault>,
@@ -46,6 +46,9 @@ pub struct Fault {
 }
 
 impl Fault {
+    /// How a message begins that says that fields before the text are not read as they were meant.
+    pub const FRONTMATTER: &'static str = "the frontmatter";
+
     pub(crate) const fn new(line: u32, message: String) -> Self {
         Self { line, message }
     }
@@ -119,6 +122,33 @@ pub fn parse(text: &str) -> Document {
         headings: body.headings,
         word_count: word_count(&text[frontmatter.body_start..]),
         frontmatter: fields,
+    }
+}
+
+/// What is wrong with the fields before a text.
+#[must_use]
+pub fn frontmatter_faults(text: &str) -> Vec<Fault> {
+    frontmatter::read(text).faults
+}
+
+/// What a reader reads of a Markdown text: the prose, and what it links to.
+///
+/// Code, math, HTML, comments and fields are not among it. What does not stand together is parted by `|`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Readable {
+    /// Without links to documents, because these name what they lead to, whatever they show.
+    pub prose: String,
+    /// The targets of these links: names or paths, in the order of the text.
+    pub links: Vec<String>,
+}
+
+/// What a reader reads of a Markdown text.
+#[must_use]
+pub fn readable(text: &str) -> Readable {
+    let body = body::walk(text, frontmatter::read(text).body_start);
+    Readable {
+        prose: body.readable.text,
+        links: body.links.into_iter().map(|it| it.target).collect(),
     }
 }
 
@@ -204,4 +234,53 @@ fn word_count(content: &str) -> u64 {
         }
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_reader_reads_has_no_code_no_comments_and_no_links() {
+        for (text, prose, links) in [
+            (
+                "---\na: b\n---\nthe **Salish** Sea",
+                " | the Salish Sea",
+                &[][..],
+            ),
+            (
+                "see [[Salish Sea Alliance|Salish Sea]] now",
+                "see  |  now",
+                &["Salish Sea Alliance"],
+            ),
+            (
+                "by [Bill Baue](https://x.org), `Ann`",
+                "by  | Bill Baue | , ",
+                &[],
+            ),
+            ("a %%[[Ann]] Bo%% b", "a  |  b", &[]),
+            ("a\n\n%%\n[[Ann]]\n\nBo\n%%\n\nb", "a | b", &[]),
+            ("100%% sure of [[Ann]]", "100%% sure of ", &["Ann"]),
+            ("```\n[[Ann]] %%\n```\nb %% c", " | b %% c", &[]),
+            ("Ben &amp; Jo\nand Li", "Ben & Jo and Li", &[]),
+            ("Salish\n\nSea", "Salish | Sea", &[]),
+        ] {
+            let read = readable(text);
+            assert_eq!(
+                read.prose.trim_start_matches(" | "),
+                prose.trim_start_matches(" | "),
+                "{text:?}"
+            );
+            assert_eq!(read.links, links, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_stands_in_a_comment_is_neither_link_nor_tag_nor_heading() {
+        let document = parse("%% [[A]] #x %%\n\n%%\n# B\n%%\n\n[[C]] #y\n");
+        let targets: Vec<&str> = document.links.iter().map(|it| it.target.as_str()).collect();
+        assert_eq!(targets, ["C"]);
+        assert_eq!(document.tags, ["y"]);
+        assert_eq!(document.heading, None);
+    }
 }

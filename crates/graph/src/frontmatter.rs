@@ -1,7 +1,9 @@
 //! The block of fields before a text: YAML between `---`, TOML between `+++`.
 //!
-//! A broken block costs its fields and nothing else: what is wrong is reported with its line, and the
-//! text after the block is read all the same.
+//! A broken block costs no more than what is broken: what is wrong is reported with its line, the fields
+//! that can be read are kept (`salvage`), and the text after the block is read all the same.
+
+mod salvage;
 
 use crate::Fault;
 use serde_json::{Map, Number, Value};
@@ -97,12 +99,18 @@ pub(crate) fn read(text: &str) -> Frontmatter {
             block,
         },
         Err(Broken::NoFields) if is_rule => none,
-        Err(broken) => Frontmatter {
-            fields: Map::new(),
-            faults: vec![broken.fault(language)],
-            body_start: closing.end,
-            block,
-        },
+        Err(broken) => {
+            let fields = match (&broken, language) {
+                (Broken::Syntax { .. }, Language::Yaml) => salvage::fields(&text[block.clone()]),
+                _ => Map::new(),
+            };
+            Frontmatter {
+                faults: vec![broken.fault(language, &fields)],
+                fields,
+                body_start: closing.end,
+                block,
+            }
+        }
     }
 }
 
@@ -136,7 +144,7 @@ enum Broken {
 }
 
 impl Broken {
-    fn fault(self, language: Language) -> Fault {
+    fn fault(self, language: Language, kept: &Map<String, Value>) -> Fault {
         let name = language.name();
         match self {
             Self::TooLarge(bytes) => Fault::new(
@@ -161,11 +169,29 @@ impl Broken {
                 // The opening line comes before the block.
                 Fault::new(
                     line.saturating_add(1),
-                    format!("the frontmatter is not valid {name} ({message}): {remedy}"),
+                    format!(
+                        "the frontmatter is not valid {name} ({message}): {remedy}; {}",
+                        kept_in_words(kept)
+                    ),
                 )
             }
         }
     }
+}
+
+/// What became of the fields of a broken block.
+fn kept_in_words(kept: &Map<String, Value>) -> String {
+    const SHOWN: usize = 20;
+    if kept.is_empty() {
+        return "no field of it is read".to_owned();
+    }
+    let names: Vec<String> = kept
+        .keys()
+        .take(SHOWN)
+        .map(|it| format!("`{}`", it.chars().take(60).collect::<String>()))
+        .collect();
+    let dots = if kept.len() > SHOWN { ", …" } else { "" };
+    format!("only these fields are read: {}{dots}", names.join(", "))
 }
 
 fn fields(block: &str, language: Language) -> Result<Map<String, Value>, Broken> {
@@ -340,7 +366,6 @@ mod tests {
             assert_eq!(read.faults[0].line, line, "{text:?}: {:?}", read.faults);
             assert!(read.faults[0].message.contains(part), "{:?}", read.faults);
             assert_eq!(&text[read.body_start..], content, "{text:?}");
-            assert!(read.fields.is_empty());
         }
     }
 

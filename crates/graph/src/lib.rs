@@ -1,6 +1,7 @@
 //! Markdown documents as a graph, apart from where they are kept.
 //!
-//! [`parse`] says what one text says: its fields, tags, headings and links. [`Names`] says which
+//! [`parse`] says what one text says: its fields, tags, headings and links; [`inline_fields`] reads those
+//! that stand in the text. [`Names`] says which
 //! document a link means, and [`Names::nearest`] which one it may have meant; [`Mentions`] finds names that
 //! a text says without a link. [`analysis`] is about the shape that documents and links make, and
 //! [`export`] gives it to others.
@@ -18,6 +19,7 @@ pub mod export;
 mod fields;
 mod fold;
 mod frontmatter;
+mod inline;
 mod kinds;
 mod mentions;
 mod names;
@@ -25,7 +27,8 @@ mod paths;
 mod tags;
 mod target;
 
-pub use document::{Document, Fault, Link, parse};
+pub use document::{Document, Fault, Link, Readable, frontmatter_faults, parse, readable};
+pub use inline::inline_fields;
 pub use kinds::{DocType, Relation, Status};
 pub use mentions::{Mention, Mentions};
 pub use names::{Named, Names};

@@ -7,6 +7,7 @@
 use crate::NameRow;
 use kenning_core::NodeId;
 use std::collections::BTreeSet;
+use unicode_normalization::UnicodeNormalization;
 
 /// A longer name is found by its beginning.
 const CHARS_MAX: usize = 200;
@@ -46,8 +47,9 @@ pub fn packed_keys(name: &str) -> Vec<u64> {
 }
 
 fn each_key(name: &str, mut visit: impl FnMut(&[char])) {
+    // A letter and its accent are one key, whether they were written as one character or as two.
     let folded: String = name
-        .chars()
+        .nfc()
         .take(CHARS_MAX)
         .flat_map(char::to_lowercase)
         .collect();
@@ -110,6 +112,7 @@ mod tests {
         assert!(similarity("Ada", "Bob") < 0.1);
         assert!(similarity("", "") < 0.1);
         assert!(similarity("会議室", "会議") > 0.3);
+        assert!((similarity("Fl\u{fc}gge", "Flu\u{308}gge") - 1.0).abs() < 1e-9);
     }
 
     #[test]

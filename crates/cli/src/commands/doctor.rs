@@ -20,9 +20,10 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings) -> Result<u8> {
             .iter()
             .map(|(name, value)| (name.clone(), value.as_str().into()))
             .collect();
-        output::print_json(
-            &json!({ "ok": found.faults.is_empty(), "seen": seen, "faults": found.faults }),
-        );
+        output::print_json(&json!({
+            "ok": found.faults.is_empty(), "seen": seen, "faults": found.faults,
+            "warnings": found.warnings,
+        }));
     } else {
         let seen = found
             .seen
@@ -32,7 +33,10 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings) -> Result<u8> {
         for fault in &found.faults {
             output::print(&format!("fault: {fault}"));
         }
-        if found.faults.is_empty() {
+        for warning in &found.warnings {
+            output::print(&format!("warning: {warning}"));
+        }
+        if found.faults.is_empty() && found.warnings.is_empty() {
             output::print("all is well");
         }
     }

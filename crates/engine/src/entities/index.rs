@@ -32,7 +32,7 @@ const BATCH: usize = 200;
 /// So often a run begins anew because another one was faster.
 const ATTEMPTS: usize = 8;
 /// Another way of reading notes needs another number here: then all are read again.
-const READING: &str = "2";
+const READING: &str = "3";
 
 /// What each note states, by its path.
 const STATED: &str = "entities/stated";

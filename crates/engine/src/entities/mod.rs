@@ -6,7 +6,8 @@
 //! all statements make together; `index` makes the store that graph (`links` its edges). `resolve` says
 //! which entity a label means (`spelling` has names in memory), `neighborhood` what it is related to and
 //! what mentions it, `find` what answers a question, `view`, `notes` and `types` what is there, `company` who is
-//! mentioned together, `proof` whether all of it is what the log says, `warnings` what could not be read.
+//! mentioned together, `proof` whether all of it is what the log says, `warnings` what could not be read,
+//! `note_faults` which notes cannot be read in full.
 //!
 //! Everything here follows from statements: what a note said is gone when the note is, and two that were
 //! merged are two again when the merge is taken back.
@@ -18,6 +19,7 @@ mod import;
 mod index;
 mod links;
 mod neighborhood;
+mod note_faults;
 mod notes;
 mod proof;
 mod register;
@@ -45,6 +47,7 @@ pub use kenning_entities::resolve::{
     Resolution as EntityResolution,
 };
 pub use neighborhood::{EntityDocument, EntityDocuments, Neighborhood, Relationship};
+pub use note_faults::frontmatter_fault;
 pub use notes::NoteState;
 pub use register::{RegisterEntity, RegisteredEntity, SyncedRelationships};
 pub use said::{

@@ -5,7 +5,8 @@ use super::{BY_ENTITIES, MENTIONS, aliases, kind};
 use crate::edges::BY;
 use crate::{Caller, Engine, Scope};
 use kenning_core::{Error, Kind, NodeId, Result, Space};
-use kenning_entities::mentions::Mentions;
+use kenning_entities::fold::folded;
+use kenning_entities::mentions::{Mentions, written_forms};
 use kenning_entities::names::{document_date, vault_path};
 use kenning_search::Filter;
 use kenning_store::{Edge, EdgeFilter, Node, ReadTx, When};
@@ -137,9 +138,10 @@ impl Engine {
             let names: Vec<&str> = std::iter::once(node.title.as_str())
                 .chain(aliases(&node))
                 .collect();
-            let mentions = Mentions::new(names.iter().map(|it| (0, *it)));
+            let longer = self.entities_with_longer_names(space, tx, &node, &names)?;
+            let mentioned = Mentioned::new(&names, &longer);
             let (linking, own) = linking(tx, node.id)?;
-            let mut possible = self.with_words(space, tx, &names)?;
+            let mut possible = self.with_words(space, tx, &names, &TEXTS)?;
             possible.extend(linking.keys());
             let mut documents = Vec::new();
             for id in possible.difference(&own) {
@@ -149,7 +151,7 @@ impl Engine {
                 if is_note_of_page(&document) {
                     continue;
                 }
-                let n_found = mentions.find(content(&document)).len();
+                let n_found = mentioned.count_in(&document);
                 let mention_count = n_found.max(linking.get(id).copied().unwrap_or(0));
                 if mention_count > 0 {
                     documents.push(shown(&document, mention_count));
@@ -166,20 +168,38 @@ impl Engine {
         })
     }
 
-    /// Documents that have every word of one of these names, somewhere.
+    /// Others whose names have a name of this one in them, such as an organization that is named after a
+    /// place.
+    fn entities_with_longer_names(
+        &self,
+        space: &Space,
+        tx: &dyn ReadTx,
+        node: &Node,
+        names: &[&str],
+    ) -> Result<Vec<Node>> {
+        let found = self.with_words(space, tx, names, &[Kind::Entity])?;
+        let others = found.into_iter().filter(|it| *it != node.id);
+        let others = others.take(LONGER_NAMES_MAX);
+        let others: Result<Vec<_>> = others.map(|it| tx.node(it, When::Now)).collect();
+        Ok(others?.into_iter().flatten().collect())
+    }
+
+    /// Nodes of these kinds that have every word of one of these names, somewhere.
     fn with_words(
         &self,
         space: &Space,
         tx: &dyn ReadTx,
         names: &[&str],
+        kinds: &[Kind],
     ) -> Result<BTreeSet<NodeId>> {
         let filter = Filter {
-            kinds: vec![Kind::Document, Kind::Page, Kind::Memory],
+            kinds: kinds.to_vec(),
             ..Filter::default()
         };
         let model = self.chosen_model();
+        let forms: Vec<String> = names.iter().flat_map(|it| written_forms(it)).collect();
         self.searcher.with(space, tx, model.as_ref(), |index| {
-            let found = names.iter().flat_map(|it| {
+            let found = forms.iter().flat_map(|it| {
                 index
                     .nodes_with_all_words(it, &filter)
                     .iter()
@@ -188,6 +208,59 @@ impl Engine {
             found.collect()
         })
     }
+}
+
+/// What can mention an entity.
+const TEXTS: [Kind; 3] = [Kind::Document, Kind::Page, Kind::Memory];
+/// So many others are looked at whose names may have a name in them.
+const LONGER_NAMES_MAX: usize = 5_000;
+/// In [`Mentioned`], who is looked for, and everybody else.
+const OWN: u32 = 0;
+const OTHER: u32 = 1;
+
+/// The names of an entity, as they are looked for in texts.
+struct Mentioned {
+    mentions: Mentions,
+    /// The names that a link to its note may have, folded.
+    keys: BTreeSet<String>,
+}
+
+impl Mentioned {
+    fn new(names: &[&str], others: &[Node]) -> Self {
+        let own = names.iter().map(|it| (OWN, *it));
+        let others = others.iter().flat_map(|it| {
+            let names = std::iter::once(it.title.as_str()).chain(aliases(it));
+            names.map(|name| (OTHER, name))
+        });
+        Self {
+            mentions: Mentions::new(own.chain(others)),
+            keys: names.iter().map(|it| folded(it)).collect(),
+        }
+    }
+
+    /// How often a document names it: in what a reader reads of it, or by a link.
+    fn count_in(&self, document: &Node) -> usize {
+        if !is_markdown(document) {
+            return self.count(content(document));
+        }
+        let read = kenning_graph::readable(&document.body);
+        let links = read.links.iter().filter(|it| {
+            let name = it.rsplit('/').next().unwrap_or(it);
+            let name = name.strip_suffix(".md").unwrap_or(name);
+            self.keys.contains(&folded(name))
+        });
+        self.count(&read.prose) + links.count()
+    }
+
+    fn count(&self, text: &str) -> usize {
+        let found = self.mentions.find(text);
+        found.iter().filter(|it| it.ids.contains(&OWN)).count()
+    }
+}
+
+fn is_markdown(document: &Node) -> bool {
+    let name = document.key.to_ascii_lowercase();
+    document.kind == Kind::Document && (name.ends_with(".md") || name.ends_with(".markdown"))
 }
 
 fn check_name(name: &str) -> Result<()> {

@@ -6,6 +6,7 @@ use super::spelling::SIMILARITY_MIN;
 use super::{DESCRIBES, MENTIONS, VAULT, aliases, kind};
 use crate::{Caller, Engine, Scope};
 use kenning_core::{Code, Error, Kind, NodeId, Result, Space};
+use kenning_entities::names::{composed, decomposed};
 use kenning_entities::resolve::{
     Candidates, Companion, Context, Entity, Query, Resolution, resolve,
 };
@@ -137,8 +138,15 @@ pub(super) fn by_note(tx: &dyn ReadTx, name: &str) -> Result<Option<Node>> {
         None => return Ok(None),
     };
     let path = path.strip_suffix(".md").unwrap_or(path);
-    let key = format!("{VAULT}:{path}.md");
-    let Some(note) = tx.node_by_key("", Kind::Document, &key, When::Now)? else {
+    let mut note = None;
+    // A file system may keep accents apart from their letters, or may not.
+    for path in [path, &composed(path), &decomposed(path)] {
+        if note.is_none() {
+            let key = format!("{VAULT}:{path}.md");
+            note = tx.node_by_key("", Kind::Document, &key, When::Now)?;
+        }
+    }
+    let Some(note) = note else {
         return Ok(None);
     };
     let about = EdgeFilter {

@@ -1,7 +1,7 @@
 //! What one note states: which entity it is about, and how that relates to others.
 
 use kenning_core::{Error, Result};
-use kenning_entities::names::{alias_key, entity_uri, normalized};
+use kenning_entities::names::{alias_key, composed, entity_uri, normalized};
 use kenning_entities::ontology::{Direction, Ontology, values};
 use kenning_store::Node;
 use serde::{Deserialize, Serialize};
@@ -67,9 +67,12 @@ pub(super) struct Says {
 impl Stated {
     /// What the note at this path of the vault states.
     pub(super) fn of(ontology: &Ontology, path: &str, note: &Node, of: String) -> Self {
-        let none = Map::new();
         let fields = note.props.get("frontmatter").and_then(Value::as_object);
-        Self::by_fields(ontology, path, fields.unwrap_or(&none), of)
+        let mut fields = fields.cloned().unwrap_or_default();
+        for (key, value) in kenning_graph::inline_fields(&note.body) {
+            add_inline(&mut fields, key, value);
+        }
+        Self::by_fields(ontology, path, &fields, of)
     }
 
     /// What the fields of a note at this path state.
@@ -142,8 +145,8 @@ impl About {
         let file = path.rsplit('/').next().unwrap_or(path);
         let file = file.strip_suffix(".md").unwrap_or(file).trim();
         let named = text("name").filter(|it| is_name(it));
-        let name = named.unwrap_or_else(|| file.to_owned());
-        if !is_name(&name) {
+        let name = composed(&named.unwrap_or_else(|| file.to_owned())).into_owned();
+        if !is_name(&name) || is_template(path, &name) {
             return None;
         }
         let listed = ["aliases", "alias"]
@@ -171,6 +174,61 @@ impl About {
     }
 }
 
+/// Adds a field that stands in the text (`key:: value`) to those before it. What a note has one of is
+/// what stands before the text.
+fn add_inline(fields: &mut Map<String, Value>, key: String, value: Value) {
+    const SINGLE: [&str; 6] = ["name", "title", "description", "uri", "type", "@type"];
+    // Dataview's keys are the same in any case and with spaces.
+    let word = key.to_lowercase().replace(' ', "_");
+    let is_known = |it: &&String| it.to_lowercase().replace([' ', '-'], "_") == word;
+    let known = fields.keys().find(is_known).cloned();
+    match known.and_then(|it| fields.get_mut(&it)) {
+        None => {
+            let key = if SINGLE.contains(&&*word) || word.starts_with("alias") {
+                word
+            } else {
+                key
+            };
+            fields.insert(key, value);
+        }
+        Some(_) if SINGLE.contains(&&*word) => {}
+        Some(before) => {
+            let all = values(before).into_iter().chain(values(&value));
+            *before = all.map(Value::String).collect();
+        }
+    }
+}
+
+/// Folders of patterns for notes, whatever their case and the signs before them.
+const TEMPLATES: &[&str] = &["templates", "template", "templater"];
+
+/// Whether a note is a pattern for others: such a note is about nobody.
+fn is_template(path: &str, name: &str) -> bool {
+    let mut parts = path.rsplit('/');
+    let bare = |it: &str| {
+        let it = it.trim_matches(|it: char| !it.is_alphanumeric());
+        it.to_lowercase()
+    };
+    let file = parts.next().unwrap_or(path);
+    let file = bare(file.strip_suffix(".md").unwrap_or(file));
+    let ends_so = |it: &str| {
+        it.strip_suffix(" template")
+            .is_some_and(|it| !it.is_empty())
+    };
+    let is_folder = parts.any(|it| {
+        // `00 Templates`, `99_templates`.
+        let it = bare(it);
+        let word = it.rsplit([' ', '-', '_']).next().unwrap_or(&it);
+        TEMPLATES.contains(&word)
+    });
+    let has_placeholder = |it: &str| it.contains("{{") || it.contains("<%");
+    is_folder
+        || TEMPLATES.contains(&file.as_str())
+        || ends_so(&file) && file.split(' ').count() == 2
+        || has_placeholder(name)
+        || has_placeholder(path)
+}
+
 pub(super) fn is_name(text: &str) -> bool {
     let is_short = text.chars().nth(NAME_CHARS_MAX).is_none();
     is_short && !text.contains(char::is_control) && !normalized(text).is_empty()
@@ -178,7 +236,7 @@ pub(super) fn is_name(text: &str) -> bool {
 
 /// A path of the vault as links name it, whatever their case.
 pub(super) fn path_key(path: &str) -> String {
-    path.strip_suffix(".md").unwrap_or(path).to_lowercase()
+    composed(path.strip_suffix(".md").unwrap_or(path)).to_lowercase()
 }
 
 /// The path that a link has, if it has folders.
@@ -218,6 +276,25 @@ mod tests {
                 "People/A.md",
                 json!({ "name": "x".repeat(301), "aliases": ["a\0b", "y".repeat(301), "c"] }),
                 r#"Person A ["c"]"#,
+            ),
+            (
+                "Templates/Person.md",
+                json!({ "@type": "Person" }),
+                "nothing",
+            ),
+            ("00 Templates/People/Person.md", json!({}), "nothing"),
+            ("People/_template.md", json!({}), "nothing"),
+            ("People/Person Template.md", json!({}), "nothing"),
+            ("People/New.md", json!({ "name": "{{title}}" }), "nothing"),
+            (
+                "People/New.md",
+                json!({ "name": "<% tp.file.title %>" }),
+                "nothing",
+            ),
+            (
+                "Projects/Open Template Library.md",
+                json!({}),
+                "Project Open Template Library []",
             ),
             ("People/a\nb.md", json!({}), "nothing"),
             ("inbox/x.md", json!({}), "nothing"),

@@ -28,9 +28,15 @@ pub(crate) fn short(project: &str) -> String {
     Hash::of(project.as_bytes()).to_string()[..32].to_owned()
 }
 
+/// Another way of reading texts needs another number here: then all files are read again.
+const READING: u32 = 1;
+
 /// Everything that is known of a document but its text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Card {
+    /// By which way of reading it was made.
+    #[serde(rename = "v", default)]
+    reading: u32,
     #[serde(rename = "n", with = "text")]
     pub(crate) node: NodeId,
     /// The folder that its id is relative to; empty for the whole project.
@@ -123,6 +129,7 @@ impl Card {
         let in_docs = beneath(path, root);
         let name = || kenning_graph::title_of_path(in_docs);
         Self {
+            reading: READING,
             node: NodeId([0; 16]),
             root: root.to_owned(),
             title: document.title.unwrap_or_else(name),
@@ -178,6 +185,11 @@ impl Card {
         self.stamp().modified_ms()
     }
 
+    /// Whether texts are read today as this one was: else its file is looked into again.
+    pub(crate) const fn is_read_as_now(&self) -> bool {
+        self.reading == READING
+    }
+
     /// Whether a file with this stamp surely has the content that the card is of. A file that was
     /// changed in the moment before it was looked at may have been changed again in that moment.
     pub(crate) fn is_surely_of(&self, stamp: Stamp) -> bool {
@@ -185,7 +197,8 @@ impl Card {
         let looked_ns = i64::try_from(self.cached_ms)
             .unwrap_or(i64::MAX)
             .saturating_mul(1_000_000);
-        self.stamp() == stamp
+        self.is_read_as_now()
+            && self.stamp() == stamp
             && stamp
                 .modified_ns
                 .max(stamp.changed_ns)

@@ -31,6 +31,7 @@ pub use watch::{GraphWatch, WatchOptions};
 pub(crate) use cards::{Card, VAULT_CARDS};
 pub(crate) use library::{Doc, Library};
 pub(crate) use note::passages_of;
+pub(crate) use survey::note_names;
 
 use crate::Engine;
 use kenning_audit::{Draft, Tx};

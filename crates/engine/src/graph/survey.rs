@@ -92,6 +92,12 @@ pub(super) fn is_markdown(name: &str) -> bool {
     lower.ends_with(".md") || lower.ends_with(".markdown")
 }
 
+/// The names of all Markdown files of a vault.
+pub(crate) fn note_names(dir: &Dir) -> Result<Vec<String>> {
+    let walked = dir.walk("", SKIPPED, &is_markdown)?;
+    Ok(walked.files.into_iter().map(|it| it.name).collect())
+}
+
 pub(super) fn survey<'a>(
     trees: &'a [Tree],
     before: &'a Library,
@@ -203,9 +209,9 @@ pub(super) fn look<'a>(task: &'a Task<'a>, force: bool, room: &AtomicI64) -> Loo
     };
     let content = Hash::of(text.bytes());
     if !force
-        && task
-            .before
-            .is_some_and(|it| it.content == content && !is_inner_root(task.tree, it))
+        && task.before.is_some_and(|it| {
+            it.content == content && it.is_read_as_now() && !is_inner_root(task.tree, it)
+        })
     {
         return Looked::Touched(task);
     }

@@ -11,7 +11,7 @@ use crate::fold::{folded, spellings};
 use crate::names::normalized;
 use crate::ontology::EntityType;
 use crate::similarity::{jaro_winkler, share_enough_words};
-use crate::words::{GENERIC, LEGAL, SMALL, in_full, is_known};
+use crate::words::{GENERIC, SMALL, in_full, is_known, joined_coop, without_legal_form};
 
 /// So many words of a name may have a slip each: one of four.
 const WORDS_PER_SLIP: usize = 4;
@@ -46,10 +46,9 @@ pub(super) fn likeness(kind: &EntityType, a: &str, b: &str, similarity: f64) -> 
 
 /// Words that tell which thing is meant; all words when none does.
 fn telling_words(name: &str) -> Vec<String> {
+    let name = joined_coop(name);
     let mut words: Vec<&str> = name.split(' ').map(in_full).collect();
-    while words.len() > 1 && words.last().is_some_and(|it| LEGAL.contains(it)) {
-        words.pop();
-    }
+    words.truncate(without_legal_form(&words));
     let telling: Vec<&str> = words
         .iter()
         .copied()
@@ -188,7 +187,21 @@ mod tests {
             ("Organization", "ハンク", "バンク", false),
             ("Organization", "ﾊﾞﾝｸ", "バンク", true),
             ("Organization", "🐟 Club", "🐠 Club", false),
-            ("Organization", "🐟 Club", "Club", false),
+            ("Organization", "🐟 Club", "Club", true),
+            ("Organization", "🌱 Food Coop", "Food Co-op", true),
+            ("Organization", "Food Coop", "Food Co-op", true),
+            ("Organization", "Food Co-operative", "Food Coop", true),
+            ("Organization", "Food Co-op", "Foot Co-op", false),
+            ("Organization", "Kelpforum e.V.", "Kelpforum", true),
+            ("Organization", "Kelpforum eV", "Kelpforum e. V.", true),
+            (
+                "Organization",
+                "Kelp Werke GmbH & Co. KG",
+                "Kelp Werke",
+                true,
+            ),
+            ("Organization", "Kelp S.A.", "Kelp S.r.l.", true),
+            ("Organization", "Vitamin E", "Vitamin V", false),
             ("Organization", "Pen Island", "Penis Land", false),
             ("Meeting", "Sync 2026-1-11", "Sync 2026-11-1", false),
             ("Meeting", "Sync 2026-1-11", "sync 2026 1 11", true),

@@ -42,8 +42,8 @@ pub struct Output {
     /// Whether there are more
     truncated: bool,
     documents: Vec<Row>,
-    /// Why entities may be missing here
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Why entities may be missing here, and notes about them whose frontmatter cannot be read in full
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
 
@@ -108,10 +108,10 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
     let limit = bounded(request.limit, DOCUMENTS_MAX, DOCUMENTS_MAX);
     let found = engine.entity_documents(caller, &request.entity_uri, limit)?;
     Ok(Output {
+        warnings: engine.note_warnings(caller, std::slice::from_ref(&found.uri))?,
         entity_uri: found.uri,
         total_count: found.documents.len(),
         truncated: found.truncated,
         documents: found.documents.into_iter().map(Row::from).collect(),
-        warnings: engine.entity_warnings(caller),
     })
 }

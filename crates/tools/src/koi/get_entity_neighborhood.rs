@@ -35,8 +35,8 @@ pub struct Output {
     /// In both directions, by predicate
     relationships: Vec<Row>,
     count: usize,
-    /// Why entities may be missing here
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Why entities may be missing here, and notes about them whose frontmatter cannot be read in full
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
 
@@ -107,9 +107,9 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
     let predicate = request.predicate.as_deref();
     let found = engine.entity_neighborhood(caller, &request.entity_uri, predicate)?;
     Ok(Output {
+        warnings: engine.note_warnings(caller, std::slice::from_ref(&found.uri))?,
         entity_uri: found.uri,
         count: found.relationships.len(),
         relationships: found.relationships.into_iter().map(Row::from).collect(),
-        warnings: engine.entity_warnings(caller),
     })
 }

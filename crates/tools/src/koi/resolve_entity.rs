@@ -65,8 +65,8 @@ pub struct Output {
     /// What an unknown label would become; it is not stored
     #[serde(skip_serializing_if = "Option::is_none")]
     proposed: Option<Proposed>,
-    /// Why entities may be missing here
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Why entities may be missing here, and notes about them whose frontmatter cannot be read in full
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
 
@@ -152,7 +152,13 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
     let hint = request.type_hint.as_deref();
     let found = engine.resolve_entity(caller, &request.label, hint, context)?;
     let limit = bounded(request.limit, CANDIDATES.0, CANDIDATES.1);
+    let uris: Vec<String> = found
+        .candidates
+        .iter()
+        .map(|it| it.entity.uri.clone())
+        .collect();
     Ok(Output {
+        warnings: engine.note_warnings(caller, &uris)?,
         is_new: found.is_new(),
         candidates: found
             .candidates
@@ -161,6 +167,5 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
             .map(Row::from)
             .collect(),
         proposed: found.proposed.map(Proposed::from),
-        warnings: engine.entity_warnings(caller),
     })
 }

@@ -44,6 +44,10 @@ impl Tool for VaultReadNote {
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Text> {
         let note = ctx.engine.read_note(ctx.caller, &input.path);
+        if let Ok(text) = &note {
+            let fault = super::vault::frontmatter_fault(&input.path, text);
+            fault.into_iter().for_each(|it| ctx.remark(it));
+        }
         note.map(Text)
             .map_err(|error| in_contract_words(error, "File not found", "path", &input.path))
     }

@@ -41,8 +41,12 @@ impl Tool for VaultWriteNote {
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Text> {
         let Input { path, content } = input;
+        let fault = super::vault::frontmatter_fault(&path, &content);
         match ctx.engine.write_note(ctx.caller, &path, content) {
-            Ok(written) => Ok(Text(format!("Written: {written}"))),
+            Ok(written) => {
+                fault.into_iter().for_each(|it| ctx.remark(it));
+                Ok(Text(format!("Written: {written}")))
+            }
             Err(error) => Err(in_contract_words(error, "File not found", "path", &path)),
         }
     }

@@ -19,6 +19,7 @@ mod kiwi_run;
 mod koi_entities;
 mod koi_example;
 mod koi_mail;
+mod koi_reading;
 mod koi_repos;
 mod koi_statements;
 mod koi_web;
