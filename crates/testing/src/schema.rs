@@ -16,7 +16,7 @@ const NOTES: [&str; 6] = [
 ];
 
 /// Where a value does not fit its schema, and why; empty if it fits.
-pub fn faults(schema: &Value, value: &Value) -> Vec<String> {
+pub(crate) fn faults(schema: &Value, value: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     look(schema, schema, value, "", &mut faults);
     faults
