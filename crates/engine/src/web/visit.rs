@@ -130,13 +130,14 @@ fn not_fetched(error: Error) -> Box<WebFault> {
     )
 }
 
-/// What a body says, by its content type.
-fn read_body(answer: &mut Response) -> WebResult<Page> {
+/// What a body says, by its content type, and as what it was read.
+fn read_body(answer: &mut Response) -> WebResult<(Page, &'static str)> {
     let content_type = answer.header("content-type").map(str::to_owned);
     let kind = content_type.as_deref().unwrap_or_default().trim_start();
     let kind = kind.to_ascii_lowercase();
     if kind.starts_with(PDF) {
-        return pdf::read(std::mem::take(&mut answer.body)).map_err(not_fetched);
+        let page = pdf::read(std::mem::take(&mut answer.body)).map_err(not_fetched)?;
+        return Ok((page, "pdf"));
     }
     if answer.body.len() > PAGE_BYTES_MAX {
         let error = format!("the page has over {PAGE_BYTES_MAX} bytes");
@@ -147,14 +148,14 @@ fn read_body(answer: &mut Response) -> WebResult<Page> {
         .iter()
         .any(|it| kind.starts_with(it));
     Ok(if is_markup {
-        page::read(&text)
+        (page::read(&text), "html")
     } else {
-        plain(text)
+        (plain(text), "text")
     })
 }
 
 fn read(url: &str, mut answer: Response) -> WebResult<Visit> {
-    let read = read_body(&mut answer)?;
+    let (read, rendered_with) = read_body(&mut answer)?;
     let is_truncated = read.is_truncated || read.summary.chars().count() >= SUMMARY_CHARS_MAX;
     let (page, has_hidden) = made_inert(read);
     let mut flags = Vec::new();
@@ -191,7 +192,7 @@ fn read(url: &str, mut answer: Response) -> WebResult<Visit> {
         },
         ip: answer.address.ip().to_string(),
         redirects: answer.redirects,
-        rendered_with: if is_markup { "html" } else { "text" },
+        rendered_with,
         page,
         flags,
     })

@@ -76,7 +76,7 @@ pub struct Page {
     content_summary: String,
     content_hash: String,
     word_count: usize,
-    /// How the text was made of what was fetched: `html` or `text`
+    /// How the text was made of what was fetched: `html`, `text` or `pdf`
     rendered_with: &'static str,
     metadata: Metadata,
     matching_entities: Vec<Matching>,
