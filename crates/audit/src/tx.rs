@@ -139,6 +139,34 @@ impl<'a> Tx<'a> {
         self.put_revision(before, node)
     }
 
+    /// As [`Tx::put_node`], for a node that has an id already, elsewhere. It keeps it, unless the key is
+    /// known here under another one, or the id was ever used here for something else.
+    pub fn put_node_as(&mut self, id: NodeId, draft: Draft) -> Result<Node> {
+        let known = self
+            .raw
+            .node_by_key(&draft.project, draft.kind, &draft.key, When::Now)?;
+        if known.is_some()
+            || self.raw.node(id, When::Now)?.is_some()
+            || !self.raw.history(id)?.is_empty()
+        {
+            return self.put_node(draft);
+        }
+        let node = Node {
+            id,
+            kind: draft.kind,
+            project: draft.project,
+            key: draft.key,
+            title: draft.title,
+            body: draft.body,
+            props: draft.props,
+            created: self.at,
+            updated: self.at,
+            hash: Hash::default(),
+            rev: 1,
+        };
+        self.put_revision(None, node)
+    }
+
     /// Puts the next revision of a node whose key or project changed; its id stays.
     pub fn move_node(&mut self, id: NodeId, draft: Draft) -> Result<Node> {
         let before = self

@@ -86,9 +86,11 @@ fn shared() -> Vec<Arg> {
         .value_name("FILE")
         .env(env_vars::DATABASE_CA),
         path("vault", "Vault of Markdown notes").env(env_vars::VAULT_PATH),
-        path("omi-path", "Directory of NOW.md and the daily logs")
-            .visible_alias("data-dir")
-            .env(env_vars::OMI_BASE_PATH),
+        path("omi-path", "Directory of NOW.md and the daily logs").env(env_vars::OMI_BASE_PATH),
+        path(
+            "data-dir",
+            "One directory for everything: --data and --omi-path in one",
+        ),
         path("project", "Project whose documents make the graph").env(env_vars::PROJECT),
         list(
             "allow-root",
@@ -110,7 +112,7 @@ fn shared() -> Vec<Arg> {
             "safe-names",
             "Show installed tools under names without dots, for clients that take none",
         ),
-        flag("json", "Answer in JSON"),
+        flag("json", "Answer in JSON").visible_alias("json-output"),
         flag("quiet", "Show data and errors only").short('q'),
         global("verbose", "Log more; twice for still more")
             .short('v')

@@ -100,12 +100,13 @@ env_vars! {
     /// token, on this machine too.
     TOKEN = "KENNING_TOKEN";
     /// The same, for clients of the memory contract, which send it as `X-API-Key`; `KENNING_TOKEN` wins
-    /// over it.
+    /// over it. Once it is set, callers on this machine are asked for the token too.
     OMI_API_KEY = "OMI_API_KEY";
     /// Origins of pages that may call `kenning serve` (CORS), separated by commas; `--allow-origin` wins over
     /// it. Default: those of this machine only.
     ALLOW_ORIGINS = "KENNING_ALLOW_ORIGINS";
-    /// How many milliseconds `kenning hook` may take before it gives up, silently. Default: 100.
+    /// How many milliseconds `kenning hook` may take before it answers without memories, and says so.
+    /// Default: 100.
     HOOK_BUDGET_MS = "KENNING_HOOK_BUDGET_MS";
     /// What the program logs on standard error, for example `info` or `kenning_rest=debug`.
     LOG = "KENNING_LOG";

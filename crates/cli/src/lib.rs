@@ -16,6 +16,7 @@ mod settings;
 mod tool_args;
 
 pub use args::{command, kami_command, omi_command};
+pub use commands::HookServer;
 pub use output::print_error;
 pub use settings::{DatabaseUrl, ServeOptions, Settings};
 
@@ -28,12 +29,25 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
+/// What can be told of a store that is not open.
+#[derive(Debug, Default)]
+pub struct StoreLook {
+    /// Whether there is one.
+    pub exists: bool,
+    /// What was looked at, and how it is.
+    pub seen: Vec<(String, String)>,
+    /// What is wrong, one sentence each.
+    pub faults: Vec<String>,
+}
+
 /// What only the binary can do.
 pub trait Host: Sync {
     /// Sets up the log of the program itself, on standard error.
     fn start_logging(&self, settings: &Settings);
     /// Opens the engine.
     fn open(&self, settings: &Settings) -> Result<Arc<Engine>>;
+    /// Looks at the store without opening it, for `doctor`: makes nothing and changes nothing.
+    fn look_at_store(&self, settings: &Settings) -> StoreLook;
     /// Moves a store with its log from one place to another; each is a directory or a database's
     /// address. `progress` is told how many rows are over. Gives what to show.
     fn migrate(

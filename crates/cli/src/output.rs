@@ -2,7 +2,7 @@
 
 use kenning_core::Error;
 use serde_json::{Value, json};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether only data and errors are wanted.
@@ -32,6 +32,81 @@ fn write(text: &str) {
             .and_then(|()| out.write_all(b"\n"))
             .and_then(|()| out.flush()),
     );
+}
+
+/// What stands before and after a part that is shown bright. Nobody's text has them: they are taken out
+/// of it by [`brightened`].
+const BRIGHT: char = '\u{f8f0}';
+const DULL: char = '\u{f8f1}';
+
+/// The text with every word that begins as one of these does marked, to be shown by [`print_bright`].
+/// Where no terminal is, the text as it is.
+pub(crate) fn brightened(text: &str, words: &[String]) -> String {
+    if io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty()) {
+        marked(text, words)
+    } else {
+        text.to_owned()
+    }
+}
+
+/// Whether this is a mark of [`brightened`], which takes no place on a line.
+pub(crate) fn is_mark(c: char) -> bool {
+    [BRIGHT, DULL].contains(&c)
+}
+
+fn marked(text: &str, words: &[String]) -> String {
+    let text: String = text.chars().filter(|&c| !is_mark(c)).collect();
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while !rest.is_empty() {
+        let end = rest
+            .find(|c: char| !c.is_alphanumeric())
+            .unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        let lower = word.to_lowercase();
+        if !word.is_empty() && words.iter().any(|it| is_form_of(&lower, it)) {
+            out.push(BRIGHT);
+            out.push_str(word);
+            out.push(DULL);
+        } else {
+            out.push_str(word);
+        }
+        let next = after.chars().next().map_or(0, char::len_utf8);
+        out.push_str(&after[..next]);
+        rest = &after[next..];
+    }
+    out
+}
+
+/// Whether two words differ in their endings only: `deploy`, `deploys` and `deployed`.
+fn is_form_of(one: &str, other: &str) -> bool {
+    let shared = one.chars().zip(other.chars()).take_while(|(a, b)| a == b);
+    let shared = shared.count();
+    let (one, other) = (one.chars().count(), other.chars().count());
+    one == other && shared == one || (shared >= 4 && one.max(other) - shared <= 3)
+}
+
+/// The words of a query that are worth marking.
+pub(crate) fn words_of(query: &str) -> Vec<String> {
+    const SMALL: [&str; 30] = [
+        "the", "a", "an", "and", "or", "of", "to", "in", "on", "at", "is", "are", "was", "were",
+        "do", "does", "did", "how", "what", "when", "where", "who", "why", "which", "for", "with",
+        "we", "i", "it", "by",
+    ];
+    let words = query.split(|c: char| !c.is_alphanumeric());
+    let words = words.map(str::to_lowercase).filter(|it| !it.is_empty());
+    words.filter(|it| !SMALL.contains(&it.as_str())).collect()
+}
+
+/// As [`print`], with what was marked shown bright.
+pub(crate) fn print_bright(text: &str) {
+    if !io::stdout().is_terminal() {
+        return print(text);
+    }
+    let text = inert(text)
+        .replace(BRIGHT, "\u{1b}[1m")
+        .replace(DULL, "\u{1b}[0m");
+    write(&text);
 }
 
 /// Writes JSON to standard output.
@@ -111,6 +186,18 @@ fn inert(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_that_were_asked_for_are_marked_in_any_form() {
+        let words = words_of("When do we deploy to the harbor?");
+        assert_eq!(words, ["deploy", "harbor"]);
+        let shown = marked("Deploys, to harbors; the har\u{f8f0}bor.", &words);
+        let shown = shown.replace(BRIGHT, "<").replace(DULL, ">");
+        assert_eq!(shown, "<Deploys>, to <harbors>; the <harbor>.");
+        assert!(!is_form_of("cat", "car") && !is_form_of("cache", "cactus"));
+        // Marks survive what makes stored text harmless, and nothing else does.
+        assert_eq!(inert("\u{f8f0}\u{1b}[2J"), "\u{f8f0}\u{fffd}[2J");
+    }
 
     #[test]
     fn stored_text_cannot_command_a_terminal() {

@@ -2,6 +2,7 @@
 
 use crate::env_vars;
 use clap::ArgMatches;
+use clap::parser::ValueSource;
 use kenning_core::{Error, Result, Space};
 use kenning_engine::{ItemOptions, RepositoryOptions, WasmOptions};
 use kenning_tools::Selection;
@@ -103,9 +104,23 @@ impl Settings {
         let space: Option<&String> = innermost.get_one("space");
         let space = space.filter(|it| !it.trim().is_empty());
         let space = space.map(|it| it.parse()).transpose();
+        let data_dir = path("data-dir")
+            .filter(|it| !it.as_os_str().is_empty())
+            .map(at_home);
+        if let Some(dir) = &data_dir {
+            refuse_two_places(innermost, dir)?;
+        }
+        let (quiet, verbosity) = (innermost.get_flag("quiet"), innermost.get_count("verbose"));
+        if quiet && verbosity > 0 {
+            return Err(
+                Error::invalid("`--quiet` and `--verbose` ask for opposite things")
+                    .hint("give one of them"),
+            );
+        }
         Ok(Self {
-            data: path("data")
-                .filter(|it| !it.as_os_str().is_empty())
+            data: data_dir
+                .clone()
+                .or_else(|| path("data").filter(|it| !it.as_os_str().is_empty()))
                 .map_or_else(data_default, Ok)?,
             database: innermost
                 .get_one::<String>("database")
@@ -113,9 +128,11 @@ impl Settings {
                 .map(|it| DatabaseUrl(it.trim().to_owned())),
             database_ca: path("database-ca").filter(|it| !it.as_os_str().is_empty()),
             vault: path("vault").filter(|it| !it.as_os_str().is_empty()),
-            omi: path("omi-path")
-                .filter(|it| !it.as_os_str().is_empty())
-                .map_or_else(omi_default, |it| Some(at_home(it))),
+            omi: data_dir.or_else(|| {
+                path("omi-path")
+                    .filter(|it| !it.as_os_str().is_empty())
+                    .map_or_else(omi_default, |it| Some(at_home(it)))
+            }),
             project: path("project")
                 .filter(|it| !it.as_os_str().is_empty())
                 .or_else(|| absolute(env_vars::KG_PROJECT_ROOT))
@@ -141,10 +158,31 @@ impl Settings {
             json: innermost
                 .try_get_one::<bool>("json")
                 .map_or(true, |it| it == Some(&true)),
-            quiet: innermost.get_flag("quiet"),
-            verbosity: innermost.get_count("verbose"),
+            quiet,
+            verbosity,
         })
     }
+}
+
+/// `--data-dir` is one directory for everything, as the memory contract has it: who names another one
+/// beside it means something else.
+fn refuse_two_places(matches: &ArgMatches, dir: &std::path::Path) -> Result<()> {
+    for name in ["data", "omi-path"] {
+        if matches.value_source(name) != Some(ValueSource::CommandLine) {
+            continue;
+        }
+        let other = matches.get_one::<PathBuf>(name).cloned().map(at_home);
+        if other.is_some_and(|it| it != dir) {
+            return Err(Error::invalid(format!(
+                "`--data-dir` and `--{name}` name different directories"
+            ))
+            .hint(
+                "`--data-dir DIR` is one directory for everything; for two, give \
+                 `--data` (the store) and `--omi-path` (NOW.md and the daily logs)",
+            ));
+        }
+    }
+    Ok(())
 }
 
 impl ServeOptions {
@@ -166,8 +204,9 @@ impl ServeOptions {
         let api_key = || std::env::var(env_vars::OMI_API_KEY).ok().filter(named);
         Ok(Self {
             listen,
-            token: token.filter(named).or_else(api_key),
-            require_token: matches.get_flag("require-token"),
+            token: token.filter(named).or_else(&api_key),
+            // The memory contract's servers ask everybody for the key once one is set.
+            require_token: matches.get_flag("require-token") || api_key().is_some(),
             allow_hosts: list("allow-host"),
             allow_origins: list("allow-origin").into_iter().filter(named).collect(),
             calls_per_minute: matches.get_one("rate-limit").copied().unwrap_or(600),

@@ -12,6 +12,13 @@ impl Hash {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
+    /// A hash that only whoever has the secret can make: without it nobody can tell by trying whether
+    /// a text is the hashed one. `purpose` keeps the uses of one secret apart.
+    pub fn keyed(purpose: &'static str, secret: &[u8; 32], bytes: &[u8]) -> Self {
+        let key = blake3::derive_key(purpose, secret);
+        Self(*blake3::keyed_hash(&key, bytes).as_bytes())
+    }
+
     /// Reads 64 hexadecimal digits.
     pub fn from_hex(text: &str) -> Option<Self> {
         let mut out = [0; 32];
@@ -49,6 +56,20 @@ impl fmt::Debug for Hash {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_keyed_hash_depends_on_purpose_secret_and_text() {
+        let hash = Hash::keyed("a test", &[1; 32], b"text");
+        assert_eq!(hash, Hash::keyed("a test", &[1; 32], b"text"));
+        for other in [
+            Hash::keyed("another test", &[1; 32], b"text"),
+            Hash::keyed("a test", &[2; 32], b"text"),
+            Hash::keyed("a test", &[1; 32], b"texT"),
+            Hash::of(b"text"),
+        ] {
+            assert_ne!(hash, other);
+        }
+    }
 
     #[test]
     fn hex_reads_back_what_it_printed_and_nothing_else() {

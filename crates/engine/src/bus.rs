@@ -2,7 +2,8 @@
 //!
 //! The log is what there is; this says which of its events the contract knows, under which names, and
 //! with what payload. An event of the log holds no text of a memory, so that it can be shown to whoever
-//! checks the log; the contract's payload has the text, and it is read from the memory.
+//! checks the log; the contract's payload has the text, and it is read from the memory. The text of a query
+//! is kept nowhere, unless `events.queries` asks for it: the payload has its hash.
 
 use crate::memories::find_memory;
 use crate::{Caller, Engine, Scope, timestamp};
@@ -198,6 +199,7 @@ pub(crate) fn event(tx: &dyn ReadTx, row: &EventRow) -> Result<Option<MemoryEven
     for field in event_type.fields {
         let value = match *field {
             "content" => content(tx, data)?,
+            "query" => query(data),
             field => data[field].clone(),
         };
         json.insert((*field).to_owned(), value);
@@ -214,6 +216,14 @@ pub(crate) fn event(tx: &dyn ReadTx, row: &EventRow) -> Result<Option<MemoryEven
         at_ms,
         json: Value::Object(json),
     }))
+}
+
+/// The text of a query where it was kept, else the hash that stands for it.
+fn query(data: &Value) -> Value {
+    match (&data["query"], data["query_hash"].as_str()) {
+        (Value::Null, Some(hash)) => format!("hash:{hash}").into(),
+        (text, _) => text.clone(),
+    }
 }
 
 fn content(tx: &dyn ReadTx, data: &Value) -> Result<Value> {

@@ -14,7 +14,7 @@
 
 use crate::context::checksums;
 use crate::roots::Root;
-use crate::{Engine, graph, roots};
+use crate::{Engine, context, graph, roots};
 use kenning_audit::{Draft, Tx};
 use kenning_core::{Code, Error, Hash, Kind, Result, Space};
 use kenning_search::passages;
@@ -419,7 +419,12 @@ fn put(
     if !file.is_searchable() {
         return Ok(());
     }
-    tx.put_passages(node.id, &passages(title, content))
+    let pieces = if context::is_daily_log(&file.key) {
+        context::passages_of_log(title, content)
+    } else {
+        passages(title, content)
+    };
+    tx.put_passages(node.id, &pieces)
 }
 
 /// `People/Bill Baue.md` is about `Bill Baue`.

@@ -42,7 +42,7 @@ mod webhooks;
 pub use backups::{BackupKind, BackupList, BackupView, RestoreTo, RestoredBackup, VerifiedBackup};
 pub use bus::{EVENT_TYPES, EventQuery, EventType, MemoryEvent, MemoryEvents};
 pub use caller::{Caller, DEADLINE_DEFAULT, Progress, Waited};
-pub use context::{FilesIntegrity, Now, NowUpdate};
+pub use context::{FilesIntegrity, Now, NowFile, NowUpdate};
 pub use embedding::{EmbeddingStatus, Reindexed};
 pub use entities::{
     Company, EntityCandidate, EntityContext, EntityDocument, EntityDocuments, EntityImport,
@@ -72,12 +72,13 @@ pub use items::{
     RegistryVersion, SignAs, SignItem, SignedItem, Skill, ToolItemRun,
 };
 pub use kenning_memory::types::MemoryType;
-pub use kenning_search::{Mode, asks_for_something};
+pub use kenning_search::{Mode, Partial, asks_for_something};
 pub use mail::MailRead;
 pub use memories::{
     BeliefUpdate, Central, Contradiction, Evidence, EvidenceUpdate, GraphEdge, Integrity,
-    IntegrityScope, MEMORY_BYTES_MAX, Memory, MemoryAccess, MemoryGraph, Neighbor, NewMemory,
-    Recall, RecallSort, Recalled, RecalledMemory, StoredMemory, Topology,
+    IntegrityScope, MEMORY_BYTES_MAX, Memory, MemoryAccess, MemoryDetails, MemoryGraph,
+    MemoryRelation, Neighbor, NewMemory, Recall, RecallSort, Recalled, RecalledMemory,
+    StoredMemory, Topology,
 };
 pub use moments::{parse_moment, timestamp};
 pub use notes::NOTE_BYTES_MAX;

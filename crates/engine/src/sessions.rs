@@ -5,7 +5,7 @@
 
 use crate::{Caller, Engine, IntegrityScope, Scope};
 use kenning_core::{Error, Kind, Result};
-use kenning_memory::stamp;
+use kenning_memory::{daily, stamp};
 use kenning_store::NodeFilter;
 use serde_json::{Value, json};
 
@@ -90,8 +90,7 @@ impl Engine {
         let task = task.filter(|it| !it.trim().is_empty());
         let at = stamp::iso(self.local_now());
         let task = task.as_deref().unwrap_or("none");
-        let log =
-            self.daily_append(caller, &format!("Session ended at {at}\nLast task: {task}"))?;
+        let log = self.daily_append(caller, &daily::session_end(&at, task))?;
         let name = id.clone();
         let duration_seconds = self.log.write(&caller.principal.space, move |tx| {
             let began = tx.get(SESSIONS, &name)?.and_then(|it| started_ms(&it));

@@ -4,11 +4,11 @@
 //! number of rows and the hash of all bytes before it. The node's secret key is not in it: whoever
 //! restores goes on under a new identity, and the old events stay valid.
 
+use crate::graph::passages_of;
 use crate::{Caller, Engine, Scope};
 use kenning_audit::{Draft, EdgeDraft, Tx, archive};
 use kenning_core::{Error, Kind, NodeId, Result, Space};
-use kenning_search::passages;
-use kenning_store::{EdgeFilter, NodeFilter, When};
+use kenning_store::{CREATED_ELSEWHERE_MS, EdgeFilter, NodeFilter, When};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
@@ -143,7 +143,7 @@ impl Engine {
                         "id": node.id.to_string(), "kind": node.kind.as_str(),
                         "project": node.project, "key": node.key, "title": node.title,
                         "body": node.body, "props": node.props,
-                        "created_ms": node.created.ms(), "updated_ms": node.updated.ms(),
+                        "created_ms": node.created_ms(), "updated_ms": node.updated.ms(),
                     }});
                     writeln!(out, "{line}").map_err(write_failed)?;
                     done.rows += 1;
@@ -164,8 +164,8 @@ impl Engine {
         Ok(done)
     }
 
-    /// Reads what [`Engine::export`] wrote. A node of the same kind, project and key gets a new
-    /// revision; ids of edges are translated. A line that is wrong stops it and names itself; the
+    /// Reads what [`Engine::export`] wrote. A node keeps its id and the date it was made; one of a kind,
+    /// project and key that are known here gets a new revision instead, and ids of edges are translated. A line that is wrong stops it and names itself; the
     /// batches before it are kept, and running it again repeats nothing.
     pub fn import(&self, caller: &Caller, input: &mut dyn BufRead) -> Result<Transferred> {
         caller.principal.require(Scope::Write)?;
@@ -209,8 +209,9 @@ impl Engine {
             let (mut nodes, mut edges) = (0, 0);
             for entry in batch {
                 match entry {
-                    Entry::Node(old, draft) => {
-                        let new = import_node(tx, draft)?;
+                    Entry::Node(imported) => {
+                        let old = imported.id;
+                        let new = import_node(tx, *imported)?;
                         if let Some(old) = old {
                             known.insert(old, new);
                         }
@@ -242,16 +243,43 @@ impl Engine {
     }
 }
 
-fn import_node(tx: &mut Tx<'_>, draft: Draft) -> Result<NodeId> {
-    let parts = passages(&draft.title, &draft.body);
-    let node = tx.put_node(draft)?;
-    tx.put_passages(node.id, &parts)?;
+fn import_node(tx: &mut Tx<'_>, imported: ImportedNode) -> Result<NodeId> {
+    let ImportedNode {
+        id,
+        created_ms,
+        mut draft,
+    } = imported;
+    let known = tx.node_by_key(&draft.project, draft.kind, &draft.key, When::Now)?;
+    let made_here = known
+        .as_ref()
+        .map_or_else(|| tx.now().ms(), |it| it.created.ms());
+    // What was made here at that very time needs no other date: importing one's own export changes nothing.
+    match created_ms {
+        Some(at) if at < made_here => {
+            draft
+                .props
+                .insert(CREATED_ELSEWHERE_MS.to_owned(), at.into());
+        }
+        _ => drop(draft.props.remove(CREATED_ELSEWHERE_MS)),
+    }
+    let node = match id {
+        Some(id) => tx.put_node_as(id, draft)?,
+        None => tx.put_node(draft)?,
+    };
+    tx.put_passages(node.id, &passages_of(&node))?;
     Ok(node.id)
+}
+
+/// A node of an import, with what it was elsewhere.
+struct ImportedNode {
+    id: Option<NodeId>,
+    created_ms: Option<u64>,
+    draft: Draft,
 }
 
 /// A line of an import.
 enum Entry {
-    Node(Option<NodeId>, Draft),
+    Node(Box<ImportedNode>),
     Edge(EdgeDraft),
 }
 
@@ -281,7 +309,17 @@ impl Entry {
                 body: or_empty(it, "body")?,
                 props: props(it)?,
             };
-            return Ok(Self::Node(id, draft));
+            let created_ms = match it.get("created_ms") {
+                None => None,
+                Some(at) => Some(at.as_u64().ok_or_else(|| {
+                    format!("`created_ms` is {at}, not a number of milliseconds since 1970")
+                })?),
+            };
+            return Ok(Self::Node(Box::new(ImportedNode {
+                id,
+                created_ms,
+                draft,
+            })));
         }
         if let Some(it) = value.get("edge") {
             let weight = match it.get("weight") {

@@ -3,7 +3,7 @@
 use crate::outside::{OsRandom, WallClock, variable};
 use axum::Router;
 use jiff::tz::TimeZone;
-use kenning_cli::{Host, ServeOptions, Settings, env_vars};
+use kenning_cli::{HookServer, Host, ServeOptions, Settings, StoreLook, env_vars};
 use kenning_core::{Error, Result};
 use kenning_engine::{
     Engine, GraphWatch, Options, Pace, PageWatch, Principal, SENSORS_LOOK, Sensors, WatchOptions,
@@ -18,7 +18,7 @@ use kenning_tools::Board;
 use kenning_vault::Dir;
 use serde_json::{Value, json};
 use std::future::Future;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,6 +92,10 @@ impl Host for Program {
         })?))
     }
 
+    fn look_at_store(&self, settings: &Settings) -> StoreLook {
+        look_at_store(settings)
+    }
+
     fn migrate(
         &self,
         settings: &Settings,
@@ -113,6 +117,7 @@ impl Host for Program {
 
     fn mcp(&self, board: Board, settings: &Settings) -> Result<()> {
         let pages = PageWatch::start(board.engine(), WatchPace::default());
+        let _hooks = answer_hooks(&board, settings);
         let server = Server::new(board, Principal::owner(settings.space.clone()));
         let served = run(1, async {
             let stop = CancellationToken::new();
@@ -134,8 +139,16 @@ impl Host for Program {
 
     fn serve(&self, board: Board, settings: &Settings, options: &ServeOptions) -> Result<()> {
         refuse_open_doors(&board, settings, options)?;
+        let _hooks = answer_hooks(&board, settings);
         run(2, serve(board, settings.clone(), options.clone()))
     }
+}
+
+/// Lets the hooks of clients ask this process. Where that cannot be, they do their work themselves.
+fn answer_hooks(board: &Board, settings: &Settings) -> Option<HookServer> {
+    HookServer::start(board.engine(), settings)
+        .inspect_err(|error| tracing::warn!("hooks cannot ask this process: {error}"))
+        .ok()
 }
 
 /// A database, its certificate checked against the file that was named, if one was.
@@ -153,6 +166,64 @@ fn postgres(url: &str, settings: &Settings) -> Result<Store> {
         ..Default::default()
     };
     Ok(Store::new(Postgres::open_with(url, options)?))
+}
+
+/// What the first bytes of every SQLite file are.
+const SQLITE_BEGINS: &[u8] = b"SQLite format 3\0";
+
+/// The store's file as it lies there. A database is the business of its server.
+fn look_at_store(settings: &Settings) -> StoreLook {
+    let mut look = StoreLook::default();
+    if settings.database.is_some() {
+        look.exists = true;
+        return look;
+    }
+    let name = kenning_store_sqlite::FILE_NAME;
+    let path = settings.data.join(name).display().to_string();
+    let Ok(dir) = Dir::open(&settings.data) else {
+        return look;
+    };
+    let file = match dir.metadata(name) {
+        Err(error) if error.code == kenning_core::Code::NotFound => return look,
+        Err(error) => {
+            look.exists = true;
+            look.faults.push(format!("`{path}`: {error}"));
+            return look;
+        }
+        Ok(file) => file,
+    };
+    look.exists = true;
+    look.seen.push((
+        "file".to_owned(),
+        format!("{path}, {} bytes", file.size_bytes),
+    ));
+    for more in ["-wal", "-shm"] {
+        if let Ok(file) = dir.metadata(&format!("{name}{more}")) {
+            look.seen
+                .push((format!("file {more}"), format!("{} bytes", file.size_bytes)));
+        }
+    }
+    let mut begins = Vec::new();
+    let read = dir.open_read(name).map(|file| {
+        let wanted = SQLITE_BEGINS.len() as u64;
+        file.take(wanted).read_to_end(&mut begins)
+    });
+    if let Err(error) = read {
+        look.faults
+            .push(format!("`{path}` cannot be read: {error}"));
+    } else if !begins.is_empty() && begins != SQLITE_BEGINS {
+        look.faults.push(format!(
+            "`{path}` does not begin as an SQLite file does: something else was written over it"
+        ));
+    } else {
+        match kenning_store_sqlite::examine(dir.path()) {
+            Ok(faults) => look
+                .faults
+                .extend(faults.into_iter().map(|it| format!("`{path}`: {it}"))),
+            Err(error) => look.faults.push(format!("`{path}`: {error}")),
+        }
+    }
+    look
 }
 
 /// The store at a place: a directory, or a database's address.

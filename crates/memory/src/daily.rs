@@ -7,6 +7,10 @@ use jiff::civil::{Date, DateTime};
 /// The folder of the logs.
 pub const FOLDER: &str = "memory";
 
+/// How the entry of a session's end begins, and its second line.
+const SESSION_ENDED: &str = "Session ended at ";
+const LAST_TASK: &str = "Last task: ";
+
 /// One entry of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -60,6 +64,32 @@ pub fn parse(text: &str) -> Vec<Entry> {
     entries
 }
 
+/// Where the entries of a log begin, in bytes.
+pub fn starts(text: &str) -> Vec<usize> {
+    let mut at = 0;
+    let mut starts = Vec::new();
+    for line in text.split_inclusive('\n') {
+        if heading(line.trim_end_matches(['\n', '\r'])).is_some() {
+            starts.push(at);
+        }
+        at += line.len();
+    }
+    starts
+}
+
+/// Whether an entry only says that a session ended.
+pub fn is_session_end(entry: &Entry) -> bool {
+    let mut lines = entry.text.trim().lines();
+    let first = lines.next().unwrap_or_default();
+    let second = lines.next().unwrap_or_default();
+    first.starts_with(SESSION_ENDED) && second.starts_with(LAST_TASK) && lines.next().is_none()
+}
+
+/// What is appended when a session ends.
+pub fn session_end(at: &str, task: &str) -> String {
+    format!("{SESSION_ENDED}{at}\n{LAST_TASK}{task}")
+}
+
 /// An entry of these lines; nothing if they say nothing and have no heading.
 fn finished(at: Option<DateTime>, lines: &[&str]) -> Option<Entry> {
     let plain = lines.iter().map(|line| match line.strip_prefix('\\') {
@@ -93,6 +123,35 @@ mod tests {
             "\n\n## [2026-11-15T02:11:00]\n\n\
              Session ended at 2026-11-15T02:10:00\nLast task: none\n"
         );
+    }
+
+    #[test]
+    fn entries_begin_at_their_headings() {
+        let text = format!("# My day\n{}{}", entry(AT, "one"), entry(AT, "two\n## not"));
+        let starts = starts(&text);
+        assert_eq!(starts.len(), 2);
+        for at in starts {
+            assert!(text[at..].starts_with("## [2026-11-15T02:11:00]\n"), "{at}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_session_is_known_and_nothing_else_is() {
+        let is_end = |text: &str| {
+            is_session_end(&Entry {
+                at: None,
+                text: text.to_owned(),
+            })
+        };
+        assert!(is_end(&session_end("2026-11-15T02:10:00", "none")));
+        for other in [
+            "",
+            "Session ended at noon",
+            "Session ended at noon\nLast task: x\nWe found the leak",
+            "Last task: x",
+        ] {
+            assert!(!is_end(other), "{other}");
+        }
     }
 
     #[test]

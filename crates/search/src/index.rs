@@ -211,6 +211,8 @@ pub struct Index {
     pub(crate) vectors: Vectors,
     /// How many entries a snapshot has.
     pub(crate) kept: usize,
+    /// The last event of that snapshot.
+    pub(crate) kept_seq: u64,
     /// Vectors of another model than the table, by the hash of the passage's text.
     pub(crate) other: Option<OtherModel>,
 }
@@ -256,6 +258,7 @@ impl Index {
             sum_tokens: 0,
             vectors: Vectors::new(DIMENSIONS),
             kept: 0,
+            kept_seq: 0,
             other: None,
         }
     }
@@ -331,7 +334,7 @@ impl Index {
         let entry = Entry {
             node: node.id,
             n: passage.n,
-            created: node.created,
+            created: made(node),
             thread,
             asks: passage.text.contains(['?', '\u{ff1f}']),
             facets,
@@ -662,6 +665,16 @@ fn facet_bit(facet: u32) -> Option<u64> {
 fn bits(facets: &[u32]) -> u64 {
     let bits = facets.iter().filter_map(|&it| facet_bit(it));
     bits.fold(0, |all, bit| all | bit)
+}
+
+/// When a node was made: an imported one where it came from.
+fn made(node: &Node) -> Hlc {
+    let ms = node.created_ms();
+    if ms < node.created.ms() {
+        Hlc::from_ms(ms)
+    } else {
+        node.created
+    }
 }
 
 /// What a text is found by among vectors that somebody else made.

@@ -7,11 +7,15 @@ use kenning_audit::Change;
 use kenning_core::{Error, Hash, NodeId, Result, Space};
 use kenning_embed::Model;
 use kenning_store::{Passage, ReadTx, Row, Table, When};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, RwLock};
+use std::time::Instant;
 
 /// Events and vectors that are taken in at a time.
 const PAGE: usize = 1_000;
+
+/// Events that are taken in between two looks at the clock, where time is short.
+const STEP: u64 = 250;
 
 /// The kind of the event that says that passages were made anew.
 pub const REINDEXED: &str = "Reindexed";
@@ -35,6 +39,19 @@ pub trait Keeper: Send + Sync {
 
 /// So many passages must be new before a snapshot pays, and a quarter of all.
 const KEPT_FROM: usize = 1_000;
+
+/// After so many events, and a quarter as many as there are passages, a snapshot pays even if they
+/// brought nothing to find: a process that starts reads them all.
+const KEPT_EVENTS: u64 = 4_000;
+
+/// How far an index has come that is not complete yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Partial {
+    /// Events that were taken in, the oldest ones.
+    pub taken: u64,
+    /// Events that there are.
+    pub all: u64,
+}
 
 impl Searcher {
     /// With nothing made yet, and nobody to keep it.
@@ -67,19 +84,28 @@ impl Searcher {
         }
         Ok(Index::from_snapshot(&bytes).map(|mut index| {
             index.kept = index.entries.len();
+            index.kept_seq = index.seq;
             index
         }))
     }
 
-    /// Has the index kept, if enough of it is new.
-    fn keep(&self, space: &Space, tx: &dyn ReadTx, index: &mut Index) -> Result<()> {
+    /// Has the index kept, if enough of it is new. One that is not complete is always kept: whoever had
+    /// no time to complete it will not have it next time either, unless it begins where this one ended.
+    fn keep(&self, space: &Space, tx: &dyn ReadTx, index: &mut Index, head: u64) -> Result<()> {
         let new = index.entries.len().saturating_sub(index.kept);
+        let events = index.seq.saturating_sub(index.kept_seq);
+        let quarter = index.entries.len() / 4;
+        let pays = new >= KEPT_FROM.max(quarter)
+            || events >= KEPT_EVENTS.max(quarter as u64)
+            || index.seq < head;
         if let Some(keeper) = &self.keeper
-            && new >= KEPT_FROM.max(index.entries.len() / 4)
+            && pays
+            && events > 0
             && let Some(event) = tx.events_after(index.seq - 1, 1)?.first()
         {
             keeper.save(space, index.to_snapshot(event.id));
             index.kept = index.entries.len();
+            index.kept_seq = index.seq;
         }
         Ok(())
     }
@@ -93,6 +119,21 @@ impl Searcher {
         model: Option<&Model>,
         work: impl FnOnce(&Index) -> T,
     ) -> Result<T> {
+        let done = self.with_until(space, tx, model, None, work)?;
+        Ok(done.0)
+    }
+
+    /// As [`Searcher::with`], for a caller who cannot wait: after `until` the work is done on what has
+    /// been taken in so far, and the answer says how far that is. Each call takes in something, and has
+    /// it kept, so that repeated calls of short-lived processes complete the index.
+    pub fn with_until<T>(
+        &self,
+        space: &Space,
+        tx: &dyn ReadTx,
+        model: Option<&Model>,
+        until: Option<Instant>,
+        work: impl FnOnce(&Index) -> T,
+    ) -> Result<(T, Option<Partial>)> {
         let index = {
             let mut spaces = self.spaces.lock().map_err(|_| broken())?;
             Arc::clone(spaces.entry(space.clone()).or_default())
@@ -101,7 +142,7 @@ impl Searcher {
         {
             let index = index.read().map_err(|_| broken())?;
             if index.is_at(seq, model) {
-                return Ok(work(&index));
+                return Ok((work(&index), None));
             }
         }
         {
@@ -109,7 +150,7 @@ impl Searcher {
             if index.seq > seq {
                 // A snapshot from before what another call has taken in: nothing newer is hidden from
                 // it, and nothing that it can see is lost.
-                return Ok(work(&index));
+                return Ok((work(&index), None));
             }
             if index.seq == 0
                 && seq > 0
@@ -117,15 +158,23 @@ impl Searcher {
             {
                 *index = kept;
             }
-            if let Err(error) = index.follow(tx, seq, model) {
+            let followed = match until {
+                None => index.follow(tx, seq, model),
+                Some(until) => index.follow_until(tx, seq, model, until),
+            };
+            if let Err(error) = followed {
                 // Half taken in is worse than not at all.
                 *index = Index::new();
                 return Err(error);
             }
-            self.keep(space, tx, &mut index)?;
+            self.keep(space, tx, &mut index, seq)?;
         }
         let index = index.read().map_err(|_| broken())?;
-        Ok(work(&index))
+        let partial = (index.seq < seq).then_some(Partial {
+            taken: index.seq,
+            all: seq,
+        });
+        Ok((work(&index), partial))
     }
 }
 
@@ -163,6 +212,32 @@ impl Index {
         Ok(())
     }
 
+    /// Takes in events up to `seq`, a step at a time, and stops after `until`. Events and not tables, so
+    /// that what has been taken in is an index of the log as it was at that event.
+    fn follow_until(
+        &mut self,
+        tx: &dyn ReadTx,
+        seq: u64,
+        model: Option<&Model>,
+        until: Instant,
+    ) -> Result<()> {
+        while self.seq < seq {
+            let end = self.seq.saturating_add(STEP).min(seq);
+            self.take_in_events(tx, end)?;
+            if Instant::now() >= until {
+                break;
+            }
+        }
+        self.vectors.prepare();
+        if let Some(model) = model
+            && self.seq == seq
+        {
+            self.take_in_vectors(tx, seq, model)?;
+            self.place_other_vectors();
+        }
+        Ok(())
+    }
+
     /// Takes in the whole space.
     fn load(&mut self, tx: &dyn ReadTx) -> Result<()> {
         let mut passages: HashMap<NodeId, Vec<Passage>> = HashMap::new();
@@ -183,10 +258,12 @@ impl Index {
     }
 
     fn take_in_events(&mut self, tx: &dyn ReadTx, seq: u64) -> Result<()> {
-        let mut changed = HashSet::new();
+        // The revision that the latest of these events made; none for one that is gone.
+        let mut changed: HashMap<NodeId, u64> = HashMap::new();
         let mut at = self.seq;
         while at < seq {
-            let page = tx.events_after(at, PAGE)?;
+            let left = usize::try_from(seq - at).unwrap_or(PAGE);
+            let page = tx.events_after(at, PAGE.min(left))?;
             let Some(last) = page.last() else { break };
             at = last.seq;
             for row in &page {
@@ -200,14 +277,18 @@ impl Index {
                 }
                 let event = kenning_audit::event::parse(row);
                 for change in event.into_iter().flat_map(|it| it.changes) {
-                    if let Change::PutNode { id, .. } | Change::RemoveNode { id } = change {
-                        changed.insert(id);
-                    }
+                    match change {
+                        Change::PutNode { id, rev, .. } => changed.insert(id, rev),
+                        Change::RemoveNode { id } => changed.insert(id, u64::MAX),
+                        Change::PutEdge { .. } | Change::EndEdge { .. } => None,
+                    };
                 }
             }
         }
-        for id in changed {
+        for (id, rev) in changed {
             match tx.node(id, When::Now)? {
+                // A later event made what it is now, and brings it.
+                Some(node) if node.rev > rev => {}
                 Some(node) => self.put(&node, &tx.passages(id)?),
                 None => self.remove(id),
             }

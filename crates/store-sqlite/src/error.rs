@@ -19,10 +19,11 @@ pub(crate) fn from_sqlite(cause: rusqlite::Error) -> Error {
             Error::unavailable("the store cannot be written")
                 .hint("check the data directory's owner")
         }
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            Error::corrupt("the store's file is damaged")
-                .hint("`kenning doctor` says more; `kenning restore` brings back a backup")
-        }
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Error::corrupt(format!(
+            "the store's file `{}` is damaged",
+            crate::FILE_NAME
+        ))
+        .hint("`kenning doctor` says more; `kenning restore` brings back a backup"),
         Some(ErrorCode::ConstraintViolation) => Error::conflict("a row of that key exists already"),
         Some(ErrorCode::TooBig) => Error::too_large("a value is larger than the store can hold"),
         _ if matches!(

@@ -8,6 +8,7 @@
 
 mod connection;
 mod error;
+mod examine;
 mod fts;
 mod migrate;
 mod pending;
@@ -15,6 +16,8 @@ mod pool;
 mod row;
 mod tx;
 mod writer;
+
+pub use examine::examine;
 
 use kenning_core::{Error, Result, Space};
 use kenning_store::{Floor, ReadWork, Wake, WriteWork};

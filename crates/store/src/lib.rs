@@ -26,8 +26,9 @@ pub use json::canonical_json;
 pub use lexemes::{lexeme, lexemes};
 pub use names::NameHit;
 pub use rows::{
-    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, IndexKind, KvRow, NameRow, Near, Nearest,
-    Node, NodeFilter, Passage, PassageRow, Row, Table, TextHit, TextQuery, TileRow, Vector, When,
+    CREATED_ELSEWHERE_MS, CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, IndexKind, KvRow,
+    NameRow, Near, Nearest, Node, NodeFilter, Passage, PassageRow, Row, Table, TextHit, TextQuery,
+    TileRow, Vector, When,
 };
 
 use kenning_core::{Error, Hash, NodeId, Result, Space};

@@ -31,7 +31,18 @@ pub struct Node {
     pub rev: u64,
 }
 
+/// The property of an imported node that says when it was made where it came from, in milliseconds
+/// since 1970. `created` is when this store first had it, which the log proves.
+pub const CREATED_ELSEWHERE_MS: &str = "created_elsewhere_ms";
+
 impl Node {
+    /// When it was made, in milliseconds since 1970: an imported one where it came from.
+    pub fn created_ms(&self) -> u64 {
+        let here = self.created.ms();
+        let elsewhere = self.props.get(CREATED_ELSEWHERE_MS).and_then(Value::as_u64);
+        elsewhere.map_or(here, |it| it.min(here))
+    }
+
     /// The hash that the content of this row must have.
     ///
     /// The fields are length-prefixed, so that no two contents share their bytes. Times and the

@@ -62,6 +62,7 @@ tools! {
     omi::NowRead,
     omi::NowUpdate,
     omi::IntegrityCheck,
+    omi_extra::MemoryGet,
     omi_extra::MemoryStoreBatch,
     omi_extra::DailyAppend,
     omi_extra::BeliefEvidence,

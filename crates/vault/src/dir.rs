@@ -321,6 +321,13 @@ impl Dir {
         self.adopt(name, &plain, dir)
     }
 
+    /// As [`Dir::create_subdir`], but what is made is the owner's only (mode 0700).
+    pub fn private_subdir(&self, name: &str) -> Result<Self> {
+        let plain = Name::parse_beneath(name)?;
+        let dir = self.dir_made(name, plain.as_path(), Some(Access::Private))?;
+        self.adopt(name, &plain, dir)
+    }
+
     /// Finds the path of a directory that is open already, for [`Dir::path`].
     fn adopt(&self, name: &str, plain: &Name, dir: cap_std::fs::Dir) -> Result<Self> {
         let error = |cause: io::Error| fault::of("directory", name, cause);

@@ -28,6 +28,7 @@ mod lock;
 mod name;
 mod operator;
 mod plain;
+mod socket;
 mod temp;
 mod usage;
 mod walk;

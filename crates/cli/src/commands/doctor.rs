@@ -1,19 +1,80 @@
 //! `kenning doctor`
+//!
+//! It is what errors point to, so it has something to say even where nothing can be opened, and it makes
+//! nothing: whoever looks where there is no store still has none afterwards.
 
-use crate::{Host, Settings, output};
-use kenning_core::{Code, Result};
+use crate::{Host, Settings, StoreLook, output};
+use kenning_core::{Code, Error, Result};
+use kenning_engine::Doctor;
+use kenning_vault::Dir;
 use serde_json::{Map, Value, json};
 
 pub(crate) fn run(host: &dyn Host, settings: &Settings) -> Result<u8> {
-    let engine = host.open(settings)?;
-    let mut found = engine.doctor()?;
-    found.seen.insert(
-        0,
-        ("version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
-    );
-    found
-        .seen
-        .insert(1, ("data".to_owned(), settings.data.display().to_string()));
+    let StoreLook {
+        exists,
+        seen,
+        faults,
+    } = host.look_at_store(settings);
+    let mut found = Doctor::default();
+    let mut note = |name: &str, value: String| found.seen.push((name.to_owned(), value));
+    note("version", env!("CARGO_PKG_VERSION").to_owned());
+    note("data", settings.data.display().to_string());
+    let mut exit = Code::Corrupt.row().exit;
+    if exists {
+        match host.open(settings).and_then(|engine| engine.doctor()) {
+            Ok(opened) => {
+                found.seen.extend(opened.seen);
+                found.faults.extend(opened.faults);
+                found.warnings.extend(opened.warnings);
+            }
+            Err(error) => {
+                exit = error.code.row().exit;
+                found.seen.extend(seen);
+                found.faults.extend(faults);
+                add_cause(&mut found, settings, &error);
+            }
+        }
+    } else {
+        note("store", "none yet; the first write makes it".to_owned());
+        look_at_vault(&mut found, settings);
+    }
+    show(settings, &found);
+    Ok(if found.faults.is_empty() { 0 } else { exit })
+}
+
+/// Why the store cannot be opened, and what to do about it.
+fn add_cause(found: &mut Doctor, settings: &Settings, error: &Error) {
+    let mut causes = vec![error.to_string()];
+    let mut cause = std::error::Error::source(error);
+    while let Some(it) = cause {
+        causes.push(it.to_string());
+        cause = it.source();
+    }
+    causes.dedup();
+    found.faults.push(format!("store: {}", causes.join(": ")));
+    if error.code == Code::Corrupt && settings.database.is_none() {
+        found.seen.push((
+            "to go on".to_owned(),
+            format!(
+                "move the files `kenning.db*` out of {}, then `kenning restore FILE` with what \
+                 `kenning backup` wrote",
+                settings.data.display()
+            ),
+        ));
+    }
+}
+
+fn look_at_vault(found: &mut Doctor, settings: &Settings) {
+    let Some(vault) = &settings.vault else { return };
+    match Dir::open(vault) {
+        Ok(_) => found
+            .seen
+            .push(("vault".to_owned(), vault.display().to_string())),
+        Err(error) => found.faults.push(format!("vault: {error}")),
+    }
+}
+
+fn show(settings: &Settings, found: &Doctor) {
     if settings.json {
         let seen: Map<String, Value> = found
             .seen
@@ -24,25 +85,20 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings) -> Result<u8> {
             "ok": found.faults.is_empty(), "seen": seen, "faults": found.faults,
             "warnings": found.warnings,
         }));
-    } else {
-        let seen = found
-            .seen
-            .iter()
-            .map(|(name, value)| format!("{name:<16} {value}"));
-        output::print(&seen.collect::<Vec<_>>().join("\n"));
-        for fault in &found.faults {
-            output::print(&format!("fault: {fault}"));
-        }
-        for warning in &found.warnings {
-            output::print(&format!("warning: {warning}"));
-        }
-        if found.faults.is_empty() && found.warnings.is_empty() {
-            output::print("all is well");
-        }
+        return;
     }
-    Ok(if found.faults.is_empty() {
-        0
-    } else {
-        Code::Corrupt.row().exit
-    })
+    let seen = found
+        .seen
+        .iter()
+        .map(|(name, value)| format!("{name:<16} {value}"));
+    output::print(&seen.collect::<Vec<_>>().join("\n"));
+    for fault in &found.faults {
+        output::print(&format!("fault: {fault}"));
+    }
+    for warning in &found.warnings {
+        output::print(&format!("warning: {warning}"));
+    }
+    if found.faults.is_empty() && found.warnings.is_empty() {
+        output::print("all is well");
+    }
 }

@@ -4,6 +4,7 @@ mod audit;
 mod call;
 mod doctor;
 mod hook;
+mod hook_server;
 mod kami;
 mod kg_export;
 mod kiwi;
@@ -20,6 +21,7 @@ mod trust;
 mod watch;
 
 pub(crate) use hook::command as hook_command;
+pub use hook_server::HookServer;
 pub(crate) use kami::args::commands as kami_commands;
 pub(crate) use kami::run as run_kami;
 pub(crate) use kg_export::command as kg_export_command;

@@ -1,5 +1,6 @@
 //! Rows for people: a table on a terminal, a line each otherwise.
 
+use crate::output;
 use std::io::IsTerminal;
 
 /// The widest cell of a table.
@@ -29,7 +30,7 @@ fn table(head: &[&str], rows: &[Vec<String>]) -> String {
         .collect();
     let width = |at: usize| {
         let cells = rows.iter().filter_map(|row| row.get(at));
-        let cells = cells.map(|it| it.chars().count());
+        let cells = cells.map(|it| width_of(it));
         cells.chain([head[at].chars().count()]).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
@@ -45,13 +46,27 @@ fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     out.join("\n")
 }
 
+/// A text as it stands in a cell.
+pub(crate) fn cell(text: &str) -> String {
+    if std::io::stdout().is_terminal() {
+        cut(&one_line(text))
+    } else {
+        one_line(text)
+    }
+}
+
 /// A text on one line.
 pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// How many characters are shown.
+fn width_of(text: &str) -> usize {
+    text.chars().filter(|&c| !output::is_mark(c)).count()
+}
+
 fn cut(text: &str) -> String {
-    if text.chars().count() <= CELL_CHARS_MAX {
+    if width_of(text) <= CELL_CHARS_MAX {
         return text.to_owned();
     }
     let kept: String = text.chars().take(CELL_CHARS_MAX - 1).collect();

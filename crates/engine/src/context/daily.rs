@@ -2,11 +2,13 @@
 
 use super::checksums;
 use crate::files::{FileNode, Writing, read_text};
-use crate::{Caller, Engine};
+use crate::{Caller, Engine, roots};
 use jiff::Span;
 use jiff::civil::Date;
 use kenning_core::{Code, Error, Result, Space};
 use kenning_memory::{daily, digest};
+use kenning_search::passages;
+use kenning_store::Passage;
 use kenning_vault::Dir;
 use std::cell::Cell;
 
@@ -94,6 +96,65 @@ impl Engine {
     }
 }
 
+/// Whether a node is the log of a day, by its key.
+pub(crate) fn is_daily_log(key: &str) -> bool {
+    let name = key
+        .strip_prefix(roots::OMI.name)
+        .and_then(|it| it.strip_prefix(':'))
+        .and_then(|it| it.strip_prefix(daily::FOLDER))
+        .and_then(|it| it.strip_prefix('/'));
+    name.is_some_and(|it| daily::day_of(it).is_some())
+}
+
+/// The passages of a log: entries of one day have nothing in common but the day, so none has a passage
+/// with another. That a session ended has none: nobody looks for it, and it has the words of its task.
+pub(crate) fn passages_of_log(title: &str, body: &str) -> Vec<Passage> {
+    let mut ends = daily::starts(body);
+    // What stands before the first entry is mostly an empty line.
+    if ends.first().is_some_and(|&it| body[..it].trim().is_empty()) {
+        ends.remove(0);
+    }
+    ends.push(body.len());
+    let mut all = Vec::new();
+    let mut start = 0;
+    for end in ends {
+        let entry = &body[start..end];
+        if daily::parse(entry).iter().all(daily::is_session_end) {
+            start = end;
+            continue;
+        }
+        for mut passage in passages(title, entry) {
+            passage.n = u32::try_from(all.len()).unwrap_or(u32::MAX);
+            passage.start += start as u64;
+            all.push(passage);
+        }
+        start = end;
+    }
+    all
+}
+
+/// The entry of a log that a passage, by its first byte, belongs to. `None` for what only says that a
+/// session ended: that is no memory of anything.
+pub(crate) fn entry_at(body: &str, at: usize) -> Option<String> {
+    let starts = daily::starts(body);
+    let start = starts.iter().rfind(|&&it| it <= at).copied();
+    // The empty line before the first entry is a part of its passage.
+    let start = match start {
+        None if body
+            .get(at..)
+            .is_some_and(|it| it.trim_start().starts_with("## [")) =>
+        {
+            starts.first().copied()
+        }
+        start => start,
+    };
+    let end = starts.iter().find(|&&it| it > start.unwrap_or(at)).copied();
+    let text = body.get(start.unwrap_or(0)..end.unwrap_or(body.len()))?;
+    let entry = daily::parse(text).into_iter().next()?;
+    let is_empty = entry.text.trim().is_empty();
+    (!is_empty && !daily::is_session_end(&entry)).then(|| entry.text.trim().to_owned())
+}
+
 /// Whether a log is not what was recorded of it. A record that cannot be read is the check's to tell.
 fn is_changed(dir: &Dir, name: &str, text: &str) -> bool {
     let sums = checksums::of_logs(dir).unwrap_or_default();
@@ -105,4 +166,60 @@ fn is_changed(dir: &Dir, name: &str, text: &str) -> bool {
 fn days_before(day: Date, n: i64) -> Option<Date> {
     let span = Span::new().try_days(n).ok()?;
     day.checked_sub(span).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::civil::{DateTime, datetime};
+
+    const AT: DateTime = datetime(2026, 11, 15, 2, 11, 0, 0);
+
+    #[test]
+    fn every_entry_of_a_log_has_passages_of_its_own_and_they_joined_are_the_log() {
+        let long = "the long story of the leak\n\n".repeat(200);
+        let body: String = ["found the leak", long.as_str(), "went home"]
+            .iter()
+            .map(|it| daily::entry(AT, it))
+            .collect();
+        let end = daily::entry(AT, &daily::session_end("2026-11-15T02:10:00", "the leak"));
+        let with_end = passages_of_log("2026-11-15", &format!("{body}{end}"));
+        assert_eq!(with_end.len(), passages_of_log("2026-11-15", &body).len());
+        let all = passages_of_log("2026-11-15", &body);
+        assert!(all.len() > 4, "{}", all.len());
+        let joined: String = all.iter().map(|it| it.text.as_str()).collect();
+        assert_eq!(joined, body);
+        for (n, passage) in all.iter().enumerate() {
+            assert_eq!(passage.n as usize, n);
+            let start = usize::try_from(passage.start).unwrap();
+            assert!(body[start..].starts_with(&passage.text));
+            let entry = entry_at(&body, start).unwrap();
+            let expected = match n {
+                0 => "found the leak",
+                n if n + 1 == all.len() => "went home",
+                _ => long.trim(),
+            };
+            assert_eq!(entry, expected, "passage {n}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_session_is_no_memory() {
+        let body = daily::entry(AT, &daily::session_end("2026-11-15T02:10:00", "x"));
+        assert_eq!(entry_at(&body, 0), None);
+        assert_eq!(entry_at("", 0), None);
+        assert_eq!(entry_at("# My day\n", 0), Some("# My day".to_owned()));
+    }
+
+    #[test]
+    fn only_logs_of_days_are_daily_logs() {
+        assert!(is_daily_log("omi:memory/2026-11-15.md"));
+        for other in [
+            "omi:NOW.md",
+            "vault:memory/2026-11-15.md",
+            "omi:memory/x.md",
+        ] {
+            assert!(!is_daily_log(other), "{other}");
+        }
+    }
 }

@@ -12,8 +12,10 @@ mod integrity;
 mod now;
 mod settings;
 
+pub(crate) use daily::{entry_at, is_daily_log, passages_of_log};
 pub use integrity::FilesIntegrity;
 pub use kenning_memory::now::{Now, Update as NowUpdate};
+pub use now::NowFile;
 
 use crate::{Caller, Engine, Scope};
 use jiff::Timestamp;

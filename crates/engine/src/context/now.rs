@@ -1,17 +1,59 @@
 //! NOW.md.
 
-use super::{Now, NowUpdate};
+use super::{Now, NowUpdate, checksums};
 use crate::files::{FileNode, Writing, read_text};
 use crate::{Caller, Engine};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use kenning_core::{Code, Error, Result};
 use kenning_memory::capsule::Capsule;
 use kenning_memory::config::Config;
+use kenning_memory::digest::sha256_hex;
 use kenning_memory::{now, stamp};
 use kenning_vault::Dir;
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// The largest NOW.md.
 pub(super) const BYTES_MAX: u64 = 1024 * 1024;
+
+/// NOW.md without a store, for whoever cannot wait until one is open.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NowFile {
+    /// What the agent was doing.
+    pub now: Now,
+    /// Whether the file is what its checksum says; also where there is none yet.
+    pub is_as_written: bool,
+}
+
+impl NowFile {
+    /// Reads the file in a directory; `None` if it is missing, empty or as it was made.
+    pub fn read(dir: &Path) -> Result<Option<Self>> {
+        let dir = match Dir::open(dir) {
+            Err(error) if error.code == Code::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        let bytes = match dir.read(now::FILE, BYTES_MAX) {
+            Err(error) if error.code == Code::NotFound => return Ok(None),
+            read => read?,
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        if now::is_default(&text) {
+            return Ok(None);
+        }
+        let mut found = now::parse(&text);
+        if found.timestamp.is_empty() {
+            let modified = i64::try_from(dir.metadata(now::FILE)?.modified_ms).unwrap_or(0);
+            let modified = Timestamp::from_millisecond(modified).unwrap_or(Timestamp::UNIX_EPOCH);
+            found.timestamp = stamp::iso(modified.to_zoned(TimeZone::system()).datetime());
+        }
+        let sum = checksums::of(&dir, now::FILE)?;
+        Ok(Some(Self {
+            now: found,
+            is_as_written: sum.is_none_or(|it| it == sha256_hex(&bytes)),
+        }))
+    }
+}
 
 impl Engine {
     fn now_file(&self) -> FileNode {

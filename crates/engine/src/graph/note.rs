@@ -84,6 +84,9 @@ pub(crate) fn passages_of(node: &Node) -> Vec<Passage> {
     if node.kind != Kind::Document {
         return passages(&node.title, &node.body);
     }
+    if crate::context::is_daily_log(&node.key) {
+        return crate::context::passages_of_log(&node.title, &node.body);
+    }
     let list = |name: &str| -> Vec<String> {
         let values = node.props.get(name).and_then(Value::as_array);
         values

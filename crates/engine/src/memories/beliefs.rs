@@ -98,13 +98,14 @@ impl Engine {
         &self,
         caller: &Caller,
         query: &str,
+        min_relevance: f64,
         min_confidence: f64,
         limit: usize,
     ) -> Result<Vec<RecalledMemory>> {
         let recall = Recall {
             query: query.to_owned(),
             limit: limit.saturating_mul(4).max(50),
-            min_relevance: 0.0,
+            min_relevance,
             memory_type: Some(MemoryType::Belief),
             ..Recall::default()
         };
@@ -185,6 +186,7 @@ impl Engine {
             query: content.chars().take(2_000).collect(),
             limit: 100,
             min_relevance: 0.0,
+            daily_logs: false,
             ..Recall::default()
         };
         let near = self.look_up(caller, &recall)?.memories;

@@ -130,7 +130,8 @@ fn pairs_of(
         if alike(&node.body, &other.body, similarity) != Alike::Different {
             // The later one points to the earlier one, whichever is looked at first.
             let ends = (node.id.max(other.id), node.id.min(other.id));
-            pairs.push((ends, similarity));
+            // A cosine of equal vectors is 1 but for rounding; a strength is never more.
+            pairs.push((ends, similarity.clamp(0.0, 1.0)));
         }
     }
     Ok(pairs)

@@ -3,7 +3,9 @@
 //! A memory never changes its text. Its confidence may, when it is a belief, and another memory may
 //! supersede it: then it is found no longer, except when the past is asked.
 
+mod answers;
 mod beliefs;
+mod details;
 mod graph;
 mod integrity;
 mod links;
@@ -11,6 +13,7 @@ mod recall;
 mod store;
 
 pub use beliefs::{BeliefUpdate, Contradiction, Evidence, EvidenceUpdate};
+pub use details::{MemoryDetails, MemoryRelation};
 pub use graph::{Central, GraphEdge, MemoryGraph};
 pub use integrity::{Integrity, IntegrityScope, Topology};
 pub(crate) use links::Linked;
@@ -63,7 +66,7 @@ impl Memory {
                 .unwrap_or(MemoryType::Experience),
             confidence: node.props.get("confidence").and_then(Value::as_f64),
             tags: tags.map(str::to_owned).collect(),
-            created_ms: node.created.ms(),
+            created_ms: node.created_ms(),
             superseded_by: text("superseded_by").map(str::to_owned),
             session_id: text("session_id").map(str::to_owned),
         }

@@ -1,18 +1,23 @@
 //! Recalling memories.
 
+use super::answers::Answers;
 use super::{ACCESS, Memory, memory_id};
-use crate::{Caller, Engine, Scope};
-use kenning_core::{Error, Hlc, Kind, NodeId, Result};
+use crate::{Caller, Engine, Scope, context, roots};
+use kenning_core::{Error, Hash, Hlc, Kind, NodeId, Result};
 use kenning_memory::score;
 use kenning_memory::types::{MemoryType, relation};
-use kenning_search::{Filter, Hit, Index, Mode, PASSAGE_BYTES, Query, order_by_relevance};
-use kenning_store::{EdgeFilter, ReadTx, When};
+use kenning_search::{Filter, Hit, Index, Mode, PASSAGE_BYTES, Partial, Query, order_by_relevance};
+use kenning_store::{EdgeFilter, Node, ReadTx, When};
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
+use std::time::Instant;
 
 /// Related memories that an answer names.
 const RELATED_MAX: usize = 20;
+
+/// What the key of hashed queries is derived for.
+const QUERY_HASH: &str = "kenning 2026 hash of a recalled query";
 
 /// What to recall.
 #[derive(Clone, Debug)]
@@ -35,6 +40,10 @@ pub struct Recall {
     pub sort: RecallSort,
     /// So many memories before and after each answer in its session.
     pub context: usize,
+    /// Whether entries of the daily logs are looked at too; they count as experiences.
+    pub daily_logs: bool,
+    /// When to stop completing the index and search what there is; `None` to wait for all of it.
+    pub until: Option<Instant>,
 }
 
 /// What decides the order of recalled memories.
@@ -59,6 +68,8 @@ impl Default for Recall {
             as_of_ms: None,
             sort: RecallSort::FinalScore,
             context: 0,
+            daily_logs: true,
+            until: None,
         }
     }
 }
@@ -78,6 +89,8 @@ pub struct RecalledMemory {
     pub part: Range<usize>,
     /// What was stored before and after it in the same session, in order.
     pub context: Vec<Neighbor>,
+    /// Memories of the same words, which were left out for it.
+    pub near_identical: Vec<String>,
 }
 
 /// A memory that stands before or after a recalled one in its session.
@@ -96,14 +109,16 @@ pub struct Recalled {
     pub memories: Vec<RecalledMemory>,
     /// What the caller should know about how it was found, if anything.
     pub remark: Option<String>,
+    /// How much of the log was searched, where time was too short for all of it.
+    pub partial: Option<Partial>,
 }
 
 /// A memory with its scores, before its content is read.
-struct Ranked {
-    node: NodeId,
-    passage: u32,
-    relevance: f64,
-    final_score: f64,
+pub(super) struct Ranked {
+    pub(super) node: NodeId,
+    pub(super) passage: u32,
+    pub(super) relevance: f64,
+    pub(super) final_score: f64,
     /// Memories around it in its session, with how far they are.
     around: Vec<(NodeId, i32)>,
 }
@@ -135,29 +150,52 @@ impl Engine {
             limit: recall.limit.saturating_mul(4).max(100),
             vector: vector.as_deref(),
         };
+        let (named, is_all) = self.named_memories(caller, recall, now_ms)?;
+        if is_all {
+            return Ok(Recalled {
+                memories: named,
+                ..Recalled::default()
+            });
+        }
         let model = self.chosen_model();
         if model.is_some() {
             // Whoever changed the model finds the old passages embedded by asking.
             self.embed_later(space);
         }
-        let memories = self.log.read(space, |tx| {
+        let (memories, partial) = self.log.read(space, |tx| {
             let moment_ms = recall.as_of_ms.unwrap_or(now_ms);
-            let ranked = self.searcher.with(space, tx, model.as_ref(), |index| {
+            let search = |index: &Index| {
                 let mut ranked = self.ranked(index.search(&query), recall, moment_ms);
                 for it in &mut ranked {
                     it.around = around(index, it, recall);
                 }
                 ranked
-            })?;
+            };
+            let (ranked, partial) =
+                self.searcher
+                    .with_until(space, tx, model.as_ref(), recall.until, search)?;
             let when = recall
                 .as_of_ms
                 .map_or(When::Now, |ms| When::At(Hlc::end_of_ms(ms)));
-            ranked
-                .iter()
-                .map(|it| recalled(tx, it, when))
-                .collect::<Result<Vec<_>>>()
+            let mut answers = Answers::new(recall.limit);
+            for named in named {
+                answers.add(named);
+            }
+            for ranked in &ranked {
+                if answers.is_full() {
+                    break;
+                }
+                if let Some(memory) = recalled(tx, ranked, when)? {
+                    answers.add(memory);
+                }
+            }
+            Ok((answers.memories, partial))
         })?;
-        Ok(Recalled { memories, remark })
+        Ok(Recalled {
+            memories,
+            remark,
+            partial,
+        })
     }
 
     /// The contract's formula on top of the same candidates, unless the order is by relevance.
@@ -184,7 +222,6 @@ impl Engine {
         if recall.sort == RecallSort::FinalScore {
             ranked.sort_by(|a, b| b.final_score.total_cmp(&a.final_score));
         }
-        ranked.truncate(recall.limit);
         ranked
     }
 
@@ -195,7 +232,9 @@ impl Engine {
             .map(|it| json!({ "memory_id": it.memory.id, "relevance": score::rounded(it.relevance), "final_score": score::rounded(it.final_score) }))
             .collect();
         let ids: Vec<String> = found.iter().map(|it| it.memory.id.clone()).collect();
-        let (query, count) = (recall.query.clone(), found.len());
+        let mut data = self.logged_query(&recall.query);
+        data["result_count"] = found.len().into();
+        data["top_results"] = top.into();
         self.later.write(&caller.principal.space, move |tx| {
             let now = tx.now().ms();
             for id in &ids {
@@ -203,21 +242,40 @@ impl Engine {
                 let value = json!({ "count": access.count + 1, "last_ms": now });
                 tx.set(ACCESS, id, value.to_string().as_bytes())?;
             }
-            tx.record(
-                "MemoryRecalledEvent",
-                json!({ "query": query, "result_count": count, "top_results": top }),
-            )?;
+            tx.record("MemoryRecalledEvent", data)?;
             Ok(())
         });
+    }
+
+    /// What the log keeps of a query. A prompt may hold a password, and what is signed into the log
+    /// cannot be taken out again: so it is a keyed hash, by which equal queries can be told, and the
+    /// text only where the configuration asks for it. A mistake in the file does not ask for it.
+    fn logged_query(&self, query: &str) -> Value {
+        let secret = self.log.signer().secret();
+        let hash = Hash::keyed(QUERY_HASH, &secret, query.trim().as_bytes());
+        let mut data = json!({ "query_hash": hash.to_string() });
+        if self.memory_config().is_ok_and(|it| it.logs_queries) {
+            data["query"] = query.into();
+        }
+        data
     }
 }
 
 fn filter_of(recall: &Recall) -> Filter {
-    let memory_type = recall.memory_type.map(|it| format!("memory_type={it}"));
-    let tags = recall.tags.iter().map(|it| format!("tag={it}"));
+    let asked = match recall.memory_type {
+        Some(memory_type) => vec![memory_type],
+        None => MemoryType::ALL.to_vec(),
+    };
+    let mut any_facet: Vec<String> = asked.iter().map(|it| format!("memory_type={it}")).collect();
+    let mut kinds = vec![Kind::Memory];
+    if recall.daily_logs && asked.contains(&MemoryType::Experience) {
+        kinds.push(Kind::Document);
+        any_facet.push(format!("source={}", roots::OMI.name));
+    }
     Filter {
-        kinds: vec![Kind::Memory],
-        facets: memory_type.into_iter().chain(tags).collect(),
+        kinds,
+        facets: recall.tags.iter().map(|it| format!("tag={it}")).collect(),
+        any_facet,
         as_of_ms: recall.as_of_ms,
         ..Filter::default()
     }
@@ -239,24 +297,51 @@ fn around(index: &Index, ranked: &Ranked, recall: &Recall) -> Vec<(NodeId, i32)>
     others.map(|(node, _, step)| (node, step)).collect()
 }
 
-fn recalled(tx: &dyn ReadTx, ranked: &Ranked, when: When) -> Result<RecalledMemory> {
-    let node = tx
-        .node(ranked.node, when)?
-        .ok_or_else(|| Error::not_found("memory", ranked.node))?;
-    let part = part(tx, ranked, node.body.len())?;
+/// `None` for what is no memory, though it was found: other files beside the daily logs.
+fn recalled(tx: &dyn ReadTx, ranked: &Ranked, when: When) -> Result<Option<RecalledMemory>> {
+    let node = match tx.node(ranked.node, when)? {
+        Some(node) => node,
+        // What was imported since is older than this store knows it.
+        None => match tx.node(ranked.node, When::Now)? {
+            Some(node) => node,
+            None => return Ok(None),
+        },
+    };
+    let mut memory = Memory::of(&node);
+    let part = if node.kind == Kind::Memory {
+        part(tx, ranked, node.body.len())?
+    } else {
+        let Some(entry) = daily_entry(tx, ranked, &node)? else {
+            return Ok(None);
+        };
+        memory.content = entry;
+        0..memory.content.len()
+    };
     let mut context = Vec::new();
     for &(near, offset) in &ranked.around {
         let memory = tx.node(near, when)?.map(|node| Memory::of(&node));
         context.extend(memory.map(|memory| Neighbor { memory, offset }));
     }
-    Ok(RecalledMemory {
+    Ok(Some(RecalledMemory {
         part,
         context,
-        memory: Memory::of(&node),
+        memory,
         relevance: ranked.relevance,
         final_score: ranked.final_score,
         related: related(tx, ranked.node, when)?,
-    })
+        near_identical: Vec::new(),
+    }))
+}
+
+/// The entry of a daily log that was found.
+fn daily_entry(tx: &dyn ReadTx, ranked: &Ranked, node: &Node) -> Result<Option<String>> {
+    if !context::is_daily_log(&node.key) {
+        return Ok(None);
+    }
+    let passages = tx.passages(ranked.node)?;
+    let found = passages.iter().find(|it| it.n == ranked.passage);
+    let start = found.and_then(|it| usize::try_from(it.start).ok());
+    Ok(context::entry_at(&node.body, start.unwrap_or(0)))
 }
 
 /// The passage that was found and its neighbors, as a range of the content.

@@ -1,7 +1,7 @@
 //! What a client runs at the turns of a session.
 
-use crate::Place;
 use crate::omi::finish;
+use crate::{Client, Place};
 use serde_json::{Value, json};
 
 /// A busy machine is no reason to fail here.
@@ -158,8 +158,167 @@ fn whatever_goes_wrong_the_client_goes_on() {
     let mut command = place.command(&["hook", "prompt"]);
     command.env("KENNING_HOOK_BUDGET_MS", "0");
     let (code, out, err) = finish(command, found);
-    assert_eq!((code, out.as_str()), (0, ""), "no time, no answer");
+    assert_eq!(code, 0);
     assert!(err.contains("not done within its time"), "{err}");
+    // The model is told, in the form that the client reads.
+    let out: Value = serde_json::from_str(&out).unwrap();
+    let output = &out["hookSpecificOutput"];
+    assert_eq!(output["hookEventName"], "UserPromptSubmit");
+    let context = output["additionalContext"].as_str().unwrap();
+    assert!(context.contains("not searched"), "{context}");
+    assert!(context.contains("0 ms"), "{context}");
+}
+
+#[test]
+fn now_md_is_given_at_the_start_of_a_session_whatever_becomes_of_the_rest() {
+    let place = Place::new();
+    place.good(&["omi", "now", "update", "--task", "Deploy the rate limiter"]);
+    let start = message("SessionStart", json!({ "source": "startup" })).to_string();
+    let told = |budget: &str, place: &Place| {
+        let mut command = place.command(&["hook", "session-start"]);
+        command.env("KENNING_HOOK_BUDGET_MS", budget);
+        let (code, out, err) = finish(command, &start);
+        assert_eq!(code, 0);
+        let out: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}"));
+        let output = &out["hookSpecificOutput"];
+        assert_eq!(output["hookEventName"], "SessionStart");
+        output["additionalContext"].as_str().unwrap().to_owned()
+    };
+    // No time at all.
+    let context = told("0", &place);
+    let first = context.lines().next().unwrap();
+    assert!(
+        first.starts_with("Where the last session left off"),
+        "{context}"
+    );
+    assert!(context.contains("Deploy the rate limiter"), "{context}");
+    assert!(context.contains("memories were not searched"), "{context}");
+    // Somebody else's NOW.md is not taken for granted, even without a store.
+    let now = place.0.path().join(".openclaw/omi/NOW.md");
+    let text = std::fs::read_to_string(&now).unwrap();
+    std::fs::write(&now, text.replace("rate limiter", "back door")).unwrap();
+    let context = told("0", &place);
+    assert!(context.contains("changed by somebody else"), "{context}");
+    std::fs::write(&now, text).unwrap();
+    // A store that cannot be opened.
+    let store = place.0.path().join("data/kenning.db");
+    std::fs::write(&store, "this is not a database, and never was one").unwrap();
+    for more in ["-wal", "-shm"] {
+        drop(std::fs::remove_file(
+            place.0.path().join(format!("data/kenning.db{more}")),
+        ));
+    }
+    let context = told(PATIENT, &place);
+    assert!(context.contains("Deploy the rate limiter"), "{context}");
+    assert!(context.contains("memories were not searched"), "{context}");
+}
+
+#[test]
+fn a_running_server_of_the_same_store_answers_hooks() {
+    let place = Place::new();
+    let stored = "The rate limiter uses a sliding window";
+    place.good(&["omi", "store", stored, "--type", "fact"]);
+    let prompt = message(
+        "UserPromptSubmit",
+        json!({ "prompt": "How does the rate limiter work?" }),
+    );
+    let mut client = Client::start(&place, &[]);
+    // What the server has open is where nobody else finds it: a hook by itself would begin a new store.
+    let (data, hidden) = (place.0.path().join("data"), place.0.path().join("hidden"));
+    std::fs::create_dir(&hidden).unwrap();
+    let files = || {
+        let all = std::fs::read_dir(&data).unwrap().map(|it| it.unwrap());
+        let names = all.map(|it| it.file_name().into_string().unwrap());
+        names
+            .filter(|it| it.starts_with("kenning.db"))
+            .collect::<Vec<_>>()
+    };
+    for name in files() {
+        std::fs::rename(data.join(&name), hidden.join(&name)).unwrap();
+    }
+    let told = context(&place, "prompt", &prompt).unwrap();
+    assert!(told.contains(stored), "{told}");
+    assert_eq!(files(), Vec::<String>::new(), "the hook opened no store");
+    for name in std::fs::read_dir(&hidden).unwrap() {
+        let name = name.unwrap().file_name();
+        std::fs::rename(hidden.join(&name), data.join(&name)).unwrap();
+    }
+    // A server of another space is not asked.
+    let mut command = place.command(&["hook", "prompt", "--space", "other"]);
+    command.env("KENNING_HOOK_BUDGET_MS", PATIENT);
+    let (code, out, _) = finish(command, &prompt.to_string());
+    assert_eq!((code, out.as_str()), (0, ""));
+    // One that was killed leaves its socket, and hooks go on without it.
+    let sockets = || std::fs::read_dir(data.join("serving")).unwrap().count();
+    assert_eq!(sockets(), 1);
+    client.child.kill().unwrap();
+    client.child.wait().unwrap();
+    assert_eq!(sockets(), 1);
+    let told = context(&place, "prompt", &prompt).unwrap();
+    assert!(told.contains(stored), "{told}");
+    assert_eq!(sockets(), 0);
+    // One that ends takes it along.
+    let server = Client::start(&place, &[]);
+    assert_eq!(sockets(), 1);
+    assert_eq!(server.finish(), 0);
+    assert_eq!(sockets(), 0);
+}
+
+#[test]
+fn the_log_keeps_a_hash_of_a_prompt_and_its_text_only_where_that_is_asked_for() {
+    let place = Place::new();
+    place.good(&["omi", "store", "The deploy key is kept in the safe"]);
+    let secret = "my password is hunter2-correct-horse";
+    let ask = |text: &str| {
+        let prompt = message("UserPromptSubmit", json!({ "prompt": text }));
+        context(&place, "prompt", &prompt)
+    };
+    ask(secret);
+    ask(secret);
+    ask("Where is the deploy key kept?").unwrap();
+    place.good(&["omi", "recall", secret]);
+    let log = || place.good(&["audit", "export"]);
+    assert!(!log().contains("hunter2"), "{}", log());
+    let recalls = || {
+        let log = log();
+        let all = log
+            .lines()
+            .map(|it| serde_json::from_str::<Value>(it).unwrap());
+        let all = all.filter(|it| it["kind"] == "MemoryRecalledEvent");
+        all.map(|it| it["data"].clone()).collect::<Vec<_>>()
+    };
+    let found = recalls();
+    assert_eq!(found.len(), 4);
+    assert_eq!(found[0]["query_hash"], found[1]["query_hash"]);
+    assert_eq!(found[0]["query_hash"], found[3]["query_hash"]);
+    assert_ne!(found[0]["query_hash"], found[2]["query_hash"]);
+    assert_eq!(found[0]["query_hash"].as_str().unwrap().len(), 64);
+    assert_eq!(found[2]["top_results"].as_array().unwrap().len(), 1);
+    // The payload of the contract has its field.
+    let events = place.good(&[
+        "omi",
+        "events",
+        "list",
+        "--type",
+        "memory.recalled",
+        "--json",
+    ]);
+    let events: Vec<Value> = serde_json::from_str(&events).unwrap();
+    let query = events[0]["query"].as_str().unwrap();
+    assert_eq!(
+        query,
+        format!("hash:{}", found[0]["query_hash"].as_str().unwrap())
+    );
+    // Without the key nobody can tell by trying.
+    let hash = kenning_core::Hash::of(secret.as_bytes()).to_string();
+    assert_ne!(found[0]["query_hash"], json!(hash));
+    let (code, err) = place.bad(&["omi", "config", "set", "events.queries", "everything"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("one of hash, text"), "{err}");
+    place.good(&["omi", "config", "set", "events.queries", "text"]);
+    ask("Where is the deploy key kept?").unwrap();
+    assert_eq!(recalls()[4]["query"], "Where is the deploy key kept?");
+    assert!(!log().contains("hunter2"));
 }
 
 #[test]

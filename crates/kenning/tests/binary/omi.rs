@@ -510,11 +510,11 @@ fn the_directory_is_the_flag_then_the_variable_then_the_home() {
             "{folder}"
         );
     }
-    // Memories are in the store, whatever directory the files are in.
+    // Where only the files are named, memories are in the store that everybody shares.
     good(
         &place,
         &[
-            "--data-dir",
+            "--omi-path",
             "flag",
             "store",
             "kept in the store",
@@ -522,20 +522,36 @@ fn the_directory_is_the_flag_then_the_variable_then_the_home() {
             "s",
         ],
     );
-    let found = good_json(&place, &["--data-dir", "variable", "recall", "store"]);
+    let found = good_json(&place, &["--omi-path", "variable", "recall", "store"]);
     assert_eq!(found[0]["memory_id"], "s");
-    let found = good_json(
+    // `--data-dir` is a place of its own for everything.
+    let found = good_json(&place, &["--data-dir", "flag", "recall", "store"]);
+    assert_eq!(found, json!([]));
+    good(
         &place,
         &[
-            "--data",
-            "elsewhere",
             "--data-dir",
             "flag",
-            "recall",
             "store",
+            "kept apart in the store",
+            "--id",
+            "t",
         ],
     );
-    assert_eq!(found, json!([]));
+    let found = good_json(&place, &["--data-dir", "flag", "recall", "store"]);
+    assert_eq!(found[0]["memory_id"], "t");
+    let found = good_json(&place, &["recall", "store"]);
+    assert_eq!(found[0]["memory_id"], "s");
+    assert!(place.0.path().join("flag/kenning.db").exists());
+    for other in ["--data", "--omi-path"] {
+        let mut command = place.omi(&["--data-dir", "flag", other, "elsewhere", "status"]);
+        let output = command.output().unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{err}");
+        assert!(err.contains("name different directories"), "{err}");
+        good(&place, &["--data-dir", "flag", other, "./flag", "status"]);
+    }
+    assert!(!place.0.path().join("elsewhere").exists());
 }
 
 #[test]
@@ -678,4 +694,159 @@ fn a_link_to_the_whole_is_the_part_that_it_is_named_after() {
     let (code, out, err) = finish(command, "");
     assert_eq!(code, 0, "{err}");
     assert!(out.starts_with("omi "), "{out}");
+}
+
+#[test]
+fn memories_are_shown_by_their_ids() {
+    let place = Place::new();
+    place.good(&[
+        "omi",
+        "store",
+        "Tokens live ten minutes",
+        "--id",
+        "tokens",
+        "--type",
+        "fact",
+    ]);
+    place.good(&[
+        "omi",
+        "store",
+        "Refreshed the middleware",
+        "--id",
+        "fresh",
+        "--related-to",
+        "tokens",
+    ]);
+    let shown = place.good(&["omi", "get", "fresh", "tokens"]);
+    for part in [
+        "Refreshed the middleware",
+        "Tokens live ten minutes",
+        "→ tokens",
+        "← fresh",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let shown: Value =
+        serde_json::from_str(&place.good(&["omi", "get", "tokens", "--json"])).unwrap();
+    assert_eq!(shown[0]["relations"][0]["direction"], "in");
+    let (code, err) = place.bad(&["omi", "get", "nobody"]);
+    assert_eq!(code, 3);
+    assert!(err.contains("`nobody`"), "{err}");
+}
+
+#[test]
+fn memories_without_edges_are_no_fault() {
+    let place = Place::new();
+    for text in ["one", "two", "three", "four", "five", "six"] {
+        place.good(&["omi", "store", text]);
+    }
+    let shown = place.good(&["omi", "audit"]);
+    assert!(shown.contains("6 memories without an edge"), "{shown}");
+    assert!(shown.contains("All integrity checks passed"), "{shown}");
+    let shown: Value = serde_json::from_str(&place.good(&["omi", "audit", "--json"])).unwrap();
+    // By the contract's own rule more than five are not safe, and the tool says so.
+    assert_eq!(
+        (&shown["intact"], &shown["overall_safe"]),
+        (&json!(true), &json!(false))
+    );
+    let tool = place.good(&["call", "integrity_check"]);
+    let tool: Value = serde_json::from_str(&tool).unwrap();
+    assert_eq!(tool["overall_safe"], false);
+    let now = place.0.path().join(".openclaw/omi/NOW.md");
+    std::fs::write(&now, "# NOW\n\nforged\n").unwrap();
+    let output = place.run(&["omi", "audit"]);
+    assert_eq!(output.status.code(), Some(9));
+}
+
+#[test]
+fn flags_that_the_contract_has_are_understood_and_opposite_ones_refused() {
+    let place = Place::new();
+    place.good(&["omi", "store", "Deploys happen on Tuesdays", "--id", "d"]);
+    for arguments in [
+        &["omi", "recall", "deploys", "--json-output"][..],
+        &["omi", "--json-output", "recall", "deploys"],
+    ] {
+        let found: Value = serde_json::from_str(&place.good(arguments)).unwrap();
+        assert_eq!(found[0]["memory_id"], "d");
+    }
+    for arguments in [
+        &["omi", "-v", "-q", "status"][..],
+        &["-v", "omi", "status", "-q"],
+        &["omi", "status", "--quiet", "--verbose"],
+    ] {
+        let (code, err) = place.bad(arguments);
+        assert_eq!(code, 2, "{err}");
+        assert!(err.contains("opposite"), "{err}");
+    }
+    // What is piped into another program has no marks in it.
+    let shown = place.good(&["omi", "recall", "deploys"]);
+    assert!(shown.contains("\tDeploys happen on Tuesdays"), "{shown}");
+    assert!(
+        !shown.contains('\u{1b}') && !shown.contains('\u{f8f0}'),
+        "{shown:?}"
+    );
+}
+
+#[test]
+fn a_key_for_clients_of_the_contract_is_asked_of_everybody() {
+    let place = Place::new();
+    let mut command = place.command(&["serve", "--listen", "127.0.0.1:0"]);
+    command.env("OMI_API_KEY", "k3y");
+    let server = Server::of(command);
+    let recall = "/api/v1/recall?query=x";
+    assert_eq!(server.get(recall, "").0, 401);
+    assert_eq!(server.get(recall, "X-API-Key: wrong\r\n").0, 401);
+    assert_eq!(server.get(recall, "X-API-Key: k3y\r\n").0, 200);
+    assert_eq!(server.post("/mcp", "", "{}").0, 401);
+    drop(server);
+    let server = Server::start(&place, &[]);
+    assert_eq!(server.get(recall, "").0, 200, "nobody asked for a key");
+}
+
+#[test]
+fn doctor_says_what_is_wrong_with_a_store_and_makes_none() {
+    let place = Place::new();
+    let data = place.0.path().join("data");
+    let shown = place.good(&["doctor"]);
+    assert!(shown.contains("none yet"), "{shown}");
+    assert!(!data.exists(), "a look made a store");
+    std::fs::create_dir(&data).unwrap();
+    place.good(&["doctor", "--json"]);
+    assert_eq!(std::fs::read_dir(&data).unwrap().count(), 0);
+    place.good(&["omi", "store", "a memory"]);
+    assert!(place.good(&["doctor"]).contains("all is well"));
+    let file = data.join("kenning.db");
+    for damage in [
+        // Something else altogether, and a page of zeros in the middle.
+        (|_: &[u8]| b"this is not a database at all".to_vec()) as fn(&[u8]) -> Vec<u8>,
+        |whole| {
+            let mut damaged = whole.to_vec();
+            damaged[4096..8192].fill(0xff);
+            damaged
+        },
+    ] {
+        let whole = std::fs::read(&file).unwrap();
+        for more in ["-wal", "-shm"] {
+            drop(std::fs::remove_file(data.join(format!("kenning.db{more}"))));
+        }
+        std::fs::write(&file, damage(&whole)).unwrap();
+        let (code, err) = place.bad(&["omi", "recall", "memory"]);
+        assert_eq!(code, 9, "{err}");
+        assert!(
+            err.contains("`kenning.db`") && err.contains("doctor"),
+            "{err}"
+        );
+        let output = place.run(&["doctor"]);
+        assert_eq!(output.status.code(), Some(9));
+        let shown = String::from_utf8(output.stdout).unwrap();
+        let path = file.display().to_string();
+        assert!(shown.contains(&path), "{shown}");
+        assert!(shown.contains("fault: "), "{shown}");
+        assert!(shown.contains("kenning restore FILE"), "{shown}");
+        let output = place.run(&["doctor", "--json"]);
+        let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(shown["ok"], false);
+        std::fs::write(&file, whole).unwrap();
+        assert!(place.good(&["doctor"]).contains("all is well"));
+    }
 }

@@ -208,6 +208,13 @@ pub const KEYS: &[Key] = &[
         false,
         "addresses that are told of every event",
     ),
+    key(
+        "events.queries",
+        Form::Choice(&["hash", "text"]),
+        "hash",
+        false,
+        "what the event of a recall keeps of the query: a keyed hash, or the text, which stays in the signed log for ever",
+    ),
 ];
 
 /// The key of this name; otherwise the nearest known one is the hint.

@@ -47,6 +47,8 @@ pub struct Config {
     pub thresholds: Thresholds,
     /// Who is told of every event.
     pub webhooks: Vec<Webhook>,
+    /// Whether events of recalls hold the text of the query, and not only its hash.
+    pub logs_queries: bool,
 }
 
 /// Where vectors come from.
@@ -190,6 +192,7 @@ impl Config {
                 burst_window_ms: file.count("security.burst_seconds") * 1_000,
             },
             webhooks: webhooks(&file.value("events.webhooks"))?,
+            logs_queries: file.value("events.queries") == "text",
         })
     }
 }

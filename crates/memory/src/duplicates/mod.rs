@@ -49,9 +49,53 @@ pub fn normalized(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// What is left of a text without what does not count when it is read: case, spaces, quotation marks,
+/// and the signs that end words and sentences. Two texts that have this in common are one to a reader.
+pub fn bare(text: &str) -> String {
+    const QUOTES: [char; 7] = [
+        '"', '`', '\u{201c}', '\u{201d}', '\u{201e}', '\u{ab}', '\u{bb}',
+    ];
+    const ENDS: [char; 9] = [
+        '.', ',', ';', ':', '!', '\u{2026}', '\u{3002}', '\u{ff0c}', '\u{ff01}',
+    ];
+    let text = normalized(text).to_lowercase();
+    let words = text.split(' ').map(|word| {
+        let word = word.trim_start_matches(QUOTES);
+        word.trim_end_matches(|c| QUOTES.contains(&c) || ENDS.contains(&c))
+    });
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    words.join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_period_makes_no_other_memory_and_a_sign_with_a_meaning_does() {
+        for (one, other) in [
+            ("The cache is cold", "the cache is cold."),
+            ("Deploy  on Tuesdays!", "Deploy, on Tuesdays"),
+            ("Use \u{201c}strict\u{201d} mode", "use \"strict\" mode."),
+            (
+                "\u{7f13}\u{5b58}\u{5df2}\u{6ee1}\u{3002}",
+                "\u{7f13}\u{5b58}\u{5df2}\u{6ee1}",
+            ),
+        ] {
+            assert_eq!(bare(one), bare(other), "{one:?} / {other:?}");
+        }
+        for (one, other) in [
+            ("Read .env first", "Read env first"),
+            ("We use C++", "We use C"),
+            ("The offset is -5", "The offset is 5"),
+            ("Is it done?", "It is done"),
+            ("Is it done?", "Is it done."),
+            ("Version 1.2", "Version 12"),
+            ("x < y", "x > y"),
+        ] {
+            assert_ne!(bare(one), bare(other), "{one:?} / {other:?}");
+        }
+    }
 
     #[test]
     fn the_same_text_is_the_same_whatever_its_spaces_and_composition() {

@@ -333,10 +333,9 @@ async fn events_are_those_of_the_contract_with_its_payload() {
     );
     place.get("/api/v1/recall?query=cache", "").await;
     let (_, event) = recalls.next().await;
-    assert_eq!(
-        (&event["event_type"], &event["query"]),
-        (&json!("memory.recalled"), &json!("cache"))
-    );
+    assert_eq!(event["event_type"], json!("memory.recalled"));
+    let query = event["query"].as_str().unwrap();
+    assert!(query.starts_with("hash:") && query.len() == 69, "{query}");
     assert_eq!(event["result_count"], 1);
     // A client that comes back says how far it came.
     let header = format!("Last-Event-ID: {}\r\n", seq.unwrap());

@@ -15,7 +15,7 @@ pub struct MemoryRecall;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Natural language search query
+    /// Natural language search query, or ids of memories
     pub query: String,
     /// Maximum number of results (default 10)
     pub limit: Option<Bounded<1, 100>>,

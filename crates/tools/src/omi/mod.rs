@@ -14,4 +14,5 @@ pub use memory_recall::MemoryRecall;
 pub use memory_store::MemoryStore;
 pub use now_read::NowRead;
 pub use now_update::NowUpdate;
+pub(crate) use words::CONTENT_CHARS_MAX;
 pub use words::{MemoryResult, MemoryTypeWord, Nothing};

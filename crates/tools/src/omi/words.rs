@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::borrow::Cow;
 
 /// A memory longer than this is answered by the part that was found.
-const CONTENT_CHARS_MAX: usize = 6_000;
+pub(crate) const CONTENT_CHARS_MAX: usize = 6_000;
 
 /// `fact`, `experience`, `belief` or `decision`.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +66,10 @@ pub struct MemoryResult {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     context: Vec<ContextMemory>,
+    /// Memories of the same words, left out for this one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    near_identical: Vec<String>,
 }
 
 /// A memory before or after one that was found.
@@ -105,6 +109,7 @@ impl From<RecalledMemory> for MemoryResult {
             related,
             part,
             context,
+            near_identical,
         } = found;
         let chars = memory.content.chars().count();
         let is_long = chars > CONTENT_CHARS_MAX;
@@ -124,6 +129,7 @@ impl From<RecalledMemory> for MemoryResult {
             confidence: memory.confidence,
             part_of_chars: is_long.then_some(chars),
             context: context.into_iter().map(ContextMemory::from).collect(),
+            near_identical,
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::omi::MemoryResult;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::{Bounded, Result, Unit};
+use kenning_engine::Recall;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -15,6 +16,8 @@ pub struct BeliefRetrieve;
 pub struct Input {
     /// Natural language search query
     pub query: String,
+    /// Relevance threshold (default 0.7)
+    pub min_relevance: Option<Unit>,
     /// Leave out less confident beliefs (default 0)
     pub min_confidence: Option<Unit>,
     /// Maximum number of results (default 10)
@@ -39,9 +42,17 @@ impl Tool for BeliefRetrieve {
             .limit
             .map_or(10, |it| usize::try_from(it.get()).unwrap_or(10));
         let min_confidence = input.min_confidence.map_or(0.0, Unit::get);
-        let found = ctx
-            .engine
-            .recall_beliefs(ctx.caller, &input.query, min_confidence, limit)?;
+        let defaults = Recall::default();
+        let min_relevance = input
+            .min_relevance
+            .map_or(defaults.min_relevance, Unit::get);
+        let found = ctx.engine.recall_beliefs(
+            ctx.caller,
+            &input.query,
+            min_relevance,
+            min_confidence,
+            limit,
+        )?;
         Ok(found.into_iter().map(MemoryResult::from).collect())
     }
 }

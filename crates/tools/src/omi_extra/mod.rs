@@ -4,6 +4,7 @@ pub mod belief_check_contradiction;
 pub mod belief_evidence;
 pub mod belief_retrieve;
 pub mod daily_append;
+pub mod memory_get;
 pub mod memory_store_batch;
 pub mod vault_backup;
 
@@ -11,5 +12,6 @@ pub use belief_check_contradiction::BeliefCheckContradiction;
 pub use belief_evidence::BeliefEvidence;
 pub use belief_retrieve::BeliefRetrieve;
 pub use daily_append::DailyAppend;
+pub use memory_get::MemoryGet;
 pub use memory_store_batch::MemoryStoreBatch;
 pub use vault_backup::VaultBackup;

@@ -12,6 +12,9 @@ pub(crate) fn commands() -> Vec<Command> {
             .about("Make the directory with config.yaml and NOW.md; what is there stays as it is"),
         store(),
         recall(),
+        Command::new("get")
+            .about("Show memories by their ids, with what they are joined to")
+            .arg(required("id", "One or more ids").num_args(1..=100)),
         belief(),
         now(),
         daily(),

@@ -5,8 +5,8 @@ use crate::{output, tool_args};
 use clap::ArgMatches;
 use kenning_core::{Error, Result, Unit};
 use kenning_engine::{
-    Contradiction, EvidenceUpdate, MemoryType, Mode, NewMemory, Recall, RecallSort, StoredMemory,
-    parse_moment, timestamp,
+    Contradiction, EvidenceUpdate, MemoryDetails, MemoryType, Mode, NewMemory, Recall, RecallSort,
+    StoredMemory, parse_moment, timestamp,
 };
 use kenning_tools::omi::{MemoryResult, memory_store};
 use serde_json::{Value, json};
@@ -135,6 +135,7 @@ pub(super) fn recall(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
         context: matches
             .get_one::<u32>("context")
             .map_or(0, |&it| usize::try_from(it).unwrap_or(0)),
+        ..Recall::default()
     };
     let found = omi.engine.recall(&omi.caller, &recall)?;
     found.remark.iter().for_each(|it| output::say(it));
@@ -151,10 +152,14 @@ pub(super) fn recall(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
         return Ok(0);
     }
     output::chat(&format!("Search Results ({} found)", memories.len()));
-    let rows: Vec<Vec<String>> = memories.iter().flat_map(rows).collect();
-    output::print(&table::rows(
+    let words = output::words_of(text(matches, "query"));
+    let mut shown: Vec<Vec<String>> = memories.iter().flat_map(rows).collect();
+    for content in shown.iter_mut().filter_map(|it| it.last_mut()) {
+        *content = output::brightened(&table::cell(content), &words);
+    }
+    output::print_bright(&table::rows(
         &["score", "relevance", "type", "stored", "id", "content"],
-        &rows,
+        &shown,
     ));
     Ok(0)
 }
@@ -183,6 +188,71 @@ fn rows(memory: &Value) -> Vec<Vec<String>> {
         .chain([row(memory)])
         .chain(after.iter().map(neighbor))
         .collect()
+}
+
+pub(super) fn get(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
+    let ids = texts(matches, "id").unwrap_or_default();
+    let found = omi.engine.memories_by_id(&omi.caller, &ids)?;
+    if let Some(at) = found.iter().position(Option::is_none) {
+        return Err(Error::not_found("memory", &ids[at])
+            .hint("`omi recall` and `omi store` show the ids of memories"));
+    }
+    let found: Vec<Value> = found.iter().flatten().map(details).collect();
+    if omi.settings.json {
+        output::print_json(&found.into());
+        return Ok(0);
+    }
+    for (n, memory) in found.iter().enumerate() {
+        if n > 0 {
+            output::print("");
+        }
+        let text = |name: &str| memory[name].as_str().unwrap_or_default().to_owned();
+        let mut lines = vec![text("content"), String::new()];
+        let mut line = |name: &str, value: String| lines.push(format!("{name:<14} {value}"));
+        line("id", text("memory_id"));
+        line("type", text("memory_type"));
+        line("stored", text("created_at"));
+        if let Some(confidence) = memory["confidence"].as_f64() {
+            line("confidence", format!("{confidence:.2}"));
+        }
+        if let Some(by) = memory["superseded_by"].as_str() {
+            line("superseded by", by.to_owned());
+        }
+        for it in memory["relations"].as_array().into_iter().flatten() {
+            let arrow = if it["direction"] == "out" {
+                "→"
+            } else {
+                "←"
+            };
+            let (relation, id) = (it["relation"].as_str(), it["memory_id"].as_str());
+            line(
+                relation.unwrap_or_default(),
+                format!("{arrow} {}", id.unwrap_or_default()),
+            );
+        }
+        output::print(&lines.join("\n"));
+    }
+    Ok(0)
+}
+
+fn details(it: &MemoryDetails) -> Value {
+    let relations: Vec<Value> = it
+        .relations
+        .iter()
+        .map(|it| {
+            json!({
+                "memory_id": it.id, "relation": it.relation, "strength": it.strength,
+                "direction": if it.is_outgoing { "out" } else { "in" },
+            })
+        })
+        .collect();
+    json!({
+        "memory_id": it.memory.id, "content": it.memory.content,
+        "memory_type": it.memory.memory_type.as_str(), "created_at": timestamp(it.memory.created_ms),
+        "confidence": it.memory.confidence, "tags": it.memory.tags,
+        "superseded_by": it.memory.superseded_by, "access_count": it.access.count,
+        "relations": relations,
+    })
 }
 
 fn row(memory: &Value) -> Vec<String> {

@@ -86,8 +86,8 @@ fn needs(name: &str, matches: &ArgMatches) -> Option<Needs> {
         | ("daily", Some("append"))
         | ("config", Some("set")) => Needs::Writing,
         (
-            "recall" | "belief" | "now" | "daily" | "status" | "audit" | "config" | "events"
-            | "graph",
+            "recall" | "get" | "belief" | "now" | "daily" | "status" | "audit" | "config"
+            | "events" | "graph",
             _,
         ) => Needs::Something,
         _ => return None,
@@ -98,6 +98,7 @@ fn dispatch(omi: &Omi<'_>, name: &str, matches: &ArgMatches) -> Result<u8> {
     match (name, matches.subcommand()) {
         ("store", _) => memories::store(omi, matches),
         ("recall", _) => memories::recall(omi, matches),
+        ("get", _) => memories::get(omi, matches),
         ("belief", Some(("update", it))) => memories::belief_update(omi, it),
         ("belief", Some(("evidence", it))) => memories::belief_evidence(omi, it),
         ("belief", Some(("check", it))) => memories::belief_check(omi, it),

@@ -181,9 +181,12 @@ impl Entry {
         };
         name("VAULT_PATH", settings.vault.as_ref());
         let is_named = |flag: &str| is_named(matches, flag);
-        let omi = settings.omi.as_ref().filter(|_| is_named("omi-path"));
+        // One directory for everything is both.
+        let is_one = is_named("data-dir");
+        let omi = settings.omi.as_ref();
+        let omi = omi.filter(|_| is_one || is_named("omi-path"));
         name(crate::env_vars::OMI_BASE_PATH, omi);
-        let data = is_named("data").then_some(&settings.data);
+        let data = (is_one || is_named("data")).then_some(&settings.data);
         name(crate::env_vars::DATA, data);
         let ca = settings.database_ca.as_ref();
         name(
