@@ -280,7 +280,8 @@ impl Settling<'_> {
                 name: likely.entity.name.clone(),
                 kind: likely.entity.kind.clone(),
             };
-            let why = (likely.confidence, likely.because.words());
+            let why = format!("{}, in the same company", likely.because.words());
+            let why = (likely.confidence, why.as_str());
             return Ok(self.add_merged(it, reading, into, why));
         }
         let new = Meant {

@@ -32,6 +32,7 @@ const FOLDER_DEFAULT: &str = "Sources";
 const SAME_NAME_MAX: usize = 1_000;
 /// More in one call is a mistake.
 const PARTS_MAX: usize = 2_000;
+const MERGES_MAX: usize = 200;
 
 /// An entity that somebody found in a page.
 #[derive(Clone, Debug, Default)]
@@ -123,13 +124,13 @@ impl Engine {
         self.may_write(caller)?;
         let url = address::written(&request.url)?;
         let folder = folder(request.vault_folder.as_deref())?;
-        for (name, n) in [
-            ("entities", request.entities.len()),
-            ("relationships", request.relationships.len()),
-            ("merge", request.merges.len()),
+        for (name, n, max) in [
+            ("entities", request.entities.len(), PARTS_MAX),
+            ("relationships", request.relationships.len(), PARTS_MAX),
+            ("merge", request.merges.len(), MERGES_MAX),
         ] {
-            if n > PARTS_MAX {
-                let message = format!("`{name}`: {n} are more than {PARTS_MAX}");
+            if n > max {
+                let message = format!("`{name}`: {n} are more than {max}");
                 return Err(Error::too_large(message)
                     .hint("say less of one page")
                     .into());

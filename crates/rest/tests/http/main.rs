@@ -23,7 +23,7 @@ mod koi_entities;
 #[path = "../../../tools/tests/board/koi_example.rs"]
 mod koi_example;
 mod koi_input;
-#[path = "../../../tools/tests/board/koi_repos.rs"]
+#[path = "../../../tools/tests/board/koi_repos/mod.rs"]
 mod koi_repos;
 #[path = "../../../tools/tests/board/koi_statements.rs"]
 mod koi_statements;

@@ -697,6 +697,8 @@ fn web_a_nickname_in_the_same_company_is_settled_and_can_be_taken_back() {
     assert_eq!(found["entities"][0]["name"], "William Holm", "{found}");
     assert_eq!(found["entities"][0]["is_new"], false);
     assert_eq!(found["merges"][0]["status"], "merged", "{found}");
+    let reason = found["merges"][0]["reason"].as_str().unwrap();
+    assert!(reason.contains("in the same company"), "{reason}");
     assert!(found["merge_proposals"].is_null(), "{found}");
     assert!(!house.vault().join("People/Bill Holm.md").exists());
     assert_eq!(entity(&house, "Bill Holm")["name"], "William Holm");
