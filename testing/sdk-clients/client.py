@@ -5,6 +5,7 @@ Arguments: the OpenAPI document that holds the examples, then the command that s
 
 import asyncio
 import json
+import os
 import sys
 
 from mcp import ClientSession, StdioServerParameters
@@ -25,7 +26,7 @@ async def main():
     document, command, *arguments = sys.argv[1:]
     examples = dict(declared_examples(document))
     faults, n_validated, n_refused = [], 0, 0
-    server = StdioServerParameters(command=command, args=arguments, env=None)
+    server = StdioServerParameters(command=command, args=arguments, env=dict(os.environ))
     async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
         await session.initialize()
         listed = {tool.name: tool for tool in (await session.list_tools()).tools}
