@@ -66,10 +66,11 @@ pub use graph::{
     Status, TagCount, Tagged, WatchOptions, snippet,
 };
 pub use items::{
-    Catalogue, DeletedItem, DirectiveRun, DirectiveStep, FoundItem, FoundItems, ItemFault,
-    ItemOptions, ItemQuery, ItemResult, ItemScope, ItemSource, ItemTarget, ItemType, KnowledgeRun,
-    LinkedItem, LoadFrom, LoadItem, LoadedItem, NewItem, PublishedItem, RegistryPackage,
-    RegistryVersion, SignAs, SignItem, SignedItem, Skill, ToolItemRun,
+    Catalogue, DeletedItem, DirectiveRun, DirectiveStep, ExportedSkills, FoundItem, FoundItems,
+    ItemFault, ItemOptions, ItemQuery, ItemResult, ItemScope, ItemSort, ItemSource, ItemTarget,
+    ItemType, KnowledgeRun, LinkedItem, LoadFrom, LoadItem, LoadedItem, NewItem, PublishedItem,
+    RegistryPackage, RegistryVersion, SignAs, SignCandidate, SignItem, SignState, SignedItem,
+    Skill, ToolItemRun,
 };
 pub use kenning_memory::types::MemoryType;
 pub use kenning_search::{Mode, Partial, asks_for_something};

@@ -1,7 +1,7 @@
 //! A knowledge entry: Markdown with a head of YAML.
 
 use crate::kind::{Place, shown};
-use crate::mark::{self, Line, Style, Validated, original};
+use crate::mark::{self, Compared, Line, Style, Validated, original};
 use crate::{Faults, version, yaml};
 use serde_json::{Map, Value};
 
@@ -136,19 +136,18 @@ fn entry_type(faults: &mut Faults, fields: &Map<String, Value>) -> String {
 }
 
 impl Knowledge {
-    /// Whether the original's hash, if there is one, is that of this entry in either of its forms.
-    pub fn is_as_validated(&self) -> Option<bool> {
+    /// The original's hash, if there is one, compared with this entry by each of its formulas.
+    pub fn compared(&self) -> Option<Compared> {
         let validated = self.validated.as_ref()?;
-        let of_body =
-            original::knowledge_sha256_of_body(&self.zettel_id, &self.version, &self.body);
-        let of_all = original::knowledge_sha256(
-            &self.zettel_id,
-            &self.version,
-            &self.body,
-            &self.category,
-            &self.entry_type,
-            &self.tags,
-        );
-        Some(validated.holds_for(&of_body) || validated.holds_for(&of_all))
+        let (id, version, body) = (&self.zettel_id, &self.version, &self.body);
+        let declared = yaml::text_at(&self.fields, &["category"]);
+        let of_all = |category: Option<&str>| {
+            original::knowledge_sha256(id, version, body, category, &self.entry_type, &self.tags)
+        };
+        let of_body = original::knowledge_sha256_of_body(id, version, body);
+        let mut candidates = vec![of_all(declared.as_deref()), of_all(Some(&self.category))];
+        let has_line = !self.fields.contains_key("content_hash");
+        candidates.insert(usize::from(has_line), of_body);
+        Some(validated.compare(&candidates))
     }
 }

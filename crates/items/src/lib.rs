@@ -14,6 +14,7 @@
 #![deny(missing_docs)]
 
 pub mod arguments;
+pub mod builtin;
 pub mod chain;
 mod declared;
 mod digest;
@@ -26,6 +27,7 @@ pub mod link;
 pub mod lockfile;
 pub mod mark;
 pub mod schema;
+pub mod skill;
 pub mod tool;
 pub mod version;
 mod yaml;

@@ -73,7 +73,7 @@ fn an_xml_directive_says_all_that_it_says() {
         Grants::of(&read.permissions).capabilities(),
         ["fs.read", "tool.echo_tool"]
     );
-    assert_eq!(read.is_as_validated, None);
+    assert_eq!(read.validated, None);
     assert_eq!(read.content, fenced(HELLO));
 }
 
@@ -603,22 +603,54 @@ fn the_hashes_of_the_original_are_computed_as_python_does() {
 }
 
 #[test]
+fn a_tool_that_the_original_validated_is_compared_with_its_files() {
+    let text =
+        "tool_id: echo_tool\ntool_type: script\nexecutor_id: python_runtime\nversion: 1.0.0\n";
+    let files = [FileHash {
+        path: "echo_tool.yaml".to_owned(),
+        sha256: sha256_hex(text.as_bytes()),
+    }];
+    let fields = json!({"tool_id": "echo_tool", "tool_type": "script", "executor_id": "python_runtime", "version": "1.0.0"});
+    let named = json!({"name": "echo_tool", "version": "1.0.0", "tool_type": "script", "executor_id": "python_runtime",
+        "category": null, "description": null, "config_schema": null, "config": null});
+    for manifest in [fields, named] {
+        let hash = original::tool_sha256("echo_tool", "1.0.0", &manifest, &files);
+        let marked = format!("# kiwi-mcp:validated:{AT}:{hash}\n{text}");
+        let tool = read_tool("demo/echo_tool.yaml", &marked).unwrap();
+        assert!(tool.compared(&files).unwrap().holds(), "{manifest}");
+        let changed = [FileHash {
+            sha256: sha256_hex(b"other"),
+            ..files[0].clone()
+        }];
+        let compared = tool.compared(&changed).unwrap();
+        assert!(!compared.holds());
+        assert_eq!(compared.stored, hash);
+    }
+}
+
+/// Whether the original's hash in an entry is that of the entry.
+fn holds_for(text: &str) -> Option<bool> {
+    read_entry(text).unwrap().compared().map(|it| it.holds())
+}
+
+#[test]
 fn the_line_of_the_original_is_read_and_compared() {
     let directive = |hash: &str| {
         let text = format!("<!-- kiwi-mcp:validated:{AT}:{hash} -->\n{}", fenced(HELLO));
-        directive::read(&text, &hello()).unwrap().is_as_validated
+        let read = directive::read(&text, &hello()).unwrap();
+        read.validated.map(|it| it.holds())
     };
     assert_eq!(directive(OF_DIRECTIVE), Some(true));
     assert_eq!(directive(OF_TOOL), Some(false));
     assert_eq!(directive("abc123"), None, "a broken line is none");
     for (hash, holds) in [(OF_ENTRY, true), (OF_BODY, true), (OF_TOOL, false)] {
         let line = format!("<!-- kiwi-mcp:validated:{AT}:{hash} -->\n{ENTRY}");
-        assert_eq!(read_entry(&line).unwrap().is_as_validated(), Some(holds));
+        assert_eq!(holds_for(&line), Some(holds));
         let keys = format!("---\nvalidated_at: {AT}\ncontent_hash: {hash}\n");
         let head = ENTRY.replacen("---\n", &keys, 1);
-        assert_eq!(read_entry(&head).unwrap().is_as_validated(), Some(holds));
+        assert_eq!(holds_for(&head), Some(holds));
     }
-    assert_eq!(read_entry(ENTRY).unwrap().is_as_validated(), None);
+    assert_eq!(holds_for(ENTRY), None);
     let line = format!("kiwi-mcp:validated:{AT}:{OF_TOOL}\n");
     let (shebang, rest) = PYTHON.split_once('\n').unwrap();
     let python = format!("{shebang}\n# {line}{rest}");

@@ -92,12 +92,42 @@ fn a_signed_item_is_accepted_and_stands_where_the_contract_says() {
         let text = signed_text(item);
         assert!(is_accepted(item, text.as_bytes()), "{text}");
         assert_eq!(mark::strip(&text, item.style), item.text);
-        let n_line = usize::from(item.text.starts_with("#!"));
+        // After the interpreter's line or the frontmatter: what must be the first line stays it.
+        let n_line = match item.text.starts_with("#!") {
+            true => 1,
+            false => {
+                1 + item
+                    .text
+                    .lines()
+                    .skip(1)
+                    .position(|it| it == "---")
+                    .unwrap()
+                    + 1
+            }
+        };
         let line = text.lines().nth(n_line).unwrap();
         assert!(
             line.contains("kenning:signed:2026-01-02T03:04:05Z:"),
-            "{line}"
+            "{text}"
         );
+        assert_eq!(text.lines().next(), item.text.lines().next());
+    }
+}
+
+#[test]
+fn a_mark_on_the_first_line_before_the_frontmatter_is_still_read() {
+    for item in ITEMS.iter().filter(|it| it.style == Style::Html) {
+        let mark = signed(&subject(item, item.text).unwrap());
+        let old = format!("<!-- {mark} -->\n{}", item.text);
+        assert!(is_accepted(item, old.as_bytes()), "{old}");
+        assert_eq!(mark::strip(&old, item.style), item.text);
+        let again = mark::embed(&old, item.style, &mark);
+        assert_eq!(again, signed_text(item), "it moves when it is signed again");
+        let changed = old.replace("a", "b");
+        assert!(!is_accepted(item, changed.as_bytes()));
+        // A second line is text like any other.
+        let twice = format!("<!-- {mark} -->\n{again}");
+        assert!(!is_accepted(item, twice.as_bytes()));
     }
 }
 
@@ -233,6 +263,11 @@ fn a_line_goes_in_and_comes_out_of_any_text() {
         ("a", Style::Html),
         ("a\r\nb\r\n", Style::Html),
         ("\u{feff}---\r\na: 1\r\n---\r\nb", Style::Html),
+        ("---\na: 1\n---\n\nb\n", Style::Html),
+        ("---\na: 1\n---\n", Style::Html),
+        ("---\na: 1\n---", Style::Html),
+        ("\n---\na: 1\n...\nb", Style::Html),
+        ("---\na: 1\n", Style::Html),
         ("#!/bin/sh", Style::Hash),
         ("#!/bin/sh\n", Style::Hash),
         ("#!/bin/sh\r\necho\r\n", Style::Hash),

@@ -5,7 +5,7 @@ use crate::changes::{Listener, ToolChanges};
 use crate::conformance::Fixtures;
 use crate::{listing, skills};
 use kenning_engine::{Caller, Principal, Waited};
-use kenning_tools::{Board, Toolset};
+use kenning_tools::{Board, Toolset, near};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
     CompleteResult, ConstString, CustomRequest, CustomResult, ErrorCode, GetPromptRequestMethod,
@@ -238,7 +238,13 @@ impl ServerHandler for Server {
         })
         .await?;
         result.map(CallToolResponse::Complete).ok_or_else(|| {
-            ErrorData::invalid_params(format!("Unknown tool: {}", request.name), None)
+            let near = near::sentence(&self.board.near(&request.name));
+            let near = near.trim_start();
+            let message = match near {
+                "" => format!("Unknown tool: {}", request.name),
+                near => format!("Unknown tool: {}. {near}", request.name),
+            };
+            ErrorData::invalid_params(message, None)
         })
     }
 
@@ -282,11 +288,11 @@ impl ServerHandler for Server {
 
     async fn list_resources(
         &self,
-        _request: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         if self.has_items() && !self.is_conformance() {
-            return skills::list_resources(self, self.principal(&context)).await;
+            return skills::list_resources(self, self.principal(&context), request).await;
         }
         Ok(self
             .fixtures::<ListResourcesRequestMethod>()?

@@ -1,18 +1,22 @@
-//! Directives as resources and prompts: `skill://NAME/SKILL.md`, and a prompt of the same name.
+//! Directives as resources and prompts: `skill://NAME/SKILL.md`, the other files of a skill's folder
+//! (`skill://NAME/scripts/x.py`), and a prompt of the same name.
 //!
 //! Only what somebody vouches for is shown. The text is data for the model; nothing in it is acted on
 //! here.
 
 use crate::server::Server;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use kenning_core::Code;
-use kenning_engine::{Caller, Principal, Skill};
+use kenning_engine::{Caller, Principal};
 use rmcp::ErrorData;
 use rmcp::model::{
     ContentBlock, GetPromptRequestParams, GetPromptResponse, GetPromptResult, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, Prompt, PromptArgument, PromptMessage,
-    ReadResourceResponse, ReadResourceResult, Resource, ResourceContents, ResourceTemplate, Role,
+    ListResourceTemplatesResult, ListResourcesResult, PaginatedRequestParams, Prompt,
+    PromptArgument, PromptMessage, ReadResourceResponse, ReadResourceResult, Resource,
+    ResourceContents, ResourceTemplate, Role,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// The methods that there are where items are shown.
 pub(crate) const METHODS: &[&str] = &[
@@ -24,11 +28,80 @@ pub(crate) const METHODS: &[&str] = &[
 ];
 
 const SCHEME: &str = "skill://";
-const FILE: &str = "/SKILL.md";
+const FILE: &str = "SKILL.md";
 const MARKDOWN: &str = "text/markdown";
+/// Resources of one page: a repository of skills has hundreds of files.
+const PAGE_SIZE: usize = 200;
 
-fn uri(name: &str) -> String {
-    format!("{SCHEME}{name}{FILE}")
+/// What files are, by how their names end. Everything else is text or bytes.
+const MIME_TYPES: &[(&str, &str)] = &[
+    ("md", MARKDOWN),
+    ("py", "text/x-python"),
+    ("sh", "text/x-shellscript"),
+    ("js", "text/javascript"),
+    ("ts", "text/typescript"),
+    ("html", "text/html"),
+    ("css", "text/css"),
+    ("csv", "text/csv"),
+    ("json", "application/json"),
+    ("yaml", "application/yaml"),
+    ("yml", "application/yaml"),
+    ("toml", "application/toml"),
+    ("xml", "application/xml"),
+    ("pdf", "application/pdf"),
+    ("png", "image/png"),
+    ("jpg", "image/jpeg"),
+    ("jpeg", "image/jpeg"),
+    ("gif", "image/gif"),
+    ("svg", "image/svg+xml"),
+    ("ttf", "font/ttf"),
+    ("zip", "application/zip"),
+    ("txt", "text/plain"),
+];
+
+fn mime_type(path: &str) -> Option<&'static str> {
+    let extension = path.rsplit_once('.')?.1.to_ascii_lowercase();
+    let known = MIME_TYPES.iter().find(|it| it.0 == extension);
+    known.map(|it| it.1)
+}
+
+fn uri(name: &str, path: &str) -> String {
+    format!("{SCHEME}{}/{}", encoded(name), encoded(path))
+}
+
+/// A path as a part of an address.
+fn encoded(path: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~/".contains(&byte);
+    let mut out = String::new();
+    for byte in path.bytes() {
+        if is_plain(byte) {
+            out.push(char::from(byte));
+        } else {
+            out += &format!("%{byte:02X}");
+        }
+    }
+    out
+}
+
+/// The name of the skill and the path in its folder that an address means.
+fn named(asked: &str) -> Option<(String, String)> {
+    let (name, path) = asked.strip_prefix(SCHEME)?.split_once('/')?;
+    Some((decoded(name)?, decoded(path)?))
+}
+
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digits = [rest.next()?, rest.next()?];
+        let digits = std::str::from_utf8(&digits).ok()?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+    }
+    String::from_utf8(bytes).ok()
 }
 
 /// Looks on a thread that may wait.
@@ -48,24 +121,55 @@ async fn looked<T: Send + 'static>(
     })
 }
 
+/// Every skill, then the other files of their folders, a page at a time.
 pub(crate) async fn list_resources(
     server: &Server,
     principal: Principal,
+    request: Option<PaginatedRequestParams>,
 ) -> Result<ListResourcesResult, ErrorData> {
     let skills = looked(server, principal, |engine, caller| engine.skills(caller)).await?;
-    let resources = skills.into_iter().map(|it| {
-        Resource::new(uri(&it.name), it.name.clone())
-            .with_description(it.description)
-            .with_mime_type(MARKDOWN)
-    });
-    Ok(ListResourcesResult::with_all_items(resources.collect()))
+    let mut all = Vec::new();
+    for skill in &skills {
+        all.push(
+            Resource::new(uri(&skill.name, FILE), skill.name.clone())
+                .with_description(skill.description.clone())
+                .with_mime_type(MARKDOWN),
+        );
+    }
+    for skill in &skills {
+        for (path, size_bytes) in &skill.files {
+            let name = format!("{}/{path}", skill.name);
+            let mut resource = Resource::new(uri(&skill.name, path), name);
+            resource.mime_type = mime_type(path).map(ToOwned::to_owned);
+            resource.size = Some(*size_bytes);
+            all.push(resource);
+        }
+    }
+    let cursor = request.and_then(|it| it.cursor);
+    let start = match &cursor {
+        None => 0,
+        Some(cursor) => {
+            let place = all.iter().position(|it| it.uri == *cursor);
+            let unknown = || ErrorData::invalid_params(format!("Invalid cursor: {cursor}"), None);
+            place.ok_or_else(unknown)? + 1
+        }
+    };
+    let rest = all.split_off(start.min(all.len()));
+    let is_cut = rest.len() > PAGE_SIZE;
+    let page: Vec<Resource> = rest.into_iter().take(PAGE_SIZE).collect();
+    let last = page.last().map(|it| it.uri.clone());
+    let mut result = ListResourcesResult::with_all_items(page);
+    result.next_cursor = last.filter(|_| is_cut);
+    Ok(result)
 }
 
 pub(crate) fn list_resource_templates() -> ListResourceTemplatesResult {
     ListResourceTemplatesResult::with_all_items(vec![
-        ResourceTemplate::new(uri("{name}"), "skill")
+        ResourceTemplate::new(format!("{SCHEME}{{name}}/{FILE}"), "skill")
             .with_description("A directive as a skill")
             .with_mime_type(MARKDOWN),
+        ResourceTemplate::new(format!("{SCHEME}{{name}}/{{+path}}"), "skill file")
+            .with_description("A file in the folder of a skill"),
     ])
 }
 
@@ -74,33 +178,31 @@ pub(crate) async fn read_resource(
     principal: Principal,
     asked: &str,
 ) -> Result<ReadResourceResponse, ErrorData> {
-    let name = asked
-        .strip_prefix(SCHEME)
-        .and_then(|it| it.strip_suffix(FILE));
     let missing = || {
         let data = json!({ "uri": asked });
         ErrorData::resource_not_found("Resource not found", Some(data))
     };
-    let name = name.ok_or_else(missing)?.to_owned();
-    let skill = one(server, principal, name).await?.ok_or_else(missing)?;
-    let contents = ResourceContents::text(skill.text, asked).with_mime_type(MARKDOWN);
-    Ok(ReadResourceResult::new(vec![contents]).into())
-}
-
-/// A skill; `None` where there is none of that name.
-async fn one(
-    server: &Server,
-    principal: Principal,
-    name: String,
-) -> Result<Option<Skill>, ErrorData> {
-    looked(server, principal, move |engine, caller| {
-        match engine.skill(caller, &name) {
-            Ok(skill) => Ok(Some(skill)),
+    let (name, path) = named(asked).ok_or_else(missing)?;
+    let mime_type = mime_type(&path);
+    let bytes = looked(server, principal, move |engine, caller| {
+        match engine.skill_file(caller, &name, &path) {
+            Ok(bytes) => Ok(Some(bytes)),
             Err(fault) if fault.error.code == Code::NotFound => Ok(None),
             Err(fault) => Err(fault.error),
         }
-    })
-    .await
+    });
+    let bytes = bytes.await?.ok_or_else(missing)?;
+    let mut contents = match String::from_utf8(bytes) {
+        Ok(text) => {
+            ResourceContents::text(text, asked).with_mime_type(mime_type.unwrap_or("text/plain"))
+        }
+        Err(error) => ResourceContents::blob(STANDARD.encode(error.as_bytes()), asked)
+            .with_mime_type("application/octet-stream"),
+    };
+    if let Some(mime_type) = mime_type {
+        contents = contents.with_mime_type(mime_type);
+    }
+    Ok(ReadResourceResult::new(vec![contents]).into())
 }
 
 pub(crate) async fn list_prompts(
@@ -109,10 +211,10 @@ pub(crate) async fn list_prompts(
 ) -> Result<ListPromptsResult, ErrorData> {
     let skills = looked(server, principal, |engine, caller| engine.skills(caller)).await?;
     let prompts = skills.into_iter().map(|it| {
-        let arguments = it.inputs.iter().map(|(name, description, required)| {
-            PromptArgument::new(name)
-                .with_description(description)
-                .with_required(*required)
+        let arguments = it.inputs.iter().map(|input| {
+            PromptArgument::new(&input.name)
+                .with_description(&input.description)
+                .with_required(input.required && input.default.is_none())
         });
         let arguments: Vec<PromptArgument> = arguments.collect();
         let arguments = Some(arguments).filter(|it| !it.is_empty());
@@ -126,23 +228,21 @@ pub(crate) async fn get_prompt(
     principal: Principal,
     request: GetPromptRequestParams,
 ) -> Result<GetPromptResponse, ErrorData> {
-    let skill = one(server, principal, request.name.clone()).await?;
-    let skill = skill.ok_or_else(|| {
+    let name = request.name.clone();
+    let given: Map<String, Value> = request.arguments.unwrap_or_default().into_iter().collect();
+    let found = looked(server, principal, move |engine, caller| {
+        match engine.skill_prompt(caller, &name, &given) {
+            Ok(found) => Ok(Some(found)),
+            Err(fault) if fault.error.code == Code::NotFound => Ok(None),
+            Err(fault) => Err(fault.error),
+        }
+    });
+    let (skill, told) = found.await?.ok_or_else(|| {
         ErrorData::invalid_params(format!("Unknown prompt: {}", request.name), None)
     })?;
-    let given = request.arguments.unwrap_or_default();
-    let missing = skill
-        .inputs
-        .iter()
-        .find(|it| it.2 && !given.contains_key(&it.0));
-    if let Some((name, ..)) = missing {
-        let message = format!("Invalid params: no argument `{name}`");
-        return Err(ErrorData::invalid_params(message, None));
-    }
     let mut text = skill.text;
-    if !given.is_empty() {
-        let given = Value::Object(given.into_iter().collect());
-        text += &format!("\nInputs: {given}\n");
+    if !told.is_empty() {
+        text += &format!("\nInputs: {}\n", Value::Object(told));
     }
     let message = PromptMessage::new(Role::User, ContentBlock::text(text));
     Ok(GetPromptResult::new(vec![message]).into())

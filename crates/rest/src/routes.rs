@@ -13,7 +13,7 @@ use axum::routing::{get, post};
 use http_body_util::BodyExt;
 use kenning_core::Error;
 use kenning_engine::{Caller, Principal, ToolFunction, Waited};
-use kenning_tools::{AnyTool, Board, Effect, Toolset, installed_summary, summary};
+use kenning_tools::{AnyTool, Board, Effect, Toolset, installed_summary, near, summary};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -206,7 +206,7 @@ async fn call_safe(
     query: Result<Query<Vec<(String, String)>>, QueryRejection>,
 ) -> Response<Body> {
     let Ok(Path(name)) = name else {
-        return unknown("");
+        return unknown("", &[]);
     };
     let tool = board.find(&name);
     let runs = match tool {
@@ -268,7 +268,7 @@ async fn call(
 ) -> Response<Body> {
     let arguments = arguments(&headers, body).await;
     let Ok(Path(name)) = name else {
-        return unknown("");
+        return unknown("", &[]);
     };
     match arguments {
         Ok(arguments) => {
@@ -288,10 +288,13 @@ async fn call(
     }
 }
 
-fn unknown(tool: &str) -> Response<Body> {
+fn unknown(tool: &str, near: &[String]) -> Response<Body> {
     let tool: String = tool.chars().take(100).collect();
     let message = format!("Unknown tool: {tool}");
-    let error = Error::new(kenning_core::Code::NotFound, message).hint("GET /tools lists them");
+    let near = near::sentence(near);
+    let hint = format!("GET /tools lists them.{near}");
+    let hint = hint.trim_end_matches('.').to_owned();
+    let error = Error::new(kenning_core::Code::NotFound, message).hint(hint);
     answer::error(&error)
 }
 
@@ -340,11 +343,11 @@ async fn run(
     name: String,
     arguments: Value,
 ) -> Response<Body> {
-    let tool = name.clone();
+    let (tool, listed) = (name.clone(), board.clone());
     let work = move |caller: &Caller| board.call(&tool, arguments, caller);
     match attended(&slots, caller, work).await {
         Ok(Some(reply)) => answer::reply(&reply),
-        Ok(None) => unknown(&name),
+        Ok(None) => unknown(&name, &listed.near(&name)),
         Err(error) => answer::error(&error),
     }
 }

@@ -723,7 +723,8 @@ fn facets(node: &Node) -> impl Iterator<Item = String> {
         .filter_map(Value::as_str)
         .map(|it| format!("tag={it}"))
         .collect();
-    let project = (!node.project.is_empty()).then(|| format!("project={}", node.project));
+    // What belongs to no project says so, so that it can be asked for.
+    let project = Some(format!("project={}", node.project));
     let words = ["memory_type", "type", "status", "source", "namespace"].map(text);
     words.into_iter().chain([project]).flatten().chain(tags)
 }

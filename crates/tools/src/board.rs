@@ -1,7 +1,7 @@
 //! The board as a server shows it: the selected tools over one engine.
 
 use crate::metrics::Metrics;
-use crate::{AnyTool, Call, Effect, Reply, Selection, TOOLS, Toolset, envelope};
+use crate::{AnyTool, Call, Effect, Reply, Selection, TOOLS, Toolset, envelope, near};
 use kenning_core::{Code, Error, Result};
 use kenning_engine::{Caller, Engine, FoundTool, Scope, ToolFunction};
 use serde_json::{Value, json};
@@ -163,6 +163,28 @@ impl Board {
         let found = TOOLS.iter().copied().find(|tool| tool.name() == name);
         // One that runs others could run itself for ever.
         found.filter(|tool| self.reaches(*tool) && tool.toolset() != Toolset::Kiwi)
+    }
+
+    /// Whether nothing is listed but the tools that reach all others.
+    pub fn is_lean(&self) -> bool {
+        self.listed.iter().all(|it| it.toolset() == Toolset::Kiwi)
+    }
+
+    /// The names of all tools that can be called through another one.
+    ///
+    /// This blocks, as [`Board::call`] does.
+    pub fn tool_names(&self, caller: &Caller) -> Vec<String> {
+        let own = TOOLS
+            .iter()
+            .filter(|it| self.reachable(it.name()).is_some());
+        let own = own.map(|it| it.name().to_owned());
+        let installed = self.installed(caller).into_iter().map(|it| it.name);
+        own.chain(installed).collect()
+    }
+
+    /// The listed tools that somebody may have meant who called one that is not there.
+    pub fn near(&self, name: &str) -> Vec<String> {
+        near::names(name, self.listed.iter().map(|it| it.name().to_owned()))
     }
 
     /// Calls a tool of the table under its own permissions.

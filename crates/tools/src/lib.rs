@@ -15,6 +15,7 @@ mod declare;
 mod envelope;
 mod input;
 mod metrics;
+pub mod near;
 mod schema;
 mod select;
 mod table;

@@ -4,7 +4,7 @@ use super::board;
 use crate::{Host, Settings, output, owner, progress, tool_args};
 use clap::ArgMatches;
 use kenning_core::{Error, Result};
-use kenning_tools::{Effect, Reply, summary};
+use kenning_tools::{Effect, Reply, near, summary};
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 
@@ -98,7 +98,13 @@ pub(super) fn call(
     let bar = progress::bar("working");
     let caller = progress::watched(owner(settings), &bar);
     let reply = board.call(name, arguments, &caller).ok_or_else(|| {
-        Error::not_found("tool", name).hint("`kenning tools` lists those that are shown")
+        let near = near::sentence(&board.near(name));
+        let near = near.trim_start();
+        let all = "`kenning tools` lists those that are shown";
+        Error::not_found("tool", name).hint(match near {
+            "" => all.to_owned(),
+            near => format!("{near} {all}"),
+        })
     })?;
     bar.finish_and_clear();
     Ok(show(&reply, as_json))
@@ -131,13 +137,18 @@ fn show(reply: &Reply, as_json: bool) -> u8 {
 }
 
 pub(super) fn confirm(name: &str) -> Result<()> {
-    let refused = || Error::denied(format!("`{name}` removes something")).hint("say `--yes`");
+    confirm_that(&format!("`{name}` removes something"))
+}
+
+/// Asks on a terminal; anywhere else only `--yes` is an answer.
+pub(super) fn confirm_that(what: &str) -> Result<()> {
+    let refused = || Error::denied(what).hint("say `--yes`");
     if !std::io::stdin().is_terminal() {
         return Err(refused());
     }
     let mut err = std::io::stderr();
     // Without a prompt the answer below is still asked for.
-    drop(write!(err, "`{name}` removes something. Go on? [y/N] ").and_then(|()| err.flush()));
+    drop(write!(err, "{what}. Go on? [y/N] ").and_then(|()| err.flush()));
     let mut answer = String::new();
     std::io::stdin()
         .read_line(&mut answer)

@@ -7,7 +7,7 @@ use crate::settings::{LISTEN_DEFAULT, ServeOptions};
 use crate::{Host, Settings, output, owner};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use kenning_core::{Error, Result};
-use kenning_engine::RegistryVersion;
+use kenning_engine::{ItemScope, ItemTarget, RegistryVersion, SignState};
 use kenning_tools::{Board, Selection};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -18,7 +18,10 @@ const ACTIONS: [(&str, &str); 7] = [
         "run",
         "Give the steps of a directive or the text of an entry; run a tool",
     ),
-    ("sign", "Validate and sign an item"),
+    (
+        "sign",
+        "Validate and sign an item, or every item that a pattern such as '*' means",
+    ),
     (
         "create",
         "Validate and sign an item that was not signed yet",
@@ -29,12 +32,20 @@ const ACTIONS: [(&str, &str); 7] = [
     ("link", "Link two items of a type"),
 ];
 
+const TYPES: [&str; 3] = ["directive", "tool", "knowledge"];
+
 /// `kenning kiwi ...`, beside the tools themselves.
 pub(crate) fn commands() -> Vec<Command> {
     let mut all: Vec<Command> = ACTIONS.iter().map(|it| action(it.0, it.1)).collect();
     all.push(
         Command::new("export")
-            .about("Write every signed directive as a skill folder")
+            .about("Write every signed directive as a skill folder, with all its files")
+            .arg(
+                Arg::new("force")
+                    .long("force")
+                    .help("Replace files that are there and say something else")
+                    .action(ArgAction::SetTrue),
+            )
             .arg(
                 Arg::new("skills")
                     .long("skills")
@@ -51,16 +62,28 @@ fn action(name: &'static str, about: &'static str) -> Command {
     let text = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help(help)
     };
+    let is_sign = name == "sign";
+    let item_type = Arg::new("item-type").value_name("TYPE").required(true);
+    let item_type = match is_sign {
+        true => item_type
+            .help("directive, tool or knowledge; '*' is all three")
+            .value_parser(["directive", "tool", "knowledge", "*"]),
+        false => item_type
+            .help("directive, tool or knowledge")
+            .value_parser(TYPES),
+    };
+    let item_id = Arg::new("item-id").value_name("ID");
+    let item_id = match is_sign {
+        true => item_id
+            .help("Which one; '*' is all of them, 'email/*' those of a category")
+            .required_if_eq_any(TYPES.map(|it| ("item-type", it)))
+            .default_value_if("item-type", "*", "*"),
+        false => item_id.required(true),
+    };
     let command = Command::new(name)
         .about(about)
-        .arg(
-            Arg::new("item-type")
-                .value_name("TYPE")
-                .help("directive, tool or knowledge")
-                .required(true)
-                .value_parser(["directive", "tool", "knowledge"]),
-        )
-        .arg(Arg::new("item-id").value_name("ID").required(true))
+        .arg(item_type)
+        .arg(item_id)
         .arg(
             Arg::new("parameters")
                 .short('p')
@@ -85,7 +108,16 @@ fn action(name: &'static str, about: &'static str) -> Command {
         "publish" => command
             .arg(text("changelog", "TEXT", "What is new"))
             .arg(text("version", "VERSION", "The version of the file")),
-        "sign" | "create" | "update" => command
+        "sign" => command
+            .arg(text("location", "PLACE", "project or user"))
+            .arg(text("category", "PATH", "Where it is to lie"))
+            .arg(
+                Arg::new("yes")
+                    .long("yes")
+                    .help("Do not ask before many items are signed")
+                    .action(ArgAction::SetTrue),
+            ),
+        "create" | "update" => command
             .arg(text("location", "PLACE", "project or user"))
             .arg(text("category", "PATH", "Where it is to lie")),
         "delete" => command
@@ -114,6 +146,11 @@ pub(crate) fn run(
         return Some(export(host, settings, inner));
     }
     ACTIONS.iter().find(|it| it.0 == name)?;
+    let word = |name: &str| inner.try_get_one::<String>(name).ok().flatten();
+    let is_pattern = |it: &String| it.contains(['*', '?']);
+    if name == "sign" && word("item-id").is_some_and(is_pattern) {
+        return Some(sign_many(host, settings, inner));
+    }
     Some(act(host, settings, name, inner))
 }
 
@@ -164,17 +201,99 @@ fn act(host: &dyn Host, settings: &Settings, action: &str, matches: &ArgMatches)
     call::call(host, settings, "execute", arguments, true, settings.json)
 }
 
+/// Signs every item that a pattern means, after a look at the list.
+fn sign_many(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
+    let word = |name: &str| matches.try_get_one::<String>(name).ok().flatten().cloned();
+    if word("category").is_some() {
+        return Err(Error::invalid("`--category` moves one item")
+            .hint("name the item, or leave `--category` out"));
+    }
+    let named = word("item-type").unwrap_or_default();
+    let types: Vec<&str> = match named.as_str() {
+        "*" => TYPES.to_vec(),
+        one => vec![one],
+    };
+    let location: Option<ItemScope> = word("location").map(|it| it.parse()).transpose()?;
+    let (engine, caller) = (host.open(settings)?, owner(settings));
+    let mut to_sign = Vec::new();
+    for item_type in types {
+        let target = ItemTarget {
+            item_type: item_type.parse()?,
+            id: word("item-id").unwrap_or_default(),
+            project_path: word("project-path"),
+            dry_run: false,
+        };
+        let found = engine
+            .sign_candidates(&caller, &target, location)
+            .map_err(|it| it.error)?;
+        for it in &found {
+            let (state, path) = (it.state.word(), &it.path);
+            if it.state != SignState::Signed {
+                let version = match it.version.as_str() {
+                    "" => String::new(),
+                    version => format!(" {version}"),
+                };
+                let issues = it.issues.iter().map(|it| format!("\n    {it}"));
+                let issues: String = issues.collect();
+                output::say(&format!(
+                    "{item_type} {}{version} ({state}) {path}{issues}",
+                    it.id
+                ));
+            }
+        }
+        if found.iter().any(|it| it.state.is_to_sign()) {
+            to_sign.push(item_type);
+        }
+    }
+    // The engine holds the store: the calls below open it again.
+    drop(engine);
+    if to_sign.is_empty() {
+        output::say("nothing to sign");
+        return Ok(0);
+    }
+    let dry_run = matches.get_flag("dry-run");
+    if !matches.get_flag("yes") && !dry_run {
+        call::confirm_that("`kiwi sign` signs these items with the key of this node")?;
+    }
+    let mut code = 0;
+    for item_type in to_sign {
+        let mut arguments = json!({
+            "action": "sign", "item_type": item_type, "item_id": word("item-id"),
+            "parameters": { "confirm": true }, "dry_run": dry_run,
+        });
+        if let Some(location) = word("location") {
+            arguments["parameters"]["location"] = location.into();
+        }
+        if let Some(path) = word("project-path") {
+            arguments["project_path"] = path.into();
+        }
+        let done = call::call(host, settings, "execute", arguments, true, settings.json)?;
+        code = code.max(done);
+    }
+    Ok(code)
+}
+
 fn export(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
     let to: &PathBuf = matches
         .get_one("skills")
         .ok_or_else(|| Error::invalid("no directory"))?;
     let to = std::path::absolute(to)
         .map_err(|cause| Error::invalid("`--skills` is no path").because(cause))?;
-    let names = host.open(settings)?.export_skills(&owner(settings), &to)?;
+    let replace = matches.get_flag("force");
+    let engine = host.open(settings)?;
+    let done = engine.export_skills(&owner(settings), &to, replace)?;
+    for (id, why) in &done.left_out {
+        output::say(&format!("left out `{id}`: {why}"));
+    }
+    for (name, fault) in &done.faults {
+        output::say(&format!("warning: `{name}`: {fault}"));
+    }
+    let (n_skills, n_files) = (done.names.len(), done.n_files);
+    output::say(&format!("{n_skills} skills, {n_files} files"));
     if settings.json {
-        output::print_json(&json!(names));
+        output::print_json(&json!(done.names));
     } else {
-        names.iter().for_each(|it| output::print(it));
+        done.names.iter().for_each(|it| output::print(it));
     }
     Ok(0)
 }

@@ -206,8 +206,8 @@ impl Engine {
             text: text.to_owned(),
             source: ItemSource::Local,
             limit,
-            project_path: None,
             without_entities: true,
+            ..ItemQuery::default()
         };
         let found = self.search_items(caller, &query)?.items.into_iter();
         let documents = found.map(|it| FoundDocument {

@@ -1,6 +1,6 @@
 //! Finding items by the one search.
 
-use super::index::{LOCAL, REGISTRY, USER, bucket_of_id};
+use super::index::{LOCAL, PARAMETERS, REGISTRY, USER, bucket_of_id};
 use super::run::{RUNS, counted};
 use crate::{Caller, Engine, Scope};
 use kenning_core::{Did, Error, Kind, NodeId, Result};
@@ -8,6 +8,7 @@ use kenning_items::{ItemId, ItemType};
 use kenning_search::{Filter, Hit, Mode, Query, order_by_relevance};
 use kenning_store::{Node, ReadTx, When};
 use serde_json::Value;
+use std::cmp::Ordering;
 use std::collections::HashSet;
 
 /// What has not every word is found if it answers at least so well.
@@ -15,11 +16,14 @@ const RELEVANCE_MIN: f64 = 0.4;
 /// So much of a text is shown where nothing describes it.
 const DESCRIPTION_CHARS: usize = 200;
 
+/// So many are looked at where they are sorted by something else than relevance.
+const SORTED_MAX: usize = 1_000;
+
 /// Points for being what the contract says it must be.
 const VALID_POINTS: f64 = 60.0;
 /// For being what somebody signed who is trusted.
 const SIGNED_POINTS: f64 = 25.0;
-/// For runs that all went well.
+/// For runs of a tool that all went well.
 const RUN_POINTS: f64 = 15.0;
 
 /// Where to look.
@@ -42,6 +46,20 @@ impl ItemSource {
     }
 }
 
+/// In which order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ItemSort {
+    /// What answers best first.
+    #[default]
+    Relevance,
+    /// What has the highest quality first; what has none last.
+    Quality,
+    /// By name.
+    Name,
+    /// What was changed last first.
+    Updated,
+}
+
 /// What to find.
 #[derive(Clone, Debug, Default)]
 pub struct ItemQuery {
@@ -53,6 +71,8 @@ pub struct ItemQuery {
     pub source: ItemSource,
     /// At most so many.
     pub limit: usize,
+    /// In which order.
+    pub sort: ItemSort,
     /// The project, if not the server's own.
     pub project_path: Option<String>,
     /// Whether entities are left out, which somebody else has found.
@@ -82,6 +102,32 @@ pub struct FoundItem {
     pub path: Option<String>,
     /// How well it answers, from 0 to 1.
     pub relevance: f64,
+    /// The share of a tool's runs that went well, from 0 to 1; `None` if it was never run.
+    pub success_rate: Option<f64>,
+    /// What a tool wants to be told, as a JSON Schema.
+    pub parameters: Option<Value>,
+    /// When it was last changed, in milliseconds since 1970.
+    pub updated_ms: u64,
+}
+
+impl FoundItem {
+    /// Which of two comes first.
+    pub fn order(&self, other: &Self, sort: ItemSort) -> Ordering {
+        let by_relevance = || other.relevance.total_cmp(&self.relevance);
+        let first = match sort {
+            ItemSort::Relevance => Ordering::Equal,
+            ItemSort::Quality => {
+                let points = |it: &Self| it.quality.unwrap_or(-1.0);
+                points(other).total_cmp(&points(self))
+            }
+            ItemSort::Name => {
+                let name = |it: &Self| it.name.to_lowercase();
+                name(self).cmp(&name(other))
+            }
+            ItemSort::Updated => other.updated_ms.cmp(&self.updated_ms),
+        };
+        first.then_with(by_relevance)
+    }
 }
 
 /// All that was found.
@@ -160,10 +206,19 @@ impl Engine {
             let all: Vec<(NodeId, f64)> = found.chain(others).collect();
             let trusted = self.trusted_signers(tx)?;
             let mut items = Vec::new();
-            for (node, relevance) in all.iter().take(query.limit) {
+            // In another order the last may be the first.
+            let looked_at = match query.sort {
+                ItemSort::Relevance => query.limit,
+                _ => query.limit.max(SORTED_MAX),
+            };
+            for (node, relevance) in all.iter().take(looked_at) {
                 if let Some(node) = tx.node(*node, When::Now)? {
                     items.push(shown(tx, &trusted, &node, *relevance)?);
                 }
+            }
+            if query.sort != ItemSort::Relevance {
+                items.sort_by(|a, b| a.order(b, query.sort));
+                items.truncate(query.limit);
             }
             Ok(FoundItems {
                 items,
@@ -201,11 +256,9 @@ impl Engine {
             let local = self.search_items(caller, &local)?;
             found.total += local.total;
             found.items.extend(local.items);
-            found
-                .items
-                .sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
-            found.items.truncate(query.limit);
         }
+        found.items.sort_by(|a, b| a.order(b, query.sort));
+        found.items.truncate(query.limit);
         Ok(found)
     }
 }
@@ -230,8 +283,12 @@ fn shown(
         Kind::Memory => ("memory".to_owned(), crate::memories::memory_id(node)),
         other => (other.as_str().to_owned(), node.key.clone()),
     };
+    let success_rate = match (node.kind, item_type.as_str()) {
+        (Kind::Item, "tool") => success_rate(tx, &id)?,
+        _ => None,
+    };
     let quality = match node.kind {
-        Kind::Item => quality(tx, trusted, node, &item_type, &id)?,
+        Kind::Item => quality(trusted, node, success_rate),
         _ => None,
     };
     Ok(FoundItem {
@@ -249,21 +306,26 @@ fn shown(
         version: owned("version"),
         path: owned("path").filter(|_| node.kind == Kind::Item),
         relevance,
+        success_rate,
+        parameters: node.props.get(PARAMETERS).cloned(),
+        updated_ms: node.updated.ms(),
     })
 }
 
+/// The share of a tool's runs that went well. Texts that are merely read have none.
+fn success_rate(tx: &dyn ReadTx, id: &str) -> Result<Option<f64>> {
+    let (runs, successes) = counted(tx.get(RUNS, &format!("tool/{id}"))?.as_deref());
+    #[expect(clippy::cast_precision_loss, reason = "a share")]
+    let rate = (runs > 0).then(|| successes as f64 / runs as f64);
+    Ok(rate)
+}
+
 /// What stands behind an item: that it is valid, that somebody trusted signed it, that its runs
-/// went well. An item that was never run is not blamed for it.
-fn quality(
-    tx: &dyn ReadTx,
-    trusted: &HashSet<Did>,
-    node: &Node,
-    item_type: &str,
-    id: &str,
-) -> Result<Option<f64>> {
+/// went well. An item that was never run is not blamed for it, and reading a text is no run.
+fn quality(trusted: &HashSet<Did>, node: &Node, success_rate: Option<f64>) -> Option<f64> {
     let text = |name: &str| node.props.get(name).and_then(Value::as_str);
     let signer = match text("state") {
-        None | Some("invalid" | "changed") => return Ok(None),
+        None | Some("invalid" | "changed") => return None,
         Some(_) => text("signer").and_then(|it| it.parse::<Did>().ok()),
     };
     let mut points = VALID_POINTS;
@@ -273,14 +335,11 @@ fn quality(
     {
         points += SIGNED_POINTS;
     }
-    let (runs, successes) = counted(tx.get(RUNS, &format!("{item_type}/{id}"))?.as_deref());
-    if runs > 0 {
-        #[expect(clippy::cast_precision_loss, reason = "a share")]
-        let rate = successes as f64 / runs as f64;
+    if let Some(rate) = success_rate {
         points += RUN_POINTS * rate;
         of += RUN_POINTS;
     }
-    Ok(Some((1_000.0 * points / of).round() / 10.0))
+    Some((1_000.0 * points / of).round() / 10.0)
 }
 
 /// Which passages may be found; what one of them admits is found.
@@ -317,8 +376,10 @@ fn filters(query: &ItemQuery, project: &str) -> Vec<Filter> {
                 .collect(),
         };
         if !others.is_empty() {
+            // Of this project or of none: another project's documents are not this one's.
             filters.push(Filter {
                 kinds: others,
+                any_facet: vec![format!("project={project}"), "project=".to_owned()],
                 ..Filter::default()
             });
         }

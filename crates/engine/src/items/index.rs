@@ -26,6 +26,12 @@ pub(super) const REGISTRY: &str = "registry";
 /// The namespace of what is the user's and no project's.
 pub(super) const USER: &str = "kiwi-user";
 
+/// What nodes say of items, as a number: where it is another, every file is read again.
+const FORM: &str = "form 2\n";
+/// What a tool wants to be told, as a JSON Schema.
+pub(super) const PARAMETERS: &str = "parameters";
+/// A larger schema is not shown among search results.
+const PARAMETERS_BYTES_MAX: usize = 8 * 1024;
 /// Items that are written in one transaction.
 const BATCH: usize = 200;
 /// So much of a tool's source is searched.
@@ -233,7 +239,13 @@ pub(super) fn draft_of(package: &Package) -> Draft {
             if let Item::Knowledge(it) = item {
                 put("entry_type", it.entry_type.as_str().into());
             }
-            let (state, signer) = match package.vouching(item.version()) {
+            if let Item::Tool(it) = item {
+                let schema = it.input_schema();
+                if schema.to_string().len() <= PARAMETERS_BYTES_MAX {
+                    put(PARAMETERS, schema);
+                }
+            }
+            let (state, signer) = match package.vouching(item) {
                 Vouching::Signed(mark) => ("signed", Some(mark.signer.to_string())),
                 Vouching::Validated => ("validated", None),
                 Vouching::Changed(_) | Vouching::Broken(_) => ("changed", None),
@@ -316,7 +328,8 @@ fn items_on(shelf: &Shelf) -> Result<BTreeMap<String, (Place, Hash)>> {
                 None => continue,
             },
         };
-        let (_, bytes) = stamps.entry(root).or_insert_with(|| (place, Vec::new()));
+        let fresh = || (place, FORM.as_bytes().to_vec());
+        let (_, bytes) = stamps.entry(root).or_insert_with(fresh);
         add_stamp(bytes, file);
     }
     let hashed = stamps

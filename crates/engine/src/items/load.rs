@@ -155,7 +155,7 @@ impl Engine {
                 json!({ "item_type": target.item_type.word(), "item_id": target.id }),
             ));
         }
-        let vouching = package.vouching(&version);
+        let vouching = package.vouching(&item);
         let signer = self.trusted_signer(caller, &target.id, vouching)?;
         if package.scope != what.destination {
             // The signature names where an item lies. Here it lies elsewhere, and we vouch for that.

@@ -7,6 +7,7 @@
 //! Reading order: `shelves` (where items lie), `package` (one with all its files), `index`, `sign`,
 //! `write` (a write that is also files), `run` (texts), `tool_run` (what really runs).
 
+mod builtin_items;
 mod catalogue;
 mod find;
 mod in_json;
@@ -20,19 +21,21 @@ mod remote;
 mod run;
 mod shelves;
 mod sign;
+mod sign_many;
 mod skills;
 mod tool_run;
 mod write;
 
 pub use catalogue::Catalogue;
-pub use find::{FoundItem, FoundItems, ItemQuery, ItemSource};
+pub use find::{FoundItem, FoundItems, ItemQuery, ItemSort, ItemSource};
 pub(crate) use index::passages_of;
 pub use kenning_items::{ItemType, Scope as ItemScope};
 pub use load::{LoadFrom, LoadItem, LoadedItem};
 pub use registry::{PublishedItem, RegistryPackage, RegistryVersion};
 pub use run::{DirectiveRun, DirectiveStep, KnowledgeRun};
 pub use sign::{NewItem, SignAs, SignItem, SignedItem};
-pub use skills::Skill;
+pub use sign_many::{SignCandidate, SignState};
+pub use skills::{ExportedSkills, Skill};
 pub use tool_run::ToolItemRun;
 pub use write::{DeletedItem, LinkedItem};
 

@@ -4,7 +4,7 @@ use super::shelves::Shelf;
 use kenning_core::{Code, Error, Result};
 use kenning_items::directive::{self, Directive};
 use kenning_items::knowledge::{self, Knowledge};
-use kenning_items::mark::{self, Line, MarkFault, Style, Subject};
+use kenning_items::mark::{self, Compared, Line, MarkFault, MarkFaultKind, Style, Subject};
 use kenning_items::tool::{self, Tool};
 use kenning_items::{Category, Faults, ItemId, ItemType, Layout, Place, Scope};
 use std::path::PathBuf;
@@ -211,15 +211,33 @@ impl Package {
     }
 
     /// Whether its mark, if there is one, fits what was found.
-    pub(crate) fn vouching(&self, version: &str) -> Vouching {
+    pub(crate) fn vouching(&self, item: &Item) -> Vouching {
+        let version = item.version();
         match self.line() {
-            None => Vouching::None,
             Some(Line::Broken(why)) => Vouching::Broken(why),
-            Some(Line::Validated(_)) => Vouching::Validated,
             Some(Line::Signed(mark)) => match mark::verify(&self.subject(version), &mark) {
                 Ok(()) => Vouching::Signed(mark),
                 Err(fault) => Vouching::Changed(fault),
             },
+            // Early knowledge entries have no line: the hash of the original is in their head.
+            Some(Line::Validated(_)) | None => match self.compared(item) {
+                None => Vouching::None,
+                Some(it) if it.holds() => Vouching::Validated,
+                Some(it) => Vouching::Changed(MarkFault {
+                    kind: MarkFaultKind::Changed,
+                    stored: it.stored,
+                    computed: it.computed,
+                }),
+            },
+        }
+    }
+
+    /// The hash of the original, if there is one, compared with the item as it is.
+    fn compared(&self, item: &Item) -> Option<Compared> {
+        match item {
+            Item::Directive(it) => it.validated.clone(),
+            Item::Tool(it) => it.compared(&self.subject(&it.version).files),
+            Item::Knowledge(it) => it.compared(),
         }
     }
 
@@ -264,9 +282,9 @@ pub(crate) enum Vouching {
     None,
     /// Something that looks like one.
     Broken(&'static str),
-    /// The line of the original: a hash that anybody can compute.
+    /// The hash of the original, which anybody can compute, is that of the item.
     Validated,
-    /// The item is not what was signed.
+    /// The item is not what was signed, or not what the original validated.
     Changed(MarkFault),
     /// The item is what was signed.
     Signed(mark::Mark),

@@ -14,6 +14,11 @@ use serde_json::json;
 
 /// What a person types to sign an item.
 pub(super) fn sign_command(item_type: ItemType, id: &str, scope: ItemScope) -> String {
+    // A pattern of many items is not the shell's to expand.
+    let id = match id.contains(['*', '?']) {
+        true => format!("'{id}'"),
+        false => id.to_owned(),
+    };
     match scope {
         ItemScope::Project => format!("kenning --project . kiwi sign {item_type} {id}"),
         ItemScope::User => format!("kenning kiwi sign {item_type} {id} --location user"),

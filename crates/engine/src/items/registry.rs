@@ -328,7 +328,7 @@ impl Engine {
                 .hint("write a version from 0.0.1 on into the file and sign it again")
                 .into());
         }
-        let mark = match package.vouching(item.version()) {
+        let mark = match package.vouching(&item) {
             Vouching::Signed(mark) => mark,
             Vouching::Changed(fault) => return Err(Error::from(fault).into()),
             _ => {

@@ -10,10 +10,18 @@ use kenning_core::{Code, Error, Result};
 use kenning_egress::{Egress, Grant, Limits, Method, Policy, Request, Response};
 use kenning_items::ItemType;
 use serde_json::{Map, Value};
+use std::cell::OnceCell;
+
+/// Where the registry lies on a server of ours.
+const SUFFIX: &str = "/registry";
+/// The version of its API, which people copy along.
+const API: &str = "/v1";
 
 /// A registry elsewhere.
 pub(super) struct Remote {
     base: String,
+    /// Where it answered.
+    found: OnceCell<String>,
     token: Option<String>,
     egress: Egress,
 }
@@ -24,7 +32,9 @@ impl Engine {
         let Some(base) = &self.items.options.registry else {
             return Ok(None);
         };
-        let base = base.trim().trim_end_matches('/').to_owned();
+        let base = base.trim().trim_end_matches('/');
+        let base = base.strip_suffix(API).unwrap_or(base);
+        let base = base.trim_end_matches('/').to_owned();
         let policy = Policy {
             grants: vec![Grant::parse(&base)?],
             limits: Limits {
@@ -36,6 +46,7 @@ impl Engine {
         };
         Ok(Some(Remote {
             base,
+            found: OnceCell::new(),
             token: (self.environment)("KIWI_REGISTRY_TOKEN").filter(|it| !it.is_empty()),
             egress: Egress::new(policy),
         }))
@@ -43,7 +54,39 @@ impl Engine {
 }
 
 impl Remote {
+    /// Asks the registry, at the address as it was given and else beneath it: people name a server
+    /// as well as the registry on it.
     fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> ItemResult<Value> {
+        let bases = [self.base.clone(), format!("{}{SUFFIX}", self.base)];
+        let bases = match self.base.ends_with(SUFFIX) {
+            true => &bases[..1],
+            false => &bases[..],
+        };
+        let mut first = None;
+        for base in bases {
+            let answer = self.send(method, &format!("{base}/v1/{path}"), body)?;
+            if (200..300).contains(&answer.status) {
+                if let Ok(value) = serde_json::from_slice(&answer.body) {
+                    // A second call of the same registry gets the same address.
+                    let _ = self.found.set(base.clone());
+                    return Ok(value);
+                }
+            } else if !matches!(answer.status, 404 | 405) {
+                return Err(fault_of(&answer));
+            }
+            first.get_or_insert(answer);
+        }
+        match first {
+            Some(answer) if !(200..300).contains(&answer.status) => Err(fault_of(&answer)),
+            _ => Err(
+                Error::unavailable("the registry answers with something that is not JSON")
+                    .hint("look whether KIWI_REGISTRY_URL names a registry, for example `https://HOST/registry`")
+                    .into(),
+            ),
+        }
+    }
+
+    fn send(&self, method: Method, url: &str, body: Option<&Value>) -> Result<Response> {
         let mut headers = vec![("Accept".to_owned(), "application/json".to_owned())];
         if let Some(token) = &self.token {
             headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
@@ -53,26 +96,18 @@ impl Remote {
         }
         let answer = self.egress.fetch(Request {
             method,
-            url: format!("{}/v1/{path}", self.base),
+            url: url.to_owned(),
             headers,
             body: body
                 .map(|it| it.to_string().into_bytes())
                 .unwrap_or_default(),
             ..Request::default()
         });
-        let answer = answer.map_err(|error| {
+        answer.map_err(|error| {
             Error::unavailable("the registry that KIWI_REGISTRY_URL names does not answer")
                 .hint("look whether it runs, or unset KIWI_REGISTRY_URL to use your own")
                 .because(error)
-        })?;
-        if (200..300).contains(&answer.status) {
-            return Ok(serde_json::from_slice(&answer.body).map_err(|cause| {
-                Error::unavailable("the registry answers with something that is not JSON")
-                    .hint("look whether KIWI_REGISTRY_URL ends in `/registry`")
-                    .because(cause)
-            })?);
-        }
-        Err(fault_of(&answer))
+        })
     }
 
     pub(super) fn push(&self, pushed: &RegistryPackage) -> ItemResult<PublishedItem> {
@@ -83,11 +118,12 @@ impl Remote {
                 .map(ToOwned::to_owned)
         };
         let (kind, id, version) = (pushed.item_type, &pushed.id, &pushed.version);
+        let base = self.found.get().unwrap_or(&self.base);
         Ok(PublishedItem {
             id: id.clone(),
             version: version.clone(),
-            registry: self.base.clone(),
-            url: format!("{}/v1/pull/{kind}/{id}?version={version}", self.base),
+            registry: base.clone(),
+            url: format!("{base}/v1/pull/{kind}/{id}?version={version}"),
             sha256: text("integrity").unwrap_or_default(),
         })
     }
@@ -170,6 +206,9 @@ fn found(row: &Value) -> Option<FoundItem> {
         version: text("version"),
         path: None,
         relevance: row.get("relevance").and_then(Value::as_f64).unwrap_or(0.0),
+        success_rate: row.get("success_rate").and_then(Value::as_f64),
+        parameters: row.get("parameters").filter(|it| it.is_object()).cloned(),
+        updated_ms: row.get("updated_ms").and_then(Value::as_u64).unwrap_or(0),
     })
 }
 

@@ -5,13 +5,13 @@ use super::package::Item;
 use super::{ItemFault, ItemResult, ItemTarget, not_found};
 use crate::{Caller, Engine, Scope};
 use kenning_core::{Error, Hash};
-use kenning_items::directive::check_inputs;
-use kenning_items::{ItemType, Scope as ItemScope};
+use kenning_items::directive::{self, Directive, check_inputs};
+use kenning_items::{ItemType, Place, Scope as ItemScope, builtin};
 use serde_json::{Map, Value, json};
 
 /// What runs of directives granted, by their ids.
 pub(super) const GRANTS: &str = "items/grants";
-/// How often an item was run, and how often that went well.
+/// How often a tool was run, and how often that went well.
 pub(super) const RUNS: &str = "items/runs";
 
 /// A step of a directive.
@@ -36,10 +36,10 @@ pub struct DirectiveRun {
     pub description: String,
     /// Its category.
     pub category: String,
-    /// Where it lies.
-    pub location: ItemScope,
-    /// The path of its file.
-    pub path: String,
+    /// Where it lies; `None` for one that comes with the program.
+    pub location: Option<ItemScope>,
+    /// The path of its file, if it has one.
+    pub path: Option<String>,
     /// What it wants to be told.
     pub inputs: Vec<Value>,
     /// A schema of all inputs together.
@@ -108,11 +108,17 @@ impl Engine {
         let project = self.item_project(caller, target.project_path.as_deref())?;
         let shelves = self.shelves(caller, ItemType::Directive, project.as_ref())?;
         let found = self.locate(&shelves, &target.id)?;
-        let (shelf, package) = found.ok_or_else(|| not_found(ItemType::Directive, &target.id))?;
-        let item = package.valid_item()?;
-        let mark = self.require_vouched(caller, &package, &shelf, &item)?;
-        let Item::Directive(directive) = item else {
-            return Err(Error::internal("a directive is a directive").into());
+        let (directive, mark, shelf_of, path) = match found {
+            Some((shelf, package)) => {
+                let item = package.valid_item()?;
+                let mark = self.require_vouched(caller, &package, &shelf, &item)?;
+                let path = package.path_on(&shelf).to_string_lossy().into_owned();
+                (directive_of(item)?, mark, Some(shelf), Some(path))
+            }
+            None => match builtin_directive(&target.id) {
+                Some(directive) => (directive, None, None, None),
+                None => return Err(not_found(ItemType::Directive, &target.id)),
+            },
         };
         let provided = Value::Object(parameters.clone());
         check_inputs(&directive, &provided).map_err(|fault| {
@@ -147,6 +153,11 @@ impl Engine {
             at_ms = parent.at_ms;
         }
         let capabilities = grants.capabilities();
+        // What comes with the program runs in the project of the call.
+        let project_name = match &shelf_of {
+            Some(shelf) => shelf.project.clone(),
+            None => project.map(|it| it.name).unwrap_or_default(),
+        };
         let mut run_id = None;
         if !target.dry_run && !self.read_only {
             let mut bytes = [0; 16];
@@ -156,18 +167,16 @@ impl Engine {
                 "directive": directive.name, "version": directive.version,
                 "grants": grants.to_json(), "at_ms": at_ms,
                 "parent": parent.as_ref().map(|it| &it.id),
-                "project": shelf.project,
+                "project": project_name,
             });
             let data = json!({
                 "type": "directive", "id": directive.name, "version": directive.version,
                 "runId": id, "success": true,
             });
-            let key = format!("directive/{}", directive.name);
             self.log.write(&caller.principal.space, {
                 let id = id.clone();
                 move |tx| {
                     tx.set(GRANTS, &id, row.to_string().as_bytes())?;
-                    note_run(tx, &key, true)?;
                     tx.record("ItemRun", data).map(drop)
                 }
             })?;
@@ -181,8 +190,8 @@ impl Engine {
         Ok(DirectiveRun {
             steps: steps.collect(),
             inputs: directive.inputs.iter().map(|it| it.to_json()).collect(),
-            location: shelf.scope,
-            path: package.path_on(&shelf).to_string_lossy().into_owned(),
+            location: shelf_of.map(|it| it.scope),
+            path,
             provided: parameters.clone(),
             integrity: mark.map(|it| it.sha256),
             run_id,
@@ -208,16 +217,12 @@ impl Engine {
         let Item::Knowledge(entry) = item else {
             return Err(Error::internal("a knowledge entry is one").into());
         };
-        let (key, data) = (
-            format!("knowledge/{}", entry.zettel_id),
-            json!({
-                "type": "knowledge", "id": entry.zettel_id, "version": entry.version,
-                "success": true,
-            }),
-        );
+        let data = json!({
+            "type": "knowledge", "id": entry.zettel_id, "version": entry.version,
+            "success": true,
+        });
         if !target.dry_run {
             self.later.write(&caller.principal.space, move |tx| {
-                note_run(tx, &key, true)?;
                 tx.record("ItemRun", data).map(drop)
             });
         }
@@ -234,6 +239,21 @@ impl Engine {
             tags: entry.tags,
         })
     }
+}
+
+fn directive_of(item: Item) -> kenning_core::Result<Box<Directive>> {
+    match item {
+        Item::Directive(directive) => Ok(directive),
+        _ => Err(Error::internal("a directive is a directive")),
+    }
+}
+
+/// A directive that comes with the program.
+pub(super) fn builtin_directive(id: &str) -> Option<Box<Directive>> {
+    let builtin = builtin::directive(id)?;
+    let path = format!("{}/{id}.md", builtin::CATEGORY);
+    let place = Place::of(ItemType::Directive, &path)?;
+    directive::read(builtin.text, &place).ok().map(Box::new)
 }
 
 /// Counts a run.

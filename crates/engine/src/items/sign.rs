@@ -288,7 +288,7 @@ impl Engine {
                 details,
             )
         };
-        match package.vouching(version) {
+        match package.vouching(item) {
             Vouching::Signed(mark) if self.is_trusted(caller, &mark.signer)? => Ok(Some(mark)),
             Vouching::Signed(mark) => Err(ItemFault::with(
                 Error::new(

@@ -123,7 +123,7 @@ fn from_fields(
         mcps: json("mcps"),
         content: String::new(),
         spelling,
-        is_as_validated: None,
+        validated: None,
     }
 }
 

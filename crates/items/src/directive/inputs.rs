@@ -60,6 +60,28 @@ impl Input {
     }
 }
 
+impl Input {
+    /// As a property of a JSON Schema.
+    pub(crate) fn to_schema(&self) -> Value {
+        let declared = self.type_name.to_lowercase();
+        let mut out = match &self.schema {
+            Some(Value::Object(schema)) => schema.clone(),
+            _ => Map::new(),
+        };
+        if let Some((_, word)) = TYPES.iter().find(|it| it.0 == declared) {
+            out.entry("type").or_insert_with(|| (*word).into());
+        }
+        if !self.description.is_empty() {
+            let text = self.description.as_str();
+            out.entry("description").or_insert_with(|| text.into());
+        }
+        if let Some(default) = &self.default {
+            out.entry("default").or_insert_with(|| default.clone());
+        }
+        Value::Object(out)
+    }
+}
+
 /// Why inputs do not do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InputFault {
@@ -115,6 +137,59 @@ pub(crate) fn check_against(
     } else {
         Err(fault)
     }
+}
+
+/// What was given as text, as what it is declared to be: a prompt's arguments are always texts.
+///
+/// A text that cannot be read as the declared type stays a text, which the check then refuses.
+pub fn typed(directive: &Directive, given: &Map<String, Value>) -> Map<String, Value> {
+    let declared = |name: &str| -> Option<String> {
+        let of_input = directive.inputs.iter().find(|it| it.name == name);
+        let of_input = of_input.map(|it| it.type_name.to_lowercase());
+        let of_schema = || {
+            let properties = directive.input_schema.as_ref()?.get("properties")?;
+            Some(properties.get(name)?.get("type")?.as_str()?.to_owned())
+        };
+        let found = of_input.or_else(of_schema)?;
+        let known = TYPES.iter().find(|it| it.0 == found);
+        known.map(|it| it.1.to_owned())
+    };
+    let read = |(name, value): (&String, &Value)| {
+        let text = value.as_str();
+        let wants_more = declared(name).is_some_and(|it| it != "string");
+        let read = text.filter(|_| wants_more);
+        let read = read.and_then(|it| serde_json::from_str(it.trim()).ok());
+        (name.clone(), read.unwrap_or_else(|| value.clone()))
+    };
+    given.iter().map(read).collect()
+}
+
+/// Everything that a directive wants to be told: its inputs, and what only its schema names.
+pub fn all_inputs(directive: &Directive) -> Vec<Input> {
+    let mut all = directive.inputs.clone();
+    let schema = directive.input_schema.as_ref();
+    let properties = schema.and_then(|it| it.get("properties")?.as_object());
+    let required = schema.and_then(|it| it.get("required")?.as_array());
+    let is_required = |name: &str| {
+        let mut required = required.into_iter().flatten();
+        required.any(|it| it.as_str() == Some(name))
+    };
+    for (name, schema) in properties.into_iter().flatten() {
+        if let Some(known) = all.iter_mut().find(|it| it.name == *name) {
+            known.required |= is_required(name);
+            continue;
+        }
+        let text = |field: &str| schema.get(field).and_then(Value::as_str);
+        all.push(Input {
+            name: name.clone(),
+            type_name: text("type").unwrap_or("string").to_owned(),
+            required: is_required(name),
+            default: schema.get("default").cloned(),
+            description: text("description").unwrap_or_default().to_owned(),
+            schema: Some(schema.clone()),
+        });
+    }
+    all
 }
 
 /// What was given, and the defaults of what was not.

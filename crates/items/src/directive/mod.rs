@@ -11,12 +11,12 @@ mod xml;
 use crate::Faults;
 use crate::grants::Permission;
 use crate::kind::{Layout, Place};
-use crate::mark::{self, Line, Style, original};
+use crate::mark::{self, Compared, Line, Style, original};
 use serde_json::Value;
 
 pub(crate) use head::inputs_at;
 pub(crate) use inputs::check_against;
-pub use inputs::{Input, InputFault, check_inputs, with_defaults};
+pub use inputs::{Input, InputFault, all_inputs, check_inputs, typed, with_defaults};
 pub use xml::TIERS;
 
 /// How a directive was written.
@@ -65,8 +65,8 @@ pub struct Directive {
     pub content: String,
     /// How it was written.
     pub spelling: Spelling,
-    /// Whether the original's line, if there is one, holds for it.
-    pub is_as_validated: Option<bool>,
+    /// The hash of the original's line, if there is one, compared with this text.
+    pub validated: Option<Compared>,
 }
 
 /// One step.
@@ -96,27 +96,30 @@ pub struct Model {
 /// Reads a directive that lies at `place`.
 pub fn read(text: &str, place: &Place) -> Result<Directive, Faults> {
     let content = mark::strip(text, Style::Html);
+    let mut directive = read_content(content, place)?;
+    if let Some(Line::Validated(line)) = mark::read(text, Style::Html) {
+        // The original hashed the XML alone, so a text without any is not what it validated.
+        let xml = xml::find(&directive.content).map_or("", |it| &directive.content[it]);
+        let (name, version) = (&directive.name, &directive.version);
+        let hash = original::directive_sha256(name, version, xml);
+        directive.validated = Some(line.compare(&[hash]));
+    }
+    Ok(directive)
+}
+
+fn read_content(content: String, place: &Place) -> Result<Directive, Faults> {
     if matches!(place.layout, Layout::Directory(_)) {
         return head::skill(content, place);
     }
     if crate::yaml::frontmatter(&content).is_some() {
         return head::directive(content, place);
     }
-    let Some(found) = xml::find(&content) else {
-        return Err(Faults::one(
+    match xml::find(&content) {
+        Some(found) => xml::read(&content, &found, place),
+        None => Err(Faults::one(
             "content",
             "has neither frontmatter nor a `<directive>` block",
             "begin the file with `---`, the fields `name` and `version`, and `---`",
-        ));
-    };
-    let mut directive = xml::read(&content, &found, place)?;
-    if let Some(Line::Validated(line)) = mark::read(text, Style::Html) {
-        let hash = original::directive_sha256(
-            &directive.name,
-            &directive.version,
-            &content[found.start..found.end],
-        );
-        directive.is_as_validated = Some(line.holds_for(&hash));
+        )),
     }
-    Ok(directive)
 }

@@ -99,7 +99,7 @@ pub(super) fn read(
         mcps,
         content: content.to_owned(),
         spelling: Spelling::Xml,
-        is_as_validated: None,
+        validated: None,
     })
 }
 

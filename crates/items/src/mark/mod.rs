@@ -1,7 +1,7 @@
 //! The line in an item that says who vouches for it.
 //!
 //! Ours is `kenning:signed:<time>:<sha256>:<did:key>:<signature>`, in a comment on the first line, or
-//! after the line that names the interpreter. The hash is that of the [`canonical`] form, which covers
+//! after the line that names the interpreter, or after the frontmatter. The hash is that of the [`canonical`] form, which covers
 //! every byte of the item but the line itself, and besides type, id, version, scope and category, so
 //! that a signed file cannot be passed off as another. The signature covers the time and the signer too.
 //!
@@ -23,7 +23,7 @@ use kenning_core::{Code, Did, Error};
 use serde_json::json;
 use std::fmt;
 
-pub use original::Validated;
+pub use original::{Compared, Validated};
 pub use place::Style;
 
 const WORD: &str = "kenning:signed:";
@@ -264,7 +264,18 @@ pub fn verify(subject: &Subject, mark: &Mark) -> Result<(), MarkFault> {
 
 /// What stands at the place of the mark, if it looks like one.
 pub fn read(text: &str, style: Style) -> Option<Line> {
-    let line = place::line(text, style)?;
+    marked(text, style).map(|it| it.1)
+}
+
+/// The first comment that looks like a mark, and what it says.
+fn marked(text: &str, style: Style) -> Option<(place::Line<'_>, Line)> {
+    place::lines(text, style).find_map(|line| {
+        let found = read_line(&line)?;
+        Some((line, found))
+    })
+}
+
+fn read_line(line: &place::Line<'_>) -> Option<Line> {
     let content = line.content;
     if let Some(read) = original::read(content) {
         return Some(read.map_or(
@@ -294,13 +305,13 @@ pub fn find(text: &str, style: Style) -> Option<Mark> {
 
 /// The text without the line of a mark, ours, the original's or a broken one; otherwise unchanged.
 pub fn strip(text: &str, style: Style) -> String {
-    match place::line(text, style) {
-        Some(line) if read(text, style).is_some() => {
+    match marked(text, style) {
+        Some((line, _)) => {
             let mut out = text[..line.start].to_owned();
             out.push_str(&text[line.end..]);
             out
         }
-        _ => text.to_owned(),
+        None => text.to_owned(),
     }
 }
 

@@ -19,10 +19,31 @@ pub struct Validated {
     pub sha256: String,
 }
 
+/// The original's hash, compared with the item that it is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compared {
+    /// The hash in the item.
+    pub stored: String,
+    /// The hash of the item as it is now.
+    pub computed: String,
+}
+
+impl Compared {
+    /// Whether the item is what was validated.
+    pub fn holds(&self) -> bool {
+        self.stored == self.computed
+    }
+}
+
 impl Validated {
-    /// Whether this is the hash in the line.
-    pub fn holds_for(&self, sha256: &str) -> bool {
-        self.sha256 == sha256
+    /// Compares with the hashes that the original may have computed of an item, the likeliest first:
+    /// its versions differ in what they cover.
+    pub fn compare(&self, candidates: &[String]) -> Compared {
+        let found = candidates.iter().find(|it| **it == self.sha256);
+        Compared {
+            stored: self.sha256.clone(),
+            computed: found.or(candidates.first()).cloned().unwrap_or_default(),
+        }
     }
 
     /// From the frontmatter keys that early knowledge entries carry.
@@ -76,6 +97,39 @@ pub fn tool_sha256(tool_id: &str, version: &str, manifest: &Value, files: &[File
     }))
 }
 
+/// Fields that the original extracted from a tool, with null for those that it did not find.
+const EXTRACTED: [&str; 9] = [
+    "version",
+    "tool_type",
+    "executor_id",
+    "category",
+    "description",
+    "config_schema",
+    "config",
+    "env_config",
+    "mutates_state",
+];
+
+/// What the original may have extracted from a tool with these fields. Its rules were files of each
+/// project, so there is no one answer.
+pub fn tool_manifests(tool_id: &str, fields: &Map<String, Value>) -> Vec<Value> {
+    let named = |mut manifest: Map<String, Value>| {
+        manifest.insert("name".to_owned(), tool_id.into());
+        Value::Object(manifest)
+    };
+    let mut all = vec![Value::Object(fields.clone()), named(fields.clone())];
+    for n_fields in [EXTRACTED.len(), EXTRACTED.len() - 1, EXTRACTED.len() - 2] {
+        let rules = EXTRACTED.iter().take(n_fields);
+        let extracted = rules.map(|it| {
+            let value = fields.get(*it).cloned().unwrap_or_default();
+            ((*it).to_owned(), value)
+        });
+        all.push(named(extracted.collect()));
+    }
+    all.push(json!({}));
+    all
+}
+
 /// Of a knowledge entry, as entries with frontmatter keys were hashed: its body alone.
 pub fn knowledge_sha256_of_body(zettel_id: &str, version: &str, body: &str) -> String {
     hash(&json!({
@@ -91,7 +145,7 @@ pub fn knowledge_sha256(
     zettel_id: &str,
     version: &str,
     body: &str,
-    category: &str,
+    category: Option<&str>,
     entry_type: &str,
     tags: &[String],
 ) -> String {

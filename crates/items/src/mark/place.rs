@@ -1,6 +1,11 @@
 //! Where the line of a mark stands, and in which comment.
+//!
+//! In Markdown that begins with frontmatter the line follows the frontmatter: every other reader of
+//! such files, of skills above all, wants `---` to be the first line. Marks that were written on the
+//! first line are still read.
 
 use crate::kind::ItemType;
+use crate::yaml;
 
 /// How a comment of one line is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,9 +51,17 @@ pub(super) struct Line<'a> {
     pub(super) is_well_ended: bool,
 }
 
-/// The comment at the place of a mark, if there is one there.
-pub(super) fn line(text: &str, style: Style) -> Option<Line<'_>> {
-    let place = Place::of(text);
+/// The comments where a mark may stand: the first line, then the line after the frontmatter.
+pub(super) fn lines(text: &str, style: Style) -> impl Iterator<Item = Line<'_>> {
+    let places = [
+        Some(Place::at_start(text)),
+        Place::after_frontmatter(text, style),
+    ];
+    let places = places.into_iter().flatten();
+    places.filter_map(move |place| line(text, style, &place))
+}
+
+fn line<'a>(text: &'a str, style: Style, place: &Place) -> Option<Line<'a>> {
     let rest = &text[place.at..];
     let length = rest.find('\n').map_or(rest.len(), |at| at + 1);
     let bare = rest[..length].trim_end_matches('\n');
@@ -57,11 +70,11 @@ pub(super) fn line(text: &str, style: Style) -> Option<Line<'_>> {
     let content = bare.strip_prefix(before)?.strip_suffix(after)?;
     let ending = &rest[bare.len()..length];
     let end = place.at + length;
-    // After the line of an interpreter that had no end of its own, the mark took its end with it.
+    // After a line that had no end of its own, the mark took its end with it.
     let (start, is_well_ended) = if ending.is_empty() {
         let head = &text[..place.at];
         let head = head.strip_suffix('\n').unwrap_or(head);
-        let is_well_ended = place.follows_interpreter && !head.ends_with('\r');
+        let is_well_ended = place.follows_line && !head.ends_with('\r');
         (head.len(), is_well_ended)
     } else {
         let remaining = [&text[..place.at], &text[end..]];
@@ -77,10 +90,11 @@ pub(super) fn line(text: &str, style: Style) -> Option<Line<'_>> {
 
 /// The text with a comment at the place of a mark.
 pub(super) fn insert(text: &str, style: Style, content: &str) -> String {
-    let place = Place::of(text);
+    let place = Place::after_frontmatter(text, style);
+    let place = place.unwrap_or_else(|| Place::at_start(text));
     let (head, tail) = text.split_at(place.at);
     let (before, after) = style.around();
-    if place.follows_interpreter && !head.ends_with('\n') {
+    if place.follows_line && !head.ends_with('\n') {
         return format!("{head}\n{before}{content}{after}");
     }
     let ending = ending_of([text, ""]);
@@ -89,24 +103,37 @@ pub(super) fn insert(text: &str, style: Style, content: &str) -> String {
 
 struct Place {
     at: usize,
-    follows_interpreter: bool,
+    /// Whether there is a line before it that must stay the one before it.
+    follows_line: bool,
 }
 
 impl Place {
     /// After the byte order mark and the line that names the interpreter.
-    fn of(text: &str) -> Self {
+    fn at_start(text: &str) -> Self {
         let bom = if text.starts_with('\u{feff}') { 3 } else { 0 };
         let rest = &text[bom..];
         if !rest.starts_with("#!") {
             return Self {
                 at: bom,
-                follows_interpreter: false,
+                follows_line: false,
             };
         }
         Self {
             at: bom + rest.find('\n').map_or(rest.len(), |at| at + 1),
-            follows_interpreter: true,
+            follows_line: true,
         }
+    }
+
+    /// After the frontmatter of Markdown, if there is any.
+    fn after_frontmatter(text: &str, style: Style) -> Option<Self> {
+        if style != Style::Html {
+            return None;
+        }
+        let (_, body) = yaml::frontmatter(text)?;
+        Some(Self {
+            at: text.len() - body.len(),
+            follows_line: true,
+        })
     }
 }
 

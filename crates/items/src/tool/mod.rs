@@ -9,7 +9,7 @@ mod source;
 use crate::directive::Input;
 use crate::grants::{Asks, is_variable};
 use crate::kind::{Layout, Place, shown};
-use crate::mark::{self, Line, Style, Validated};
+use crate::mark::{self, Compared, FileHash, Line, Style, Validated, original};
 use crate::{Faults, ItemType, schema, version, yaml};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -80,6 +80,17 @@ pub struct Tool {
     pub fields: Map<String, Value>,
     /// That somebody validated it for the original.
     pub validated: Option<Validated>,
+}
+
+impl Tool {
+    /// The original's hash, if there is one, compared with this tool and its files.
+    pub fn compared(&self, files: &[FileHash]) -> Option<Compared> {
+        let validated = self.validated.as_ref()?;
+        let manifests = original::tool_manifests(&self.id, &self.fields);
+        let hash = |it: &Value| original::tool_sha256(&self.id, &self.version, it, files);
+        let candidates: Vec<String> = manifests.iter().map(hash).collect();
+        Some(validated.compare(&candidates))
+    }
 }
 
 /// What a tool demands of those that it runs.
@@ -463,6 +474,22 @@ impl Tool {
             "config": self.config,
             "manifest": manifest,
         })
+    }
+
+    /// What it wants to be told, as one JSON Schema.
+    pub fn input_schema(&self) -> Value {
+        if let Some(schema) = &self.parameters_schema {
+            return schema.clone();
+        }
+        let mut properties = Map::new();
+        let mut required = Vec::new();
+        for input in &self.parameters {
+            properties.insert(input.name.clone(), input.to_schema());
+            if input.required && input.default.is_none() {
+                required.push(input.name.as_str());
+            }
+        }
+        json!({ "type": "object", "properties": properties, "required": required })
     }
 
     /// Whether parameters do for it.

@@ -101,6 +101,10 @@ fn items_on_the_command_line() {
         skill.starts_with("---\nname: \"hello\"\ndescription: "),
         "{skill}"
     );
+    assert!(
+        skill.contains("\nmetadata:\n  version: \"1.0.0\"\n"),
+        "{skill}"
+    );
     // What was written can be read again as a directive.
     let folder = place.0.path().join(".ai/directives/demo/copied");
     fs::create_dir_all(&folder).unwrap();
@@ -179,16 +183,140 @@ fn directives_are_resources_and_prompts() {
 }
 
 #[test]
+fn every_file_of_a_skill_is_a_resource() {
+    let place = Place::new();
+    let dir = place.0.path().join(".ai/directives/pdf");
+    for (name, bytes) in [
+        (
+            "SKILL.md",
+            b"---\nname: pdf\ndescription: Reads PDF\nallowed-tools: Read\n---\n\nRead.\n"
+                .as_slice(),
+        ),
+        ("scripts/x.py", b"print('x')\n"),
+        ("assets/a b.bin", b"\xff\0"),
+    ] {
+        let path = dir.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    let (code, err) = place.bad(&["kiwi", "sign", "*"]);
+    assert!(
+        code != 0 && err.contains("pdf") && err.contains("--yes"),
+        "{err}"
+    );
+    place.good(&["kiwi", "sign", "*", "--yes"]);
+    let mut client = Client::start(&place, &[]);
+    let listed = client.request("resources/list", &json!({}));
+    let uris: Vec<&str> = listed["result"]["resources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["uri"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        uris,
+        [
+            "skill://pdf/SKILL.md",
+            "skill://pdf/assets/a%20b.bin",
+            "skill://pdf/scripts/x.py"
+        ]
+    );
+    let mut read = |uri: &str| {
+        let read = client.request("resources/read", &json!({ "uri": uri }));
+        read["result"]["contents"][0].clone()
+    };
+    let script = read("skill://pdf/scripts/x.py");
+    assert_eq!(
+        (&script["text"], &script["mimeType"]),
+        (&json!("print('x')\n"), &json!("text/x-python"))
+    );
+    assert_eq!(read("skill://pdf/assets/a%20b.bin")["blob"], "/wA=");
+    let skill = read("skill://pdf/SKILL.md");
+    assert_eq!(
+        skill["text"],
+        "---\nname: pdf\ndescription: Reads PDF\nallowed-tools: Read\n---\n\nRead.\n",
+        "as it was before it was signed"
+    );
+    for missing in [
+        "skill://pdf/scripts/y.py",
+        "skill://pdf/../pdf/SKILL.md",
+        "skill://pdf",
+    ] {
+        assert!(read(missing).is_null(), "{missing}");
+    }
+    // What was changed since it was signed is not shown.
+    fs::write(dir.join("scripts/x.py"), "import os\n").unwrap();
+    assert!(read("skill://pdf/scripts/x.py").is_null());
+    assert_eq!(client.finish(), 0);
+}
+
+#[test]
+fn the_arguments_of_a_prompt_are_checked_as_the_inputs_of_a_run_are() {
+    let place = Place::new();
+    let dir = place.0.path().join(".ai/directives");
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(
+        dir.join("sum.md"),
+        "---\nname: sum\nversion: 1.0.0\ninputs:\n  - name: n\n    type: integer\n    required: true\n    schema: {minimum: 1}\n  - name: style\n    default: short\ninput_schema:\n  type: object\n  properties:\n    tone: {type: string, enum: [calm, loud], description: How}\n---\n\nSum.\n",
+    )
+    .unwrap();
+    place.good(&["kiwi", "sign", "directive", "sum"]);
+    let mut client = Client::start(&place, &[]);
+    let listed = client.request("prompts/list", &json!({}));
+    let arguments = &listed["result"]["prompts"][0]["arguments"];
+    assert_eq!(
+        arguments,
+        &json!([
+            {"name": "n", "description": "", "required": true},
+            {"name": "style", "description": "", "required": false},
+            {"name": "tone", "description": "How", "required": false},
+        ])
+    );
+    let mut get = |arguments: Value| {
+        client.request(
+            "prompts/get",
+            &json!({ "name": "sum", "arguments": arguments }),
+        )
+    };
+    let good = get(json!({ "n": "3", "tone": "calm" }));
+    let text = good["result"]["messages"][0]["content"]["text"]
+        .as_str()
+        .unwrap();
+    assert!(
+        text.contains("\"n\":3"),
+        "a text is read as what is declared: {text}"
+    );
+    assert!(text.contains("\"style\":\"short\""), "{text}");
+    for (arguments, field) in [
+        (json!({}), "n"),
+        (json!({ "n": "many" }), "n"),
+        (json!({ "n": "0" }), "n"),
+        (json!({ "n": "1", "tone": "shrill" }), "tone"),
+    ] {
+        let refused = get(arguments);
+        let message = refused["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains(&format!("{field}:")), "{refused}");
+        assert_eq!(refused["error"]["code"], -32602);
+    }
+    assert_eq!(client.finish(), 0);
+}
+
+#[test]
 fn a_registry_on_another_machine_is_believed_in_nothing() {
     let home = project();
     let registry = Place::new();
     let token = registry.good(&["token", "create", "--scopes", "read,write,destroy"]);
     let server = Server::of(registry.command(&["registry", "serve", "--listen", "127.0.0.1:0"]));
     let url = format!("http://127.0.0.1:{}/registry", server.port);
+    // The server, the registry on it, and its API are all the same registry.
+    let bases = ["/registry", "", "/", "/registry/", "/registry/v1"];
+    let bases = bases.map(|it| format!("http://127.0.0.1:{}{it}", server.port));
+    let n_calls = std::cell::Cell::new(0);
     let with = |place: &Place, token: &str, arguments: &[&str]| {
         let mut command = place.command(arguments);
+        n_calls.set(n_calls.get() + 1);
         command
-            .env("KIWI_REGISTRY_URL", &url)
+            .env("KIWI_REGISTRY_URL", &bases[n_calls.get() % bases.len()])
             .env("KIWI_REGISTRY_TOKEN", token);
         command.output().unwrap()
     };

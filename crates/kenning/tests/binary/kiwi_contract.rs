@@ -577,7 +577,10 @@ fn check_effects(world: &World, heading: &str, answer: &Value, events: &[Value])
         "Create Knowledge Entry" => {
             let here = "home/user/myproject/.ai/knowledge/patterns/003-new-pattern.md";
             let text = read(here);
-            let signature = text.lines().next().unwrap();
+            // After the frontmatter, which stays what the contract shows: the head of the file.
+            let mut after = text.lines().skip_while(|it| !it.starts_with("<!--"));
+            let signature = after.next().unwrap();
+            assert!(text.starts_with("---\n"), "{text}");
             assert!(signature.starts_with("<!-- kenning:signed:"), "{signature}");
             let hash = answer["signature"]["hash"].as_str().unwrap();
             assert!(signature.contains(hash), "{signature}");

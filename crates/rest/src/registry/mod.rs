@@ -196,7 +196,8 @@ async fn search(
                     "id": it.id, "item_type": it.item_type, "name": it.name,
                     "category": it.category, "description": it.description,
                     "quality_score": it.quality, "version": it.version,
-                    "relevance": it.relevance,
+                    "relevance": it.relevance, "success_rate": it.success_rate,
+                    "parameters": it.parameters, "updated_ms": it.updated_ms,
                 })
             })
             .collect();

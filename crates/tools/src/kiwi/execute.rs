@@ -2,11 +2,11 @@
 
 use super::load::scope;
 use super::words::{Answer, item_type, settled};
-use crate::{Call, Effect, Example, Reply, TOOLS, Tool, Toolset};
-use kenning_core::{Error, Result};
+use crate::{Call, Effect, Example, Reply, TOOLS, Tool, Toolset, near};
+use kenning_core::{Code, Error, Result};
 use kenning_engine::{
-    DirectiveRun, FoundTool, ItemSource, ItemTarget, ItemType, KnowledgeRun, NewItem, Scope,
-    SignAs, SignItem, SignedItem, ToolItemRun, ToolRun,
+    DirectiveRun, FoundTool, ItemScope, ItemSource, ItemTarget, ItemType, KnowledgeRun, NewItem,
+    Scope, SignAs, SignCandidate, SignItem, SignState, SignedItem, ToolItemRun, ToolRun,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -39,6 +39,9 @@ pub struct Input {
     /// Stay within what the directive of this run may do
     pub run_id: Option<String>,
 }
+
+/// So many items of a list are shown.
+const LISTED_MAX: usize = 100;
 
 /// What can be done.
 const ACTIONS: [&str; 7] = [
@@ -99,7 +102,8 @@ impl Tool for Execute {
         if ACTIONS.contains(&input.action.as_str()) && input.action != "run" {
             doing.require_run_may_act()?;
         }
-        match input.action.as_str() {
+        let target = doing.target.clone();
+        let done = match input.action.as_str() {
             "run" => doing.run(),
             "publish" => doing.publish(),
             "delete" => doing.delete(),
@@ -112,8 +116,40 @@ impl Tool for Execute {
                 Err(Error::invalid(format!("Unknown action: {other}"))
                     .hint(format!("use one of {}", ACTIONS.join(", "))))
             }
-        }
+        };
+        done.map_err(|error| with_near_names(ctx, &target, error))
     }
+}
+
+/// An error about an item that is not there also says which ones have nearly its name.
+fn with_near_names(ctx: &Call<'_>, target: &ItemTarget, mut error: Error) -> Error {
+    if error.code != Code::NotFound {
+        return error;
+    }
+    let (engine, project) = (ctx.engine, target.project_path.as_deref());
+    let ids = engine.item_ids(ctx.caller, target.item_type, project);
+    let mut known = ids.unwrap_or_default();
+    match target.item_type {
+        ItemType::Tool => known.extend(ctx.board.tool_names(ctx.caller)),
+        ItemType::Directive => {
+            known.extend(engine.builtin_directive_names().map(ToOwned::to_owned));
+        }
+        ItemType::Knowledge => {}
+    }
+    known.retain(|it| *it != target.id);
+    let near = near::names(&target.id, known);
+    if near.is_empty() {
+        return error;
+    }
+    let sentence = near::sentence(&near);
+    ctx.detail(json!({ "did_you_mean": near }));
+    let hint = error.hint.unwrap_or_default();
+    error.hint = Some(
+        format!("{hint}.{sentence}")
+            .trim_start_matches(['.', ' '])
+            .to_owned(),
+    );
+    error
 }
 
 /// An action on its way.
@@ -317,10 +353,7 @@ impl Doing<'_> {
             Err(text) => {
                 self.ctx
                     .detail(json!({ "status": "error", "metadata": metadata }));
-                Err(Error::new(
-                    run.code.unwrap_or(kenning_core::Code::Unavailable),
-                    text,
-                ))
+                Err(Error::new(run.code.unwrap_or(Code::Unavailable), text))
             }
         }
     }
@@ -373,6 +406,9 @@ impl Doing<'_> {
 
     fn sign(self, sign_as: SignAs) -> Result<Answer> {
         let id = &self.target.id;
+        if id.contains(['*', '?']) {
+            return self.sign_many(sign_as);
+        }
         let is_taken = TOOLS.iter().any(|it| it.name() == id);
         if self.target.item_type == ItemType::Tool && is_taken {
             return Err(
@@ -409,6 +445,98 @@ impl Doing<'_> {
         Ok(self.answer(status, action, signed(done)))
     }
 
+    /// Signs every item that a pattern means, once somebody has seen the list and confirmed it.
+    fn sign_many(self, sign_as: SignAs) -> Result<Answer> {
+        let (ctx, pattern) = (self.ctx, &self.target.id);
+        if sign_as != SignAs::Sign {
+            return Err(
+                Error::invalid(format!("item_id: `{pattern}` is a pattern of many items"))
+                    .hint("only action `sign` takes a pattern"),
+            );
+        }
+        let location = self.text("location")?;
+        let location = location
+            .as_deref()
+            .map(|it| scope("parameters.location", it))
+            .transpose()?;
+        let found = ctx
+            .engine
+            .sign_candidates(ctx.caller, &self.target, location);
+        let found = settled(ctx, found)?;
+        let (to_sign, rest): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|it| it.state.is_to_sign());
+        let n_unchanged = rest.iter().filter(|it| it.state == SignState::Signed);
+        let n_unchanged = n_unchanged.count();
+        let invalid: Vec<&SignCandidate> = rest
+            .iter()
+            .filter(|it| it.state == SignState::Invalid)
+            .collect();
+        let listed = to_sign.iter().chain(invalid.iter().copied());
+        let listed: Vec<Value> = listed.take(LISTED_MAX).map(candidate).collect();
+        let list = json!({
+            "items": listed, "total": to_sign.len(), "invalid": invalid.len(),
+            "unchanged": n_unchanged,
+        });
+        if self.target.dry_run {
+            return Ok(self.answer("signed", "sign", list));
+        }
+        let may_sign = ctx
+            .engine
+            .require_may_sign_many(ctx.caller, &self.target, location);
+        if may_sign.is_err() {
+            ctx.detail(list.clone());
+        }
+        settled(ctx, may_sign)?;
+        let is_confirmed = self.parameters.get("confirm") == Some(&Value::Bool(true));
+        if !is_confirmed && !to_sign.is_empty() {
+            ctx.detail(list);
+            ctx.detail(json!({ "required": { "confirm": true } }));
+            let n = to_sign.len();
+            let error = format!("Signing {n} items requires confirmation");
+            return Err(Error::invalid(error)
+                .hint("look at `items`, then give `parameters: {\"confirm\": true}`"));
+        }
+        let (mut signed, mut failed) = (Vec::new(), Vec::new());
+        for it in invalid.iter().copied() {
+            failed.push(json!({ "id": it.id, "path": it.path, "error": it.issues.join("; ") }));
+        }
+        for it in &to_sign {
+            let is_taken = TOOLS.iter().any(|tool| tool.name() == it.id);
+            if self.target.item_type == ItemType::Tool && is_taken {
+                let error = "a tool of this server has this name already";
+                failed.push(json!({ "id": it.id, "path": it.path, "error": error }));
+                continue;
+            }
+            match ctx.engine.sign_candidate_item(ctx.caller, &self.target, it) {
+                Ok(done) => signed.push(json!({
+                    "id": done.id, "version": done.version, "category": done.category,
+                    "path": done.path, "integrity": done.hash,
+                })),
+                Err(fault) => failed
+                    .push(json!({ "id": it.id, "path": it.path, "error": fault.error.message })),
+            }
+        }
+        let summary = format!(
+            "{} signed, {} failed, {n_unchanged} signed before",
+            signed.len(),
+            failed.len()
+        );
+        let total = signed.len() + failed.len();
+        let truncated = (total > LISTED_MAX).then_some(true);
+        signed.truncate(LISTED_MAX);
+        failed.truncate(LISTED_MAX);
+        let fields = json!({
+            "signed": signed, "failed": failed, "unchanged": n_unchanged, "total": total,
+            "summary": summary, "truncated": truncated,
+        });
+        if signed.is_empty() && !failed.is_empty() {
+            ctx.detail(fields);
+            return Err(Error::invalid("None of the items could be signed")
+                .hint("`failed` says what is wrong with each"));
+        }
+        Ok(self.answer("signed", "sign", fields))
+    }
+
     fn link(self) -> Result<Answer> {
         let engine = self.ctx.engine;
         let done = engine.link_items(self.ctx.caller, &self.target, &self.parameters);
@@ -424,7 +552,7 @@ impl Doing<'_> {
 /// What an action came to, which every answer has as `result`. A text that stands beside it is not
 /// said twice.
 fn outcome(fields: &Map<String, Value>) -> Value {
-    const TOLD: [&str; 18] = [
+    const TOLD: [&str; 19] = [
         "version",
         "location",
         "path",
@@ -443,12 +571,29 @@ fn outcome(fields: &Map<String, Value>) -> Value {
         "capabilities",
         "title",
         "granted",
+        "summary",
     ];
     let told = TOLD.iter().filter_map(|name| {
-        let value = fields.get(*name).filter(|it| !it.is_null())?;
+        let is_told = |it: &&Value| !it.is_null() && !(*name == "signed" && it.is_array());
+        let value = fields.get(*name).filter(is_told)?;
         Some(((*name).to_owned(), value.clone()))
     });
     Value::Object(told.collect())
+}
+
+/// An item that would be signed.
+fn candidate(it: &SignCandidate) -> Value {
+    let mut fields = json!({
+        "id": it.id, "category": it.category, "location": it.location.word(), "path": it.path,
+        "state": it.state.word(),
+    });
+    if !it.version.is_empty() {
+        fields["version"] = it.version.as_str().into();
+    }
+    if !it.issues.is_empty() {
+        fields["validation_issues"] = it.issues.clone().into();
+    }
+    fields
 }
 
 /// The first digits of a hash, for people.
@@ -463,11 +608,11 @@ fn directive(run: DirectiveRun) -> Value {
         .map(|it| json!({ "name": it.name, "description": it.description, "action": it.action }))
         .collect();
     json!({
-        "source": "local",
+        "source": if run.location.is_some() { "local" } else { "builtin" },
         "content": run.content,
         "instructions": "Follow the directive steps above.",
         "version": run.version, "description": run.description, "category": run.category,
-        "location": run.location.word(), "path": run.path,
+        "location": run.location.map(ItemScope::word), "path": run.path,
         "inputs": run.inputs, "process": steps, "provided_inputs": run.provided,
         "inputs_validated": true, "input_schema": run.input_schema,
         "integrity_short": short(run.integrity.as_deref()), "integrity": run.integrity,

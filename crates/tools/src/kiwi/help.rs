@@ -1,14 +1,15 @@
 //! `help`
 
-use crate::{Call, Effect, Example, Tool, Toolset};
+use crate::{Call, Effect, Example, Tool, Toolset, near};
 use kenning_core::Result;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The tool.
 pub struct Help;
 
-/// Get usage help and guidance
+/// Get usage help and guidance. With the name of any tool as the topic it tells that tool's parameters.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -22,7 +23,15 @@ pub struct Output {
     /// Markdown
     help: String,
     topic: String,
+    /// The version of this API
+    api_version: &'static str,
+    /// Of a tool: what it wants to be told, as a JSON Schema
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<Value>,
 }
+
+/// The version of the contract that these four tools keep.
+pub const API_VERSION: &str = "1.0.0";
 
 /// Something to get help on.
 #[derive(Clone, Copy, Debug)]
@@ -66,31 +75,113 @@ impl Tool for Help {
             input: r#"{"topic": "search"}"#,
             output: r#""topic": "search""#,
         },
+        Example {
+            title: "On a tool",
+            input: r#"{"topic": "memory_recall"}"#,
+            output: "| parameter | type |",
+        },
     ];
     type Input = Input;
     type Output = Output;
 
-    fn call(_: &Call<'_>, input: Input) -> Result<Output> {
-        let asked = input.topic.unwrap_or_default().trim().to_lowercase();
+    fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
+        let named = input.topic.unwrap_or_default();
+        let asked = named.trim().to_lowercase();
         // People ask for `directives` as for `directive`.
         let singular = asked.strip_suffix('s').unwrap_or(&asked);
         let found = TOPICS
             .iter()
             .find(|it| it.name == asked || it.name == singular);
-        let Some(found) = found.or(TOPICS.first()) else {
-            return Err(kenning_core::Error::internal("there is no help"));
-        };
-        let mut help = found.text.trim_end().to_owned();
-        if found.name == "overview" {
-            let names: Vec<&str> = TOPICS.iter().map(|it| it.name).collect();
-            if !asked.is_empty() && asked != "overview" {
-                help = format!("There is no topic `{asked}`.\n\n{help}");
-            }
-            help += &format!("\n\nTopics: {}.", names.join(", "));
+        if let Some(found) = found.filter(|it| it.name != "overview") {
+            return Ok(answer(found.text.trim_end(), found.name, None));
         }
-        Ok(Output {
-            help,
-            topic: found.name.to_owned(),
-        })
+        if found.is_none()
+            && let Some((name, text, parameters)) = tool_help(ctx, named.trim())
+        {
+            return Ok(answer(&text, &name, Some(parameters)));
+        }
+        let overview = TOPICS.first().map_or("", |it| it.text.trim_end());
+        let names: Vec<&str> = TOPICS.iter().map(|it| it.name).collect();
+        let mut help = format!(
+            "{overview}\n\nAPI version: {API_VERSION}.\n\nTopics: {}, and the name of any tool.",
+            names.join(", ")
+        );
+        if found.is_none() && !asked.is_empty() {
+            let tools = ctx.board.tool_names(ctx.caller);
+            let known = names.iter().map(|it| (*it).to_owned()).chain(tools);
+            let near = near::sentence(&near::names(&asked, known));
+            help = format!("There is no topic `{asked}`.{near}\n\n{help}");
+        }
+        Ok(answer(&help, "overview", None))
     }
+}
+
+fn answer(help: &str, topic: &str, parameters: Option<Value>) -> Output {
+    Output {
+        help: help.to_owned(),
+        topic: topic.to_owned(),
+        api_version: API_VERSION,
+        parameters,
+    }
+}
+
+/// The name of a tool that can be called from here, what it does, and what it wants to be told.
+fn tool_help(ctx: &Call<'_>, name: &str) -> Option<(String, String, Value)> {
+    if name.is_empty() {
+        return None;
+    }
+    let lower = name.to_lowercase();
+    if let Some(tool) = ctx.board.reachable(&lower) {
+        let mut text = page(tool.name(), &tool.description(), &tool.input_schema());
+        for example in tool.examples().iter().take(1) {
+            text += &format!("\n\n{}:\n\n```json\n{}\n```", example.title, example.input);
+        }
+        return Some((tool.name().to_owned(), text, tool.input_schema()));
+    }
+    let installed = ctx.board.installed(ctx.caller);
+    if let Some(tool) = installed.into_iter().find(|it| it.name == name) {
+        let text = page(&tool.name, &tool.description, &tool.input_schema);
+        return Some((tool.name, text, tool.input_schema));
+    }
+    let item = ctx.engine.describe_item_tool(ctx.caller, name, None);
+    let (description, schema) = item.ok().flatten()?;
+    Some((name.to_owned(), page(name, &description, &schema), schema))
+}
+
+/// A tool as a page: what it does, then its parameters in a table.
+fn page(name: &str, description: &str, schema: &Value) -> String {
+    let mut text = format!("# {name}\n\n{description}");
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let properties = properties.filter(|it| !it.is_empty());
+    let Some(properties) = properties else {
+        return text + "\n\nIt takes no parameters.";
+    };
+    let required = schema.get("required").and_then(Value::as_array);
+    let is_required = |name: &str| {
+        let mut required = required.into_iter().flatten();
+        required.any(|it| it.as_str() == Some(name))
+    };
+    text += "\n\n| parameter | type | required | default | description |\n|---|---|---|---|---|";
+    for (name, property) in properties {
+        let of = |field: &str| match property.get(field) {
+            Some(Value::String(text)) => text.replace('|', "\\|").replace('\n', " "),
+            Some(other) => other.to_string().replace('|', "\\|"),
+            None => String::new(),
+        };
+        let allowed = match property.get("enum") {
+            Some(Value::Array(words)) => {
+                let words = words.iter().filter_map(Value::as_str);
+                format!(": {}", words.collect::<Vec<_>>().join(", "))
+            }
+            _ => String::new(),
+        };
+        let required = if is_required(name) { "yes" } else { "" };
+        text += &format!(
+            "\n| `{name}` | {}{allowed} | {required} | {} | {} |",
+            of("type"),
+            of("default"),
+            of("description")
+        );
+    }
+    text
 }

@@ -7,6 +7,6 @@ mod search;
 mod words;
 
 pub use execute::Execute;
-pub use help::{Help, TOPICS, Topic};
+pub use help::{API_VERSION, Help, TOPICS, Topic};
 pub use load::Load;
 pub use search::Search;

@@ -3,9 +3,10 @@
 use super::words::item_type;
 use crate::{Call, Effect, Example, TOOLS, Tool, Toolset};
 use kenning_core::{Bounded, Result};
-use kenning_engine::{Catalogue, FoundItem, ItemQuery, ItemSource};
+use kenning_engine::{Catalogue, FoundItem, ItemQuery, ItemSort, ItemSource, ItemType};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::sync::OnceLock;
 
 /// The tool.
@@ -28,8 +29,38 @@ pub struct Input {
     /// Maximum results to return
     #[schemars(extend("default" = 10))]
     pub limit: Option<Bounded<1, 100>>,
+    /// Order of results
+    #[serde(default)]
+    #[schemars(with = "String", extend("enum" = ["relevance", "quality_score", "name", "updated"], "default" = "relevance"))]
+    pub sort: Sort,
     /// Project path, if not the server's own
     pub project_path: Option<String>,
+}
+
+/// In which order.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sort {
+    /// What answers best first
+    #[default]
+    Relevance,
+    /// The highest quality first
+    QualityScore,
+    /// By name
+    Name,
+    /// What was changed last first
+    Updated,
+}
+
+impl From<Sort> for ItemSort {
+    fn from(it: Sort) -> Self {
+        match it {
+            Sort::Relevance => Self::Relevance,
+            Sort::QualityScore => Self::Quality,
+            Sort::Name => Self::Name,
+            Sort::Updated => Self::Updated,
+        }
+    }
 }
 
 /// Where to look.
@@ -69,6 +100,12 @@ struct Row {
     version: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
+    /// Of a tool that was run: the share of runs that went well, from 0 to 1
+    #[serde(skip_serializing_if = "Option::is_none")]
+    success_rate: Option<f64>,
+    /// Of a tool: what it wants to be told, as a JSON Schema; `help` has it where it is left out
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<Value>,
     relevance: f64,
 }
 
@@ -84,9 +121,15 @@ impl From<FoundItem> for Row {
             item_type: it.item_type,
             version: it.version,
             path: it.path,
-            relevance: (it.relevance * 1_000.0).round() / 1_000.0,
+            success_rate: it.success_rate.map(rounded),
+            parameters: it.parameters,
+            relevance: rounded(it.relevance),
         }
     }
+}
+
+fn rounded(number: f64) -> f64 {
+    (number * 1_000.0).round() / 1_000.0
 }
 
 impl Tool for Search {
@@ -118,6 +161,7 @@ impl Tool for Search {
         let limit = input
             .limit
             .map_or(10, |it| usize::try_from(it.get()).unwrap_or(10));
+        let sort = ItemSort::from(input.sort);
         let found = ctx.engine.search_items(
             ctx.caller,
             &ItemQuery {
@@ -129,18 +173,39 @@ impl Tool for Search {
                     Source::All => ItemSource::All,
                 },
                 limit,
-                project_path: input.project_path,
+                sort,
+                project_path: input.project_path.clone(),
                 ..ItemQuery::default()
             },
         )?;
-        let mut results: Vec<Row> = found.items.into_iter().map(Row::from).collect();
-        let mut total = found.total;
-        if any && !matches!(input.source, Source::Registry) {
-            let tools = server_tools(ctx, &input.query);
-            total += tools.len();
-            results.extend(tools);
-            results.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
-            results.truncate(limit);
+        let (mut items, mut total) = (found.items, found.total);
+        if !matches!(input.source, Source::Registry) {
+            let mut more = Vec::new();
+            // Who sees the other tools listed does not look for them among items.
+            let is_lean = ctx.board.is_lean();
+            if any || (is_lean && item_type == Some(ItemType::Tool)) {
+                more.extend(server_tools(ctx, &input.query));
+            }
+            if any || item_type == Some(ItemType::Directive) {
+                let (engine, project) = (ctx.engine, input.project_path.as_deref());
+                more.extend(engine.builtin_directives(ctx.caller, &input.query, project)?);
+            }
+            if !more.is_empty() {
+                total += more.len();
+                items.extend(more);
+                items.sort_by(|a, b| a.order(b, sort));
+                items.truncate(limit);
+            }
+        }
+        with_installed_parameters(ctx, &mut items);
+        let mut results: Vec<Row> = items.into_iter().map(Row::from).collect();
+        let mut left = PARAMETERS_BYTES_MAX;
+        for row in &mut results {
+            let size = row.parameters.as_ref().map_or(0, |it| it.to_string().len());
+            match left.checked_sub(size) {
+                Some(rest) => left = rest,
+                None => row.parameters = None,
+            }
         }
         Ok(Output {
             results,
@@ -150,11 +215,27 @@ impl Tool for Search {
     }
 }
 
+/// The schemas of one answer have at most so many bytes together: an answer must stay readable.
+const PARAMETERS_BYTES_MAX: usize = 16 * 1024;
+
+/// Installed tools say what they want to be told when they are asked.
+fn with_installed_parameters(ctx: &Call<'_>, items: &mut [FoundItem]) {
+    let is_bare = |it: &FoundItem| it.item_type == "tool" && it.parameters.is_none();
+    if !items.iter().any(is_bare) {
+        return;
+    }
+    let installed = ctx.board.installed(ctx.caller);
+    for item in items.iter_mut().filter(|it| is_bare(it)) {
+        let found = installed.iter().find(|it| it.name == item.id);
+        item.parameters = found.map(|it| it.input_schema.clone());
+    }
+}
+
 /// A tool of the server is found from here on.
 const RELEVANCE_MIN: f64 = 0.4;
 
 /// Tools of this server that answer the query; `execute` runs them by their names.
-fn server_tools(ctx: &Call<'_>, query: &str) -> Vec<Row> {
+fn server_tools(ctx: &Call<'_>, query: &str) -> Vec<FoundItem> {
     static TEXTS: OnceLock<Catalogue> = OnceLock::new();
     let catalogue = TEXTS.get_or_init(|| {
         let texts: Vec<(String, String)> = TOOLS
@@ -178,17 +259,20 @@ fn server_tools(ctx: &Call<'_>, query: &str) -> Vec<Row> {
         if relevance < RELEVANCE_MIN || is_own || !ctx.board.reaches(tool) {
             return None;
         }
-        Some(Row {
+        Some(FoundItem {
             id: tool.name().to_owned(),
             name: tool.title().to_owned(),
             category: tool.toolset().as_str().to_owned(),
             description: tool.description(),
-            quality_score: None,
+            quality: None,
             source: "local",
             item_type: "tool".to_owned(),
             version: None,
             path: None,
-            relevance: (relevance * 1_000.0).round() / 1_000.0,
+            relevance,
+            success_rate: None,
+            parameters: Some(tool.input_schema()),
+            updated_ms: 0,
         })
     });
     rows.collect()

@@ -6,6 +6,7 @@ mod packages;
 mod primitives;
 mod processes;
 mod servers;
+mod success;
 
 use crate::everything;
 use kenning_testing::House;
