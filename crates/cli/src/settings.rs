@@ -199,7 +199,7 @@ impl ServeOptions {
             .iter()
             .map(|text| parse_listen(text))
             .collect::<Result<_>>()?;
-        let token: Option<String> = matches.get_one::<String>("token").cloned();
+        let token = given_token(matches)?;
         let named = |it: &String| !it.trim().is_empty();
         let api_key = || std::env::var(env_vars::OMI_API_KEY).ok().filter(named);
         Ok(Self {
@@ -236,6 +236,20 @@ impl ServeOptions {
             calls_per_minute: 600,
             watch: None,
         })
+    }
+}
+
+/// The token that was given. An empty variable is one that was not set; an empty option is a mistake that would
+/// leave the server open.
+pub(crate) fn given_token(matches: &ArgMatches) -> Result<Option<String>> {
+    let token = matches.get_one::<String>("token");
+    let token = token.map(|it| it.trim().to_owned());
+    let is_typed = matches.value_source("token") == Some(ValueSource::CommandLine);
+    match token {
+        Some(token) if token.is_empty() && is_typed => {
+            Err(Error::invalid("`--token` is empty").hint("give a token, or leave the option out"))
+        }
+        token => Ok(token.filter(|it| !it.is_empty())),
     }
 }
 

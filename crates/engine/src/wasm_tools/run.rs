@@ -263,6 +263,14 @@ impl Engine {
             source: &source,
             artifact: record.artifact.clone(),
         };
+        // Whoever waits is told what for. Bytes that are not those that were installed are the run's to refuse.
+        if caller.progress.is_some()
+            && !self.wasm_runtime()?.is_compiled(&code)
+            && let Ok(wasm) = source()
+            && Sha256::of(&wasm) == record.sha256
+        {
+            self.compile(caller, &wasm)?;
+        }
         let limits = Limits::from(&granted);
         let name = function.function.as_deref();
         let (outcome, log) = self.run_code(

@@ -182,3 +182,76 @@ fn a_program_answers_with_what_it_prints() {
     assert_eq!((code, out.as_str()), (1, ""));
     assert!(err.contains("ended with code 1: no message"), "{err}");
 }
+
+/// A compiler that does what a test wants, found before any other.
+fn with_cargo(place: &Place, script: &str, arguments: &[&str]) -> (i32, String, String) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let bin = place.0.path().join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    let cargo = bin.join("cargo");
+    fs::write(&cargo, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = place.kami(arguments);
+    command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    (
+        output.status.code().unwrap(),
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
+}
+
+#[test]
+fn a_project_is_built_and_its_component_put_where_the_manifest_wants_it() {
+    let place = Place::new();
+    place.package("echo", &probes::echo().unwrap(), "");
+    let dir = place.0.path().join("echo");
+    fs::rename(dir.join("tool.wasm"), dir.join("made")).unwrap();
+    let build = "echo \"$@\" >&2; mkdir -p target/wasm32-wasip2/release; cp made target/wasm32-wasip2/release/echo.wasm";
+    let (code, out, err) = with_cargo(&place, build, &["build", "echo"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.trim_end().ends_with("echo/tool.wasm"), "{out}");
+    assert!(err.contains("build --target wasm32-wasip2"), "{err}");
+    place.kami_good(&["install", "echo"]);
+    let (code, _, err) = with_cargo(&place, "exit 1", &["build", "echo"]);
+    assert!(
+        code == 2 && err.contains("the project does not build"),
+        "{err}"
+    );
+    let (code, _, err) = kami(&place, &["build", "vault"]);
+    assert!(code == 3 && err.contains("tool.toml not found"), "{err}");
+}
+
+#[test]
+fn a_tool_that_is_exported_twice_is_told_about_exports_false() {
+    let place = Place::new();
+    place.package("echo", &probes::echo().unwrap(), "");
+    // As rustc and the linker say it.
+    for complaint in [
+        "error: symbol `kami:tool/tool@0.1.0#run` is already defined",
+        "rust-lld: error: duplicate symbol: kami:tool/tool@0.1.0#run",
+    ] {
+        let script = format!("echo '{complaint}' >&2; exit 101");
+        let (code, _, err) = with_cargo(&place, &script, &["build", "echo"]);
+        assert_eq!(code, 2, "{err}");
+        assert!(err.contains("`exports: false`"), "{err}");
+    }
+    let (_, _, err) = with_cargo(&place, "echo 'error: no' >&2; exit 101", &["build", "echo"]);
+    assert!(!err.contains("exports: false"), "{err}");
+}
+
+#[test]
+fn whoever_runs_a_large_component_is_told_that_it_is_compiled_once() {
+    let place = Place::new();
+    let mut wasm = probes::echo().unwrap();
+    // A section that nobody reads: its size, and its name.
+    wasm.extend([0, 0x82, 0x80, 0x40, 1, b'x']);
+    wasm.extend(vec![0; 1024 * 1024]);
+    place.package("echo", &wasm, "");
+    let run = ["run", "echo/tool.wasm"];
+    let (code, out, err) = kami(&place, &run);
+    assert_eq!((code, out.as_str()), (0, "{}\n"), "{err}");
+    assert!(err.contains("compiling 1.0 MiB"), "{err}");
+    let (_, _, err) = kami(&place, &run);
+    assert!(!err.contains("compiling"), "{err}");
+}

@@ -34,6 +34,25 @@ fn kami_serve_asks_for_the_token_that_it_was_given() {
 }
 
 #[test]
+fn an_empty_token_does_not_leave_a_server_open() {
+    let place = Place::new();
+    let (kami, kenning) = (place.kami(&[]), place.command(&[]));
+    for (mut command, more) in [
+        (kami, &["--listen"][..]),
+        (kenning, &["--require-token", "--listen"]),
+    ] {
+        command
+            .arg("serve")
+            .args(more)
+            .args(["127.0.0.1:0", "--token", ""]);
+        let output = command.output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{err}");
+        assert!(err.contains("`--token` is empty"), "{err}");
+    }
+}
+
+#[test]
 fn kenning_serve_asks_for_the_token_that_it_was_given() {
     let place = Place::new();
     let server = Server::start(&place, &["--token", "secret"]);

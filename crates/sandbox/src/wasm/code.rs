@@ -127,6 +127,21 @@ impl Library {
         slot.wait(patience)
     }
 
+    /// Whether there is code in memory, or a file of it for this engine.
+    pub(crate) fn is_compiled(&self, machine: &Machine, tool: &ToolCode<'_>) -> bool {
+        if self.shelf().slots.contains_key(&tool.sha256) {
+            return true;
+        }
+        let (Some(cache), Some(artifact)) = (&self.cache, tool.artifact.clone()) else {
+            return false;
+        };
+        let digest = Digest {
+            sha256: tool.sha256,
+            artifact,
+        };
+        digest.artifact.key == machine.key && cache.exists(&digest.file()).unwrap_or(false)
+    }
+
     /// Drops the code of a component from memory and from disk.
     pub(crate) fn forget(&self, sha256: Sha256) -> Result<()> {
         self.shelf().slots.remove(&sha256);

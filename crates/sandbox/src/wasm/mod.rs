@@ -135,6 +135,12 @@ impl Runtime {
         Ok(self.compiled(wasm)?.digest.clone())
     }
 
+    /// Whether a tool can be run without its component being compiled first.
+    pub fn is_compiled(&self, tool: &ToolCode<'_>) -> bool {
+        let machine = self.machine();
+        machine.is_ok_and(|it| self.library.is_compiled(&it, tool))
+    }
+
     /// Drops a component's code, from memory and from disk. Calls that run it go on.
     pub fn forget(&self, sha256: Sha256) -> Result<()> {
         self.library.forget(sha256)

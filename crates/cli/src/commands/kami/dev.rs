@@ -6,7 +6,7 @@ use clap::ArgMatches;
 use kenning_core::{Code, Error, Result};
 use kenning_engine::{InstallOptions, tool_manifest_wasm};
 use kenning_vault::{Dir, Watch};
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::mpsc::sync_channel;
@@ -104,6 +104,9 @@ fn run_cargo(dir: &Dir, optimized: bool) -> Result<()> {
         // What a program prints on standard output is the place of the component, and nothing else.
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
+    if io::stderr().is_terminal() && std::env::var_os("CARGO_TERM_COLOR").is_none() {
+        command.env("CARGO_TERM_COLOR", "always");
+    }
     let mut child = command.spawn().map_err(|cause| {
         Error::unavailable("`cargo` cannot be started")
             .hint("install Rust")
@@ -111,13 +114,10 @@ fn run_cargo(dir: &Dir, optimized: bool) -> Result<()> {
     })?;
     let mut exports_twice = false;
     if let Some(err) = child.stderr.take() {
-        for line in BufReader::new(err)
-            .split(b'\n')
-            .map_while(std::io::Result::ok)
-        {
-            let line = String::from_utf8_lossy(&line).into_owned();
-            exports_twice |= is_double_export(&line);
-            output::complain(&line);
+        for line in BufReader::new(err).split(b'\n').map_while(io::Result::ok) {
+            exports_twice |= is_double_export(&String::from_utf8_lossy(&line));
+            // As the compiler wrote it, colors included. Where standard error is closed there is nobody to tell.
+            drop(io::stderr().write_all(&[&line[..], b"\n"].concat()));
         }
     }
     let status = child
@@ -134,7 +134,8 @@ fn run_cargo(dir: &Dir, optimized: bool) -> Result<()> {
     }
 }
 
-/// Whether the compiler or the linker complains that the contract's functions are there twice.
+/// Whether the compiler or the linker complains that the contract's functions are there twice. With colors there
+/// are escapes between its words, but not within them.
 fn is_double_export(line: &str) -> bool {
     let is_theirs = line.contains("kami:tool/tool") || line.contains("__kami_");
     let is_twice = [

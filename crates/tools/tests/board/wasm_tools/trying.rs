@@ -46,6 +46,16 @@ fn whoever_waits_for_the_compiler_is_told() {
         .install_tool(&caller, &source, &plain)
         .unwrap();
     assert!(is_compiled(&told));
+    let run = |house: &House| {
+        let (caller, told) = listener(house);
+        let ran = house.board.engine().run_tool(&caller, ECHO, SAID);
+        assert_eq!(ran.unwrap().result.as_deref(), Ok(SAID));
+        is_compiled(&told)
+    };
+    assert!(!run(&shop.house.again(Selection::default())));
+    // As after an update of the program, whose compiler is another.
+    fs::remove_file(shop.file("cache", ".cwasm")).unwrap();
+    assert!(run(&shop.house.again(Selection::default())));
 }
 
 #[test]
