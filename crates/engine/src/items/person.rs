@@ -6,7 +6,6 @@
 //! says what a person types there.
 
 use super::{ItemFault, ItemResult};
-use crate::items::policy::POLICY_FILE;
 use crate::{Caller, Engine};
 use kenning_core::{Error, Result};
 use kenning_items::{ItemType, Scope as ItemScope};
@@ -75,7 +74,6 @@ impl Engine {
             .hint(solution.clone()),
             json!({
                 "status": "person_required", "solution": solution, "command": command,
-                "operator": format!("`agents_may_sign = true` in `{POLICY_FILE}` lets agents sign"),
             }),
         ))
     }

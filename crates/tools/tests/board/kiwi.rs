@@ -746,6 +746,10 @@ fn an_agent_writes_items_and_a_person_signs_them() {
         let command = "kenning --project . kiwi sign directive oauth_setup";
         assert_eq!(refused["command"], command);
         assert!(
+            !refused.to_string().contains("agents_may_sign"),
+            "{refused:#}"
+        );
+        assert!(
             refused["solution"].as_str().unwrap().contains("A person"),
             "{refused:#}"
         );
