@@ -31,6 +31,7 @@ mod koi_graph;
 mod koi_guide;
 mod koi_web;
 mod omi;
+mod pasted;
 mod postgres;
 mod processes;
 mod sensors;
