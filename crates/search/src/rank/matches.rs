@@ -48,9 +48,10 @@ impl Matches {
         let (mut frequency, mut best) = (vec![0.0_f64; n], vec![0.0_f64; n]);
         for &id in index.tokens(at) {
             let (cosines, parts) = similarities.row(id);
-            for k in 0..n {
-                frequency[k] += f64::from(parts[k]);
-                best[k] = best[k].max(f64::from(cosines[k]));
+            let sums = frequency.iter_mut().zip(&mut best);
+            for ((frequency, best), (part, cosine)) in sums.zip(parts.iter().zip(cosines)) {
+                *frequency += f64::from(*part);
+                *best = best.max(f64::from(*cosine));
             }
         }
         let lacks_number =
@@ -108,11 +109,15 @@ pub(super) fn count(index: &Index, term: Term, at: u32) -> u32 {
     found.map_or(0, |i| postings[i].count)
 }
 
+const NO_ROW: u32 = u32::MAX;
+
 /// How like each token of the query other tokens are.
 struct Similarities<'a> {
     table: &'a kenning_embed::Table,
     probes: Vec<Probe>,
-    rows: HashMap<TokenId, usize>,
+    /// The row of each token of the table, or [`NO_ROW`]: a look-up for every token of every passage.
+    rows: Vec<u32>,
+    n_rows: u32,
     cosines: Vec<f32>,
     parts: Vec<f32>,
 }
@@ -128,7 +133,8 @@ impl<'a> Similarities<'a> {
                 .iter()
                 .map(|it| table.probe(it.id))
                 .collect(),
-            rows: HashMap::new(),
+            rows: vec![NO_ROW; table.len()],
+            n_rows: 0,
             cosines: Vec::new(),
             parts: Vec::new(),
         }
@@ -137,9 +143,10 @@ impl<'a> Similarities<'a> {
     /// The cosines with each token of the query, and how much of an occurrence each is.
     fn row(&mut self, id: TokenId) -> (&[f32], &[f32]) {
         let width = self.probes.len();
-        let next = self.rows.len();
-        let row = *self.rows.entry(id).or_insert(next);
-        if row == next {
+        let known = &mut self.rows[usize::from(id)];
+        if *known == NO_ROW {
+            *known = self.n_rows;
+            self.n_rows += 1;
             let probe = self.table.probe(id);
             for mine in &self.probes {
                 let cosine = mine.similarity(&probe);
@@ -148,6 +155,7 @@ impl<'a> Similarities<'a> {
                 self.parts.push(above * above);
             }
         }
+        let row = self.rows[usize::from(id)] as usize;
         (
             &self.cosines[row * width..][..width],
             &self.parts[row * width..][..width],
