@@ -166,16 +166,28 @@ pub(crate) fn checkout() -> PathBuf {
         .unwrap()
 }
 
+/// The toolchain file names the target, but an older checkout of the toolchain may lack it.
 fn need_wasm_target() {
-    let found = Command::new("rustc")
-        .args(["--print", "target-libdir", "--target", "wasm32-wasip2"])
-        .output()
-        .expect("rustc");
-    let dir = String::from_utf8(found.stdout).unwrap();
-    assert!(
-        !dir.trim().is_empty() && Path::new(dir.trim()).is_dir(),
-        "tools cannot be built here: run `rustup target add wasm32-wasip2`"
-    );
+    let is_there = || {
+        let found = Command::new("rustc")
+            .args(["--print", "target-libdir", "--target", "wasm32-wasip2"])
+            .output()
+            .expect("rustc");
+        let dir = String::from_utf8(found.stdout).unwrap();
+        !dir.trim().is_empty() && Path::new(dir.trim()).is_dir()
+    };
+    static INSTALLED: std::sync::Once = std::sync::Once::new();
+    INSTALLED.call_once(|| {
+        if !is_there() {
+            let added = Command::new("rustup")
+                .args(["target", "add", "wasm32-wasip2"])
+                .status();
+            assert!(
+                added.is_ok_and(|it| it.success()) && is_there(),
+                "tools cannot be built here: run `rustup target add wasm32-wasip2`"
+            );
+        }
+    });
 }
 
 #[test]

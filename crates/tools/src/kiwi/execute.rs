@@ -574,8 +574,10 @@ fn outcome(fields: &Map<String, Value>) -> Value {
         "summary",
     ];
     let told = TOLD.iter().filter_map(|name| {
-        let is_told = |it: &&Value| !it.is_null() && !(*name == "signed" && it.is_array());
-        let value = fields.get(*name).filter(is_told)?;
+        let value = fields.get(*name).filter(|it| !it.is_null())?;
+        if *name == "signed" && value.is_array() {
+            return None;
+        }
         Some(((*name).to_owned(), value.clone()))
     });
     Value::Object(told.collect())
