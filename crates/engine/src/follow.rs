@@ -20,7 +20,9 @@ impl Follow {
     /// Counts a look, and says whether something may have changed since the last one.
     pub(crate) fn is_stale(&mut self, dir: &Dir) -> bool {
         self.looks += 1;
-        if self.looks == 2 {
+        let is_watched = |it: &(Watch, _)| !it.0.is_lost();
+        // A directory that was removed and made again is another one to the kernel.
+        if self.looks >= 2 && !self.watch.as_ref().is_some_and(is_watched) {
             let changed = Arc::new(AtomicBool::new(true));
             let theirs = Arc::clone(&changed);
             let tell = move || theirs.store(true, Ordering::Release);

@@ -1,14 +1,18 @@
 //! The content of a document as a Markdown parser sees it.
 //!
 //! One walk over the parser's events finds headings, links and prose. Code, math, comments and other
-//! HTML are events of their own, so nothing in them is taken for a link or a tag. Between two `%%` stands
-//! a comment, too, of one line or of many.
+//! HTML are events of their own, so nothing in them is taken for a link or a tag, but for anchors. Between
+//! two `%%` stands a comment, too, of one line or of many.
+//!
+//! The parser takes `[[2]](page.md)` for a wikilink with a remark behind it. Where the text is a link to
+//! every reader of Markdown, it is one here.
 
 use crate::context::{self, Lines};
-use crate::target;
 use crate::{Link, Relation};
+use crate::{html, target};
 use pulldown_cmark::{Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd};
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::Range;
 
 /// Links that are kept of one text.
@@ -20,6 +24,8 @@ const TEXT_CHARS_MAX: usize = 300;
 /// How far into a line a quotation or a list may begin. For every line the parser walks through all
 /// that are open, so that without a bound a text could take the square of its length.
 const MARKERS_BYTES_MAX: usize = 200;
+/// How far a link that begins with `[[` is looked at.
+const BRACKETS_BYTES_MAX: usize = 2_048;
 
 /// What was found. Ranges and lines are of the text that was walked.
 #[derive(Default)]
@@ -27,6 +33,8 @@ pub(crate) struct Body {
     pub(crate) heading: Option<String>,
     pub(crate) headings: Vec<String>,
     pub(crate) links: Vec<Link>,
+    /// Links to what is called as no document is, but may be one.
+    pub(crate) others: Vec<Link>,
     pub(crate) has_more_links: bool,
     /// Runs of text outside code, math, HTML and links, each with the block around it.
     pub(crate) prose: Vec<(Range<usize>, Range<usize>)>,
@@ -82,15 +90,30 @@ pub(crate) fn walk(text: &str, start: usize) -> Body {
         is_code: false,
         is_comment: false,
         html: None,
+        anchor: None,
+        definitions: HashMap::new(),
         run: None,
         body: Body::default(),
     };
     walk.body.readable.end = start;
-    for (event, range) in Parser::new_ext(&tame, options).into_offset_iter() {
+    let parser = Parser::new_ext(&tame, options);
+    if content.contains("[[") {
+        let all = parser.reference_definitions().iter();
+        walk.definitions = all
+            .map(|(label, it)| (label_key(label), it.dest.to_string()))
+            .collect();
+    }
+    for (event, range) in parser.into_offset_iter() {
         walk.step(event, range.start + start..range.end + start);
     }
+    walk.end_anchor();
     walk.end_run();
     walk.body
+}
+
+/// Labels are alike whatever their letters and spaces.
+fn label_key(label: &str) -> String {
+    words(label, usize::MAX).to_lowercase()
 }
 
 /// The same text, of the same length, without the markers that nest too deeply.
@@ -180,6 +203,10 @@ struct Walk<'t> {
     is_comment: bool,
     /// The HTML element around it whose content is code.
     html: Option<&'static str>,
+    /// The anchor in HTML around it.
+    anchor: Option<OpenLink>,
+    /// Where labels of links lead.
+    definitions: HashMap<String, String>,
     run: Option<Range<usize>>,
     body: Body,
 }
@@ -195,7 +222,7 @@ impl Walk<'_> {
             Event::Text(it) => self.prose(&it, range),
             Event::Code(it) | Event::InlineMath(it) | Event::DisplayMath(it) => self.say(&it),
             Event::SoftBreak | Event::HardBreak => self.say(" "),
-            Event::InlineHtml(it) => self.inline_html(&it),
+            Event::InlineHtml(it) => self.inline_html(&it, range),
             Event::Html(_)
             | Event::FootnoteReference(_)
             | Event::Rule
@@ -216,9 +243,11 @@ impl Walk<'_> {
             | Tag::FootnoteDefinition(_) => {
                 // An HTML element that was left open ends with its block.
                 self.html = None;
+                self.end_anchor();
                 self.blocks.push(range);
             }
             Tag::CodeBlock(_) => self.is_code = true,
+            Tag::HtmlBlock => self.html_block(&range),
             Tag::Link {
                 link_type,
                 dest_url,
@@ -236,6 +265,7 @@ impl Walk<'_> {
     fn end(&mut self, tag: TagEnd) {
         match tag {
             TagEnd::Heading(_) => {
+                self.end_anchor();
                 self.blocks.pop();
                 self.end_heading();
             }
@@ -244,6 +274,7 @@ impl Walk<'_> {
             | TagEnd::TableHead
             | TagEnd::TableRow
             | TagEnd::FootnoteDefinition => {
+                self.end_anchor();
                 self.blocks.pop();
             }
             TagEnd::CodeBlock => self.is_code = false,
@@ -253,12 +284,18 @@ impl Walk<'_> {
     }
 
     fn open_link(&mut self, kind: LinkType, raw: &str, range: Range<usize>, is_image: bool) {
-        let is_wiki = matches!(kind, LinkType::WikiLink { .. });
+        let mut is_wiki = matches!(kind, LinkType::WikiLink { .. });
         let is_hidden = self.is_comment || self.html.is_some() || self.links.len() >= NESTED_MAX;
         let found = match kind {
             _ if is_hidden => None,
             LinkType::Autolink | LinkType::Email => None,
-            LinkType::WikiLink { .. } => target::of_wikilink(raw, is_image),
+            LinkType::WikiLink { .. } => match self.behind_brackets(&range) {
+                Some(raw) => {
+                    is_wiki = false;
+                    target::of_markdown(&raw, is_image)
+                }
+                None => target::of_wikilink(raw, is_image),
+            },
             _ => target::of_markdown(raw, is_image),
         };
         self.links.push(found.map(|target| OpenLink {
@@ -274,16 +311,66 @@ impl Walk<'_> {
         }));
     }
 
+    /// Where `[[text]](destination)`, `[[text]][label]` and `[[label]]` lead, if `range` is such a link.
+    fn behind_brackets(&self, range: &Range<usize>) -> Option<String> {
+        let definition = |label: &str| self.definitions.get(&label_key(label)).cloned();
+        let rest = self.text.get(range.end..)?;
+        if let Some(after) = rest.strip_prefix('[')
+            && let Some((label, _)) = after.split_once(']')
+            && let Some(found) = definition(label)
+        {
+            return Some(found);
+        }
+        if rest.starts_with('(') {
+            let mut end = (range.end + BRACKETS_BYTES_MAX).min(self.text.len());
+            while !self.text.is_char_boundary(end) {
+                end -= 1;
+            }
+            let source = self.text[range.start..end].trim_start_matches('!');
+            let mut events = Parser::new_ext(source, Options::empty()).into_offset_iter();
+            let first = events.nth(1);
+            if let Some((
+                Event::Start(Tag::Link {
+                    link_type: LinkType::Inline,
+                    dest_url,
+                    ..
+                }),
+                place,
+            )) = first
+                && place.start == 0
+                && target::is_destination(&dest_url)
+            {
+                return Some(dest_url.into_string());
+            }
+        }
+        let inner = self.text.get(range.clone())?.trim_start_matches('!');
+        definition(inner.strip_prefix("[[")?.strip_suffix("]]")?)
+    }
+
     fn end_link(&mut self) {
-        let Some(Some(link)) = self.links.pop() else {
-            return;
+        if let Some(Some(link)) = self.links.pop() {
+            self.keep(link);
+        }
+    }
+
+    fn end_anchor(&mut self) {
+        if let Some(link) = self.anchor.take() {
+            self.keep(link);
+        }
+    }
+
+    fn keep(&mut self, link: OpenLink) {
+        let list = if link.target.is_page {
+            &mut self.body.links
+        } else {
+            &mut self.body.others
         };
-        if self.body.links.len() >= LINKS_MAX {
-            self.body.has_more_links = true;
+        if list.len() >= LINKS_MAX {
+            self.body.has_more_links |= link.target.is_page;
             return;
         }
         let block = self.blocks.last().unwrap_or(&self.whole);
-        self.body.links.push(Link {
+        list.push(Link {
             target: link.target.path,
             fragment: link.target.fragment,
             text: words(&link.text, TEXT_CHARS_MAX),
@@ -344,7 +431,7 @@ impl Walk<'_> {
 
     fn prose_outside_comments(&mut self, text: &str, range: Range<usize>, is_verbatim: bool) {
         self.say(text);
-        let is_link = !self.links.is_empty();
+        let is_link = !self.links.is_empty() || self.anchor.is_some();
         let leads_to_document = self.links.iter().any(Option::is_some);
         if !self.is_code && self.html.is_none() && !leads_to_document {
             self.body.readable.push(self.text, text, &range);
@@ -374,7 +461,7 @@ impl Walk<'_> {
         if self.is_code || self.is_comment {
             return;
         }
-        for link in self.links.iter_mut().flatten() {
+        for link in self.links.iter_mut().flatten().chain(&mut self.anchor) {
             // A character has at most four bytes.
             if link.text.len() < TEXT_CHARS_MAX * 4 {
                 link.text.push_str(text);
@@ -385,19 +472,46 @@ impl Walk<'_> {
         }
     }
 
-    fn inline_html(&mut self, tag: &str) {
-        const CODE: [&str; 5] = ["code", "pre", "kbd", "script", "style"];
+    fn inline_html(&mut self, tag: &str, range: Range<usize>) {
         let name = tag.trim_start_matches(['<', '/']);
         let length = name.find(|it: char| !it.is_ascii_alphanumeric());
         let name = &name[..length.unwrap_or(name.len())];
-        if tag.starts_with("</") {
+        let is_end = tag.starts_with("</");
+        if name.eq_ignore_ascii_case("a") && self.html.is_none() && !self.is_comment {
+            self.end_anchor();
+            if !is_end {
+                self.anchor = html::href(tag).and_then(|it| anchor(&it, String::new(), range));
+            }
+        } else if is_end {
             if self.html.is_some_and(|it| it.eq_ignore_ascii_case(name)) {
                 self.html = None;
             }
         } else if self.html.is_none() && !tag.ends_with("/>") {
-            self.html = CODE.into_iter().find(|it| it.eq_ignore_ascii_case(name));
+            let mut all = html::VERBATIM.into_iter();
+            self.html = all.find(|it| it.eq_ignore_ascii_case(name));
         }
     }
+
+    fn html_block(&mut self, range: &Range<usize>) {
+        self.end_anchor();
+        for it in html::anchors(&self.text[range.clone()]) {
+            let place = range.start + it.range.start..range.start + it.range.end;
+            if let Some(link) = anchor(&it.href, it.text, place) {
+                self.keep(link);
+            }
+        }
+    }
+}
+
+/// An anchor in HTML, if it leads to a file.
+fn anchor(href: &str, text: String, range: Range<usize>) -> Option<OpenLink> {
+    Some(OpenLink {
+        target: target::of_markdown(href, false)?,
+        relation: Relation::LINK,
+        is_wiki: false,
+        text,
+        range,
+    })
 }
 
 /// The words of a text, in one line.

@@ -30,6 +30,9 @@ pub struct Document {
     /// Links to documents, of the frontmatter and then of the text. Links to addresses, to files that
     /// are no pages and within the page are not among them.
     pub links: Vec<Link>,
+    /// Links of the text to files that are called as no document is: `config.v1` means `config.v1.md` where
+    /// that is there, and `src/lib.rs` is no document's business.
+    pub others: Vec<Link>,
     /// Headings of every level, as plain text.
     pub headings: Vec<String>,
     /// Words of the content.
@@ -119,6 +122,7 @@ pub fn parse(text: &str) -> Document {
         tags: tags.into_list(),
         aliases: aliases(&fields),
         links,
+        others: body.others,
         headings: body.headings,
         word_count: word_count(&text[frontmatter.body_start..]),
         frontmatter: fields,

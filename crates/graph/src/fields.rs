@@ -111,7 +111,7 @@ impl Field<'_> {
         let found = if is_wiki {
             target::of_wikilink(raw, false)
         } else {
-            target::of_markdown(raw, false)
+            target::of_markdown(raw, false).filter(|it| it.is_page)
         }?;
         Some(Link {
             target: found.path,

@@ -19,6 +19,7 @@ pub mod export;
 mod fields;
 mod fold;
 mod frontmatter;
+mod html;
 mod inline;
 mod kinds;
 mod mentions;
@@ -31,5 +32,5 @@ pub use document::{Document, Fault, Link, Readable, frontmatter_faults, parse, r
 pub use inline::inline_fields;
 pub use kinds::{DocType, Relation, Status};
 pub use mentions::{Mention, Mentions};
-pub use names::{Named, Names};
-pub use paths::{slug, title_of_path, type_of_path, unique_ids};
+pub use names::{Files, Meaning, Named, Names, Origin};
+pub use paths::{is_generic, slug, title_of_path, type_of_path, unique_ids};

@@ -3,16 +3,24 @@
 //! Every name of a document is kept once, folded: small letters, one form of each character, `-`, `_`
 //! and space alike. A lookup finds all that could be meant by the folded name and then prefers the exact
 //! one, so that spelling decides only where it must.
+//!
+//! A path is no name: `./page.md`, `../page.md` and `/page.md` mean the file that is there, and nothing
+//! else of that name elsewhere. Only a bare name is searched for.
 
+mod files;
 mod nearest;
+
+pub use files::Files;
 
 use crate::Link;
 use crate::fold::folded;
-use crate::target::without_extension;
+use crate::paths::is_generic;
+use crate::target::{is_markdown, without_extension};
 use nearest::Nearest;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::OnceLock;
+use unicode_normalization::UnicodeNormalization;
 
 /// What a document is called.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +39,31 @@ pub struct Named<'a> {
     pub aliases: &'a [String],
 }
 
+/// The file that a link stands in.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin<'a> {
+    /// Its path from the root, with `/`.
+    pub path: &'a str,
+    /// The folder of documents that it lies in.
+    pub docs_root: &'a str,
+    /// Whether it is a note of a vault: programs for vaults write paths from the vault's root without a
+    /// slash before them, and take no notice of capital letters.
+    pub is_note: bool,
+}
+
+/// What a link means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// This document.
+    Document(u32),
+    /// A file or a folder that is there and is no document.
+    File,
+    /// Something above the root, where nobody looks.
+    Outside,
+    /// Nothing that is there.
+    Missing,
+}
+
 /// The names of all documents.
 #[derive(Debug, Default)]
 pub struct Names {
@@ -39,6 +72,10 @@ pub struct Names {
     by_name: HashMap<Box<str>, Vec<(u32, Kind)>>,
     /// Folded path from the project's root, without its ending.
     by_path: HashMap<Box<str>, Vec<u32>>,
+    /// By the path as it is.
+    at: HashMap<Box<str>, u32>,
+    /// By the folder that a document stands for.
+    of_folder: HashMap<Box<str>, Vec<u32>>,
     nearest: OnceLock<Nearest>,
 }
 
@@ -116,6 +153,12 @@ impl Names {
         }
         let key = folded(path).into_boxed_str();
         self.by_path.entry(key).or_default().push(at);
+        let whole = composed(named.path);
+        let (folder, file) = whole.rsplit_once('/').unwrap_or(("", &whole));
+        if INDEXES.contains(&&*without_extension(file).to_lowercase()) {
+            self.of_folder.entry(folder.into()).or_default().push(at);
+        }
+        self.at.insert(whole.into_boxed_str(), at);
         self.entries.push(Entry {
             doc,
             id: named.id.into(),
@@ -147,35 +190,150 @@ impl Names {
         self.by_name.insert(name.into(), vec![(at, kind)]);
     }
 
-    /// The document that a link in the file at `from_path` means. Both paths are from the project's root.
+    /// What a link means. Paths are from the root of the project or the vault; `files` says what else is
+    /// there.
     #[must_use]
-    pub fn resolve(&self, from_path: &str, from_docs_root: &str, link: &Link) -> Option<u32> {
+    pub fn resolve(&self, from: &Origin<'_>, link: &Link, files: &Files) -> Meaning {
         let target = link.target.replace('\\', "/");
-        let is_relative = target.starts_with("./") || target.starts_with("../");
-        let found = if link.is_wiki && !is_relative && !target.starts_with('/') {
-            // A vault's root may be the project's.
+        let found = if link.is_wiki && !is_rooted(&target) {
             let at_root = || self.at_path(&joined("", &target)?);
-            self.by_name(from_path, &target).or_else(at_root)
+            let found = self.by_name(from.path, &target).or_else(at_root);
+            found.map(|it| Meaning::Document(it.doc))
         } else {
-            self.by_path(from_path, from_docs_root, &target)
-                .or_else(|| self.by_name(from_path, without_dots(&target)))
+            None
         };
-        found.map(|it| it.doc)
+        found
+            .or_else(|| self.by_places(from, link.is_wiki, &target, files))
+            .or_else(|| {
+                let is_bare = !link.is_wiki && !target.contains('/') && is_markdown(&target);
+                let found = self.by_file(&target).filter(|_| is_bare)?;
+                Some(Meaning::Document(found.doc))
+            })
+            .unwrap_or(Meaning::Missing)
     }
 
-    fn by_path(&self, from_path: &str, docs_root: &str, target: &str) -> Option<&Entry> {
-        let folder = from_path.rsplit_once('/').map_or("", |it| it.0);
-        let mut bases = vec!["", docs_root];
-        if !target.starts_with('/') {
-            bases.insert(0, folder);
+    /// The paths at which something else than a document may be what a link means: whether it is there
+    /// decides.
+    #[must_use]
+    pub fn doubtful(&self, from: &Origin<'_>, link: &Link) -> Vec<String> {
+        let target = link.target.replace('\\', "/");
+        let mut paths: Vec<String> = places(from, link.is_wiki, &target).flatten().collect();
+        paths.retain(|path| !path.is_empty() && !self.at.contains_key(&*composed(path)));
+        paths
+    }
+
+    /// Whether a document is called so, but for its ending.
+    #[must_use]
+    pub fn has_document_named(&self, path: &str) -> bool {
+        self.with_ending(&composed(path)).is_some()
+    }
+
+    fn by_places(
+        &self,
+        from: &Origin<'_>,
+        is_wiki: bool,
+        target: &str,
+        files: &Files,
+    ) -> Option<Meaning> {
+        let is_folder = target.ends_with('/');
+        let mut is_outside = true;
+        for place in places(from, is_wiki, target) {
+            let Some(path) = place else { continue };
+            is_outside = false;
+            let found = self.at_place(&path, is_folder, from.is_note, files);
+            if found.is_some() {
+                return found;
+            }
         }
-        bases.iter().find_map(|base| {
-            let path = joined(base, target)?;
-            self.at_path(&path).or_else(|| {
-                let mut indexes = INDEXES.iter();
-                indexes.find_map(|it| self.at_path(joined(&path, it)?.as_str()))
-            })
-        })
+        is_outside.then_some(Meaning::Outside)
+    }
+
+    /// What is at a path: a document, then another file, then a document called so but for its ending,
+    /// then a folder.
+    fn at_place(
+        &self,
+        path: &str,
+        is_folder: bool,
+        is_note: bool,
+        files: &Files,
+    ) -> Option<Meaning> {
+        let document = |at: u32| {
+            let entry = self.entries.get(at as usize)?;
+            Some(Meaning::Document(entry.doc))
+        };
+        let whole = composed(path);
+        if !is_folder {
+            if let Some(&at) = self.at.get(&*whole) {
+                return document(at);
+            }
+            if files.is_file(path) {
+                return Some(Meaning::File);
+            }
+            if let Some(at) = self.with_ending(&whole) {
+                return document(at);
+            }
+        }
+        let of_folder = self.of_folder.get(&*whole).into_iter().flatten();
+        let first = of_folder.min_by_key(|at| {
+            let path = self.entries.get(**at as usize).map(|it| &*it.path);
+            let file = path.map(|it| it.rsplit('/').next().unwrap_or(it).to_lowercase());
+            // An `index.md` stands for its folder before a `README.md`.
+            (file, path)
+        });
+        if let Some(&at) = first {
+            return document(at);
+        }
+        if files.is_there(path) {
+            return Some(Meaning::File);
+        }
+        if is_note && !is_folder {
+            return self
+                .in_other_letters(&whole)
+                .map(|it| Meaning::Document(it.doc));
+        }
+        None
+    }
+
+    fn with_ending(&self, path: &str) -> Option<u32> {
+        if is_markdown(path) {
+            return None;
+        }
+        let mut endings = ["md", "markdown", "MD"].into_iter();
+        endings.find_map(|it| self.at.get(&*format!("{path}.{it}")).copied())
+    }
+
+    fn in_other_letters(&self, path: &str) -> Option<&Entry> {
+        let found = self.by_path.get(&*folded(without_extension(path)))?;
+        let small = path.to_lowercase();
+        let entries = found.iter().filter_map(|it| self.entries.get(*it as usize));
+        let mut fitting = entries.filter(|it| {
+            let own = composed(&it.path).to_lowercase();
+            own == small || (!is_markdown(&small) && without_extension(&own) == small)
+        });
+        fitting.next()
+    }
+
+    /// The one document whose file has this name, wherever it is. Files that every folder has are not
+    /// searched for.
+    fn by_file(&self, target: &str) -> Option<&Entry> {
+        let name = without_extension(target);
+        if is_generic(name) {
+            return None;
+        }
+        let key = folded(name);
+        let mut found = None;
+        for (at, _) in self.candidates(&key)? {
+            let entry = self.entries.get(*at as usize)?;
+            let file = entry.docs_path.rsplit('/').next().unwrap_or_default();
+            if folded(file) != key {
+                continue;
+            }
+            if found.is_some() {
+                return None;
+            }
+            found = Some(entry);
+        }
+        found
     }
 
     /// The document at a path, with or without its ending: the exact one, then one in other letters.
@@ -233,11 +391,28 @@ impl Names {
         self.by_name.get(key).map(Vec::as_slice)
     }
 
-    /// The document whose name is most like a target that leads nowhere, and how like it is: from 0.6 to 1.
+    /// The document whose name is most like a text, and how like it is: from 0.6 to 1.
     #[must_use]
     pub fn nearest(&self, target: &str) -> Option<(u32, f64)> {
+        self.near(target, None)
+    }
+
+    /// The document that a link which leads nowhere may have meant, and how like it is: from 0.6 to 1.
+    /// What lies where the link leads to is preferred to what is called so elsewhere.
+    #[must_use]
+    pub fn nearest_to(&self, from: &Origin<'_>, link: &Link) -> Option<(u32, f64)> {
+        let target = link.target.replace('\\', "/");
+        let place = places(from, link.is_wiki, &target).flatten().next();
+        let folder = match &place {
+            Some(path) => path.rsplit_once('/').map_or("", |it| it.0),
+            None => folder_of(from.path),
+        };
+        self.near(&target, Some(folder))
+    }
+
+    fn near(&self, target: &str, folder: Option<&str>) -> Option<(u32, f64)> {
         let nearest = self.nearest.get_or_init(|| Nearest::of(&self.entries));
-        let (at, similarity) = nearest.find(target)?;
+        let (at, similarity) = nearest.find(target, folder, &self.entries)?;
         Some((self.entries.get(at as usize)?.doc, similarity))
     }
 }
@@ -291,15 +466,41 @@ fn joined(base: &str, path: &str) -> Option<String> {
     Some(out.join("/"))
 }
 
-fn without_dots(path: &str) -> &str {
-    let mut rest = path;
-    while let Some(it) = ["./", "../", "/"]
-        .iter()
-        .find_map(|it| rest.strip_prefix(it))
-    {
-        rest = it;
+/// Where a target may lie, the first first; `None` is above the root.
+fn places<'a>(
+    from: &Origin<'a>,
+    is_wiki: bool,
+    target: &'a str,
+) -> impl Iterator<Item = Option<String>> + use<'a> {
+    let folder = folder_of(from.path);
+    let bases: [Option<&str>; 2] = if target.starts_with('/') {
+        [Some(""), Some(from.docs_root).filter(|it| !it.is_empty())]
+    } else if (is_wiki || from.is_note) && !is_rooted(target) && !folder.is_empty() {
+        [Some(folder), Some("")]
+    } else {
+        [Some(folder), None]
+    };
+    let bases = bases.into_iter().flatten();
+    bases.map(move |base| joined(base, target))
+}
+
+fn folder_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |it| it.0)
+}
+
+/// Whether a path says where it begins.
+fn is_rooted(path: &str) -> bool {
+    path.starts_with(['/', '\\'])
+        || matches!(path, "." | "..")
+        || ["./", "../"].iter().any(|it| path.starts_with(it))
+}
+
+/// In one form of each character: file systems differ in it.
+fn composed(path: &str) -> String {
+    if path.is_ascii() {
+        return path.to_owned();
     }
-    rest
+    path.nfc().collect()
 }
 
 /// How many folders two paths begin with in common.

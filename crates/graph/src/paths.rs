@@ -54,6 +54,44 @@ pub fn title_of_path(path: &str) -> String {
     words.join(" ")
 }
 
+/// Names of files that many folders have: they say what part a file plays, and not what it is about.
+const GENERIC: [&str; 22] = [
+    "readme",
+    "index",
+    "_index",
+    "home",
+    "overview",
+    "introduction",
+    "intro",
+    "changelog",
+    "changes",
+    "history",
+    "contributing",
+    "contributors",
+    "authors",
+    "license",
+    "copying",
+    "notice",
+    "security",
+    "support",
+    "code_of_conduct",
+    "todo",
+    "about",
+    "main",
+];
+
+/// Whether a file, with its ending or without, is called as files in many folders are.
+#[must_use]
+pub fn is_generic(path: &str) -> bool {
+    let name = path.rsplit(['/', '\\', ':']).next().unwrap_or_default();
+    let stem = crate::target::without_extension(name).to_lowercase();
+    // `README.de.md` and `README_zh-CN.md` are read me's too.
+    let first = stem.split(['.', '-']).next().unwrap_or_default();
+    let is_translated = stem.starts_with("readme_") && stem.len() <= "readme_xx-xxxx".len();
+    let word = stem.replace('-', "_");
+    GENERIC.contains(&&*word) || (first == "readme") || is_translated
+}
+
 /// The kind of a document that names none, by the first of these words in its path.
 #[must_use]
 pub fn type_of_path(path_in_docs: &str) -> DocType {

@@ -34,6 +34,8 @@ const BARE_SCHEMES: &[&str] = &[
 pub(crate) struct Target {
     pub(crate) path: String,
     pub(crate) fragment: Option<String>,
+    /// Whether it is written as documents are called. `config.v1` may be one, and `lib.rs` rather not.
+    pub(crate) is_page: bool,
 }
 
 /// The target of `[[raw]]` or `![[raw]]`.
@@ -60,7 +62,10 @@ pub(crate) fn of_wikilink(raw: &str, is_embed: bool) -> Option<Target> {
         Some(it) if is_one_of(it, &MARKDOWN) => true,
         Some(it) => !is_embed && !is_one_of(it, ATTACHMENTS),
     };
-    target(&path, fragment.map(Cow::Borrowed), counts)
+    if !counts {
+        return None;
+    }
+    target(&path, fragment.map(Cow::Borrowed), true)
 }
 
 /// The target of `[text](raw)` or `![text](raw)`.
@@ -74,19 +79,29 @@ pub(crate) fn of_markdown(raw: &str, is_image: bool) -> Option<Target> {
         .map_or((raw, None), |(path, fragment)| (path, Some(fragment)));
     let path = path.split('?').next().unwrap_or_default();
     let path = decoded(path);
-    let counts = match extension(&path) {
-        Some(it) => is_one_of(it, &MARKDOWN),
-        None => !is_image,
-    };
-    target(&path, fragment.map(decoded), counts)
+    let ending = extension(&path);
+    let is_markdown = ending.is_some_and(|it| is_one_of(it, &MARKDOWN));
+    if is_image && !is_markdown {
+        return None;
+    }
+    let is_page = is_markdown || ending.is_none();
+    target(&path, fragment.map(decoded), is_page)
+}
+
+/// Whether what follows `[[text]]` in parentheses is a destination and no remark: it has a folder, an
+/// ending, a place in the page or a scheme.
+pub(crate) fn is_destination(raw: &str) -> bool {
+    raw.contains('/') || raw.starts_with('#') || scheme(raw).is_some() || extension(raw).is_some()
+}
+
+/// Whether a path ends as Markdown files do.
+pub(crate) fn is_markdown(path: &str) -> bool {
+    extension(path).is_some_and(|it| is_one_of(it, &MARKDOWN))
 }
 
 /// Whether a name in the frontmatter is written as a path from the file.
 pub(crate) fn is_path(name: &str) -> bool {
-    name.starts_with("./")
-        || name.starts_with("../")
-        || name.starts_with('/')
-        || extension(name).is_some_and(|it| is_one_of(it, &MARKDOWN))
+    name.starts_with("./") || name.starts_with("../") || name.starts_with('/') || is_markdown(name)
 }
 
 /// Without the ending of a Markdown file.
@@ -97,15 +112,16 @@ pub(crate) fn without_extension(path: &str) -> &str {
     }
 }
 
-fn target(path: &str, fragment: Option<Cow<'_, str>>, counts: bool) -> Option<Target> {
+fn target(path: &str, fragment: Option<Cow<'_, str>>, is_page: bool) -> Option<Target> {
     let path = path.split_whitespace().collect::<Vec<_>>().join(" ");
-    if path.is_empty() || !counts {
+    if path.is_empty() {
         return None;
     }
     let fragment = fragment.map(|it| it.trim().to_owned());
     Some(Target {
         path,
         fragment: fragment.filter(|it| !it.is_empty()),
+        is_page,
     })
 }
 
@@ -252,8 +268,6 @@ mod tests {
                 ("..", Some(("..", None))),
                 ("#here", None),
                 ("", None),
-                ("a.png", None),
-                ("src/lib.rs#L3", None),
                 ("http://example.org/a.md", None),
                 ("HTTPS://example.org", None),
                 ("ftp://example.org/a.md", None),
@@ -268,5 +282,15 @@ mod tests {
             |it| of_markdown(it, true),
             &[("a.md", Some(("a.md", None))), ("a", None), ("a.png", None)],
         );
+        for (raw, is_page) in [
+            ("a.md", true),
+            ("a", true),
+            ("release-1.2", true),
+            ("config.v1", false),
+            ("a.png", false),
+            ("src/lib.rs#L3", false),
+        ] {
+            assert_eq!(of_markdown(raw, false).unwrap().is_page, is_page, "{raw}");
+        }
     }
 }

@@ -54,6 +54,30 @@ fn a_text_has_links() {
             &["path link folder/ \"x\"", "path link page \"y\""],
         ),
         ("[x](#here) [[#here]]", &[]),
+        ("[[2]](../b/t.md) x", &["path link ../b/t.md \"2\""]),
+        ("[[2]](https://example.org) [[3]](#x)", &[]),
+        ("[[page]](2020)", &["wiki link page \"page\""]),
+        ("[[page]] (a/b.md)", &["wiki link page \"page\""]),
+        (
+            "[[r]] [[other]]\n\n[r]: a.md",
+            &["path link a.md \"r\"", "wiki link other \"other\""],
+        ),
+        (
+            "see <a href=\"a.md#b\">the *page*</a>, [y](b.md)",
+            &["path link a.md#b \"the page\"", "path link b.md \"y\""],
+        ),
+        (
+            "<p align=\"center\">\n  <a class=\"x\"\n href='docs/a.md'><b>A</b></a>\n  <a href=\"https://example.org\">x</a>\n</p>\n",
+            &["path link docs/a.md \"A\""],
+        ),
+        (
+            "<!-- <a href=\"a.md\">x</a> --> `<a href=\"b.md\">` <code><a href=\"c.md\"></a></code>",
+            &[],
+        ),
+        (
+            "an <a href=\"a.md\">open one\n\nnext",
+            &["path link a.md \"open one\""],
+        ),
         ("[x](a.png) [y](src/a.rs) ![z](a.png)", &[]),
         ("![z](a.md)", &["path embed a.md \"z\""]),
         ("[![alt](i.png)](a.md)", &["path link a.md \"alt\""]),
@@ -214,6 +238,7 @@ fn a_document_says_what_it_is() {
                 Intro #three #ONE\n\n## Second *level*\n\n# First `level` #four\n\n# Other\n\nSetext\n===\n";
     let it = parse(text);
     let expected = Document {
+        others: Vec::new(),
         frontmatter: json!({
             "title": "The  Title", "description": "A thing", "type": "Guide", "status": "DRAFT",
             "tags": ["One", "two"], "aliases": ["First", "first", "First"], "day": "2024-01-02",

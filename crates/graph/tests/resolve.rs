@@ -1,6 +1,8 @@
 //! Which document a link means, case by case.
 
-use kenning_graph::{Link, Mentions, Named, Names, Relation, slug, title_of_path};
+use kenning_graph::{
+    Files, Link, Meaning, Mentions, Named, Names, Origin, Relation, slug, title_of_path,
+};
 use proptest::prelude::*;
 
 /// The house: paths from the project's root, titles, headings and aliases.
@@ -62,17 +64,29 @@ fn link(target: &str, is_wiki: bool) -> Link {
     }
 }
 
+fn resolve(names: &Names, path: &str, docs_root: &str, link: &Link) -> Option<u32> {
+    let from = Origin {
+        path,
+        docs_root,
+        is_note: false,
+    };
+    match names.resolve(&from, link, &Files::new()) {
+        Meaning::Document(it) => Some(it),
+        Meaning::File | Meaning::Outside | Meaning::Missing => None,
+    }
+}
+
 fn check(is_wiki: bool, cases: &[(&str, &str, Option<&str>)]) {
     let names = house();
     for (from, target, expected) in cases {
-        let found = names.resolve(from, "docs", &link(target, is_wiki));
+        let found = resolve(&names, from, "docs", &link(target, is_wiki));
         let found = found.map(|it| HOUSE[it as usize].0);
         assert_eq!(found, *expected, "{target:?} in {from}");
     }
 }
 
 #[test]
-fn a_path_is_looked_up_from_the_file_then_the_roots_then_by_name() {
+fn a_path_means_what_is_there_and_only_a_bare_name_is_searched_for() {
     check(
         false,
         &[
@@ -97,16 +111,8 @@ fn a_path_is_looked_up_from_the_file_then_the_roots_then_by_name() {
                 ".",
                 Some("docs/guides/README.md"),
             ),
-            (
-                "docs/guides/first_steps.md",
-                "docs/auth.md",
-                Some("docs/auth.md"),
-            ),
-            (
-                "docs/guides/first_steps.md",
-                "api/index.md",
-                Some("docs/api/index.md"),
-            ),
+            ("docs/guides/first_steps.md", "docs/auth.md", None),
+            ("docs/guides/first_steps.md", "api/index.md", None),
             (
                 "docs/guides/first_steps.md",
                 "/docs/auth.md",
@@ -123,11 +129,7 @@ fn a_path_is_looked_up_from_the_file_then_the_roots_then_by_name() {
                 Some("README.md"),
             ),
             ("docs/index.md", "../README.md", Some("README.md")),
-            (
-                "docs/index.md",
-                "deep/auth.md",
-                Some("docs/guides/deep/auth.md"),
-            ),
+            ("docs/index.md", "deep/auth.md", None),
             (
                 "docs/index.md",
                 "FIRST-STEPS.md",
@@ -146,7 +148,20 @@ fn a_path_is_looked_up_from_the_file_then_the_roots_then_by_name() {
                 "guides\\auth.md",
                 Some("docs/guides/auth.md"),
             ),
-            ("docs/index.md", "../../../auth.md", Some("docs/auth.md")),
+            ("docs/index.md", "../../../auth.md", None),
+            // A bare name that several files have means none of them, and one that every folder has none.
+            ("docs/a/b/c/x.md", "auth.md", None),
+            ("docs/a/b/c/x.md", "README.md", None),
+            (
+                "docs/a/b/c/x.md",
+                "page.md",
+                Some("docs/guides/deep/page.md"),
+            ),
+            ("docs/a/b/c/x.md", "./page.md", None),
+            ("docs/a/b/c/x.md", "page", None),
+            ("docs/index.md", "./Auth.md", None),
+            ("docs/index.md", "./node.js", Some("docs/node.js.md")),
+            ("docs/index.md", "auth.mdx", None),
             ("docs/index.md", "missing.md", None),
             ("docs/index.md", "other/auth.md", None),
         ],
@@ -296,7 +311,12 @@ fn many_documents_and_many_broken_links_have_answers() {
         names.insert(doc, &named(&path, &id, &title_of_path(&path)));
     }
     for doc in (0..14_000u32).step_by(7) {
-        let found = names.resolve("docs/x.md", "docs", &link(&format!("Page {doc}"), true));
+        let found = resolve(
+            &names,
+            "docs/x.md",
+            "docs",
+            &link(&format!("Page {doc}"), true),
+        );
         assert_eq!(found, Some(doc));
     }
     for doc in (1_000..9_000u32).step_by(80) {
@@ -314,13 +334,137 @@ fn the_order_of_insertion_does_not_decide() {
             let id = slug(paths[at]);
             names.insert(u32::try_from(at).unwrap(), &named(paths[at], &id, "Same"));
         }
-        assert_eq!(names.resolve("x.md", "docs", &link("same", true)), Some(1));
         assert_eq!(
-            names.resolve("docs/c/y.md", "docs", &link("same", true)),
+            resolve(&names, "x.md", "docs", &link("same", true)),
+            Some(1)
+        );
+        assert_eq!(
+            resolve(&names, "docs/c/y.md", "docs", &link("same", true)),
             Some(2)
         );
         assert_eq!(names.nearest("samee").unwrap().0, 1);
     }
+}
+
+#[test]
+fn what_is_there_and_no_document_is_no_broken_link() {
+    let names = house();
+    let mut files = Files::new();
+    files.insert("LICENSE", false);
+    files.insert("docs/guides/deep", true);
+    files.insert("docs/page.mdx", false);
+    files.insert("docs/node.js", false);
+    let meaning = |path: &str, target: &str, is_wiki: bool| {
+        let from = Origin {
+            path,
+            docs_root: "docs",
+            is_note: false,
+        };
+        names.resolve(&from, &link(target, is_wiki), &files)
+    };
+    for (target, expected) in [
+        ("../LICENSE", Meaning::File),
+        ("/LICENSE", Meaning::File),
+        ("guides/deep", Meaning::File),
+        ("guides/deep/", Meaning::File),
+        ("page.mdx", Meaning::File),
+        // The file itself comes before a document of its name and `.md`.
+        ("node.js", Meaning::File),
+        ("guides/", Meaning::Document(2)),
+        ("LICENSE", Meaning::Missing),
+        ("../../above.md", Meaning::Outside),
+        ("../docs/../../x", Meaning::Outside),
+    ] {
+        assert_eq!(
+            meaning("docs/index.md", target, false),
+            expected,
+            "{target}"
+        );
+    }
+    assert_eq!(meaning("docs/index.md", "LICENSE", true), Meaning::File);
+    assert_eq!(
+        meaning("docs/index.md", "Node.js", true),
+        Meaning::Document(12)
+    );
+    let from = Origin {
+        path: "docs/index.md",
+        docs_root: "docs",
+        is_note: false,
+    };
+    let doubtful = |target: &str| names.doubtful(&from, &link(target, false));
+    assert_eq!(doubtful("../LICENSE"), ["LICENSE"]);
+    assert_eq!(doubtful("/x"), ["x", "docs/x"]);
+    assert_eq!(doubtful("auth.md"), <[&str; 0]>::default());
+    assert_eq!(doubtful("../../x"), <[&str; 0]>::default());
+}
+
+#[test]
+fn notes_of_a_vault_link_from_its_root_and_in_any_letters() {
+    let names = house();
+    let meaning = |target: &str| {
+        let from = Origin {
+            path: "docs/guides/first_steps.md",
+            docs_root: "",
+            is_note: true,
+        };
+        names.resolve(&from, &link(target, false), &Files::new())
+    };
+    assert_eq!(meaning("docs/auth.md"), Meaning::Document(1));
+    assert_eq!(meaning("./AUTH.md"), Meaning::Document(4));
+    assert_eq!(meaning("./first-steps.md"), Meaning::Missing);
+    assert_eq!(meaning("../none/auth.md"), Meaning::Missing);
+}
+
+#[test]
+fn a_suggestion_lies_near_the_path_of_the_link() {
+    let mut names = Names::new();
+    let paths = [
+        "docs/a/setup.md",
+        "docs/b/setup.md",
+        "docs/b/deep/setup.md",
+        "docs/b/setups.md",
+    ];
+    for (doc, path) in (0u32..).zip(paths) {
+        let id = slug(path);
+        names.insert(doc, &named(path, &id, ""));
+    }
+    let near = |path: &str, target: &str, is_wiki: bool| {
+        let from = Origin {
+            path,
+            docs_root: "docs",
+            is_note: false,
+        };
+        let found = names.nearest_to(&from, &link(target, is_wiki));
+        found.map(|it| paths[it.0 as usize])
+    };
+    assert_eq!(
+        near("docs/x.md", "b/stup.md", false),
+        Some("docs/b/setup.md")
+    );
+    assert_eq!(
+        near("docs/x.md", "a/stup.md", false),
+        Some("docs/a/setup.md")
+    );
+    assert_eq!(
+        near("docs/b/deep/x.md", "stup.md", false),
+        Some("docs/b/deep/setup.md")
+    );
+    assert_eq!(
+        near("docs/a/x.md", "../b/deeper/setup.md", false),
+        Some("docs/b/setup.md")
+    );
+    let mut many = Names::new();
+    for doc in 0..300u32 {
+        let path = format!("docs/part{doc}/README.md");
+        many.insert(doc, &named(&path, &slug(&path), "README"));
+    }
+    let from = Origin {
+        path: "docs/index.md",
+        docs_root: "docs",
+        is_note: false,
+    };
+    let found = many.nearest_to(&from, &link("part217/REDME.md", false));
+    assert_eq!(found.unwrap().0, 217);
 }
 
 proptest! {
@@ -336,8 +480,8 @@ proptest! {
         let id = slug(&path);
         names.insert(99, &named(&path, &id, &title));
         for target in [&target, &title, &path] {
-            let found = names.resolve(&from, "docs", &link(target, is_wiki));
-            prop_assert_eq!(found, names.resolve(&from, "docs", &link(target, is_wiki)));
+            let found = resolve(&names, &from, "docs", &link(target, is_wiki));
+            prop_assert_eq!(found, resolve(&names, &from, "docs", &link(target, is_wiki)));
             prop_assert!(found.is_none_or(|it| it == 99 || (it as usize) < HOUSE.len()));
             let near = names.nearest(target);
             prop_assert!(near.is_none_or(|it| (0.6..=1.0).contains(&it.1)));

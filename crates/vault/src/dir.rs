@@ -110,6 +110,16 @@ impl Dir {
         &self.inner.path
     }
 
+    /// Whether [`Dir::path`] still leads to this directory: it may have been moved, removed or replaced.
+    pub fn is_at_its_path(&self) -> bool {
+        let ours = rustix::fs::fstat(self.root());
+        let theirs = rustix::fs::stat(self.path());
+        match (ours, theirs) {
+            (Ok(ours), Ok(theirs)) => (ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino),
+            _ => false,
+        }
+    }
+
     /// The whole content of a regular file of at most this many bytes.
     pub fn read(&self, name: &str, max_bytes: u64) -> Result<Vec<u8>> {
         let error = |cause: io::Error| fault::of("file", name, cause);

@@ -3,9 +3,14 @@
 //! It does not tell what: a burst of events can be cut short by the kernel, so whoever is told looks
 //! at the whole tree. Where the kernel cannot watch so many folders, [`Watch::is_live`] says so, and
 //! the owner looks from time to time.
+//!
+//! A kernel watches directories and not names. When a tree's root is removed and made again, as a checkout
+//! may do, nothing more is told of it; so the directory above is watched too, and [`Watch::is_lost`] says
+//! that another one has the name now: the owner starts anew.
 
 use crate::dir::Dir;
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,6 +20,8 @@ pub struct Watch {
     _watcher: Option<RecommendedWatcher>,
     live: Arc<AtomicBool>,
     fault: Option<String>,
+    /// Held open, so that no other directory can get the same number.
+    trees: Vec<Dir>,
 }
 
 impl Watch {
@@ -22,9 +29,12 @@ impl Watch {
     pub fn start(trees: &[&Dir], changed: impl Fn() + Send + Sync + 'static) -> Self {
         let live = Arc::new(AtomicBool::new(true));
         let theirs = Arc::clone(&live);
+        let trees: Vec<Dir> = trees.iter().map(|it| (*it).clone()).collect();
+        let roots: Vec<PathBuf> = trees.iter().map(|it| it.path().to_owned()).collect();
+        let own = roots.clone();
         let watcher =
             notify::recommended_watcher(move |event: notify::Result<Event>| match event {
-                Ok(event) if is_a_look(&event) => {}
+                Ok(event) if is_a_look(&event) || is_beside(&event, &own) => {}
                 Ok(_) => changed(),
                 Err(_) => {
                     // A folder that could not be added: from now on looking is the only way.
@@ -33,8 +43,16 @@ impl Watch {
                 }
             });
         let watched = watcher.and_then(|mut watcher| {
-            for tree in trees {
-                watcher.watch(tree.path(), RecursiveMode::Recursive)?;
+            for root in &roots {
+                watcher.watch(root, RecursiveMode::Recursive)?;
+            }
+            for root in &roots {
+                let above = root.parent();
+                let above = above.filter(|it| !roots.iter().any(|root| it.starts_with(root)));
+                if let Some(above) = above {
+                    // One that may not be read is not watched: then only a look finds out.
+                    drop(watcher.watch(above, RecursiveMode::NonRecursive));
+                }
             }
             Ok(watcher)
         });
@@ -43,24 +61,37 @@ impl Watch {
                 _watcher: Some(watcher),
                 live,
                 fault: None,
+                trees,
             },
             Err(error) => Self {
                 _watcher: None,
                 live: Arc::new(AtomicBool::new(false)),
                 fault: Some(error.to_string()),
+                trees,
             },
         }
     }
 
     /// Whether every event will be told.
     pub fn is_live(&self) -> bool {
-        self.live.load(Ordering::Relaxed)
+        self.live.load(Ordering::Relaxed) && !self.is_lost()
+    }
+
+    /// Whether a tree's path leads to another directory than the one that is watched, or to none.
+    pub fn is_lost(&self) -> bool {
+        !self.trees.iter().all(Dir::is_at_its_path)
     }
 
     /// Why not.
     pub fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
     }
+}
+
+/// Whether an event is of the directory above a tree, and not of the tree.
+fn is_beside(event: &Event, roots: &[PathBuf]) -> bool {
+    let is_ours = |path: &PathBuf| roots.iter().any(|root| path.starts_with(root));
+    !event.need_rescan() && !event.paths.is_empty() && !event.paths.iter().any(is_ours)
 }
 
 /// Reading a file is an event too.

@@ -29,7 +29,7 @@ pub(crate) fn short(project: &str) -> String {
 }
 
 /// Another way of reading texts needs another number here: then all files are read again.
-const READING: u32 = 1;
+const READING: u32 = 2;
 
 /// Everything that is known of a document but its text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -90,6 +90,9 @@ pub(crate) struct CardLink {
     relation: String,
     #[serde(rename = "w", default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_wiki: bool,
+    /// Whether it is called as no document is: then it counts only where it leads to one.
+    #[serde(rename = "o", default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_other: bool,
     #[serde(rename = "l")]
     pub(crate) line: u32,
 }
@@ -98,7 +101,7 @@ pub(crate) struct CardLink {
 const LINK: &str = "link";
 
 impl CardLink {
-    fn of(link: &Link) -> Self {
+    fn of(link: &Link, is_other: bool) -> Self {
         let relation = link.relation.as_str();
         Self {
             target: link.target.clone(),
@@ -110,6 +113,7 @@ impl CardLink {
                 relation.to_owned()
             },
             is_wiki: link.is_wiki,
+            is_other,
             line: link.line,
         }
     }
@@ -127,12 +131,20 @@ impl Card {
     /// What a text says, as the file `path` beneath `root`. Its node is not known yet.
     pub(crate) fn of(document: Document, root: &str, path: &str, content: Hash) -> Self {
         let in_docs = beneath(path, root);
-        let name = || kenning_graph::title_of_path(in_docs);
+        let heading = document.heading.as_ref();
+        let name = || match heading.filter(|_| kenning_graph::is_generic(in_docs)) {
+            // `README` says nothing of what is in it.
+            Some(heading) => heading.clone(),
+            None => kenning_graph::title_of_path(in_docs),
+        };
+        let links = document.links.iter().map(|it| CardLink::of(it, false));
+        let others = document.others.iter().map(|it| CardLink::of(it, true));
         Self {
             reading: READING,
+            links: links.chain(others).collect(),
             node: NodeId([0; 16]),
             root: root.to_owned(),
-            title: document.title.unwrap_or_else(name),
+            title: document.title.clone().unwrap_or_else(name),
             heading: document.heading,
             description: document.description,
             doc_type: document
@@ -143,7 +155,6 @@ impl Card {
             aliases: document.aliases,
             words: document.word_count,
             body_start: document.body_start,
-            links: document.links.iter().map(CardLink::of).collect(),
             faults: document
                 .faults
                 .into_iter()
@@ -153,6 +164,11 @@ impl Card {
             stamp: (0, 0, 0, 0),
             cached_ms: 0,
         }
+    }
+
+    /// Whether its text would be read otherwise today.
+    pub(crate) fn is_outdated(&self) -> bool {
+        !self.is_read_as_now()
     }
 
     pub(crate) fn is_of_vault(&self) -> bool {

@@ -576,7 +576,7 @@ fn outgoing(library: &Library, doc: &Doc) -> Vec<Outgoing> {
         .map(|arc| (arc.link, Some(library.doc(arc.to).id.clone())));
     let broken = doc.broken.iter().map(|&link| (link, None));
     let mut all: Vec<(u32, Option<String>)> = whole.chain(broken).collect();
-    all.sort_by_key(|it| it.0);
+    all.sort_by_key(|it| (doc.card.links[it.0 as usize].line, it.0));
     let shown = all.into_iter().map(|(at, target)| {
         let link = &doc.card.links[at as usize];
         let is_broken = target.is_none();
@@ -586,7 +586,7 @@ fn outgoing(library: &Library, doc: &Doc) -> Vec<Outgoing> {
             text: link.text.clone(),
             heading: link.fragment.clone(),
             line: link.line,
-            broken: is_broken.then(|| library.nearest(&link.target).map(|it| it.0.id.clone())),
+            broken: is_broken.then(|| library.nearest_to(doc, link).map(|it| it.0.id.clone())),
         }
     });
     shown.collect()

@@ -8,7 +8,7 @@
 use super::cards::{self, Card, VAULT_CARDS};
 use super::library::{GraphFacts, Library, NODE_CREATED, NODE_DELETED, NODE_UPDATED};
 use super::survey::{self, Looked, Read, Task, Tree, broken, look_into};
-use super::{GENERATED, library, links, note};
+use super::{GENERATED, library, links, note, places};
 use crate::edges;
 use crate::{Caller, Engine, Scope};
 use kenning_audit::Tx;
@@ -186,6 +186,10 @@ impl Engine {
             is_changed: false,
             is_same_set: true,
             changed: HashMap::new(),
+            is_read_anew: survey
+                .tasks
+                .iter()
+                .any(|it| it.before.is_some_and(Card::is_outdated)),
         };
         run.result.errors = survey.errors;
         run.write_nodes(looked, &survey.removed)?;
@@ -194,7 +198,12 @@ impl Engine {
         } else {
             None
         };
-        let after = after.unwrap_or_else(|| Library::of(run.cards.drain().collect(), scope));
+        let after = after.unwrap_or_else(|| {
+            let places = std::sync::Arc::clone(&before.places);
+            Library::of(run.cards.drain().collect(), scope, places)
+        });
+        let project = &scope.project;
+        let after = places::follow(self, caller, after, trees, project, run.is_read_anew)?;
         let edges = links::write(self, caller, &after, what.force)?;
         let shadow = (survey.n_same as u64, n_tasks as u64);
         Ok(Made {
@@ -301,6 +310,8 @@ struct Run<'e> {
     is_same_set: bool,
     /// Cards of documents that are others now.
     changed: HashMap<String, Card>,
+    /// Whether cards were made anew of texts that are the same.
+    is_read_anew: bool,
 }
 
 impl Run<'_> {

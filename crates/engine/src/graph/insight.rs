@@ -265,7 +265,7 @@ impl Engine {
                     target: link.target.clone(),
                     text: link.text.clone(),
                     suggestion: library
-                        .nearest(&link.target)
+                        .nearest_to(doc, link)
                         .map(|(it, likeness)| (name(it), likeness)),
                 }
             });
@@ -398,7 +398,10 @@ impl Engine {
                 let parsed = node.map(|it| kenning_graph::parse(&it.body));
                 let same =
                     |it: &&kenning_graph::Link| it.line == link.line && it.target == link.target;
-                let context = parsed.as_ref().and_then(|it| it.links.iter().find(same));
+                let all = parsed
+                    .iter()
+                    .flat_map(|it| it.links.iter().chain(&it.others));
+                let context = { all }.find(same);
                 found.push(Backlink {
                     source: name(source),
                     relation: link.relation().to_owned(),

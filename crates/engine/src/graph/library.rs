@@ -4,8 +4,9 @@
 //! the log from then on, whichever process wrote.
 
 use super::cards::{self, Card, CardLink, GRAPHS, VAULT_CARDS};
+use super::places::Places;
 use kenning_core::{NodeId, Result};
-use kenning_graph::{Link, Named, Names, Relation};
+use kenning_graph::{Files, Link, Meaning, Named, Names, Origin, Relation};
 use kenning_store::ReadTx;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -84,6 +85,8 @@ pub(crate) struct Library {
     by_node: HashMap<NodeId, u32>,
     names: Arc<Names>,
     vault_only: Arc<Names>,
+    /// What links lead to that is no document.
+    pub(crate) places: Arc<Places>,
 }
 
 /// Which library.
@@ -118,12 +121,12 @@ impl Library {
         Ok(Self {
             seq: seq.into(),
             facts: facts(tx, scope)?,
-            ..Self::of(cards, scope)
+            ..Self::of(cards, scope, Arc::new(Places::load(tx, &scope.project)?))
         })
     }
 
     /// From cards: every name, every edge.
-    pub(crate) fn of(mut cards: Vec<(String, Card)>, scope: &Scope) -> Self {
+    pub(crate) fn of(mut cards: Vec<(String, Card)>, scope: &Scope, places: Arc<Places>) -> Self {
         cards.sort_by(|a, b| (a.1.is_of_vault(), &a.0).cmp(&(b.1.is_of_vault(), &b.0)));
         hide_twins(&mut cards, scope);
         let in_docs: Vec<String> = cards
@@ -148,6 +151,7 @@ impl Library {
             by_node: HashMap::new(),
             names: Arc::default(),
             vault_only: Arc::default(),
+            places,
         };
         library.name_all();
         library.link(|_| true);
@@ -174,27 +178,22 @@ impl Library {
         let mut gone: HashSet<u32> = HashSet::new();
         let mut found: Vec<(u32, Vec<Arc_>, Vec<u32>)> = Vec::new();
         for (at, doc) in numbered(&self.docs).filter(|it| which(it.1)) {
-            let is_note = doc.card.is_of_vault();
-            let names = if is_note {
-                &self.vault_only
-            } else {
-                &self.names
-            };
-            let root = if is_note { "" } else { &doc.card.root };
-            let from = doc.path.strip_prefix("vault:").unwrap_or(&doc.path);
+            let (names, files) = self.around(doc);
+            let from = origin(doc);
             let mut out: Vec<Arc_> = Vec::new();
             let mut broken = Vec::new();
             for (link, card_link) in numbered(&doc.card.links) {
-                match names.resolve(from, root, &as_link(card_link)) {
-                    Some(to) if to == at => {}
-                    Some(to) => {
+                match names.resolve(&from, &as_link(card_link), files) {
+                    Meaning::Document(to) if to == at => {}
+                    Meaning::Document(to) => {
                         let relation = card_link.relation();
                         let same = |it: &Arc_| it.to == to && doc.link(it).relation() == relation;
                         if !out.iter().any(same) {
                             out.push(Arc_ { to, link });
                         }
                     }
-                    None => broken.push(link),
+                    Meaning::Missing if !card_link.is_other => broken.push(link),
+                    Meaning::Missing | Meaning::File | Meaning::Outside => {}
                 }
             }
             gone.insert(at);
@@ -213,6 +212,44 @@ impl Library {
         for doc in &mut self.docs {
             doc.into.sort_unstable();
         }
+    }
+
+    /// The names that the links of a document can use, and the files that they can lead to.
+    fn around(&self, doc: &Doc) -> (&Names, &Files) {
+        if doc.card.is_of_vault() {
+            (&self.vault_only, &self.places.vault)
+        } else {
+            (&self.names, &self.places.project)
+        }
+    }
+
+    /// The paths at which links may find something that is no document, of the project or of the vault.
+    pub(crate) fn doubtful(&self, of_vault: bool) -> BTreeSet<String> {
+        let mut paths = BTreeSet::new();
+        for doc in &self.docs {
+            if doc.card.is_of_vault() != of_vault {
+                continue;
+            }
+            let (names, _) = self.around(doc);
+            let from = origin(doc);
+            for link in &doc.card.links {
+                let found = names.doubtful(&from, &as_link(link));
+                // What is called as no document is matters only where it hides one.
+                paths.extend(
+                    found
+                        .into_iter()
+                        .filter(|it| !link.is_other || names.has_document_named(it)),
+                );
+            }
+        }
+        paths
+    }
+
+    /// The same documents beside other files.
+    pub(crate) fn with_places(mut self, places: Places) -> Self {
+        self.places = Arc::new(places);
+        self.link(|_| true);
+        self
     }
 
     /// The same documents, some of them with other cards that are called the same: no name leads
@@ -246,6 +283,7 @@ impl Library {
             by_node: self.by_node.clone(),
             names: Arc::clone(&self.names),
             vault_only: Arc::clone(&self.vault_only),
+            places: Arc::clone(&self.places),
         };
         library.link(|doc| paths.contains(&doc.path));
         Some(library)
@@ -306,7 +344,11 @@ impl Library {
         let library = quick.unwrap_or_else(|| {
             let kept = self.docs.iter().filter(|it| !paths.contains(&it.path));
             let kept = kept.map(|it| (it.path.clone(), it.card.clone()));
-            Self::of(kept.chain(changed).collect(), scope)
+            Self::of(
+                kept.chain(changed).collect(),
+                scope,
+                Arc::clone(&self.places),
+            )
         });
         Ok(Some(Followed::Another(Box::new(Self {
             seq: head.into(),
@@ -371,10 +413,25 @@ impl Library {
             context: String::new(),
             line: 0,
         };
-        self.names.resolve("", "", &link)
+        let from = Origin {
+            path: "",
+            docs_root: "",
+            is_note: true,
+        };
+        match self.names.resolve(&from, &link, &Files::new()) {
+            Meaning::Document(at) => Some(at),
+            Meaning::File | Meaning::Outside | Meaning::Missing => None,
+        }
     }
 
-    /// The document that a broken link was perhaps meant for.
+    /// The document that a broken link was perhaps meant for, and how alike the two are.
+    pub(crate) fn nearest_to(&self, doc: &Doc, link: &CardLink) -> Option<(&Doc, f64)> {
+        let (names, _) = self.around(doc);
+        let (at, likeness) = names.nearest_to(&origin(doc), &as_link(link))?;
+        Some((self.doc(at), likeness))
+    }
+
+    /// The document whose name is most like a text.
     pub(crate) fn nearest(&self, target: &str) -> Option<(&Doc, f64)> {
         self.names
             .nearest(target)
@@ -416,13 +473,17 @@ fn facts(tx: &dyn ReadTx, scope: &Scope) -> Result<Option<GraphFacts>> {
 fn is_about_cards(kind: &str) -> bool {
     [NODE_CREATED, NODE_UPDATED, NODE_DELETED].contains(&kind)
         || NOTE_KINDS.contains(&kind)
-        || kind == super::GENERATED
+        || [super::GENERATED, super::LINKED].contains(&kind)
 }
 
 /// The paths whose cards an event changed; `None` if that cannot be told.
 fn changed_paths(kind: &str, data: &Value, scope: &Scope) -> Option<Vec<String>> {
     if kind == super::GENERATED {
         return Some(Vec::new());
+    }
+    if kind == super::LINKED {
+        // Other files than documents are there now, or texts are read otherwise.
+        return data.get(super::PLACES).is_none().then(Vec::new);
     }
     let text = |name: &str| {
         data.get(name)
@@ -485,6 +546,15 @@ fn named(doc: &Doc) -> Named<'_> {
         title: &doc.card.title,
         heading: doc.card.heading.as_deref(),
         aliases: &doc.card.aliases,
+    }
+}
+
+fn origin(doc: &Doc) -> Origin<'_> {
+    let is_note = doc.card.is_of_vault();
+    Origin {
+        path: doc.path.strip_prefix("vault:").unwrap_or(&doc.path),
+        docs_root: if is_note { "" } else { &doc.card.root },
+        is_note,
     }
 }
 

@@ -11,6 +11,7 @@ mod insight;
 mod library;
 mod links;
 mod note;
+mod places;
 mod reports;
 mod survey;
 mod watch;
@@ -46,6 +47,9 @@ pub(crate) const GENERATED: &str = "GraphGenerated";
 
 /// The kind of the event of edges between documents.
 pub(crate) const LINKED: &str = "GraphLinked";
+
+/// The field of that event which says that everything must be looked at again.
+pub(crate) const PLACES: &str = "places";
 
 /// The libraries that were asked for.
 #[derive(Default)]
@@ -131,7 +135,8 @@ pub(crate) fn put_note(tx: &mut Tx<'_>, key: &str, text: &str) -> Result<Node> {
         key,
         Hash::of(text.as_bytes()),
     );
-    if !has_title {
+    let is_named_by_heading = card.heading.is_some() && kenning_graph::is_generic(key);
+    if !has_title && !is_named_by_heading {
         // A note is called as its file is: `iPhone.md` is about the iPhone.
         let last = key.rsplit(['/', ':']).next().unwrap_or(key);
         card.title = last.strip_suffix(".md").unwrap_or(last).to_owned();

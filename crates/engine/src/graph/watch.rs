@@ -3,6 +3,9 @@
 //! What changed is not taken from the events, which may be cut short or come while a folder is being
 //! moved: a run looks at the whole tree, which costs little where nothing changed. After the last run
 //! of a burst there is one more, a moment later, for what came while the first one looked.
+//!
+//! A folder that is removed and made again, as a checkout may do, is another folder to the kernel: it is
+//! watched anew as soon as it is there.
 
 use super::Generate;
 use crate::{Caller, Engine, Principal};
@@ -37,6 +40,12 @@ impl Default for WatchOptions {
     }
 }
 
+/// How often it is made sure that the watched folders still have their names …
+const LOST_LOOK: Duration = Duration::from_secs(30);
+
+/// … and how often the tree is looked at although nothing was told.
+const SURE_LOOK: Duration = Duration::from_secs(3_600);
+
 /// What a watcher tells.
 type Told = dyn Fn(&Result<super::Generated>) + Send;
 
@@ -59,24 +68,10 @@ impl GraphWatch {
         options: WatchOptions,
         told: impl Fn(&Result<super::Generated>) + Send + 'static,
     ) -> Result<Self> {
-        let space = principal.space.clone();
-        let project = engine.project.open(&space)?;
-        let vault = (engine.vault.is_named() && *engine.vault.space() == space)
-            .then(|| engine.vault.open(&space))
-            .transpose()?;
         // One place is enough: a signal that is waiting stands for all that follow.
         let (sender, receiver) = sync_channel(1);
         let wake = sender.clone();
-        let docs = if matches!(options.docs_path.as_str(), "" | ".") {
-            project.clone()
-        } else {
-            project.subdir(&options.docs_path)?
-        };
-        let trees: Vec<_> = [Some(&docs), vault.as_ref()]
-            .into_iter()
-            .flatten()
-            .collect();
-        let watch = Watch::start(&trees, move || drop(wake.try_send(Signal::Changed)));
+        let watch = watched(engine, &principal, &options, &wake)?;
         if let Some(fault) = watch.fault() {
             tracing::warn!(
                 "the tree is looked at every {:?}, because it cannot be watched: {fault}",
@@ -85,7 +80,15 @@ impl GraphWatch {
         }
         let engine = Arc::downgrade(engine);
         let thread = std::thread::spawn(move || {
-            follow(&engine, &principal, &options, &watch, &receiver, &told);
+            let mut following = Following {
+                engine,
+                principal,
+                options,
+                watch,
+                wake,
+                told: Box::new(told),
+            };
+            following.run(&receiver);
         });
         Ok(Self {
             sender,
@@ -106,54 +109,123 @@ impl Drop for GraphWatch {
     }
 }
 
-fn follow(
-    engine: &Weak<Engine>,
+/// Begins to watch the folder of documents, and the vault.
+fn watched(
+    engine: &Engine,
     principal: &Principal,
     options: &WatchOptions,
-    watch: &Watch,
-    receiver: &Receiver<Signal>,
-    told: &Told,
-) {
-    let mut is_settled = false;
-    let mut is_first = true;
-    loop {
-        let wait = match (is_first, is_settled, watch.is_live()) {
-            (true, ..) => Duration::ZERO,
-            (_, false, _) => options.patience,
-            (_, true, false) => options.poll,
-            (_, true, true) => Duration::from_secs(3_600),
-        };
-        match receiver.recv_timeout(wait) {
-            Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return,
-            Ok(Signal::Changed) => {
-                is_settled = false;
-                if !rest(receiver, options) {
-                    return;
+    wake: &SyncSender<Signal>,
+) -> Result<Watch> {
+    let space = &principal.space;
+    let project = engine.project.open(space)?;
+    let vault = (engine.vault.is_named() && engine.vault.space() == space)
+        .then(|| engine.vault.open(space))
+        .transpose()?;
+    let docs = if matches!(options.docs_path.as_str(), "" | ".") {
+        project
+    } else {
+        project.subdir(&options.docs_path)?
+    };
+    let trees: Vec<_> = [Some(&docs), vault.as_ref()]
+        .into_iter()
+        .flatten()
+        .collect();
+    let wake = wake.clone();
+    Ok(Watch::start(&trees, move || {
+        drop(wake.try_send(Signal::Changed));
+    }))
+}
+
+struct Following {
+    engine: Weak<Engine>,
+    principal: Principal,
+    options: WatchOptions,
+    watch: Watch,
+    wake: SyncSender<Signal>,
+    told: Box<Told>,
+}
+
+impl Following {
+    fn run(&mut self, receiver: &Receiver<Signal>) {
+        let mut is_settled = false;
+        let mut is_first = true;
+        let mut looked = Instant::now();
+        let mut complaint = None;
+        loop {
+            let is_back = self.watch.is_lost() && self.watch_again();
+            let wait = match (is_first || is_back, is_settled, self.watch.is_live()) {
+                (true, ..) => Duration::ZERO,
+                (_, false, true) => self.options.patience,
+                (.., false) => self.options.poll,
+                (_, true, true) => LOST_LOOK,
+            };
+            match receiver.recv_timeout(wait) {
+                Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(Signal::Changed) => {
+                    is_settled = false;
+                    if !rest(receiver, &self.options) {
+                        return;
+                    }
+                    if self.watch.is_lost() {
+                        self.watch_again();
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    let is_quiet = is_settled && self.watch.is_live() && !is_back;
+                    if is_quiet && looked.elapsed() < SURE_LOOK {
+                        continue;
+                    }
+                    is_settled = !is_first && !is_back;
                 }
             }
-            Err(RecvTimeoutError::Timeout) => is_settled = !is_first,
+            let Some(engine) = self.engine.upgrade() else {
+                return;
+            };
+            let done = self.generate(&engine, is_first);
+            is_first = false;
+            looked = Instant::now();
+            match &done {
+                Ok(it) => {
+                    complaint = None;
+                    let n_nodes = it.nodes_added + it.nodes_updated + it.nodes_removed;
+                    if n_nodes + it.edges_created > 0 {
+                        (self.told)(&done);
+                    }
+                }
+                // What stays wrong is said once.
+                Err(error) if complaint.as_ref() == Some(&error.message) => {}
+                Err(error) => {
+                    tracing::warn!("the graph does not follow its files: {error}");
+                    complaint = Some(error.message.clone());
+                    (self.told)(&done);
+                }
+            }
         }
-        let Some(engine) = engine.upgrade() else {
-            return;
-        };
-        let mut caller = Caller::new(principal.clone());
+    }
+
+    fn generate(&self, engine: &Engine, is_first: bool) -> Result<super::Generated> {
+        let mut caller = Caller::new(self.principal.clone());
         caller.deadline = Instant::now() + Duration::from_secs(24 * 3_600);
         let what = Generate {
-            docs_path: options.docs_path.clone(),
+            docs_path: self.options.docs_path.clone(),
             incremental: !is_first,
             force: false,
         };
-        let done = engine.generate_graph(&caller, &what);
-        is_first = false;
-        match &done {
-            Ok(it)
-                if it.nodes_added + it.nodes_updated + it.nodes_removed + it.edges_created == 0 => {
+        engine.generate_graph(&caller, &what)
+    }
+
+    /// Watches what has the folder's name now; false while nothing has.
+    fn watch_again(&mut self) -> bool {
+        let Some(engine) = self.engine.upgrade() else {
+            return false;
+        };
+        match watched(&engine, &self.principal, &self.options, &self.wake) {
+            Ok(watch) => {
+                self.watch = watch;
+                true
             }
-            Err(error) => {
-                tracing::warn!("the graph does not follow its files: {error}");
-                told(&done);
-            }
-            Ok(_) => told(&done),
+            // The next look finds out.
+            Err(_) => false,
         }
     }
 }

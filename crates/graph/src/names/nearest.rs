@@ -1,7 +1,8 @@
 //! Which document a broken link may have meant.
 //!
 //! Names are found by the groups of three letters that they share with the target, and only the best of
-//! those are compared letter by letter.
+//! those are compared letter by letter. Where it is known which folder was meant, of documents that are
+//! called alike the one that lies nearest to it is preferred.
 
 use super::Entry;
 use crate::fold::folded;
@@ -14,6 +15,8 @@ const SIMILARITY_MIN: f64 = 0.6;
 const COMPARED_MAX: usize = 32;
 /// Letters of a name that count.
 const CHARS_MAX: usize = 80;
+/// How much of the likeness is that of the folders.
+const FOLDER_SHARE: f64 = 0.2;
 
 #[derive(Debug)]
 pub(super) struct Nearest {
@@ -67,7 +70,12 @@ impl Nearest {
         }
     }
 
-    pub(super) fn find(&self, target: &str) -> Option<(u32, f64)> {
+    pub(super) fn find(
+        &self,
+        target: &str,
+        folder: Option<&str>,
+        entries: &[Entry],
+    ) -> Option<(u32, f64)> {
         let text = normal(last_segment(target));
         let groups = groups(&text);
         let mut shared = vec![0u32; self.names.len()];
@@ -85,24 +93,60 @@ impl Nearest {
             let n_groups = f64::from(self.names[name as usize].n_groups);
             both / (n_groups + f64::from(u32::try_from(groups.len()).unwrap_or(u32::MAX)))
         };
-        let order = |a: &u32, b: &u32| likeness(*b).total_cmp(&likeness(*a)).then(a.cmp(b));
+        let weight = |name: u32| {
+            let entry = entries.get(self.names[name as usize].entry as usize);
+            let (Some(folder), Some(entry)) = (folder, entry) else {
+                return 1.0;
+            };
+            let own = entry.path.rsplit_once('/').map_or("", |it| it.0);
+            1.0 - FOLDER_SHARE + FOLDER_SHARE * folder_likeness(folder, own)
+        };
+        let descending = |a: &f64, b: &f64| b.total_cmp(a);
         if touched.len() > COMPARED_MAX {
-            touched.select_nth_unstable_by(COMPARED_MAX, order);
-            touched.truncate(COMPARED_MAX);
+            // Folders are compared only where they can decide: hundreds of files are called alike.
+            let mut all: Vec<f64> = touched.iter().map(|it| likeness(*it)).collect();
+            let (_, least, _) = all.select_nth_unstable_by(COMPARED_MAX - 1, descending);
+            let floor = *least * (1.0 - FOLDER_SHARE);
+            touched.retain(|it| likeness(*it) >= floor);
         }
-        touched.sort_unstable_by(order);
+        let mut ordered: Vec<(f64, u32)> = touched
+            .into_iter()
+            .map(|it| (likeness(it) * weight(it), it))
+            .collect();
+        let order =
+            |a: &(f64, u32), b: &(f64, u32)| descending(&a.0, &b.0).then_with(|| a.1.cmp(&b.1));
+        if ordered.len() > COMPARED_MAX {
+            ordered.select_nth_unstable_by(COMPARED_MAX, order);
+            ordered.truncate(COMPARED_MAX);
+        }
+        ordered.sort_unstable_by(order);
         let mut best: Option<(u32, f64)> = None;
-        for name in touched {
+        for (_, name) in ordered {
             let it = &self.names[name as usize];
             let letters = strsim::normalized_damerau_levenshtein(&text, &it.text);
             // Words in another order share their letters in groups.
-            let similarity = letters.max(0.9 * likeness(name));
+            let similarity = letters.max(0.9 * likeness(name)) * weight(name);
             if similarity >= SIMILARITY_MIN && best.is_none_or(|best| similarity > best.1) {
                 best = Some((it.entry, similarity));
             }
         }
         best
     }
+}
+
+/// How alike two folders are, from 0 to 1: the share of segments that they begin and end with alike.
+fn folder_likeness(a: &str, b: &str) -> f64 {
+    if a == b {
+        return 1.0;
+    }
+    let segments = |it: &str| it.split('/').filter(|it| !it.is_empty()).count();
+    let (n_a, n_b) = (segments(a), segments(b));
+    let pairs = a.split('/').zip(b.split('/'));
+    let before = pairs.take_while(|it| it.0 == it.1).count();
+    let pairs = a.rsplit('/').zip(b.rsplit('/'));
+    let after = pairs.take_while(|it| it.0 == it.1).count();
+    let both = (before + after).min(n_a.min(n_b));
+    both as f64 / n_a.max(n_b).max(1) as f64
 }
 
 fn last_segment(path: &str) -> &str {

@@ -309,11 +309,17 @@ fn a_watcher_follows_bursts_renames_and_removed_folders() {
     let house = House::without_vault(Selection::default());
     house.put_document("docs/start.md", "start");
     let principal = house.owner().principal;
+    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::<String>::new()));
+    let heard = std::sync::Arc::clone(&told);
     let watch = GraphWatch::start(
         house.board.engine(),
         principal,
         WatchOptions::default(),
-        |_| {},
+        move |done| {
+            if let Err(error) = done {
+                heard.lock().unwrap().push(error.to_string());
+            }
+        },
     )
     .unwrap();
     let until = |what: &str, expected: &dyn Fn(&Value) -> bool| {
@@ -348,6 +354,32 @@ fn a_watcher_follows_bursts_renames_and_removed_folders() {
     until("a folder removed", &|it| {
         it["totalNodes"] == 1 && it["totalEdges"] == 0
     });
+    // A checkout removes the folder and makes it again; it may also be there at once, or stay away.
+    for round in 0..3 {
+        std::fs::remove_dir_all(house.project().join("docs")).unwrap();
+        if round == 1 {
+            until("the watcher says that the folder is gone", &|_| {
+                !told.lock().unwrap().is_empty()
+            });
+        }
+        house.put_document("docs/start.md", &format!("start again, {round}"));
+        house.put_document(&format!("docs/round{round}/a.md"), "[[start]]");
+        until("a folder made again", &|it| {
+            it["totalNodes"] == 2 && it["totalEdges"] == 1
+        });
+        house.put_document("docs/later.md", "[[start]]");
+        until("a file in it", &|it| it["totalNodes"] == 3);
+        std::fs::remove_file(house.project().join("docs/later.md")).unwrap();
+        until("a file removed from it", &|it| it["totalNodes"] == 2);
+    }
+    let moved = house.project().join("elsewhere");
+    std::fs::rename(house.project().join("docs"), &moved).unwrap();
+    house.put_document("docs/other.md", "another folder of the name");
+    until("a folder in the place of one moved away", &|it| {
+        it["totalNodes"] == 1
+    });
+    house.put_document("docs/more.md", "more");
+    until("a file in that", &|it| it["totalNodes"] == 2);
     drop(watch);
     let other = house.again(Selection::default());
     assert_eq!(picture(&other), picture(&house));

@@ -3,6 +3,7 @@
 mod contract;
 mod extra;
 mod following;
+mod links;
 
 use kenning_testing::House;
 use kenning_tools::Selection;

@@ -1,0 +1,36 @@
+//! What is there beside documents.
+
+use std::collections::BTreeMap;
+
+/// Files and folders that links lead to and that are no documents, by their paths from the root.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Files {
+    /// Whether it is a folder.
+    places: BTreeMap<Box<str>, bool>,
+}
+
+impl Files {
+    /// None.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds one that is there.
+    pub fn insert(&mut self, path: &str, is_folder: bool) {
+        self.places.insert(path.into(), is_folder);
+    }
+
+    /// All, in the order of their paths, and whether each is a folder.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.places.iter().map(|it| (&**it.0, *it.1))
+    }
+
+    pub(super) fn is_file(&self, path: &str) -> bool {
+        self.places.get(path) == Some(&false)
+    }
+
+    pub(super) fn is_there(&self, path: &str) -> bool {
+        self.places.contains_key(path)
+    }
+}

@@ -1,0 +1,158 @@
+//! Which document a link means, and which links are broken.
+
+use super::{ask, generate};
+use kenning_testing::House;
+use kenning_tools::Selection;
+use serde_json::{Value, json};
+
+fn project(files: &[(&str, &str)]) -> House {
+    let house = crate::everything(&House::without_vault(Selection::default()));
+    for (name, text) in files {
+        house.put_document(name, text);
+    }
+    house
+}
+
+/// `source -> target` for every edge, and `source: target` for every broken link.
+fn said(house: &House) -> (Vec<String>, Vec<String>) {
+    generate(house);
+    let nodes = ask(house, "kg_query", json!({ "limit": 100 }))["data"].clone();
+    let (mut edges, mut broken) = (Vec::new(), Vec::new());
+    for node in nodes.as_array().unwrap() {
+        let id = node["id"].as_str().unwrap();
+        let full = ask(house, "kg_get_node", json!({ "id": id }))["data"].clone();
+        for link in full["outgoingLinks"].as_array().unwrap() {
+            let target = link["target"].as_str().unwrap();
+            if link["broken"] == true {
+                broken.push(format!("{id}: {target}"));
+            } else {
+                edges.push(format!("{id} -> {target}"));
+            }
+        }
+    }
+    edges.sort();
+    broken.sort();
+    (edges, broken)
+}
+
+#[test]
+fn a_link_to_a_file_that_is_there_is_not_broken() {
+    let house = project(&[
+        (
+            "docs/a/page.md",
+            "[l](../../LICENSE) [f](../b) [f](../b/) [m](../b/part.mdx) [r](../../README.md) \
+             [x](../../NOTHING) [y](../c/) [z](../b/none.mdx) [above](../../../elsewhere.md)",
+        ),
+        ("docs/b/part.mdx", "# no document"),
+        ("LICENSE", "do what you like"),
+        ("README.md", "# outside the folder of documents"),
+    ]);
+    let broken = [
+        "a/page: ../../NOTHING",
+        "a/page: ../b/none.mdx",
+        "a/page: ../c/",
+    ];
+    let (edges, found) = said(&house);
+    assert_eq!(
+        (edges, found),
+        (Vec::new(), broken.map(String::from).to_vec())
+    );
+    assert_eq!(
+        ask(&house, "kg_broken_links", json!({}))["data"]["total"],
+        3
+    );
+    // Another process sees the same, and what comes and goes is followed.
+    let other = house.again(house.board.selection().clone());
+    let total = |house: &House| ask(house, "kg_broken_links", json!({}))["data"]["total"].clone();
+    assert_eq!(total(&other), 3);
+    std::fs::remove_file(house.project().join("LICENSE")).unwrap();
+    house.put_document("docs/c/x.txt", "now there is a folder");
+    generate(&house);
+    assert_eq!((total(&house), total(&other)), (json!(3), json!(3)));
+    let (_, found) = said(&house);
+    assert!(
+        found.contains(&"a/page: ../../LICENSE".to_owned()),
+        "{found:?}"
+    );
+    assert!(!found.contains(&"a/page: ../c/".to_owned()), "{found:?}");
+}
+
+#[test]
+fn a_path_means_that_path_and_a_bare_name_is_searched_for() {
+    let house = project(&[
+        (
+            "docs/a/page.md",
+            "[1](./target.md) [2](../target.md) [3](/target.md) [4](sub/target.md) [5](unique.md) \
+             [[2]](../b/t.md) [6](../b/config.v1) [7](../b/src.rs) <a href=\"../b/html.md\">8</a> \
+             [9](README.md) [[target]]",
+        ),
+        ("docs/b/deep/target.md", "# Target"),
+        ("docs/b/deep/unique.md", "# Unique"),
+        ("docs/b/deep/README.md", "# A part"),
+        ("docs/b/t.md", "# T"),
+        ("docs/b/config.v1.md", "# Version 1"),
+        ("docs/b/html.md", "# By HTML"),
+    ]);
+    let (edges, broken) = said(&house);
+    let expected = [
+        "a/page -> b/config-v1",
+        "a/page -> b/deep/target",
+        "a/page -> b/deep/unique",
+        "a/page -> b/html",
+        "a/page -> b/t",
+    ];
+    assert_eq!(edges, expected);
+    let expected = [
+        "a/page: ../target.md",
+        "a/page: ./target.md",
+        "a/page: /target.md",
+        "a/page: README.md",
+        "a/page: sub/target.md",
+    ];
+    assert_eq!(broken, expected);
+}
+
+#[test]
+fn a_broken_link_is_told_with_the_document_nearest_to_its_path() {
+    let house = project(&[
+        ("docs/page.md", "[s](api/setup.md) [t](guides/setup.md)"),
+        ("docs/api/set-up.md", "# One"),
+        ("docs/guides/set-up.md", "# Two"),
+    ]);
+    generate(&house);
+    let links = ask(&house, "kg_broken_links", json!({}))["data"]["links"].clone();
+    let suggested = |it: &Value| it["suggestion"]["id"].as_str().unwrap().to_owned();
+    let suggested: Vec<String> = links.as_array().unwrap().iter().map(suggested).collect();
+    assert_eq!(suggested, ["api/set-up", "guides/set-up"]);
+}
+
+#[test]
+fn a_file_that_is_called_as_many_are_has_its_heading_for_a_title() {
+    let house = project(&[
+        ("docs/README.md", "# The shop\n"),
+        ("docs/api/index.md", "text\n\n# The API\n"),
+        ("docs/plain/README.md", "no heading"),
+        ("docs/first_steps.md", "# Something else\n"),
+        ("docs/guide/README.md", "---\ntitle: Own\n---\n# Other\n"),
+    ]);
+    generate(&house);
+    let data = ask(&house, "kg_query", json!({}))["data"].clone();
+    let titles = data.as_array().unwrap().iter();
+    let titles: Vec<String> = titles
+        .map(|it| {
+            format!(
+                "{}: {}",
+                it["id"].as_str().unwrap(),
+                it["title"].as_str().unwrap()
+            )
+        })
+        .collect();
+    let expected = [
+        "readme: The shop",
+        "api/index: The API",
+        "first-steps: First Steps",
+        "guide/readme: Own",
+        "plain/readme: README",
+    ];
+    assert_eq!(titles, expected);
+}
