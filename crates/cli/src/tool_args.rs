@@ -44,7 +44,11 @@ pub(crate) fn command(tool: &dyn AnyTool) -> Command {
             .value_name(kind(property).to_uppercase())
             .help(help)
             .required(required.iter().any(|it| it == field))
-            .action(ArgAction::Set);
+            .action(if kind(property) == "array" {
+                ArgAction::Append
+            } else {
+                ArgAction::Set
+            });
         // Who names a switch means that it is on.
         let arg = if kind(property) == "boolean" {
             arg.num_args(0..=1).default_missing_value("true")
@@ -99,8 +103,23 @@ fn kind(property: &Value) -> &str {
     match kinds.into_iter().find(|it| *it != "null") {
         Some("string") => "text",
         Some(other) => other,
+        None if is_word(property) => "text",
         None => "json",
     }
+}
+
+/// Whether a field takes one of some words: each may have a description of its own.
+fn is_word(property: &Value) -> bool {
+    let is_text = |it: &Value| it.is_string();
+    let words = property["enum"].as_array();
+    let choices = property["oneOf"]
+        .as_array()
+        .or(property["anyOf"].as_array());
+    words.is_some_and(|all| all.iter().all(is_text))
+        || choices.is_some_and(|all| {
+            let mut all = all.iter().filter(|it| it["type"] != "null").peekable();
+            all.peek().is_some() && all.all(|it| it["type"] == "string" || is_text(&it["const"]))
+        })
 }
 
 fn example(tool: &dyn AnyTool, title: &str, input: &str) -> String {
@@ -129,12 +148,45 @@ pub(crate) fn arguments(tool: &dyn AnyTool, matches: &ArgMatches) -> Result<Valu
     let schema = tool.input_schema();
     let mut arguments = Map::new();
     for (field, property) in schema["properties"].as_object().into_iter().flatten() {
-        let Some(text) = matches.get_one::<String>(&format!("field:{field}")) else {
+        let id = format!("field:{field}");
+        if kind(property) == "array" {
+            if let Some(texts) = matches.get_many::<String>(&id) {
+                arguments.insert(field.clone(), list(field, property, texts)?);
+            }
+            continue;
+        }
+        let Some(text) = matches.get_one::<String>(&id) else {
             continue;
         };
         arguments.insert(field.clone(), value(field, kind(property), text)?);
     }
     Ok(Value::Object(arguments))
+}
+
+/// A list is one JSON array, or its flag for each entry: `--tags security --tags api`.
+fn list<'a>(
+    field: &str,
+    property: &Value,
+    texts: impl Iterator<Item = &'a String>,
+) -> Result<Value> {
+    let mut all = Vec::new();
+    for text in texts {
+        match serde_json::from_str(text) {
+            Ok(Value::Array(items)) => all.extend(items),
+            _ if text.trim_start().starts_with('[') => {
+                return value(field, "array", text);
+            }
+            _ => {
+                let entry = match kind(&property["items"]) {
+                    // What the schema leaves open is a text, unless it is written as something else.
+                    "json" => serde_json::from_str(text).unwrap_or_else(|_| text.as_str().into()),
+                    entry => value(field, entry, text)?,
+                };
+                all.push(entry);
+            }
+        }
+    }
+    Ok(Value::Array(all))
 }
 
 fn value(field: &str, kind: &str, text: &str) -> Result<Value> {

@@ -34,7 +34,12 @@ pub struct Caller {
     pub progress: Option<Arc<Progress>>,
     /// The client's session, where the protocol has one: what is stored in it belongs together.
     pub session: Option<Arc<str>>,
+    /// How long an answer may be; `None` for one that goes to a file or a program and not to a model.
+    pub answer_chars_max: Option<usize>,
 }
+
+/// Characters that a model can read at once: about 20,000 tokens, at four characters a token.
+pub const ANSWER_CHARS_MAX: usize = 80_000;
 
 impl Caller {
     /// A call with the default deadline.
@@ -47,6 +52,7 @@ impl Caller {
             progress: None,
             session: None,
             is_person: false,
+            answer_chars_max: Some(ANSWER_CHARS_MAX),
         }
     }
 

@@ -41,7 +41,7 @@ mod webhooks;
 
 pub use backups::{BackupKind, BackupList, BackupView, RestoreTo, RestoredBackup, VerifiedBackup};
 pub use bus::{EVENT_TYPES, EventQuery, EventType, MemoryEvent, MemoryEvents};
-pub use caller::{Caller, DEADLINE_DEFAULT, Progress, Waited};
+pub use caller::{ANSWER_CHARS_MAX, Caller, DEADLINE_DEFAULT, Progress, Waited};
 pub use context::{FilesIntegrity, Now, NowFile, NowUpdate};
 pub use embedding::{EmbeddingStatus, Reindexed};
 pub use entities::{
@@ -57,8 +57,8 @@ pub use entities::{
 pub use events::{EventView, Proof};
 pub use far::{FORWARDED, FarAnswer, FarServer};
 pub use graph::{
-    Backlink, BrokenLink, Community, DocumentName, ExportFormat, Orphan, PathStep, Suggestion,
-    SuggestionReason,
+    Backlink, Backlinks, BrokenLink, Community, DocumentName, ExportFormat, Orphan, PathStep,
+    Suggestion, SuggestionReason,
 };
 pub use graph::{
     CacheStats, Connected, DocType, Document, DocumentContent, DocumentQuery, FileError,

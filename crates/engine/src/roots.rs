@@ -97,6 +97,12 @@ impl Root {
                 .hint(format!("serve it with `--space` and `{flag}` of its own")));
         }
         self.path.as_ref().ok_or_else(|| {
+            if self.kind.name == PROJECT.name {
+                // The graph's contract has words of its own for it.
+                return Error::unavailable(format!(
+                    "Project root not configured. Set {variable} or start with `{flag} DIR`."
+                ));
+            }
             Error::unavailable(format!("{variable} environment variable must be set")).hint(
                 format!("set it to the absolute path of the {what}, or start with `{flag} DIR`"),
             )
@@ -207,5 +213,27 @@ impl Engine {
         } else {
             &self.vault
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_that_nobody_named_is_missed_in_the_words_of_the_contract() {
+        let space = Space::default();
+        let error = Root::new(&PROJECT, None, space.clone()).open(&space);
+        let text = error.unwrap_err().to_string();
+        assert!(
+            text.starts_with("Project root not configured. Set KENNING_PROJECT"),
+            "{text}"
+        );
+        let error = Root::new(&VAULT, None, space.clone()).open(&space);
+        let text = error.unwrap_err().to_string();
+        assert!(
+            text.starts_with("VAULT_PATH environment variable must be set"),
+            "{text}"
+        );
     }
 }

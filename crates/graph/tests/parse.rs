@@ -71,9 +71,10 @@ fn a_text_has_links() {
             &["path link docs/a.md \"A\""],
         ),
         (
-            "<!-- <a href=\"a.md\">x</a> --> `<a href=\"b.md\">` <code><a href=\"c.md\"></a></code>",
+            "x <!-- <a href=\"a.md\">x</a> --> `<a href=\"b.md\">` <code><a href=\"c.md\"></a></code>",
             &[],
         ),
+        ("<!-- <a href=\"a.md\">x</a> -->", &[]),
         (
             "an <a href=\"a.md\">open one\n\nnext",
             &["path link a.md \"open one\""],

@@ -1,7 +1,7 @@
 //! The board as a server shows it: the selected tools over one engine.
 
 use crate::metrics::Metrics;
-use crate::{AnyTool, Call, Effect, Reply, Selection, TOOLS, Toolset, envelope, near};
+use crate::{AnyTool, Call, Effect, Reply, Selection, TOOLS, Toolset, envelope, near, pages};
 use kenning_core::{Code, Error, Result};
 use kenning_engine::{Caller, Engine, FoundTool, Scope, ToolFunction};
 use serde_json::{Value, json};
@@ -125,6 +125,7 @@ impl Board {
             }
             Err(error) => envelope::wrap(Toolset::Kami, Err(error), began.elapsed()),
         };
+        let reply = bounded(reply, caller.answer_chars_max);
         self.metrics
             .record("wasm", began.elapsed(), reply.is_error());
         Some(reply)
@@ -191,19 +192,24 @@ impl Board {
     pub(crate) fn call_reachable(
         &self,
         tool: &'static dyn AnyTool,
-        arguments: Value,
+        mut arguments: Value,
         caller: &Caller,
     ) -> Reply {
         let began = Instant::now();
-        let reply = match self.permit(tool, &arguments, caller) {
+        let permitted = self
+            .permit(tool, &arguments, caller)
+            .and_then(|()| pages::taken(tool.effect(), &mut arguments));
+        let reply = match permitted {
             Err(error) => envelope::wrap(tool.toolset(), Err(error), began.elapsed()),
-            Ok(()) => {
+            Ok(cursor) => {
                 let call = Call {
                     engine: &self.engine,
                     caller,
                     board: self,
                     remarks: RefCell::default(),
                     details: RefCell::default(),
+                    cursor,
+                    windows: RefCell::default(),
                 };
                 let work = || {
                     self.engine
@@ -220,6 +226,7 @@ impl Board {
             }
         };
         let reply = with_log_id(tool, reply, began.elapsed());
+        let reply = bounded(reply, caller.answer_chars_max);
         self.metrics
             .record(tool.name(), began.elapsed(), reply.is_error());
         reply
@@ -246,6 +253,22 @@ impl Board {
 /// Whether a tool of the table has this name.
 fn is_ours(name: &str) -> bool {
     TOOLS.iter().any(|tool| tool.name() == name)
+}
+
+/// Texts of errors and of installed tools, which no call can go on with, are cut to what can be read at once.
+fn bounded(mut reply: Reply, chars_max: Option<usize>) -> Reply {
+    let Some(remark) = pages::fit_text(&mut reply.text, chars_max) else {
+        return reply;
+    };
+    // The same again as a structure would be as long.
+    if !reply.is_error() {
+        reply.value = None;
+    }
+    if let Some(error) = &mut reply.error {
+        pages::fit_text(&mut error.message, chars_max);
+    }
+    reply.remarks.push(remark);
+    reply
 }
 
 /// What listings show of an installed tool, in the words of those of the table.

@@ -1,6 +1,7 @@
 //! What a tool is.
 
 use crate::envelope::{self, Reply};
+use crate::pages::{self, Cursor, Window};
 use crate::{Board, input, koi, schema};
 use kenning_core::Result;
 use kenning_engine::{Caller, Engine, Scope};
@@ -205,6 +206,10 @@ pub struct Call<'a> {
     pub(crate) remarks: RefCell<Vec<String>>,
     /// See [`Call::detail`].
     pub(crate) details: RefCell<Map<String, Value>>,
+    /// Where the caller goes on with an answer that was cut.
+    pub(crate) cursor: Option<Cursor>,
+    /// See [`Call::skip`].
+    pub(crate) windows: RefCell<Vec<Window>>,
 }
 
 impl Call<'_> {
@@ -283,7 +288,9 @@ impl<T: Tool> AnyTool for Plate<T> {
     }
 
     fn input_schema(&self) -> Value {
-        schema::of_input::<T::Input>()
+        let mut schema = schema::of_input::<T::Input>();
+        pages::add_to_schema(T::EFFECT, &mut schema);
+        schema
     }
 
     fn output_schema(&self) -> Option<Value> {
@@ -309,8 +316,29 @@ impl<T: Tool> AnyTool for Plate<T> {
                 koi::conform::conform(T::NAME, self.output_schema().as_ref(), answer)
             }
         });
+        let answered = answered.and_then(|mut answer| {
+            let is_pretty = matches!(T::TOOLSET, Toolset::Koi | Toolset::Kiwi | Toolset::Kami);
+            let chars_max = ctx.caller.answer_chars_max;
+            let (cursor, windows) = (ctx.cursor.as_ref(), ctx.windows.take());
+            let cuts = pages::fit(&mut answer, cursor, &windows, is_pretty, chars_max)?;
+            let has_cursor = T::EFFECT == Effect::Read;
+            if !cuts.is_empty()
+                && let Some(metadata) = answer.get_mut("metadata").and_then(Value::as_object_mut)
+                && matches!(T::TOOLSET, Toolset::Kg | Toolset::KgExtra)
+            {
+                metadata.extend(pages::metadata(&cuts, has_cursor));
+            }
+            // The metadata has told of what a limit left out.
+            for cut in cuts.iter().filter(|it| it.is_by_length) {
+                ctx.remark(cut.to_text(has_cursor));
+            }
+            Ok(answer)
+        });
         let reply = match (T::TOOLSET, answered) {
-            (Toolset::Kiwi, Err(error)) => envelope::kiwi_error(error, asked, ctx.details.take()),
+            (Toolset::Kiwi, Err(error)) => {
+                let details = pages::fit_details(ctx.details.take(), ctx.caller.answer_chars_max);
+                envelope::kiwi_error(error, asked, details)
+            }
             (toolset, result) => envelope::wrap(toolset, result, began.elapsed()),
         };
         Reply {

@@ -16,6 +16,7 @@ mod envelope;
 mod input;
 mod metrics;
 pub mod near;
+mod pages;
 mod schema;
 mod select;
 mod table;

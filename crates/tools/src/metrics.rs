@@ -25,6 +25,13 @@ impl Metrics {
         count.seconds += took.as_secs_f64();
     }
 
+    /// How often these were called, and how often they failed.
+    pub(crate) fn calls(&self, tools: &[&str]) -> (u64, u64) {
+        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let named = tools.iter().filter_map(|it| counts.get(it));
+        named.fold((0, 0), |sum, it| (sum.0 + it.calls, sum.1 + it.errors))
+    }
+
     /// The text that Prometheus reads.
     pub fn to_text(&self) -> String {
         let counts = self

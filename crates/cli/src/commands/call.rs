@@ -96,7 +96,9 @@ pub(super) fn call(
         confirm(name)?;
     }
     let bar = progress::bar("working");
-    let caller = progress::watched(owner(settings), &bar);
+    let mut caller = progress::watched(owner(settings), &bar);
+    // A terminal or a file takes any length.
+    caller.answer_chars_max = None;
     let reply = board.call(name, arguments, &caller).ok_or_else(|| {
         let near = near::sentence(&board.near(name));
         let near = near.trim_start();

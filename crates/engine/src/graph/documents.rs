@@ -110,6 +110,8 @@ pub struct FoundDocuments {
     pub documents: Vec<Document>,
     /// How many there are in all.
     pub total: usize,
+    /// Whether no document has every word, and these are the nearest in meaning.
+    pub by_meaning: bool,
 }
 
 /// A document with its text.
@@ -162,10 +164,10 @@ impl Engine {
                 Err(error) if error.code == Code::Unavailable && !query.kinds.is_empty() => None,
                 library => Some(library?),
             };
-            let (mut documents, mut total) = (Vec::new(), 0);
+            let (mut documents, mut total, mut by_meaning) = (Vec::new(), 0, false);
             if let Some(library) = &library {
-                let (found, n_found) = self.matching(caller, tx, library, query)?;
-                total = n_found;
+                let found;
+                (found, total, by_meaning) = self.matching(caller, tx, library, query)?;
                 for doc in found {
                     documents.push(show(tx, library, doc, query.relations, query.content)?);
                 }
@@ -179,18 +181,23 @@ impl Engine {
                 documents.extend(others);
                 documents.truncate(query.limit);
             }
-            Ok(FoundDocuments { documents, total })
+            Ok(FoundDocuments {
+                documents,
+                total,
+                by_meaning,
+            })
         })
     }
 
-    /// The first documents that a query admits, best first, and how many there are.
+    /// The first documents that a query admits, best first, how many there are, and whether they only come
+    /// near in meaning.
     fn matching<'a>(
         &self,
         caller: &Caller,
         tx: &dyn ReadTx,
         library: &'a Library,
         query: &DocumentQuery,
-    ) -> Result<(Vec<&'a Doc>, usize)> {
+    ) -> Result<(Vec<&'a Doc>, usize, bool)> {
         let has_tag = |doc: &Doc| {
             let tag = query.tag.as_deref();
             tag.is_none_or(|tag| doc.card.tags.iter().any(|it| is_same_tag(it, tag)))
@@ -205,7 +212,7 @@ impl Engine {
         };
         let all = library.docs.iter().filter(admits);
         let total = all.clone().count();
-        Ok((all.take(query.limit).collect(), total))
+        Ok((all.take(query.limit).collect(), total, false))
     }
 
     /// The documents that have every word, best first; where none has, those that answer well.
@@ -217,7 +224,7 @@ impl Engine {
         text: &str,
         query: &DocumentQuery,
         has_tag: &dyn Fn(&Doc) -> bool,
-    ) -> Result<(Vec<&'a Doc>, usize)> {
+    ) -> Result<(Vec<&'a Doc>, usize, bool)> {
         let space = &caller.principal.space;
         let (vector, _) = self.query_vector(text);
         let model = self.chosen_model();
@@ -256,7 +263,7 @@ impl Engine {
             if total == 0 {
                 let total = found.len();
                 found.truncate(query.limit);
-                return (found, total);
+                return (found, total, true);
             }
             // What is beyond the ranked ones still has every word.
             let rest = complete
@@ -266,7 +273,7 @@ impl Engine {
             let missing = query.limit.saturating_sub(found.len());
             found.extend(rest.take(missing));
             found.truncate(query.limit);
-            (found, total)
+            (found, total, false)
         })
     }
 

@@ -17,6 +17,7 @@ use kenning_store::Passage;
 use kenning_vault::{Dir, Lock, Name};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::PoisonError;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
@@ -91,6 +92,7 @@ impl Engine {
     /// Makes the graph of a folder of documents, and of the vault, what the files say.
     pub fn generate_graph(&self, caller: &Caller, what: &Generate) -> Result<Generated> {
         caller.principal.require(Scope::Write)?;
+        let caller = &with_steady_progress(caller);
         let space = &caller.principal.space;
         let trees = self.trees(space, &what.docs_path)?;
         // The patience with the store is that of a short call, and belongs to the thread.
@@ -132,6 +134,7 @@ impl Engine {
         let mut made = self.make_as_files_say(caller, what, trees, &before, &scope)?;
         made.run
             .conclude(&made.after, trees, made.edges, made.shadow)?;
+        step(caller, 2, 1, 1, "done");
         Ok(made.run.result)
     }
 
@@ -165,6 +168,7 @@ impl Engine {
         let n_tasks = survey.tasks.len();
         step(caller, 0, 0, n_tasks, "files found");
         let looked = look_into(&survey.tasks, what.force, caller)?;
+        step(caller, 0, 1, 1, "files read");
         let mut run = Run {
             engine: self,
             caller,
@@ -232,6 +236,22 @@ impl Engine {
         }
         Ok(held)
     }
+}
+
+/// The same caller, told only of progress: each step is further than the one before.
+fn with_steady_progress(caller: &Caller) -> Caller {
+    let mut caller = caller.clone();
+    if let Some(tell) = caller.progress.take() {
+        let last = std::sync::Mutex::new(f64::NEG_INFINITY);
+        caller.progress = Some(std::sync::Arc::new(move |done, total, word: &str| {
+            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+            if done > *last {
+                *last = done;
+                tell(done, total, word);
+            }
+        }));
+    }
+    caller
 }
 
 /// Says how far a run is: three parts, each a hundred long, so that it never goes back.
@@ -372,6 +392,7 @@ impl Run<'_> {
                 message,
             });
         }
+        step(self.caller, 1, 1, 1, "documents written");
         self.touch(&touched)
     }
 

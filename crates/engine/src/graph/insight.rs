@@ -129,6 +129,19 @@ pub struct Backlink {
     pub context: String,
 }
 
+/// What leads to a document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Backlinks {
+    /// Which.
+    pub document: DocumentName,
+    /// Some of the links to it.
+    pub links: Vec<Backlink>,
+    /// How many there are.
+    pub total: usize,
+    /// Places that name it without a link.
+    pub unlinked: Vec<Suggestion>,
+}
+
 /// A form that the graph can be written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportFormat {
@@ -202,27 +215,30 @@ impl Engine {
         })
     }
 
-    /// Documents that most leads to, by PageRank.
-    pub fn graph_ranks(&self, caller: &Caller, limit: usize) -> Result<Vec<(DocumentName, f64)>> {
+    /// Documents that most leads to, by PageRank, and how many there are.
+    pub fn graph_ranks(
+        &self,
+        caller: &Caller,
+        limit: usize,
+    ) -> Result<(Vec<(DocumentName, f64)>, usize)> {
         self.log.read(&caller.principal.space, |tx| {
             let library = self.graph(caller, tx)?;
             let ranks = shape(&library).page_rank(DAMPING);
             let mut order: Vec<usize> = (0..library.docs.len()).collect();
             order.sort_by(|&a, &b| ranks[b].total_cmp(&ranks[a]).then(a.cmp(&b)));
             let first = order.into_iter().take(limit);
-            Ok(first
-                .map(|at| (name(&library.docs[at]), ranks[at]))
-                .collect())
+            let first = first.map(|at| (name(&library.docs[at]), ranks[at]));
+            Ok((first.collect(), library.docs.len()))
         })
     }
 
-    /// Documents that belong together, the largest groups first.
+    /// Documents that belong together, the largest groups first, and how many groups there are.
     pub fn graph_communities(
         &self,
         caller: &Caller,
         limit: usize,
         members: usize,
-    ) -> Result<Vec<Community>> {
+    ) -> Result<(Vec<Community>, usize)> {
         self.log.read(&caller.principal.space, |tx| {
             let library = self.graph(caller, tx)?;
             let graph = shape(&library);
@@ -231,6 +247,7 @@ impl Engine {
             for (at, group) in groups.into_iter().enumerate() {
                 all.entry(group).or_default().push(at);
             }
+            let total = all.len();
             let shown = all.into_iter().take(limit).map(|(number, mut docs)| {
                 docs.sort_by(|&a, &b| ranks[b].total_cmp(&ranks[a]).then(a.cmp(&b)));
                 let first = docs.iter().take(members).map(|&at| name(&library.docs[at]));
@@ -240,7 +257,7 @@ impl Engine {
                     members: first.collect(),
                 }
             });
-            Ok(shown.collect())
+            Ok((shown.collect(), total))
         })
     }
 
@@ -248,6 +265,7 @@ impl Engine {
     pub fn graph_broken_links(
         &self,
         caller: &Caller,
+        skip: usize,
         limit: usize,
     ) -> Result<(Vec<BrokenLink>, usize)> {
         self.log.read(&caller.principal.space, |tx| {
@@ -257,7 +275,7 @@ impl Engine {
                 .iter()
                 .flat_map(|doc| doc.broken.iter().map(move |&at| (doc, at)));
             let total = all.clone().count();
-            let shown = all.take(limit).map(|(doc, at)| {
+            let shown = all.skip(skip).take(limit).map(|(doc, at)| {
                 let link = &doc.card.links[at as usize];
                 BrokenLink {
                     source: name(doc),
@@ -274,11 +292,16 @@ impl Engine {
     }
 
     /// Documents without links, with links that would join them to others, and how many there are.
-    pub fn graph_orphans(&self, caller: &Caller, limit: usize) -> Result<(Vec<Orphan>, usize)> {
+    pub fn graph_orphans(
+        &self,
+        caller: &Caller,
+        skip: usize,
+        limit: usize,
+    ) -> Result<(Vec<Orphan>, usize)> {
         self.log.read(&caller.principal.space, |tx| {
             let library = self.graph(caller, tx)?;
             let all: Vec<&Doc> = library.docs.iter().filter(|it| it.is_orphan()).collect();
-            let shown = all.iter().take(limit).map(|doc| {
+            let shown = all.iter().skip(skip).take(limit).map(|doc| {
                 caller.check()?;
                 Ok(Orphan {
                     document: name(doc),
@@ -386,21 +409,28 @@ impl Engine {
         &self,
         caller: &Caller,
         of: &str,
-    ) -> Result<(DocumentName, Vec<Backlink>, Vec<Suggestion>)> {
+        skip: usize,
+        limit: usize,
+    ) -> Result<Backlinks> {
         self.log.read(&caller.principal.space, |tx| {
             let library = self.graph(caller, tx)?;
             let doc = library.doc(find(&library, of)?);
             let mut found = Vec::new();
-            for &(from, arc) in &doc.into {
+            // One text may have many links, and they come one after another.
+            let mut parsed: Option<(u32, kenning_graph::Document)> = None;
+            for &(from, arc) in doc.into.iter().skip(skip).take(limit) {
+                caller.check()?;
                 let source = library.doc(from);
                 let link = source.link(&source.out[arc as usize]);
-                let node = tx.node(source.card.node, When::Now)?;
-                let parsed = node.map(|it| kenning_graph::parse(&it.body));
+                if parsed.as_ref().is_none_or(|it| it.0 != from) {
+                    let node = tx.node(source.card.node, When::Now)?;
+                    parsed = node.map(|it| (from, kenning_graph::parse(&it.body)));
+                }
                 let same =
                     |it: &&kenning_graph::Link| it.line == link.line && it.target == link.target;
                 let all = parsed
                     .iter()
-                    .flat_map(|it| it.links.iter().chain(&it.others));
+                    .flat_map(|it| it.1.links.iter().chain(&it.1.others));
                 let context = { all }.find(same);
                 found.push(Backlink {
                     source: name(source),
@@ -411,7 +441,12 @@ impl Engine {
                 });
             }
             let unlinked = self.mentioned_by(caller, tx, &library, doc)?;
-            Ok((name(doc), found, unlinked))
+            Ok(Backlinks {
+                document: name(doc),
+                links: found,
+                total: doc.into.len(),
+                unlinked,
+            })
         })
     }
 

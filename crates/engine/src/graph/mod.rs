@@ -22,8 +22,8 @@ pub use documents::{
 };
 pub use generate::{FileError, Generate, Generated};
 pub use insight::{
-    Backlink, BrokenLink, Community, DocumentName, ExportFormat, Orphan, PathStep, Suggestion,
-    SuggestionReason,
+    Backlink, Backlinks, BrokenLink, Community, DocumentName, ExportFormat, Orphan, PathStep,
+    Suggestion, SuggestionReason,
 };
 pub use kenning_graph::{DocType, Status};
 pub use reports::{CacheStats, Connected, GraphHealth, GraphStats};
@@ -34,7 +34,7 @@ pub(crate) use library::{Doc, Library};
 pub(crate) use note::passages_of;
 pub(crate) use survey::note_names;
 
-use crate::Engine;
+use crate::{Caller, Engine};
 use kenning_audit::{Draft, Tx};
 use kenning_core::{Error, Hash, Result, Space};
 use kenning_store::{Node, ReadTx};
@@ -102,6 +102,20 @@ impl Engine {
         };
         self.lock_libraries().insert(key, Arc::clone(&library));
         Ok(library)
+    }
+
+    /// Whether the documents as they are now lie in memory already, so that a call need not read them.
+    pub fn graph_is_in_memory(&self, caller: &Caller) -> Result<bool> {
+        caller.principal.require(crate::Scope::Read)?;
+        let key = (caller.principal.space.clone(), self.graph_scope());
+        let Some(library) = self.lock_libraries().get(&key).cloned() else {
+            return Ok(false);
+        };
+        self.log.read(&key.0, |tx| {
+            let head = tx.head()?.map_or(0, |it| it.seq);
+            let followed = library.followed(tx, &key.1, head)?;
+            Ok(matches!(followed, Some(Followed::Same)))
+        })
     }
 
     /// What was noted without an event is seen by reading it again.

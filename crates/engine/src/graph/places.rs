@@ -21,8 +21,8 @@ const VAULT: &str = "vault";
 /// Files and folders that are no documents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Places {
-    pub(crate) project: Files,
-    pub(crate) vault: Files,
+    pub(super) project: Files,
+    pub(super) vault: Files,
 }
 
 #[derive(Default, Serialize, Deserialize)]

@@ -70,7 +70,7 @@ pub struct CacheStats {
     pub hits: u64,
     /// Files that were.
     pub misses: u64,
-    /// About how large it is.
+    /// What it takes in the store: keys and values.
     pub size_bytes: usize,
     /// When it was last used, in milliseconds since 1970.
     pub updated_ms: Option<u64>,
@@ -118,8 +118,10 @@ impl Engine {
             let library = self.library_in(space, tx)?;
             let facts = self.facts(tx)?;
             let entries = library.docs.iter();
-            // About what the original counted: path, hash and a hundred bytes.
-            let size_bytes = entries.clone().map(|it| it.path.len() + 64 + 100).sum();
+            let mut size_bytes = 0;
+            for it in entries.clone() {
+                size_bytes += it.path.len() + it.card.to_bytes()?.len();
+            }
             let stale = entries
                 .filter(|it| it.card.cached_ms + STALE_MS < now_ms)
                 .count();

@@ -165,7 +165,7 @@ pub(super) fn look_into<'a>(
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(task) = tasks.get(at) else { break };
-            if at % 256 == 0 {
+            if at % (tasks.len() / 20).clamp(16, 256) == 0 {
                 caller.check()?;
                 step(caller, 0, at, tasks.len(), "files read");
             }

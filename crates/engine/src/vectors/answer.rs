@@ -35,10 +35,11 @@ impl Engine {
         ranked: Vec<Ranked>,
         remarks: &mut Vec<String>,
     ) -> Result<Vec<VectorHit>> {
-        let n_ranked = ranked.len();
+        let skip = asked.query.skip;
+        let n_ranked = ranked.len().saturating_sub(skip);
         let library = self.library_in(space, tx)?;
         let (mut hits, mut n_numbers, mut n_bytes, mut is_cut) = (Vec::new(), 0, 0, false);
-        for it in ranked {
+        for it in ranked.into_iter().skip(skip) {
             let Some(node) = tx.node(it.node, When::Now)? else {
                 continue;
             };

@@ -24,6 +24,8 @@ pub struct VectorQuery {
     pub vector: Option<Vec<f32>>,
     /// At most so many.
     pub limit: usize,
+    /// The best ones that the caller has seen already: `limit` counts them too.
+    pub skip: usize,
     /// Only of this type.
     pub node_type: Option<String>,
     /// Only with all of these tags.
@@ -46,6 +48,7 @@ impl Default for VectorQuery {
             text: String::new(),
             vector: None,
             limit: 10,
+            skip: 0,
             node_type: None,
             tags: Vec::new(),
             filter: Map::new(),
@@ -86,6 +89,8 @@ pub struct Keywords {
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundVectors {
+    /// Whether there are more than these.
+    pub has_more: bool,
     /// Best first.
     pub hits: Vec<VectorHit>,
     /// How many vectors can be searched.

@@ -38,8 +38,10 @@ impl Engine {
             };
             remarks.extend(candidates.remarks.iter().cloned());
             let ranked = ranked(tx, &asked, &candidates)?;
+            let n_left = ranked.len().saturating_sub(query.skip);
             let hits = self.hits(tx, space, &asked, ranked, &mut remarks)?;
             Ok(FoundVectors {
+                has_more: hits.len() < n_left,
                 hits,
                 total: total(tx)?,
                 index: candidates.looked.as_str(),

@@ -43,6 +43,38 @@ fn picture(place: &Place) -> Value {
 }
 
 #[test]
+fn words_and_lists_are_written_plainly_on_the_command_line() {
+    let place = Place::new();
+    let docs = project(&place).join("docs");
+    std::fs::create_dir_all(&docs).unwrap();
+    std::fs::write(docs.join("a.md"), "---\ntags: [security, api]\n---\n# A\n").unwrap();
+    std::fs::write(docs.join("b.md"), "---\ntags: [api]\n---\n# B\n").unwrap();
+    kg(&place, &["generate"]);
+    let shown = project(&place).display().to_string();
+    let dot = place.good(&[
+        "--project",
+        &shown,
+        "kg-extra",
+        "kg_export",
+        "--format",
+        "dot",
+    ]);
+    assert!(dot.contains("digraph"), "{dot}");
+    let count = |words: &[&str]| {
+        let all: Vec<&str> = ["search_tags"].iter().chain(words).copied().collect();
+        kg(&place, &all)["data"]["count"].clone()
+    };
+    assert_eq!(count(&["--tags", "security"]), 1);
+    assert_eq!(count(&["--tags", "security", "--tags", "api"]), 2);
+    assert_eq!(
+        count(&["--tags", r#"["security", "api"]"#, "--match-all"]),
+        1
+    );
+    let numbers = ["vector_upsert", "--id", "v", "--vector", "[1, 0.5]"];
+    assert_eq!(kg(&place, &numbers)["data"]["dimensions"], 2);
+}
+
+#[test]
 fn a_generation_that_is_killed_is_completed_by_the_next() {
     let place = Place::new();
     make_files(&project(&place));

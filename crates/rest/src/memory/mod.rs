@@ -78,7 +78,10 @@ impl<S: Sync> FromRequestParts<S> for Asker {
         let waited = parts.extensions.get::<Waited>().copied();
         // A route outside the layer would answer anybody.
         let who = who.ok_or_else(|| refused(&Error::internal("nobody asks")))?;
-        Ok(Self(Caller::new(who).after(waited.unwrap_or_default())))
+        let mut caller = Caller::new(who).after(waited.unwrap_or_default());
+        // Programs ask here, and no models.
+        caller.answer_chars_max = None;
+        Ok(Self(caller))
     }
 }
 

@@ -1,6 +1,6 @@
 //! `kg_get_node`
 
-use super::words::{self, IncomingLink, KgReply, OutgoingLink};
+use super::words::{self, Clamped, IncomingLink, KgReply, OutgoingLink};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::{Error, Result};
 use schemars::JsonSchema;
@@ -18,6 +18,8 @@ pub struct Input {
     pub id: Option<String>,
     /// Node path (alternative to ID)
     pub path: Option<String>,
+    /// Maximum number of links each way (default 100)
+    pub limit: Option<Clamped<1, 1_000>>,
 }
 
 /// A document with its text.
@@ -79,10 +81,8 @@ impl Tool for KgGetNode {
             .document(ctx.caller, id.as_deref(), path.as_deref())?;
         let mut document = found.document;
         let (outgoing, incoming) = words::links(&mut document);
-        let mut content = document.content.take().unwrap_or_default();
-        if let Some(remark) = words::shorten(std::iter::once(&mut content)) {
-            ctx.remark(remark);
-        }
+        let content = document.content.take().unwrap_or_default();
+        let limit = input.limit.map_or(100, Clamped::get);
         Ok(KgReply::new(Node {
             doc_type: words::type_of(&document),
             status: words::status_of(&document),
@@ -93,8 +93,8 @@ impl Tool for KgGetNode {
             tags: document.tags,
             content,
             frontmatter: found.frontmatter,
-            outgoing_links: outgoing.unwrap_or_default(),
-            incoming_links: incoming.unwrap_or_default(),
+            outgoing_links: ctx.part("data.outgoingLinks", outgoing.unwrap_or_default(), limit),
+            incoming_links: ctx.part("data.incomingLinks", incoming.unwrap_or_default(), limit),
             word_count: document.word_count,
             faults: found.faults,
         }))

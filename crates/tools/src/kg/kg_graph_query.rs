@@ -90,19 +90,23 @@ impl Tool for KgGraphQuery {
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Found>> {
         let text = input.query.text(QUERY_REQUIRED)?;
+        let cached = ctx.engine.graph_is_in_memory(ctx.caller)?;
+        let skip = ctx.skip("data.nodes");
         let query = DocumentQuery {
             text: Some(text.clone()),
             doc_type: input.doc_type.map(|it| it.0),
-            limit: input.limit.map_or(10, Clamped::get),
+            limit: input.limit.map_or(10, Clamped::get) + skip,
             relations: input.include_relations,
             kinds: kinds(&input.kinds)?,
             ..DocumentQuery::default()
         };
         let found = ctx.engine.find_documents(ctx.caller, &query);
         let found = found.map_err(words::run_generation_first)?;
+        ctx.of_all("data.nodes", found.total);
         let nodes: Vec<Node> = found
             .documents
             .into_iter()
+            .skip(skip)
             .map(|mut it| {
                 let (outgoing_links, incoming_links) = words::links(&mut it);
                 Node {
@@ -120,6 +124,7 @@ impl Tool for KgGraphQuery {
                 }
             })
             .collect();
+        let matched = words::matched(ctx, found.by_meaning, !nodes.is_empty());
         Ok(KgReply::new(Found {
             count: nodes.len(),
             nodes,
@@ -127,7 +132,8 @@ impl Tool for KgGraphQuery {
             doc_type: query.doc_type.map(|it| it.as_str().to_owned()),
             total_available: found.total,
         })
-        .with("cached", false))
+        .with("cached", cached)
+        .with("matched", matched))
     }
 }
 

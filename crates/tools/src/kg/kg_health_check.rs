@@ -33,7 +33,7 @@ pub enum Component {
     Database,
     /// The shadow cache.
     Cache,
-    /// Running agents.
+    /// Directives and tools that were run.
     Agents,
     /// The memory of the process.
     Memory,
@@ -51,6 +51,12 @@ impl Component {
         }
     }
 }
+
+/// What runs on behalf of agents: directives and tools of projects, and WASM tools.
+const RUNS: [&str; 2] = ["execute", "wasm"];
+
+/// So many runs must have failed, and none succeeded, before that is called unhealthy.
+const RUNS_TOLD: u64 = 5;
 
 /// How a part is, from good to bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -149,7 +155,8 @@ impl Tool for KgHealthCheck {
         let (mut components, mut component_details) = (Map::new(), Map::new());
         let mut worst = State::Healthy;
         for component in &checked {
-            let (state, why) = examine(*component, &graph, &memory);
+            let runs = ctx.board.metrics().calls(&RUNS);
+            let (state, why) = examine(*component, &graph, &memory, runs);
             worst = worst.max(state);
             components.insert(component.as_str().to_owned(), state.as_str().into());
             component_details.insert(component.as_str().to_owned(), why.into());
@@ -166,7 +173,12 @@ impl Tool for KgHealthCheck {
     }
 }
 
-fn examine(component: Component, graph: &GraphHealth, memory: &ProcessMemory) -> (State, String) {
+fn examine(
+    component: Component,
+    graph: &GraphHealth,
+    memory: &ProcessMemory,
+    runs: (u64, u64),
+) -> (State, String) {
     match component {
         Component::Database if graph.has_graph => (State::Healthy, "the graph is there".to_owned()),
         Component::Database => (
@@ -185,7 +197,19 @@ fn examine(component: Component, graph: &GraphHealth, memory: &ProcessMemory) ->
                 format!("{stale} of {entries} entries were not looked at for an hour"),
             )
         }
-        Component::Agents => (State::Healthy, "no agent has failed".to_owned()),
+        Component::Agents => {
+            let (runs, failed) = runs;
+            let state = match failed {
+                0 => State::Healthy,
+                it if it == runs && runs >= RUNS_TOLD => State::Unhealthy,
+                it if 2 * it > runs => State::Degraded,
+                _ => State::Healthy,
+            };
+            (
+                state,
+                format!("{failed} of {runs} runs of directives and tools failed since the start"),
+            )
+        }
         Component::Memory => {
             let share = memory.share();
             let state = match share {

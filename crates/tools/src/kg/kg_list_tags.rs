@@ -40,7 +40,10 @@ impl Tool for KgListTags {
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Vec<Tag>>> {
         let all = ctx.engine.document_tags(ctx.caller)?;
         let total = all.len();
-        let shown = all.into_iter().take(input.limit.map_or(100, Clamped::get));
+        let skip = ctx.skip("data");
+        ctx.of_all("data", total);
+        let limit = input.limit.map_or(100, Clamped::get);
+        let shown = all.into_iter().skip(skip).take(limit);
         let shown = shown.map(|it| Tag {
             tag: it.tag,
             count: it.count,

@@ -69,19 +69,23 @@ impl Tool for KgQuery {
     type Output = KgReply<Vec<Node>>;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Vec<Node>>> {
+        let skip = ctx.skip("data");
+        let limit = input.limit.map_or(50, Clamped::get);
         let query = DocumentQuery {
             text: input.query.filter(|it| !it.is_empty()),
             doc_type: input.doc_type.map(|it| it.0),
             status: input.status.map(|it| it.0),
             tag: input.tag.filter(|it| !it.is_empty()),
-            limit: input.limit.map_or(50, Clamped::get),
+            limit: limit + skip,
             content: input.include_content,
             ..DocumentQuery::default()
         };
         let found = ctx.engine.find_documents(ctx.caller, &query)?;
-        let mut nodes: Vec<Node> = found
+        ctx.of_all("data", found.total);
+        let nodes: Vec<Node> = found
             .documents
             .into_iter()
+            .skip(skip)
             .map(|it| Node {
                 doc_type: words::type_of(&it),
                 status: words::status_of(&it),
@@ -95,13 +99,14 @@ impl Tool for KgQuery {
                 content: it.content,
             })
             .collect();
-        if let Some(remark) = words::shorten(nodes.iter_mut().filter_map(|it| it.content.as_mut()))
-        {
-            ctx.remark(remark);
-        }
         let count = nodes.len();
-        Ok(KgReply::new(nodes)
+        let reply = KgReply::new(nodes)
             .with("itemCount", count)
-            .with("totalCount", found.total))
+            .with("totalCount", found.total);
+        if query.text.is_none() {
+            return Ok(reply);
+        }
+        let matched = words::matched(ctx, found.by_meaning, count > 0);
+        Ok(reply.with("matched", matched))
     }
 }

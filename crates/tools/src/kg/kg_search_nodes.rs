@@ -79,19 +79,23 @@ impl Tool for KgSearchNodes {
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Found>> {
         let text = input.query.text(QUERY_REQUIRED)?;
+        let cached = ctx.engine.graph_is_in_memory(ctx.caller)?;
+        let skip = ctx.skip("data.nodes");
         let query = DocumentQuery {
             text: Some(text.clone()),
             doc_type: input.doc_type.map(|it| it.0),
             status: input.status.map(|it| it.0),
-            limit: input.limit.map_or(20, Clamped::get),
+            limit: input.limit.map_or(20, Clamped::get) + skip,
             content: true,
             ..DocumentQuery::default()
         };
         let found = ctx.engine.find_documents(ctx.caller, &query);
         let found = found.map_err(words::run_generation_first)?;
+        ctx.of_all("data.nodes", found.total);
         let nodes: Vec<Node> = found
             .documents
             .into_iter()
+            .skip(skip)
             .map(|it| Node {
                 doc_type: words::type_of(&it),
                 status: words::status_of(&it),
@@ -105,6 +109,7 @@ impl Tool for KgSearchNodes {
                 snippet: snippet(&it.content.unwrap_or_default()),
             })
             .collect();
+        let matched = words::matched(ctx, found.by_meaning, !nodes.is_empty());
         Ok(KgReply::new(Found {
             count: nodes.len(),
             nodes,
@@ -115,6 +120,7 @@ impl Tool for KgSearchNodes {
             },
             total_available: found.total,
         })
-        .with("cached", false))
+        .with("cached", cached)
+        .with("matched", matched))
     }
 }

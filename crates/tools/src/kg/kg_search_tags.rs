@@ -81,13 +81,17 @@ impl Tool for KgSearchTags {
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Found>> {
         let tags = tags(input.tags.value())?;
-        let limit = input.limit.map_or(20, Clamped::get);
+        let cached = ctx.engine.graph_is_in_memory(ctx.caller)?;
+        let skip = ctx.skip("data.nodes");
+        let limit = input.limit.map_or(20, Clamped::get) + skip;
         let found = ctx
             .engine
             .documents_by_tags(ctx.caller, &tags, input.match_all, limit);
         let (found, total_matching) = found.map_err(words::run_generation_first)?;
+        ctx.of_all("data.nodes", total_matching);
         let nodes: Vec<Node> = found
             .into_iter()
+            .skip(skip)
             .map(|(it, matched_tags)| Node {
                 doc_type: words::type_of(&it),
                 status: words::status_of(&it),
@@ -106,7 +110,7 @@ impl Tool for KgSearchTags {
             match_all: input.match_all,
             total_matching,
         })
-        .with("cached", false))
+        .with("cached", cached))
     }
 }
 

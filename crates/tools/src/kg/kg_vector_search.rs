@@ -122,11 +122,20 @@ impl From<VectorHit> for Found {
             namespace: hit.namespace,
             combined_score: hit.keywords.map(|it| it.combined),
             keyword_score: hit.keywords.map(|it| it.score),
-            source: hit.keywords.map(|_| "merged"),
+            source: hit.keywords.map(|it| source(hit.score, it.score)),
             vector: hit
                 .vector
                 .map(|it| it.into_iter().map(as_written).collect()),
         }
+    }
+}
+
+/// By what a hybrid search found something: its vector, its words, or both.
+fn source(score: f64, keyword_score: f64) -> &'static str {
+    match (score > 0.0, keyword_score > 0.0) {
+        (true, true) => "merged",
+        (false, true) => "keyword",
+        (_, false) => "vector",
     }
 }
 
@@ -162,9 +171,24 @@ impl Tool for KgVectorSearch {
     type Output = KgReply<Data, Metadata>;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Self::Output> {
-        let query = query_of(input)?;
+        let mut query = query_of(input)?;
+        let limit = query.limit;
+        // One more tells whether there is more.
+        query.skip = ctx.skip("data.results");
+        query.limit += query.skip + 1;
+        let cached = ctx.engine.graph_is_in_memory(ctx.caller)?;
         let found = ctx.engine.search_vectors(ctx.caller, &query)?;
-        let results: Vec<Found> = found.hits.into_iter().map(Found::from).collect();
+        if found.total == 0
+            && found.hits.is_empty()
+            && !ctx.engine.graph_health(ctx.caller)?.has_graph
+        {
+            return Err(Error::unavailable("Vector store not initialized")
+                .hint("run `kg_graph_generate`, or put vectors in with `kg_vector_upsert`"));
+        }
+        let has_more = found.has_more || found.hits.len() > limit;
+        ctx.more("data.results", has_more);
+        let hits = found.hits.into_iter().take(limit);
+        let results: Vec<Found> = hits.map(Found::from).collect();
         let remark = (!found.remarks.is_empty()).then(|| found.remarks.join("; "));
         Ok(KgReply {
             data: Data {
@@ -181,7 +205,7 @@ impl Tool for KgVectorSearch {
             metadata: Metadata {
                 total_vectors: found.total,
                 index_type: found.index,
-                cached: false,
+                cached,
                 remark,
             },
         })
@@ -223,5 +247,6 @@ fn query_of(input: Input) -> Result<VectorQuery> {
         hybrid: input.hybrid.unwrap_or(false),
         min_score: input.min_score.unwrap_or(0.0).clamp(0.0, 1.0),
         include_vectors: input.include_vectors.unwrap_or(false),
+        skip: 0,
     })
 }

@@ -1,5 +1,6 @@
 //! What the tools of the graph share: their envelope, their words and their forgiving numbers.
 
+use crate::Call;
 use kenning_core::{Error, Result};
 use kenning_engine::{
     DocType, Document, DocumentName, Incoming, Outgoing, Status, Suggestion, timestamp,
@@ -366,21 +367,17 @@ impl From<Suggestion> for SuggestedLink {
 /// Texts that an answer may hold in all, in bytes: about 20,000 tokens.
 pub(crate) const CONTENT_BYTES_MAX: usize = 60_000;
 
-/// Shortens texts that would together be more than a model should read at once; says so.
-pub(crate) fn shorten<'a>(contents: impl Iterator<Item = &'a mut String>) -> Option<String> {
-    let mut room = CONTENT_BYTES_MAX;
-    let mut shortened = 0;
-    for content in contents {
-        if content.len() > room {
-            let end = (0..=room)
-                .rev()
-                .find(|&it| content.is_char_boundary(it))
-                .unwrap_or(0);
-            content.truncate(end);
-            shortened += 1;
+/// How the documents that a text found fit it: `words`, `meaning` where none has every word, `none`.
+pub(crate) fn matched(ctx: &Call<'_>, by_meaning: bool, is_any: bool) -> &'static str {
+    match (by_meaning, is_any) {
+        (_, false) => "none",
+        (false, true) => "words",
+        (true, true) => {
+            ctx.remark(
+                "no document has every word of the query: these are the nearest in meaning, and may \
+                 have nothing to do with it",
+            );
+            "meaning"
         }
-        room -= content.len();
     }
-    (shortened > 0)
-        .then(|| format!("{shortened} texts are shortened: ask for fewer, or read the files"))
 }

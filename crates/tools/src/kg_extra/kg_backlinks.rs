@@ -1,6 +1,6 @@
 //! `kg_backlinks`
 
-use crate::kg::words::{KgReply, NodeName, SuggestedLink};
+use crate::kg::words::{Clamped, KgReply, NodeName, SuggestedLink};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
 use schemars::JsonSchema;
@@ -15,6 +15,8 @@ pub struct KgBacklinks;
 pub struct Input {
     /// Id, path or title of the document
     pub node: String,
+    /// Maximum number of backlinks (default 50)
+    pub limit: Option<Clamped<1, 500>>,
 }
 
 /// The answer.
@@ -24,6 +26,8 @@ pub struct Output {
     node: NodeName,
     backlinks: Vec<Back>,
     count: usize,
+    /// How many there are in all.
+    total: usize,
     unlinked_mentions: Vec<SuggestedLink>,
 }
 
@@ -51,8 +55,14 @@ impl Tool for KgBacklinks {
     type Output = KgReply<Output>;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Output>> {
-        let (node, links, unlinked) = ctx.engine.graph_backlinks(ctx.caller, &input.node)?;
-        let backlinks: Vec<Back> = links
+        let skip = ctx.skip("data.backlinks");
+        let limit = input.limit.map_or(50, Clamped::get);
+        let found = ctx
+            .engine
+            .graph_backlinks(ctx.caller, &input.node, skip, limit)?;
+        ctx.of_all("data.backlinks", found.total);
+        let backlinks: Vec<Back> = found
+            .links
             .into_iter()
             .map(|it| Back {
                 source: it.source.into(),
@@ -63,10 +73,15 @@ impl Tool for KgBacklinks {
             })
             .collect();
         Ok(KgReply::new(Output {
-            node: node.into(),
+            node: found.document.into(),
             count: backlinks.len(),
             backlinks,
-            unlinked_mentions: unlinked.into_iter().map(SuggestedLink::from).collect(),
+            total: found.total,
+            unlinked_mentions: found
+                .unlinked
+                .into_iter()
+                .map(SuggestedLink::from)
+                .collect(),
         }))
     }
 }

@@ -25,6 +25,7 @@ pub struct Input {
 pub struct Output {
     communities: Vec<Group>,
     count: usize,
+    total: usize,
 }
 
 /// A group.
@@ -53,9 +54,14 @@ impl Tool for KgCommunities {
             input.limit.map_or(20, Clamped::get),
             input.members.map_or(10, Clamped::get),
         );
-        let all = ctx.engine.graph_communities(ctx.caller, limit, members)?;
+        let skip = ctx.skip("data.communities");
+        let (all, total) = ctx
+            .engine
+            .graph_communities(ctx.caller, skip + limit, members)?;
+        ctx.of_all("data.communities", total);
         let communities: Vec<Group> = all
             .into_iter()
+            .skip(skip)
             .map(|it| Group {
                 community: it.number,
                 size: it.size,
@@ -65,6 +71,7 @@ impl Tool for KgCommunities {
         Ok(KgReply::new(Output {
             count: communities.len(),
             communities,
+            total,
         }))
     }
 }

@@ -28,6 +28,7 @@ pub struct Output {
     node: NodeName,
     neighbors: Vec<Neighbor>,
     count: usize,
+    total: usize,
 }
 
 /// A document and how far it is.
@@ -54,10 +55,12 @@ impl Tool for KgNeighbors {
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Output>> {
         let depth = u32::try_from(input.depth.map_or(1, Clamped::get)).unwrap_or(1);
         let limit = input.limit.map_or(50, Clamped::get);
-        let (node, near) = ctx
-            .engine
-            .graph_neighbors(ctx.caller, &input.node, depth, limit)?;
-        let neighbors: Vec<Neighbor> = near
+        let (node, near) =
+            ctx.engine
+                .graph_neighbors(ctx.caller, &input.node, depth, usize::MAX)?;
+        let total = near.len();
+        let neighbors: Vec<Neighbor> = ctx
+            .part("data.neighbors", near, limit)
             .into_iter()
             .map(|(it, distance)| Neighbor {
                 node: it.into(),
@@ -68,6 +71,7 @@ impl Tool for KgNeighbors {
             node: node.into(),
             count: neighbors.len(),
             neighbors,
+            total,
         }))
     }
 }

@@ -48,9 +48,10 @@ impl Tool for KgOrphans {
     type Output = KgReply<Output>;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Output>> {
-        let (orphans, total) = ctx
-            .engine
-            .graph_orphans(ctx.caller, input.limit.map_or(20, Clamped::get))?;
+        let skip = ctx.skip("data.orphans");
+        let limit = input.limit.map_or(20, Clamped::get);
+        let (orphans, total) = ctx.engine.graph_orphans(ctx.caller, skip, limit)?;
+        ctx.of_all("data.orphans", total);
         let orphans: Vec<Lonely> = orphans
             .into_iter()
             .map(|it| Lonely {

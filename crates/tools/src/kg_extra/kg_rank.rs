@@ -23,6 +23,7 @@ pub struct Input {
 pub struct Output {
     nodes: Vec<Ranked>,
     count: usize,
+    total: usize,
 }
 
 /// A document and its rank.
@@ -47,11 +48,13 @@ impl Tool for KgRank {
     type Output = KgReply<Output>;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Output>> {
-        let ranks = ctx
-            .engine
-            .graph_ranks(ctx.caller, input.limit.map_or(20, Clamped::get))?;
+        let skip = ctx.skip("data.nodes");
+        let limit = input.limit.map_or(20, Clamped::get);
+        let (ranks, total) = ctx.engine.graph_ranks(ctx.caller, skip + limit)?;
+        ctx.of_all("data.nodes", total);
         let nodes: Vec<Ranked> = ranks
             .into_iter()
+            .skip(skip)
             .map(|(it, rank)| Ranked {
                 node: it.into(),
                 rank,
@@ -60,6 +63,7 @@ impl Tool for KgRank {
         Ok(KgReply::new(Output {
             count: nodes.len(),
             nodes,
+            total,
         }))
     }
 }

@@ -12,6 +12,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+/// So much of what a program printed is shown beside its result.
+const REPEATED_CHARS_MAX: usize = 500;
+
 /// The tool.
 pub struct Execute;
 
@@ -307,6 +310,7 @@ impl Doing<'_> {
             "warnings": warnings,
         });
         let Some(error) = run.error else {
+            say_once(&mut fields["data"], &run.result);
             fields["result"] = run.result;
             return Ok(self.answer("executed", "run", fields));
         };
@@ -314,11 +318,15 @@ impl Doing<'_> {
         for name in ["stdout", "stderr", "return_code"] {
             fields[name] = run.data.get(name).cloned().unwrap_or_default();
         }
+        if run.data.get("return_code").is_some() {
+            // All of it stands in the three fields.
+            fields["data"] = Value::Null;
+        }
         if let Some(fields) = fields.as_object_mut() {
             fields.retain(|_, value| !value.is_null());
         }
         self.ctx.detail(fields);
-        Err(Error::invalid(error).hint("`stderr` and `data` show what it said"))
+        Err(Error::invalid(error).hint("`stdout` and `stderr` show what it said"))
     }
 
     /// What another tool of the server answered, as the result of this one.
@@ -596,6 +604,17 @@ fn candidate(it: &SignCandidate) -> Value {
         fields["validation_issues"] = it.issues.clone().into();
     }
     fields
+}
+
+/// What a program printed is its result. Where that is long, it is not said a second time.
+fn say_once(data: &mut Value, result: &Value) {
+    if let Some(Value::String(stdout)) = data.get_mut("stdout")
+        && !result.is_null()
+        && let Some((end, _)) = stdout.char_indices().nth(REPEATED_CHARS_MAX)
+    {
+        stdout.truncate(end);
+        stdout.push_str(" ... (`result` has all of it)");
+    }
 }
 
 /// The first digits of a hash, for people.

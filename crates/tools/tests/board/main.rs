@@ -11,6 +11,7 @@
     reason = "these tests look at the files themselves"
 )]
 
+mod answers;
 mod backups;
 mod embeddings;
 mod graph;

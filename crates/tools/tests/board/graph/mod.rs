@@ -4,6 +4,7 @@ mod contract;
 mod extra;
 mod following;
 mod links;
+mod truth;
 
 use kenning_testing::House;
 use kenning_tools::Selection;

@@ -1,0 +1,155 @@
+//! Figures and marks of an answer are what they say.
+
+use super::{ask, generate, refusal, shop};
+use kenning_testing::House;
+use kenning_tools::Selection;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+
+#[test]
+fn an_answer_says_whether_the_documents_lay_in_memory() {
+    let house = shop();
+    generate(&house);
+    let other = house.again(Selection::default());
+    let cached =
+        |tool: &str, arguments: Value| ask(&other, tool, arguments)["metadata"]["cached"].clone();
+    assert_eq!(cached("kg_graph_stats", json!({})), false);
+    for (tool, arguments) in [
+        ("kg_graph_stats", json!({})),
+        ("kg_graph_query", json!({ "query": "token" })),
+        ("kg_search_nodes", json!({ "query": "token" })),
+        ("kg_search_tags", json!({ "tags": ["security"] })),
+        ("kg_vector_search", json!({ "query": "token" })),
+    ] {
+        assert_eq!(cached(tool, arguments), true, "{tool}");
+    }
+    house.put_document("docs/new.md", "# New");
+    generate(&house);
+    assert_eq!(
+        cached("kg_search_nodes", json!({ "query": "token" })),
+        false
+    );
+}
+
+#[test]
+fn an_answer_says_that_no_document_has_the_words() {
+    let house = shop();
+    generate(&house);
+    for tool in ["kg_query", "kg_graph_query", "kg_search_nodes"] {
+        let found = ask(&house, tool, json!({ "query": "checkout" }));
+        assert_eq!(found["metadata"]["matched"], "words", "{tool}");
+        let reply = house.call(tool, json!({ "query": "zzzqqq" }));
+        let answer = reply.to_json();
+        let nodes = answer["data"]
+            .as_array()
+            .or(answer["data"]["nodes"].as_array());
+        let matched = if nodes.unwrap().is_empty() {
+            "none"
+        } else {
+            assert!(
+                reply
+                    .remarks
+                    .iter()
+                    .any(|it| it.contains("no document has every word"))
+            );
+            "meaning"
+        };
+        assert_eq!(answer["metadata"]["matched"], matched, "{tool}");
+    }
+    let all = ask(&house, "kg_query", json!({}));
+    assert_eq!(all["metadata"]["matched"], Value::Null);
+}
+
+#[test]
+fn a_hybrid_hit_says_what_found_it() {
+    let house = shop();
+    generate(&house);
+    let query = json!({ "query": "checkout", "hybrid": true, "k": 50 });
+    let found = ask(&house, "kg_vector_search", query)["data"]["results"].clone();
+    let found = found.as_array().unwrap();
+    assert!(found.len() > 3);
+    for hit in found {
+        let has = |name: &str| hit[name].as_f64().unwrap() > 0.0;
+        let expected = match (has("score"), has("keywordScore")) {
+            (true, true) => "merged",
+            (false, true) => "keyword",
+            _ => "vector",
+        };
+        assert_eq!(hit["source"], expected, "{hit}");
+    }
+    let sources: std::collections::BTreeSet<&str> = found
+        .iter()
+        .filter_map(|it| it["source"].as_str())
+        .collect();
+    assert!(sources.len() > 1, "{sources:?}");
+}
+
+#[test]
+fn the_cache_is_as_large_as_what_it_holds() {
+    let house = shop();
+    generate(&house);
+    let size = |house: &House| {
+        ask(house, "kg_cache_stats", json!({}))["data"]["sizeBytes"]
+            .as_u64()
+            .unwrap()
+    };
+    let before = size(&house);
+    let links: String = (0..100).map(|i| format!("[[page {i} of many]] ")).collect();
+    house.put_document("docs/many.md", &links);
+    generate(&house);
+    assert!(size(&house) > before + 2_000, "{before}, {}", size(&house));
+}
+
+#[test]
+fn health_tells_of_runs_that_failed() {
+    let house = shop();
+    generate(&house);
+    let agents = |house: &House| {
+        let data = ask(house, "kg_health_check", json!({}))["data"].clone();
+        (
+            data["components"]["agents"].clone(),
+            data["componentDetails"]["agents"].clone(),
+        )
+    };
+    let (state, why) = agents(&house);
+    assert_eq!(state, "healthy");
+    assert!(why.as_str().unwrap().starts_with("0 of 0 runs"), "{why}");
+    let missing = json!({ "item_type": "directive", "action": "run", "item_id": "nowhere" });
+    for (more, expected) in [(1, "degraded"), (4, "unhealthy")] {
+        for _ in 0..more {
+            assert!(house.call("execute", missing.clone()).is_error());
+        }
+        assert_eq!(agents(&house).0, expected);
+    }
+}
+
+#[test]
+fn what_is_not_there_yet_is_refused_in_the_words_of_the_contract() {
+    let house = House::without_vault(Selection::default());
+    let text = refusal(&house, "kg_vector_search", json!({ "query": "x" }));
+    assert_eq!(text, "Vector store not initialized");
+    ask(
+        &house,
+        "kg_vector_upsert",
+        json!({ "id": "a", "vector": [1.0, 0.0] }),
+    );
+    ask(&house, "kg_vector_search", json!({ "query": "x" }));
+}
+
+#[test]
+fn progress_of_a_generation_goes_on_and_comes_to_an_end() {
+    let house = shop();
+    let steps = Arc::new(Mutex::new(Vec::new()));
+    let theirs = Arc::clone(&steps);
+    let mut caller = house.owner();
+    caller.progress = Some(Arc::new(move |done, total, _: &str| {
+        theirs.lock().unwrap().push((done, total));
+    }));
+    let reply = house.board.call("kg_graph_generate", json!({}), &caller);
+    assert!(!reply.unwrap().is_error());
+    let steps = steps.lock().unwrap().clone();
+    assert!(steps.len() >= 4, "{steps:?}");
+    assert!(steps.windows(2).all(|it| it[0].0 < it[1].0), "{steps:?}");
+    let (done, total) = *steps.last().unwrap();
+    assert_eq!(Some(done), total, "{steps:?}");
+}
