@@ -181,6 +181,8 @@ fn look_at_store(settings: &Settings) -> StoreLook {
     let name = kenning_store_sqlite::FILE_NAME;
     let path = settings.data.join(name).display().to_string();
     let Ok(dir) = Dir::open(&settings.data) else {
+        // Something else than a directory stands there: opening the store says what is wrong.
+        look.exists = settings.data.symlink_metadata().is_ok();
         return look;
     };
     let file = match dir.metadata(name) {

@@ -159,7 +159,12 @@ const TESTS_OF_ONE: &[(&str, &[&str])] = &[
     // internet of the test's own.
     (
         "kenning-tools",
-        &["kenning-audit", "kenning-egress", "kenning-testing-wasm"],
+        &[
+            "kenning-audit",
+            "kenning-egress",
+            "kenning-items",
+            "kenning-testing-wasm",
+        ],
     ),
     ("kenning", &["kenning-testing-wasm"]),
     // The layer is around every route, so its tests put the other door behind it.

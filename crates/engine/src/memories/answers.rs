@@ -38,17 +38,24 @@ impl Answers {
 
     /// Adds an answer, unless a better one says the same or there are enough.
     pub(super) fn add(&mut self, found: RecalledMemory) {
-        let words = (found.memory.memory_type, bare(&found.memory.content));
-        if let Some(&at) = self.by_words.get(&words) {
-            let first = &mut self.memories[at];
-            let id = found.memory.id;
-            if first.memory.id != id && !first.near_identical.contains(&id) {
-                first.near_identical.push(id);
-            }
-        } else if !self.is_full() {
+        if !self.add_same(&found.memory) && !self.is_full() {
+            let words = (found.memory.memory_type, bare(&found.memory.content));
             self.by_words.insert(words, self.memories.len());
             self.memories.push(found);
         }
+    }
+
+    /// Notes a memory beside the answer that says the same, and whether there is one.
+    pub(super) fn add_same(&mut self, memory: &Memory) -> bool {
+        let words = (memory.memory_type, bare(&memory.content));
+        let Some(&at) = self.by_words.get(&words) else {
+            return false;
+        };
+        let first = &mut self.memories[at];
+        if first.memory.id != memory.id && !first.near_identical.contains(&memory.id) {
+            first.near_identical.push(memory.id.clone());
+        }
+        true
     }
 }
 

@@ -19,6 +19,9 @@ const RELATED_MAX: usize = 20;
 /// What the key of hashed queries is derived for.
 const QUERY_HASH: &str = "kenning 2026 hash of a recalled query";
 
+/// So many memories behind the last answer are looked at for the same words.
+const SAME_LOOKED: usize = 10;
+
 /// What to recall.
 #[derive(Clone, Debug)]
 pub struct Recall {
@@ -181,11 +184,18 @@ impl Engine {
             for named in named {
                 answers.add(named);
             }
+            let mut after = 0;
             for ranked in &ranked {
                 if answers.is_full() {
-                    break;
-                }
-                if let Some(memory) = recalled(tx, ranked, when)? {
+                    // Those that come next may say the same as an answer, in the same words.
+                    after += 1;
+                    if after > SAME_LOOKED {
+                        break;
+                    }
+                    if let Some(node) = tx.node(ranked.node, when)? {
+                        answers.add_same(&Memory::of(&node));
+                    }
+                } else if let Some(memory) = recalled(tx, ranked, when)? {
                     answers.add(memory);
                 }
             }

@@ -150,7 +150,7 @@ mod tests {
                 }
             }
         }
-        assert!(n > 500, "{n}");
+        assert!(n > 400, "{n}");
     }
 
     #[test]

@@ -75,7 +75,8 @@ fn alike(value: Value) -> Value {
                 "did" | "timestamp" | "created_at" | "backup_id" | "checksum" | "file_size"
                 | "base_path_hash" | "executionTime" | "projectRoot" | "lastModified"
                 | "lastUpdated" | "lastGenerated" | "memory" | "uptime" | "pid"
-                | "componentDetails" => (name, "…".into()),
+                // Only a server scans repositories by the clock.
+                | "componentDetails" | "running" => (name, "…".into()),
                 _ => (name, alike(value)),
             })
             .collect::<serde_json::Map<_, _>>()

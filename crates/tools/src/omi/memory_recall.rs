@@ -35,10 +35,12 @@ pub struct Input {
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
+#[allow(
+    missing_docs,
+    reason = "the words say it, and a schema with a text for each is three times as long"
+)]
 pub enum Sort {
-    /// 0.7 × relevance + 0.3 × recency
     FinalScore,
-    /// Relevance
     Relevance,
 }
 

@@ -28,6 +28,7 @@ mod koi_repos;
 mod koi_statements;
 mod koi_web;
 mod memories;
+mod memories_by_id;
 mod ranking;
 mod shapes;
 mod table;
