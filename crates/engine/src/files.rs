@@ -420,7 +420,7 @@ fn put(
         return Ok(());
     }
     let pieces = if context::is_daily_log(&file.key) {
-        context::passages_of_log(title, content)
+        context::passages_of_log(content)
     } else {
         passages(title, content)
     };

@@ -172,6 +172,8 @@ impl Engine {
         let mut done = Transferred::default();
         let mut ids: HashMap<NodeId, NodeId> = HashMap::new();
         let mut batch = Vec::new();
+        // Files that are also nodes, to be written when their nodes are there.
+        let mut files: Vec<(String, String)> = Vec::new();
         for (n, line) in input.lines().enumerate() {
             let n = n + 1;
             let bad = |what: &str| {
@@ -183,12 +185,37 @@ impl Engine {
                 continue;
             }
             let value: Value = serde_json::from_str(&line).map_err(|it| bad(&it.to_string()))?;
-            batch.push(Entry::parse(&value).map_err(|it| bad(&it))?);
+            let entry = Entry::parse(&value).map_err(|it| bad(&it))?;
+            if let Entry::Node(imported) = &entry
+                && let Some(file) = crate::context::file_of_key(&imported.draft.key)
+            {
+                let body = &imported.draft.body;
+                if !self.has_context_file(caller, file)? {
+                    files.push((file.to_owned(), body.clone()));
+                    batch.push(entry);
+                    continue;
+                }
+                // The file that is there stays, and its node with it.
+                self.add_to_context_file(caller, file, body)?;
+                let key = imported.draft.key.clone();
+                let node = self.log.read(&caller.principal.space, |tx| {
+                    tx.node_by_key("", Kind::Document, &key, When::Now)
+                })?;
+                if let (Some(old), Some(node)) = (imported.id, node) {
+                    ids.insert(old, node.id);
+                }
+                done.rows += 1;
+                continue;
+            }
+            batch.push(entry);
             if batch.len() == IMPORT_BATCH {
                 self.import_batch(caller, std::mem::take(&mut batch), &mut ids, &mut done)?;
             }
         }
         self.import_batch(caller, batch, &mut ids, &mut done)?;
+        for (name, text) in files {
+            self.write_imported_file(caller, &name, &text)?;
+        }
         Ok(done)
     }
 

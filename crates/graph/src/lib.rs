@@ -33,4 +33,4 @@ pub use inline::inline_fields;
 pub use kinds::{DocType, Relation, Status};
 pub use mentions::{Mention, Mentions};
 pub use names::{Files, Meaning, Named, Names, Origin};
-pub use paths::{is_generic, slug, title_of_path, type_of_path, unique_ids};
+pub use paths::{is_generic, slug, stem_of_path, title_of_path, type_of_path, unique_ids};

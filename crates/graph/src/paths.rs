@@ -31,14 +31,20 @@ pub fn slug(path_in_docs: &str) -> String {
     out
 }
 
+/// The name of a file without its folder and `.md`.
+#[must_use]
+pub fn stem_of_path(path: &str) -> &str {
+    let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
+    match name.rsplit_once('.') {
+        Some((stem, it)) if it.eq_ignore_ascii_case("md") => stem,
+        _ => name,
+    }
+}
+
 /// The title of a file that names none: `first_steps.md` is `First Steps`.
 #[must_use]
 pub fn title_of_path(path: &str) -> String {
-    let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
-    let stem = match name.rsplit_once('.') {
-        Some((stem, it)) if it.eq_ignore_ascii_case("md") => stem,
-        _ => name,
-    };
+    let stem = stem_of_path(path);
     let words = stem.split(|it: char| it.is_whitespace() || it == '-' || it == '_');
     let words: Vec<String> = words
         .filter(|it| !it.is_empty())

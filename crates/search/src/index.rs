@@ -315,7 +315,10 @@ impl Index {
             self.distinct.push(term);
         }
         let distinct = u32::try_from(self.distinct.len() - distinct_start).unwrap_or(u32::MAX);
-        let mut ids = if node.title.is_empty() {
+        // A title that is no part of the text, such as the date of a log, has no tokens.
+        let is_titled = !node.title.is_empty()
+            && (node.kind != Kind::Document || !passage.title_tokens.is_empty());
+        let mut ids = if !is_titled {
             Vec::new()
         } else {
             self.table.ids(&node.title)

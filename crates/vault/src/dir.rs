@@ -112,12 +112,9 @@ impl Dir {
 
     /// Whether [`Dir::path`] still leads to this directory: it may have been moved, removed or replaced.
     pub fn is_at_its_path(&self) -> bool {
-        let ours = rustix::fs::fstat(self.root());
-        let theirs = rustix::fs::stat(self.path());
-        match (ours, theirs) {
-            (Ok(ours), Ok(theirs)) => (ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino),
-            _ => false,
-        }
+        let identity = |it: rustix::fs::Stat| (it.st_dev, it.st_ino);
+        let ours = rustix::fs::fstat(self.root()).map(identity);
+        ours.is_ok() && ours == rustix::fs::stat(self.path()).map(identity)
     }
 
     /// The whole content of a regular file of at most this many bytes.

@@ -29,6 +29,9 @@ const BUDGET_DEFAULT: Duration = Duration::from_millis(100);
 /// How long NOW.md is waited for, however small the budget is. It is one small file.
 const NOW_WAIT: Duration = Duration::from_secs(1);
 
+/// How long the client's message may take to come.
+const INPUT_WAIT: Duration = Duration::from_secs(2);
+
 /// The largest message of a client.
 pub(super) const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
@@ -134,7 +137,6 @@ pub(crate) fn command() -> clap::Command {
 
 pub(crate) fn run(host: &'static dyn Host, settings: &Settings, matches: &ArgMatches) -> u8 {
     let budget = budget();
-    let until = Instant::now() + budget;
     let name = matches.subcommand_name().unwrap_or_default();
     let Some(turn) = TURNS.iter().find(|it| it.name == name) else {
         return 0;
@@ -143,9 +145,17 @@ pub(crate) fn run(host: &'static dyn Host, settings: &Settings, matches: &ArgMat
     let theirs = settings.clone();
     // Nobody listens where the rest was there in time.
     std::thread::spawn(move || drop(sender.send((turn.at_once)(&theirs))));
+    // How long a client takes to write its message is not our time.
+    let (sender, inputs) = channel();
+    std::thread::spawn(move || drop(sender.send(read_input())));
+    let input = inputs.recv_timeout(INPUT_WAIT);
+    let input = input.unwrap_or_else(|_| Err(Error::timeout("the client's message did not end")));
+    let until = Instant::now() + budget;
+    let prompt = input.as_ref().ok().and_then(|it| it["prompt"].as_str());
+    let asks = turn.name != "prompt" || prompt.is_some_and(asks_for_something);
     let (sender, reports) = channel();
     let theirs = settings.clone();
-    std::thread::spawn(move || work(host, &theirs, turn, until, &sender));
+    std::thread::spawn(move || work(host, &theirs, turn, input, until, &sender));
     let (context, more) = match reports.recv_timeout(left(until)) {
         Ok(Ok(said)) => {
             let more = if said.is_partial {
@@ -170,7 +180,7 @@ pub(crate) fn run(host: &'static dyn Host, settings: &Settings, matches: &ArgMat
                 env_vars::HOOK_BUDGET_MS
             ));
             let mut context = first_words(name, &at_once, until);
-            if turn.speaks {
+            if turn.speaks && asks {
                 let _ = writeln!(
                     context,
                     "Kenning: memories were not searched, because the {} ms of this hook were over. \
@@ -219,10 +229,11 @@ fn work(
     host: &dyn Host,
     settings: &Settings,
     turn: &Turn,
+    input: Result<Value>,
     until: Instant,
     reports: &Sender<Result<Said>>,
 ) {
-    let input = match read_input() {
+    let input = match input {
         Ok(input) => input,
         Err(error) => return drop(reports.send(Err(error))),
     };

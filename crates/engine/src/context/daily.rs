@@ -106,9 +106,71 @@ pub(crate) fn is_daily_log(key: &str) -> bool {
     name.is_some_and(|it| daily::day_of(it).is_some())
 }
 
+/// The name of the file, in the directory of the context, that a node's key names: NOW.md or a log.
+pub(crate) fn file_of_key(key: &str) -> Option<&str> {
+    let name = key.strip_prefix(roots::OMI.name)?.strip_prefix(':')?;
+    (name == kenning_memory::now::FILE || is_daily_log(key)).then_some(name)
+}
+
+impl Engine {
+    /// Whether there is such a file of the context.
+    pub(crate) fn has_context_file(&self, caller: &Caller, name: &str) -> Result<bool> {
+        let dir = self.context_to_write(caller)?;
+        let there = read_text(&dir, &self.omi.file(name, BYTES_MAX))?;
+        Ok(there.is_some())
+    }
+
+    /// Writes a file whose node came from elsewhere.
+    pub(crate) fn write_imported_file(
+        &self,
+        caller: &Caller,
+        name: &str,
+        text: &str,
+    ) -> Result<()> {
+        let dir = self.context_to_write(caller)?;
+        let file = self.omi.file(name, BYTES_MAX);
+        let _lock = self.lock_file(&file, std::time::Duration::from_secs(2))?;
+        if read_text(&dir, &file)?.is_none() {
+            dir.write(&file.name, text.as_bytes())?;
+            checksums::record(&dir, &file, text)?;
+        }
+        Ok(())
+    }
+
+    /// Puts entries of a log that came from elsewhere before those of the log that is there. NOW.md
+    /// stays as it is: it says what is being done here.
+    pub(crate) fn add_to_context_file(
+        &self,
+        caller: &Caller,
+        name: &str,
+        text: &str,
+    ) -> Result<()> {
+        let dir = self.context_to_write(caller)?;
+        let file = self.omi.file(name, BYTES_MAX);
+        let there = read_text(&dir, &file)?.unwrap_or_default();
+        if !is_daily_log(&file.key) || there.contains(text.trim()) {
+            return Ok(());
+        }
+        let writing = |before: Option<&str>| {
+            let before = before.unwrap_or_default().trim_start();
+            let content = format!("{}\n\n{before}", text.trim_end());
+            if content.len() as u64 > BYTES_MAX {
+                return Err(Error::too_large(format!(
+                    "`{name}` would have more than {BYTES_MAX} bytes"
+                ))
+                .hint("move the log that is there first"));
+            }
+            Ok(Writing::new(content, "DailyAppended"))
+        };
+        self.write_context_file(caller, &dir, &file, writing)
+    }
+}
+
 /// The passages of a log: entries of one day have nothing in common but the day, so none has a passage
 /// with another. That a session ended has none: nobody looks for it, and it has the words of its task.
-pub(crate) fn passages_of_log(title: &str, body: &str) -> Vec<Passage> {
+/// The date is no word of an entry, or `Postgres 16` would find the 16th; asked for as a whole it is the
+/// name of the log.
+pub(crate) fn passages_of_log(body: &str) -> Vec<Passage> {
     let mut ends = daily::starts(body);
     // What stands before the first entry is mostly an empty line.
     if ends.first().is_some_and(|&it| body[..it].trim().is_empty()) {
@@ -123,7 +185,7 @@ pub(crate) fn passages_of_log(title: &str, body: &str) -> Vec<Passage> {
             start = end;
             continue;
         }
-        for mut passage in passages(title, entry) {
+        for mut passage in passages("", entry) {
             passage.n = u32::try_from(all.len()).unwrap_or(u32::MAX);
             passage.start += start as u64;
             all.push(passage);
@@ -183,9 +245,9 @@ mod tests {
             .map(|it| daily::entry(AT, it))
             .collect();
         let end = daily::entry(AT, &daily::session_end("2026-11-15T02:10:00", "the leak"));
-        let with_end = passages_of_log("2026-11-15", &format!("{body}{end}"));
-        assert_eq!(with_end.len(), passages_of_log("2026-11-15", &body).len());
-        let all = passages_of_log("2026-11-15", &body);
+        let with_end = passages_of_log(&format!("{body}{end}"));
+        assert_eq!(with_end.len(), passages_of_log(&body).len());
+        let all = passages_of_log(&body);
         assert!(all.len() > 4, "{}", all.len());
         let joined: String = all.iter().map(|it| it.text.as_str()).collect();
         assert_eq!(joined, body);

@@ -12,7 +12,7 @@ mod integrity;
 mod now;
 mod settings;
 
-pub(crate) use daily::{entry_at, is_daily_log, passages_of_log};
+pub(crate) use daily::{entry_at, file_of_key, is_daily_log, passages_of_log};
 pub use integrity::FilesIntegrity;
 pub use kenning_memory::now::{Now, Update as NowUpdate};
 pub use now::NowFile;

@@ -135,6 +135,8 @@ impl Card {
         let name = || match heading.filter(|_| kenning_graph::is_generic(in_docs)) {
             // `README` says nothing of what is in it.
             Some(heading) => heading.clone(),
+            // A note of a vault is called what its file is called.
+            None if root == roots::VAULT.name => kenning_graph::stem_of_path(in_docs).to_owned(),
             None => kenning_graph::title_of_path(in_docs),
         };
         let links = document.links.iter().map(|it| CardLink::of(it, false));

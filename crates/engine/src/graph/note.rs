@@ -85,7 +85,7 @@ pub(crate) fn passages_of(node: &Node) -> Vec<Passage> {
         return passages(&node.title, &node.body);
     }
     if crate::context::is_daily_log(&node.key) {
-        return crate::context::passages_of_log(&node.title, &node.body);
+        return crate::context::passages_of_log(&node.body);
     }
     let list = |name: &str| -> Vec<String> {
         let values = node.props.get(name).and_then(Value::as_array);

@@ -75,7 +75,16 @@ impl Engine {
             .filter(|it| !it.is_empty())
             .collect();
         // A word that somebody chose as an id may also be what is asked for; a made id is only an id.
-        let can_name = |word: &str| node_id(word).is_some() || words.len() == 1;
+        let are_all_ids = words.len() <= NAMED_MAX
+            && self.log.read(&caller.principal.space, |tx| {
+                for word in &words {
+                    if find_memory(tx, word)?.is_none() {
+                        return Ok(false);
+                    }
+                }
+                Ok(!words.is_empty())
+            })?;
+        let can_name = |word: &str| node_id(word).is_some() || words.len() == 1 || are_all_ids;
         let mut named: Vec<&str> = Vec::new();
         for word in words.iter().copied().filter(|it| can_name(it)) {
             if !named.contains(&word) && named.len() < NAMED_MAX {
@@ -85,7 +94,7 @@ impl Engine {
         if named.is_empty() {
             return Ok((Vec::new(), false));
         }
-        let is_all = words.iter().all(|it| node_id(it).is_some());
+        let is_all = words.iter().all(|it| node_id(it).is_some()) || are_all_ids && words.len() > 1;
         let when = recall
             .as_of_ms
             .map_or(When::Now, |ms| When::At(Hlc::end_of_ms(ms)));

@@ -65,6 +65,8 @@ pub(super) struct Parsed {
     pub(super) foreign: f64,
     /// The numbers of each group that has some.
     pub(super) numbers: Vec<(usize, Vec<Term>)>,
+    /// Identifiers, written without a space and with a number in them (`OPS-778`): their terms.
+    pub(super) identifiers: Vec<Vec<Term>>,
     /// Whether it has words that tell what it is about.
     pub(super) has_content: bool,
     pub(super) vector: Vec<f32>,
@@ -76,10 +78,18 @@ impl Parsed {
         let rarity = |term: &str| index.rarity(index.term(term).map_or(0, |it| it.1));
         let (mut soft, mut literals, mut literal_weight) = (Vec::new(), Vec::new(), Vec::new());
         let mut numbers: Vec<(usize, Vec<Term>)> = Vec::new();
+        let mut groups: Vec<(usize, Vec<Term>, bool)> = Vec::new();
         let mut content = 0.0;
         for part in parts(index.table, beginning(text)) {
             content += part.content;
             let term = number(&part.term);
+            match groups.last_mut().filter(|it| it.0 == part.group) {
+                Some(known) => {
+                    known.1.push(term);
+                    known.2 |= part.has_digit;
+                }
+                None => groups.push((part.group, vec![term], part.has_digit)),
+            }
             match part.kind {
                 Kind::Literal(share) => {
                     literals.push(term);
@@ -121,6 +131,11 @@ impl Parsed {
             weight_sum,
             foreign: foreign / weight_sum,
             numbers,
+            identifiers: groups
+                .into_iter()
+                .filter(|(_, terms, has_digit)| *has_digit && terms.len() > 1)
+                .map(|(_, terms, _)| terms)
+                .collect(),
             has_content: content >= CONTENT_MIN,
             vector,
         }

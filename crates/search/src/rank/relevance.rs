@@ -3,7 +3,7 @@
 use super::asked::Asked;
 use super::matches::{Matches, count};
 use super::model::logistic;
-use super::parse::NUMBER;
+use super::parse::{NUMBER, Term};
 use super::{Candidate, Hit, THRESHOLD};
 use std::collections::HashSet;
 
@@ -15,6 +15,9 @@ const LITERAL_COSINE: f64 = 0.6;
 const REPLY: f64 = 0.8;
 /// A query that asks for nothing may find, but never pass.
 const FILLER_Z_MAX: f64 = -2.0;
+
+/// An identifier that at most so many passages have is rare enough to be meant.
+const RARE_IDENTIFIER: usize = 10;
 
 /// About so many answers reach the threshold.
 const SHOWN: usize = 10;
@@ -79,6 +82,17 @@ impl Asked<'_> {
         logistic(z).max(by_model.unwrap_or(0.0))
     }
 
+    /// Whether a rare identifier of the query stands in a passage to the letter: however much else is
+    /// said around it, that is what was asked for.
+    fn has_rare_identifier(&self, at: u32) -> bool {
+        let is_rare = |term: &usize| self.index.postings[*term].len() <= RARE_IDENTIFIER;
+        let stands_here = |terms: &Vec<Term>| {
+            terms.iter().all(|&term| count(self.index, term, at) > 0)
+                && terms.iter().flatten().any(is_rare)
+        };
+        self.parsed.identifiers.iter().any(stands_here)
+    }
+
     /// The answers in their order, each with its relevance. `found` is best first; `named` are those that
     /// are called exactly as was asked, and come before all others.
     pub(super) fn hits(&self, named: &[u32], found: &[Candidate], matches: &Matches) -> Vec<Hit> {
@@ -124,7 +138,10 @@ impl Asked<'_> {
                 node: entry.node,
                 n: entry.n,
                 score: it.score,
-                relevance: spread(raised[i], closeness(i), mark),
+                relevance: match self.has_rare_identifier(it.at) {
+                    true => spread(raised[i], closeness(i), mark).max(THRESHOLD),
+                    false => spread(raised[i], closeness(i), mark),
+                },
                 cosine: it.cosine,
                 created_ms: entry.created.ms(),
                 is_named: i < n,

@@ -288,6 +288,12 @@ fn export_and_import_keep_ids_and_dates() {
         engine.import(&other.owner(), &mut input).unwrap()
     };
     import(&exported);
+    let logs = std::fs::read_dir(other.omi().join("memory"))
+        .unwrap()
+        .count();
+    assert!(logs >= 1, "the file of the log is there too");
+    let check = other.call("integrity_check", json!({}));
+    assert!(!check.text.contains("missing"), "{}", check.text);
     let ask = |house: &House, query: &str| {
         recall(
             house,

@@ -167,6 +167,51 @@ fn questions_in_other_scripts_are_answered_only_where_their_words_are() {
 }
 
 #[test]
+fn a_rare_identifier_is_found_whatever_is_said_around_it() {
+    let house = House::new();
+    team(&house);
+    for (id, text) in [
+        (
+            "a",
+            "OPS-777: the certificate of the gateway expires in May.",
+        ),
+        ("b", "OPS-7777: no toner in the printer."),
+        ("c", "ERR_CONN_4012 means that the pool is exhausted."),
+    ] {
+        store(&house, json!({ "content": text, "memory_id": id }));
+    }
+    let log = "INFO started worker 3\nINFO listening\n".repeat(10);
+    for (prompt, wanted) in [
+        ("@src/main.rs fix OPS-777 please", &["a"][..]),
+        (
+            "what is the difference between OPS-777 and OPS-7777?",
+            &["a", "b"],
+        ),
+        (
+            &format!(
+                "Here is the log, please tell me what is wrong:\n{log}ERROR ERR_CONN_4012 refused"
+            ),
+            &["c"],
+        ),
+    ] {
+        let found = recall(&house, json!({ "query": prompt, "sort": "relevance" }));
+        let ids: Vec<&str> = found
+            .iter()
+            .map(|it| it["memory_id"].as_str().unwrap())
+            .collect();
+        for id in wanted {
+            assert!(ids.contains(id), "{prompt}: {ids:?}");
+        }
+    }
+    let found = recall(&house, json!({ "query": "a, b c" }));
+    let ids: Vec<&str> = found
+        .iter()
+        .map(|it| it["memory_id"].as_str().unwrap())
+        .collect();
+    assert_eq!(ids, ["a", "b", "c"], "a query may be ids");
+}
+
+#[test]
 fn memories_of_a_session_give_one_another_context() {
     let house = House::new();
     let talk = [
@@ -296,6 +341,8 @@ fn exact_titles_and_aliases_come_first() {
         let first = &found["results"][0];
         assert_eq!(first["rid"], json!(rid), "{query}: {found}");
         assert_eq!(first["similarity"], json!(1.0), "{query}");
+        let title = rid.rsplit('/').next().unwrap().trim_end_matches(".md");
+        assert_eq!(first["title"], title, "as the file is called");
     }
     let found = answer(&house, "koi_search", json!({ "query": "SWK" }));
     assert_eq!(
