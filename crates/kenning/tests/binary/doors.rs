@@ -42,6 +42,12 @@ fn every_example_answers_alike_at_every_door() {
             } else {
                 let cli: Value = serde_json::from_slice(&cli.stdout).unwrap();
                 let (rest, cli) = (alike(rest), alike(cli));
+                // How runs went is known to the process that ran them.
+                if tool.name().starts_with("kg_health") {
+                    assert_eq!(rest["success"], cli["success"], "{shown}");
+                    cases += 1;
+                    continue;
+                }
                 assert_eq!((&rest, &cli), (&alike(said(&mcp)), &rest), "{shown}");
             }
             cases += 1;
