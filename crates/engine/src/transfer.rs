@@ -304,6 +304,34 @@ struct ImportedNode {
     draft: Draft,
 }
 
+/// The longest key of a node that comes from elsewhere, in bytes.
+const KEY_BYTES_MAX: usize = 4_096;
+
+/// A memory is called what its key says, or it would pose as another one.
+fn check_memory(draft: &Draft) -> Result<(), String> {
+    if draft.key.len() > KEY_BYTES_MAX || draft.key.contains('\0') {
+        return Err(format!(
+            "`key` has a NUL or more than {KEY_BYTES_MAX} bytes"
+        ));
+    }
+    let given = draft.key.strip_prefix("id:");
+    match (draft.props.get("memory_id"), given) {
+        (None, None) => {}
+        (Some(Value::String(id)), Some(key)) if id == key => {}
+        (id, _) => {
+            let id = id.map_or("nothing".to_owned(), Value::to_string);
+            return Err(format!("`memory_id` is {id}, which is not what `key` says"));
+        }
+    }
+    match draft.props.get("memory_type") {
+        None => Ok(()),
+        Some(Value::String(it)) if it.parse::<kenning_memory::types::MemoryType>().is_ok() => {
+            Ok(())
+        }
+        Some(other) => Err(format!("`memory_type` is {other}, which is none")),
+    }
+}
+
 /// A line of an import.
 enum Entry {
     Node(Box<ImportedNode>),
@@ -336,6 +364,9 @@ impl Entry {
                 body: or_empty(it, "body")?,
                 props: props(it)?,
             };
+            if draft.kind == Kind::Memory {
+                check_memory(&draft)?;
+            }
             let created_ms = match it.get("created_ms") {
                 None => None,
                 Some(at) => Some(at.as_u64().ok_or_else(|| {

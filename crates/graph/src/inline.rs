@@ -8,6 +8,11 @@ use serde_json::{Map, Value};
 const FIELDS_MAX: usize = 200;
 const KEY_CHARS_MAX: usize = 60;
 const VALUE_CHARS_MAX: usize = 2_000;
+/// Marks that are looked at in one text, and bytes before and after each: whatever a text holds, reading
+/// it takes a time that grows with its length only.
+const MARKS_MAX: usize = 10_000;
+const BEFORE_BYTES: usize = 400;
+const AFTER_BYTES: usize = 4 * VALUE_CHARS_MAX;
 
 /// What is before a value.
 const MARK: &str = "::";
@@ -18,8 +23,13 @@ const MARK: &str = "::";
 pub fn inline_fields(text: &str) -> Map<String, Value> {
     let body = body::walk(text, frontmatter::read(text).body_start);
     let mut fields: Map<String, Value> = Map::new();
+    let mut n_marks = 0;
     for (run, _) in &body.prose {
         for (at, _) in text[run.clone()].match_indices(MARK) {
+            n_marks += 1;
+            if n_marks > MARKS_MAX {
+                return fields;
+            }
             let Some((key, value)) = field(text, run.start, run.start + at) else {
                 continue;
             };
@@ -42,8 +52,15 @@ pub fn inline_fields(text: &str) -> Map<String, Value> {
 
 /// The field whose mark stands at `at`, in a run of prose that begins at `run_start`.
 fn field(text: &str, run_start: usize, at: usize) -> Option<(&str, String)> {
-    let line_start = text[..at].rfind('\n').map_or(0, |it| it + 1);
+    let first = text.floor_char_boundary(at.saturating_sub(BEFORE_BYTES));
+    let line_start = match text[first..at].rfind('\n') {
+        Some(it) => first + it + 1,
+        // A line that began so far before has no key here.
+        None if first > 0 => return None,
+        None => 0,
+    };
     let rest = &text[at + MARK.len()..];
+    let rest = &rest[..rest.floor_char_boundary(AFTER_BYTES)];
     let rest = rest.split(['\n', '\r']).next().unwrap_or(rest);
     // `std::vector` is no field.
     if !(rest.is_empty() || rest.starts_with([' ', '\t', '[', '"'])) {
@@ -106,6 +123,18 @@ fn enclosed(rest: &str, open: char, close: char) -> Option<&str> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_text_of_marks_is_read_in_a_time_that_grows_with_its_length() {
+        // Quadratic, each of these took minutes.
+        for text in [
+            "::".repeat(500_000),
+            "[x:: ".repeat(200_000),
+            "a:: ".repeat(200_000),
+        ] {
+            assert!(inline_fields(&text).len() <= 1);
+        }
+    }
 
     #[test]
     fn fields_in_the_text_are_read() {

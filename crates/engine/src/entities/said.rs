@@ -13,12 +13,12 @@ use crate::web::inert_line;
 use crate::{Caller, Engine, NOTE_BYTES_MAX};
 use kenning_audit::{Draft, Tx};
 use kenning_core::{Error, Hash, Kind, NodeId, Result};
-use kenning_entities::names::vault_path;
+use kenning_entities::names::{normalized, vault_path};
 use kenning_search::passages;
 use kenning_store::{Node, ReadTx, When};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// What was stated, by its source.
 pub(super) const SAID: &str = "entities/said";
@@ -333,6 +333,24 @@ pub(super) fn said_count(tx: &dyn ReadTx) -> Result<u64> {
     let (bucket, key) = SAID_COUNT;
     let bytes = tx.get(bucket, key)?.unwrap_or_default();
     Ok(String::from_utf8_lossy(&bytes).parse().unwrap_or_default())
+}
+
+/// The names and URIs of all entities that a document states something of.
+pub(super) fn names_said(tx: &dyn ReadTx, rid: &str) -> Result<HashSet<String>> {
+    let bytes = tx.get(SAID, &document_key(rid))?;
+    let settled: Option<Settled> = bytes.and_then(|it| serde_json::from_slice(&it).ok());
+    let mut names = HashSet::new();
+    for settled in settled {
+        for thing in settled.things {
+            let called = thing.aliases.into_iter().chain([thing.name]);
+            names.extend(called.map(|it| normalized(&it)));
+            names.insert(thing.uri);
+        }
+        for relation in settled.relations {
+            names.extend([relation.subject, relation.object]);
+        }
+    }
+    Ok(names)
 }
 
 /// Everything that was said, by its source.

@@ -11,6 +11,7 @@ use super::resolve::by_uri;
 use super::said::{
     MergeOutcome, MergeProposal, NEW_CONFIDENCE, Said, SaidEntity, SaidEntityOutcome, SaidMerge,
     SaidOutcome, SaidRelation, SaidRelationOutcome, Settled, SettledRelation, SettledThing,
+    names_said,
 };
 use super::stated::is_name;
 use crate::{Caller, Engine};
@@ -120,14 +121,29 @@ impl Engine {
         Ok((settling.settled, settling.outcome))
     }
 
-    /// Makes merges that a caller asked for, one after the other, and says what became of each.
+    /// Makes merges that a caller asked for of a document, one after the other, and says what became of
+    /// each. One of the two must be of that document.
     pub(crate) fn merge_as_asked(
         &self,
         caller: &Caller,
+        rid: &str,
         merges: &[SaidMerge],
     ) -> Result<Vec<MergeOutcome>> {
+        if merges.is_empty() {
+            return Ok(Vec::new());
+        }
+        let names = self
+            .log
+            .read(&caller.principal.space, |tx| names_said(tx, rid))?;
+        let is_of_document = |name: &str| names.contains(name) || names.contains(&normalized(name));
         let mut outcomes = Vec::new();
         for asked in merges {
+            if !is_of_document(&asked.from) && !is_of_document(&asked.into) {
+                let error = Error::invalid("neither of them is of this page")
+                    .hint("a person joins others with `kenning koi merge`");
+                outcomes.push(refused(asked, &error));
+                continue;
+            }
             if let Some(one) = self.already_one(caller, asked)? {
                 outcomes.push(one);
                 continue;

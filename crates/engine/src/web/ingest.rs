@@ -146,7 +146,7 @@ impl Engine {
         };
         match page.status {
             Status::Ingested => {
-                let merged = self.merge_as_asked(caller, &request.merges)?;
+                let merged = self.merge_as_asked(caller, &page.document_rid(), &request.merges)?;
                 return Ok(already(page, merged));
             }
             Status::Rejected => return Err(not_ready(&page)),
@@ -185,7 +185,7 @@ impl Engine {
         };
         let is_taken = self.log.write_long(space, move |tx| taking.take(tx))?;
         if let Some(before) = is_taken {
-            let merged = self.merge_as_asked(caller, &request.merges)?;
+            let merged = self.merge_as_asked(caller, &page.document_rid(), &request.merges)?;
             return Ok(already(before, merged));
         }
         let deferred = outcome.deferred.clone();
@@ -201,7 +201,7 @@ impl Engine {
         if let Err(error) = self.follow_entities(caller) {
             tracing::warn!("the graph does not follow the page yet: {error}");
         }
-        let merged = self.merge_as_asked(caller, &deferred)?;
+        let merged = self.merge_as_asked(caller, &page.document_rid(), &deferred)?;
         done.merged.extend(merged);
         Ok(Ingestion::Done(Box::new(done)))
     }

@@ -19,6 +19,9 @@ use lopdf::{Dictionary, Document, LoadOptions, Object, ObjectId};
 /// A stream may unpack to so much.
 const STREAM_BYTES_MAX: usize = 16 * 1024 * 1024;
 const PAGES_MAX: usize = 3_000;
+/// Operators and operands of one page: each takes hundreds of bytes once it is parsed, however few it has in
+/// the file.
+const PARTS_MAX: usize = 200_000;
 const TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Forms in forms.
 const DEPTH_MAX: usize = 8;
@@ -137,6 +140,10 @@ impl Reading<'_> {
 
     /// Follows the operators of a page or of a form.
     fn content(&mut self, content: &[u8], resources: &[&Dictionary], depth: usize) {
+        if n_parts(content) > PARTS_MAX {
+            self.is_cut = true;
+            return;
+        }
         let Ok(content) = Content::decode(content) else {
             self.is_cut = true;
             return;
@@ -267,4 +274,18 @@ fn metadata(document: &Document) -> Metadata {
         author: field(b"Author"),
         ..Metadata::default()
     }
+}
+/// About how many operators and operands a stream has: what stands between spaces, and every bracket.
+fn n_parts(content: &[u8]) -> usize {
+    let mut is_inside = false;
+    let mut n = 0;
+    for &byte in content {
+        let is_space = byte.is_ascii_whitespace() || byte == 0;
+        let opens = matches!(byte, b'(' | b'[' | b'<' | b'/');
+        if opens || !is_space && !is_inside {
+            n += 1;
+        }
+        is_inside = !is_space;
+    }
+    n
 }

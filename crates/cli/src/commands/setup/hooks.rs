@@ -45,17 +45,27 @@ fn block(entry: &Entry) -> Map<String, Value> {
 
 /// The old settings with our hooks, once, and everything else as it was.
 fn merged(old: &str, entry: &Entry) -> Option<String> {
-    let known = super::jsonc::get(old, &["hooks"]).unwrap_or_else(|| json!({}));
-    let Value::Object(mut hooks) = known else {
+    let known = super::jsonc::get(old, &["hooks"]);
+    if known.is_some_and(|it| !it.is_object()) {
         return None;
-    };
+    }
+    let mut text = old.to_owned();
     for (event, groups) in block(entry) {
-        let there = hooks.entry(event).or_insert_with(|| json!([]));
-        let there = there.as_array_mut()?;
+        // Each turn by itself, so that whatever stands between them stays.
+        let keys = ["hooks", event.as_str()];
+        let mut there = match super::jsonc::get(&text, &keys) {
+            None => Vec::new(),
+            Some(Value::Array(there)) => there,
+            Some(_) => return None,
+        };
+        let before = there.clone();
         there.retain(|it| !is_ours(it));
         there.extend(groups.as_array().cloned().unwrap_or_default());
+        if there != before {
+            text = super::jsonc::set(&text, &keys, &Value::Array(there))?;
+        }
     }
-    super::jsonc::set(old, &["hooks"], &Value::Object(hooks))
+    Some(text)
 }
 
 /// Whether an earlier setup wrote it.

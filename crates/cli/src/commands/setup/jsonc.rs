@@ -26,7 +26,7 @@ pub(super) fn set(text: &str, keys: &[&str], value: &Value) -> Option<String> {
     let bytes = plain.as_bytes();
     let mut object = skip_space(bytes, 0);
     for (depth, key) in keys.iter().enumerate() {
-        match member(&plain, object, key) {
+        match member(&plain, object, key).ok()? {
             Some(found) if depth + 1 == keys.len() => {
                 let new = indented(value, depth + 1);
                 return Some([&text[..found.start], &new, &text[found.end..]].concat());
@@ -91,27 +91,35 @@ fn indented(value: &Value, depth: usize) -> String {
     lines.replace('\n', &format!("\n{}", " ".repeat(INDENT * depth)))
 }
 
-/// Where the value of a key is in the object that begins at `object`. The text is plain and whole.
-fn member(plain: &str, object: usize, key: &str) -> Option<Range<usize>> {
+/// Where the value of a key is in the object that begins at `object`. The text is plain and whole. An error
+/// if the key stands there twice: programs differ in which of the two they read.
+fn member(plain: &str, object: usize, key: &str) -> Result<Option<Range<usize>>, Ambiguous> {
     let bytes = plain.as_bytes();
+    let mut found = None;
     let mut at = skip_space(bytes, object + 1);
     while bytes.get(at) == Some(&b'"') {
         let name_end = end_of_text(bytes, at);
-        let name: String = serde_json::from_str(plain.get(at..name_end)?).ok()?;
+        let name = plain.get(at..name_end).map(serde_json::from_str::<String>);
         let colon = skip_space(bytes, name_end);
         let start = skip_space(bytes, colon + 1);
         let end = end_of_value(bytes, start);
-        if name == key {
-            return Some(start..end);
+        if matches!(name, Some(Ok(name)) if name == key) {
+            if found.is_some() {
+                return Err(Ambiguous);
+            }
+            found = Some(start..end);
         }
         at = skip_space(bytes, end);
         if bytes.get(at) != Some(&b',') {
-            return None;
+            break;
         }
         at = skip_space(bytes, at + 1);
     }
-    None
+    Ok(found)
 }
+
+/// A key stands twice in one object.
+struct Ambiguous;
 
 fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     while bytes.get(at).is_some_and(u8::is_ascii_whitespace) {
@@ -189,7 +197,7 @@ fn plain(text: &str) -> Option<String> {
             (comma, before) = (None, b'"');
             at = end;
         } else if rest.starts_with(b"//") {
-            let end = rest.iter().position(|&byte| byte == b'\n');
+            let end = rest.iter().position(|&byte| matches!(byte, b'\n' | b'\r'));
             let end = end.map_or(bytes.len(), |length| at + length);
             out[at..end].fill(b' ');
             at = end;

@@ -318,15 +318,22 @@ fn flags(settings: &Settings, matches: &ArgMatches) -> Vec<String> {
 fn merged(old: &str, keys: &[&str], entry: &Entry, with_type: bool) -> Option<String> {
     let keys: Vec<&str> = keys.iter().copied().chain(["kenning"]).collect();
     let mut new = entry.to_json(with_type);
-    if let Some(Value::Object(mut known)) = jsonc::get(old, &keys) {
+    let known = jsonc::get(old, &keys);
+    if known.as_ref().is_some_and(|it| !it.is_object()) {
+        return None;
+    }
+    if let Some(Value::Object(mut known)) = known {
+        // An entry that names an address instead of a program is now one of a program.
+        for field in ["url", "headers", "type"] {
+            known.remove(field);
+        }
         let mut env = match known.remove("env") {
             Some(Value::Object(env)) => env,
             _ => Map::new(),
         };
         env.extend(entry.env.clone());
-        let starts_us = known["args"]
-            .as_array()
-            .is_some_and(|it| it.first() == Some(&json!("mcp")));
+        let args = known.get("args").and_then(Value::as_array);
+        let starts_us = args.is_some_and(|it| it.first() == Some(&json!("mcp")));
         let fields = new.as_object_mut()?;
         if entry.flags.is_empty() && starts_us {
             fields.remove("args");
@@ -360,7 +367,13 @@ fn appended(old: &str, new: &str, table: &str) -> Result<String> {
     } else {
         "\n"
     };
-    Ok(format!("{old}{end}{gap}{new}"))
+    let text = format!("{old}{end}{gap}{new}");
+    // What a reader of TOML would refuse is not written.
+    if text.parse::<toml::Table>().is_err() {
+        let message = format!("`{table}` cannot be added to what the file says already");
+        return Err(Error::conflict(message).hint("run it without `--write` and add it by hand"));
+    }
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -401,6 +414,27 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_of_another_kind_is_replaced_and_what_is_ambiguous_refused() {
+        let old =
+            r#"{"mcpServers": {"kenning": {"type": "http", "url": "http://127.0.0.1:8351/mcp"}}}"#;
+        let new = merged(old, &["mcpServers"], &entry(&[], &[]), true).unwrap();
+        let read = jsonc::get(&new, &["mcpServers", "kenning"]).unwrap();
+        assert_eq!(
+            read,
+            json!({ "type": "stdio", "command": "k", "args": ["mcp"] })
+        );
+        for old in [
+            r#"{"mcpServers": {"kenning": "x"}}"#,
+            r#"{"mcpServers": {"a": 1}, "mcpServers": {"b": 2}}"#,
+        ] {
+            assert!(
+                merged(old, &["mcpServers"], &entry(&[], &[]), false).is_none(),
+                "{old}"
+            );
+        }
+    }
+
+    #[test]
     fn what_was_set_before_and_is_not_said_anew_stays() {
         let first = entry(&["--space", "work"], &[("VAULT_PATH", "/v")]);
         let first = merged("// mine\n{}\n", &["mcpServers"], &first, false).unwrap();
@@ -435,5 +469,8 @@ mod tests {
         let new = appended("a = 1", "[t.k]\nb = 2\n", "t.k").unwrap();
         assert_eq!(new, "a = 1\n\n[t.k]\nb = 2\n");
         assert!(appended(&new, "[t.k]\n", "t.k").is_err());
+        for old in ["t = { a = 1 }\n", "t = 5\n", "t.k.b = 1\n", "broken ["] {
+            assert!(appended(old, "[t.k]\nb = 2\n", "t.k").is_err(), "{old}");
+        }
     }
 }
