@@ -340,7 +340,7 @@ pub(super) fn names_said(tx: &dyn ReadTx, rid: &str) -> Result<HashSet<String>> 
     let bytes = tx.get(SAID, &document_key(rid))?;
     let settled: Option<Settled> = bytes.and_then(|it| serde_json::from_slice(&it).ok());
     let mut names = HashSet::new();
-    for settled in settled {
+    if let Some(settled) = settled {
         for thing in settled.things {
             let called = thing.aliases.into_iter().chain([thing.name]);
             names.extend(called.map(|it| normalized(&it)));
