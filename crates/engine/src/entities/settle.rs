@@ -139,8 +139,10 @@ impl Engine {
         let mut outcomes = Vec::new();
         for asked in merges {
             if !is_of_document(&asked.from) && !is_of_document(&asked.into) {
-                let error = Error::invalid("neither of them is of this page")
-                    .hint("a person joins others with `kenning koi merge`");
+                let (from, into) = (&asked.from, &asked.into);
+                let message = format!("neither `{from}` nor `{into}` is of this page");
+                let error =
+                    Error::invalid(message).hint("a person joins others with `kenning koi merge`");
                 outcomes.push(refused(asked, &error));
                 continue;
             }

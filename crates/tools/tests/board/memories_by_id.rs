@@ -254,6 +254,31 @@ fn entries_of_the_daily_log_are_recalled() {
 }
 
 #[test]
+fn an_import_cannot_pose_as_another_memory() {
+    let house = House::new();
+    store(
+        &house,
+        json!({ "content": "Deploys happen on Tuesdays", "memory_id": "orig" }),
+    );
+    let engine = house.board.engine();
+    for (key, memory_id, memory_type) in [
+        ("id:other", json!("orig"), json!("fact")),
+        ("content:x", json!("orig"), json!("fact")),
+        ("id:a", json!(["x"]), json!("fact")),
+        ("id:a", json!("a"), json!({ "a": 1 })),
+        ("id:a", json!("a"), json!("rumor")),
+    ] {
+        let line = json!({ "node": {
+            "kind": "memory", "key": key, "body": "Deploys happen never",
+            "props": { "memory_id": memory_id, "memory_type": memory_type },
+        } });
+        let line = line.to_string();
+        let refused = engine.import(&house.owner(), &mut line.as_bytes());
+        assert!(refused.is_err(), "{line}");
+    }
+}
+
+#[test]
 fn export_and_import_keep_ids_and_dates() {
     let one = House::new();
     let old = store(

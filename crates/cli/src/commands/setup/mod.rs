@@ -324,8 +324,8 @@ fn merged(old: &str, keys: &[&str], entry: &Entry, with_type: bool) -> Option<St
     }
     if let Some(Value::Object(mut known)) = known {
         // An entry that names an address instead of a program is now one of a program.
-        for field in ["url", "headers", "type"] {
-            known.remove(field);
+        if known.get("type").is_some_and(|it| it != "stdio") || known.contains_key("url") {
+            known.retain(|field, _| !matches!(field.as_str(), "type" | "url" | "headers"));
         }
         let mut env = match known.remove("env") {
             Some(Value::Object(env)) => env,

@@ -629,6 +629,12 @@ fn web_a_merge_that_the_caller_says_at_once_leaves_no_second_note() {
             ],
         }),
     );
+    // Two who have nothing to do with the page are not merged by its ingestion.
+    let others = json!({ "url": site.url("/"), "merge": [{ "from": "Bill Baue", "into": "Somebody Else" }] });
+    let refused = done(&house, "ingest_url", others);
+    assert_eq!(refused["merges"][0]["status"], "rejected", "{refused}");
+    let reason = refused["merges"][0]["reason"].as_str().unwrap();
+    assert!(reason.contains("is of this page"), "{reason}");
     let rows = found["merges"].as_array().unwrap();
     let states: Vec<&str> = rows
         .iter()
