@@ -244,3 +244,19 @@ fn deep_nests_circles_and_cut_or_changed_files_end() {
         let _ended = read(&changed, &never);
     }
 }
+
+/// Parsed, each of these operators takes hundreds of bytes: six megabytes of them took gigabytes.
+#[test]
+fn a_page_of_nothing_but_operators_is_left_out_and_the_next_one_read() {
+    let many = "q ".repeat(3_000_000).into_bytes();
+    let text = operations(vec![
+        ("BT", vec![]),
+        ("Tf", vec!["F1".into(), 12.into()]),
+        ("Td", vec![72.into(), 700.into()]),
+        ("Tj", vec![Object::string_literal("Kelp grows here")]),
+        ("ET", vec![]),
+    ]);
+    let bytes = file(&[many, text], |_, _| {});
+    let page = read(&bytes, &never).unwrap();
+    assert!(page.text.contains("Kelp grows here"), "{}", page.text);
+}

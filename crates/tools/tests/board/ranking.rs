@@ -126,6 +126,8 @@ fn prompts_that_ask_for_nothing_find_nothing() {
         "go on",
         "ok, do it",
         "yes please",
+        "weiter",
+        "merci beaucoup",
         "?",
     ] {
         let found = recall(&house, json!({ "query": prompt }));

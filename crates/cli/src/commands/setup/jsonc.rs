@@ -261,6 +261,17 @@ mod tests {
     }
 
     #[test]
+    fn a_comment_ends_where_its_line_does_whichever_way_lines_end() {
+        let new = set(
+            "{// c\r\"servers\": {\"a\": 1}\n}",
+            &["servers", "kenning"],
+            &json!({}),
+        );
+        let new = new.unwrap();
+        assert_eq!(new.matches("servers").count(), 1, "{new:?}");
+    }
+
+    #[test]
     fn a_member_is_replaced_where_it_is() {
         check(
             "{\"servers\": {\"a\": \"}\\\"\", \"kenning\": [1, {\"x\": \"]\"}], \"b\": 2 /* , */ }}",
