@@ -5,7 +5,7 @@
 //! means "here".
 
 use crate::Engine;
-use kenning_core::{Error, Result};
+use kenning_core::{Error, Result, Space};
 use kenning_egress::{Egress, Grant, Limits, Method, Policy, Request, host_of};
 use serde_json::Value;
 use std::net::{IpAddr, SocketAddr};
@@ -89,11 +89,14 @@ impl FarAnswer {
 }
 
 impl Engine {
-    /// The KOI server that answers in place of this one, if the operator named one.
+    /// The KOI server that answers this space's calls in place of this one, if the operator named one.
+    ///
+    /// The token for it is the operator's, so only the space that this process serves may use it: a token of
+    /// another space would read and write the graph there, which is not its own.
     ///
     /// # Errors
-    /// Invalid input when what he named is no address.
-    pub fn far_server(&self) -> Result<Option<Arc<FarServer>>> {
+    /// Denied for another space; invalid input when what was named is no address.
+    pub fn far_server(&self, space: &Space) -> Result<Option<Arc<FarServer>>> {
         let named = self.far.named.get_or_init(|| {
             let said = |name: &str| {
                 let text = (self.environment)(name)?.trim().to_owned();
@@ -110,7 +113,19 @@ impl Engine {
         let served_at = self.far.served_at.lock();
         let served_at = served_at.unwrap_or_else(PoisonError::into_inner);
         let is_here = served_at.iter().any(|it| server.is_at(*it));
-        Ok((!is_here).then_some(server))
+        if is_here {
+            return Ok(None);
+        }
+        if space != self.vault.space() {
+            return Err(Error::denied(format!(
+                "the KOI server that {ENDPOINT} names is not served to the space `{space}`"
+            ))
+            .hint(format!(
+                "use a token of the space `{}`, or start a server for `{space}` with an endpoint of its own",
+                self.vault.space()
+            )));
+        }
+        Ok(Some(server))
     }
 
     /// Notes an address that this process listens on.

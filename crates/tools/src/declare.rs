@@ -304,7 +304,7 @@ impl<T: Tool> AnyTool for Plate<T> {
     fn call(&self, ctx: &Call<'_>, arguments: Value) -> Reply {
         let began = Instant::now();
         let asked = envelope::asked(T::TOOLSET, &arguments);
-        let server = koi::far::server(ctx.engine, T::TOOLSET, T::NAME);
+        let server = koi::far::server(ctx.engine, &ctx.caller.principal.space, T::TOOLSET, T::NAME);
         let answered = server.and_then(|server| match server {
             None => {
                 let output = T::call(ctx, input::parse::<T::Input>(arguments)?)?;

@@ -157,7 +157,7 @@ pub(crate) fn run(
         let mut caller = owner(settings);
         // Somebody who imports a large graph waits for it.
         caller.deadline += PATIENCE;
-        if ![ADD_REPO, REMOVE_REPO].contains(&name) && engine.far_server()?.is_some() {
+        if ![ADD_REPO, REMOVE_REPO].contains(&name) && engine.far_server(&caller.principal.space)?.is_some() {
             let endpoint = env_vars::KOI_API_ENDPOINT;
             output::say(&format!(
                 "{endpoint} is set, but `{name}` is about the store here: the KOI API has no such route"

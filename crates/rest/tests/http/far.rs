@@ -305,6 +305,46 @@ fn a_request_reaches_nothing_but_the_routes_of_the_table_there() {
     }
 }
 
+/// The token for the other server is the operator's, and must not serve tokens of other spaces.
+#[test]
+fn a_token_of_another_space_reaches_no_route_and_no_tool_of_the_other_server() {
+    let runtime = runtime();
+    let far = Recorder::new(&runtime, 200, "{}");
+    let near = near(&format!("http://{}", far.address), "OPERATOR");
+    let setup = Setup {
+        require_token: true,
+        ..Setup::default()
+    };
+    let door = runtime.block_on(Place::of(near, setup));
+    let token = |space: &str| {
+        let token = door.token(&Scope::ALL, space, None);
+        format!("Authorization: Bearer {token}\r\n")
+    };
+    let (own, other) = (token("default"), token("tenant"));
+    let ingest = r#"{"document_rid": "a", "entities": []}"#;
+    let search = r#"{"query": "x"}"#;
+    for (path, body) in [
+        ("/stats", None),
+        ("/ingest", Some(ingest)),
+        ("/tools/koi_search", Some(search)),
+        ("/tools/federation_status", Some("{}")),
+    ] {
+        let ask = |headers: &str| {
+            runtime.block_on(async {
+                match body {
+                    None => door.get(path, headers).await,
+                    Some(body) => door.post(path, headers, body).await,
+                }
+            })
+        };
+        let refused = ask(&other);
+        assert_eq!((refused.status, far.last()), (403, None), "{path}");
+        assert!(refused.body.contains("space `tenant`"), "{refused:?}");
+        ask(&own);
+        assert!(far.last().is_some(), "{path}");
+    }
+}
+
 #[test]
 fn what_is_no_answer_of_a_koi_server_is_an_error() {
     let runtime = runtime();

@@ -5,7 +5,7 @@
 
 use super::limit::{Limit, wanted, within};
 use crate::Toolset;
-use kenning_core::{Code, Error, Result};
+use kenning_core::{Code, Error, Result, Space};
 use kenning_engine::{Engine, FarAnswer, FarServer};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -18,13 +18,14 @@ const TIE: f64 = 1e-9;
 /// The server that answers a tool, if the operator named one and the tool is one of the API's.
 pub(crate) fn server(
     engine: &Engine,
+    space: &Space,
     toolset: Toolset,
     tool: &str,
 ) -> Result<Option<Arc<FarServer>>> {
     if toolset != Toolset::Koi || tool.starts_with("vault_") {
         return Ok(None);
     }
-    engine.far_server()
+    engine.far_server(space)
 }
 
 /// What it says to a call whose arguments were checked.

@@ -51,7 +51,7 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
 /// Registers a repository where KOI calls are answered: here, or at the server that the operator named.
 pub fn register(engine: &Engine, caller: &Caller, request: Request) -> Done<Value> {
     engine.may_write(caller)?;
-    if let Some(server) = engine.far_server()? {
+    if let Some(server) = engine.far_server(&caller.principal.space)? {
         return far::register_repository(&server, &request);
     }
     let done = answer(engine, caller, request)?;
@@ -96,7 +96,7 @@ pub fn remove(engine: &Engine, caller: &Caller, request: Removal) -> Result<Remo
 /// Unregisters a repository where KOI calls are answered: here, or at the server that the operator named.
 pub fn unregister(engine: &Engine, caller: &Caller, request: Removal) -> Done<Value> {
     engine.may_write(caller)?;
-    if let Some(server) = engine.far_server()? {
+    if let Some(server) = engine.far_server(&caller.principal.space)? {
         return far::unregister_repository(&server, &request);
     }
     let done = remove(engine, caller, request)?;
