@@ -84,6 +84,7 @@ pub struct Backups {
     place: Place,
     scratch: Dir,
     passphrase: Option<Passphrase>,
+    accepts_unsealed: bool,
     limits: Limits,
 }
 
@@ -95,14 +96,24 @@ impl Backups {
             place,
             scratch,
             passphrase: None,
+            accepts_unsealed: false,
             limits: Limits::default(),
         }
     }
 
-    /// Seals new backups with this passphrase, and opens sealed ones with it.
+    /// Seals new backups with this passphrase, and opens sealed ones with it. One that is not sealed is then
+    /// refused: that it is sealed is said by its metadata, which whoever can write to the place can change.
     #[must_use]
     pub fn sealed_with(mut self, passphrase: Option<Passphrase>) -> Self {
         self.passphrase = passphrase;
+        self
+    }
+
+    /// Opens backups that are not sealed although there is a passphrase, such as those from before there was
+    /// one. The caller vouches for the place.
+    #[must_use]
+    pub fn accepting_unsealed(mut self, accepts_unsealed: bool) -> Self {
+        self.accepts_unsealed = accepts_unsealed;
         self
     }
 

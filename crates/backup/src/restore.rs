@@ -148,6 +148,13 @@ impl Backups {
         is_sealed: bool,
     ) -> Result<Box<dyn Read + 'a>> {
         if !is_sealed {
+            if self.passphrase.is_some() && !self.accepts_unsealed {
+                return Err(Error::denied(format!(
+                    "`{key}` is not sealed, although a passphrase is set (`MOLTVAULT_KEY`): whoever can \
+                     write to the place could have put it there"
+                ))
+                .hint("if you made it before you had a passphrase, name it with `--unsealed`"));
+            }
             return Ok(Box::new(bytes));
         }
         let Some(passphrase) = &self.passphrase else {

@@ -143,7 +143,13 @@ fn own() -> Vec<Command> {
             .arg(file("Where to")),
         Command::new("restore")
             .about("Put a backup into an empty data directory and verify it")
-            .arg(file("Which backup")),
+            .arg(file("Which backup"))
+            .arg(
+                Arg::new("keep-tokens")
+                    .long("keep-tokens")
+                    .action(ArgAction::SetTrue)
+                    .help("Keep its tokens valid, even those that were revoked since it was made"),
+            ),
         Command::new("export")
             .about("Write nodes and edges as JSON lines; `-` is standard output")
             .arg(file("Where to").required(false).default_value("-")),

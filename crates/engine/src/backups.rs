@@ -102,6 +102,19 @@ pub struct VerifiedBackup {
     pub n_bytes: u64,
 }
 
+/// How a backup is brought back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RestoreOptions {
+    /// Whether its dump is put into the store, which must be empty.
+    pub with_store: bool,
+    /// Whether files that are there are replaced by others.
+    pub force: bool,
+    /// Whether one that is not sealed is taken although there is a passphrase.
+    pub accept_unsealed: bool,
+    /// Whether the tokens in it are valid again, those included that were revoked since it was made.
+    pub keep_tokens: bool,
+}
+
 /// Where the files of a backup are put.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RestoreTo {
@@ -201,9 +214,18 @@ impl Engine {
     }
 
     /// Reads a backup through to its last byte, and what it is based on.
-    pub fn backup_verify(&self, caller: &Caller, id: &str) -> Result<VerifiedBackup> {
+    ///
+    /// One that is not sealed although there is a passphrase is refused unless `accept_unsealed` says that the
+    /// place is to be trusted.
+    pub fn backup_verify(
+        &self,
+        caller: &Caller,
+        id: &str,
+        accept_unsealed: bool,
+    ) -> Result<VerifiedBackup> {
         let backups = self.backups_to_read(caller)?;
         let backups = backups.ok_or_else(|| Error::not_found("backup", id))?;
+        let backups = backups.accepting_unsealed(accept_unsealed);
         let verified = backups.verify(id)?;
         Ok(VerifiedBackup {
             backup: verified.metadata.into(),
@@ -212,18 +234,24 @@ impl Engine {
         })
     }
 
-    /// Brings a backup back: its files into a directory, and with `with_store` its dump into the store,
-    /// which must be empty. Without `force` nothing that is there is replaced by something else.
+    /// Brings a backup back: its files into a directory, and if that is wanted its dump into the store, which
+    /// must be empty.
     pub fn backup_restore(
         &self,
         caller: &Caller,
         id: &str,
         to: &RestoreTo,
-        with_store: bool,
-        force: bool,
+        options: RestoreOptions,
     ) -> Result<RestoredBackup> {
+        let RestoreOptions {
+            with_store,
+            force,
+            accept_unsealed,
+            keep_tokens,
+        } = options;
         let backups = self.backups_to_read(caller)?;
         let backups = backups.ok_or_else(|| Error::not_found("backup", id))?;
+        let backups = backups.accepting_unsealed(accept_unsealed);
         if self.read_only {
             return Err(Error::denied("nothing may be written").hint("start without `--read-only`"));
         }
@@ -252,11 +280,11 @@ impl Engine {
         };
         let store = match (with_store, to) {
             (false, _) => None,
-            (true, RestoreTo::Dir(_)) => Some(self.load_store(caller, &dir)?),
+            (true, RestoreTo::Dir(_)) => Some(self.load_store(caller, &dir, keep_tokens)?),
             (true, RestoreTo::InPlace) => {
-                let work = self.data.create_subdir("restoring")?;
+                let work = self.data.private_subdir("restoring")?;
                 backups.restore_part(id, &work, &|name| name == STORE)?;
-                let loaded = self.load_store(caller, &work);
+                let loaded = self.load_store(caller, &work, keep_tokens);
                 // What cannot be removed now is replaced by the next restore.
                 let _ = work.remove(STORE);
                 Some(loaded?)
@@ -401,8 +429,8 @@ impl Engine {
         Ok(())
     }
 
-    fn load_store(&self, caller: &Caller, dir: &Dir) -> Result<Restored> {
-        self.restore(caller, || {
+    fn load_store(&self, caller: &Caller, dir: &Dir, keep_tokens: bool) -> Result<Restored> {
+        self.restore(caller, keep_tokens, || {
             let dump = BufReader::new(dir.open_read(STORE)?);
             Ok(Box::new(dump) as Box<dyn BufRead + Send>)
         })

@@ -48,7 +48,7 @@ impl Keeper for IndexFiles {
         let (data, name) = (self.data.clone(), name(space));
         *writing = Some(std::thread::spawn(move || {
             let written = data
-                .create_subdir(FOLDER)
+                .private_subdir(FOLDER)
                 .and_then(|_| data.write_private(&name, &snapshot));
             if let Err(error) = written {
                 tracing::warn!("the index is not kept, and will be made again: {error}");

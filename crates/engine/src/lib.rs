@@ -39,7 +39,9 @@ mod wasm_tools;
 mod web;
 mod webhooks;
 
-pub use backups::{BackupKind, BackupList, BackupView, RestoreTo, RestoredBackup, VerifiedBackup};
+pub use backups::{
+    BackupKind, BackupList, BackupView, RestoreOptions, RestoreTo, RestoredBackup, VerifiedBackup,
+};
 pub use bus::{EVENT_TYPES, EventQuery, EventType, MemoryEvent, MemoryEvents};
 pub use caller::{ANSWER_CHARS_MAX, Caller, DEADLINE_DEFAULT, Progress, Waited};
 pub use context::{FilesIntegrity, Now, NowFile, NowUpdate};

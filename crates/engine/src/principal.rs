@@ -73,6 +73,8 @@ pub struct Principal {
     pub space: Space,
     /// What the caller may do.
     pub scopes: Vec<Scope>,
+    /// The id of the token that the caller showed. Names of tokens are not unique; ids are.
+    pub token: Option<String>,
 }
 
 impl Principal {
@@ -82,6 +84,7 @@ impl Principal {
             name: "owner".to_owned(),
             space,
             scopes: Scope::ALL.to_vec(),
+            token: None,
         }
     }
 

@@ -152,6 +152,23 @@ impl Engine {
         self.patiently(caller.waited, || self.log.write(&system_space(), write))
     }
 
+    /// Revokes every token that came with a restored backup, and says how many there were.
+    pub(crate) fn revoke_restored_tokens(&self, caller: &Caller) -> Result<u64> {
+        caller.principal.require(Scope::Admin)?;
+        let rows = self.log.read(&system_space(), |tx| tx.list(BUCKET))?;
+        if rows.is_empty() {
+            return Ok(0);
+        }
+        self.log.write(&system_space(), move |tx| {
+            let ids: Vec<String> = rows.into_iter().map(|it| it.0).collect();
+            for id in &ids {
+                tx.unset(BUCKET, id)?;
+                tx.record("TokenRevoked", json!({ "id": id, "reason": "restored" }))?;
+            }
+            Ok(ids.len() as u64)
+        })
+    }
+
     /// Who a token stands for. Every refusal reads the same.
     pub fn authenticate(&self, token: &str) -> Result<Principal> {
         let refused = || {
@@ -183,6 +200,7 @@ impl Engine {
             name: view.name,
             space: view.space,
             scopes: view.scopes,
+            token: Some(view.id),
         })
     }
 }

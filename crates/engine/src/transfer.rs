@@ -36,6 +36,8 @@ pub struct Restored {
     pub rows: u64,
     /// The spaces.
     pub spaces: Vec<Space>,
+    /// Tokens that were in it and are not valid here.
+    pub tokens_revoked: u64,
 }
 
 fn write_failed(cause: std::io::Error) -> Error {
@@ -106,9 +108,13 @@ impl Engine {
     }
 
     /// Puts a backup into an empty store and verifies the whole.
+    ///
+    /// A token may have been revoked since the backup was made, which the backup cannot know: so its tokens are
+    /// revoked here unless `keep_tokens` says that they are good.
     pub fn restore(
         &self,
         caller: &Caller,
+        keep_tokens: bool,
         open: impl Fn() -> Result<Box<dyn BufRead + Send>>,
     ) -> Result<Restored> {
         caller.principal.require(Scope::Admin)?;
@@ -123,6 +129,9 @@ impl Engine {
                 return Err(Error::corrupt(format!("space {space}: {fault}"))
                     .hint("the backup was made from a damaged store"));
             }
+        }
+        if !keep_tokens {
+            restored.tokens_revoked = self.revoke_restored_tokens(caller)?;
         }
         restored.spaces = spaces;
         Ok(restored)

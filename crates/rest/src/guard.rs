@@ -147,6 +147,7 @@ impl Guard {
                 name: "token".to_owned(),
                 space: self.owner_space.clone(),
                 scopes: Scope::ALL.to_vec(),
+                token: None,
             };
             return Ok(Admitted {
                 principal,

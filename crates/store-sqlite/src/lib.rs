@@ -13,6 +13,7 @@ mod fts;
 mod migrate;
 mod pending;
 mod pool;
+mod private;
 mod row;
 mod tx;
 mod writer;
@@ -42,6 +43,7 @@ impl Sqlite {
     /// Opens the store in a directory, and makes it when it is not there.
     pub fn open(directory: &Path) -> Result<Self> {
         let path = directory.join(FILE_NAME);
+        private::keep_private(&path)?;
         let mut connection = connection::open(&path)?;
         connection::remember_more(&connection)?;
         migrate::run(&mut connection)?;

@@ -40,3 +40,37 @@ fn a_store_of_a_newer_program_is_left_alone() {
     };
     assert!(error.message.contains("version 999"), "{error}");
 }
+
+/// A directory that was there before may let others in.
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test looks at its own directory"
+)]
+fn the_files_of_a_store_are_the_owners_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let set = |path: &std::path::Path, mode: u32| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    set(directory.path(), 0o755);
+    let modes = || {
+        let entries = std::fs::read_dir(directory.path()).unwrap();
+        let entries = entries.map(Result::unwrap);
+        let mode = |it: std::fs::DirEntry| it.metadata().unwrap().permissions().mode() & 0o777;
+        entries.map(mode).collect::<Vec<u32>>()
+    };
+    let store = Sqlite::open(directory.path()).unwrap();
+    assert_eq!(
+        modes(),
+        [0o600; 3],
+        "the file, its log and its shared memory"
+    );
+    for entry in std::fs::read_dir(directory.path()).unwrap() {
+        set(&entry.unwrap().path(), 0o644);
+    }
+    // A store of an older version that everybody can read.
+    let again = Sqlite::open(directory.path()).unwrap();
+    assert_eq!(modes(), [0o600; 3]);
+    drop((store, again));
+}

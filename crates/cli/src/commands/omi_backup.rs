@@ -3,7 +3,7 @@
 use crate::{Host, Settings, output, owner, progress};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use kenning_core::Result;
-use kenning_engine::{BackupKind, BackupView, RestoreTo, RestoredBackup};
+use kenning_engine::{BackupKind, BackupView, RestoreOptions, RestoreTo, RestoredBackup};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -14,6 +14,12 @@ pub(crate) fn command() -> Command {
             .long(name)
             .action(ArgAction::SetTrue)
             .help(help)
+    };
+    let unsealed = || {
+        flag(
+            "unsealed",
+            "Accept a backup that is not sealed although MOLTVAULT_KEY is set",
+        )
     };
     let id = || Arg::new("id").value_name("ID").required(true);
     Command::new("backup")
@@ -33,7 +39,8 @@ pub(crate) fn command() -> Command {
         .subcommand(
             Command::new("verify")
                 .about("Read a backup through to its last byte")
-                .arg(id()),
+                .arg(id())
+                .arg(unsealed()),
         )
         .subcommand(
             Command::new("restore")
@@ -52,7 +59,15 @@ pub(crate) fn command() -> Command {
                     "store",
                     "Put its copy of the store into the data directory, which must be empty",
                 ))
-                .arg(flag("force", "Replace files that differ")),
+                .arg(flag("force", "Replace files that differ"))
+                .arg(unsealed())
+                .arg(
+                    flag(
+                        "keep-tokens",
+                        "Keep the tokens in the store's copy valid, even if they were revoked since",
+                    )
+                    .requires("store"),
+                ),
         )
 }
 
@@ -61,7 +76,7 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
     match matches.subcommand() {
         Some(("create", matches)) => create(host, settings, matches.get_flag("incremental")),
         Some(("list", _)) => list(host, settings),
-        Some(("verify", matches)) => verify(host, settings, &id_of(matches)),
+        Some(("verify", matches)) => verify(host, settings, matches),
         Some(("restore", matches)) => restore(host, settings, matches),
         _ => Ok(2),
     }
@@ -114,9 +129,10 @@ fn list(host: &dyn Host, settings: &Settings) -> Result<u8> {
     Ok(0)
 }
 
-fn verify(host: &dyn Host, settings: &Settings, id: &str) -> Result<u8> {
+fn verify(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
     let engine = host.open(settings)?;
-    let verified = engine.backup_verify(&owner(settings), id)?;
+    let (id, unsealed) = (&id_of(matches), matches.get_flag("unsealed"));
+    let verified = engine.backup_verify(&owner(settings), id, unsealed)?;
     if settings.json {
         let mut shown = metadata(&verified.backup);
         shown["files"] = verified.files.into();
@@ -139,8 +155,12 @@ fn restore(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result
         &owner(settings),
         &id_of(matches),
         &to,
-        matches.get_flag("store"),
-        matches.get_flag("force"),
+        RestoreOptions {
+            with_store: matches.get_flag("store"),
+            force: matches.get_flag("force"),
+            accept_unsealed: matches.get_flag("unsealed"),
+            keep_tokens: matches.get_flag("keep-tokens"),
+        },
     )?;
     say_remarks(&restored.backup);
     if settings.json {
@@ -159,6 +179,7 @@ fn restore(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result
             store.rows,
             spaces.join(", ")
         ));
+        super::store::say_revoked(store);
     }
     Ok(0)
 }
@@ -187,7 +208,7 @@ fn metadata(it: &BackupView) -> Value {
 fn restored_json(it: &RestoredBackup) -> Value {
     let store = it.store.as_ref().map(|store| {
         let spaces: Vec<&str> = store.spaces.iter().map(|it| it.as_str()).collect();
-        json!({ "rows": store.rows, "spaces": spaces })
+        json!({ "rows": store.rows, "spaces": spaces, "tokensRevoked": store.tokens_revoked })
     });
     json!({
         "backup_id": it.backup.backup_id, "files": it.files,

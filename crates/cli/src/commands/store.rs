@@ -3,7 +3,7 @@
 use crate::{Host, Settings, output, owner, progress};
 use clap::ArgMatches;
 use kenning_core::{Error, Result};
-use kenning_engine::Transferred;
+use kenning_engine::{Restored, Transferred};
 use kenning_vault::Dir;
 use serde_json::json;
 use std::io::{BufRead, BufReader, Write};
@@ -72,13 +72,16 @@ pub(crate) fn restore(host: &dyn Host, settings: &Settings, matches: &ArgMatches
     let engine = host.open(settings)?;
     let bar = progress::bar("rows restored");
     let caller = progress::watched(owner(settings), &bar);
-    let restored = engine.restore(&caller, || {
+    let restored = engine.restore(&caller, matches.get_flag("keep-tokens"), || {
         Ok(Box::new(BufReader::new(dir.open_read(&name)?)) as Box<dyn BufRead + Send>)
     })?;
     bar.finish_and_clear();
     let spaces: Vec<&str> = restored.spaces.iter().map(|it| it.as_str()).collect();
     if settings.json {
-        output::print_json(&json!({ "rows": restored.rows, "spaces": spaces, "clean": true }));
+        output::print_json(&json!({
+            "rows": restored.rows, "spaces": spaces, "clean": true,
+            "tokensRevoked": restored.tokens_revoked,
+        }));
     } else {
         output::say(&format!(
             "restored and verified {} rows of the spaces {}",
@@ -86,7 +89,19 @@ pub(crate) fn restore(host: &dyn Host, settings: &Settings, matches: &ArgMatches
             spaces.join(", ")
         ));
     }
+    say_revoked(&restored);
     Ok(0)
+}
+
+/// Tells whoever restores that the tokens of the backup are not valid any more.
+pub(crate) fn say_revoked(restored: &Restored) {
+    let n = restored.tokens_revoked;
+    if n > 0 {
+        output::say(&format!(
+            "{n} tokens of the backup are not valid here, because they may have been revoked since: \
+             `kenning token create` makes new ones (`restore --keep-tokens` keeps them)"
+        ));
+    }
 }
 
 pub(crate) fn export(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {

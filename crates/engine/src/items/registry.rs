@@ -348,7 +348,7 @@ impl Engine {
             "category": pushed.category, "scope": pushed.scope.word(), "main": pushed.main,
             "files": files, "sha256": mark.sha256, "signer": mark.signer.to_string(),
             "bytes": package.size_bytes(), "changelog": pushed.changelog,
-            "at_ms": self.log.clock().now_ms(),
+            "at_ms": self.log.clock().now_ms(), "publisher": publisher(caller),
         });
         let published = PublishedItem {
             id: pushed.id.clone(),
@@ -460,7 +460,8 @@ impl Engine {
         if done { Ok(()) } else { Err(missing) }
     }
 
-    /// Takes a version away, or all of them.
+    /// Takes a version away, or all of them. A token may take away what it has published itself; what others
+    /// have published only the operator may (scope `admin`).
     pub fn registry_delete(
         &self,
         caller: &Caller,
@@ -479,6 +480,9 @@ impl Engine {
         if versions.is_empty() {
             return Err(not_in_registry(item_type, id));
         }
+        if caller.principal.require(Scope::Admin).is_err() {
+            self.require_publisher(caller, item_type, id, &versions)?;
+        }
         let deleted = DeletedItem {
             from: vec![REGISTRY.to_owned()],
             paths: versions.iter().map(|it| format!("{id}@{it}")).collect(),
@@ -496,6 +500,43 @@ impl Engine {
             tx.record("ItemUnpublished", data).map(drop)
         })?;
         Ok(deleted)
+    }
+}
+
+impl Engine {
+    /// Refuses a caller who has not published each of these versions. What was published before publishers were
+    /// recorded is nobody's but the operator's.
+    fn require_publisher(
+        &self,
+        caller: &Caller,
+        item_type: ItemType,
+        id: &str,
+        versions: &[String],
+    ) -> Result<()> {
+        let own = publisher(caller);
+        let rows = self
+            .log
+            .read(&caller.principal.space, |tx| rows(tx, item_type, id))?;
+        let foreign = rows.iter().find(|row| {
+            versions.contains(&row.text("version"))
+                && (row.text("publisher").is_empty() || row.text("publisher") != own)
+        });
+        let Some(row) = foreign else {
+            return Ok(());
+        };
+        let version = row.text("version");
+        Err(Error::denied(format!(
+            "version {version} of the {item_type} `{id}` was not published with this token"
+        ))
+        .hint("use the token that published it, or one with the scope `admin`"))
+    }
+}
+
+/// Whoever publishes: a token by its id, which is unique, or the operator.
+fn publisher(caller: &Caller) -> String {
+    match &caller.principal.token {
+        Some(id) => format!("token:{id}"),
+        None => "operator".to_owned(),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::server::Server;
 use crate::{DAY_MS, Place, Start, only, owner};
 use kenning_core::{Code, Error};
-use kenning_engine::{BackupKind, BackupView, RestoreTo, Scope};
+use kenning_engine::{BackupKind, BackupView, NewToken, RestoreOptions, RestoreTo, Scope};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,6 +18,18 @@ const EMPTY: Start = Start {
     data: "empty",
     passphrase: None,
     read_only: false,
+};
+
+const PLAINLY: RestoreOptions = RestoreOptions {
+    with_store: false,
+    force: false,
+    accept_unsealed: false,
+    keep_tokens: false,
+};
+
+const WITH_STORE: RestoreOptions = RestoreOptions {
+    with_store: true,
+    ..PLAINLY
 };
 
 fn lived_in() -> Place {
@@ -90,7 +102,7 @@ fn a_backup_has_the_store_and_the_files_of_the_contract_and_nothing_else() {
     assert_eq!(last, "2027-01-15T08:00:00Z");
     let verified = place
         .engine
-        .backup_verify(&owner(), &made.backup_id)
+        .backup_verify(&owner(), &made.backup_id, false)
         .unwrap();
     assert_eq!(verified.files, files);
     assert_eq!(verified.backup, made);
@@ -110,7 +122,7 @@ fn a_lost_house_is_rebuilt_from_a_backup() {
     std::fs::remove_dir_all(place.omi().join("memory")).unwrap();
     let restored = fresh
         .engine
-        .backup_restore(&owner(), &made.backup_id, &RestoreTo::InPlace, true, false)
+        .backup_restore(&owner(), &made.backup_id, &RestoreTo::InPlace, WITH_STORE)
         .unwrap();
     assert_eq!(restored.directory, place.omi());
     assert!(!restored.files.contains(&"store.jsonl".to_owned()));
@@ -150,7 +162,7 @@ fn an_incremental_backup_leaves_what_did_not_change_to_the_full_one() {
     let target = to(&place, "drill");
     let restored = place
         .engine
-        .backup_restore(&owner(), &second.backup_id, &target, false, false)
+        .backup_restore(&owner(), &second.backup_id, &target, PLAINLY)
         .unwrap();
     assert_eq!(restored.files.len(), 7);
     assert!(restored.store.is_none());
@@ -164,7 +176,16 @@ fn a_restore_replaces_nothing_unasked() {
     let place = lived_in();
     let id = backup(&place, BackupKind::Full).backup_id;
     let restore = |house: &Place, to: &RestoreTo, store: bool, force: bool| {
-        house.engine.backup_restore(&owner(), &id, to, store, force)
+        house.engine.backup_restore(
+            &owner(),
+            &id,
+            to,
+            RestoreOptions {
+                with_store: store,
+                force,
+                ..RestoreOptions::default()
+            },
+        )
     };
     // In place, as long as everything is as it was, there is nothing to replace.
     restore(&place, &RestoreTo::InPlace, false, false).unwrap();
@@ -209,11 +230,9 @@ fn a_sealed_backup_is_opened_by_its_passphrase_only() {
     });
     let target = to(&place, "drill");
     for house in [&place, &wrong] {
-        let restored = house
-            .engine
-            .backup_restore(&owner(), id, &target, false, false);
+        let restored = house.engine.backup_restore(&owner(), id, &target, PLAINLY);
         assert_eq!(restored.unwrap_err().code, Code::Denied);
-        let verified = house.engine.backup_verify(&owner(), id);
+        let verified = house.engine.backup_verify(&owner(), id, false);
         assert_eq!(verified.unwrap_err().code, Code::Denied);
         assert_eq!(names(&place.path("drill")), [""; 0]);
     }
@@ -225,13 +244,90 @@ fn a_sealed_backup_is_opened_by_its_passphrase_only() {
 
     let restored = sealing
         .engine
-        .backup_restore(&owner(), id, &target, false, false);
+        .backup_restore(&owner(), id, &target, PLAINLY);
     assert_eq!(restored.unwrap().backup.remarks.len(), 1);
+    // That a backup is sealed is said by its metadata, which whoever can write to the place can change: one that
+    // says that it is not is taken only from somebody who asks for it.
     let other = to(&place, "other");
+    let restore = |options| {
+        let engine = &sealing.engine;
+        engine.backup_restore(&owner(), &plain, &other, options)
+    };
+    let error = restore(PLAINLY).unwrap_err();
+    refused(&error, Code::Denied, "is not sealed");
+    assert_eq!(names(&place.path("other")), [""; 0]);
+    let error = sealing.engine.backup_verify(&owner(), &plain, false);
+    refused(&error.unwrap_err(), Code::Denied, "is not sealed");
+    sealing
+        .engine
+        .backup_verify(&owner(), &plain, true)
+        .unwrap();
+    let restored = restore(RestoreOptions {
+        accept_unsealed: true,
+        ..PLAINLY
+    });
+    assert!(restored.unwrap().backup.remarks[0].contains("not sealed"));
+}
+
+#[test]
+fn a_sealed_backup_that_was_replaced_by_an_open_one_is_refused() {
+    let place = lived_in();
+    let sealing = place.again(KEY);
+    let id = backup(&sealing, BackupKind::Full).backup_id;
+    // An open backup of the same id, from a directory that somebody else has written.
+    let forger = lived_in();
+    forger.task("send everything to the forger");
+    assert_eq!(backup(&forger, BackupKind::Full).backup_id, id);
+    let backups = place.omi().join("backups");
+    for name in names(&backups) {
+        std::fs::remove_file(backups.join(name)).unwrap();
+    }
+    let forged = forger.omi().join("backups");
+    for name in names(&forged) {
+        std::fs::copy(forged.join(&name), backups.join(&name)).unwrap();
+    }
+    let target = to(&place, "drill");
     let restored = sealing
         .engine
-        .backup_restore(&owner(), &plain, &other, false, false);
-    assert!(restored.unwrap().backup.remarks[0].contains("not sealed"));
+        .backup_restore(&owner(), &id, &target, PLAINLY);
+    refused(&restored.unwrap_err(), Code::Denied, "is not sealed");
+    assert_eq!(names(&place.path("drill")), [""; 0]);
+}
+
+#[test]
+fn a_restore_revives_no_token() {
+    let place = lived_in();
+    let new = NewToken {
+        name: "laptop".to_owned(),
+        scopes: vec![Scope::Read],
+        space: kenning_core::Space::default(),
+        expires_ms: None,
+    };
+    let token = place.engine.create_token(&owner(), new).unwrap();
+    let id = backup(&place, BackupKind::Full).backup_id;
+    let listed = place.engine.tokens(&owner()).unwrap();
+    place.engine.revoke_token(&owner(), &listed[0].id).unwrap();
+    for keep_tokens in [false, true] {
+        let fresh = place.again(Start {
+            data: if keep_tokens { "kept" } else { "empty" },
+            ..EMPTY
+        });
+        let options = RestoreOptions {
+            keep_tokens,
+            force: true,
+            ..WITH_STORE
+        };
+        let restored = fresh
+            .engine
+            .backup_restore(&owner(), &id, &RestoreTo::InPlace, options);
+        let store = restored.unwrap().store.unwrap();
+        assert_eq!(store.tokens_revoked, u64::from(!keep_tokens));
+        let let_in = fresh.engine.authenticate(&token);
+        assert_eq!(let_in.is_ok(), keep_tokens, "{let_in:?}");
+        let system = "_system".parse().unwrap();
+        let report = fresh.engine.verify(&system, &|_| ()).unwrap();
+        assert!(report.is_clean(), "{report:?}");
+    }
 }
 
 #[test]
@@ -274,12 +370,10 @@ fn what_is_switched_off_or_not_permitted_is_refused_with_the_reason() {
         Code::Denied,
         "`admin`",
     );
-    let error = place.engine.backup_verify(&writer, &id).unwrap_err();
+    let error = place.engine.backup_verify(&writer, &id, false).unwrap_err();
     refused(&error, Code::Denied, "`admin`");
     let target = to(&place, "drill");
-    let error = place
-        .engine
-        .backup_restore(&writer, &id, &target, false, false);
+    let error = place.engine.backup_restore(&writer, &id, &target, PLAINLY);
     refused(&error.unwrap_err(), Code::Denied, "`admin`");
 
     let reader = place.again(Start {
@@ -293,7 +387,7 @@ fn what_is_switched_off_or_not_permitted_is_refused_with_the_reason() {
     refused(&error, Code::Denied, "nothing may be written");
     let error = reader
         .engine
-        .backup_restore(&owner(), &id, &target, false, false);
+        .backup_restore(&owner(), &id, &target, PLAINLY);
     refused(&error.unwrap_err(), Code::Denied, "nothing may be written");
     let mut stranger = owner();
     stranger.principal.space = "other".parse().unwrap();
@@ -308,13 +402,13 @@ fn what_is_switched_off_or_not_permitted_is_refused_with_the_reason() {
 fn an_unknown_backup_is_named() {
     let place = lived_in();
     let id = "omi_full_20200101_000000";
-    let error = place.engine.backup_verify(&owner(), id).unwrap_err();
+    let error = place.engine.backup_verify(&owner(), id, false).unwrap_err();
     assert_eq!(error.code, Code::NotFound);
     assert!(error.message.contains(id));
     let target = to(&place, "drill");
     let error = place
         .engine
-        .backup_restore(&owner(), "../x", &target, false, false);
+        .backup_restore(&owner(), "../x", &target, PLAINLY);
     assert_eq!(error.unwrap_err().code, Code::InvalidInput);
     assert!(!place.path("drill").exists());
     assert!(
@@ -428,9 +522,7 @@ fn files_and_store_are_of_one_moment_while_others_write() {
     });
     for id in made {
         let target = to(&place, &id);
-        let restored = place
-            .engine
-            .backup_restore(&owner(), &id, &target, false, false);
+        let restored = place.engine.backup_restore(&owner(), &id, &target, PLAINLY);
         let dir = restored.unwrap().directory;
         let file = std::fs::read_to_string(dir.join("NOW.md")).unwrap();
         let dump = std::fs::read_to_string(dir.join("store.jsonl")).unwrap();

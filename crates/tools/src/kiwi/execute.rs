@@ -6,7 +6,8 @@ use crate::{Call, Effect, Example, Reply, TOOLS, Tool, Toolset, near};
 use kenning_core::{Code, Error, Result};
 use kenning_engine::{
     DirectiveRun, FoundTool, ItemScope, ItemSource, ItemTarget, ItemType, KnowledgeRun, NewItem,
-    Scope, SignAs, SignCandidate, SignItem, SignState, SignedItem, ToolItemRun, ToolRun,
+    Scope, SignAs, SignCandidate, SignItem, SignState, SignedItem, ToolFunction, ToolItemRun,
+    ToolRun,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -269,9 +270,10 @@ impl Doing<'_> {
             return self.ran_wasm(run);
         }
         let run_id = self.run_id.as_deref();
+        let reaches = |it: &ToolFunction| ctx.board.reaches_installed(it);
         let run = ctx
             .engine
-            .run_item_tool(ctx.caller, &self.target, &given, run_id);
+            .run_item_tool(ctx.caller, &self.target, &given, run_id, &reaches);
         let run = settled(ctx, run)?;
         self.ran_item(run)
     }

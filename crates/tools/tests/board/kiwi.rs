@@ -1,6 +1,7 @@
 //! Directives, tools and knowledge: found, signed, refused when changed, published and loaded.
 
 use kenning_core::Code;
+use kenning_engine::{Caller, Principal, Scope};
 use kenning_testing::House;
 use kenning_tools::{Reply, Selection};
 use serde_json::{Value, json};
@@ -810,4 +811,39 @@ fn an_agent_writes_items_and_a_person_signs_them() {
     assert_eq!(call(&agent, of("sign", "made_here")).1["status"], "signed");
     let kinds = shelf.house.event_kinds();
     assert!(kinds.iter().any(|it| it == "ItemWritten"), "{kinds:?}");
+}
+
+#[test]
+fn a_token_deletes_nothing_from_the_registry_that_another_one_published() {
+    let (maker, registry) = (Shelf::new(), House::without_vault(Selection::default()));
+    maker.done("directive", "sign", "oauth_setup", json!({}));
+    maker.done("directive", "publish", "oauth_setup", json!({}));
+    let of_maker = maker.house.board.engine();
+    let directive = kenning_engine::ItemType::Directive;
+    let package = of_maker.registry_pull(&maker.house.owner(), directive, "oauth_setup", None);
+    let package = package.unwrap();
+    let token = |id: &str, scopes: &[Scope]| {
+        Caller::new(Principal {
+            scopes: scopes.to_vec(),
+            token: Some(id.to_owned()),
+            ..registry.owner().principal
+        })
+    };
+    let publisher = [Scope::Read, Scope::Write, Scope::Destroy];
+    let (ann, bob) = (token("ann", &publisher), token("bob", &publisher));
+    let engine = registry.board.engine();
+    engine.registry_push(&ann, &package, false).unwrap();
+    // To push the same once more makes nobody its publisher.
+    engine.registry_push(&bob, &package, false).unwrap();
+    let delete = |caller: &Caller, dry_run: bool| {
+        engine.registry_delete(caller, directive, "oauth_setup", None, dry_run)
+    };
+    let fault = delete(&bob, false).unwrap_err();
+    assert_eq!(fault.error.code, Code::Denied);
+    assert!(fault.error.message.contains("1.0.0"), "{}", fault.error);
+    engine
+        .registry_versions(&bob, directive, "oauth_setup")
+        .unwrap();
+    delete(&token("operator", &Scope::ALL), true).unwrap();
+    delete(&ann, false).unwrap();
 }

@@ -2,7 +2,7 @@
 
 use super::{Ran, Ready, parsed};
 use crate::items::ItemResult;
-use crate::{Engine, FileRun, ToolRun};
+use crate::{Engine, FileRun, FoundTool, ToolRun};
 use kenning_core::{Error, Result};
 use serde_json::{Value, json};
 
@@ -35,10 +35,21 @@ impl Engine {
     }
 
     fn installed(&self, ready: &Ready<'_>, name: &str) -> ItemResult<String> {
-        let own = self.tool_name(ready.caller, name)?.ok_or_else(|| {
+        let found = self.find_tool(ready.caller, name)?;
+        let function = found.as_ref().and_then(FoundTool::function);
+        let function = function.ok_or_else(|| {
             Error::not_found("installed WASM tool", name)
                 .hint("`kami list` lists those that are installed")
         })?;
+        if !(ready.reaches)(function) {
+            return Err(Error::denied(format!(
+                "the installed WASM tool `{}` is not served here",
+                function.name
+            ))
+            .hint("this server was started with `--exclude-tools` or `--read-only`")
+            .into());
+        }
+        let own = function.name.clone();
         // What it was granted when it was installed is more than this item has.
         if let Some(run) = ready.run {
             super::permit::require_may_run(run, &own)?;

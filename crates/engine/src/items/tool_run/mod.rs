@@ -25,7 +25,7 @@ mod sources;
 
 use super::run::note_run;
 use super::{ItemResult, ItemTarget};
-use crate::{Caller, Engine, Scope};
+use crate::{Caller, Engine, Scope, ToolFunction};
 use kenning_core::Result;
 use kenning_items::chain::builtin::Primitive;
 use kenning_items::{ItemType, Scope as ItemScope};
@@ -92,6 +92,8 @@ struct Ready<'a> {
     inputs: &'a Map<String, Value>,
     /// What it runs under.
     run: Option<&'a RunGrants>,
+    /// Which installed WASM tools the server shows.
+    reaches: &'a dyn Fn(&ToolFunction) -> bool,
 }
 
 impl Ready<'_> {
@@ -117,13 +119,15 @@ impl Ready<'_> {
 
 impl Engine {
     /// Runs a tool of the project or of the user with these inputs; with the id of a directive's run,
-    /// within what that directive may do.
+    /// within what that directive may do. `reaches` says which installed WASM tools it may stand for: what a server
+    /// hides must not be reached through an item that names it.
     pub fn run_item_tool(
         &self,
         caller: &Caller,
         target: &ItemTarget,
         inputs: &Map<String, Value>,
         run_id: Option<&str>,
+        reaches: &dyn Fn(&ToolFunction) -> bool,
     ) -> ItemResult<ToolItemRun> {
         caller.principal.require(Scope::Run)?;
         let run = run_id.map(|it| self.run_grants(caller, it)).transpose()?;
@@ -147,6 +151,7 @@ impl Engine {
             config: &config,
             inputs,
             run: run.as_ref(),
+            reaches,
         };
         if target.dry_run {
             self.check_primitive(&ready)?;

@@ -229,4 +229,17 @@ fn an_installed_component_runs_by_its_id() {
     let done = bench.ran("parrot", json!({ "message": "hi" }));
     assert_eq!(done["result"], json!({ "message": "hi" }));
     assert_eq!(done["metadata"]["primitive_type"], "wasm");
+    // An item is no way around what the server hides.
+    for dry_run in [true, false] {
+        let narrow = bench.house.again(kenning_tools::Selection {
+            exclude_tools: vec!["dev.example.echo".to_owned()],
+            ..kenning_tools::Selection::default()
+        });
+        let reply = narrow.call(
+            "execute",
+            json!({ "item_type": "tool", "action": "run", "item_id": "parrot", "dry_run": dry_run }),
+        );
+        assert!(reply.is_error(), "{}", reply.text);
+        assert!(reply.text.contains("is not served here"), "{}", reply.text);
+    }
 }
