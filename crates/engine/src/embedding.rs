@@ -9,7 +9,7 @@
 use crate::graph::passages_of;
 use crate::{Caller, Engine, Scope};
 use kenning_audit::Log;
-use kenning_core::{Error, Hash, Result, Space};
+use kenning_core::{Code, Error, Hash, Result, Space};
 use kenning_egress::Policy;
 use kenning_embed::http::{Key, Kind, Provider, Settings};
 use kenning_embed::{Embedder, Model};
@@ -254,6 +254,24 @@ impl Engine {
             waiting,
             fault: state.fault.clone(),
         })
+    }
+
+    /// Brings the kept index of a space up to date, for those who start after this process and have no time
+    /// for it themselves. Answers whether there was anything to do; whoever finds another process at it
+    /// leaves it to that one.
+    pub fn renew_index(&self, caller: &Caller) -> Result<bool> {
+        caller.principal.require(Scope::Read)?;
+        self.writable()?;
+        let space = &caller.principal.space;
+        let locks = self.data.create_subdir("locks")?;
+        let _lock = match locks.lock(&format!("index-{space}"), Duration::ZERO) {
+            Ok(lock) => lock,
+            Err(error) if error.code == Code::Unavailable => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let model = self.chosen_model();
+        self.log
+            .read(space, |tx| self.searcher.renew(space, tx, model.as_ref()))
     }
 
     /// Cuts every text into passages again and embeds what has no vector yet. Searches go on meanwhile.

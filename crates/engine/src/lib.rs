@@ -75,7 +75,7 @@ pub use items::{
     Skill, ToolItemRun,
 };
 pub use kenning_memory::types::MemoryType;
-pub use kenning_search::{Mode, Partial, asks_for_something};
+pub use kenning_search::{IndexState, Mode, Partial, asks_for_something};
 pub use mail::MailRead;
 pub use memories::{
     BeliefUpdate, Central, Contradiction, Evidence, EvidenceUpdate, GraphEdge, Integrity,

@@ -34,5 +34,5 @@ pub use collections::{
 pub use index::{Entry, Filter, Index, WithAllWords};
 pub use passages::{PASSAGE_BYTES, passages};
 pub use rank::{Hit, Mode, Query, Stages, asks_for_something, order_by_relevance};
-pub use searcher::{Keeper, Partial, REINDEXED, Searcher, collection_of};
+pub use searcher::{IndexState, Keeper, Partial, REINDEXED, Searcher, collection_of};
 pub use tokens::tokens;

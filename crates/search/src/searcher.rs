@@ -2,7 +2,7 @@
 
 use crate::index::{Index, OtherModel};
 use crate::scan::Vectors;
-use crate::snapshot;
+use crate::snapshot::{self, TakenAt};
 use kenning_audit::Change;
 use kenning_core::{Error, Hash, NodeId, Result, Space};
 use kenning_embed::Model;
@@ -14,8 +14,12 @@ use std::time::Instant;
 /// Events and vectors that are taken in at a time.
 const PAGE: usize = 1_000;
 
-/// Events that are taken in between two looks at the clock, where time is short.
-const STEP: u64 = 250;
+/// Nodes that are taken in between two looks at the clock, where time is short. Nodes and not events: one
+/// event of an import brings hundreds.
+const STEP: usize = 250;
+
+/// Events that are read at a time for a step.
+const STEP_PAGE: usize = 25;
 
 /// The kind of the event that says that passages were made anew.
 pub const REINDEXED: &str = "Reindexed";
@@ -53,6 +57,15 @@ pub struct Partial {
     pub all: u64,
 }
 
+/// How an index stands to its log, for a caller who could not wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexState {
+    /// How far it has come, if it is not complete.
+    pub partial: Option<Partial>,
+    /// Whether [`Searcher::renew`] should be called by somebody who has the time.
+    pub is_far_behind: bool,
+}
+
 impl Searcher {
     /// With nothing made yet, and nobody to keep it.
     pub fn new() -> Self {
@@ -72,14 +85,10 @@ impl Searcher {
         let Some(bytes) = self.keeper.as_ref().and_then(|it| it.load(space)) else {
             return Ok(None);
         };
-        let Some(taken) = snapshot::taken_at(&bytes).filter(|it| it.seq > 0) else {
+        let Some(taken) = snapshot::taken_at(&bytes) else {
             return Ok(None);
         };
-        let same = tx
-            .events_after(taken.seq - 1, 1)?
-            .first()
-            .map(|it| (it.seq, it.id));
-        if same != Some((taken.seq, taken.event)) {
+        if !is_in(tx, taken)? {
             return Ok(None);
         }
         Ok(Index::from_snapshot(&bytes).map(|mut index| {
@@ -89,18 +98,10 @@ impl Searcher {
         }))
     }
 
-    /// Has the index kept, if enough of it is new. One that is not complete is always kept: whoever had
-    /// no time to complete it will not have it next time either, unless it begins where this one ended.
-    fn keep(&self, space: &Space, tx: &dyn ReadTx, index: &mut Index, head: u64) -> Result<()> {
-        let new = index.entries.len().saturating_sub(index.kept);
-        let events = index.seq.saturating_sub(index.kept_seq);
-        let quarter = index.entries.len() / 4;
-        let pays = new >= KEPT_FROM.max(quarter)
-            || events >= KEPT_EVENTS.max(quarter as u64)
-            || index.seq < head;
+    /// Has the index kept.
+    fn keep(&self, space: &Space, tx: &dyn ReadTx, index: &mut Index) -> Result<()> {
         if let Some(keeper) = &self.keeper
-            && pays
-            && events > 0
+            && index.kept_seq < index.seq
             && let Some(event) = tx.events_after(index.seq - 1, 1)?.first()
         {
             keeper.save(space, index.to_snapshot(event.id));
@@ -108,6 +109,33 @@ impl Searcher {
             index.kept_seq = index.seq;
         }
         Ok(())
+    }
+
+    /// Brings what is kept of a space up to date, if much has changed since. Takes its time: it is for a
+    /// process that nobody waits for. Answers whether there was anything to do.
+    pub fn renew(&self, space: &Space, tx: &dyn ReadTx, model: Option<&Model>) -> Result<bool> {
+        let Some(keeper) = &self.keeper else {
+            return Ok(false);
+        };
+        let kept = keeper.load(space);
+        let kept = kept.as_deref().and_then(snapshot::taken_at);
+        let from = match kept {
+            Some(kept) if is_in(tx, kept)? => kept.seq,
+            _ => 0,
+        };
+        if !is_far_behind(tx, from)? {
+            return Ok(false);
+        }
+        self.with(space, tx, model, |_| ())?;
+        let index = self.index_of(space)?;
+        let mut index = index.write().map_err(|_| broken())?;
+        self.keep(space, tx, &mut index)?;
+        Ok(true)
+    }
+
+    fn index_of(&self, space: &Space) -> Result<Arc<RwLock<Index>>> {
+        let mut spaces = self.spaces.lock().map_err(|_| broken())?;
+        Ok(Arc::clone(spaces.entry(space.clone()).or_default()))
     }
 
     /// Runs `work` on the index of a space as it is in this snapshot. `model` is what was chosen in
@@ -124,8 +152,8 @@ impl Searcher {
     }
 
     /// As [`Searcher::with`], for a caller who cannot wait: after `until` the work is done on what has
-    /// been taken in so far, and the answer says how far that is. Each call takes in something, and has
-    /// it kept, so that repeated calls of short-lived processes complete the index.
+    /// been taken in so far, and the answer says how far that is. Nothing is kept, because writing the
+    /// index takes longer than such a caller lives; [`Searcher::renew`] does that.
     pub fn with_until<T>(
         &self,
         space: &Space,
@@ -133,16 +161,13 @@ impl Searcher {
         model: Option<&Model>,
         until: Option<Instant>,
         work: impl FnOnce(&Index) -> T,
-    ) -> Result<(T, Option<Partial>)> {
-        let index = {
-            let mut spaces = self.spaces.lock().map_err(|_| broken())?;
-            Arc::clone(spaces.entry(space.clone()).or_default())
-        };
+    ) -> Result<(T, IndexState)> {
+        let index = self.index_of(space)?;
         let seq = tx.head()?.map_or(0, |it| it.seq);
         {
             let index = index.read().map_err(|_| broken())?;
             if index.is_at(seq, model) {
-                return Ok((work(&index), None));
+                return Ok((work(&index), IndexState::default()));
             }
         }
         {
@@ -150,7 +175,7 @@ impl Searcher {
             if index.seq > seq {
                 // A snapshot from before what another call has taken in: nothing newer is hidden from
                 // it, and nothing that it can see is lost.
-                return Ok((work(&index), None));
+                return Ok((work(&index), IndexState::default()));
             }
             if index.seq == 0
                 && seq > 0
@@ -167,14 +192,19 @@ impl Searcher {
                 *index = Index::new();
                 return Err(error);
             }
-            self.keep(space, tx, &mut index, seq)?;
+            if until.is_none() && index.is_worth_keeping() {
+                self.keep(space, tx, &mut index)?;
+            }
         }
         let index = index.read().map_err(|_| broken())?;
-        let partial = (index.seq < seq).then_some(Partial {
-            taken: index.seq,
-            all: seq,
-        });
-        Ok((work(&index), partial))
+        let index_state = IndexState {
+            partial: (index.seq < seq).then_some(Partial {
+                taken: index.seq,
+                all: seq,
+            }),
+            is_far_behind: until.is_some() && (index.seq < seq || index.is_worth_keeping()),
+        };
+        Ok((work(&index), index_state))
     }
 }
 
@@ -182,7 +212,46 @@ fn broken() -> Error {
     Error::internal("the index of a space is broken")
 }
 
+/// Whether a log has this event at this place.
+fn is_in(tx: &dyn ReadTx, taken: TakenAt) -> Result<bool> {
+    let Some(before) = taken.seq.checked_sub(1) else {
+        return Ok(false);
+    };
+    let there = tx.events_after(before, 1)?;
+    Ok(there
+        .first()
+        .is_some_and(|it| it.seq == taken.seq && it.id == taken.event))
+}
+
+/// Whether so much came after an event that a process that starts has long to take it in.
+fn is_far_behind(tx: &dyn ReadTx, from: u64) -> Result<bool> {
+    let head = tx.head()?.map_or(0, |it| it.seq);
+    if head.saturating_sub(from) >= KEPT_EVENTS {
+        return Ok(true);
+    }
+    let (mut at, mut changes) = (from, 0);
+    while at < head {
+        let page = tx.events_after(at, STEP_PAGE)?;
+        let Some(last) = page.last() else { break };
+        at = last.seq;
+        let events = page.iter().filter_map(kenning_audit::event::parse);
+        changes += events.map(|it| it.changes.len()).sum::<usize>();
+        if changes >= KEPT_FROM {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 impl Index {
+    /// Whether enough of it is new.
+    fn is_worth_keeping(&self) -> bool {
+        let new = self.entries.len().saturating_sub(self.kept);
+        let events = self.seq.saturating_sub(self.kept_seq);
+        let quarter = self.entries.len() / 4;
+        events > 0 && (new >= KEPT_FROM.max(quarter) || events >= KEPT_EVENTS.max(quarter as u64))
+    }
+
     fn is_at(&self, seq: u64, model: Option<&Model>) -> bool {
         let model_is_there = match (model, &self.other) {
             (None, _) => true,
@@ -202,7 +271,7 @@ impl Index {
             self.seq = seq;
         }
         if self.seq < seq {
-            self.take_in_events(tx, seq)?;
+            self.take_in_events(tx, seq, usize::MAX)?;
         }
         self.vectors.prepare();
         if let Some(model) = model {
@@ -222,8 +291,7 @@ impl Index {
         until: Instant,
     ) -> Result<()> {
         while self.seq < seq {
-            let end = self.seq.saturating_add(STEP).min(seq);
-            self.take_in_events(tx, end)?;
+            self.take_in_events(tx, seq, STEP)?;
             if Instant::now() >= until {
                 break;
             }
@@ -257,16 +325,27 @@ impl Index {
         })
     }
 
-    fn take_in_events(&mut self, tx: &dyn ReadTx, seq: u64) -> Result<()> {
+    /// Takes in events up to `seq`, or up to the one with which `nodes_max` nodes have changed.
+    fn take_in_events(&mut self, tx: &dyn ReadTx, seq: u64, nodes_max: usize) -> Result<()> {
         // The revision that the latest of these events made; none for one that is gone.
         let mut changed: HashMap<NodeId, u64> = HashMap::new();
         let mut at = self.seq;
-        while at < seq {
-            let left = usize::try_from(seq - at).unwrap_or(PAGE);
-            let page = tx.events_after(at, PAGE.min(left))?;
-            let Some(last) = page.last() else { break };
-            at = last.seq;
+        let page_max = if nodes_max == usize::MAX {
+            PAGE
+        } else {
+            STEP_PAGE
+        };
+        while at < seq && changed.len() < nodes_max {
+            let left = usize::try_from(seq - at).unwrap_or(page_max);
+            let page = tx.events_after(at, page_max.min(left))?;
+            if page.is_empty() {
+                at = seq;
+            }
             for row in &page {
+                if changed.len() >= nodes_max {
+                    break;
+                }
+                at = row.seq;
                 if row.kind == REINDEXED {
                     let other = self.other.take();
                     *self = Self::new();
@@ -293,7 +372,7 @@ impl Index {
                 None => self.remove(id),
             }
         }
-        self.seq = seq;
+        self.seq = at;
         Ok(())
     }
 

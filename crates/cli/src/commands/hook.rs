@@ -6,8 +6,9 @@
 //! any other death.
 //!
 //! A running server of the same store has the index in memory, so it is asked first (`hook_server`).
-//! Where there is none, the index is read or made here; what the budget does not suffice for is kept, and
-//! the next hook goes on from there. What was cut off is told to the model, in the client's own form.
+//! Where there is none, the index is read or made here. Where the budget does not suffice for that, a
+//! process that nobody waits for makes the index and keeps it for the hooks to come (`renew-index`), and
+//! what was cut off is told to the model, in the client's own form.
 //! NOW.md is read without a store, and is given whatever becomes of the rest.
 
 use super::hook_server;
@@ -15,11 +16,14 @@ use crate::{Host, Settings, env_vars, output, owner};
 use clap::ArgMatches;
 use kenning_core::{Error, Result};
 use kenning_engine::{
-    Caller, Engine, Now, NowFile, Partial, Recall, RecallSort, RecalledMemory, asks_for_something,
+    Caller, Engine, IndexState, Now, NowFile, Partial, Recall, RecallSort, RecalledMemory,
+    asks_for_something,
 };
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -34,6 +38,9 @@ const INPUT_WAIT: Duration = Duration::from_secs(2);
 
 /// The largest message of a client.
 pub(super) const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// The turn that no client knows: a hook that had too little time starts it.
+const RENEW_INDEX: &str = "renew-index";
 
 /// Memories at the beginning of a session, and with a prompt.
 const MEMORIES_AT_START: usize = 10;
@@ -62,8 +69,8 @@ pub(crate) struct Turn {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) context: String,
-    /// Whether time was too short for all of the index, and what was made of it is being kept.
-    pub(super) is_partial: bool,
+    /// Whether the index that is kept lacks so much that somebody with more time should renew it.
+    pub(super) is_far_behind: bool,
 }
 
 /// Every turn.
@@ -133,11 +140,15 @@ pub(crate) fn command() -> clap::Command {
         .about("Answer a client's hook: its JSON on standard input, ours on standard output; never fails")
         .subcommand_required(true)
         .subcommands(turns)
+        .subcommand(clap::Command::new(RENEW_INDEX).hide(true))
 }
 
 pub(crate) fn run(host: &'static dyn Host, settings: &Settings, matches: &ArgMatches) -> u8 {
     let budget = budget();
     let name = matches.subcommand_name().unwrap_or_default();
+    if name == RENEW_INDEX {
+        return renew(host, settings);
+    }
     let Some(turn) = TURNS.iter().find(|it| it.name == name) else {
         return 0;
     };
@@ -156,15 +167,8 @@ pub(crate) fn run(host: &'static dyn Host, settings: &Settings, matches: &ArgMat
     let (sender, reports) = channel();
     let theirs = settings.clone();
     std::thread::spawn(move || work(host, &theirs, turn, input, until, &sender));
-    let (context, more) = match reports.recv_timeout(left(until)) {
-        Ok(Ok(said)) => {
-            let more = if said.is_partial {
-                budget
-            } else {
-                Duration::ZERO
-            };
-            (said.context, more)
-        }
+    let (context, renews) = match reports.recv_timeout(left(until)) {
+        Ok(Ok(said)) => (said.context, said.is_far_behind),
         Ok(Err(error)) => {
             output::say(&format!("kenning hook {name}: {error}"));
             let mut context = first_words(name, &at_once, until);
@@ -172,7 +176,7 @@ pub(crate) fn run(host: &'static dyn Host, settings: &Settings, matches: &ArgMat
                 // Writing to a text cannot fail.
                 let _ = writeln!(context, "Kenning: memories were not searched: {error}");
             }
-            (context, Duration::ZERO)
+            (context, false)
         }
         Err(_) => {
             output::say(&format!(
@@ -188,16 +192,52 @@ pub(crate) fn run(host: &'static dyn Host, settings: &Settings, matches: &ArgMat
                     budget.as_millis()
                 );
             }
-            (context, budget)
+            (context, turn.speaks && asks)
         }
     };
     if let Some(answer) = answer(turn.event, &context) {
         output::print(&answer);
     }
-    // What is still to be written has the rest of the time, and an index that is being made as much again:
-    // what is not kept would have to be made by the next hook, which has no more time than this one.
-    if let Ok(Err(error)) = reports.recv_timeout(left(until) + more) {
+    if renews
+        && !settings.selection.read_only
+        && let Err(cause) = start_renewal(name)
+    {
+        output::say(&format!(
+            "kenning hook {name}: the index stays incomplete: {cause}"
+        ));
+    }
+    // What is still to be written has the rest of the time.
+    if let Ok(Err(error)) = reports.recv_timeout(left(until)) {
         output::say(&format!("kenning hook {name}: {error}"));
+    }
+    0
+}
+
+/// Starts this program once more, with the same options, to renew the index. It outlives this process,
+/// and a client that ends the group of its hook does not reach it.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it is this program, and nothing that a caller named"
+)]
+fn start_renewal(turn: &str) -> std::io::Result<()> {
+    let mut arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    if let Some(at) = arguments.iter().rposition(|it| it == turn) {
+        arguments[at] = RENEW_INDEX.into();
+    }
+    let mut child = Command::new(std::env::current_exe()?);
+    child.args(arguments).process_group(0);
+    child.stdin(Stdio::null());
+    child.stdout(Stdio::null()).stderr(Stdio::null());
+    child.spawn().map(drop)
+}
+
+/// Nobody sees what becomes of it; the next hook that finds the index incomplete tries again.
+fn renew(host: &dyn Host, settings: &Settings) -> u8 {
+    let renewed = host
+        .open(settings)
+        .and_then(|engine| engine.renew_index(&owner(settings)));
+    if let Err(error) = renewed {
+        output::say(&format!("kenning hook {RENEW_INDEX}: {error}"));
     }
     0
 }
@@ -264,7 +304,7 @@ pub(super) fn take_turn(
         caller,
         input,
         read_only: settings.selection.read_only,
-        // The rest is for ranking, and for keeping what was made of the index.
+        // The rest is for ranking.
         index_until: Instant::now() + left(until) * 3 / 5,
     };
     report((turn.answer)(&scene));
@@ -318,11 +358,11 @@ fn at_start(scene: &Scene<'_>) -> Result<Said> {
         None => String::new(),
     };
     let task = now.as_ref().map_or("", |it| it.task.trim());
-    let (memories, partial) = recalled(scene, task, MEMORIES_AT_START)?;
-    context += &known(&memories, partial);
+    let (memories, index_state) = recalled(scene, task, MEMORIES_AT_START)?;
+    context += &known(&memories, index_state.partial);
     Ok(Said {
         context,
-        is_partial: partial.is_some(),
+        is_far_behind: index_state.is_far_behind,
     })
 }
 
@@ -337,10 +377,10 @@ fn begin_session(scene: &Scene<'_>) -> Result<()> {
 
 fn with_prompt(scene: &Scene<'_>) -> Result<Said> {
     let prompt = scene.text("prompt").unwrap_or_default();
-    let (memories, partial) = recalled(scene, prompt, MEMORIES_WITH_PROMPT)?;
+    let (memories, index_state) = recalled(scene, prompt, MEMORIES_WITH_PROMPT)?;
     Ok(Said {
-        context: known(&memories, partial),
-        is_partial: partial.is_some(),
+        context: known(&memories, index_state.partial),
+        is_far_behind: index_state.is_far_behind,
     })
 }
 
@@ -377,10 +417,10 @@ fn recalled(
     scene: &Scene<'_>,
     query: &str,
     limit: usize,
-) -> Result<(Vec<RecalledMemory>, Option<Partial>)> {
+) -> Result<(Vec<RecalledMemory>, IndexState)> {
     // `go on` and `thanks` ask for nothing, and an empty prompt neither.
     if !asks_for_something(query) {
-        return Ok((Vec::new(), None));
+        return Ok((Vec::new(), IndexState::default()));
     }
     let recall = Recall {
         query: query.to_owned(),
@@ -390,7 +430,7 @@ fn recalled(
         ..Recall::default()
     };
     let found = scene.engine.recall(&scene.caller, &recall)?;
-    Ok((found.memories, found.partial))
+    Ok((found.memories, found.index_state))
 }
 
 fn left_off(now: &Now, is_as_written: bool) -> String {
@@ -435,7 +475,7 @@ fn known(memories: &[RecalledMemory], partial: Option<Partial>) -> String {
         let _ = writeln!(
             out,
             "Kenning: the index is not complete yet, so only the oldest {taken} of {all} events were \
-             searched. The next prompts complete it; the tool `memory_recall` searches everything."
+             searched. It is being completed; the tool `memory_recall` searches everything."
         );
     }
     out

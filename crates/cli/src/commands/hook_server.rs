@@ -89,7 +89,7 @@ fn answer(stream: &UnixStream, engine: &Engine, settings: &Settings) -> std::io:
     let input = request["input"].take();
     take_turn(engine, settings, turn, input, until, |said| {
         let line = match said {
-            Ok(said) => json!({ "context": said.context, "partial": said.is_partial }),
+            Ok(said) => json!({ "context": said.context, "far_behind": said.is_far_behind }),
             Err(error) => json!({ "error": error.message }),
         };
         // As above.
@@ -143,7 +143,7 @@ fn ask_at(stream: &UnixStream, turn: &str, input: &Value, until: Instant) -> Opt
     }
     Some(Ok(Said {
         context: answer["context"].as_str()?.to_owned(),
-        is_partial: answer["partial"] == true,
+        is_far_behind: answer["far_behind"] == true,
     }))
 }
 

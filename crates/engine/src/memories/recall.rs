@@ -6,7 +6,9 @@ use crate::{Caller, Engine, Scope, context, roots};
 use kenning_core::{Error, Hash, Hlc, Kind, NodeId, Result};
 use kenning_memory::score;
 use kenning_memory::types::{MemoryType, relation};
-use kenning_search::{Filter, Hit, Index, Mode, PASSAGE_BYTES, Partial, Query, order_by_relevance};
+use kenning_search::{
+    Filter, Hit, Index, IndexState, Mode, PASSAGE_BYTES, Query, order_by_relevance,
+};
 use kenning_store::{EdgeFilter, Node, ReadTx, When};
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashSet};
@@ -113,7 +115,7 @@ pub struct Recalled {
     /// What the caller should know about how it was found, if anything.
     pub remark: Option<String>,
     /// How much of the log was searched, where time was too short for all of it.
-    pub partial: Option<Partial>,
+    pub index_state: IndexState,
 }
 
 /// A memory with its scores, before its content is read.
@@ -165,7 +167,7 @@ impl Engine {
             // Whoever changed the model finds the old passages embedded by asking.
             self.embed_later(space);
         }
-        let (memories, partial) = self.log.read(space, |tx| {
+        let (memories, index_state) = self.log.read(space, |tx| {
             let moment_ms = recall.as_of_ms.unwrap_or(now_ms);
             let search = |index: &Index| {
                 let mut ranked = self.ranked(index.search(&query), recall, moment_ms);
@@ -174,7 +176,7 @@ impl Engine {
                 }
                 ranked
             };
-            let (ranked, partial) =
+            let (ranked, index_state) =
                 self.searcher
                     .with_until(space, tx, model.as_ref(), recall.until, search)?;
             let when = recall
@@ -199,12 +201,12 @@ impl Engine {
                     answers.add(memory);
                 }
             }
-            Ok((answers.memories, partial))
+            Ok((answers.memories, index_state))
         })?;
         Ok(Recalled {
             memories,
             remark,
-            partial,
+            index_state,
         })
     }
 

@@ -199,8 +199,9 @@ fn now_md_is_given_at_the_start_of_a_session_whatever_becomes_of_the_rest() {
     std::fs::write(&now, text.replace("rate limiter", "back door")).unwrap();
     let context = told("0", &place);
     assert!(context.contains("changed by somebody else"), "{context}");
-    std::fs::write(&now, text).unwrap();
-    // A store that cannot be opened.
+    // A store that cannot be opened. Another one: of the first, a process may be renewing the index.
+    let place = Place::new();
+    place.good(&["omi", "now", "update", "--task", "Deploy the rate limiter"]);
     let store = place.0.path().join("data/kenning.db");
     std::fs::write(&store, "this is not a database, and never was one").unwrap();
     for more in ["-wal", "-shm"] {
@@ -211,6 +212,48 @@ fn now_md_is_given_at_the_start_of_a_session_whatever_becomes_of_the_rest() {
     let context = told(PATIENT, &place);
     assert!(context.contains("Deploy the rate limiter"), "{context}");
     assert!(context.contains("memories were not searched"), "{context}");
+}
+
+#[test]
+fn an_index_that_a_hook_has_no_time_for_is_made_by_a_process_that_nobody_waits_for() {
+    let place = Place::new();
+    let stored = "The ferry to Ostend leaves from pier nine";
+    let lines: String = (0..3_000)
+        .map(|i| {
+            let text = if i == 2_999 {
+                stored.to_owned()
+            } else {
+                format!("Crate {i} holds herring")
+            };
+            let node = json!({
+                "id": format!("01a1e328-c4ec-7fc0-905f-{i:012x}"), "kind": "memory", "project": "",
+                "key": format!("content:{i}"), "title": "", "body": text,
+                "props": { "memory_type": "fact" }, "created_ms": 1_700_000_000_000_u64, "updated_ms": 1_700_000_000_000_u64,
+            });
+            format!("{}\n", json!({ "node": node }))
+        })
+        .collect();
+    let (code, _, err) = finish(place.command(&["import"]), &lines);
+    assert_eq!(code, 0, "{err}");
+    let prompt = message(
+        "UserPromptSubmit",
+        json!({ "prompt": "Where does the ferry to Ostend leave from?" }),
+    );
+    let mut command = place.command(&["hook", "prompt"]);
+    command.env("KENNING_HOOK_BUDGET_MS", "1");
+    let (code, out, _) = finish(command, &prompt.to_string());
+    assert_eq!(code, 0);
+    assert!(out.contains("memories were not searched"), "{out}");
+    let index = place.0.path().join("data/index");
+    let patience = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !index.join("default.idx").exists() {
+        assert!(std::time::Instant::now() < patience, "no index was kept");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let names = std::fs::read_dir(&index).unwrap();
+    assert_eq!(names.count(), 1, "only the index is left behind");
+    let told = context(&place, "prompt", &prompt).unwrap();
+    assert!(told.contains(stored), "{told}");
 }
 
 #[test]

@@ -708,77 +708,69 @@ fn an_index_that_was_kept_is_used_and_one_that_does_not_fit_is_not() {
 }
 
 #[test]
-fn an_index_that_there_was_no_time_for_is_completed_by_those_who_come_after() {
+fn an_index_that_there_was_no_time_for_is_completed_piece_by_piece_and_renewed_by_who_has_time() {
     let house = House::new();
-    let batch: Vec<Value> = (0..1_200)
-        .map(|i| json!({ "content": format!("note {i} about the harbor") }))
-        .collect();
-    let stored = everything(&house).call("memory_store_batch", json!({ "memories": batch }));
-    assert_eq!(stored.to_json()["count"], 1_200);
-    let index = house.root.path().join("data/index");
-    std::fs::remove_dir_all(&index).unwrap();
+    let owner = house.owner();
+    // An event of an import brings hundreds of memories, and even so they are not all taken in at once.
+    let lines: String = (0..3_000).map(imported_note).collect();
+    let engine = house.board.engine();
+    engine.import(&owner, &mut lines.as_bytes()).unwrap();
     let mut recall = kenning_engine::Recall {
-        query: "note 1111 about the harbor".to_owned(),
+        query: "note 2999 about the harbor".to_owned(),
         limit: 1,
         // No time at all.
         until: Some(std::time::Instant::now()),
         ..kenning_engine::Recall::default()
     };
-    let mut taken = 0;
-    let found = (0..20).find_map(|_| {
-        // Another process each time.
-        let house = everything(&house);
-        let engine = house.board.engine();
-        let found = engine.recall(&house.owner(), &recall).unwrap();
-        let Some(partial) = found.partial else {
-            return Some(found);
-        };
-        assert!(partial.taken > taken, "{partial:?} after {taken}");
-        assert!(partial.all >= 1_200, "{partial:?}");
-        taken = partial.taken;
-        None
-    });
-    let found = found.expect("repeated calls complete it");
-    assert!(taken > 0, "it took more than one");
-    assert_eq!(
-        found.memories[0].memory.content,
-        "note 1111 about the harbor"
+    let first = engine.recall(&owner, &recall).unwrap().index_state;
+    let partial = first.partial.expect("not complete");
+    assert!(
+        partial.taken > 0 && partial.taken < partial.all,
+        "{partial:?}"
     );
+    assert!(first.is_far_behind);
+    let calls = (1..20).find(|_| {
+        let found = engine.recall(&owner, &recall).unwrap();
+        found.index_state.partial.is_none()
+    });
+    let calls = calls.expect("repeated calls complete it");
+    assert!(calls > 3, "complete after {calls}");
     // What was put together piece by piece is what is made at once.
-    let pieces = everything(&house);
     recall.limit = 20;
     recall.min_relevance = 0.0;
-    let answer = |house: &House| {
-        let found = house
-            .board
-            .engine()
-            .recall(&house.owner(), &recall)
-            .unwrap();
-        assert_eq!(found.partial, None);
+    let ids = |house: &House, recall: &kenning_engine::Recall| {
+        let found = house.board.engine().recall(&owner, recall).unwrap();
+        assert_eq!(found.index_state.partial, None);
         let mut ids: Vec<String> = found.memories.into_iter().map(|it| it.memory.id).collect();
         ids.sort_unstable();
         ids
     };
-    let first = answer(&pieces);
-    drop(pieces);
-    std::fs::remove_dir_all(&index).unwrap();
-    recall_all_at_once(&house, &recall, &first);
+    let piece_by_piece = ids(&house, &recall);
+    assert_eq!(piece_by_piece.len(), 20);
+    // Nobody who had no time wrote anything.
+    let index = house.root.path().join("data/index");
+    assert!(!index.exists());
+    let with_time = everything(&house);
+    assert!(with_time.board.engine().renew_index(&owner).unwrap());
+    drop(with_time);
+    let next = everything(&house);
+    assert_eq!(ids(&next, &recall), piece_by_piece);
+    assert!(!next.board.engine().renew_index(&owner).unwrap());
 }
 
-fn recall_all_at_once(house: &House, recall: &kenning_engine::Recall, expected: &[String]) {
-    let house = everything(house);
-    let recall = kenning_engine::Recall {
-        until: None,
-        ..recall.clone()
-    };
-    let found = house
-        .board
-        .engine()
-        .recall(&house.owner(), &recall)
-        .unwrap();
-    let mut ids: Vec<String> = found.memories.into_iter().map(|it| it.memory.id).collect();
-    ids.sort_unstable();
-    assert_eq!(ids, expected);
+fn imported_note(i: usize) -> String {
+    let node = json!({
+        "id": format!("01a1e328-c4ec-7fc0-905f-{i:012x}"),
+        "kind": "memory",
+        "project": "",
+        "key": format!("content:{i}"),
+        "title": "",
+        "body": format!("note {i} about the harbor"),
+        "props": { "memory_type": "fact" },
+        "created_ms": 1_700_000_000_000_u64,
+        "updated_ms": 1_700_000_000_000_u64,
+    });
+    format!("{}\n", json!({ "node": node }))
 }
 
 #[test]
