@@ -87,12 +87,12 @@ pub fn run(host: &'static dyn Host, arguments: impl IntoIterator<Item = OsString
 }
 
 /// Runs the command line of `kami` and gives its exit code.
-pub fn run_kami(host: &'static dyn Host, arguments: impl IntoIterator<Item = OsString>) -> u8 {
+fn run_kami(host: &'static dyn Host, arguments: impl IntoIterator<Item = OsString>) -> u8 {
     run_as(host, args::kami_command(), commands::run_kami, arguments)
 }
 
 /// Runs the command line of `omi` and gives its exit code.
-pub fn run_omi(host: &'static dyn Host, arguments: impl IntoIterator<Item = OsString>) -> u8 {
+fn run_omi(host: &'static dyn Host, arguments: impl IntoIterator<Item = OsString>) -> u8 {
     run_as(host, args::omi_command(), commands::run_omi, arguments)
 }
 

@@ -30,6 +30,7 @@ mod koi_golden;
 mod koi_graph;
 mod koi_guide;
 mod koi_web;
+mod names;
 mod omi;
 mod pasted;
 mod postgres;
