@@ -39,6 +39,20 @@ pub(crate) fn run(connection: &mut Connection) -> Result<()> {
     }
 }
 
+/// Whether this program may write: asked in every write transaction, because a newer program may have
+/// upgraded the file since it was opened.
+pub(crate) fn check_version(connection: &Connection) -> Result<()> {
+    let found = version(connection)?;
+    if found == MIGRATIONS.len() {
+        return Ok(());
+    }
+    Err(Error::unavailable(format!(
+        "the store has been upgraded to version {found}; this program writes version {}",
+        MIGRATIONS.len()
+    ))
+    .hint("stop this program and start the newer one"))
+}
+
 fn version(connection: &Connection) -> Result<usize> {
     let version = connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0));
     Ok(version.map_err(error::from_sqlite)? as usize)

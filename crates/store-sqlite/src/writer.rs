@@ -3,10 +3,14 @@
 //! A sync of the disk costs more than many writes. So the writer takes whatever callers have queued,
 //! runs each in a savepoint of its own, and commits them together; a call that fails or panics loses
 //! its savepoint and nothing else.
+//!
+//! On a full disk, an I/O error or out of memory SQLite may roll back the whole transaction by itself.
+//! From then on a savepoint would be a transaction of its own, so the writer looks after every call
+//! whether its transaction is still open, and fails the whole group if it is not.
 
 use crate::pending::Pending;
-use crate::{error, tx::Tx};
-use kenning_core::{Error, Result, Space};
+use crate::{error, migrate, tx::Tx};
+use kenning_core::{Code, Error, Result, Space};
 use kenning_store::{Wake, WriteWork};
 use rusqlite::Connection;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -105,13 +109,25 @@ fn group(connection: &Connection, first: Job, jobs: &Receiver<Job>, wakes: &Wake
         answer(vec![(first.reply, Err(error::from_sqlite(cause)))]);
         return;
     }
+    if let Err(newer) = migrate::check_version(connection) {
+        roll_back(connection);
+        answer(vec![(first.reply, Err(newer))]);
+        return;
+    }
     let began = Instant::now();
     let pending = Pending::default();
     let mut replies = Vec::new();
     let mut next = Some(first);
     while let Some(job) = next.take() {
-        let result = one(connection, &pending, &job.space, job.work);
-        replies.push((job.reply, result));
+        match one(connection, &pending, &job.space, job.work) {
+            Ok(result) => replies.push((job.reply, result)),
+            Err(lost) => {
+                replies.push((job.reply, Ok(())));
+                roll_back(connection);
+                answer_all(replies, &lost);
+                return;
+            }
+        }
         if replies.len() < GROUP_CALLS_MAX && began.elapsed() < GROUP_TIME_MAX {
             next = next_job(jobs, &mut replies, began);
         }
@@ -128,26 +144,41 @@ fn group(connection: &Connection, first: Job, jobs: &Receiver<Job>, wakes: &Wake
         Err(cause) => {
             // The disk is full or the index refused, and the log holds no commit record: nothing of
             // this group is there.
-            if !connection.is_autocommit()
-                && let Err(cause) = connection.execute_batch("ROLLBACK")
-            {
-                stop_the_process(&cause);
-            }
-            let reason = error::from_sqlite(cause);
-            let again = || Err(Error::new(reason.code, reason.message.clone()).hint("call again"));
-            answer(
-                replies
-                    .into_iter()
-                    .map(|(reply, _)| (reply, again()))
-                    .collect(),
-            );
+            roll_back(connection);
+            answer_all(replies, &error::from_sqlite(cause));
         }
     }
 }
 
-/// Runs one call in its savepoint.
-fn one(connection: &Connection, pending: &Pending, space: &Space, work: WriteWork) -> Result<()> {
-    run_cached(connection, "SAVEPOINT call").map_err(error::from_sqlite)?;
+/// Ends the transaction without keeping anything, if SQLite has not done so already.
+fn roll_back(connection: &Connection) {
+    if !connection.is_autocommit()
+        && let Err(cause) = connection.execute_batch("ROLLBACK")
+    {
+        stop_the_process(&cause);
+    }
+}
+
+/// Nothing of this group was kept, so every caller of it gets this error. That includes a call that was
+/// refused: it may have been refused because of what another call of the group wrote.
+fn answer_all(replies: Vec<Reply>, reason: &Error) {
+    let again = || Err(Error::new(reason.code, reason.message.clone()).hint("call again"));
+    answer(
+        replies
+            .into_iter()
+            .map(|(reply, _)| (reply, again()))
+            .collect(),
+    );
+}
+
+/// Runs one call in its savepoint. The outer error is for the whole group: its transaction cannot go on.
+fn one(
+    connection: &Connection,
+    pending: &Pending,
+    space: &Space,
+    work: WriteWork,
+) -> std::result::Result<Result<()>, Error> {
+    run_cached(connection, "SAVEPOINT call").map_err(lost)?;
     let mark = pending.mark();
     let mut tx = Tx::new(connection, space, pending);
     let result = catch_unwind(AssertUnwindSafe(|| work(&mut tx)));
@@ -159,6 +190,14 @@ fn one(connection: &Connection, pending: &Pending, space: &Space, work: WriteWor
             .unwrap_or_default();
         Err(Error::internal("a write panicked and was rolled back").because(text))
     });
+    if connection.is_autocommit() {
+        // SQLite rolled back the transaction: the savepoint and all calls before this one are gone.
+        let reason = match result {
+            Err(error) if error.code == Code::Unavailable => error,
+            _ => Error::unavailable("the store rolled back the transaction"),
+        };
+        return Err(reason);
+    }
     let ended = if result.is_ok() {
         pending.keep();
         run_cached(connection, "RELEASE call")
@@ -166,7 +205,17 @@ fn one(connection: &Connection, pending: &Pending, space: &Space, work: WriteWor
         pending.forget(&mark);
         connection.execute_batch("ROLLBACK TO call; RELEASE call")
     };
-    ended.map_err(error::from_sqlite).and(result)
+    ended.map_err(lost)?;
+    Ok(result)
+}
+
+/// A savepoint that can be neither begun nor ended leaves the transaction in an unknown state.
+fn lost(cause: rusqlite::Error) -> Error {
+    let error = error::from_sqlite(cause);
+    match error.code {
+        Code::Unavailable => error,
+        _ => Error::unavailable("the store rolled back the transaction").because(error),
+    }
 }
 
 fn run_cached(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
@@ -210,7 +259,7 @@ fn next_job(jobs: &Receiver<Job>, replies: &mut Vec<Reply>, began: Instant) -> O
 #[cfg(not(feature = "sabotage"))]
 mod tests {
     use super::*;
-    use crate::{connection, migrate};
+    use crate::connection;
     use kenning_core::{Hash, Hlc, Kind, NodeId, SeededRandom};
     use kenning_store::{Node, NodeFilter, Passage, ReadTx, TextQuery, WriteTx};
 
@@ -249,10 +298,21 @@ mod tests {
         tx.find_text(&query).unwrap().len()
     }
 
-    /// Runs these in one group; gives the connection to look at afterwards.
-    fn in_one_group(directory: &std::path::Path, calls: Vec<WriteWork>) -> Connection {
+    fn made(directory: &std::path::Path) -> Connection {
         let mut connection = connection::open(&directory.join("test.db")).unwrap();
         migrate::run(&mut connection).unwrap();
+        connection
+    }
+
+    /// Runs these in one group; gives the connection to look at afterwards.
+    fn in_one_group(directory: &std::path::Path, calls: Vec<WriteWork>) -> Connection {
+        let connection = made(directory);
+        answers_of_groups(&connection, calls);
+        connection
+    }
+
+    /// Runs these in as many groups as it takes; gives their answers.
+    fn answers_of_groups(connection: &Connection, calls: Vec<WriteWork>) -> Vec<Result<()>> {
         let (sender, jobs) = channel();
         let mut answers = Vec::new();
         for work in calls {
@@ -261,10 +321,102 @@ mod tests {
             sender.send(Job { space, work, reply }).unwrap();
             answers.push(answer);
         }
-        let first = jobs.recv().unwrap();
-        group(&connection, first, &jobs, &Wakes::default());
-        assert!(answers.iter().all(|it| it.try_recv().is_ok()));
+        drop(sender);
+        run(connection, &jobs, &Wakes::default());
+        answers.iter().map(|it| it.try_recv().unwrap()).collect()
+    }
+
+    fn set(key: &'static str, n_bytes: usize) -> WriteWork {
+        Box::new(move |tx| tx.set("bucket", key, &vec![7; n_bytes]))
+    }
+
+    fn keys(connection: &Connection) -> Vec<String> {
+        let (space, pending) = (Space::default(), Pending::default());
+        let rows = Tx::new(connection, &space, &pending)
+            .list("bucket")
+            .unwrap();
+        rows.into_iter().map(|(key, _)| key).collect()
+    }
+
+    #[test]
+    fn a_full_disk_in_the_middle_of_a_group_lets_no_call_of_it_commit_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let connection = made(directory.path());
+        let n_pages: i64 = connection
+            .pragma_query_value(None, "page_count", |row| row.get(0))
+            .unwrap();
+        let limit = |n: i64| {
+            connection
+                .pragma_update_and_check(None, "max_page_count", n, |row| row.get::<_, i64>(0))
+                .unwrap()
+        };
+        limit(n_pages + 4);
+        let calls: Vec<WriteWork> = vec![
+            set("before", 10),
+            Box::new(|tx| {
+                tx.set("bucket", "refused", b"")?;
+                Err(Error::conflict("no"))
+            }),
+            set("too large", 1_000_000),
+        ];
+        for answer in answers_of_groups(&connection, calls) {
+            let error = answer.unwrap_err();
+            assert_eq!(error.code, Code::Unavailable, "{error}");
+            assert_eq!(error.message, "the disk is full");
+        }
+        assert_eq!(keys(&connection), [""; 0]);
+        let after = answers_of_groups(&connection, vec![set("after", 10)]);
+        assert!(after.iter().all(Result::is_ok), "{after:?}");
+        limit(1_000_000);
+        let after = answers_of_groups(&connection, vec![set("large", 1_000_000)]);
+        assert!(after.iter().all(Result::is_ok), "{after:?}");
+        assert_eq!(keys(&connection), ["after", "large"]);
+    }
+
+    #[test]
+    fn a_call_that_hides_a_rollback_by_sqlite_fails_with_its_group() {
+        let directory = tempfile::tempdir().unwrap();
+        let connection = made(directory.path());
         connection
+            .execute_batch(
+                "CREATE TRIGGER faulty BEFORE INSERT ON kv WHEN NEW.key = 'rolls back'
+                 BEGIN SELECT RAISE(ROLLBACK, 'on purpose'); END",
+            )
+            .unwrap();
+        let calls: Vec<WriteWork> = vec![
+            set("before", 10),
+            Box::new(|tx| {
+                assert!(tx.set("bucket", "rolls back", b"").is_err());
+                Ok(())
+            }),
+            set("after", 10),
+        ];
+        let answers = answers_of_groups(&connection, calls);
+        assert_eq!(
+            answers
+                .iter()
+                .map(|it| it.as_ref().err().map(|it| it.code))
+                .collect::<Vec<_>>(),
+            [Some(Code::Unavailable), Some(Code::Unavailable), None],
+            "the third call is in a group of its own"
+        );
+        assert_eq!(keys(&connection), ["after"]);
+    }
+
+    #[test]
+    fn a_writer_stops_writing_once_a_newer_program_has_upgraded_the_store() {
+        let directory = tempfile::tempdir().unwrap();
+        let connection = made(directory.path());
+        let newer = connection::open(&directory.path().join("test.db")).unwrap();
+        newer.pragma_update(None, "user_version", 999).unwrap();
+        let answers = answers_of_groups(&connection, vec![set("old", 10), set("old too", 10)]);
+        for answer in answers {
+            let error = answer.unwrap_err();
+            assert_eq!(error.code, Code::Unavailable);
+            assert!(error.message.contains("version 999"), "{error}");
+        }
+        assert_eq!(keys(&connection), [""; 0]);
+        assert!(connection.is_autocommit());
     }
 
     #[test]
