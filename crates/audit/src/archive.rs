@@ -4,6 +4,10 @@
 //! whether they are whole. This is the only write besides [`crate::Log::write`], and it accepts only
 //! a space that is empty.
 
+use crate::event;
+use crate::log::{Roots, roots_of};
+use crate::merkle::{Frontier, leaf_hash};
+use crate::state::State;
 use kenning_core::{Error, Hash, Hlc, NodeId, Result, Space};
 use kenning_store::{
     CheckpointRow, Edge, EventRow, HeadRow, KvRow, NameRow, Node, Passage, PassageRow, ReadTx, Row,
@@ -35,12 +39,110 @@ pub fn load(
         for row in rows {
             let row = row?;
             let row = from_json(&row)
-                .ok_or_else(|| Error::corrupt(format!("row {} is not of its form", count + 1)))?;
+                .ok_or_else(|| Error::corrupt(format!("row {} is malformed", count + 1)))?;
             tx.load(&row)?;
             count += 1;
         }
         Ok(count)
     })
+}
+
+/// What is checked of each row that is read back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checked {
+    /// That it can be read, and has the hash or id that it says.
+    Rows,
+    /// The same, and the signature of every event.
+    Signatures,
+}
+
+/// Checks rows of one space as they are read back, without a store: each must be of its form, and all
+/// together must have the roots that the head says.
+pub struct Check {
+    checked: Checked,
+    frontier: Frontier,
+    state: State,
+    head: Option<Roots>,
+    n_rows: u64,
+}
+
+impl Check {
+    /// Nothing is read yet.
+    pub fn new(checked: Checked) -> Self {
+        Self {
+            checked,
+            frontier: Frontier::default(),
+            state: State::default(),
+            head: None,
+            n_rows: 0,
+        }
+    }
+
+    /// The next row.
+    pub fn row(&mut self, value: &Value) -> Result<()> {
+        self.n_rows += 1;
+        let bad = |what: &str| Error::corrupt(format!("row {}: {what}", self.n_rows));
+        let row = from_json(value).ok_or_else(|| bad("malformed"))?;
+        match &row {
+            Row::Node(it) | Row::History(it, _) if it.canonical_hash() != it.hash => {
+                return Err(bad("the node does not match its hash"));
+            }
+            Row::Edge(it) if it.canonical_hash() != it.hash => {
+                return Err(bad("the edge does not match its hash"));
+            }
+            _ => {}
+        }
+        match row {
+            Row::Node(it) => self.state.add_node(it.id, &it.hash),
+            Row::Edge(it) if it.to == Hlc::MAX => self.state.add_edge(&it.hash),
+            Row::Event(it) => {
+                if it.seq != self.frontier.size + 1 {
+                    return Err(bad("the event is out of order"));
+                }
+                if Hash::of(&event::canonical_bytes(&it)) != it.id {
+                    return Err(bad("the event does not match its id"));
+                }
+                if self.checked == Checked::Signatures {
+                    event::check(&it)?;
+                }
+                self.frontier.push(leaf_hash(&it.id.0), |_, _, _| ());
+            }
+            Row::Head(it) => self.head = Some(roots_of(Some(it))?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// There are no more rows.
+    pub fn finish(self) -> Result<()> {
+        let found = Roots {
+            seq: self.frontier.size,
+            event_root: self.frontier.root(),
+            state_root: self.state.root(),
+        };
+        let expected = self.head.map_or_else(|| roots_of(None), Ok)?;
+        if found == expected {
+            return Ok(());
+        }
+        let what = match (
+            found.seq == expected.seq && found.event_root == expected.event_root,
+            found.state_root == expected.state_root,
+        ) {
+            (false, _) => "events",
+            _ => "nodes and edges",
+        };
+        Err(Error::corrupt(format!(
+            "the {what} do not have the root that the head says"
+        )))
+    }
+}
+
+/// JSON has no infinite numbers.
+fn weight(weight: f64) -> Value {
+    if weight.is_finite() {
+        return weight.into();
+    }
+    weight.to_string().into()
 }
 
 fn node(node: &Node) -> Value {
@@ -63,7 +165,7 @@ fn to_json(row: &Row) -> Value {
         }
         Row::Edge(it) => json!({
             "table": "edges", "src": it.src.to_string(), "rel": it.rel, "dst": it.dst.to_string(),
-            "weight": it.weight, "props": it.props, "from": it.from.0, "to": it.to.0,
+            "weight": weight(it.weight), "props": it.props, "from": it.from.0, "to": it.to.0,
             "hash": it.hash.to_string(),
         }),
         Row::Passage(it) => json!({
@@ -190,7 +292,10 @@ fn from_json(value: &Value) -> Option<Row> {
             src: it.id("src")?,
             rel: it.text("rel")?,
             dst: it.id("dst")?,
-            weight: value.get("weight")?.as_f64()?,
+            weight: match value.get("weight")? {
+                Value::String(text) => text.parse().ok()?,
+                number => number.as_f64()?,
+            },
             props: it.props()?,
             from: it.hlc("from")?,
             to: it.hlc("to")?,

@@ -3,7 +3,7 @@
 use crate::Signer;
 use crate::key::signed_by;
 use kenning_core::{Did, Error, Hash, Hlc, NodeId, Result};
-use kenning_store::{EventRow, canonical_json};
+use kenning_store::{EventRow, canonical_json, parse_json};
 use serde_json::{Map, Value, json};
 
 /// The version of the canonical form that new events use.
@@ -191,7 +191,7 @@ pub fn check(row: &EventRow) -> Result<Event> {
 
 /// Reads a row without checking its signature.
 pub fn parse(row: &EventRow) -> Option<Event> {
-    let mut payload: Value = serde_json::from_slice(&row.payload).ok()?;
+    let mut payload = parse_json(std::str::from_utf8(&row.payload).ok()?).ok()?;
     let changes = payload.get("changes")?.as_array()?;
     let changes = changes
         .iter()

@@ -4,7 +4,7 @@ use crate::merkle::Frontier;
 use crate::state::State;
 use crate::{Signer, Tx, event};
 use kenning_core::{Error, Hash, HlcClock, Random, Result, Space};
-use kenning_store::{CheckpointRow, ReadTx, Store, WriteTx};
+use kenning_store::{CheckpointRow, HeadRow, ReadTx, Store, WriteTx};
 use std::sync::Arc;
 
 /// The clock of the house.
@@ -125,7 +125,12 @@ impl Log {
 
 /// Where the log of this snapshot stands.
 pub fn roots(tx: &dyn ReadTx) -> Result<Roots> {
-    let Some(head) = tx.head()? else {
+    roots_of(tx.head()?)
+}
+
+/// What a head says.
+pub(crate) fn roots_of(head: Option<HeadRow>) -> Result<Roots> {
+    let Some(head) = head else {
         let state_root = State::default().root();
         return Ok(Roots {
             seq: 0,

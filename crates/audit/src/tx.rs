@@ -6,7 +6,8 @@ use crate::state::State;
 use crate::{Signer, log};
 use kenning_core::{Error, EventId, Hash, Hlc, Kind, NodeId, Random, Result};
 use kenning_store::{
-    CheckpointRow, Edge, EdgeFilter, HeadRow, Node, Passage, ReadTx, TileRow, Vector, When, WriteTx,
+    CheckpointRow, Edge, EdgeFilter, HeadRow, Node, Passage, ReadTx, TileRow, Vector, When,
+    WriteTx, check_json_depth,
 };
 use serde_json::{Map, Value};
 use std::ops::Deref;
@@ -326,6 +327,9 @@ impl<'a> Tx<'a> {
 
     /// Says what happened: the changes since the last call become one signed event.
     pub fn record(&mut self, kind: &str, data: Value) -> Result<EventId> {
+        if let Value::Object(fields) = &data {
+            check_json_depth(&format!("the event `{kind}`"), fields)?;
+        }
         let event = Event {
             parents: self.head.tips.clone(),
             hlc: self.at,

@@ -60,6 +60,32 @@ impl Backups {
         })
     }
 
+    /// The content of one file of a backup, checked as [`Backups::verify`] does, in a file without a
+    /// name.
+    pub fn open_file(&self, id: &str, name: &str) -> Result<File> {
+        let metadata = self.metadata(id)?;
+        let manifest = self.manifest(&metadata)?;
+        let mut file = self.scratch.scratch()?;
+        let mut is_found = false;
+        let listed = manifest.by_name();
+        for mut one in self.fetch_checked(&metadata, &manifest)? {
+            let is_base = one.is_base;
+            self.entries(&mut one, |entry, _, content| {
+                if entry == name && listed.get(entry).is_some_and(|it| it.is_here != is_base) {
+                    is_found = true;
+                    copy(content, &mut file)?;
+                }
+                Ok(())
+            })?;
+        }
+        if !is_found {
+            return Err(Error::corrupt(format!("backup `{id}` has no `{name}`")));
+        }
+        let rewound = file.rewind();
+        rewound.map_err(|error| told(error, "the backup could not be read"))?;
+        Ok(file)
+    }
+
     /// Puts every file of a backup into a directory. Files of the same name are replaced; others stay.
     ///
     /// Nothing is changed before the whole backup is known to be good and every file lies beside its

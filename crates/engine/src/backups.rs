@@ -7,8 +7,10 @@
 //! An agent may make a backup with the scope `write`: it is given nothing that it could not see, and
 //! the place is the operator's. Whoever wants to look at backups or bring one back needs `admin`.
 
+use crate::transfer::check_backup;
 use crate::{Caller, Engine, Restored, Scope};
 use jiff::Timestamp;
+use kenning_audit::archive::Checked;
 use kenning_backup::{Backups, BucketSettings, Kind, Metadata, Passphrase, Place, Request, Source};
 use kenning_core::{Code, Error, Result};
 use kenning_egress::Policy;
@@ -213,7 +215,8 @@ impl Engine {
         })
     }
 
-    /// Reads a backup through to its last byte, and what it is based on.
+    /// Reads a backup through to its last byte, and what it is based on; reads every row of the store's
+    /// dump, and computes its roots again.
     ///
     /// One that is not sealed although there is a passphrase is refused unless `accept_unsealed` says that the
     /// place is to be trusted.
@@ -227,6 +230,10 @@ impl Engine {
         let backups = backups.ok_or_else(|| Error::not_found("backup", id))?;
         let backups = backups.accepting_unsealed(accept_unsealed);
         let verified = backups.verify(id)?;
+        // Bytes that are as they were written are of no use if they cannot be read as rows.
+        let dump = backups.open_file(id, STORE)?;
+        check_backup(BufReader::new(dump), Checked::Signatures)
+            .map_err(|error| error.hint("a restore would refuse it; look for an older one"))?;
         Ok(VerifiedBackup {
             backup: verified.metadata.into(),
             files: verified.files,

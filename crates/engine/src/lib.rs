@@ -76,6 +76,7 @@ pub use items::{
 };
 pub use kenning_memory::types::MemoryType;
 pub use kenning_search::{IndexState, Mode, Partial, asks_for_something};
+pub use kenning_store::check_json_depth;
 pub use mail::MailRead;
 pub use memories::{
     BeliefUpdate, Central, Contradiction, Evidence, EvidenceUpdate, GraphEdge, Integrity,
@@ -94,7 +95,7 @@ pub use repositories::{
 pub use sensors::{SENSORS_LOOK, Sensors};
 pub use sessions::{SessionEnded, SessionStarted};
 pub use tokens::{NewToken, TokenView};
-pub use transfer::{Restored, Transferred};
+pub use transfer::{Restored, Transferred, read_back};
 pub use vectors::{
     FoundVectors, Keywords, NAMESPACE_DEFAULT, NewVector, UpsertedVector, VECTOR_DIMENSIONS_MAX,
     VECTOR_RESULTS_MAX, VectorHit, VectorNamespace, VectorQuery,

@@ -3,12 +3,18 @@
 //! A backup is text: a first line that names it, then one row a line, then a last line with the
 //! number of rows and the hash of all bytes before it. The node's secret key is not in it: whoever
 //! restores goes on under a new identity, and the old events stay valid.
+//!
+//! Every line is read back as it is written, and the roots are computed again from the rows: the last
+//! line, without which it is no backup, is written only if a restore could read all of it.
 
 use crate::graph::passages_of;
 use crate::{Caller, Engine, Scope};
-use kenning_audit::{Draft, EdgeDraft, Tx, archive};
+use kenning_audit::archive::{self, Check, Checked};
+use kenning_audit::{Draft, EdgeDraft, Tx};
 use kenning_core::{Error, Kind, NodeId, Result, Space};
-use kenning_store::{CREATED_ELSEWHERE_MS, EdgeFilter, NodeFilter, When};
+use kenning_store::{
+    CREATED_ELSEWHERE_MS, EdgeFilter, NodeFilter, When, check_json_depth, parse_json,
+};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
@@ -51,11 +57,20 @@ struct Hashing<'a> {
 }
 
 impl Hashing<'_> {
-    fn line(&mut self, value: &Value) -> Result<()> {
+    /// Writes a line; gives what a restore would read.
+    fn line(&mut self, value: &Value) -> Result<Value> {
         let line = format!("{value}\n");
         self.hasher.update(line.as_bytes());
-        self.out.write_all(line.as_bytes()).map_err(write_failed)
+        self.out.write_all(line.as_bytes()).map_err(write_failed)?;
+        parse_json(&line).map_err(|cause| {
+            Error::corrupt("a row cannot be read back from a backup").because(cause)
+        })
     }
+}
+
+/// Reads a backup that was just written, to its last row, as a restore would.
+pub fn read_back(input: impl BufRead) -> Result<()> {
+    check_backup(input, Checked::Rows).map(drop)
 }
 
 impl Engine {
@@ -85,6 +100,7 @@ impl Engine {
         spaces.sort_by_key(|it| it != first);
         for space in spaces {
             out.line(&json!({ "space": space.as_str() }))?;
+            let mut check = Check::new(Checked::Rows);
             self.log.read(&space, |tx| {
                 if let Some(begun) = begun.take() {
                     // A snapshot is of the moment of its first read.
@@ -97,9 +113,12 @@ impl Engine {
                         caller.check()?;
                         caller.progress(done.rows as f64, None, "rows written");
                     }
-                    out.line(&row)
+                    check.row(&out.line(&row)?)
                 })
             })?;
+            check
+                .finish()
+                .map_err(|error| damaged_store(&space, error))?;
         }
         let hash = out.hasher.finalize().to_hex().to_string();
         out.line(&json!({ "rows": done.rows, "hash": hash }))?;
@@ -119,7 +138,7 @@ impl Engine {
     ) -> Result<Restored> {
         caller.principal.require(Scope::Admin)?;
         // Twice through: nothing is written before the whole file is known to be whole.
-        let spaces = check_backup(open()?)?;
+        let spaces = check_backup(open()?, Checked::Rows)?;
         let mut restored = Restored::default();
         for space in &spaces {
             let rows = rows_of(open()?, space.clone());
@@ -193,7 +212,7 @@ impl Engine {
             if line.trim().is_empty() {
                 continue;
             }
-            let value: Value = serde_json::from_str(&line).map_err(|it| bad(&it.to_string()))?;
+            let value = parse_json(&line).map_err(|it| bad(&it.to_string()))?;
             let entry = Entry::parse(&value).map_err(|it| bad(&it))?;
             if let Entry::Node(imported) = &entry
                 && let Some(file) = crate::context::file_of_key(&imported.draft.key)
@@ -360,7 +379,9 @@ impl Entry {
         };
         let props = |it: &Value| match it.get("props") {
             None => Ok(Map::new()),
-            Some(Value::Object(props)) => Ok(props.clone()),
+            Some(Value::Object(props)) => check_json_depth("`props`", props)
+                .map(|()| props.clone())
+                .map_err(|error| error.message),
             Some(other) => Err(format!("`props` is {other}, not an object")),
         };
         if let Some(it) = value.get("node") {
@@ -411,10 +432,22 @@ fn not_a_backup(what: &str) -> Error {
     Error::corrupt(format!("this is not a whole backup: {what}"))
 }
 
-/// Reads the whole file once: its form, its count, its hash. Gives the spaces in it.
-fn check_backup(mut input: Box<dyn BufRead + Send>) -> Result<Vec<Space>> {
+fn damaged_store(space: &Space, error: Error) -> Error {
+    Error::corrupt(format!("space {space}: {}", error.message))
+        .hint("the store is damaged: `kenning audit verify` says where; restore an older backup")
+        .because(error)
+}
+
+/// Reads the whole file once: its count, its hash, every row of it, and the roots of each space. Gives
+/// the spaces in it.
+pub(crate) fn check_backup(mut input: impl BufRead, checked: Checked) -> Result<Vec<Space>> {
     let mut hasher = blake3::Hasher::new();
-    let mut spaces = Vec::new();
+    let mut spaces: Vec<Space> = Vec::new();
+    let mut check: Option<Check> = None;
+    let finish = |check: Option<Check>| match check.map(Check::finish) {
+        Some(Err(error)) => Err(not_a_backup(&error.message).because(error)),
+        _ => Ok(()),
+    };
     let (mut rows, mut n, mut whole) = (0u64, 0u64, false);
     let mut line = String::new();
     loop {
@@ -427,17 +460,25 @@ fn check_backup(mut input: Box<dyn BufRead + Send>) -> Result<Vec<Space>> {
         if whole {
             return Err(not_a_backup("there is something after its end"));
         }
-        let value: Value = serde_json::from_str(&line)
+        let value = parse_json(&line)
             .map_err(|cause| not_a_backup(&format!("line {n} is not JSON")).because(cause))?;
         if n == 1 {
             if value["format"] != FORMAT || value["version"] != VERSION {
                 return Err(not_a_backup("its first line does not say so"));
             }
         } else if let Some(space) = value.get("space").and_then(Value::as_str) {
+            finish(check.replace(Check::new(checked)))?;
             spaces.push(space.parse().map_err(|it: String| not_a_backup(&it))?);
         } else if value.get("table").is_some() {
+            let Some(check) = &mut check else {
+                return Err(not_a_backup(&format!("line {n} belongs to no space")));
+            };
+            check.row(&value).map_err(|error| {
+                not_a_backup(&format!("line {n}: {}", error.message)).because(error)
+            })?;
             rows += 1;
         } else {
+            finish(check.take())?;
             let hash = hasher.finalize().to_hex().to_string();
             if value["hash"] != hash.as_str() || value["rows"] != rows {
                 return Err(not_a_backup("its hash does not match"));
@@ -461,7 +502,7 @@ fn rows_of(
     input.lines().filter_map(move |line| {
         let read = || -> Result<Value> {
             let line = line.map_err(|cause| not_a_backup("it cannot be read").because(cause))?;
-            serde_json::from_str(&line).map_err(|cause| not_a_backup("a line").because(cause))
+            parse_json(&line).map_err(|cause| not_a_backup("a line").because(cause))
         };
         match read() {
             Err(error) => Some(Err(error)),

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use jiff::tz::TimeZone;
-use kenning_core::{FixedClock, SeededRandom, Space};
+use kenning_core::{Code, FixedClock, SeededRandom, Space};
 use kenning_engine::{Caller, Engine, IntegrityScope, NewMemory, Options, Principal};
 use kenning_store::Store;
 use kenning_store_sqlite::{FILE_NAME, Sqlite};
@@ -79,5 +79,7 @@ fn a_changed_byte_of_a_memory_an_edge_or_an_event_is_seen() {
         assert!(file.execute(change, []).unwrap() > 0, "{change}");
         drop(file);
         assert!(!is_safe(root.path()), "{change}");
+        let refused = open(root.path()).backup(&owner(), &mut Vec::new());
+        assert_eq!(refused.unwrap_err().code, Code::Corrupt, "{change}");
     }
 }

@@ -3,7 +3,7 @@
 use kenning_core::{Error, Hash, Hlc, NodeId, Result};
 use kenning_store::{
     CheckpointRow, Edge, EventRow, HeadRow, KvRow, NameRow, Near, Node, Passage, PassageRow,
-    TileRow, Vector,
+    TileRow, Vector, parse_json,
 };
 use serde_json::{Map, Value};
 use tokio_postgres::Row;
@@ -49,7 +49,12 @@ fn hashes(row: &Row, column: usize) -> Result<Vec<Hash>> {
 }
 
 fn props(row: &Row, column: usize) -> Result<Map<String, Value>> {
-    serde_json::from_slice(get::<&[u8]>(row, column)?).map_err(|cause| bad().because(cause))
+    let text = std::str::from_utf8(get::<&[u8]>(row, column)?);
+    let text = text.map_err(|cause| bad().because(cause))?;
+    match parse_json(text).map_err(|cause| bad().because(cause))? {
+        Value::Object(props) => Ok(props),
+        _ => Err(bad()),
+    }
 }
 
 pub(crate) fn number(row: &Row, column: usize) -> Result<u64> {

@@ -3,7 +3,7 @@
 use kenning_core::{Hash, Hlc, Kind, NodeId};
 use kenning_store::{
     CheckpointRow, Edge, EventRow, HeadRow, KvRow, NameRow, Node, Passage, PassageRow, TileRow,
-    Vector,
+    Vector, parse_json,
 };
 use rusqlite::types::Type;
 use rusqlite::{Error, Result, Row};
@@ -171,7 +171,11 @@ fn kind(row: &Row<'_>, column: usize) -> Result<Kind> {
 
 fn props(row: &Row<'_>, column: usize) -> Result<Map<String, Value>> {
     let text = row.get_ref(column)?.as_str()?;
-    serde_json::from_str(text).map_err(|error| bad(column, Type::Text, error))
+    match parse_json(text) {
+        Ok(Value::Object(props)) => Ok(props),
+        Ok(_) => Err(bad(column, Type::Text, "the properties are not an object")),
+        Err(error) => Err(bad(column, Type::Text, error)),
+    }
 }
 
 pub(crate) fn hash(row: &Row<'_>, column: usize) -> Result<Hash> {

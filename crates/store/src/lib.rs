@@ -22,7 +22,7 @@ pub mod scope_tokens;
 pub mod story;
 mod strict;
 
-pub use json::canonical_json;
+pub use json::{JSON_DEPTH_MAX, canonical_json, check_json_depth, json_depth, parse_json};
 pub use lexemes::{lexeme, lexemes};
 pub use names::NameHit;
 pub use rows::{

@@ -5,6 +5,7 @@
 //! method does may be done, and PostgreSQL answers nothing more: so every later method fails in the
 //! same way, and so does the call, even if its work goes on.
 
+use crate::json::check_json_depth;
 use crate::{
     CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Nearest, Node, NodeFilter,
     Passage, ReadTx, Row, Table, TextHit, TextQuery, TileRow, Vector, When, WriteTx,
@@ -56,6 +57,24 @@ fn good_edge(edge: &Edge) -> Result<()> {
         return Err(Error::invalid("the weight of an edge is not a number"));
     }
     Ok(())
+}
+
+/// What is loaded is as deep as an older program stored it; what is new is not.
+fn good_new_node(node: &Node) -> Result<()> {
+    check_json_depth(
+        &format!("the {} `{}`", node.kind.as_str(), node.key),
+        &node.props,
+    )
+}
+
+fn good_new_edge(edge: &Edge) -> Result<()> {
+    check_json_depth(&format!("the edge `{}`", edge.rel), &edge.props)?;
+    good_edge(edge)
+}
+
+fn good_new_vector(vector: &Vector) -> Result<()> {
+    check_json_depth(&format!("the vector `{}`", vector.id), &vector.props)?;
+    good_vector(vector)
 }
 
 fn good_numbers(numbers: &[f32]) -> Result<()> {
@@ -137,7 +156,6 @@ macro_rules! writes {
 
 impl WriteTx for Strict<&mut dyn WriteTx> {
     writes! {
-        fn put_node(node: &Node);
         fn remove_node(id: NodeId, at: Hlc);
         fn end_edge(src: NodeId, rel: &str, dst: NodeId, at: Hlc);
         fn put_passages(node: NodeId, passages: &[Passage]);
@@ -151,15 +169,21 @@ impl WriteTx for Strict<&mut dyn WriteTx> {
         fn unset(bucket: &str, key: &str);
     }
 
+    fn put_node(&mut self, node: &Node) -> Result<()> {
+        self.unharmed()?;
+        let done = good_new_node(node).and_then(|()| self.tx.put_node(node));
+        self.noted(done)
+    }
+
     fn put_edge(&mut self, edge: &Edge) -> Result<()> {
         self.unharmed()?;
-        let done = good_edge(edge).and_then(|()| self.tx.put_edge(edge));
+        let done = good_new_edge(edge).and_then(|()| self.tx.put_edge(edge));
         self.noted(done)
     }
 
     fn put_vector(&mut self, vector: &Vector) -> Result<()> {
         self.unharmed()?;
-        let done = good_vector(vector).and_then(|()| self.tx.put_vector(vector));
+        let done = good_new_vector(vector).and_then(|()| self.tx.put_vector(vector));
         self.noted(done)
     }
 

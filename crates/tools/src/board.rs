@@ -1,7 +1,9 @@
 //! The board as a server shows it: the selected tools over one engine.
 
 use crate::metrics::Metrics;
-use crate::{AnyTool, Call, Effect, Reply, Selection, TOOLS, Toolset, envelope, near, pages};
+use crate::{
+    AnyTool, Call, Effect, Reply, Selection, TOOLS, Toolset, envelope, input, near, pages,
+};
 use kenning_core::{Code, Error, Result};
 use kenning_engine::{Caller, Engine, FoundTool, Scope, ToolFunction};
 use serde_json::{Value, json};
@@ -110,6 +112,7 @@ impl Board {
                 return Err(Error::denied(format!("`{name}` runs a program"))
                     .hint("this server was started with `--read-only`"));
             }
+            input::check_depth(arguments)?;
             let input = if arguments.is_null() {
                 "{}".to_owned()
             } else {
@@ -198,6 +201,7 @@ impl Board {
         let began = Instant::now();
         let permitted = self
             .permit(tool, &arguments, caller)
+            .and_then(|()| input::check_depth(&arguments))
             .and_then(|()| pages::taken(tool.effect(), &mut arguments));
         let reply = match permitted {
             Err(error) => envelope::wrap(tool.toolset(), Err(error), began.elapsed()),

@@ -6,6 +6,15 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+/// Refuses arguments that are nested deeper than anything that is stored, whatever the tool does with
+/// them.
+pub(crate) fn check_depth(arguments: &Value) -> Result<()> {
+    match arguments {
+        Value::Object(fields) => kenning_engine::check_json_depth("the arguments", fields),
+        _ => Ok(()),
+    }
+}
+
 /// Reads the arguments of a tool.
 pub(crate) fn parse<T: DeserializeOwned + JsonSchema>(arguments: Value) -> Result<T> {
     let arguments = match arguments {

@@ -55,6 +55,11 @@ pub(crate) fn backup(host: &dyn Host, settings: &Settings, matches: &ArgMatches)
     let caller = progress::watched(owner(settings), &bar);
     let target = file(matches);
     let done = write_to(&target, |out| engine.backup(&caller, out))?;
+    if target != "-" {
+        // A disk that lost a byte is found now, and not when the backup is needed.
+        let (dir, name) = place(&target)?;
+        kenning_engine::read_back(BufReader::new(dir.open_read(&name)?))?;
+    }
     bar.finish_and_clear();
     report(settings, &target, "wrote", done);
     Ok(0)

@@ -37,6 +37,7 @@ mod postgres;
 mod processes;
 mod sensors;
 mod stdio;
+mod upgrade;
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};

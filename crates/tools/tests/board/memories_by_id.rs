@@ -377,3 +377,21 @@ fn export_and_import_keep_ids_and_dates() {
     let message = bad.unwrap_err().message;
     assert!(message.contains("`created_ms`"), "{message}");
 }
+
+#[test]
+fn an_import_refuses_properties_that_are_nested_too_deep_and_names_the_line() {
+    let house = everything(&House::new());
+    let good = r#"{"node":{"kind":"document","key":"a","props":{"x":[[1]]}}}"#;
+    for levels in [64, 120, 400] {
+        let deep = format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+        let bad = format!(r#"{{"node":{{"kind":"document","key":"b","props":{{"x":{deep}}}}}}}"#);
+        let input = format!("{good}\n{bad}\n");
+        let refused = house
+            .board
+            .engine()
+            .import(&house.owner(), &mut input.as_bytes());
+        let message = refused.unwrap_err().message;
+        assert!(message.starts_with("line 2: `x`"), "{message}");
+        assert!(message.contains(&format!("{levels} levels")), "{message}");
+    }
+}

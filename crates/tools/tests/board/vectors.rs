@@ -742,3 +742,38 @@ fn what_belongs_to_a_vector_may_be_anything() {
     );
     assert_eq!(ids(&search(&house, json!({ "vector": [1] }))).len(), 3);
 }
+
+/// `{"a":{"a":…1}}` with so many levels.
+fn nested(levels: usize) -> Value {
+    (0..levels).fold(json!(1), |inner, _| json!({ "a": inner }))
+}
+
+#[test]
+fn metadata_nested_too_deep_is_refused_by_name_and_the_next_backup_can_be_restored() {
+    let house = everything(&House::new());
+    let put = |id: &str, levels| json!({ "id": id, "vector": [1], "metadata": nested(levels) });
+    for levels in [64, 125] {
+        let error = refusal(&house, "kg_vector_upsert", put("deep", levels));
+        assert!(error.contains("`metadata`"), "{error}");
+        assert!(error.contains(&format!("{levels} levels")), "{error}");
+    }
+    upsert(&house, put("deep-enough", 60));
+    let reply = house.call("vault_backup", json!({}));
+    assert!(!reply.is_error(), "{}", reply.text);
+    let id = reply.to_json()["backup_id"].as_str().unwrap().to_owned();
+    let verified = house
+        .board
+        .engine()
+        .backup_verify(&house.owner(), &id, false);
+    assert_eq!(verified.unwrap().files[0], "store.jsonl");
+}
+
+#[test]
+fn no_tool_takes_arguments_that_are_nested_too_deep() {
+    let house = everything(&House::new());
+    for tool in kenning_tools::TOOLS {
+        let reply = house.call(tool.name(), json!({ "anything": nested(100) }));
+        assert!(reply.is_error(), "{}", tool.name());
+        assert!(reply.text.contains("100 levels"), "{}", reply.text);
+    }
+}

@@ -1,0 +1,134 @@
+//! Stores and backups of older programs: `testing/stores` says how they were made.
+
+use crate::Place;
+use flate2::read::GzDecoder;
+use kenning_testing_postgres::shared;
+use serde_json::json;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// Every SQLite schema there has been.
+const SQLITE: [&str; 2] = ["sqlite-1.db.gz", "sqlite-2.db.gz"];
+/// Every PostgreSQL schema there has been.
+const POSTGRES: [&str; 1] = ["postgres-1.sql.gz"];
+/// Every form of a backup there has been.
+const BACKUPS: [&str; 1] = ["backup-1.jsonl.gz"];
+
+fn stores() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testing/stores")
+}
+
+fn unpack(name: &str, to: &Path) {
+    fs::create_dir_all(to.parent().unwrap()).unwrap();
+    let packed = File::open(stores().join(name)).unwrap();
+    let mut out = File::create(to).unwrap();
+    std::io::copy(&mut GzDecoder::new(packed), &mut out).unwrap();
+}
+
+/// What `audit verify` says of every space: counts and roots.
+fn verified(place: &Place, at: &[&str]) -> String {
+    let mut arguments = vec!["audit", "verify", "--json", "--all-spaces"];
+    arguments.extend(at);
+    place.good(&arguments)
+}
+
+fn recalled(place: &Place, at: &[&str]) -> String {
+    let mut arguments = at.to_vec();
+    arguments.extend(["omi", "memory_recall", "--query", "cache"]);
+    place.good(&arguments)
+}
+
+/// What must hold of a store once this program has opened it: verified, read, written, moved to the
+/// other kind of store and back, and restored from a backup, always with the same log.
+fn lives_on(place: &Place, at: &[&str], other: &str) {
+    let before = verified(place, at);
+    let from = at[1];
+    place.good(&["migrate", "--from", from, "--to", other]);
+    let moved: Vec<&str> = if other.starts_with("postgres") {
+        vec!["--database", other]
+    } else {
+        vec!["--data", other]
+    };
+    assert_eq!(verified(place, &moved), before);
+    place.good(&[at, &["backup", "again.jsonl"]].concat());
+    place.good(&["--data", "restored", "restore", "again.jsonl"]);
+    assert_eq!(verified(place, &["--data", "restored"]), before);
+    // It goes on. A recall is an event too, so it comes now.
+    assert!(recalled(place, at).contains("the cache is cold on Mondays"));
+    let store = [
+        "omi",
+        "memory_store",
+        "--content",
+        "written by the newest program",
+    ];
+    place.good(&[at, &store].concat());
+    verified(place, at);
+    let recall = ["omi", "memory_recall", "--query", "newest program"];
+    let found = place.good(&[at, &recall].concat());
+    assert!(found.contains("written by the newest program"), "{found}");
+}
+
+#[test]
+fn a_store_of_every_schema_is_kept() {
+    let mut kept: Vec<String> = fs::read_dir(stores())
+        .unwrap()
+        .map(|it| it.unwrap().file_name().into_string().unwrap())
+        .filter(|it| it.ends_with(".gz"))
+        .collect();
+    kept.sort();
+    let mut expected = [&SQLITE[..], &POSTGRES, &BACKUPS].concat();
+    expected.sort_unstable();
+    assert_eq!(
+        kept, expected,
+        "a file that is not tested, or a test without its file"
+    );
+    let migrations = |store: &str| {
+        let folder = format!("{}/../{store}/migrations", env!("CARGO_MANIFEST_DIR"));
+        fs::read_dir(folder).unwrap().count()
+    };
+    let hint = "keep a store of the new schema: testing/stores/README.md";
+    assert_eq!(SQLITE.len(), migrations("store-sqlite"), "{hint}");
+    assert_eq!(POSTGRES.len(), migrations("store-postgres"), "{hint}");
+}
+
+#[test]
+fn a_file_of_every_schema_is_opened_verified_moved_and_backed_up() {
+    for name in SQLITE {
+        let place = Place::new();
+        unpack(name, &place.0.path().join("old/kenning.db"));
+        lives_on(&place, &["--data", "old"], &shared().database());
+    }
+}
+
+#[test]
+fn a_database_of_every_schema_is_opened_verified_moved_and_backed_up() {
+    for name in POSTGRES {
+        let place = Place::new();
+        let sql = place.0.path().join("old.sql");
+        unpack(name, &sql);
+        let url = shared().database();
+        shared().sql(&url, &fs::read_to_string(sql).unwrap());
+        lives_on(&place, &["--database", &url], "elsewhere");
+    }
+}
+
+#[test]
+fn a_backup_of_every_form_is_restored_and_backed_up_again() {
+    for name in BACKUPS {
+        let place = Place::new();
+        unpack(name, &place.0.path().join("old.jsonl"));
+        let url = shared().database();
+        let mut reports = Vec::new();
+        for at in [["--data", "new"], ["--database", &url]] {
+            place.good(&[&at[..], &["restore", "old.jsonl"]].concat());
+            reports.push(verified(&place, &at));
+            assert!(recalled(&place, &at).contains("the cache is cold on Mondays"));
+            let search = json!({ "query": "deep", "vector": [0.25, -1, 3], "k": 1 }).to_string();
+            let search = ["call", "kg_vector_search", "--json", &search];
+            let found = place.good(&[&at[..], &search].concat());
+            assert!(found.contains("\"deep\""), "{found}");
+            place.good(&[&at[..], &["backup", "again.jsonl"]].concat());
+        }
+        assert_eq!(reports[0], reports[1]);
+    }
+}
