@@ -81,6 +81,10 @@ impl fmt::Display for EventId {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Did(String);
 
+/// The longest identifier: `did:`, a method, and 34 bytes in base 58, which are at most 47 characters. Decoding
+/// base 58 takes time with the square of the length, so the length comes first.
+const DID_BYTES_MAX: usize = 100;
+
 /// The multicodec prefix of an Ed25519 public key.
 const ED25519_PUB: [u8; 2] = [0xed, 0x01];
 
@@ -102,6 +106,9 @@ impl Did {
 
     /// The public key that this identifier names.
     pub fn public_key(&self) -> Option<[u8; 32]> {
+        if self.0.len() > DID_BYTES_MAX {
+            return None;
+        }
         let (_, encoded) = self.0.strip_prefix("did:")?.split_once(":z")?;
         let bytes = bs58::decode(encoded).into_vec().ok()?;
         bytes.strip_prefix(&ED25519_PUB)?.try_into().ok()
@@ -117,6 +124,12 @@ impl FromStr for Did {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if text.len() > DID_BYTES_MAX {
+            return Err(format!(
+                "an identifier of {} bytes is not that of an Ed25519 key, which has at most {DID_BYTES_MAX}",
+                text.len()
+            ));
+        }
         let did = Self(text.to_owned());
         match did.public_key() {
             Some(_) => Ok(did),
@@ -168,5 +181,14 @@ mod tests {
         for bad in ["", "did:key:", "did:key:zzzz", "did:web:example.com"] {
             assert!(bad.parse::<Did>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_did_of_megabytes_is_refused_before_it_is_decoded() {
+        // Decoding it would take hours, so this test ends only if it is not decoded.
+        let long = format!("did:key:z{}", "6".repeat(3_000_000));
+        let why = long.parse::<Did>().unwrap_err();
+        assert!(why.contains("3000009 bytes") && why.len() < 200, "{why}");
+        assert_eq!(Did(long).public_key(), None);
     }
 }

@@ -7,6 +7,7 @@
 //! answers in its place.
 
 use crate::graph::passages_of;
+use crate::later::contained;
 use crate::{Caller, Engine, Scope};
 use kenning_audit::Log;
 use kenning_core::{Code, Error, Hash, Result, Space};
@@ -367,7 +368,8 @@ impl Worker {
             let Some(embedder) = lock(&parts.state).embedder.clone() else {
                 continue;
             };
-            match step(&parts.log, &parts.searcher, &space, &*embedder) {
+            let step = || step(&parts.log, &parts.searcher, &space, &*embedder);
+            match contained(step) {
                 Ok(0) => {}
                 Ok(_) => {
                     lock(&parts.state).answers();

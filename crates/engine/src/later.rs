@@ -4,10 +4,13 @@
 //! which lets them gather for a moment and writes them in one transaction: a commit costs more than
 //! what is in it. The thread is woken when the first arrives and not by every one. A process that only
 //! reads writes none.
+//!
+//! Work that panics is lost, as work that fails is, and the thread goes on with the rest.
 
 use kenning_audit::{Log, Tx};
-use kenning_core::{Result, Space};
+use kenning_core::{Error, Result, Space};
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -144,10 +147,18 @@ impl Later {
         }
         // A process that never reads needs no thread for it.
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        thread.get_or_insert_with(|| {
+        if thread.is_none() {
             let (log, queue) = (self.log.clone(), Arc::clone(&self.queue));
-            std::thread::spawn(move || work_off(&log, &queue))
-        });
+            let named = std::thread::Builder::new().name("later".to_owned());
+            match named.spawn(move || work_off(&log, &queue)) {
+                Ok(started) => *thread = Some(started),
+                // Nobody would do it: then it is lost, as in a process that dies, and the next may have a thread.
+                Err(error) => {
+                    tracing::warn!("background work was not done: no thread for it: {error}");
+                    return;
+                }
+            }
+        }
         drop(thread);
         let mut state = self.queue.lock();
         state.jobs.push_back(job);
@@ -187,14 +198,16 @@ fn work_off(log: &Log, queue: &Queue) {
         let n = 1 + others.len();
         match job {
             Job::Run(work) => {
-                if let Err(error) = work(log) {
+                if let Err(error) = contained(|| work(log)) {
                     tracing::warn!("background work was not done: {error}");
                 }
             }
             Job::Write(space, work) => {
-                let written = log.write(&space, move |tx| {
-                    let all = std::iter::once(work).chain(others);
-                    all.into_iter().try_for_each(|it| it(tx))
+                let written = contained(|| {
+                    log.write(&space, move |tx| {
+                        let all = std::iter::once(work).chain(others);
+                        all.into_iter().try_for_each(|it| it(tx))
+                    })
                 });
                 if let Err(error) = written {
                     tracing::warn!("space {space}: {n} events of reads were not written: {error}");
@@ -202,5 +215,54 @@ fn work_off(log: &Log, queue: &Queue) {
             }
         }
         queue.done(n);
+    }
+}
+
+/// A panic as an error. What the work had of the store is rolled back; it shares nothing else that is changed
+/// halfway: what the engine keeps in memory is behind locks that begin anew after a panic.
+pub(crate) fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<&str>().map(ToString::to_string);
+        let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
+        Err(Error::internal("it panicked").because(said.unwrap_or_default()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kenning_audit::Signer;
+    use kenning_core::{FixedClock, SeededRandom};
+    use kenning_store::Store;
+    use kenning_store_sqlite::Sqlite;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    #[test]
+    fn work_that_panics_ends_neither_the_thread_nor_who_waits_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(Sqlite::open(folder.path()).unwrap());
+        let random = Arc::new(SeededRandom::new(1));
+        let signer = Signer::generate(&*random);
+        let log = Log::new(store, signer, Arc::new(FixedClock::at(1)), random);
+        let (later, space) = (Later::new(log.clone(), false), Space::default());
+        let done = Arc::new(AtomicU32::new(0));
+        for _ in 0..3 {
+            later.run(|_| panic!("on purpose"));
+            later.write(&space, |_| panic!("on purpose"));
+            later.flush();
+            let (run, written) = (Arc::clone(&done), Arc::clone(&done));
+            later.run(move |_| {
+                run.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            });
+            later.write(&space, move |tx| {
+                written.fetch_add(1, Ordering::Relaxed);
+                tx.record("Recalled", serde_json::json!({})).map(drop)
+            });
+            later.flush();
+        }
+        assert_eq!(done.load(Ordering::Relaxed), 6);
+        let head = log.read(&space, |tx| tx.head()).unwrap();
+        assert_eq!(head.map(|it| it.seq), Some(3));
     }
 }

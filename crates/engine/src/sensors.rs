@@ -4,6 +4,7 @@
 //! them may look.
 
 use crate::Engine;
+use crate::later::contained;
 use crate::repositories::Repositories;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -91,10 +92,10 @@ impl Drop for Sensors {
 }
 
 fn look_around(engine: &Engine) {
-    if let Err(error) = engine.scan_due_repositories() {
+    if let Err(error) = contained(|| engine.scan_due_repositories()) {
         tracing::warn!("repositories were not looked at: {error}");
     }
-    if let Err(error) = engine.look_at_mail_now() {
+    if let Err(error) = contained(|| engine.look_at_mail_now()) {
         tracing::warn!("mail was not looked at: {error}");
     }
 }

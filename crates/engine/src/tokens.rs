@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 
 const BUCKET: &str = "tokens";
 const PREFIX: &str = "kng";
+/// Longer than any token that is made here.
+const TOKEN_BYTES_MAX: usize = 128;
 
 /// The space of what belongs to no tenant.
 pub(crate) fn system_space() -> Space {
@@ -180,6 +182,10 @@ impl Engine {
         else {
             return Err(refused());
         };
+        // What is longer than any token of ours is not looked up.
+        if token.len() > TOKEN_BYTES_MAX {
+            return Err(refused());
+        }
         let read = || self.log.read(&system_space(), |tx| tx.get(BUCKET, id));
         let stored = self.patiently(Waited::default(), read)?;
         let stored = stored.and_then(|bytes| Stored::from_bytes(id, &bytes));

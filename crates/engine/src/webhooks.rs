@@ -9,6 +9,7 @@
 //! A hook that is new begins with what happens next, not with the past. One that is slow or gone holds
 //! up no other: each has its own thread. Only a serving process has couriers.
 
+use crate::later::contained;
 use crate::{Engine, bus, timestamp};
 use kenning_core::{Code, Error, Hash, Result};
 use kenning_egress::{Egress, Grant, Limits, Method, Policy, Request};
@@ -182,7 +183,7 @@ impl Office {
         let mut couriers: BTreeMap<String, JoinHandle<()>> = BTreeMap::new();
         let mut fault = Fault::default();
         while !self.signal.is_stopped() {
-            match self.hooks() {
+            match contained(|| self.hooks()) {
                 Ok(hooks) => {
                     fault.is_gone();
                     for name in hooks.into_keys() {

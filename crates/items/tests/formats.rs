@@ -675,9 +675,33 @@ fn the_line_of_the_original_is_read_and_compared() {
     );
 }
 
+/// A directive that is right but for what is in its outputs: so many elements in one another.
+fn nested_outputs(n: usize) -> String {
+    format!(
+        "<directive name=\"hello_dir\" version=\"1.0.0\"><metadata><description>d</description>\
+         <category>demo</category><permissions><read resource=\"filesystem\" path=\"**\"/></permissions>\
+         <model tier=\"fast\"/></metadata><outputs>{}{}</outputs></directive>",
+        "<a>".repeat(n),
+        "</a>".repeat(n)
+    )
+}
+
+#[test]
+fn elements_too_deep_in_one_another_are_a_fault_and_overflow_no_stack() {
+    assert!(read_hello(&nested_outputs(60)).is_ok());
+    let thread = std::thread::Builder::new().stack_size(2 * 1024 * 1024);
+    let read = thread.spawn(|| {
+        for n in [65, 900, 19_900] {
+            assert_fields(read_hello(&nested_outputs(n)), &["xml"], "nested");
+        }
+    });
+    read.unwrap().join().unwrap();
+}
+
 #[test]
 fn hostile_texts_are_faults_and_not_panics() {
     let deep = format!("<directive>{}", "<a>".repeat(50_000));
+    let not_shallow = fenced(&nested_outputs(65));
     let closed = format!(
         "<directive>{}{}</directive>",
         "<a>".repeat(900),
@@ -687,6 +711,7 @@ fn hostile_texts_are_faults_and_not_panics() {
     let parentheses = format!("__version__ = {}", "(".repeat(100_000));
     let texts = [
         deep,
+        not_shallow,
         closed,
         brackets,
         parentheses,

@@ -352,3 +352,16 @@ fn a_line_that_is_nearly_one_is_called_broken() {
         "it can still be read and signed again"
     );
 }
+
+#[test]
+fn a_line_of_megabytes_is_broken_and_not_decoded() {
+    let text = signed_text(&ITEMS[0]);
+    let (before, after) = text.split_once("did:key:z").unwrap();
+    // A signer of this length would take hours to decode.
+    let long = format!("{before}did:key:z{}{after}", "6".repeat(3_000_000));
+    assert!(matches!(
+        mark::read(&long, Style::Html),
+        Some(Line::Broken(_))
+    ));
+    assert_eq!(mark::find(&long, Style::Html), None);
+}

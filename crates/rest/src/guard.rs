@@ -1,10 +1,12 @@
 //! The one layer around every route.
 //!
 //! A web page that somebody visits can send requests to this machine. What stops it: the `Host` must
-//! be a name of ours (else a name of theirs was pointed at our address), and an `Origin` must be one
-//! of ours (else a page of theirs is asking). Both are checked on every route before anything else.
-//! Some requests of pages carry no `Origin` (images, scripts, frames); browsers mark those as
-//! `cross-site`, and they are refused too, unless somebody followed a link.
+//! be a name of ours (else a name of theirs was pointed at our address), and an `Origin` must be the one
+//! that was called (else a page of somebody else's is asking, if only of another port of this machine).
+//! Both are checked on every route before anything else.
+//! Some requests of pages carry no `Origin` (images, scripts, frames, links); browsers say of those from which
+//! site they come, and they are refused too. A link may lead to what is there for people to look at
+//! ([`LINKED`]), and not to what works when it is asked.
 //!
 //! Pages of the origins that the operator named are let in, and told so in the headers that browsers ask for.
 
@@ -33,6 +35,16 @@ const PROXY_HEADERS: [&str; 6] = [
     "x-real-ip",
     "forwarded",
     "via",
+];
+
+/// Where a link of another page may lead: nothing is searched, run or written there.
+const LINKED: [&str; 6] = [
+    "/",
+    "/health",
+    "/health/ready",
+    "/healthz",
+    "/openapi.json",
+    "/tools",
 ];
 
 /// Where clients of the memory contract put their token.
@@ -104,13 +116,49 @@ impl Guard {
             }
         }
         match one(headers, &header::ORIGIN)? {
-            Some(origin) if self.hosts.allows_origin(origin) || self.shares(origin) => Ok(()),
+            Some(origin) if self.hosts.is_own_origin(origin, host) || self.shares(origin) => Ok(()),
             Some(origin) => {
                 let hint = "`--allow-origin ORIGIN` permits the pages of an origin";
                 Err(refuse("origin", origin, hint))
             }
-            None => check_page(method, headers),
+            None => self.check_page(method, uri, host, headers),
         }
+    }
+
+    /// Refuses what a page of somebody else's loads without an `Origin`.
+    fn check_page(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        host: &str,
+        headers: &HeaderMap,
+    ) -> Result<()> {
+        let says = |name: &str, values: &[&str]| {
+            let mut said = headers.get_all(name).iter();
+            said.any(|it| values.iter().any(|value| it.as_bytes() == value.as_bytes()))
+        };
+        let followed = *method == Method::GET
+            && says("sec-fetch-mode", &["navigate"])
+            && says("sec-fetch-dest", &["document"])
+            && LINKED.contains(&uri.path());
+        // Another port of this machine is the same site and yet another server.
+        let foreign = if headers.contains_key("sec-fetch-site") {
+            !says("sec-fetch-site", &["same-origin", "none"])
+        } else {
+            // Browsers that do not say it may say which page it was.
+            let page = headers
+                .get(header::REFERER)
+                .map(|it| origin_of(it.as_bytes()));
+            page.is_some_and(|it| {
+                let ours = |it: &str| self.hosts.is_own_origin(it, host) || self.shares(it);
+                !it.is_some_and(ours) && !LINKED.contains(&uri.path())
+            })
+        };
+        if foreign && !followed {
+            return Err(Error::denied("a page of another site is asking")
+                .hint("open the address itself, or call it from a program"));
+        }
+        Ok(())
     }
 
     fn shares(&self, origin: &str) -> bool {
@@ -217,21 +265,13 @@ fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>>
     text.map_err(|_| Error::denied(format!("the header `{name}` is not plain text")))
 }
 
-/// Refuses what a page of somebody else's loads; a link that somebody follows may lead here.
-fn check_page(method: &Method, headers: &HeaderMap) -> Result<()> {
-    let says = |name: &str, value: &str| {
-        headers
-            .get_all(name)
-            .iter()
-            .any(|it| it.as_bytes() == value.as_bytes())
-    };
-    let followed = *method == Method::GET
-        && says("sec-fetch-mode", "navigate")
-        && says("sec-fetch-dest", "document");
-    if says("sec-fetch-site", "cross-site") && !followed {
-        return Err(Error::denied("a page of another site is asking"));
-    }
-    Ok(())
+/// `https://name:port` of an address that begins with it.
+fn origin_of(address: &[u8]) -> Option<&str> {
+    let address = std::str::from_utf8(address).ok()?;
+    let start = address.find("://")? + 3;
+    let rest = address.get(start..)?;
+    let length = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    address.get(..start + length)
 }
 
 /// Compares the hashes, so that the time taken tells nothing about the texts.

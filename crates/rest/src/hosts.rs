@@ -29,12 +29,31 @@ impl Hosts {
         }
     }
 
-    /// Whether `origin` (`http://name:port`) is one of ours.
-    pub fn allows_origin(&self, origin: &str) -> bool {
-        let rest = origin
-            .strip_prefix("http://")
-            .or_else(|| origin.strip_prefix("https://"));
-        rest.is_some_and(|authority| self.allows(authority))
+    /// Whether `origin` (`http://name:port`) is the one that was called as `host`. Another port is another
+    /// server, and its pages are not ours, even on this machine.
+    pub fn is_own_origin(&self, origin: &str, host: &str) -> bool {
+        let (rest, port) = match origin.strip_prefix("http://") {
+            Some(rest) => (Some(rest), 80),
+            None => (origin.strip_prefix("https://"), 443),
+        };
+        let (Some(page), Some(called)) = (rest.and_then(|it| split(it, port)), split(host, port))
+        else {
+            return false;
+        };
+        let same_name = match (address(page.0), address(called.0)) {
+            (None, None) => page.0.eq_ignore_ascii_case(called.0),
+            (page, called) => page == called,
+        };
+        same_name && page.1 == called.1 && self.allows(host)
+    }
+}
+
+/// The name in an authority, and its port.
+fn split(authority: &str, port_default: u16) -> Option<(&str, u16)> {
+    let name = host_of(authority)?;
+    match authority.get(name.len()..)?.strip_prefix(':') {
+        Some(port) => port.parse().ok().map(|it| (name, it)),
+        None => Some((name, port_default)),
     }
 }
 

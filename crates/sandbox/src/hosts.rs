@@ -44,6 +44,8 @@ pub struct Target {
 }
 
 const WEB_PORTS: [u16; 2] = [80, 443];
+/// The longest address of a request.
+const URL_BYTES_MAX: usize = 16 * 1024;
 
 impl Host {
     /// Reads an entry.
@@ -142,6 +144,9 @@ impl Target {
     /// Reads where a URL leads, or says why it leads nowhere that may be asked.
     pub fn parse(url: &str) -> Result<Self> {
         let odd = |why: &str| Error::denied(format!("the address of a request {why}"));
+        if url.len() > URL_BYTES_MAX {
+            return Err(odd("is too long"));
+        }
         let parsed = Url::parse(url).map_err(|err| odd("cannot be read").because(err))?;
         if !matches!(parsed.scheme(), "http" | "https") {
             return Err(odd("is neither http nor https"));

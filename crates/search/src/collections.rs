@@ -5,12 +5,13 @@
 //! of the collection, and only a follower who has not seen that event yet reads the log.
 
 use crate::collection::Collection;
+use crate::searcher::{anew_if_broken, broken};
 use kenning_audit::Change;
-use kenning_core::{Error, NodeId, Result, Space};
+use kenning_core::{NodeId, Result, Space};
 use kenning_store::{ReadTx, Vector};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// The kind of the event that says that a vector is gone; its changes name the node.
 pub const VECTOR_DELETED: &str = "VectorDeleted";
@@ -105,21 +106,20 @@ impl Collections {
         work: impl FnOnce(&Collection) -> Result<T>,
     ) -> Result<T> {
         let kept = {
-            let mut kept = self.kept.lock().map_err(|_| broken())?;
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             let key = (space.clone(), name.to_owned());
             let empty = || Arc::new(RwLock::new(Collection::new(dimensions)));
             Arc::clone(kept.entry(key).or_insert_with(empty))
         };
         let seq = tx.head()?.map_or(0, |it| it.seq);
+        // Whoever has an older snapshot finds nothing less in what another call has taken in.
+        if let Ok(collection) = kept.read()
+            && collection.seq >= seq
         {
-            let collection = kept.read().map_err(|_| broken())?;
-            // Whoever has an older snapshot finds nothing less in what another call has taken in.
-            if collection.seq >= seq {
-                return work(&collection);
-            }
+            return work(&collection);
         }
         {
-            let mut collection = kept.write().map_err(|_| broken())?;
+            let mut collection = anew_if_broken(&kept, || Collection::new(dimensions));
             if collection.seq < seq {
                 collection.follow(tx, name, seq)?;
             }
@@ -127,10 +127,6 @@ impl Collections {
         let collection = kept.read().map_err(|_| broken())?;
         work(&collection)
     }
-}
-
-fn broken() -> Error {
-    Error::internal("a collection of vectors is broken")
 }
 
 impl Collection {

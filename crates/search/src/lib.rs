@@ -25,6 +25,8 @@ mod sketch;
 mod snapshot;
 mod threads;
 mod tokens;
+#[cfg(test)]
+mod tripping;
 
 pub use collection::{Collection, Near, Neighbor, Neighbors, cosine, facet};
 pub use collections::{

@@ -8,7 +8,7 @@ use kenning_core::{Error, Hash, NodeId, Result, Space};
 use kenning_embed::Model;
 use kenning_store::{Passage, ReadTx, Row, Table, When};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Instant;
 
 /// Events and vectors that are taken in at a time.
@@ -127,15 +127,15 @@ impl Searcher {
             return Ok(false);
         }
         self.with(space, tx, model, |_| ())?;
-        let index = self.index_of(space)?;
-        let mut index = index.write().map_err(|_| broken())?;
+        let index = self.index_of(space);
+        let mut index = anew_if_broken(&index, Index::new);
         self.keep(space, tx, &mut index)?;
         Ok(true)
     }
 
-    fn index_of(&self, space: &Space) -> Result<Arc<RwLock<Index>>> {
-        let mut spaces = self.spaces.lock().map_err(|_| broken())?;
-        Ok(Arc::clone(spaces.entry(space.clone()).or_default()))
+    fn index_of(&self, space: &Space) -> Arc<RwLock<Index>> {
+        let mut spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(spaces.entry(space.clone()).or_default())
     }
 
     /// Runs `work` on the index of a space as it is in this snapshot. `model` is what was chosen in
@@ -162,23 +162,25 @@ impl Searcher {
         until: Option<Instant>,
         work: impl FnOnce(&Index) -> T,
     ) -> Result<(T, IndexState)> {
-        let index = self.index_of(space)?;
+        let index = self.index_of(space);
         let seq = tx.head()?.map_or(0, |it| it.seq);
+        if let Ok(index) = index.read()
+            && index.is_at(seq, model)
         {
-            let index = index.read().map_err(|_| broken())?;
-            if index.is_at(seq, model) {
-                return Ok((work(&index), IndexState::default()));
-            }
+            return Ok((work(&index), IndexState::default()));
         }
         {
-            let mut index = index.write().map_err(|_| broken())?;
+            let is_broken = index.is_poisoned();
+            let mut index = anew_if_broken(&index, Index::new);
             if index.seq > seq {
                 // A snapshot from before what another call has taken in: nothing newer is hidden from
                 // it, and nothing that it can see is lost.
                 return Ok((work(&index), IndexState::default()));
             }
+            // What was kept may be what broke it: then only rows are read.
             if index.seq == 0
                 && seq > 0
+                && !is_broken
                 && let Some(kept) = self.kept(space, tx)?
             {
                 *index = kept;
@@ -208,8 +210,23 @@ impl Searcher {
     }
 }
 
-fn broken() -> Error {
-    Error::internal("the index of a space is broken")
+/// What is derived from rows, to be changed. If a panic left it half changed, it begins anew: everything is in
+/// the rows.
+pub(crate) fn anew_if_broken<T>(
+    lock: &RwLock<T>,
+    empty: impl FnOnce() -> T,
+) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(|broken| {
+        let mut derived = broken.into_inner();
+        *derived = empty();
+        lock.clear_poison();
+        derived
+    })
+}
+
+/// Another call broke what this one has just brought up to date.
+pub(crate) fn broken() -> Error {
+    Error::unavailable("the index of a space is being made anew").hint("call again")
 }
 
 /// Whether a log has this event at this place.

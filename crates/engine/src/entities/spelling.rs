@@ -7,7 +7,7 @@
 
 use super::aliases;
 use super::index::{NODES, graph_state};
-use crate::later::Later;
+use crate::later::{Later, contained};
 use kenning_audit::Log;
 use kenning_core::{Kind, NodeId, Result, Space};
 use kenning_store::names::packed_keys;
@@ -81,7 +81,7 @@ impl Spellings {
         drop(slots);
         let (all, space) = (self.clone(), space.clone());
         later.run(move |log| {
-            let read = read(log, &space, before.as_deref());
+            let read = contained(|| read(log, &space, before.as_deref()));
             let mut slots = all.lock();
             let slot = slots.entry(space).or_default();
             slot.is_read = false;

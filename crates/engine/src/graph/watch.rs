@@ -8,6 +8,7 @@
 //! watched anew as soon as it is there.
 
 use super::Generate;
+use crate::later::contained;
 use crate::{Caller, Engine, Principal};
 use kenning_core::Result;
 use kenning_vault::Watch;
@@ -181,7 +182,7 @@ impl Following {
             let Some(engine) = self.engine.upgrade() else {
                 return;
             };
-            let done = self.generate(&engine, is_first);
+            let done = contained(|| self.generate(&engine, is_first));
             is_first = false;
             looked = Instant::now();
             match &done {

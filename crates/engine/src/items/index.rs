@@ -79,7 +79,13 @@ impl Engine {
             let mut shelves = shelves.unwrap_or_else(PoisonError::into_inner);
             Arc::clone(shelves.entry(shelf.dir.path().to_owned()).or_default())
         };
-        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        // What a panic left half known is found out anew.
+        let mut known = known.lock().unwrap_or_else(|broken| {
+            let mut half = broken.into_inner();
+            *half = Known::default();
+            known.clear_poison();
+            half
+        });
         if !known.follow.is_stale(&shelf.dir) {
             return Ok(());
         }

@@ -4,6 +4,7 @@
 //! store, so nothing is forgotten when a process ends.
 
 use crate::Engine;
+use crate::later::contained;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -123,8 +124,8 @@ fn watch(engine: &Engine, signal: &Signal, pace: WatchPace) {
     let mut said = String::new();
     let mut pause = Duration::ZERO;
     while signal.wait(std::mem::replace(&mut pause, pace.look)) {
-        let looked = engine.log.store().spaces().and_then(|spaces| {
-            for space in spaces {
+        let looked = contained(|| {
+            for space in engine.log.store().spaces()? {
                 let mut is_first = true;
                 engine.check_due_pages(&space, || {
                     let pause = if is_first {

@@ -20,6 +20,8 @@ pub const TIERS: [&str; 6] = [
 /// How directives relate.
 pub(super) const RELATIONS: [&str; 4] = ["requires", "suggests", "extends", "related"];
 const NODES_MAX: u32 = 20_000;
+/// How deep elements may be in one another: what reads them calls itself for each level.
+const DEPTH_MAX: usize = 64;
 const OPEN: &str = "<directive";
 const CLOSE: &str = "</directive>";
 
@@ -53,6 +55,7 @@ pub(super) fn read(
             "close every element; write `&lt;` and `&amp;`, or use CDATA",
         )
     })?;
+    check_depth(&document)?;
     let root = document.root_element();
     let mut faults = Faults::default();
     check_surroundings(&mut faults, content, found);
@@ -101,6 +104,29 @@ pub(super) fn read(
         spelling: Spelling::Xml,
         validated: None,
     })
+}
+
+/// Refuses elements too deep in one another. The nodes come in the order of the text, parents first.
+fn check_depth(document: &Document<'_>) -> Result<(), Faults> {
+    let mut depths: Vec<usize> = Vec::new();
+    for node in document.descendants() {
+        let above = node
+            .parent()
+            .and_then(|it| depths.get(it.id().get_usize()).copied());
+        let depth = above.map_or(0, |it| it + 1);
+        depths.push(depth);
+        if depth > DEPTH_MAX && node.is_element() {
+            return Err(Faults::one(
+                "xml",
+                format!(
+                    "`<{}>` is nested too deep: at most {DEPTH_MAX} elements in one another",
+                    shown(node.tag_name().name())
+                ),
+                "make it flatter",
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The block ends where its fence does, and no other XML follows it.

@@ -32,6 +32,8 @@ const FORM: &str = "kenning-item-v1\n";
 /// Set before what is signed.
 const STATEMENT: &str = "kenning-item-mark-v1";
 const TIME_BYTES: usize = 20;
+/// Longer than any line of ours. What is longer is not read: it comes from whoever wrote the item.
+const LINE_BYTES_MAX: usize = 512;
 
 /// Our line, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -322,6 +324,9 @@ pub fn embed(text: &str, style: Style, mark: &Mark) -> String {
 
 impl Mark {
     fn parse(content: &str) -> Option<Self> {
+        if content.len() > LINE_BYTES_MAX {
+            return None;
+        }
         let rest = content.strip_prefix(WORD)?;
         let (at, rest) = rest.split_at_checked(TIME_BYTES)?;
         let (sha256, rest) = rest.strip_prefix(':')?.split_once(':')?;

@@ -243,15 +243,21 @@ fn decoded(path: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// A body without a type is taken for JSON, as the original takes it.
+/// A body without a type is taken for JSON, as the original takes it; but not from a browser, where a page can
+/// send such a body to any server without being asked whether it may.
 fn is_json(headers: &HeaderMap) -> bool {
     let Some(kind) = headers.get(header::CONTENT_TYPE) else {
-        return true;
+        return !is_browser(headers);
     };
     let kind = kind.to_str().unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     let kind = kind.to_ascii_lowercase();
     kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+}
+
+fn is_browser(headers: &HeaderMap) -> bool {
+    let is_told = |it: &header::HeaderName| it.as_str().starts_with("sec-fetch-");
+    headers.contains_key(header::ORIGIN) || headers.keys().any(is_told)
 }
 
 /// Why a request is not answered.

@@ -215,6 +215,10 @@ async fn who_is_refused_is_told_what_permits_it() {
             "Host: localhost\r\nOrigin: https://evil.example\r\n",
             "`--allow-origin ORIGIN`",
         ),
+        (
+            "Host: localhost:8351\r\nOrigin: http://localhost:3000\r\n",
+            "`--allow-origin ORIGIN`",
+        ),
     ] {
         let request = format!("GET /tools HTTP/1.1\r\n{headers}\r\n");
         let answer = place.ask(request).await;
@@ -228,19 +232,28 @@ async fn who_is_refused_is_told_what_permits_it() {
 #[tokio::test]
 async fn what_a_foreign_page_embeds_is_refused_but_a_link_may_be_followed() {
     let place = Place::new().await;
-    let check = async |headers: &[(&str, &str)], expected: u16| {
+    // What pages may be linked to, and what works when it is asked.
+    let (linked, working) = (
+        ["/", "/healthz"],
+        [
+            "/tools/vault_read_note?path=People/Bill%20Baue.md",
+            "/api/v1/recall?query=x",
+            "/stats",
+        ],
+    );
+    let check_each = async |headers: &[(&str, &str)], paths: &[&str], expected: u16| {
         let headers: String = headers
             .iter()
             .map(|it| format!("Sec-Fetch-{}: {}\r\n", it.0, it.1))
             .collect();
-        for path in [
-            "/",
-            "/healthz",
-            "/tools/vault_read_note?path=People/Bill%20Baue.md",
-        ] {
+        for path in paths {
             let answer = place.get(path, &headers).await;
             assert_eq!(answer.status, expected, "{path} {headers}");
         }
+    };
+    let check = async |headers: &[(&str, &str)], expected: u16| {
+        check_each(headers, &linked, expected).await;
+        check_each(headers, &working, expected).await;
     };
     check(
         &[
@@ -272,13 +285,31 @@ async fn what_a_foreign_page_embeds_is_refused_but_a_link_may_be_followed() {
     check(&[("Site", "cross-site")], 403).await;
     check(
         &[
-            ("Site", "cross-site"),
-            ("Mode", "navigate"),
-            ("Dest", "document"),
+            ("Site", "same-site"),
+            ("Mode", "no-cors"),
+            ("Dest", "image"),
         ],
-        200,
+        403,
     )
     .await;
+    for site in ["cross-site", "same-site"] {
+        let followed = [("Site", site), ("Mode", "navigate"), ("Dest", "document")];
+        check_each(&followed, &linked, 200).await;
+        check_each(&followed, &working, 403).await;
+    }
+    for (referer, expected) in [
+        ("https://evil.example/a?b=http://localhost", 403),
+        ("http://localhost:3000/", 403),
+        ("https://evil.example", 403),
+        ("rubbish", 403),
+        ("http://localhost/tools", 200),
+        ("https://localhost/", 200),
+    ] {
+        let headers = format!("Referer: {referer}\r\n");
+        let answer = place.get(working[0], &headers).await;
+        assert_eq!(answer.status, expected, "{referer}");
+        assert_eq!(place.get("/", &headers).await.status, 200, "{referer}");
+    }
     check(
         &[("Site", "same-origin"), ("Mode", "cors"), ("Dest", "empty")],
         200,

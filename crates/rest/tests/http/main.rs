@@ -15,6 +15,7 @@ mod backups;
 mod credentials;
 mod events;
 mod far;
+mod hostile;
 mod hosts;
 mod koi;
 mod koi_documents;

@@ -2,7 +2,7 @@
 //!
 //! There is no code graph yet, so every query is answered from an empty one, by `cypher`.
 
-use super::cypher::{self, Fault};
+use super::cypher::{self, Fault, Stop};
 use super::refusal::Refusal;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::{Error, Result};
@@ -46,9 +46,12 @@ pub struct Output {
 pub fn answer(_: &Engine, caller: &Caller, request: Request) -> Result<Output, Refusal> {
     caller.principal.require(Scope::Read)?;
     let query = request.cypher.as_deref().unwrap_or(QUERY_DEFAULT);
-    let found = cypher::answer(query).map_err(|Fault(why)| {
-        let error = Error::invalid(why).hint("queries are Cypher that only reads");
-        Refusal::new(400, error)
+    let found = cypher::answer(query, &|| caller.check()).map_err(|stop| match stop {
+        Stop::Fault(Fault(why)) => {
+            let error = Error::invalid(why).hint("queries are Cypher that only reads");
+            Refusal::new(400, error)
+        }
+        Stop::Ended(error) => error.into(),
     })?;
     Ok(Output {
         count: found.rows.len(),

@@ -1,9 +1,15 @@
 //! What a query answers when there is nothing in the graph.
+//!
+//! A short query can ask for much: lists of lists, texts that double. So every value that is made is paid
+//! for from a [`Budget`], which also looks at the deadline of the call.
 
-use super::parse::{AGGREGATES, Clause, Expr, Projection, Query};
-use super::{Answer, Fault};
+use super::budget::Budget;
+use super::parse::{AGGREGATES, Clause, Expr, Link, Projection, Query, Step};
+use super::token::place;
+use super::{Answer, Fault, Stop};
 use serde_json::{Map, Value};
 use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 
 /// Variables and their values.
 type Row = Map<String, Value>;
@@ -11,22 +17,27 @@ type Row = Map<String, Value>;
 /// What `UNWIND` and lists may grow to.
 const ROWS_MAX: usize = 10_000;
 
-pub(super) fn run(query: &Query) -> Result<Answer, Fault> {
+pub(super) fn run(text: &str, query: &Query, budget: &Budget<'_>) -> Result<Answer, Stop> {
+    let eval = Eval { text, budget };
     let mut rows = vec![Row::new()];
     let mut columns = Vec::new();
     for clause in &query.clauses {
+        budget.look()?;
         match clause {
             Clause::Match {
                 is_optional: false, ..
             } => rows.clear(),
             Clause::Match { variables, .. } => {
                 for row in &mut rows {
-                    row.extend(variables.iter().map(|it| (it.clone(), Value::Null)));
+                    for name in variables {
+                        budget.pay_text(name)?;
+                        row.insert(name.clone(), Value::Null);
+                    }
                 }
             }
-            Clause::Unwind(list, name) => rows = unwound(&rows, list, name)?,
+            Clause::Unwind(list, name) => rows = eval.unwound(&rows, list, name)?,
             Clause::Project(projection) => {
-                rows = projected(&rows, projection)?;
+                rows = eval.projected(&rows, projection)?;
                 columns = projection.items.iter().map(|it| it.0.clone()).collect();
             }
         }
@@ -34,153 +45,364 @@ pub(super) fn run(query: &Query) -> Result<Answer, Fault> {
     Ok(Answer { columns, rows })
 }
 
-fn unwound(rows: &[Row], list: &Expr, name: &str) -> Result<Vec<Row>, Fault> {
-    let mut all = Vec::new();
-    for row in rows {
-        let items = match value(list, row, None)? {
-            Value::Array(items) => items,
-            Value::Null => Vec::new(),
-            other => vec![other],
-        };
-        for item in items {
-            let mut row = row.clone();
-            row.insert(name.to_owned(), item);
-            all.push(row);
-            if all.len() > ROWS_MAX {
-                return Err(Fault(format!("`UNWIND` makes more than {ROWS_MAX} rows")));
-            }
-        }
-    }
-    Ok(all)
+/// What every step knows.
+struct Eval<'a> {
+    /// The query, in which places are shown.
+    text: &'a str,
+    budget: &'a Budget<'a>,
 }
 
-fn projected(rows: &[Row], projection: &Projection) -> Result<Vec<Row>, Fault> {
-    // Each result with what it was made of, which it may be ordered by.
-    let mut made: Vec<(Row, Row)> = Vec::new();
-    if projection.items.iter().any(|it| has_aggregate(&it.1)) {
-        for group in groups(rows, projection)? {
-            let first = group.first().cloned().unwrap_or_default();
-            let mut result = Row::new();
-            for (name, expr) in &projection.items {
-                result.insert(name.clone(), value(expr, &first, Some(&group))?);
-            }
-            made.push((result, first));
-        }
-    } else {
+impl Eval<'_> {
+    fn unwound(&self, rows: &[Row], list: &Expr, name: &str) -> Result<Vec<Row>, Stop> {
+        let mut all = Vec::new();
         for row in rows {
-            let mut result = Row::new();
-            for (name, expr) in &projection.items {
-                result.insert(name.clone(), value(expr, row, None)?);
+            let items = match self.value(list, row, None)? {
+                Value::Array(items) => items,
+                Value::Null => Vec::new(),
+                other => vec![other],
+            };
+            for item in items {
+                let mut row = self.budget.copy_row(row)?;
+                row.insert(name.to_owned(), item);
+                all.push(row);
+                if all.len() > ROWS_MAX {
+                    let why = format!("`UNWIND` makes more than {ROWS_MAX} rows");
+                    return Err(Fault(why).into());
+                }
             }
-            made.push((result, row.clone()));
         }
+        Ok(all)
     }
-    if projection.is_distinct {
-        let mut seen: Vec<Row> = Vec::new();
-        made.retain(|(it, _)| {
-            let is_new = !seen.contains(it);
-            if is_new {
-                seen.push(it.clone());
+
+    fn projected(&self, rows: &[Row], projection: &Projection) -> Result<Vec<Row>, Stop> {
+        // Each result with what it was made of, which it may be ordered by.
+        let mut made: Vec<(Row, Row)> = Vec::new();
+        if projection.items.iter().any(|it| has_aggregate(&it.1)) {
+            for group in self.groups(rows, projection)? {
+                let first = match group.first() {
+                    Some(first) => self.budget.copy_row(first)?,
+                    None => Row::new(),
+                };
+                made.push((self.result(projection, &first, Some(&group))?, first));
             }
-            is_new
-        });
-    }
-    sort(&mut made, projection)?;
-    let skip = count("SKIP", projection.skip.as_ref())?.unwrap_or(0);
-    let limit = count("LIMIT", projection.limit.as_ref())?.unwrap_or(usize::MAX);
-    let results = made.into_iter().map(|it| it.0).skip(skip).take(limit);
-    let Some(condition) = &projection.condition else {
-        return Ok(results.collect());
-    };
-    let mut kept = Vec::new();
-    for row in results {
-        if value(condition, &row, None)? == Value::Bool(true) {
-            kept.push(row);
+        } else {
+            for row in rows {
+                let result = self.result(projection, row, None)?;
+                made.push((result, self.budget.copy_row(row)?));
+            }
         }
-    }
-    Ok(kept)
-}
-
-/// Rows with equal keys; without keys all rows are one group, even if there are none.
-fn groups(rows: &[Row], projection: &Projection) -> Result<Vec<Vec<Row>>, Fault> {
-    let keys: Vec<&Expr> = projection
-        .items
-        .iter()
-        .map(|it| &it.1)
-        .filter(|it| !has_aggregate(it))
-        .collect();
-    if keys.is_empty() {
-        return Ok(vec![rows.to_vec()]);
-    }
-    let mut groups: Vec<(Vec<Value>, Vec<Row>)> = Vec::new();
-    for row in rows {
-        let key: Result<Vec<Value>, Fault> = keys.iter().map(|it| value(it, row, None)).collect();
-        let key = key?;
-        match groups.iter_mut().find(|it| it.0 == key) {
-            Some((_, group)) => group.push(row.clone()),
-            None => groups.push((key, vec![row.clone()])),
+        if projection.is_distinct {
+            let mut seen = HashSet::new();
+            let mut is_new = Vec::with_capacity(made.len());
+            for (row, _) in &made {
+                is_new.push(seen.insert(self.budget.key_of_row(row)?));
+            }
+            let mut is_new = is_new.into_iter();
+            made.retain(|_| is_new.next().unwrap_or(true));
         }
+        self.sort(&mut made, projection)?;
+        let skip = self.count("SKIP", projection.skip.as_ref())?.unwrap_or(0);
+        let limit = self.count("LIMIT", projection.limit.as_ref())?;
+        let results = made.into_iter().map(|it| it.0).skip(skip);
+        let results = results.take(limit.unwrap_or(usize::MAX));
+        let Some(condition) = &projection.condition else {
+            return Ok(results.collect());
+        };
+        let mut kept = Vec::new();
+        for row in results {
+            if self.value(condition, &row, None)? == Value::Bool(true) {
+                kept.push(row);
+            }
+        }
+        Ok(kept)
     }
-    Ok(groups.into_iter().map(|it| it.1).collect())
-}
 
-fn sort(made: &mut [(Row, Row)], projection: &Projection) -> Result<(), Fault> {
-    if made.len() < 2 || projection.order.is_empty() {
-        return Ok(());
+    /// The columns of one row.
+    fn result(
+        &self,
+        projection: &Projection,
+        row: &Row,
+        group: Option<&[&Row]>,
+    ) -> Result<Row, Stop> {
+        let mut result = Row::new();
+        for (name, expr) in &projection.items {
+            self.budget.pay_text(name)?;
+            result.insert(name.clone(), self.value(expr, row, group)?);
+        }
+        Ok(result)
     }
-    let mut keyed = Vec::new();
-    for (result, row) in made.iter() {
-        let mut both = row.clone();
-        both.extend(result.clone());
-        let keys = projection
-            .order
+
+    /// Rows with equal keys; without keys all rows are one group, even if there are none.
+    fn groups<'r>(
+        &self,
+        rows: &'r [Row],
+        projection: &Projection,
+    ) -> Result<Vec<Vec<&'r Row>>, Stop> {
+        let keys: Vec<&Expr> = projection
+            .items
             .iter()
-            .map(|it| value(&it.0, &both, Some(&[])));
-        keyed.push((
-            keys.collect::<Result<Vec<_>, _>>()?,
-            (result.clone(), row.clone()),
-        ));
-    }
-    keyed.sort_by(|a, b| {
-        let pairs = a.0.iter().zip(&b.0).zip(&projection.order);
-        let ordered = pairs.map(|((a, b), (_, is_descending))| {
-            let ordering = compared(a, b).unwrap_or_else(|| a.is_null().cmp(&b.is_null()));
-            if *is_descending {
-                ordering.reverse()
-            } else {
-                ordering
+            .map(|it| &it.1)
+            .filter(|it| !has_aggregate(it))
+            .collect();
+        if keys.is_empty() {
+            return Ok(vec![rows.iter().collect()]);
+        }
+        let mut groups: Vec<Vec<&Row>> = Vec::new();
+        let mut known: HashMap<String, usize> = HashMap::new();
+        for row in rows {
+            let mut key = String::new();
+            for expr in &keys {
+                key += &self.budget.key_of(&self.value(expr, row, None)?)?;
+                key.push('\n');
             }
-        });
-        ordered.fold(Ordering::Equal, Ordering::then)
-    });
-    for (place, (_, pair)) in made.iter_mut().zip(keyed) {
-        *place = pair;
+            let at = *known.entry(key).or_insert(groups.len());
+            match groups.get_mut(at) {
+                Some(group) => group.push(row),
+                None => groups.push(vec![row]),
+            }
+        }
+        Ok(groups)
     }
-    Ok(())
-}
 
-fn count(word: &str, expr: Option<&Expr>) -> Result<Option<usize>, Fault> {
-    let Some(expr) = expr else {
-        return Ok(None);
-    };
-    let number = value(expr, &Row::new(), None)?.as_u64();
-    let number = number.and_then(|it| usize::try_from(it).ok());
-    let number = number.ok_or_else(|| {
-        Fault(format!(
-            "`{word}` takes a whole number that is not negative"
-        ))
-    })?;
-    Ok(Some(number))
+    fn sort(&self, made: &mut Vec<(Row, Row)>, projection: &Projection) -> Result<(), Stop> {
+        if made.len() < 2 || projection.order.is_empty() {
+            return Ok(());
+        }
+        let mut keyed = Vec::with_capacity(made.len());
+        for (result, row) in made.drain(..) {
+            let mut both = self.budget.copy_row(&row)?;
+            both.extend(self.budget.copy_row(&result)?);
+            let keys = projection.order.iter();
+            let keys = keys.map(|it| self.value(&it.0, &both, Some(&[])));
+            keyed.push((keys.collect::<Result<Vec<_>, _>>()?, (result, row)));
+        }
+        keyed.sort_by(|a, b| {
+            let pairs = a.0.iter().zip(&b.0).zip(&projection.order);
+            let ordered = pairs.map(|((a, b), (_, is_descending))| {
+                let ordering = ordered(a, b);
+                if *is_descending {
+                    ordering.reverse()
+                } else {
+                    ordering
+                }
+            });
+            ordered.fold(Ordering::Equal, Ordering::then)
+        });
+        made.extend(keyed.into_iter().map(|it| it.1));
+        Ok(())
+    }
+
+    fn count(&self, word: &str, expr: Option<&Expr>) -> Result<Option<usize>, Stop> {
+        let Some(expr) = expr else {
+            return Ok(None);
+        };
+        let number = self.value(expr, &Row::new(), None)?.as_u64();
+        let number = number.and_then(|it| usize::try_from(it).ok());
+        let number = number.ok_or_else(|| {
+            Fault(format!(
+                "`{word}` takes a whole number that is not negative"
+            ))
+        })?;
+        Ok(Some(number))
+    }
+
+    /// The value of an expression in a row; aggregates are those of the group.
+    fn value(&self, expr: &Expr, row: &Row, group: Option<&[&Row]>) -> Result<Value, Stop> {
+        let of = |it: &Expr| self.value(it, row, group);
+        let made = match expr {
+            Expr::Literal(it) => return self.budget.copy(it),
+            Expr::Variable(name) => return self.budget.copy(row.get(name).unwrap_or(&Value::Null)),
+            Expr::Part(it, steps) => {
+                // What is taken out of a variable is copied, and not the whole variable.
+                let (first, rest) = match (&**it, &steps[..]) {
+                    (Expr::Variable(name), [Step::Property(property), rest @ ..]) => {
+                        let part = row.get(name).and_then(|it| it.get(property));
+                        (self.budget.copy(part.unwrap_or(&Value::Null))?, rest)
+                    }
+                    (other, steps) => (of(other)?, steps),
+                };
+                return self.part(first, rest, row, group);
+            }
+            Expr::List(all) => all.iter().map(of).collect::<Result<Vec<_>, _>>()?.into(),
+            Expr::Map(all) => {
+                let pairs = all.iter().map(|(name, it)| Ok((name.clone(), of(it)?)));
+                Value::Object(pairs.collect::<Result<_, Stop>>()?)
+            }
+            Expr::Not(it, is_twice) => {
+                let truth = truth(&of(it)?);
+                truth.map(|it| it == *is_twice).into()
+            }
+            Expr::Negative(it) => match of(it)? {
+                Value::Number(it) => match it.as_i64().and_then(i64::checked_neg) {
+                    Some(it) => it.into(),
+                    None => it.as_f64().map(|it| -it).into(),
+                },
+                _ => Value::Null,
+            },
+            Expr::Chain(first, links) => {
+                let mut value = of(first)?;
+                for link in links {
+                    value = match link {
+                        Link::Binary(operator, right) => {
+                            let made = self.binary(operator, &value, &of(right)?)?;
+                            self.budget.pay(&made)?;
+                            made
+                        }
+                        Link::IsNull(wanted) => (value.is_null() == *wanted).into(),
+                    };
+                }
+                return Ok(value);
+            }
+            Expr::Case(subject, branches, otherwise) => {
+                let subject = subject.as_ref().map(|it| of(it)).transpose()?;
+                for (when, then) in branches {
+                    let when = of(when)?;
+                    let is_it = match &subject {
+                        Some(subject) => equal(subject, &when) == Some(true),
+                        None => when == Value::Bool(true),
+                    };
+                    if is_it {
+                        return of(then);
+                    }
+                }
+                let otherwise = otherwise.as_ref().map(|it| of(it)).transpose()?;
+                return Ok(otherwise.unwrap_or_default());
+            }
+            Expr::Comprehension(name, list, condition, item) => {
+                let Value::Array(list) = of(list)? else {
+                    return Ok(Value::Null);
+                };
+                let mut row = self.budget.copy_row(row)?;
+                let mut all = Vec::new();
+                for it in list {
+                    row.insert(name.clone(), it);
+                    let condition = condition.as_ref().map(|it| self.value(it, &row, group));
+                    if condition
+                        .transpose()?
+                        .is_none_or(|it| it == Value::Bool(true))
+                    {
+                        let made = item.as_ref().map(|it| self.value(it, &row, group));
+                        let same = || row.get(name).cloned().unwrap_or_default();
+                        all.push(made.transpose()?.unwrap_or_else(same));
+                    }
+                }
+                all.into()
+            }
+            // Of nothing nothing is known.
+            Expr::InGraph => Value::Null,
+            Expr::Call(name, at, is_distinct, arguments) => {
+                if AGGREGATES.contains(&name.as_str()) {
+                    let argument = arguments.as_ref().map(|it| it.first());
+                    let group = group.unwrap_or_default();
+                    self.aggregate(name, *at, *is_distinct, argument, group)?
+                } else {
+                    let arguments = arguments.iter().flatten().map(of);
+                    self.called(name, *at, &arguments.collect::<Result<Vec<_>, _>>()?)?
+                }
+            }
+        };
+        self.budget.pay(&made)?;
+        Ok(made)
+    }
+
+    fn part(
+        &self,
+        mut value: Value,
+        steps: &[Step],
+        row: &Row,
+        group: Option<&[&Row]>,
+    ) -> Result<Value, Stop> {
+        let of = |it: &Expr| self.value(it, row, group);
+        for step in steps {
+            self.budget.look()?;
+            value = match step {
+                Step::Property(name) => match value {
+                    Value::Object(mut all) => all.swap_remove(name).unwrap_or_default(),
+                    _ => Value::Null,
+                },
+                Step::Index(index) => indexed(value, &of(index)?),
+                Step::Slice(from, to) => {
+                    let from = from.as_ref().map(of).transpose()?;
+                    let to = to.as_ref().map(of).transpose()?;
+                    sliced(value, from.as_ref(), to.as_ref())
+                }
+            };
+        }
+        Ok(value)
+    }
+
+    fn aggregate(
+        &self,
+        name: &str,
+        at: usize,
+        is_distinct: bool,
+        argument: Option<Option<&Expr>>,
+        group: &[&Row],
+    ) -> Result<Value, Stop> {
+        let argument = match argument {
+            None => return Ok(group.len().into()),
+            Some(Some(it)) => it,
+            Some(None) => {
+                let at = place(self.text, at);
+                return Err(Fault(format!("`{name}` needs an argument {at}")).into());
+            }
+        };
+        let mut all: Vec<Value> = Vec::new();
+        let mut known = HashSet::new();
+        for row in group {
+            let it = self.value(argument, row, None)?;
+            let is_new = !is_distinct || known.insert(self.budget.key_of(&it)?);
+            if !it.is_null() && is_new {
+                all.push(it);
+            }
+        }
+        let best = |wanted: Ordering| {
+            let better = |best: Value, it: &Value| {
+                if compared(it, &best) == Some(wanted) {
+                    it.clone()
+                } else {
+                    best
+                }
+            };
+            let first = all.first().cloned().unwrap_or_default();
+            all.iter().fold(first, better)
+        };
+        Ok(match name {
+            "count" => all.len().into(),
+            "collect" => all.into(),
+            "min" => best(Ordering::Less),
+            "max" => best(Ordering::Greater),
+            _ => {
+                let mut sum = Value::from(0);
+                for it in &all {
+                    sum = self.binary("+", &sum, it)?;
+                    self.budget.pay(&sum)?;
+                }
+                match (name, all.len()) {
+                    ("sum", _) => sum,
+                    (_, 0) => Value::Null,
+                    (_, n) => sum.as_f64().map(|it| it / n as f64).into(),
+                }
+            }
+        })
+    }
 }
 
 fn has_aggregate(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(_) | Expr::Variable(_) | Expr::InGraph => false,
-        Expr::Property(it, _) | Expr::Unary(_, it) | Expr::IsNull(it) => has_aggregate(it),
-        Expr::Index(a, b) | Expr::Binary(_, a, b) => has_aggregate(a) || has_aggregate(b),
-        Expr::Slice(a, b, c) => {
-            let rest = [b, c].into_iter().flatten();
-            has_aggregate(a) || rest.into_iter().any(|it| has_aggregate(it))
+        Expr::Negative(it) | Expr::Not(it, _) => has_aggregate(it),
+        Expr::Part(it, steps) => {
+            let within = |step: &Step| match step {
+                Step::Property(_) => false,
+                Step::Index(it) => has_aggregate(it),
+                Step::Slice(from, to) => [from, to].into_iter().flatten().any(has_aggregate),
+            };
+            has_aggregate(it) || steps.iter().any(within)
+        }
+        Expr::Chain(first, links) => {
+            let within = |link: &Link| matches!(link, Link::Binary(_, it) if has_aggregate(it));
+            has_aggregate(first) || links.iter().any(within)
         }
         Expr::List(all) => all.iter().any(has_aggregate),
         Expr::Map(all) => all.iter().any(|it| has_aggregate(&it.1)),
@@ -202,197 +424,76 @@ fn has_aggregate(expr: &Expr) -> bool {
     }
 }
 
-/// The value of an expression in a row; aggregates are those of the group.
-fn value(expr: &Expr, row: &Row, group: Option<&[Row]>) -> Result<Value, Fault> {
-    let of = |it: &Expr| value(it, row, group);
-    Ok(match expr {
-        Expr::Literal(it) => it.clone(),
-        Expr::Variable(name) => row.get(name).cloned().unwrap_or_default(),
-        Expr::Property(it, name) => of(it)?.get(name).cloned().unwrap_or_default(),
-        Expr::Index(it, index) => indexed(&of(it)?, &of(index)?),
-        Expr::Slice(it, from, to) => {
-            let from = from.as_ref().map(|it| of(it)).transpose()?;
-            let to = to.as_ref().map(|it| of(it)).transpose()?;
-            sliced(&of(it)?, from.as_ref(), to.as_ref())
-        }
-        Expr::List(all) => all.iter().map(of).collect::<Result<Vec<_>, _>>()?.into(),
-        Expr::Map(all) => {
-            let pairs = all.iter().map(|(name, it)| Ok((name.clone(), of(it)?)));
-            Value::Object(pairs.collect::<Result<_, Fault>>()?)
-        }
-        Expr::Unary("NOT", it) => truth(&of(it)?).map(|it| !it).into(),
-        Expr::Unary(_, it) => match of(it)? {
-            Value::Number(it) => match it.as_i64().and_then(i64::checked_neg) {
-                Some(it) => it.into(),
-                None => it.as_f64().map(|it| -it).into(),
-            },
-            _ => Value::Null,
-        },
-        Expr::Binary(operator, a, b) => binary(operator, &of(a)?, &of(b)?)?,
-        Expr::IsNull(it) => of(it)?.is_null().into(),
-        Expr::Case(subject, branches, otherwise) => {
-            let subject = subject.as_ref().map(|it| of(it)).transpose()?;
-            for (when, then) in branches {
-                let when = of(when)?;
-                let is_it = match &subject {
-                    Some(subject) => equal(subject, &when) == Some(true),
-                    None => when == Value::Bool(true),
-                };
-                if is_it {
-                    return of(then);
-                }
-            }
-            otherwise
-                .as_ref()
-                .map(|it| of(it))
-                .transpose()?
-                .unwrap_or_default()
-        }
-        Expr::Comprehension(name, list, condition, item) => {
-            let Value::Array(list) = of(list)? else {
-                return Ok(Value::Null);
-            };
-            let mut all = Vec::new();
-            for it in list {
-                let mut row = row.clone();
-                row.insert(name.clone(), it.clone());
-                let condition = condition.as_ref().map(|it| value(it, &row, group));
-                if condition
-                    .transpose()?
-                    .is_none_or(|it| it == Value::Bool(true))
-                {
-                    let made = item.as_ref().map(|it| value(it, &row, group));
-                    all.push(made.transpose()?.unwrap_or(it));
-                }
-            }
-            all.into()
-        }
-        // Of nothing nothing is known.
-        Expr::InGraph => Value::Null,
-        Expr::Call(name, at, is_distinct, arguments) => {
-            if AGGREGATES.contains(&name.as_str()) {
-                let argument = arguments.as_ref().map(|it| it.first());
-                return aggregate(name, at, *is_distinct, argument, group.unwrap_or_default());
-            }
-            let arguments = arguments.iter().flatten().map(of);
-            called(name, at, &arguments.collect::<Result<Vec<_>, _>>()?)?
-        }
-    })
-}
-
-fn aggregate(
-    name: &str,
-    at: &str,
-    is_distinct: bool,
-    argument: Option<Option<&Expr>>,
-    group: &[Row],
-) -> Result<Value, Fault> {
-    let argument = match argument {
-        None => return Ok(group.len().into()),
-        Some(Some(it)) => it,
-        Some(None) => return Err(Fault(format!("`{name}` needs an argument {at}"))),
-    };
-    let mut all: Vec<Value> = Vec::new();
-    for row in group {
-        let it = value(argument, row, None)?;
-        let is_known = is_distinct && all.contains(&it);
-        if !it.is_null() && !is_known {
-            all.push(it);
-        }
-    }
-    let best = |wanted: Ordering| {
-        let mut best: Option<Value> = None;
-        for it in &all {
-            if best
-                .as_ref()
-                .is_none_or(|best| compared(it, best) == Some(wanted))
+impl Eval<'_> {
+    fn called(&self, name: &str, at: usize, arguments: &[Value]) -> Result<Value, Stop> {
+        let first = arguments.first().unwrap_or(&Value::Null);
+        let text = |change: fn(&str) -> String| first.as_str().map(change).into();
+        Ok(match name {
+            // Of what is in a graph: there is nothing in it.
+            "labels" | "type" | "id" | "elementid" | "properties" | "startnode" | "endnode"
+            | "nodes" | "relationships" | "length"
+                if first.is_null() =>
             {
-                best = Some(it.clone());
+                Value::Null
             }
-        }
-        best.unwrap_or_default()
-    };
-    Ok(match name {
-        "count" => all.len().into(),
-        "collect" => all.into(),
-        "min" => best(Ordering::Less),
-        "max" => best(Ordering::Greater),
-        _ => {
-            let mut sum = Value::from(0);
-            for it in &all {
-                sum = binary("+", &sum, it)?;
+            "coalesce" => arguments
+                .iter()
+                .find(|it| !it.is_null())
+                .cloned()
+                .unwrap_or_default(),
+            "size" => match first {
+                Value::Array(it) => it.len().into(),
+                Value::String(it) => it.chars().count().into(),
+                _ => Value::Null,
+            },
+            "head" => first.get(0).cloned().unwrap_or_default(),
+            "last" => first
+                .as_array()
+                .and_then(|it| it.last())
+                .cloned()
+                .unwrap_or_default(),
+            "keys" => first
+                .as_object()
+                .map(|it| it.keys().cloned().collect::<Vec<_>>())
+                .into(),
+            "tolower" => text(str::to_lowercase),
+            "toupper" => text(str::to_uppercase),
+            "trim" => text(|it| it.trim().to_owned()),
+            "tostring" => match first {
+                Value::Null => Value::Null,
+                Value::String(it) => it.as_str().into(),
+                other => other.to_string().into(),
+            },
+            "tointeger" => match first {
+                Value::String(it) => it.trim().parse::<i64>().ok().into(),
+                other => other.as_i64().into(),
+            },
+            "tofloat" => match first {
+                Value::String(it) => it.trim().parse::<f64>().ok().into(),
+                other => other.as_f64().into(),
+            },
+            "abs" => match first.as_i64().and_then(i64::checked_abs) {
+                Some(it) => it.into(),
+                None => first.as_f64().map(f64::abs).into(),
+            },
+            _ => {
+                let at = place(self.text, at);
+                return Err(Fault(format!("the function `{name}` is not known {at}")).into());
             }
-            match (name, all.len()) {
-                ("sum", _) => sum,
-                (_, 0) => Value::Null,
-                (_, n) => sum.as_f64().map(|it| it / n as f64).into(),
-            }
-        }
-    })
+        })
+    }
 }
 
-fn called(name: &str, at: &str, arguments: &[Value]) -> Result<Value, Fault> {
-    let first = arguments.first().unwrap_or(&Value::Null);
-    let text = |change: fn(&str) -> String| first.as_str().map(change).into();
-    Ok(match name {
-        // Of what is in a graph: there is nothing in it.
-        "labels" | "type" | "id" | "elementid" | "properties" | "startnode" | "endnode"
-        | "nodes" | "relationships" | "length"
-            if first.is_null() =>
-        {
-            Value::Null
-        }
-        "coalesce" => arguments
-            .iter()
-            .find(|it| !it.is_null())
-            .cloned()
-            .unwrap_or_default(),
-        "size" => match first {
-            Value::Array(it) => it.len().into(),
-            Value::String(it) => it.chars().count().into(),
-            _ => Value::Null,
-        },
-        "head" => first.get(0).cloned().unwrap_or_default(),
-        "last" => first
-            .as_array()
-            .and_then(|it| it.last())
-            .cloned()
-            .unwrap_or_default(),
-        "keys" => first
-            .as_object()
-            .map(|it| it.keys().cloned().collect::<Vec<_>>())
-            .into(),
-        "tolower" => text(str::to_lowercase),
-        "toupper" => text(str::to_uppercase),
-        "trim" => text(|it| it.trim().to_owned()),
-        "tostring" => match first {
-            Value::Null => Value::Null,
-            Value::String(it) => it.as_str().into(),
-            other => other.to_string().into(),
-        },
-        "tointeger" => match first {
-            Value::String(it) => it.trim().parse::<i64>().ok().into(),
-            other => other.as_i64().into(),
-        },
-        "tofloat" => match first {
-            Value::String(it) => it.trim().parse::<f64>().ok().into(),
-            other => other.as_f64().into(),
-        },
-        "abs" => match first.as_i64().and_then(i64::checked_abs) {
-            Some(it) => it.into(),
-            None => first.as_f64().map(f64::abs).into(),
-        },
-        _ => return Err(Fault(format!("the function `{name}` is not known {at}"))),
-    })
-}
-
-fn indexed(value: &Value, index: &Value) -> Value {
+fn indexed(value: Value, index: &Value) -> Value {
     match (value, index) {
-        (Value::Array(all), Value::Number(_)) => {
+        (Value::Array(mut all), Value::Number(_)) => {
             let at = index.as_i64().and_then(|it| position(it, all.len()));
-            at.and_then(|it| all.get(it)).cloned().unwrap_or_default()
+            match at.filter(|it| *it < all.len()) {
+                Some(at) => all.swap_remove(at),
+                None => Value::Null,
+            }
         }
-        (Value::Object(all), Value::String(name)) => all.get(name).cloned().unwrap_or_default(),
+        (Value::Object(mut all), Value::String(name)) => all.swap_remove(name).unwrap_or_default(),
         _ => Value::Null,
     }
 }
@@ -408,68 +509,90 @@ fn position(index: i64, length: usize) -> Option<usize> {
     usize::try_from(at).ok()
 }
 
-fn sliced(value: &Value, from: Option<&Value>, to: Option<&Value>) -> Value {
-    let Value::Array(all) = value else {
+fn sliced(value: Value, from: Option<&Value>, to: Option<&Value>) -> Value {
+    let Value::Array(mut all) = value else {
         return Value::Null;
     };
+    let length = all.len();
     let at = |index: Option<&Value>, otherwise: usize| match index {
         None => otherwise,
         Some(it) => it
             .as_i64()
-            .and_then(|it| position(it, all.len()))
+            .and_then(|it| position(it, length))
             .unwrap_or(0)
-            .min(all.len()),
+            .min(length),
     };
-    let (from, to) = (at(from, 0), at(to, all.len()));
-    all.get(from..to).unwrap_or_default().to_vec().into()
+    let (from, to) = (at(from, 0), at(to, length));
+    if from >= to {
+        return Value::Array(Vec::new());
+    }
+    all.truncate(to);
+    all.drain(..from);
+    all.into()
 }
 
 fn truth(value: &Value) -> Option<bool> {
     value.as_bool()
 }
 
-fn binary(operator: &str, a: &Value, b: &Value) -> Result<Value, Fault> {
-    let texts = a.as_str().zip(b.as_str());
-    Ok(match operator {
-        "AND" => match (truth(a), truth(b)) {
-            (Some(false), _) | (_, Some(false)) => false.into(),
-            (a, b) => a.zip(b).map(|(a, b)| a && b).into(),
-        },
-        "OR" => match (truth(a), truth(b)) {
-            (Some(true), _) | (_, Some(true)) => true.into(),
-            (a, b) => a.zip(b).map(|(a, b)| a || b).into(),
-        },
-        "XOR" => truth(a).zip(truth(b)).map(|(a, b)| a != b).into(),
-        "=" => equal(a, b).into(),
-        "<>" => equal(a, b).map(|it| !it).into(),
-        "<" => compared(a, b).map(Ordering::is_lt).into(),
-        ">" => compared(a, b).map(Ordering::is_gt).into(),
-        "<=" => compared(a, b).map(Ordering::is_le).into(),
-        ">=" => compared(a, b).map(Ordering::is_ge).into(),
-        "STARTS WITH" => texts.map(|(a, b)| a.starts_with(b)).into(),
-        "ENDS WITH" => texts.map(|(a, b)| a.ends_with(b)).into(),
-        "CONTAINS" => texts.map(|(a, b)| a.contains(b)).into(),
-        "IN" => match (a, b) {
-            (Value::Null, _) => Value::Null,
-            (a, Value::Array(all)) if all.iter().any(|it| equal(a, it) == Some(true)) => {
-                true.into()
+impl Eval<'_> {
+    fn binary(&self, operator: &str, a: &Value, b: &Value) -> Result<Value, Stop> {
+        let texts = a.as_str().zip(b.as_str());
+        Ok(match operator {
+            "AND" => match (truth(a), truth(b)) {
+                (Some(false), _) | (_, Some(false)) => false.into(),
+                (a, b) => a.zip(b).map(|(a, b)| a && b).into(),
+            },
+            "OR" => match (truth(a), truth(b)) {
+                (Some(true), _) | (_, Some(true)) => true.into(),
+                (a, b) => a.zip(b).map(|(a, b)| a || b).into(),
+            },
+            "XOR" => truth(a).zip(truth(b)).map(|(a, b)| a != b).into(),
+            "=" => equal(a, b).into(),
+            "<>" => equal(a, b).map(|it| !it).into(),
+            "<" => compared(a, b).map(Ordering::is_lt).into(),
+            ">" => compared(a, b).map(Ordering::is_gt).into(),
+            "<=" => compared(a, b).map(Ordering::is_le).into(),
+            ">=" => compared(a, b).map(Ordering::is_ge).into(),
+            "STARTS WITH" => texts.map(|(a, b)| a.starts_with(b)).into(),
+            "ENDS WITH" => texts.map(|(a, b)| a.ends_with(b)).into(),
+            "CONTAINS" => texts.map(|(a, b)| a.contains(b)).into(),
+            "IN" => match (a, b) {
+                (Value::Null, _) => Value::Null,
+                (a, Value::Array(all)) if all.iter().any(|it| equal(a, it) == Some(true)) => {
+                    true.into()
+                }
+                (_, Value::Array(all)) if all.contains(&Value::Null) => Value::Null,
+                (_, Value::Array(_)) => false.into(),
+                _ => Value::Null,
+            },
+            "=~" => {
+                return Err(Fault("`=~` is not understood; use `CONTAINS`".to_owned()).into());
             }
-            (_, Value::Array(all)) if all.contains(&Value::Null) => Value::Null,
-            (_, Value::Array(_)) => false.into(),
-            _ => Value::Null,
-        },
-        "=~" => return Err(Fault("`=~` is not understood; use `CONTAINS`".to_owned())),
-        "+" => match (a, b) {
-            (Value::Array(a), Value::Array(b)) if a.len() + b.len() <= ROWS_MAX => {
-                a.iter().chain(b).cloned().collect::<Vec<_>>().into()
-            }
-            (Value::String(a), Value::String(b)) => format!("{a}{b}").into(),
-            (Value::String(a), Value::Number(b)) => format!("{a}{b}").into(),
-            (Value::Number(a), Value::String(b)) => format!("{a}{b}").into(),
+            "+" => match (a, b) {
+                (Value::Array(a), Value::Array(b)) => {
+                    if a.len() + b.len() > ROWS_MAX {
+                        let why = format!("a list has more than {ROWS_MAX} items");
+                        return Err(Fault(why).into());
+                    }
+                    let mut all = Vec::with_capacity(a.len() + b.len());
+                    for it in a.iter().chain(b) {
+                        all.push(self.budget.copy(it)?);
+                    }
+                    all.into()
+                }
+                (Value::String(a), Value::String(b)) => {
+                    // Before it is made: each step may be twice as long as the one before.
+                    self.budget.afford(a.len() + b.len())?;
+                    format!("{a}{b}").into()
+                }
+                (Value::String(a), Value::Number(b)) => format!("{a}{b}").into(),
+                (Value::Number(a), Value::String(b)) => format!("{a}{b}").into(),
+                _ => number(operator, a, b)?,
+            },
             _ => number(operator, a, b)?,
-        },
-        _ => number(operator, a, b)?,
-    })
+        })
+    }
 }
 
 fn number(operator: &str, a: &Value, b: &Value) -> Result<Value, Fault> {
@@ -520,5 +643,29 @@ fn compared(a: &Value, b: &Value) -> Option<Ordering> {
             _ => a.as_f64()?.partial_cmp(&b.as_f64()?),
         },
         _ => None,
+    }
+}
+
+/// The order of `ORDER BY`, in which all values have a place: kinds after one another, null last.
+fn ordered(a: &Value, b: &Value) -> Ordering {
+    let rank = |it: &Value| match it {
+        Value::Object(_) => 0,
+        Value::Array(_) => 1,
+        Value::String(_) => 2,
+        Value::Bool(_) => 3,
+        Value::Number(_) => 4,
+        Value::Null => 5,
+    };
+    // Whole numbers that are the same as floating ones differ by their last digits.
+    let exact = |it: &Value| {
+        let number = it.as_f64().unwrap_or_default();
+        (number, it.as_i64().unwrap_or(number as i64))
+    };
+    match (a, b) {
+        (Value::Number(_), Value::Number(_)) => {
+            let (a, b) = (exact(a), exact(b));
+            a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
+        }
+        _ => compared(a, b).unwrap_or_else(|| rank(a).cmp(&rank(b))),
     }
 }

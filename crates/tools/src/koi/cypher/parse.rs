@@ -1,13 +1,18 @@
 //! From words to a query.
+//!
+//! Only brackets nest, and they are counted. Chains (`1 + 2 + 3`, `a.b.c`, `NOT NOT x`) are lists and not
+//! trees, so whoever walks or drops an expression calls itself once for a bracket and never for a link.
 
 use super::Fault;
 use super::token::{Token, What, near, place};
 use serde_json::Value;
 
 /// How deep expressions and patterns may be.
-const DEPTH_MAX: usize = 100;
+const DEPTH_MAX: usize = 32;
 /// How many patterns expressions may have.
 const TRIES_MAX: usize = 200;
+/// How many variables and columns there may be at once.
+const NAMES_MAX: usize = 1_000;
 
 /// Words that begin a clause that changes something, or may.
 const WRITING: &[&str] = &[
@@ -55,21 +60,39 @@ pub(super) struct Projection {
 pub(super) enum Expr {
     Literal(Value),
     Variable(String),
-    Property(Box<Expr>, String),
-    Index(Box<Expr>, Box<Expr>),
-    Slice(Box<Expr>, Option<Box<Expr>>, Option<Box<Expr>>),
+    /// A value and what is taken out of it, one step after the other.
+    Part(Box<Expr>, Vec<Step>),
     List(Vec<Expr>),
     Map(Vec<(String, Expr)>),
-    Unary(&'static str, Box<Expr>),
-    Binary(&'static str, Box<Expr>, Box<Expr>),
-    IsNull(Box<Expr>),
+    /// The value with the other sign.
+    Negative(Box<Expr>),
+    /// `NOT`, once or twice: twice makes null of what is not true or false.
+    Not(Box<Expr>, bool),
+    /// Operators of one rank, applied from the left.
+    Chain(Box<Expr>, Vec<Link>),
     /// A name in lower case, where it stands, whether `DISTINCT`, its arguments; none for `*`.
-    Call(String, String, bool, Option<Vec<Expr>>),
+    Call(String, usize, bool, Option<Vec<Expr>>),
     Case(Option<Box<Expr>>, Vec<(Expr, Expr)>, Option<Box<Expr>>),
     /// `[x IN list WHERE condition | value]`
     Comprehension(String, Box<Expr>, Option<Box<Expr>>, Option<Box<Expr>>),
     /// A pattern that is or is not in the graph; or a label that something has.
     InGraph,
+}
+
+/// What is taken out of a value.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    Property(String),
+    Index(Expr),
+    Slice(Option<Expr>, Option<Expr>),
+}
+
+/// An operator and what stands on its right.
+#[derive(Clone, Debug)]
+pub(super) enum Link {
+    Binary(&'static str, Expr),
+    /// `IS NULL`, or `IS NOT NULL`.
+    IsNull(bool),
 }
 
 pub(super) fn query(text: &str, tokens: &[Token]) -> Result<Query, Fault> {
@@ -78,6 +101,7 @@ pub(super) fn query(text: &str, tokens: &[Token]) -> Result<Query, Fault> {
         tokens,
         at: 0,
         depth: 0,
+        is_too_deep: false,
         scope: Vec::new(),
         aggregates: Aggregates::Refused,
         tries: 0,
@@ -111,6 +135,8 @@ struct Parser<'a> {
     tokens: &'a [Token],
     at: usize,
     depth: usize,
+    /// Whether it was nested too deeply, whatever else could be tried.
+    is_too_deep: bool,
     /// Variables that are defined.
     scope: Vec<String>,
     aggregates: Aggregates,
@@ -182,29 +208,30 @@ impl<'a> Parser<'a> {
 
     /// A name; a keyword only where none could be meant.
     fn name(&mut self, may_be_reserved: bool) -> Result<String, Fault> {
+        let name = self.name_if_any(may_be_reserved);
+        name.ok_or_else(|| self.unexpected())
+    }
+
+    fn optional_name(&mut self) -> Option<String> {
+        self.name_if_any(false)
+    }
+
+    fn name_if_any(&mut self, may_be_reserved: bool) -> Option<String> {
         let is_reserved = |it: &str| RESERVED.iter().any(|word| it.eq_ignore_ascii_case(word));
         let name = match self.what() {
             Some(What::Word(it)) if may_be_reserved || !is_reserved(it) => it.clone(),
             Some(What::Quoted(it)) => it.clone(),
-            _ => return Err(self.unexpected()),
+            _ => return None,
         };
         self.at += 1;
-        Ok(name)
+        Some(name)
     }
 
-    fn optional_name(&mut self) -> Option<String> {
-        let before = self.at;
-        let name = self.name(false);
-        if name.is_err() {
-            self.at = before;
-        }
-        name.ok()
-    }
-
-    fn define(&mut self, name: &str) {
+    fn define(&mut self, name: &str) -> Result<(), Fault> {
         if !self.scope.iter().any(|it| it == name) {
             self.scope.push(name.to_owned());
         }
+        few_names(self.scope.len())
     }
 
     /// A clause, and whether it is the last one.
@@ -219,12 +246,12 @@ impl<'a> Parser<'a> {
             let list = self.expr()?;
             self.expect_word("AS")?;
             let name = self.name(false)?;
-            self.define(&name);
+            self.define(&name)?;
             return Ok((Clause::Unwind(list, name), false));
         }
         let is_optional = self.word("OPTIONAL");
         if self.word("MATCH") {
-            let before = self.scope.clone();
+            let n_known = self.scope.len();
             loop {
                 self.path()?;
                 if !self.sign(",") {
@@ -233,8 +260,7 @@ impl<'a> Parser<'a> {
             }
             // Read to be checked: there is nothing that it could hold of.
             self.condition()?;
-            let is_new = |it: &&String| !before.contains(it);
-            let variables = self.scope.iter().filter(is_new).cloned().collect();
+            let variables = self.scope.iter().skip(n_known).cloned().collect();
             let clause = Clause::Match {
                 is_optional,
                 variables,
@@ -275,6 +301,7 @@ impl<'a> Parser<'a> {
         } else {
             self.items(is_last, &mut items)?;
         }
+        few_names(items.len())?;
         for (n, (name, _)) in items.iter().enumerate() {
             if items.iter().take(n).any(|it| it.0 == *name) {
                 return Err(Fault(format!("two columns are called `{name}`")));
@@ -343,6 +370,7 @@ impl<'a> Parser<'a> {
                 }
             };
             items.push((name, value));
+            few_names(items.len())?;
             if !self.sign(",") {
                 return Ok(());
             }
@@ -353,7 +381,7 @@ impl<'a> Parser<'a> {
     fn path(&mut self) -> Result<(), Fault> {
         let before = self.at;
         match self.optional_name() {
-            Some(name) if self.sign("=") => self.define(&name),
+            Some(name) if self.sign("=") => self.define(&name)?,
             _ => self.at = before,
         }
         let is_call = self.word("shortestPath") || self.word("allShortestPaths");
@@ -382,7 +410,7 @@ impl<'a> Parser<'a> {
     fn node(&mut self) -> Result<(), Fault> {
         self.expect("(")?;
         if let Some(name) = self.optional_name() {
-            self.define(&name);
+            self.define(&name)?;
         }
         self.labels()?;
         if self.is_sign("{") {
@@ -397,7 +425,7 @@ impl<'a> Parser<'a> {
         self.expect("-")?;
         if self.sign("[") {
             if let Some(name) = self.optional_name() {
-                self.define(&name);
+                self.define(&name)?;
             }
             self.labels()?;
             if self.sign("*") {
@@ -457,46 +485,46 @@ impl<'a> Parser<'a> {
     }
 
     fn expr(&mut self) -> Result<Expr, Fault> {
-        self.depth += 1;
-        if self.depth > DEPTH_MAX {
-            return Err(Fault("the query is nested too deeply".to_owned()));
-        }
-        let value = self.disjunction();
-        self.depth -= 1;
-        value
+        let first = self.conjunction()?;
+        self.chain(first, Self::conjunction, |it| {
+            ["OR", "XOR"].into_iter().find(|word| it.word(word))
+        })
     }
 
-    fn disjunction(&mut self) -> Result<Expr, Fault> {
-        let mut left = self.conjunction()?;
-        loop {
-            let operator = match () {
-                () if self.word("OR") => "OR",
-                () if self.word("XOR") => "XOR",
-                () => return Ok(left),
-            };
-            left = binary(operator, left, self.conjunction()?);
+    /// What follows a first operand: an operator and the next operand, again and again.
+    fn chain(
+        &mut self,
+        first: Expr,
+        operand: fn(&mut Self) -> Result<Expr, Fault>,
+        operator: fn(&mut Self) -> Option<&'static str>,
+    ) -> Result<Expr, Fault> {
+        let mut links = Vec::new();
+        while let Some(operator) = operator(self) {
+            links.push(Link::Binary(operator, operand(self)?));
         }
+        Ok(chained(first, links))
     }
 
     fn conjunction(&mut self) -> Result<Expr, Fault> {
-        let mut left = self.negation()?;
-        while self.word("AND") {
-            left = binary("AND", left, self.negation()?);
-        }
-        Ok(left)
+        let first = self.negation()?;
+        self.chain(first, Self::negation, |it| it.word("AND").then_some("AND"))
     }
 
     fn negation(&mut self) -> Result<Expr, Fault> {
-        let mut n = 0;
+        let mut n = 0_usize;
         while self.word("NOT") {
             n += 1;
         }
         let value = self.comparison()?;
-        Ok((0..n).fold(value, |it, _| Expr::Unary("NOT", Box::new(it))))
+        Ok(match n {
+            0 => value,
+            _ => Expr::Not(Box::new(value), n.is_multiple_of(2)),
+        })
     }
 
     fn comparison(&mut self) -> Result<Expr, Fault> {
-        let mut left = self.sum()?;
+        let first = self.sum()?;
+        let mut links = Vec::new();
         loop {
             let sign = ["=", "<>", "<=", ">=", "<", ">", "=~"]
                 .into_iter()
@@ -516,40 +544,32 @@ impl<'a> Parser<'a> {
                 None if self.word("IS") => {
                     let is_negated = self.word("NOT");
                     self.expect_word("NULL")?;
-                    left = Expr::IsNull(Box::new(left));
-                    if is_negated {
-                        left = Expr::Unary("NOT", Box::new(left));
-                    }
+                    links.push(Link::IsNull(!is_negated));
                     continue;
                 }
-                None => return Ok(left),
+                None => return Ok(chained(first, links)),
             };
-            left = binary(operator, left, self.sum()?);
+            links.push(Link::Binary(operator, self.sum()?));
         }
     }
 
     fn sum(&mut self) -> Result<Expr, Fault> {
-        let mut left = self.product()?;
-        while let Some(sign) = ["+", "-"].into_iter().find(|it| self.sign(it)) {
-            left = binary(sign, left, self.product()?);
-        }
-        Ok(left)
+        let first = self.product()?;
+        self.chain(first, Self::product, |it| {
+            ["+", "-"].into_iter().find(|sign| it.sign(sign))
+        })
     }
 
     fn product(&mut self) -> Result<Expr, Fault> {
-        let mut left = self.power()?;
-        while let Some(sign) = ["*", "/", "%"].into_iter().find(|it| self.sign(it)) {
-            left = binary(sign, left, self.power()?);
-        }
-        Ok(left)
+        let first = self.power()?;
+        self.chain(first, Self::power, |it| {
+            ["*", "/", "%"].into_iter().find(|sign| it.sign(sign))
+        })
     }
 
     fn power(&mut self) -> Result<Expr, Fault> {
-        let mut left = self.signed()?;
-        while self.sign("^") {
-            left = binary("^", left, self.signed()?);
-        }
-        Ok(left)
+        let first = self.signed()?;
+        self.chain(first, Self::signed, |it| it.sign("^").then_some("^"))
     }
 
     fn signed(&mut self) -> Result<Expr, Fault> {
@@ -561,41 +581,58 @@ impl<'a> Parser<'a> {
                 break;
             }
         }
-        let value = self.postfix()?;
+        let value = self.counted()?;
         Ok(if is_negative {
-            Expr::Unary("-", Box::new(value))
+            Expr::Negative(Box::new(value))
         } else {
             value
         })
     }
 
+    /// Whatever nests passes here, so here it is counted.
+    fn counted(&mut self) -> Result<Expr, Fault> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            self.is_too_deep = true;
+            return Err(Fault(format!(
+                "the query is nested too deeply: at most {DEPTH_MAX} brackets in one another"
+            )));
+        }
+        let value = self.postfix();
+        self.depth -= 1;
+        value
+    }
+
     fn postfix(&mut self) -> Result<Expr, Fault> {
         let mut value = self.primary()?;
+        let mut steps = Vec::new();
         loop {
             if self.sign(".") {
-                value = Expr::Property(Box::new(value), self.name(true)?);
+                steps.push(Step::Property(self.name(true)?));
             } else if self.sign("[") {
                 let from = if self.is_sign("..") {
                     None
                 } else {
-                    Some(Box::new(self.expr()?))
+                    Some(self.expr()?)
                 };
                 if self.sign("..") {
                     let to = if self.is_sign("]") {
                         None
                     } else {
-                        Some(Box::new(self.expr()?))
+                        Some(self.expr()?)
                     };
-                    value = Expr::Slice(Box::new(value), from, to);
+                    steps.push(Step::Slice(from, to));
                 } else if let Some(index) = from {
-                    value = Expr::Index(Box::new(value), index);
+                    steps.push(Step::Index(index));
                 }
                 self.expect("]")?;
-            } else if self.is_sign(":") && matches!(value, Expr::Variable(_)) {
+            } else if self.is_sign(":") && steps.is_empty() && matches!(value, Expr::Variable(_)) {
                 self.labels()?;
                 value = Expr::InGraph;
-            } else {
+            } else if steps.is_empty() {
                 return Ok(value);
+            } else {
+                return Ok(Expr::Part(Box::new(value), steps));
             }
         }
     }
@@ -627,8 +664,10 @@ impl<'a> Parser<'a> {
                 return Err(Fault("the query has too many patterns in it".to_owned()));
             }
             let (at, scope, depth) = (self.at, self.scope.clone(), self.depth);
-            if self.pattern() == Ok(true) {
-                return Ok(Expr::InGraph);
+            match self.pattern() {
+                Ok(true) => return Ok(Expr::InGraph),
+                Err(fault) if self.is_too_deep => return Err(fault),
+                _ => {}
             }
             (self.at, self.scope, self.depth) = (at, scope, depth);
         }
@@ -681,7 +720,7 @@ impl<'a> Parser<'a> {
     fn comprehension(&mut self, name: String) -> Result<Expr, Fault> {
         let list = Box::new(self.sum()?);
         let scope = self.scope.clone();
-        self.define(&name);
+        self.define(&name)?;
         let condition = self.condition()?.map(Box::new);
         let value = if self.sign("|") {
             Some(Box::new(self.expr()?))
@@ -718,30 +757,28 @@ impl<'a> Parser<'a> {
         if follows("(") {
             return self.call(start);
         }
-        let fault = self.said("");
         let name = self.name(false)?;
         if !self.scope.contains(&name) {
-            return Err(Fault(format!(
-                "variable `{name}` is not defined{}",
-                fault.0
-            )));
+            let at = place(self.text, start);
+            return Err(Fault(format!("variable `{name}` is not defined {at}")));
         }
         Ok(Expr::Variable(name))
     }
 
     fn call(&mut self, start: usize) -> Result<Expr, Fault> {
         let name = self.name(true)?.to_lowercase();
-        let at = place(self.text, start);
+        let at = || place(self.text, start);
         let outer = self.aggregates;
         if AGGREGATES.contains(&name.as_str()) {
             self.aggregates = match outer {
                 Aggregates::Taken => Aggregates::Inside,
                 Aggregates::Inside => {
-                    return Err(Fault(format!("an aggregate stands in another {at}")));
+                    return Err(Fault(format!("an aggregate stands in another {}", at())));
                 }
                 Aggregates::Refused => {
                     return Err(Fault(format!(
-                        "an aggregate stands where there are no groups {at}"
+                        "an aggregate stands where there are no groups {}",
+                        at()
                     )));
                 }
             };
@@ -755,7 +792,7 @@ impl<'a> Parser<'a> {
         };
         self.expect(")")?;
         self.aggregates = outer;
-        Ok(Expr::Call(name, at, is_distinct, arguments))
+        Ok(Expr::Call(name, start, is_distinct, arguments))
     }
 
     fn arguments(&mut self, function: &str) -> Result<Vec<Expr>, Fault> {
@@ -805,6 +842,19 @@ impl<'a> Parser<'a> {
     }
 }
 
-fn binary(operator: &'static str, left: Expr, right: Expr) -> Expr {
-    Expr::Binary(operator, Box::new(left), Box::new(right))
+fn chained(first: Expr, links: Vec<Link>) -> Expr {
+    if links.is_empty() {
+        first
+    } else {
+        Expr::Chain(Box::new(first), links)
+    }
+}
+
+fn few_names(n: usize) -> Result<(), Fault> {
+    if n > NAMES_MAX {
+        return Err(Fault(format!(
+            "the query has more than {NAMES_MAX} variables or columns"
+        )));
+    }
+    Ok(())
 }

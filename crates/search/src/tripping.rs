@@ -1,0 +1,139 @@
+//! What is derived from rows survives a panic at any of the reads that it is made of.
+
+use crate::collections::{ACCOUNTS, Account, Collections, row_props};
+use crate::searcher::Searcher;
+use crate::{Index, passages};
+use kenning_audit::{Draft, Log, Signer, Tx};
+use kenning_core::{FixedClock, Hash, Hlc, Kind, NodeId, Result, SeededRandom, Space};
+use kenning_store::{
+    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Nearest, Node, NodeFilter,
+    Passage, ReadTx, Row, Store, Table, TextHit, TextQuery, Vector, When,
+};
+use kenning_store_sqlite::Sqlite;
+use serde_json::{Map, json};
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+const COLLECTION: &str = "kg/2/default";
+
+/// A snapshot that panics at one of the calls, or at one of the rows of a scan.
+struct Tripping<'a> {
+    tx: &'a dyn ReadTx,
+    left: Cell<u32>,
+}
+
+impl Tripping<'_> {
+    fn step(&self) {
+        match self.left.get() {
+            0 => panic!("on purpose"),
+            n => self.left.set(n - 1),
+        }
+    }
+}
+
+macro_rules! reads {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+        $(fn $name(&self, $($argument: $type),*) -> Result<$result> {
+            self.step();
+            self.tx.$name($($argument),*)
+        })*
+    };
+}
+
+impl ReadTx for Tripping<'_> {
+    reads! {
+        fn node(id: NodeId, when: When) -> Option<Node>;
+        fn node_by_key(project: &str, kind: Kind, key: &str, when: When) -> Option<Node>;
+        fn nodes(filter: &NodeFilter, when: When, after: Option<NodeId>, limit: usize) -> Vec<Node>;
+        fn count_nodes(filter: &NodeFilter) -> u64;
+        fn history(id: NodeId) -> Vec<(Node, Hlc)>;
+        fn edges(filter: &EdgeFilter, when: When, limit: usize) -> Vec<Edge>;
+        fn passages(node: NodeId) -> Vec<Passage>;
+        fn find_text(query: &TextQuery) -> Vec<TextHit>;
+        fn find_names(text: &str, filter: &NodeFilter, limit: usize) -> Vec<NameHit>;
+        fn vector(collection: &str, id: &str) -> Option<Vector>;
+        fn vectors_since(collection: &str, seq: u64, limit: usize) -> Vec<Vector>;
+        fn nearest(collection: &str, to: &[f32], limit: usize) -> Nearest;
+        fn head() -> Option<HeadRow>;
+        fn events_after(seq: u64, limit: usize) -> Vec<EventRow>;
+        fn event_by_id(id: &Hash) -> Option<EventRow>;
+        fn tile(level: u8, index: u64) -> Option<Hash>;
+        fn checkpoint_at(seq: u64) -> Option<CheckpointRow>;
+        fn get(bucket: &str, key: &str) -> Option<Vec<u8>>;
+        fn list(bucket: &str) -> Vec<(String, Vec<u8>)>;
+    }
+
+    fn scan(&self, table: Table, visit: &mut dyn FnMut(Row) -> Result<()>) -> Result<()> {
+        self.step();
+        self.tx.scan(table, &mut |row| {
+            self.step();
+            visit(row)
+        })
+    }
+}
+
+fn draft(kind: Kind, n: u64) -> Draft {
+    Draft {
+        kind,
+        project: String::new(),
+        key: n.to_string(),
+        title: String::new(),
+        body: format!("the word of number {n}"),
+        props: Map::new(),
+    }
+}
+
+/// A memory and a vector.
+fn put(tx: &mut Tx<'_>, n: u64) -> Result<()> {
+    let node = tx.put_node(draft(Kind::Memory, n))?;
+    tx.put_passages(node.id, &passages("", &node.body))?;
+    let node = tx.put_node(draft(Kind::Vector, n))?;
+    tx.put_vector(Vector {
+        collection: COLLECTION.to_owned(),
+        id: node.id.to_string(),
+        model: "caller".to_owned(),
+        numbers: vec![1.0, n as f32],
+        props: row_props(&[]),
+        seq: 0,
+    })?;
+    let mut account = Account::read(&**tx, COLLECTION)?;
+    account.count += 1;
+    tx.set(ACCOUNTS, COLLECTION, &account.to_bytes())?;
+    tx.record("MemoryStored", json!({})).map(drop)
+}
+
+#[test]
+fn a_panic_while_an_index_follows_the_log_costs_one_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::new(Sqlite::open(folder.path()).unwrap());
+    let random = Arc::new(SeededRandom::new(5));
+    let signer = Signer::generate(&*random);
+    let clock = Arc::new(FixedClock::at(1_800_000_000_000));
+    let log = Log::new(store, signer, clock, random as _);
+    let space = Space::default();
+    let (searcher, collections) = (Searcher::default(), Collections::default());
+    let n_passages = |index: &Index| index.len();
+    let found = |tx: &dyn ReadTx| -> Result<(usize, usize)> {
+        let passages = searcher.with(&space, tx, None, n_passages)?;
+        let vectors = collections.with(&space, tx, COLLECTION, 2, |it| Ok(it.len()))?;
+        Ok((passages, vectors))
+    };
+    let mut n_panics = 0;
+    for round in 1..=30_usize {
+        log.write(&space, move |tx| put(tx, round as u64)).unwrap();
+        log.read(&space, |tx| {
+            // At a later step each time: while it is made, and while it follows.
+            let tripping = Tripping {
+                tx,
+                left: Cell::new(u32::try_from(round / 2).unwrap()),
+            };
+            let tripped = catch_unwind(AssertUnwindSafe(|| found(&tripping)));
+            n_panics += usize::from(tripped.is_err());
+            assert_eq!(found(tx)?, (round, round), "in round {round}");
+            Ok(())
+        })
+        .unwrap();
+    }
+    assert!(n_panics > 5, "{n_panics}");
+}
