@@ -2,7 +2,9 @@
 
 use crate::settings::LISTEN_DEFAULT;
 use crate::{commands, env_vars, tool_args};
-use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
+use clap::builder::{
+    FalseyValueParser, OsStringValueParser, PossibleValuesParser, TypedValueParser,
+};
 use clap::{Arg, ArgAction, Command, ValueHint, value_parser};
 use kenning_tools::{TOOLS, Toolset};
 use std::path::PathBuf;
@@ -238,14 +240,9 @@ fn serve() -> Command {
                 .value_name("TOKEN")
                 .env(env_vars::TOKEN)
                 .hide_env_values(true)
-                .help("Ask every caller for a token, and accept this one, with every scope"),
+                .help("Accept this token, with every scope"),
         )
-        .arg(
-            Arg::new("require-token")
-                .long("require-token")
-                .action(ArgAction::SetTrue)
-                .help("Ask callers on this machine for a token too, even without `--token`"),
-        )
+        .args(token_rules())
         .arg(
             Arg::new("allow-host")
                 .long("allow-host")
@@ -278,6 +275,23 @@ fn serve() -> Command {
                 .default_missing_value("docs")
                 .help("Let the graph follow this folder of the project, and the vault"),
         )
+}
+
+/// Whether callers need a token, for every command that serves HTTP.
+pub(crate) fn token_rules() -> [Arg; 2] {
+    let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
+    [
+        flag("require-token")
+            .conflicts_with("no-token")
+            .help("Over HTTP, ask every caller for a token; this is the default"),
+        flag("no-token")
+            .env(env_vars::NO_TOKEN)
+            .value_parser(FalseyValueParser::new())
+            .help(
+                "Over HTTP, ask callers on this machine for no token: every user of it, and every visitor of \
+                 a proxy on it, may do everything",
+            ),
+    ]
 }
 
 fn call() -> Command {
@@ -372,6 +386,9 @@ fn token() -> Command {
                         .help("How long it is valid: 12h, 30d, 1y; for ever when absent"),
                 ),
         )
+        .subcommand(Command::new("show").about(
+            "Print the token of whoever starts the server from this data directory, with every scope",
+        ))
         .subcommand(Command::new("list").about("List tokens, without their secrets"))
         .subcommand(
             Command::new("revoke")

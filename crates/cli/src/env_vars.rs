@@ -96,12 +96,14 @@ env_vars! {
     SPACE = "KENNING_SPACE";
     /// The toolsets to show, separated by commas; `--toolsets` wins over it.
     TOOLSETS = "KENNING_TOOLSETS";
-    /// A token with every scope that `kenning serve` and `kami serve` accept. With it every caller needs a
-    /// token, on this machine too.
+    /// A token with every scope that `kenning serve` and `kami serve` accept, beside those of `kenning token`.
     TOKEN = "KENNING_TOKEN";
     /// The same, for clients of the memory contract, which send it as `X-API-Key`; `KENNING_TOKEN` wins
-    /// over it. Once it is set, callers on this machine are asked for the token too.
+    /// over it.
     OMI_API_KEY = "OMI_API_KEY";
+    /// `1` asks callers on this machine for no token: every user of it, and every visitor of a proxy on it, may
+    /// do everything. `--no-token` does the same.
+    NO_TOKEN = "KENNING_NO_TOKEN";
     /// Origins of pages that may call `kenning serve` (CORS), separated by commas; `--allow-origin` wins over
     /// it. Default: those of this machine only.
     ALLOW_ORIGINS = "KENNING_ALLOW_ORIGINS";

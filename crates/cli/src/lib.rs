@@ -57,6 +57,8 @@ pub trait Host: Sync {
         to: &str,
         progress: &dyn Fn(u64),
     ) -> Result<Value>;
+    /// The token of whoever serves HTTP from this data directory; it is made where there is none.
+    fn local_token(&self, settings: &Settings) -> Result<String>;
     /// Serves MCP on the standard streams until they end.
     fn mcp(&self, board: Board, settings: &Settings) -> Result<()>;
     /// Waits until the process is told to stop.

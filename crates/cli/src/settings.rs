@@ -69,8 +69,9 @@ pub struct ServeOptions {
     pub listen: Vec<SocketAddr>,
     /// A token with every scope.
     pub token: Option<String>,
-    /// Whether even loopback needs a token. A `token` that is given is needed there too.
-    pub require_token: bool,
+    /// Whether callers on this machine need no token: then each of them, and each visitor of a proxy that runs
+    /// here, is the owner.
+    pub no_token: bool,
     /// Names under which the server may be called, beside the loopback ones.
     pub allow_hosts: Vec<String>,
     /// Origins of pages that may call, beside those of this machine.
@@ -199,14 +200,13 @@ impl ServeOptions {
             .iter()
             .map(|text| parse_listen(text))
             .collect::<Result<_>>()?;
-        let token = given_token(matches)?;
         let named = |it: &String| !it.trim().is_empty();
         let api_key = || std::env::var(env_vars::OMI_API_KEY).ok().filter(named);
+        let token = given_token(matches)?.filter(named).or_else(api_key);
         Ok(Self {
             listen,
-            token: token.filter(named).or_else(&api_key),
-            // The memory contract's servers ask everybody for the key once one is set.
-            require_token: matches.get_flag("require-token") || api_key().is_some(),
+            no_token: wants_no_token(matches, token.as_ref())?,
+            token,
             allow_hosts: list("allow-host"),
             allow_origins: list("allow-origin").into_iter().filter(named).collect(),
             calls_per_minute: matches.get_one("rate-limit").copied().unwrap_or(600),
@@ -226,11 +226,12 @@ fn is_server(matches: &ArgMatches) -> bool {
 
 impl ServeOptions {
     /// One address, and perhaps a token.
-    pub(crate) fn of(listen: &str, token: Option<String>, require_token: bool) -> Result<Self> {
+    pub(crate) fn of(listen: &str, matches: &ArgMatches) -> Result<Self> {
+        let token = given_token(matches)?;
         Ok(Self {
             listen: vec![parse_listen(listen)?],
+            no_token: wants_no_token(matches, token.as_ref())?,
             token,
-            require_token,
             allow_hosts: Vec::new(),
             allow_origins: Vec::new(),
             calls_per_minute: 600,
@@ -239,9 +240,22 @@ impl ServeOptions {
     }
 }
 
+/// Whether the operator wants everybody on this machine let in.
+fn wants_no_token(matches: &ArgMatches, token: Option<&String>) -> Result<bool> {
+    let no_token = matches.get_flag("no-token");
+    if no_token && token.is_some() {
+        let variable = env_vars::NO_TOKEN;
+        return Err(Error::invalid(format!(
+            "`--no-token` ({variable}) and a token ask for opposite things"
+        ))
+        .hint("leave one of them out"));
+    }
+    Ok(no_token)
+}
+
 /// The token that was given. An empty variable is one that was not set; an empty option is a mistake that would
 /// leave the server open.
-pub(crate) fn given_token(matches: &ArgMatches) -> Result<Option<String>> {
+fn given_token(matches: &ArgMatches) -> Result<Option<String>> {
     let token = matches.get_one::<String>("token");
     let token = token.map(|it| it.trim().to_owned());
     let is_typed = matches.value_source("token") == Some(ValueSource::CommandLine);

@@ -22,6 +22,7 @@ mod graph;
 mod index_files;
 mod items;
 mod later;
+mod local_token;
 mod mail;
 mod memories;
 mod moments;
@@ -77,6 +78,7 @@ pub use items::{
 pub use kenning_memory::types::MemoryType;
 pub use kenning_search::{IndexState, Mode, Partial, asks_for_something};
 pub use kenning_store::check_json_depth;
+pub use local_token::{LOCAL_TOKEN_PREFIX, local_token};
 pub use mail::MailRead;
 pub use memories::{
     BeliefUpdate, Central, Contradiction, Evidence, EvidenceUpdate, GraphEdge, Integrity,

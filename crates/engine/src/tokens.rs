@@ -3,7 +3,7 @@
 //! A token is `kng_<id>_<secret>`; only the hash of the secret is kept, in a space that no token can
 //! be bound to. Making and revoking one are events of that space's log.
 
-use crate::{Caller, Engine, Principal, Scope, Waited};
+use crate::{Caller, Engine, LOCAL_TOKEN_PREFIX, Principal, Scope, Waited};
 use kenning_audit::Tx;
 use kenning_core::{Error, Hash, Result, Space};
 use serde_json::{Value, json};
@@ -177,6 +177,9 @@ impl Engine {
             Error::unauthenticated("the token is not known, or no longer valid")
                 .hint("make one with `kenning token create`")
         };
+        if token.trim().starts_with(LOCAL_TOKEN_PREFIX) {
+            return self.authenticate_local(token.trim())?.ok_or_else(refused);
+        }
         let mut parts = token.trim().splitn(3, '_');
         let (Some(PREFIX), Some(id), Some(secret)) = (parts.next(), parts.next(), parts.next())
         else {

@@ -38,6 +38,10 @@ const HOOKS_WAIT: Duration = Duration::from_secs(5);
 /// How long it waits for a page that is being asked: whoever starts next asks it again.
 const PAGES_WAIT: Duration = Duration::from_secs(1);
 
+/// What `--no-token` means, for whoever started it without meaning it.
+const NO_TOKEN: &str = "WARNING: --no-token: whoever reaches this port may do everything: every user and program \
+                        of this machine, and every visitor of a proxy or tunnel that ends here";
+
 /// The program.
 pub struct Program;
 
@@ -59,14 +63,7 @@ impl Host for Program {
     }
 
     fn open(&self, settings: &Settings) -> Result<Arc<Engine>> {
-        let data = Dir::create(&settings.data).map_err(|error| {
-            Error::new(
-                error.code,
-                format!("`{}` cannot be used", settings.data.display()),
-            )
-            .hint("name another data directory with `--data DIR`")
-            .because(error)
-        })?;
+        let data = data_dir(settings)?;
         let store = match &settings.database {
             Some(database) => postgres(&database.0, settings)?,
             None => Store::new(Sqlite::open(data.path())?),
@@ -115,6 +112,10 @@ impl Host for Program {
         Ok(shown.collect())
     }
 
+    fn local_token(&self, settings: &Settings) -> Result<String> {
+        kenning_engine::local_token(&data_dir(settings)?, &OsRandom)
+    }
+
     fn mcp(&self, board: Board, settings: &Settings) -> Result<()> {
         let pages = PageWatch::start(board.engine(), WatchPace::default());
         let _hooks = answer_hooks(&board, settings);
@@ -139,9 +140,23 @@ impl Host for Program {
 
     fn serve(&self, board: Board, settings: &Settings, options: &ServeOptions) -> Result<()> {
         refuse_open_doors(&board, settings, options)?;
+        if !options.no_token {
+            // Made now, so that a client that looks for it finds it as soon as the server answers.
+            self.local_token(settings)?;
+        }
         let _hooks = answer_hooks(&board, settings);
         run(2, serve(board, settings.clone(), options.clone()))
     }
+}
+
+/// The data directory, made where it is missing.
+fn data_dir(settings: &Settings) -> Result<Dir> {
+    Dir::create(&settings.data).map_err(|error| {
+        let path = settings.data.display();
+        Error::new(error.code, format!("`{path}` cannot be used"))
+            .hint("name another data directory with `--data DIR`")
+            .because(error)
+    })
 }
 
 /// Lets the hooks of clients ask this process. Where that cannot be, they do their work themselves.
@@ -251,6 +266,12 @@ fn refuse_open_doors(board: &Board, settings: &Settings, options: &ServeOptions)
     let Some(open) = options.listen.iter().find(|it| !it.ip().is_loopback()) else {
         return Ok(());
     };
+    if options.no_token {
+        return Err(Error::denied(format!(
+            "`{open}` can be reached by others, and `--no-token` is for this machine only"
+        ))
+        .hint("leave `--no-token` out, or listen on 127.0.0.1"));
+    }
     let owner = kenning_engine::Caller::new(Principal::owner(settings.space.clone()));
     if options.token.is_some() || !board.engine().tokens(&owner)?.is_empty() {
         return Ok(());
@@ -304,7 +325,7 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
     let guard = Guard::new(
         board.engine().clone(),
         hosts,
-        options.require_token,
+        !options.no_token,
         options.token.clone(),
         options.calls_per_minute,
     )
@@ -328,6 +349,10 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
             kenning_rest::serve(listener, router, stop.cancelled_owned()).await;
         });
     }
+    announce(match options.no_token {
+        true => NO_TOKEN,
+        false => "callers need a token: `kenning token show` prints yours",
+    });
     while servers.join_next().await.is_some() {}
     // A run that is under way ends first: it is short, and what it has written stays.
     let watched = tokio::task::spawn_blocking(move || drop(watch)).await;

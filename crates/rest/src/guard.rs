@@ -22,7 +22,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Uri, header};
 use axum::middleware::Next;
 use kenning_core::{Error, Result, Space};
-use kenning_engine::{Engine, Principal, Scope, Waited};
+use kenning_engine::{Engine, LOCAL_TOKEN_PREFIX, Principal, Scope, Waited};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
@@ -185,9 +185,12 @@ impl Guard {
                     local,
                 });
             }
-            return Err(Error::unauthenticated("this server needs a token")
-                .hint("send `Authorization: Bearer TOKEN`; `kenning token create` makes one"));
+            return Err(needs_token());
         };
+        // It is a file of this machine: whoever has it elsewhere has taken it away.
+        if token.starts_with(LOCAL_TOKEN_PREFIX) && !peer.to_canonical().is_loopback() {
+            return Err(needs_token());
+        }
         if let Some(fixed) = &self.fixed_token
             && same(fixed, token)
         {
@@ -213,6 +216,13 @@ impl Guard {
             local,
         })
     }
+}
+
+fn needs_token() -> Error {
+    Error::unauthenticated("this server needs a token").hint(
+        "send `Authorization: Bearer TOKEN`; `kenning token show` prints the token of whoever started the \
+         server on this machine, and `kenning token create` makes others",
+    )
 }
 
 /// The one token that a request carries, as `Authorization: Bearer TOKEN` or as `X-API-Key: TOKEN`.

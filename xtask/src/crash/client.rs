@@ -40,7 +40,7 @@ pub(crate) struct Server {
 
 enum Door {
     Stdio(Arc<Pipe>, Option<JoinHandle<()>>),
-    Http(String),
+    Http(Address),
 }
 
 /// Standard streams that several threads call through.
@@ -106,7 +106,11 @@ impl Server {
                 // Whatever else it says must not fill the pipe.
                 std::thread::spawn(move || drop(std::io::copy(&mut said, &mut std::io::sink())));
                 let (_, address) = line.trim().split_once("http://").context("no address")?;
-                let door = Door::Http(address.to_owned());
+                let token = std::fs::read_to_string(place.data().join("http.token"))?;
+                let door = Door::Http(Address {
+                    host: address.to_owned(),
+                    token: Some(token),
+                });
                 Ok(Self { child, door })
             }
         }
@@ -115,10 +119,7 @@ impl Server {
     pub(crate) fn client(&self) -> Client {
         match &self.door {
             Door::Stdio(pipe, _) => Client::Stdio(pipe.clone()),
-            Door::Http(host) => {
-                let (host, token) = (host.clone(), None);
-                Client::Http(Address { host, token }, None)
-            }
+            Door::Http(address) => Client::Http(address.clone(), None),
         }
     }
 

@@ -3,7 +3,7 @@
 //! An action is a call of `execute`, so that it means the same as over every other door.
 
 use super::call;
-use crate::settings::{LISTEN_DEFAULT, ServeOptions, given_token};
+use crate::settings::{LISTEN_DEFAULT, ServeOptions};
 use crate::{Host, Settings, output, owner};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use kenning_core::{Error, Result};
@@ -327,8 +327,9 @@ pub(crate) fn registry_command() -> Command {
                     Arg::new("token")
                         .long("token")
                         .value_name("TOKEN")
-                        .help("Ask every caller for a token, and accept this one"),
-                ),
+                        .help("Accept this token, with every scope"),
+                )
+                .args(crate::args::token_rules()),
         )
         .subcommand(of_item(
             Command::new("versions").about("List the versions of an item"),
@@ -363,7 +364,7 @@ pub(crate) fn registry(host: &dyn Host, settings: &Settings, matches: &ArgMatche
             ..settings.selection.clone()
         };
         let board = Board::new(host.open(settings)?, selection)?;
-        let options = ServeOptions::of(&word("listen")?, given_token(matches)?, false)?;
+        let options = ServeOptions::of(&word("listen")?, matches)?;
         return host.serve(board, settings, &options).map(|()| 0);
     }
     let (item_type, id) = (word("item-type")?.parse()?, word("item-id")?);

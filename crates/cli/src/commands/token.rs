@@ -10,6 +10,7 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
     match matches.subcommand() {
         Some(("create", matches)) => create(host, settings, matches),
         Some(("list", _)) => list(host, settings),
+        Some(("show", _)) => show(host, settings),
         Some(("revoke", matches)) => {
             let id: &String = matches
                 .get_one("id")
@@ -46,6 +47,17 @@ fn create(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<
     } else {
         output::print(&token);
         output::say("keep it: it cannot be shown again");
+    }
+    Ok(0)
+}
+
+/// Prints the token of whoever serves from this data directory.
+fn show(host: &dyn Host, settings: &Settings) -> Result<u8> {
+    let token = host.local_token(settings)?;
+    if settings.json {
+        output::print_json(&json!({ "token": token }));
+    } else {
+        output::print(&token);
     }
     Ok(0)
 }

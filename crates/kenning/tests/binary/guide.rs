@@ -306,7 +306,7 @@ impl Section {
             let (first, rest) = line.split_once(' ').expect("two words");
             match first {
                 "GET" if rest.starts_with("/api/v1/events") => {
-                    self.stream = Some(follow(server.port, rest));
+                    self.stream = Some(follow(server, rest));
                 }
                 "GET" => answer = Some(server.get(rest, "")),
                 "POST" => {
@@ -468,11 +468,12 @@ fn line_is_like(expected: &str, actual: &str) -> bool {
 
 /// An open stream of events, from which the head of the answer has been read: whatever happens from
 /// now on will come.
-fn follow(port: u16, path: &str) -> BufReader<TcpStream> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+fn follow(server: &Server, path: &str) -> BufReader<TcpStream> {
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    let credential = server.credential("");
     write!(
         stream,
-        "GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n"
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n{credential}\r\n"
     )
     .unwrap();
     let mut stream = BufReader::new(stream);

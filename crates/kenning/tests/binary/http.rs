@@ -2,7 +2,10 @@
 
 use crate::{Place, Server};
 use serde_json::{Value, json};
-use std::process::Command;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -80,6 +83,101 @@ fn tokens_are_made_used_and_revoked() {
     );
     place.good(&["token", "revoke", list[0]["id"].as_str().unwrap()]);
     assert_eq!(server.get("/healthz", &header).0, 401);
+}
+
+/// An address of this machine is also that of its other users, and of every visitor of a proxy on it.
+#[test]
+fn nobody_is_served_without_a_token_whatever_address_they_come_from() {
+    let place = Place::new();
+    let mut server = Server::start(&place, &[]);
+    let file = place.0.path().join("data/http.token");
+    let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let token = server.token.take().unwrap();
+    assert_eq!(place.good(&["token", "show"]).trim(), token);
+    let own = format!("Authorization: Bearer {token}\r\n");
+    let write = r#"{"path":"a.md","content":"x"}"#;
+    for (path, body) in [
+        ("/", None),
+        ("/healthz", None),
+        ("/tools", None),
+        ("/stats", None),
+        ("/events", None),
+        ("/metrics", None),
+        ("/mcp", Some("{}")),
+        ("/tools/vault_write_note", Some(write)),
+        ("/registry/v1/push", Some("{}")),
+    ] {
+        let answer = match body {
+            None => server.get(path, ""),
+            Some(body) => server.post(path, "", body),
+        };
+        assert_eq!(answer.0, 401, "{path}: {}", answer.1);
+    }
+    assert!(server.get("/tools", "").1.contains("kenning token show"));
+    assert_eq!(server.post("/tools/vault_write_note", &own, write).0, 200);
+    // A proxy that adds nothing, such as socat or `ssh -R`.
+    let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (port, behind) = (proxy.local_addr().unwrap().port(), server.port);
+    let forward = std::thread::spawn(move || {
+        let (mut near, _) = proxy.accept().unwrap();
+        let mut far = TcpStream::connect(("127.0.0.1", behind)).unwrap();
+        let mut request = near.try_clone().unwrap();
+        let mut there = far.try_clone().unwrap();
+        let sending = std::thread::spawn(move || drop(std::io::copy(&mut request, &mut there)));
+        std::io::copy(&mut far, &mut near).unwrap();
+        near.shutdown(std::net::Shutdown::Both).unwrap();
+        sending.join().unwrap();
+    });
+    let mut visitor = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let request = "GET /stats HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    visitor.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    visitor.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    forward.join().unwrap();
+    // Who removes the file takes the token back.
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(server.get("/tools", &own).0, 401);
+    let new = place.good(&["token", "show"]);
+    let own = format!("X-API-Key: {}\r\n", new.trim());
+    assert_eq!(server.get("/tools", &own).0, 200);
+}
+
+#[test]
+fn the_operator_may_serve_this_machine_without_tokens_and_is_told_what_that_means() {
+    let place = Place::new();
+    let mut command = place.command(&["serve", "--listen", "127.0.0.1:0", "--no-token"]);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    let line = said.next().unwrap().unwrap();
+    assert!(line.starts_with("listening on http://"), "{line}");
+    let warning = said.next().unwrap().unwrap();
+    assert!(warning.starts_with("WARNING: --no-token"), "{warning}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!place.0.path().join("data/http.token").exists());
+    let mut command = place.command(&["serve", "--listen", "127.0.0.1:0"]);
+    command.env("KENNING_NO_TOKEN", "1");
+    let server = Server::of(command);
+    assert_eq!(server.get("/healthz", "").0, 200);
+    assert_eq!(server.get("/healthz", "X-Real-IP: 192.0.2.1\r\n").0, 401);
+    for (arguments, part) in [
+        (
+            &["--listen", "0.0.0.0:0", "--no-token"][..],
+            "for this machine only",
+        ),
+        (
+            &["--no-token", "--token", "a-long-enough-token"],
+            "opposite things",
+        ),
+        (&["--no-token", "--require-token"], "--require-token"),
+    ] {
+        let mut all = vec!["serve"];
+        all.extend(arguments);
+        let (_, err) = place.bad(&all);
+        assert!(err.contains(part), "{err}");
+    }
 }
 
 #[test]

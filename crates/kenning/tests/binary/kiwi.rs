@@ -306,6 +306,8 @@ fn a_registry_on_another_machine_is_believed_in_nothing() {
     let home = project();
     let registry = Place::new();
     let token = registry.good(&["token", "create", "--scopes", "read,write,destroy"]);
+    let reader = registry.good(&["token", "create", "--scopes", "read"]);
+    let reader = reader.trim();
     let server = Server::of(registry.command(&["registry", "serve", "--listen", "127.0.0.1:0"]));
     let url = format!("http://127.0.0.1:{}/registry", server.port);
     // The server, the registry on it, and its API are all the same registry.
@@ -352,7 +354,7 @@ fn a_registry_on_another_machine_is_believed_in_nothing() {
     let other = Place::new();
     let search = with(
         &other,
-        "",
+        reader,
         &[
             "kiwi",
             "search",
@@ -378,7 +380,7 @@ fn a_registry_on_another_machine_is_believed_in_nothing() {
         "user",
         "--json",
     ];
-    let refused = with(&other, "", &load);
+    let refused = with(&other, reader, &load);
     let refused: Value = serde_json::from_slice(&refused.stdout).unwrap();
     let signer = refused["signer"]
         .as_str()
@@ -386,7 +388,7 @@ fn a_registry_on_another_machine_is_believed_in_nothing() {
         .to_owned();
     assert!(!other.0.path().join(".ai").exists());
     other.good(&["trust", "add", &signer, "--name", "a friend"]);
-    let loaded = with(&other, "", &load);
+    let loaded = with(&other, reader, &load);
     assert!(
         loaded.status.success(),
         "{}",
@@ -432,7 +434,7 @@ fn a_registry_on_another_machine_is_believed_in_nothing() {
         1
     );
     drop(server);
-    let gone = with(&other, "", &load);
+    let gone = with(&other, reader, &load);
     assert!(!gone.status.success());
     assert!(
         String::from_utf8_lossy(&gone.stderr).contains("KIWI_REGISTRY_URL"),

@@ -251,6 +251,8 @@ impl World {
                 &root.join("home/user/myapp").to_string_lossy(),
                 "--allow-root",
                 &root.join("home/user").to_string_lossy(),
+                // The document's requests carry no token.
+                "--no-token",
             ],
         );
         let world = Self {

@@ -64,7 +64,7 @@ fn an_endpoint_that_is_our_own_address_means_here_and_two_that_name_each_other_s
     let (one, two) = (Place::new(), Place::new());
     let start = |place: &Place, port: u16, endpoint: u16| {
         let listen = format!("127.0.0.1:{port}");
-        let mut command = place.command(&["serve", "--listen", &listen]);
+        let mut command = place.command(&["serve", "--listen", &listen, "--no-token"]);
         command.env("KOI_API_ENDPOINT", format!("http://localhost:{endpoint}/"));
         Server::of(command)
     };

@@ -213,6 +213,32 @@ impl Client {
 pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) port: u16,
+    /// The token of whoever started it, sent with every request that has none. A server that was started with
+    /// words about tokens is sent none.
+    pub(crate) token: Option<String>,
+}
+
+/// Where the server of a command keeps the token of whoever started it.
+fn token_file(command: &Command) -> Option<PathBuf> {
+    let arguments: Vec<_> = command.get_args().map(|it| it.to_string_lossy()).collect();
+    let is_about_tokens = |it: &str| ["--token", "--require-token", "--no-token"].contains(&it);
+    let mut set = command.get_envs().filter(|it| it.1.is_some());
+    let names = ["KENNING_TOKEN", "OMI_API_KEY", "KENNING_NO_TOKEN"];
+    if arguments.iter().any(|it| is_about_tokens(it))
+        || set.any(|it| names.iter().any(|name| it.0 == *name))
+    {
+        return None;
+    }
+    let named = arguments.iter().position(|it| it == "--data");
+    let named = named.and_then(|at| arguments.get(at + 1));
+    let data = match named {
+        Some(data) => PathBuf::from(data.as_ref()),
+        None => {
+            let mut set = command.get_envs();
+            PathBuf::from(set.find(|it| it.0 == "KENNING_DATA")?.1?)
+        }
+    };
+    Some(command.get_current_dir()?.join(data).join("http.token"))
 }
 
 impl Server {
@@ -223,6 +249,7 @@ impl Server {
     }
 
     pub(crate) fn of(mut command: Command) -> Self {
+        let token = token_file(&command);
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -236,18 +263,33 @@ impl Server {
         Self {
             child,
             port: port.unwrap_or_else(|_| panic!("no port in {line:?}")),
+            token: token.map(|it| std::fs::read_to_string(it).unwrap()),
         }
     }
 
     /// Sends a request as it is and gives the status and the body.
     pub(crate) fn raw(&self, request: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        let (first, rest) = request.split_once("\r\n").unwrap();
+        let request = format!("{first}\r\n{}{rest}", self.credential(rest));
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         (status, body.to_owned())
+    }
+
+    /// The header line with the token, unless the request has a credential of its own.
+    pub(crate) fn credential(&self, request: &str) -> String {
+        let head = request.split("\r\n\r\n").next().unwrap();
+        let head = head.to_ascii_lowercase();
+        match &self.token {
+            Some(token) if !head.contains("authorization:") && !head.contains("x-api-key:") => {
+                format!("Authorization: Bearer {token}\r\n")
+            }
+            _ => String::new(),
+        }
     }
 
     pub(crate) fn post(&self, path: &str, headers: &str, body: &str) -> (u16, String) {

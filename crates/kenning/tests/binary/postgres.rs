@@ -117,9 +117,9 @@ fn a_follower_hears_of_what_another_server_wrote() {
     let one = Server::start(&place, &["--database", &url]);
     let two = Server::start(&place, &["--database", &url, "--data", "second"]);
     let mut stream = TcpStream::connect(("127.0.0.1", one.port)).unwrap();
-    stream
-        .write_all(b"GET /events?after=0 HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        .unwrap();
+    let credential = one.credential("");
+    let request = format!("GET /events?after=0 HTTP/1.1\r\nHost: localhost\r\n{credential}\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
     let mut lines = BufReader::new(stream).lines();
     let mut next = |beginning: &str| {
         lines

@@ -78,15 +78,12 @@ pub(crate) fn commands() -> Vec<Command> {
                 text(
                     "token",
                     "TOKEN",
-                    "Over HTTP, ask every caller for a token, and accept this one",
+                    "Over HTTP, accept this token, with every scope",
                 )
                 .env(crate::env_vars::TOKEN)
                 .hide_env_values(true),
             )
-            .arg(flag(
-                "require-token",
-                "Over HTTP, ask callers on this machine for a token too, even without `--token`",
-            )),
+            .args(crate::args::token_rules()),
         Command::new("uninstall").about("Remove a tool").arg(id()),
         trusted(
             Command::new("update")

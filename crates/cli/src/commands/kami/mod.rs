@@ -10,7 +10,7 @@ mod progress;
 mod running;
 mod scaffold;
 
-use crate::settings::{ServeOptions, given_token};
+use crate::settings::ServeOptions;
 use crate::{Host, Settings, output, owner};
 use clap::ArgMatches;
 use kenning_core::{Error, Result};
@@ -90,8 +90,7 @@ fn serve(host: &'static dyn Host, settings: &Settings, matches: &ArgMatches) -> 
     }
     let port = matches.get_one::<u64>("port").copied().unwrap_or(3_000);
     let address = listen.unwrap_or_else(|| format!("127.0.0.1:{port}"));
-    let require_token = matches.get_flag("require-token");
-    let options = ServeOptions::of(&address, given_token(matches)?, require_token)?;
+    let options = ServeOptions::of(&address, matches)?;
     host.serve(board, &settings, &options).map(|()| 0)
 }
 
