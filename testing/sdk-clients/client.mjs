@@ -1,6 +1,8 @@
 // Calls every tool with its declared examples through the official TypeScript client, which validates.
 //
-// Arguments: the OpenAPI document that holds the examples, then the command that starts the server.
+// Arguments: the OpenAPI document that holds the examples, then the command that starts the server. After
+// the examples come the calls of `calls.json`, of which it is known whether they fail; `ORIGIN` is the web
+// server that they name.
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -32,17 +34,23 @@ const listed = new Set((await client.listTools()).tools.map((tool) => tool.name)
 for (const name of examples.keys()) {
   if (!listed.has(name)) faults.push(`${name} is not listed`);
 }
+const further = readFileSync(new URL("calls.json", import.meta.url), "utf8");
+const allCalls = [...examples].flatMap(([name, calls]) => calls.map((call) => ({ name, call })));
+for (const it of JSON.parse(further.replaceAll("{origin}", process.env.ORIGIN))) {
+  allCalls.push({ name: it.tool, call: it.arguments, isError: it.is_error ?? false });
+}
 let nValidated = 0;
 let nRefused = 0;
-for (const [name, calls] of examples) {
-  for (const call of calls) {
-    try {
-      const result = await client.callTool({ name, arguments: call });
-      nRefused += result.isError ? 1 : 0;
-      nValidated += result.structuredContent === undefined ? 0 : 1;
-    } catch (fault) {
-      faults.push(`${name} ${JSON.stringify(call)}: ${fault.message}`);
-    }
+for (const { name, call, isError } of allCalls) {
+  const fault = (text) => faults.push(`${name} ${JSON.stringify(call)}: ${text}`);
+  try {
+    const result = await client.callTool({ name, arguments: call });
+    nRefused += result.isError ? 1 : 0;
+    nValidated += result.structuredContent === undefined ? 0 : 1;
+    if (isError !== undefined && isError !== Boolean(result.isError)) fault(JSON.stringify(result.content));
+    if (isError === false && result.structuredContent === undefined) fault("nothing structured");
+  } catch (error) {
+    fault(error.message);
   }
 }
 await client.close();

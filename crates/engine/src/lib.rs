@@ -27,6 +27,7 @@ mod mail;
 mod memories;
 mod moments;
 mod notes;
+mod paging;
 mod principal;
 mod process;
 mod repositories;
@@ -88,6 +89,7 @@ pub use memories::{
 };
 pub use moments::{parse_moment, timestamp};
 pub use notes::NOTE_BYTES_MAX;
+pub use paging::Page;
 pub use principal::{Principal, Scope};
 pub use process::ProcessMemory;
 pub use repositories::{

@@ -328,8 +328,16 @@ impl<T: Tool> AnyTool for Plate<T> {
             {
                 metadata.extend(pages::metadata(&cuts, has_cursor));
             }
-            // The metadata has told of what a limit left out.
-            for cut in cuts.iter().filter(|it| it.is_by_length) {
+            let next = pages::next_cursor(&cuts, &windows);
+            if let Some(next) = next
+                && matches!(T::TOOLSET, Toolset::Koi | Toolset::Kiwi)
+                && answer.is_object()
+            {
+                answer[pages::NEXT_CURSOR] = next.into();
+            }
+            // Metadata or a field has told of what a limit left out; a bare list has no room for it.
+            let is_bare = answer.is_array();
+            for cut in cuts.iter().filter(|it| it.is_by_length || is_bare) {
                 ctx.remark(cut.to_text(has_cursor));
             }
             Ok(answer)

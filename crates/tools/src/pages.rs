@@ -21,6 +21,9 @@ const SEEN_CHARS: usize = 2_000;
 /// What every tool that only looks takes beside its own arguments.
 pub(crate) const CURSOR: &str = "cursor";
 
+/// Where a tool's own list goes on, in answers that are objects without metadata.
+pub(crate) const NEXT_CURSOR: &str = "next_cursor";
+
 /// The place in a list or a text from which an answer goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cursor {
@@ -72,6 +75,21 @@ impl Call<'_> {
             total: None,
             has_more: false,
         });
+        skipped
+    }
+
+    /// The same for lists that go on together: a cursor in one of them is a cursor in all.
+    pub(crate) fn skip_together(&self, fields: &[&str]) -> usize {
+        let cursor = self.cursor.as_ref();
+        let known = cursor.filter(|it| fields.contains(&it.field.as_str()));
+        let skipped = known.map_or(0, |it| it.offset);
+        let windows = fields.iter().map(|field| Window {
+            field: (*field).to_owned(),
+            skipped,
+            total: None,
+            has_more: false,
+        });
+        self.windows.borrow_mut().extend(windows);
         skipped
     }
 
@@ -130,7 +148,7 @@ pub(crate) fn add_to_schema(effect: Effect, schema: &mut Value) {
     }
     if let Some(properties) = schema["properties"].as_object_mut() {
         let field = json!({
-            "type": "string", "description": "Goes on with an answer that was cut: its own `cursor`",
+            "type": "string", "description": "Goes on where an answer ended: its `next_cursor` or `cursor`",
         });
         properties.entry(CURSOR).or_insert(field);
     }
@@ -246,7 +264,7 @@ impl Cut {
             total,
             is_text,
             is_reachable,
-            is_by_length: _,
+            is_by_length,
         } = self;
         let what = if *is_text { "characters" } else { "entries" };
         let until = skipped + shown;
@@ -259,8 +277,17 @@ impl Cut {
         } else {
             "the rest is left out".to_owned()
         };
-        format!("cut: `{field}` shows {what} {skipped} to {until}{total}; {rest}")
+        let why = if *is_by_length { "cut" } else { "more" };
+        format!("{why}: `{field}` shows {what} {skipped} to {until}{total}; {rest}")
     }
+}
+
+/// Where an answer goes on whose tool began its lists in the middle: what was not shown of any of them is
+/// shown next.
+pub(crate) fn next_cursor(cuts: &[Cut], windows: &[Window]) -> Option<String> {
+    let is_begun = |it: &&Cut| windows.iter().any(|window| window.field == it.field);
+    let own = cuts.iter().filter(is_begun);
+    own.min_by_key(|it| it.skipped + it.shown).map(Cut::cursor)
 }
 
 /// What lies at a path of names in an answer; an answer that is a list or a text itself is `answer`.
@@ -293,7 +320,7 @@ fn at_mut<'a>(answer: &'a mut Value, field: &str) -> Option<&'a mut Value> {
 }
 
 /// The name of an answer that is a list or a text itself.
-const WHOLE: &str = "answer";
+pub(crate) const WHOLE: &str = "answer";
 
 fn begin(answer: &mut Value, cursor: &Cursor) -> Result<()> {
     let given = || format!("{}:{}", cursor.field, cursor.offset);

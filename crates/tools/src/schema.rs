@@ -95,5 +95,11 @@ pub(crate) fn of_output<T: JsonSchema>() -> Option<Value> {
     let mut schema = generate_with::<T>(SchemaSettings::draft2020_12().for_serialize());
     schema.remove("$schema");
     schema.remove("title");
+    // One of several objects is an object too, and clients want to be told so.
+    let is_object = |it: &Value| it.get("type").is_some_and(|it| it == "object");
+    let choices = schema.get("anyOf").and_then(Value::as_array);
+    if choices.is_some_and(|it| !it.is_empty() && it.iter().all(is_object)) {
+        schema.insert("type".to_owned(), "object".into());
+    }
     (schema.get("type")? == "object").then_some(Value::Object(schema))
 }

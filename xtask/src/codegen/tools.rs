@@ -65,8 +65,17 @@ fn badge(effect: Effect) -> &'static str {
     }
 }
 
-/// The fields of an object as a table, those of inner objects with their path.
+/// The fields of an object as a table, those of inner objects with their path; of one of several objects a
+/// table for each.
 fn fields(schema: &Value) -> String {
+    let choices = schema["anyOf"].as_array();
+    if let Some(choices) = choices.filter(|_| schema.get("properties").is_none()) {
+        let each = choices.iter().map(|choice| {
+            let title = choice["description"].as_str().unwrap_or("One of these");
+            format!("{}:\n\n{}", title.trim_end_matches('.'), fields(choice))
+        });
+        return each.collect::<Vec<_>>().join("\n");
+    }
     let mut rows = String::new();
     rows_of(schema, "", &mut rows);
     if rows.is_empty() {
@@ -186,5 +195,11 @@ mod tests {
         assert!(text.contains("| `list[].b` | string | yes |"), "{text}");
         assert!(text.contains("| `n` | integer | no | `5` |"), "{text}");
         assert_eq!(fields(&json!({})), "None.\n");
+        let text = fields(&json!({ "type": "object", "anyOf": [
+            { "description": "It is there.", "properties": { "a": { "type": "string" } } },
+            { "description": "It is not", "properties": { "b": { "type": "string" } } },
+        ]}));
+        assert!(text.starts_with("It is there:\n\n| field |"), "{text}");
+        assert!(text.contains("|\n\nIt is not:\n\n| field |"), "{text}");
     }
 }

@@ -3,11 +3,12 @@
 use super::neighborhood::{content, relations};
 use super::{DESCRIBES, aliases, kind};
 use crate::items::{ItemQuery, ItemSource};
+use crate::paging::{Page, ranked_until};
 use crate::{Caller, Engine, Scope};
 use kenning_core::{Error, Kind, NodeId, Result, Space};
 use kenning_entities::names::chunk_rid;
 use kenning_search::{Filter, Hit, Mode, Query, order_by_relevance};
-use kenning_store::{EdgeFilter, Node, ReadTx, When};
+use kenning_store::{EdgeFilter, Node, Passage, ReadTx, When};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -86,6 +87,8 @@ pub struct FoundEntities {
     pub entities: Vec<FoundEntity>,
     /// The best first.
     pub documents: Vec<FoundDocument>,
+    /// Whether there are more entities, and more documents.
+    pub has_more: (bool, bool),
 }
 
 /// What to look for in texts.
@@ -95,8 +98,8 @@ pub struct KnowledgeQuery {
     pub text: String,
     /// Only what is from there: `vault`, `github`, `email`, `web`, `project`, `memory` …
     pub source: Option<String>,
-    /// At most so many documents, and so many passages.
-    pub limit: usize,
+    /// Which part of the documents, and of the passages.
+    pub page: Page,
 }
 
 /// A text, or a passage of one, that answers.
@@ -127,6 +130,8 @@ pub struct FoundKnowledge {
     pub documents: Vec<FoundPassage>,
     /// The best first.
     pub passages: Vec<FoundPassage>,
+    /// Whether there are more documents, and more passages.
+    pub has_more: (bool, bool),
 }
 
 impl Engine {
@@ -136,14 +141,15 @@ impl Engine {
         caller: &Caller,
         text: &str,
         type_filter: Option<&str>,
-        limit: usize,
+        page: Page,
     ) -> Result<FoundEntities> {
         caller.principal.require(Scope::Read)?;
         check_query(text)?;
+        page.check_ranked()?;
         self.follow_entities(caller)?;
         self.follow_mail(caller);
         let space = &caller.principal.space;
-        let entities = self.log.read(space, |tx| {
+        let (entities, has_more_entities) = self.log.read(space, |tx| {
             let wanted = type_filter.map(str::trim).filter(|it| !it.is_empty());
             let ontology = self.ontology(space, tx)?;
             let wanted = wanted.map(|it| ontology.kind(it).map_or(it, |it| &it.key).to_owned());
@@ -152,39 +158,44 @@ impl Engine {
                 facets: wanted.iter().map(|it| format!("type={it}")).collect(),
                 ..Filter::default()
             };
-            let mut found = self.nodes_that_answer(caller, tx, text, &filter, limit)?;
-            // What a note tells is known of whom it is about.
-            for (node, relevance) in self.described_by_notes(caller, tx, text, limit)? {
-                let best = found.entry(node).or_default();
-                *best = best.max(relevance);
-            }
-            let spellings = &self.entities.spellings;
-            let limit_names = limit.saturating_mul(SPARE);
-            for (node, similarity) in spellings.find(&self.later, space, tx, text, limit_names)? {
-                if similarity >= SIMILARITY_MIN {
+            let best_of = |limit: usize| {
+                let mut found = self.nodes_that_answer(caller, tx, text, &filter, limit)?;
+                // What a note tells is known of whom it is about.
+                for (node, relevance) in self.described_by_notes(caller, tx, text, limit)? {
                     let best = found.entry(node).or_default();
-                    *best = best.max(similarity);
+                    *best = best.max(relevance);
                 }
-            }
-            let mut entities = Vec::new();
-            for (id, similarity) in found {
-                let node = tx.node(id, When::Now)?;
-                let is_wanted =
-                    |it: &Node| wanted.as_deref().is_none_or(|wanted| kind(it) == wanted);
-                entities.extend(node.filter(is_wanted).map(|it| (it, similarity)));
-            }
-            entities.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.key.cmp(&b.0.key)));
-            entities.truncate(limit);
+                let spellings = &self.entities.spellings;
+                let limit_names = limit.saturating_mul(SPARE);
+                let alike = spellings.find(&self.later, space, tx, text, limit_names)?;
+                for (node, similarity) in alike {
+                    if similarity >= SIMILARITY_MIN {
+                        let best = found.entry(node).or_default();
+                        *best = best.max(similarity);
+                    }
+                }
+                let mut entities = Vec::new();
+                for (id, similarity) in found {
+                    let node = tx.node(id, When::Now)?;
+                    let is_wanted =
+                        |it: &Node| wanted.as_deref().is_none_or(|wanted| kind(it) == wanted);
+                    entities.extend(node.filter(is_wanted).map(|it| (it, similarity)));
+                }
+                entities.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.key.cmp(&b.0.key)));
+                Ok(entities)
+            };
+            let entities = ranked_until(page, |it| it.0.id, best_of)?;
+            let (entities, has_more) = page.of_ranked(entities);
             let shown = entities.iter();
             let shown = shown.map(|it| Ok((it.0.id, found_entity(tx, &it.0, it.1)?)));
-            shown.collect::<Result<Vec<_>>>()
+            Ok((shown.collect::<Result<Vec<_>>>()?, has_more))
         })?;
         let found_nodes: Vec<NodeId> = entities.iter().map(|it: &(NodeId, _)| it.0).collect();
         let entities = entities.into_iter().map(|it| it.1).collect();
         // What was asked for by its type is no document.
-        let documents = match type_filter {
-            Some(_) => Vec::new(),
-            None => self.documents_that_answer(caller, text, limit)?,
+        let (documents, has_more_documents) = match type_filter {
+            Some(_) => (Vec::new(), false),
+            None => self.documents_that_answer(caller, text, page)?,
         };
         Ok(FoundEntities {
             method: self
@@ -192,6 +203,7 @@ impl Engine {
                 .read(space, |tx| self.method_of(space, tx, text, &found_nodes))?,
             entities,
             documents,
+            has_more: (has_more_entities, has_more_documents),
         })
     }
 
@@ -199,25 +211,26 @@ impl Engine {
         &self,
         caller: &Caller,
         text: &str,
-        limit: usize,
-    ) -> Result<Vec<FoundDocument>> {
+        page: Page,
+    ) -> Result<(Vec<FoundDocument>, bool)> {
         let query = ItemQuery {
             item_type: None,
             text: text.to_owned(),
             source: ItemSource::Local,
-            limit,
+            limit: page.limit,
+            skip: page.skip,
             without_entities: true,
             ..ItemQuery::default()
         };
-        let found = self.search_items(caller, &query)?.items.into_iter();
-        let documents = found.map(|it| FoundDocument {
+        let found = self.search_items(caller, &query)?;
+        let documents = found.items.into_iter().map(|it| FoundDocument {
             rid: it.id,
             title: it.name,
             kind: it.item_type,
             description: it.description,
             similarity: it.relevance,
         });
-        Ok(documents.collect())
+        Ok((documents.collect(), found.has_more))
     }
 
     /// The documents and passages that answer a question.
@@ -228,6 +241,7 @@ impl Engine {
     ) -> Result<FoundKnowledge> {
         caller.principal.require(Scope::Read)?;
         check_query(&query.text)?;
+        query.page.check_ranked()?;
         self.follow_entities(caller)?;
         self.follow_mail(caller);
         let source = query.source.as_deref().map(str::trim);
@@ -237,16 +251,31 @@ impl Engine {
         };
         let space = &caller.principal.space;
         self.log.read(space, |tx| {
-            let mut hits = Vec::new();
-            for filter in &filters {
-                let limit = query.limit.saturating_mul(SPARE);
-                hits.extend(self.passages_that_answer(caller, tx, &query.text, filter, limit)?);
-            }
-            order_by_relevance(&mut hits, self.log.clock().now_ms());
+            let page = query.page;
+            let best_of = |limit: usize| {
+                let mut hits = Vec::new();
+                for filter in &filters {
+                    let limit = limit.saturating_mul(SPARE);
+                    hits.extend(self.passages_that_answer(
+                        caller,
+                        tx,
+                        &query.text,
+                        filter,
+                        limit,
+                    )?);
+                }
+                order_by_relevance(&mut hits, self.log.clock().now_ms());
+                Ok(hits)
+            };
+            let hits = ranked_until(page, |it| (it.node, it.n), best_of)?;
             let mut found = FoundKnowledge::default();
+            let (mut n_documents, mut n_passages) = (0, 0);
+            let pages = page.skip..page.with_one_more() - 1;
             let mut nodes: HashMap<NodeId, Node> = HashMap::new();
+            let mut seen: HashSet<(NodeId, u32)> = HashSet::new();
+            let mut answered: Vec<NodeId> = Vec::new();
             for hit in hits {
-                if found.documents.len() == query.limit && found.passages.len() == query.limit {
+                if n_documents > pages.end && n_passages > pages.end {
                     break;
                 }
                 let is_first = !nodes.contains_key(&hit.node);
@@ -259,22 +288,34 @@ impl Engine {
                 let Some(node) = nodes.get(&hit.node) else {
                     continue;
                 };
-                if is_first && found.documents.len() < query.limit {
-                    let text: String = content(node).chars().take(PREVIEW_CHARS).collect();
-                    found.documents.push(found_text(node, &hit, None, text));
+                if is_first {
+                    if pages.contains(&n_documents) {
+                        let text: String = content(node).chars().take(PREVIEW_CHARS).collect();
+                        found.documents.push(found_text(node, &hit, None, text));
+                        answered.push(node.id);
+                    }
+                    n_documents += 1;
                 }
-                if found.passages.len() < query.limit {
-                    let passages = tx.passages(hit.node)?;
-                    let mut passages = passages.into_iter();
-                    let passage = match hit.n {
-                        UNRANKED => passages.find(|it| it.text.contains(query.text.trim())),
-                        n => passages.find(|it| it.n == n),
-                    };
-                    let passage = passage.map(|it| found_text(node, &hit, Some(it.n), it.text));
-                    found.passages.extend(passage);
+                if n_passages > pages.end {
+                    continue;
+                }
+                let passages = tx.passages(hit.node)?;
+                let passage = match hit.n {
+                    UNRANKED => with_most_words(passages, &query.text),
+                    n => passages.into_iter().find(|it| it.n == n),
+                };
+                if let Some(it) = passage.filter(|it| seen.insert((node.id, it.n))) {
+                    if pages.contains(&n_passages) {
+                        found
+                            .passages
+                            .push(found_text(node, &hit, Some(it.n), it.text));
+                        answered.push(node.id);
+                    }
+                    n_passages += 1;
                 }
             }
-            let answered: Vec<NodeId> = nodes.into_keys().collect();
+            let has_more = |n: usize| n > pages.end && page.is_within_ranked();
+            found.has_more = (has_more(n_documents), has_more(n_passages));
             found.method = self.method_of(space, tx, &query.text, &answered)?;
             Ok(found)
         })
@@ -433,6 +474,19 @@ fn filter_of_source(source: &str) -> Filter {
         facets: vec![format!("source={name}")],
         ..Filter::default()
     }
+}
+
+/// The passage that has most words of a query, the first of those that have equally many.
+fn with_most_words(passages: Vec<Passage>, query: &str) -> Option<Passage> {
+    let query = query.to_lowercase();
+    let n_words = |it: &Passage| {
+        let text = it.text.to_lowercase();
+        query
+            .split_whitespace()
+            .filter(|word| text.contains(word))
+            .count()
+    };
+    passages.into_iter().rev().max_by_key(n_words)
 }
 
 fn found_entity(tx: &dyn ReadTx, node: &Node, similarity: f64) -> Result<FoundEntity> {

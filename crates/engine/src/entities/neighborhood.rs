@@ -3,6 +3,7 @@
 use super::resolve::by_uri;
 use super::{BY_ENTITIES, MENTIONS, aliases, kind};
 use crate::edges::BY;
+use crate::paging::Page;
 use crate::{Caller, Engine, Scope};
 use kenning_core::{Error, Kind, NodeId, Result, Space};
 use kenning_entities::fold::folded;
@@ -73,6 +74,8 @@ pub struct EntityDocuments {
     pub documents: Vec<EntityDocument>,
     /// Whether there are more.
     pub truncated: bool,
+    /// How many there are in all.
+    pub total: usize,
 }
 
 impl Engine {
@@ -121,7 +124,7 @@ impl Engine {
         &self,
         caller: &Caller,
         name: &str,
-        limit: usize,
+        page: Page,
     ) -> Result<EntityDocuments> {
         caller.principal.require(Scope::Read)?;
         check_name(name)?;
@@ -158,12 +161,13 @@ impl Engine {
                 }
             }
             documents.sort_by(|a, b| a.document_rid.cmp(&b.document_rid));
-            let truncated = documents.len() > limit;
-            documents.truncate(limit);
+            let total = documents.len();
+            let (documents, truncated) = page.of(documents);
             Ok(EntityDocuments {
                 uri: node.key,
                 documents,
                 truncated,
+                total,
             })
         })
     }

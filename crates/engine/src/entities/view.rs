@@ -6,6 +6,7 @@ use super::index::STATE;
 use super::neighborhood::EntityDocument;
 use super::wanted::Wanted;
 use super::{aliases, kind};
+use crate::paging::Page;
 use crate::{Caller, Engine, Scope};
 use kenning_audit::Tx;
 use kenning_core::{Error, Kind, Result};
@@ -229,7 +230,8 @@ impl Engine {
         let Some(view) = self.entity(caller, name)? else {
             return Ok(None);
         };
-        let documents = self.entity_documents(caller, &view.uri, limit)?.documents;
+        let documents = self.entity_documents(caller, &view.uri, Page::first(limit))?;
+        let documents = documents.documents;
         Ok(Some((view, documents)))
     }
 }

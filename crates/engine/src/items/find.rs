@@ -2,10 +2,11 @@
 
 use super::index::{LOCAL, PARAMETERS, REGISTRY, USER, bucket_of_id};
 use super::run::{RUNS, counted};
+use crate::paging::{Page, ranked_until};
 use crate::{Caller, Engine, Scope};
 use kenning_core::{Did, Error, Kind, NodeId, Result};
 use kenning_items::{ItemId, ItemType};
-use kenning_search::{Filter, Hit, Mode, Query, order_by_relevance};
+use kenning_search::{Filter, Hit, Index, Mode, Query, order_by_relevance};
 use kenning_store::{Node, ReadTx, When};
 use serde_json::Value;
 use std::cmp::Ordering;
@@ -18,6 +19,8 @@ const DESCRIPTION_CHARS: usize = 200;
 
 /// So many are looked at where they are sorted by something else than relevance.
 const SORTED_MAX: usize = 1_000;
+/// So many are asked of another registry at most.
+const REMOTE_MAX: usize = 100;
 
 /// Points for being what the contract says it must be.
 const VALID_POINTS: f64 = 60.0;
@@ -71,6 +74,8 @@ pub struct ItemQuery {
     pub source: ItemSource,
     /// At most so many.
     pub limit: usize,
+    /// So many of the best are left out, which the caller has seen.
+    pub skip: usize,
     /// In which order.
     pub sort: ItemSort,
     /// The project, if not the server's own.
@@ -110,6 +115,15 @@ pub struct FoundItem {
     pub updated_ms: u64,
 }
 
+impl ItemQuery {
+    fn page(&self) -> Page {
+        Page {
+            skip: self.skip,
+            limit: self.limit,
+        }
+    }
+}
+
 impl FoundItem {
     /// Which of two comes first.
     pub fn order(&self, other: &Self, sort: ItemSort) -> Ordering {
@@ -137,15 +151,26 @@ pub struct FoundItems {
     pub items: Vec<FoundItem>,
     /// How many there are in all.
     pub total: usize,
+    /// Whether there are more behind these.
+    pub has_more: bool,
 }
 
 impl Engine {
     /// The items that answer a query, best first; one whose id is the query comes before all.
     pub fn search_items(&self, caller: &Caller, query: &ItemQuery) -> Result<FoundItems> {
+        let mut found = self.search_items_until(caller, query)?;
+        (found.items, found.has_more) = query.page().of_ranked(found.items);
+        Ok(found)
+    }
+
+    /// The same from the best one on, those that the page leaves out included, and one more than it holds.
+    pub fn search_items_until(&self, caller: &Caller, query: &ItemQuery) -> Result<FoundItems> {
         caller.principal.require(Scope::Read)?;
         if query.text.trim().is_empty() {
             return Err(Error::invalid("`query` is empty").hint("say in a few words what to find"));
         }
+        let page = query.page();
+        page.check_ranked()?;
         let project = self.item_project(caller, query.project_path.as_deref())?;
         if let ItemSource::Registry | ItemSource::All = query.source
             && let Some(remote) = self.remote_registry()?
@@ -170,7 +195,7 @@ impl Engine {
         let model = self.chosen_model();
         let now_ms = self.log.clock().now_ms();
         self.log.read(space, |tx| {
-            let ranked = self.searcher.with(space, tx, model.as_ref(), |index| {
+            let best_of = |index: &Index, limit: usize| {
                 let mut hits: Vec<Hit> = Vec::new();
                 let mut unranked: Vec<NodeId> = Vec::new();
                 let mut seen = HashSet::new();
@@ -180,7 +205,7 @@ impl Engine {
                         text: &query.text,
                         mode: Mode::Hybrid,
                         filter,
-                        limit: 4 * query.limit.max(25),
+                        limit: limit.max(25).saturating_mul(4),
                         vector: vector.as_deref(),
                     };
                     let counts = |node: NodeId, relevance: f64| {
@@ -196,10 +221,20 @@ impl Engine {
                 }
                 order_by_relevance(&mut hits, now_ms);
                 let ranked = hits.iter().map(|hit| (hit.node, hit.relevance));
-                ranked
-                    .chain(unranked.into_iter().map(|node| (node, 0.0)))
-                    .collect::<Vec<_>>()
-            })?;
+                let unranked = unranked.into_iter().map(|node| (node, 0.0));
+                ranked.chain(unranked).collect::<Vec<_>>()
+            };
+            let ranked = self.searcher.with(space, tx, model.as_ref(), |index| {
+                let mut least = f64::INFINITY;
+                let next_best_of = |limit: usize| {
+                    let mut found = best_of(index, limit);
+                    // What is found later answers no better than what was found before.
+                    found.iter_mut().for_each(|it| it.1 = it.1.min(least));
+                    least = found.iter().map(|it| it.1).fold(least, f64::min);
+                    Ok(found)
+                };
+                ranked_until(page, |it| it.0, next_best_of)
+            })??;
             let exact = exact(tx, query, &project)?;
             let found = exact.iter().map(|it| (*it, 1.0));
             let others = ranked.into_iter().filter(|it| !exact.contains(&it.0));
@@ -208,7 +243,7 @@ impl Engine {
             let mut items = Vec::new();
             // In another order the last may be the first.
             let looked_at = match query.sort {
-                ItemSort::Relevance => query.limit,
+                ItemSort::Relevance => page.with_one_more(),
                 _ => query.limit.max(SORTED_MAX),
             };
             for (node, relevance) in all.iter().take(looked_at) {
@@ -218,9 +253,9 @@ impl Engine {
             }
             if query.sort != ItemSort::Relevance {
                 items.sort_by(|a, b| a.order(b, query.sort));
-                items.truncate(query.limit);
             }
             Ok(FoundItems {
+                has_more: all.len() >= page.with_one_more(),
                 items,
                 total: all.len(),
             })
@@ -247,18 +282,23 @@ impl Engine {
         query: &ItemQuery,
         remote: &super::remote::Remote,
     ) -> Result<FoundItems> {
-        let mut found = remote.search(query).map_err(|it| it.error)?;
+        // A registry lists so many at most, and does not go on.
+        let page = query.page();
+        let from_start = ItemQuery {
+            limit: page.with_one_more().min(REMOTE_MAX),
+            ..query.clone()
+        };
+        let mut found = remote.search(&from_start).map_err(|it| it.error)?;
         if query.source == ItemSource::All {
             let local = ItemQuery {
                 source: ItemSource::Local,
                 ..query.clone()
             };
-            let local = self.search_items(caller, &local)?;
+            let local = self.search_items_until(caller, &local)?;
             found.total += local.total;
             found.items.extend(local.items);
         }
         found.items.sort_by(|a, b| a.order(b, query.sort));
-        found.items.truncate(query.limit);
         Ok(found)
     }
 }

@@ -181,7 +181,12 @@ impl Remote {
         let total = total
             .and_then(|it| usize::try_from(it).ok())
             .unwrap_or(items.len());
-        Ok(FoundItems { items, total })
+        let has_more = total > items.len();
+        Ok(FoundItems {
+            items,
+            total,
+            has_more,
+        })
     }
 }
 

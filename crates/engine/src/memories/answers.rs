@@ -116,7 +116,6 @@ impl Engine {
             let recency = score::recency(score::days_between(it.memory.created_ms, now_ms), days);
             it.final_score = score::final_score(it.relevance, recency);
         }
-        found.truncate(recall.limit);
         let is_all = is_all && !found.is_empty();
         Ok((found, is_all))
     }

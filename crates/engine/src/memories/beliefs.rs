@@ -2,7 +2,8 @@
 
 use super::store::put_props;
 use super::{Memory, find_any, memory, memory_id, no_memory};
-use crate::{Caller, Engine, Recall, RecalledMemory, Scope};
+use crate::paging::Page;
+use crate::{Caller, Engine, Recall, Recalled, Scope};
 use kenning_audit::{EdgeDraft, Tx};
 use kenning_core::{Error, NodeId, Result, Unit};
 use kenning_memory::belief;
@@ -93,31 +94,48 @@ impl Engine {
         })
     }
 
-    /// The beliefs that answer a query, the confident ones first.
+    /// The beliefs that answer a query, the confident ones first. That they were recalled is an event.
     pub fn recall_beliefs(
         &self,
         caller: &Caller,
         query: &str,
         min_relevance: f64,
         min_confidence: f64,
-        limit: usize,
-    ) -> Result<Vec<RecalledMemory>> {
-        let recall = Recall {
+        page: Page,
+    ) -> Result<Recalled> {
+        page.check_ranked()?;
+        let mut recall = Recall {
             query: query.to_owned(),
-            limit: limit.saturating_mul(4).max(50),
+            limit: page.limit.saturating_mul(4).max(50),
             min_relevance,
             memory_type: Some(MemoryType::Belief),
             ..Recall::default()
         };
-        let mut found = self.recall(caller, &recall)?.memories;
-        found.retain(|it| confidence_of(it.memory.confidence) >= min_confidence);
-        for it in &mut found {
-            let confidence = Confidence::try_from(confidence_of(it.memory.confidence))?;
-            it.final_score = belief::weighted(it.relevance, confidence);
-        }
-        found.sort_by(|a, b| b.final_score.total_cmp(&a.final_score));
-        found.truncate(limit);
-        Ok(found)
+        let mut all = Vec::new();
+        // What is less relevant is weighed by itself, so that later pages do not change earlier ones.
+        let (remark, index_state) = loop {
+            let found = self.look_up(caller, &recall)?;
+            let mut part = found.memories;
+            recall.skip += part.len();
+            part.retain(|it| confidence_of(it.memory.confidence) >= min_confidence);
+            for it in &mut part {
+                let confidence = Confidence::try_from(confidence_of(it.memory.confidence))?;
+                it.final_score = belief::weighted(it.relevance, confidence);
+            }
+            part.sort_by(|a, b| b.final_score.total_cmp(&a.final_score));
+            all.extend(part);
+            if !found.has_more || all.len() >= page.with_one_more() {
+                break (found.remark, found.index_state);
+            }
+        };
+        let (memories, has_more) = page.of(all);
+        self.note_recall(caller, &recall, &memories);
+        Ok(Recalled {
+            memories,
+            has_more,
+            remark,
+            index_state,
+        })
     }
 
     /// Whether two memories contradict each other, by their words or by shared evidence. A hit is an

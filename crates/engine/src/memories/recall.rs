@@ -2,6 +2,7 @@
 
 use super::answers::Answers;
 use super::{ACCESS, Memory, memory_id};
+use crate::paging::{Page, ranked_until};
 use crate::{Caller, Engine, Scope, context, roots};
 use kenning_core::{Error, Hash, Hlc, Kind, NodeId, Result};
 use kenning_memory::score;
@@ -31,6 +32,8 @@ pub struct Recall {
     pub query: String,
     /// At most so many.
     pub limit: usize,
+    /// So many of the best are left out, which the caller has seen.
+    pub skip: usize,
     /// Only what is at least so relevant.
     pub min_relevance: f64,
     /// Only memories of this type.
@@ -66,6 +69,7 @@ impl Default for Recall {
         Self {
             query: String::new(),
             limit: 10,
+            skip: 0,
             min_relevance: 0.7,
             memory_type: None,
             tags: Vec::new(),
@@ -112,6 +116,8 @@ pub struct Neighbor {
 pub struct Recalled {
     /// Best first.
     pub memories: Vec<RecalledMemory>,
+    /// Whether there are more behind them.
+    pub has_more: bool,
     /// What the caller should know about how it was found, if anything.
     pub remark: Option<String>,
     /// How much of the log was searched, where time was too short for all of it.
@@ -144,21 +150,21 @@ impl Engine {
                 Error::invalid("`query` is empty").hint("say in a few words what to recall")
             );
         }
+        let page = Page {
+            skip: recall.skip,
+            limit: recall.limit,
+        };
+        page.check_ranked()?;
         let space = &caller.principal.space;
         let now_ms = self.log.clock().now_ms();
         let (vector, remark) = self.query_vector(&recall.query);
         let filter = filter_of(recall);
-        let query = Query {
-            text: &recall.query,
-            mode: recall.mode,
-            filter: &filter,
-            limit: recall.limit.saturating_mul(4).max(100),
-            vector: vector.as_deref(),
-        };
         let (named, is_all) = self.named_memories(caller, recall, now_ms)?;
         if is_all {
+            let (memories, has_more) = page.of(named);
             return Ok(Recalled {
-                memories: named,
+                memories,
+                has_more,
                 ..Recalled::default()
             });
         }
@@ -169,20 +175,31 @@ impl Engine {
         }
         let (memories, index_state) = self.log.read(space, |tx| {
             let moment_ms = recall.as_of_ms.unwrap_or(now_ms);
-            let search = |index: &Index| {
-                let mut ranked = self.ranked(index.search(&query), recall, moment_ms);
+            let search = |index: &Index| -> Result<Vec<Ranked>> {
+                let as_deep_as = |limit: usize| {
+                    let query = Query {
+                        text: &recall.query,
+                        mode: recall.mode,
+                        filter: &filter,
+                        limit: limit.saturating_mul(4).max(100),
+                        vector: vector.as_deref(),
+                    };
+                    Ok(self.ranked(index.search(&query), recall, moment_ms))
+                };
+                let mut ranked = ranked_until(page, |it| it.node, as_deep_as)?;
                 for it in &mut ranked {
                     it.around = around(index, it, recall);
                 }
-                ranked
+                Ok(ranked)
             };
             let (ranked, index_state) =
                 self.searcher
                     .with_until(space, tx, model.as_ref(), recall.until, search)?;
+            let ranked = ranked?;
             let when = recall
                 .as_of_ms
                 .map_or(When::Now, |ms| When::At(Hlc::end_of_ms(ms)));
-            let mut answers = Answers::new(recall.limit);
+            let mut answers = Answers::new(page.with_one_more());
             for named in named {
                 answers.add(named);
             }
@@ -203,8 +220,10 @@ impl Engine {
             }
             Ok((answers.memories, index_state))
         })?;
+        let (memories, has_more) = page.of_ranked(memories);
         Ok(Recalled {
             memories,
+            has_more,
             remark,
             index_state,
         })
@@ -238,7 +257,7 @@ impl Engine {
     }
 
     /// The event of the recall and the access counts, afterwards.
-    fn note_recall(&self, caller: &Caller, recall: &Recall, found: &[RecalledMemory]) {
+    pub(super) fn note_recall(&self, caller: &Caller, recall: &Recall, found: &[RecalledMemory]) {
         let top: Vec<Value> = found
             .iter()
             .map(|it| json!({ "memory_id": it.memory.id, "relevance": score::rounded(it.relevance), "final_score": score::rounded(it.final_score) }))

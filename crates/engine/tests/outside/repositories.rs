@@ -214,7 +214,7 @@ fn a_repository_behind_https_is_fetched_through_the_gate() {
     let query = KnowledgeQuery {
         text: "herring".to_owned(),
         source: Some("github".to_owned()),
-        limit: 5,
+        page: kenning_engine::Page::first(5),
     };
     let found = engine.search_knowledge(&owner, &query).unwrap();
     assert_eq!(found.documents[0].rid, "github:acme/demo:README.md");

@@ -106,6 +106,7 @@ pub(super) fn search(engine: &Engine, caller: &Caller, request: SearchRequest) -
         limit: request.limit,
         source: request.source,
         include_chunks: false,
+        skip: 0,
     };
     written(&knowledge_search::answer(engine, caller, request)?)
 }
@@ -393,6 +394,7 @@ pub(super) fn all_mentioned_in(
         let one = get_entity_documents::Request {
             entity_uri: uri.clone(),
             limit: request.limit_per_entity,
+            skip: 0,
         };
         results.insert(uri, mentioned_in(engine, caller, one)?);
     }
@@ -476,6 +478,7 @@ pub(super) fn query(engine: &Engine, caller: &Caller, request: QueryRequest) -> 
         limit: request.limit,
         source: filtered.map(ToOwned::to_owned).or(request.source),
         include_chunks: false,
+        skip: 0,
     };
     let found = written(&knowledge_search::answer(engine, caller, asked)?)?;
     let rows = found["results"].as_array().into_iter().flatten().map(|it| {

@@ -3,7 +3,7 @@
 use super::words::item_type;
 use crate::{Call, Effect, Example, TOOLS, Tool, Toolset};
 use kenning_core::{Bounded, Result};
-use kenning_engine::{Catalogue, FoundItem, ItemQuery, ItemSort, ItemSource, ItemType};
+use kenning_engine::{Catalogue, FoundItem, ItemQuery, ItemSort, ItemSource, ItemType, Page};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,6 +11,9 @@ use std::sync::OnceLock;
 
 /// The tool.
 pub struct Search;
+
+/// What a cursor goes on in.
+const LIST: &str = "results";
 
 /// Search for directives, tools, or knowledge entries. `any` finds memories, notes and every other
 /// tool too.
@@ -83,6 +86,9 @@ pub struct Output {
     /// How many there are before the limit
     total: usize,
     query: String,
+    /// Where there are more: `cursor` of the same call for those
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -162,7 +168,8 @@ impl Tool for Search {
             .limit
             .map_or(10, |it| usize::try_from(it.get()).unwrap_or(10));
         let sort = ItemSort::from(input.sort);
-        let found = ctx.engine.search_items(
+        let skip = ctx.skip(LIST);
+        let found = ctx.engine.search_items_until(
             ctx.caller,
             &ItemQuery {
                 item_type,
@@ -173,6 +180,7 @@ impl Tool for Search {
                     Source::All => ItemSource::All,
                 },
                 limit,
+                skip,
                 sort,
                 project_path: input.project_path.clone(),
                 ..ItemQuery::default()
@@ -192,11 +200,11 @@ impl Tool for Search {
             }
             if !more.is_empty() {
                 total += more.len();
-                items.extend(more);
-                items.sort_by(|a, b| a.order(b, sort));
-                items.truncate(limit);
+                items = merged(items, more, sort);
             }
         }
+        let (mut items, has_more) = Page { skip, limit }.of_ranked(items);
+        ctx.more(LIST, has_more);
         with_installed_parameters(ctx, &mut items);
         let mut results: Vec<Row> = items.into_iter().map(Row::from).collect();
         let mut left = PARAMETERS_BYTES_MAX;
@@ -211,8 +219,25 @@ impl Tool for Search {
             results,
             total,
             query: input.query,
+            next_cursor: None,
         })
     }
+}
+
+/// Puts others into a list, each where it belongs, so that the place of none depends on how far the list
+/// was read.
+fn merged(items: Vec<FoundItem>, mut others: Vec<FoundItem>, sort: ItemSort) -> Vec<FoundItem> {
+    others.sort_by(|a, b| a.order(b, sort));
+    let mut others = others.into_iter().peekable();
+    let mut all = Vec::new();
+    for item in items {
+        while let Some(other) = others.next_if(|it| it.order(&item, sort).is_lt()) {
+            all.push(other);
+        }
+        all.push(item);
+    }
+    all.extend(others);
+    all
 }
 
 /// The schemas of one answer have at most so many bytes together: an answer must stay readable.

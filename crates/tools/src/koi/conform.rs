@@ -32,6 +32,11 @@ fn complete(tool: &str, answer: &mut Value) {
         "koi_search" => {
             fields.entry("documents").or_insert_with(|| json!([]));
         }
+        "ingest_url" if fields.contains_key("success") => {
+            for list in ["relationships", "warnings"] {
+                fields.entry(list).or_insert_with(|| json!([]));
+            }
+        }
         "code_query" if !fields.contains_key("columns") => {
             let columns = columns(fields.get("results"));
             fields.insert("columns".to_owned(), columns.into());

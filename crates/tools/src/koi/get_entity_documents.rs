@@ -5,12 +5,15 @@ use super::limit::bounded;
 use super::moments::naive;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
-use kenning_engine::{Caller, Engine, EntityDocument};
+use kenning_engine::{Caller, Engine, EntityDocument, Page};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The tool.
 pub struct GetEntityDocuments;
+
+/// What a cursor goes on in.
+const LIST: &str = "documents";
 
 /// So many documents are answered at most.
 const DOCUMENTS_MAX: usize = 500;
@@ -31,6 +34,9 @@ pub struct Request {
     /// At most so many documents.
     #[serde(default)]
     pub limit: Option<i64>,
+    /// So many that the caller has seen are left out; not a field of that API.
+    #[serde(skip)]
+    pub skip: usize,
 }
 
 /// Document references mentioning the entity.
@@ -45,6 +51,11 @@ pub struct Output {
     /// Why entities may be missing here, and notes about them whose frontmatter cannot be read in full
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
+    /// Where there are more: `cursor` of the same call for those
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+    #[serde(skip)]
+    total: usize,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -98,20 +109,28 @@ impl Tool for GetEntityDocuments {
         let request = Request {
             entity_uri: input.entity_uri,
             limit: None,
+            skip: ctx.skip(LIST),
         };
-        Ok(answer(ctx.engine, ctx.caller, request)?)
+        let answer = answer(ctx.engine, ctx.caller, request)?;
+        ctx.of_all(LIST, answer.total);
+        Ok(answer)
     }
 }
 
 /// The documents that mention an entity.
 pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Output, Refusal> {
-    let limit = bounded(request.limit, DOCUMENTS_MAX, DOCUMENTS_MAX);
-    let found = engine.entity_documents(caller, &request.entity_uri, limit)?;
+    let page = Page {
+        skip: request.skip,
+        limit: bounded(request.limit, DOCUMENTS_MAX, DOCUMENTS_MAX),
+    };
+    let found = engine.entity_documents(caller, &request.entity_uri, page)?;
     Ok(Output {
         warnings: engine.note_warnings(caller, std::slice::from_ref(&found.uri))?,
         entity_uri: found.uri,
         total_count: found.documents.len(),
         truncated: found.truncated,
         documents: found.documents.into_iter().map(Row::from).collect(),
+        next_cursor: None,
+        total: found.total,
     })
 }

@@ -4,13 +4,16 @@ use super::Refusal;
 use super::limit::{Limit, rounded, wanted, within};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
-use kenning_engine::{Caller, Engine, FoundPassage, KnowledgeQuery};
+use kenning_engine::{Caller, Engine, FoundPassage, KnowledgeQuery, Page};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// The tool.
 pub struct KnowledgeSearch;
+
+/// What a cursor goes on in, both at once.
+const LISTS: [&str; 2] = ["results", "chunk_results"];
 
 /// Semantic search over indexed documents (RAG).
 #[derive(Deserialize, JsonSchema)]
@@ -45,6 +48,9 @@ pub struct Request {
     /// Whether passages are wanted too.
     #[serde(default)]
     pub include_chunks: bool,
+    /// So many that the caller has seen are left out; not a field of that API.
+    #[serde(skip)]
+    pub skip: usize,
 }
 
 /// Document-level and chunk-level search results.
@@ -62,6 +68,11 @@ pub struct Output {
     /// Why documents may be missing here
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
+    /// Where there are more: `cursor` of the same call for those
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+    #[serde(skip)]
+    has_more: (bool, bool),
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -153,8 +164,12 @@ impl Tool for KnowledgeSearch {
             source: input.source,
             limit: wanted(input.limit),
             include_chunks: input.include_chunks.unwrap_or(true),
+            skip: ctx.skip_together(&LISTS),
         };
-        Ok(answer(ctx.engine, ctx.caller, request)?)
+        let answer = answer(ctx.engine, ctx.caller, request)?;
+        ctx.more(LISTS[0], answer.has_more.0);
+        ctx.more(LISTS[1], answer.has_more.1);
+        Ok(answer)
     }
 }
 
@@ -163,9 +178,13 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
     let asked = KnowledgeQuery {
         text: request.query,
         source: request.source,
-        limit: within(request.limit),
+        page: Page {
+            skip: request.skip,
+            limit: within(request.limit),
+        },
     };
     let found = engine.search_knowledge(caller, &asked)?;
+    let (has_more, has_more_passages) = found.has_more;
     let results: Vec<Document> = found.documents.into_iter().map(Document::from).collect();
     let chunks = if request.include_chunks {
         found.passages
@@ -180,5 +199,7 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
         source_filter: asked.source,
         chunk_results: chunks.into_iter().map(Chunk::from).collect(),
         warnings: engine.entity_warnings(caller),
+        next_cursor: None,
+        has_more: (has_more, has_more_passages && request.include_chunks),
     })
 }

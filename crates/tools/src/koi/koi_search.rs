@@ -4,12 +4,15 @@ use super::Refusal;
 use super::limit::{Limit, rounded, wanted, within};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
-use kenning_engine::{Caller, Engine, FoundDocument, FoundEntity};
+use kenning_engine::{Caller, Engine, FoundDocument, FoundEntity, Page};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The tool.
 pub struct KoiSearch;
+
+/// What a cursor goes on in, both at once.
+const LISTS: [&str; 2] = ["results", "documents"];
 
 /// Search the knowledge graph using semantic similarity.
 #[derive(Deserialize, JsonSchema)]
@@ -37,6 +40,9 @@ pub struct Request {
     /// At most so many.
     #[serde(default)]
     pub limit: Option<i64>,
+    /// So many that the caller has seen are left out; not a field of that API.
+    #[serde(skip)]
+    pub skip: usize,
 }
 
 /// Entities and documents matching the query.
@@ -54,6 +60,11 @@ pub struct Output {
     /// Why entities may be missing here
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
+    /// Where there are more: `cursor` of the same call for those
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+    #[serde(skip)]
+    has_more: (bool, bool),
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -129,16 +140,23 @@ impl Tool for KoiSearch {
             query: input.query,
             type_filter: input.type_filter,
             limit: wanted(input.limit),
+            skip: ctx.skip_together(&LISTS),
         };
-        Ok(answer(ctx.engine, ctx.caller, request)?)
+        let answer = answer(ctx.engine, ctx.caller, request)?;
+        ctx.more(LISTS[0], answer.has_more.0);
+        ctx.more(LISTS[1], answer.has_more.1);
+        Ok(answer)
     }
 }
 
 /// The entities and documents that answer a question.
 pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Output, Refusal> {
     let kind = request.type_filter.as_deref();
-    let limit = within(request.limit);
-    let found = engine.search_entities(caller, &request.query, kind, limit)?;
+    let page = Page {
+        skip: request.skip,
+        limit: within(request.limit),
+    };
+    let found = engine.search_entities(caller, &request.query, kind, page)?;
     let results: Vec<Row> = found.entities.into_iter().map(Row::from).collect();
     Ok(Output {
         search_method: found.method.as_str(),
@@ -148,5 +166,7 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
         results,
         documents: found.documents.into_iter().map(Document::from).collect(),
         warnings: engine.entity_warnings(caller),
+        next_cursor: None,
+        has_more: found.has_more,
     })
 }

@@ -82,7 +82,9 @@ pub struct Page {
     matching_entities: Vec<Matching>,
     /// Why only a part of the page was read, if so
     fetch_error: Option<String>,
-    safety: Safety,
+    /// Absent where another server answers that does not tell
+    #[serde(skip_serializing_if = "Option::is_none")]
+    safety: Option<Safety>,
     /// What was said of it by `/web/evaluate`
     #[serde(skip_serializing_if = "Option::is_none")]
     evaluation: Option<Evaluation>,
@@ -185,11 +187,11 @@ impl From<PagePreview> for Page {
             }),
             evaluation: it.evaluation.map(Evaluation::from),
             warnings: Vec::new(),
-            safety: Safety {
+            safety: Some(Safety {
                 checked_ip: it.safety.checked_ip,
                 redirects: it.safety.redirects,
                 flags: it.safety.flags,
-            },
+            }),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `memory_recall`
 
 use super::{MemoryResult, MemoryTypeWord};
-use crate::{Call, Effect, Example, Tool, Toolset};
+use crate::{Call, Effect, Example, Tool, Toolset, pages};
 use kenning_core::{Bounded, Result, Unit};
 use kenning_engine::{Recall, RecallSort, parse_moment};
 use schemars::JsonSchema;
@@ -72,6 +72,7 @@ impl Tool for MemoryRecall {
         let recall = Recall {
             query: input.query,
             limit: limit.unwrap_or(defaults.limit),
+            skip: ctx.skip(pages::WHOLE),
             min_relevance: input
                 .min_relevance
                 .map_or(defaults.min_relevance, Unit::get),
@@ -90,6 +91,7 @@ impl Tool for MemoryRecall {
         };
         let found = ctx.engine.recall(ctx.caller, &recall)?;
         found.remark.into_iter().for_each(|it| ctx.remark(it));
+        ctx.more(pages::WHOLE, found.has_more);
         Ok(found.memories.into_iter().map(MemoryResult::from).collect())
     }
 }

@@ -1,9 +1,9 @@
 //! `belief_retrieve`
 
 use crate::omi::MemoryResult;
-use crate::{Call, Effect, Example, Tool, Toolset};
+use crate::{Call, Effect, Example, Tool, Toolset, pages};
 use kenning_core::{Bounded, Result, Unit};
-use kenning_engine::Recall;
+use kenning_engine::{Page, Recall};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -41,6 +41,7 @@ impl Tool for BeliefRetrieve {
         let limit = input
             .limit
             .map_or(10, |it| usize::try_from(it.get()).unwrap_or(10));
+        let skip = ctx.skip(pages::WHOLE);
         let min_confidence = input.min_confidence.map_or(0.0, Unit::get);
         let defaults = Recall::default();
         let min_relevance = input
@@ -51,8 +52,10 @@ impl Tool for BeliefRetrieve {
             &input.query,
             min_relevance,
             min_confidence,
-            limit,
+            Page { skip, limit },
         )?;
-        Ok(found.into_iter().map(MemoryResult::from).collect())
+        found.remark.into_iter().for_each(|it| ctx.remark(it));
+        ctx.more(pages::WHOLE, found.has_more);
+        Ok(found.memories.into_iter().map(MemoryResult::from).collect())
     }
 }

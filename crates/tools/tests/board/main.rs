@@ -30,6 +30,7 @@ mod koi_web;
 mod memories;
 mod memories_by_id;
 mod ranking;
+mod reading_on;
 mod shapes;
 mod table;
 mod vault_notes;

@@ -188,3 +188,18 @@ fn the_listing_is_the_one_that_was_reviewed() {
     }
     insta::assert_snapshot!("listing", text);
 }
+
+#[test]
+fn every_tool_declares_the_form_of_its_answer_unless_that_is_bare_text_or_a_list() {
+    let undeclared = TOOLS.iter().filter(|it| it.output_schema().is_none());
+    let undeclared: Vec<&str> = undeclared.map(|it| it.name()).collect();
+    let bare = [
+        "vault_read_note",
+        "vault_write_note",
+        "vault_list_notes",
+        "memory_recall",
+        "belief_evidence",
+        "belief_retrieve",
+    ];
+    assert_eq!(undeclared, bare);
+}
