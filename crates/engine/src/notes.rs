@@ -32,7 +32,15 @@ impl Engine {
             }
             Ok::<(), Error>(())
         })?;
-        files::read_text(&dir, &note)?.ok_or_else(|| missing(&dir, path))
+        if let Some(text) = files::read_text(&dir, &note)? {
+            return Ok(text);
+        }
+        // Links name notes without their ending.
+        let with_md = format!("{path}.md");
+        if !path.ends_with(".md") && dir.exists(&with_md).unwrap_or(false) {
+            return self.read_note(caller, &with_md);
+        }
+        Err(missing(&dir, path))
     }
 
     /// Writes a note, with its folders, and returns the path it has. A name without an extension

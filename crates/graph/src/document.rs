@@ -1,5 +1,6 @@
 //! What one Markdown text says.
 
+use crate::anchors::anchors;
 use crate::{DocType, Relation, Status};
 use crate::{body, fields, frontmatter, tags::Tags};
 use serde_json::{Map, Value};
@@ -35,6 +36,8 @@ pub struct Document {
     pub others: Vec<Link>,
     /// Headings of every level, as plain text.
     pub headings: Vec<String>,
+    /// The places that a link can lead to, as [`crate::anchor_key`] spells them.
+    pub anchors: Vec<String>,
     /// Words of the content.
     pub word_count: u64,
 }
@@ -123,6 +126,7 @@ pub fn parse(text: &str) -> Document {
         aliases: aliases(&fields),
         links,
         others: body.others,
+        anchors: anchors(&text[frontmatter.body_start..], &body.headings),
         headings: body.headings,
         word_count: word_count(&text[frontmatter.body_start..]),
         frontmatter: fields,

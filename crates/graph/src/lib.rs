@@ -12,6 +12,7 @@
 #![deny(missing_docs)]
 
 pub mod analysis;
+mod anchors;
 mod body;
 mod context;
 mod document;
@@ -28,6 +29,7 @@ mod paths;
 mod tags;
 mod target;
 
+pub use anchors::{anchor_key, leads_to_anchor};
 pub use document::{Document, Fault, Link, Readable, frontmatter_faults, parse, readable};
 pub use inline::inline_fields;
 pub use kinds::{DocType, Relation, Status};

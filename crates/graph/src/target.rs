@@ -81,7 +81,7 @@ pub(crate) fn of_markdown(raw: &str, is_image: bool) -> Option<Target> {
     let path = decoded(path);
     let ending = extension(&path);
     let is_markdown = ending.is_some_and(|it| is_one_of(it, &MARKDOWN));
-    if is_image && !is_markdown {
+    if is_image && ending.is_none() {
         return None;
     }
     let is_page = is_markdown || ending.is_none();
@@ -280,7 +280,11 @@ mod tests {
         );
         check(
             |it| of_markdown(it, true),
-            &[("a.md", Some(("a.md", None))), ("a", None), ("a.png", None)],
+            &[
+                ("a.md", Some(("a.md", None))),
+                ("a", None),
+                ("a.png", Some(("a.png", None))),
+            ],
         );
         for (raw, is_page) in [
             ("a.md", true),

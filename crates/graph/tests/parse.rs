@@ -260,6 +260,9 @@ fn a_document_says_what_it_is() {
         headings: ["Second level", "First level #four", "Other", "Setext"]
             .map(str::to_owned)
             .to_vec(),
+        anchors: ["firstlevelfour", "other", "secondlevel", "setext"]
+            .map(str::to_owned)
+            .to_vec(),
         word_count: 11,
     };
     assert_eq!(it, expected);

@@ -74,6 +74,20 @@ impl Engine {
         Ok(read_text(&dir, &self.log_of(day))?.unwrap_or_default())
     }
 
+    /// The log of a day that is named as its file is: `2026-11-16`.
+    pub fn daily_read_of(&self, caller: &Caller, date: &str) -> Result<String> {
+        let name = date.trim().trim_end_matches(".md");
+        let day = daily::day_of(&format!("{name}.md")).ok_or_else(|| {
+            let shown: String = date.chars().take(40).collect();
+            Error::invalid(format!("`date`: `{shown}` is not a day"))
+                .hint("write it as 2026-11-16; `omi daily list` names the logs")
+        })?;
+        let Some(dir) = self.context_to_read(caller)? else {
+            return Ok(String::new());
+        };
+        Ok(read_text(&dir, &self.log_of(day))?.unwrap_or_default())
+    }
+
     /// The names of the logs of the last so many days, today's included, newest first.
     pub fn daily_list(&self, caller: &Caller, days: u32) -> Result<Vec<String>> {
         let Some(dir) = self.context_to_read(caller)? else {

@@ -63,12 +63,25 @@ impl Engine {
                 self.check_context(space, &dir, true)
             });
         }
-        let first = self.check_context(space, &dir, false)?;
+        self.look_at_context(space, &dir)
+    }
+
+    /// The same, and nothing is recorded.
+    pub fn context_faults(&self, caller: &Caller) -> Result<Vec<String>> {
+        let Some(dir) = self.context_to_read(caller)? else {
+            return Ok(Vec::new());
+        };
+        let found = self.look_at_context(&caller.principal.space, &dir)?;
+        Ok(found.faults)
+    }
+
+    fn look_at_context(&self, space: &Space, dir: &Dir) -> Result<FilesIntegrity> {
+        let first = self.check_context(space, dir, false)?;
         if first.faults.is_empty() {
             return Ok(first);
         }
         // Nothing may be locked, so a fault could be a write in the middle: it must be seen twice.
-        self.check_context(space, &dir, false)
+        self.check_context(space, dir, false)
     }
 
     /// The directory is gone: so is everything that the store knows of it.

@@ -57,6 +57,36 @@ impl Engine {
         })
     }
 
+    /// What somebody should know who named a type and found nothing of it: that there is no such type, and
+    /// who is called so and is of another one.
+    pub fn doubts_of_type(&self, caller: &Caller, label: &str, hint: &str) -> Result<Vec<String>> {
+        caller.principal.require(Scope::Read)?;
+        let space = &caller.principal.space;
+        self.log.read(space, |tx| {
+            let ontology = self.ontology(space, tx)?;
+            let mut doubts = Vec::new();
+            if ontology.kind(hint).is_none() {
+                let hint: String = hint.chars().take(60).collect();
+                let known: Vec<&str> = ontology.kinds().iter().map(|it| it.key.as_str()).collect();
+                let known = known.join(", ");
+                doubts.push(format!(
+                    "`type_hint`: `{hint}` is none of the types: {known}"
+                ));
+            }
+            let query = Query {
+                label,
+                ..Query::default()
+            };
+            let found = self.resolve_in(space, tx, &query)?;
+            let others = found.candidates.iter().filter(|it| it.is_sure()).take(3);
+            doubts.extend(others.map(|it| {
+                let (name, kind, uri) = (&it.entity.name, &it.entity.kind, &it.entity.uri);
+                format!("`{name}` is known as {kind}: {uri}")
+            }));
+            Ok(doubts)
+        })
+    }
+
     pub(super) fn resolve_in(
         &self,
         space: &Space,

@@ -29,7 +29,7 @@ pub(crate) fn short(project: &str) -> String {
 }
 
 /// Another way of reading texts needs another number here: then all files are read again.
-const READING: u32 = 2;
+const READING: u32 = 3;
 
 /// Everything that is known of a document but its text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,6 +63,9 @@ pub(crate) struct Card {
     pub(crate) body_start: usize,
     #[serde(rename = "l", default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) links: Vec<CardLink>,
+    /// The places in it that links can lead to.
+    #[serde(rename = "p", default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) anchors: Vec<String>,
     /// What is wrong with the file: line and message.
     #[serde(rename = "f", default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) faults: Vec<(u32, String)>,
@@ -156,6 +159,7 @@ impl Card {
             tags: document.tags,
             aliases: document.aliases,
             words: document.word_count,
+            anchors: document.anchors,
             body_start: document.body_start,
             faults: document
                 .faults

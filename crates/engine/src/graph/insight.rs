@@ -68,6 +68,8 @@ pub struct BrokenLink {
     pub text: String,
     /// What was perhaps meant, and how alike the names are, from 0 to 1.
     pub suggestion: Option<(DocumentName, f64)>,
+    /// What is not there: `document`, `file` or `heading`.
+    pub missing: &'static str,
 }
 
 /// A link that somebody could make.
@@ -270,21 +272,32 @@ impl Engine {
     ) -> Result<(Vec<BrokenLink>, usize)> {
         self.log.read(&caller.principal.space, |tx| {
             let library = self.graph(caller, tx)?;
-            let all = library
-                .docs
-                .iter()
-                .flat_map(|doc| doc.broken.iter().map(move |&at| (doc, at)));
-            let total = all.clone().count();
-            let shown = all.skip(skip).take(limit).map(|(doc, at)| {
+            let mut all: Vec<(&Doc, u32, bool)> = Vec::new();
+            for doc in &library.docs {
+                let own_start = all.len();
+                all.extend(doc.broken.iter().map(|&at| (doc, at, true)));
+                all.extend(doc.lost.iter().map(|&at| (doc, at, false)));
+                all[own_start..].sort_by_key(|it| (doc.card.links[it.1 as usize].line, it.1));
+            }
+            let total = all.len();
+            let shown = all.into_iter().skip(skip).take(limit);
+            let shown = shown.map(|(doc, at, is_document)| {
                 let link = &doc.card.links[at as usize];
+                let (missing, target) = match (is_document, &link.fragment) {
+                    (true, _) => ("document", link.target.clone()),
+                    (false, Some(fragment)) if !link.is_other => {
+                        ("heading", format!("{}#{fragment}", link.target))
+                    }
+                    (false, _) => ("file", link.target.clone()),
+                };
+                let nearest = library.nearest_to(doc, link).filter(|_| is_document);
                 BrokenLink {
                     source: name(doc),
                     line: link.line,
-                    target: link.target.clone(),
+                    target,
                     text: link.text.clone(),
-                    suggestion: library
-                        .nearest_to(doc, link)
-                        .map(|(it, likeness)| (name(it), likeness)),
+                    suggestion: nearest.map(|(it, likeness)| (name(it), likeness)),
+                    missing,
                 }
             });
             Ok((shown.collect(), total))

@@ -62,6 +62,8 @@ pub(crate) struct Doc {
     pub(crate) into: Vec<(u32, u32)>,
     /// Links that lead nowhere, by their numbers in the card.
     pub(crate) broken: Vec<u32>,
+    /// Links to files or headings that are not there: they are no edges, or lead to the page as a whole.
+    pub(crate) lost: Vec<u32>,
 }
 
 impl Doc {
@@ -141,6 +143,7 @@ impl Library {
             out: Vec::new(),
             into: Vec::new(),
             broken: Vec::new(),
+            lost: Vec::new(),
         });
         let mut library = Self {
             seq: AtomicU64::new(0),
@@ -176,14 +179,22 @@ impl Library {
     /// Finds out where the links of documents lead.
     fn link(&mut self, which: impl Fn(&Doc) -> bool) {
         let mut gone: HashSet<u32> = HashSet::new();
-        let mut found: Vec<(u32, Vec<Arc_>, Vec<u32>)> = Vec::new();
+        let mut found: Vec<(u32, Vec<Arc_>, Vec<u32>, Vec<u32>)> = Vec::new();
         for (at, doc) in numbered(&self.docs).filter(|it| which(it.1)) {
             let (names, files) = self.around(doc);
             let from = origin(doc);
             let mut out: Vec<Arc_> = Vec::new();
-            let mut broken = Vec::new();
+            let (mut broken, mut lost) = (Vec::new(), Vec::new());
             for (link, card_link) in numbered(&doc.card.links) {
-                match names.resolve(&from, &as_link(card_link), files) {
+                let meaning = names.resolve(&from, &as_link(card_link), files);
+                if let (Meaning::Document(to), Some(fragment)) = (&meaning, &card_link.fragment) {
+                    let card = &self.docs[*to as usize].card;
+                    let is_there = kenning_graph::leads_to_anchor(fragment, &card.anchors);
+                    if card.is_read_as_now() && !is_there {
+                        lost.push(link);
+                    }
+                }
+                match meaning {
                     Meaning::Document(to) if to == at => {}
                     Meaning::Document(to) => {
                         let relation = card_link.relation();
@@ -193,21 +204,24 @@ impl Library {
                         }
                     }
                     Meaning::Missing if !card_link.is_other => broken.push(link),
+                    // A card of an earlier version was made when nobody looked whether such files exist.
+                    Meaning::Missing if doc.card.is_read_as_now() => lost.push(link),
                     Meaning::Missing | Meaning::File | Meaning::Outside => {}
                 }
             }
             gone.insert(at);
-            found.push((at, out, broken));
+            found.push((at, out, broken, lost));
         }
         for doc in &mut self.docs {
             doc.into.retain(|it| !gone.contains(&it.0));
         }
-        for (at, out, broken) in found {
+        for (at, out, broken, lost) in found {
             for (arc, it) in numbered(&out) {
                 self.docs[it.to as usize].into.push((at, arc));
             }
             self.docs[at as usize].out = out;
             self.docs[at as usize].broken = broken;
+            self.docs[at as usize].lost = lost;
         }
         for doc in &mut self.docs {
             doc.into.sort_unstable();
@@ -233,13 +247,7 @@ impl Library {
             let (names, _) = self.around(doc);
             let from = origin(doc);
             for link in &doc.card.links {
-                let found = names.doubtful(&from, &as_link(link));
-                // What is called as no document is matters only where it hides one.
-                paths.extend(
-                    found
-                        .into_iter()
-                        .filter(|it| !link.is_other || names.has_document_named(it)),
-                );
+                paths.extend(names.doubtful(&from, &as_link(link)));
             }
         }
         paths

@@ -34,6 +34,8 @@ pub struct BeliefUpdate {
     pub old_confidence: f64,
     /// After.
     pub new_confidence: f64,
+    /// Whether this very evidence was counted before, so that nothing changed.
+    pub is_known: bool,
 }
 
 /// One piece of a belief's evidence.
@@ -314,6 +316,17 @@ fn apply(tx: &mut Tx<'_>, update: &EvidenceUpdate) -> Result<BeliefUpdate> {
     let old = Confidence::try_from(confidence_of(
         belief.props.get("confidence").and_then(Value::as_f64),
     ))?;
+    // Whoever repeats a call has learned nothing new; another strength is another judgement.
+    let known = evidence_edge(&**tx, belief.id, evidence.id, update.supports)?;
+    let known = known.map(|it| brought(&it)).unwrap_or_default();
+    let is_same = |it: &(u64, f64)| (it.1 - update.strength.get()).abs() < f64::EPSILON;
+    if known.iter().any(is_same) {
+        return Ok(BeliefUpdate {
+            old_confidence: old.get(),
+            new_confidence: old.get(),
+            is_known: true,
+        });
+    }
     let new = belief::ema(old, update.supports, update.strength);
     put_evidence(tx, belief.id, evidence.id, update)?;
     let mut props = belief.props.clone();
@@ -326,27 +339,42 @@ fn apply(tx: &mut Tx<'_>, update: &EvidenceUpdate) -> Result<BeliefUpdate> {
     Ok(BeliefUpdate {
         old_confidence: old.get(),
         new_confidence: new.get(),
+        is_known: false,
     })
 }
 
-/// The same evidence may be brought again: the edge remembers each time.
+/// The edge of a piece of evidence, for or against a belief.
+fn evidence_edge(
+    tx: &dyn ReadTx,
+    belief: NodeId,
+    evidence: NodeId,
+    supports: bool,
+) -> Result<Option<Edge>> {
+    let filter = EdgeFilter {
+        src: Some(belief),
+        rel: Some(relation_of(supports).to_owned()),
+        dst: Some(evidence),
+    };
+    Ok(tx.edges(&filter, When::Now, 1)?.pop())
+}
+
+const fn relation_of(supports: bool) -> &'static str {
+    if supports {
+        relation::SUPPORTS
+    } else {
+        relation::CONTRADICTS
+    }
+}
+
+/// The same evidence may be brought again with another strength: the edge remembers each time.
 fn put_evidence(
     tx: &mut Tx<'_>,
     belief: NodeId,
     evidence: NodeId,
     update: &EvidenceUpdate,
 ) -> Result<()> {
-    let rel = if update.supports {
-        relation::SUPPORTS
-    } else {
-        relation::CONTRADICTS
-    };
-    let filter = EdgeFilter {
-        src: Some(belief),
-        rel: Some(rel.to_owned()),
-        dst: Some(evidence),
-    };
-    let known = tx.edges(&filter, When::Now, 1)?.pop();
+    let rel = relation_of(update.supports);
+    let known = evidence_edge(&**tx, belief, evidence, update.supports)?;
     let mut times = known.map(|it| brought(&it)).unwrap_or_default();
     times.push((tx.now().ms(), update.strength.get()));
     let times: Vec<Value> = times

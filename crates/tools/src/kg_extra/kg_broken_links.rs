@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The tool.
 pub struct KgBrokenLinks;
 
-/// Links that lead nowhere, each with the document that was perhaps meant.
+/// Links that lead nowhere: to documents, images and other files, and headings that are not there.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -33,6 +33,8 @@ pub(super) struct Broken {
     line: u32,
     target: String,
     text: String,
+    /// What is not there: `document`, `file` or `heading`.
+    missing: &'static str,
     suggestion: Option<NodeName>,
     /// How alike the names are, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,6 +68,7 @@ impl Tool for KgBrokenLinks {
                     line: it.line,
                     target: it.target,
                     text: it.text,
+                    missing: it.missing,
                     suggestion: suggestion.map(NodeName::from),
                     likeness: likeness.map(|it| (it * 100.0).round() / 100.0),
                 }

@@ -562,7 +562,7 @@ impl Doing<'_> {
 /// What an action came to, which every answer has as `result`. A text that stands beside it is not
 /// said twice.
 fn outcome(fields: &Map<String, Value>) -> Value {
-    const TOLD: [&str; 19] = [
+    const TOLD: [&str; 18] = [
         "version",
         "location",
         "path",
@@ -580,7 +580,6 @@ fn outcome(fields: &Map<String, Value>) -> Value {
         "run_id",
         "capabilities",
         "title",
-        "granted",
         "summary",
     ];
     let told = TOLD.iter().filter_map(|name| {

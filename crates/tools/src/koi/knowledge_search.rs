@@ -130,6 +130,23 @@ impl From<FoundPassage> for Chunk {
     }
 }
 
+/// Where texts come from.
+const SOURCES: [&str; 6] = ["vault", "github", "email", "web", "memory", "project"];
+
+/// Says which sources there are to somebody who named none of them and found nothing.
+fn unknown_source(source: &str) -> Option<String> {
+    let named = source.trim().to_lowercase();
+    let named = named.strip_suffix("-sensor").unwrap_or(&named);
+    if named.is_empty() || named == "obsidian" || SOURCES.contains(&named) {
+        return None;
+    }
+    let named: String = named.chars().take(60).collect();
+    let known = SOURCES.join(", ");
+    Some(format!(
+        "`source`: nothing is from `{named}`; sources are {known}"
+    ))
+}
+
 /// What the contract calls a source that is read by itself.
 fn sensor(source: &str) -> String {
     match source {
@@ -191,6 +208,10 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
     } else {
         Vec::new()
     };
+    let mut warnings = engine.entity_warnings(caller);
+    if let Some(source) = asked.source.as_deref().filter(|_| results.is_empty()) {
+        warnings.extend(unknown_source(source));
+    }
     Ok(Output {
         count: results.len(),
         results,
@@ -198,7 +219,7 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
         search_type: found.method.as_str(),
         source_filter: asked.source,
         chunk_results: chunks.into_iter().map(Chunk::from).collect(),
-        warnings: engine.entity_warnings(caller),
+        warnings,
         next_cursor: None,
         has_more: (has_more, has_more_passages && request.include_chunks),
     })

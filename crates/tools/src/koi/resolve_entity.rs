@@ -133,11 +133,17 @@ impl Tool for ResolveEntity {
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
         let request = Request {
-            label: input.label,
-            type_hint: input.type_hint,
+            label: input.label.clone(),
+            type_hint: input.type_hint.clone(),
             ..Request::default()
         };
-        Ok(answer(ctx.engine, ctx.caller, request)?)
+        let answer = answer(ctx.engine, ctx.caller, request)?;
+        let hint = input.type_hint.filter(|it| !it.trim().is_empty());
+        if let Some(hint) = hint.filter(|_| answer.is_new) {
+            let doubts = (ctx.engine).doubts_of_type(ctx.caller, &input.label, hint.trim())?;
+            doubts.into_iter().for_each(|it| ctx.remark(it));
+        }
+        Ok(answer)
     }
 }
 

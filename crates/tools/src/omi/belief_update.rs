@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 /// The tool.
 pub struct BeliefUpdate;
 
-/// Update belief confidence with evidence. Contradicting evidence counts twice as much as supporting.
+/// Update belief confidence with evidence. Contradicting evidence counts twice as much as supporting; the
+/// same evidence again counts once.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -50,6 +51,9 @@ impl Tool for BeliefUpdate {
             strength: input.strength,
         };
         let done = ctx.engine.update_belief(ctx.caller, update)?;
+        if done.is_known {
+            ctx.remark("this evidence was counted before: the confidence stays as it is");
+        }
         Ok(Output {
             new_confidence: done.new_confidence,
         })

@@ -362,3 +362,48 @@ fn a_search_stays_in_its_project() {
     assert_eq!(types(None), ["directive", "document", "memory"]);
     assert_eq!(types(Some(&other)), ["directive", "memory"]);
 }
+
+#[test]
+fn items_are_followed_after_their_folder_was_removed_and_made_again() {
+    let house = House::new();
+    let folder = house.project().join(".ai/knowledge");
+    let put = |id: &str| {
+        std::fs::create_dir_all(&folder).unwrap();
+        let entry =
+            format!("---\nzettel_id: {id}\ntitle: Mill {id}\n---\nHow the mill of {id} works.\n");
+        std::fs::write(folder.join(format!("{id}.md")), entry).unwrap();
+    };
+    let found = || {
+        let asked = serde_json::json!({ "item_type": "knowledge", "query": "mill", "limit": 100 });
+        let answer = house.call("search", asked).to_json();
+        let rows = answer["results"].as_array().unwrap().iter();
+        let mut ids: Vec<String> = rows
+            .map(|it| it["id"].as_str().unwrap().to_owned())
+            .collect();
+        ids.sort();
+        ids
+    };
+    // What the kernel tells comes a moment later.
+    let expect = |wanted: &[&str]| {
+        let began = std::time::Instant::now();
+        while found() != wanted {
+            assert!(
+                began.elapsed().as_secs() < 30,
+                "{wanted:?} and not {:?}",
+                found()
+            );
+            std::thread::yield_now();
+        }
+    };
+    put("first");
+    expect(&["first"]);
+    expect(&["first"]);
+    for round in ["second", "third"] {
+        std::fs::remove_dir_all(&folder).unwrap();
+        put(round);
+        expect(&[round]);
+        // The new folder is followed as the old one was.
+        put("later");
+        expect(&["later", round]);
+    }
+}

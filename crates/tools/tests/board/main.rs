@@ -31,6 +31,7 @@ mod memories;
 mod memories_by_id;
 mod ranking;
 mod reading_on;
+mod second_looks;
 mod shapes;
 mod table;
 mod vault_notes;

@@ -68,11 +68,9 @@ impl Engine {
             return Ok(Vec::new());
         }
         let checked = self.read_by_language(package, language, &files);
-        let faults = match checked.unwrap_or_else(|it| Checked::Unknown(it.message)) {
-            Checked::Unknown(why) => {
-                return Ok(vec![format!("`{entry}` was not checked: {why}")]);
-            }
-            Checked::Faults(faults) => faults,
+        let faults = match faults_of(entry, checked) {
+            Ok(faults) => faults,
+            Err(unchecked) => return Ok(vec![unchecked]),
         };
         let (of_entry, of_others): (Vec<_>, Vec<_>) =
             faults.into_iter().partition(|it| it.0 == entry);
@@ -141,6 +139,17 @@ impl Engine {
     }
 }
 
+/// What is wrong with which file; an error is what to tell whoever signs a source that nobody could read.
+fn faults_of(
+    entry: &str,
+    checked: Result<Checked>,
+) -> std::result::Result<Vec<(String, String)>, String> {
+    match checked.unwrap_or_else(|it| Checked::Unknown(it.message)) {
+        Checked::Unknown(why) => Err(format!("`{entry}` was not checked: {why}")),
+        Checked::Faults(faults) => Ok(faults),
+    }
+}
+
 fn of_python(outcome: &Outcome) -> Checked {
     if outcome.exit != Exit::Exited(0) {
         return Checked::Unknown("`python3` did not read it to its end".to_owned());
@@ -169,5 +178,26 @@ fn of_another(outcome: &Outcome, files: &[String], code: &Path, language: &str) 
             Checked::Faults(vec![(entry, why)])
         }
         _ => Checked::Unknown(format!("`{language}` did not read it to its end")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::items::policy::ItemPolicy;
+
+    #[test]
+    fn a_source_whose_interpreter_is_not_there_is_not_refused_and_whoever_signs_it_is_told() {
+        let policy = ItemPolicy::default();
+        let found = runtime::find(&policy, "no-such-interpreter");
+        let checked = found.map(|_| Checked::Faults(Vec::new()));
+        let told = faults_of("main.py", checked).unwrap_err();
+        assert_eq!(
+            told,
+            "`main.py` was not checked: no program `no-such-interpreter`"
+        );
+        let fault = ("main.py".to_owned(), "line 1: invalid syntax".to_owned());
+        let read = faults_of("main.py", Ok(Checked::Faults(vec![fault.clone()])));
+        assert_eq!(read, Ok(vec![fault]));
     }
 }

@@ -156,3 +156,55 @@ fn a_file_that_is_called_as_many_are_has_its_heading_for_a_title() {
     ];
     assert_eq!(titles, expected);
 }
+
+#[test]
+fn images_other_files_and_headings_that_are_not_there_are_told_as_broken() {
+    let house = project(&[
+        (
+            "docs/page.md",
+            "# Page\n\n![there](img/there.png) ![gone](img/gone.png)\n\n[s](../src/lib.rs) \
+             [t](../src/none.rs) [h](old.html)\n\n[a](guide.md#set-up) [b](guide.md#nope) \
+             [c](guide.md#here) ![web](https://example.org/x.png)\n\n[[guide#Set up]] [[guide#Lost]]\n",
+        ),
+        (
+            "docs/guide.md",
+            "# Guide\n\n## Set up\n\n<a id=\"here\"></a>\n",
+        ),
+        ("docs/img/there.png", "png"),
+        ("src/lib.rs", "// code"),
+    ]);
+    let (edges, broken) = said(&house);
+    assert_eq!(
+        (edges, broken),
+        (vec!["page -> guide".to_owned()], Vec::new())
+    );
+    let told = ask(&house, "kg_broken_links", json!({}))["data"].clone();
+    let told: Vec<(&str, &str)> = told["links"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| {
+            (
+                it["missing"].as_str().unwrap(),
+                it["target"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    let expected = [
+        ("file", "img/gone.png"),
+        ("file", "../src/none.rs"),
+        ("file", "old.html"),
+        ("heading", "guide.md#nope"),
+        ("heading", "guide#Lost"),
+    ];
+    assert_eq!(told, expected);
+    // What is made afterwards is seen by the next run.
+    house.put_document("docs/img/gone.png", "png");
+    house.put_document(
+        "docs/guide.md",
+        "# Guide\n\n## Set up\n\n## Nope\n\n## Lost\n\n<a id=\"here\"></a>\n",
+    );
+    generate(&house);
+    let total = ask(&house, "kg_broken_links", json!({}))["data"]["total"].clone();
+    assert_eq!(total, 2);
+}
