@@ -11,7 +11,7 @@ use crate::state::State;
 use kenning_core::{Error, Hash, Hlc, NodeId, Result, Space};
 use kenning_store::{
     CheckpointRow, Edge, EventRow, HeadRow, KvRow, NameRow, Node, Passage, PassageRow, ReadTx, Row,
-    Store, Table, TileRow, Vector,
+    SealedData, Store, Table, TileRow, Vector,
 };
 use serde_json::{Map, Value, json};
 
@@ -180,11 +180,22 @@ fn to_json(row: &Row) -> Value {
             "table": "vectors", "collection": it.collection, "id": it.id, "model": it.model,
             "numbers": it.numbers, "props": it.props, "seq": it.seq,
         }),
-        Row::Event(it) => json!({
-            "table": "events", "seq": it.seq, "version": it.version, "id": it.id.to_string(),
-            "parents": hashes(&it.parents), "hlc": it.hlc.0, "author": it.author, "kind": it.kind,
-            "payload": hex(&it.payload), "signature": hex(&it.signature),
-        }),
+        Row::Event(it) => {
+            let mut value = json!({
+                "table": "events", "seq": it.seq, "version": it.version, "id": it.id.to_string(),
+                "parents": hashes(&it.parents), "hlc": it.hlc.0, "author": it.author,
+                "kind": it.kind, "payload": hex(&it.payload), "signature": hex(&it.signature),
+            });
+            // Rows of version 1 are written as they always were.
+            if it.sealed != SealedData::default() {
+                value["origin"] = hex(&it.sealed.origin).into();
+                value["agent"] = it.sealed.agent.as_str().into();
+                value["data"] = hex(&it.sealed.data).into();
+                value["salt"] = hex(&it.sealed.salt).into();
+                value["commitment"] = hex(&it.sealed.commitment).into();
+            }
+            value
+        }
         Row::Tile(it) => json!({
             "table": "tiles", "level": it.level, "index": it.index, "hash": it.hash.to_string(),
         }),
@@ -192,10 +203,11 @@ fn to_json(row: &Row) -> Value {
             "table": "checkpoints", "height": it.height, "seq": it.seq,
             "event_root": it.event_root.to_string(), "state_root": it.state_root.to_string(),
             "hlc": it.hlc.0, "author": it.author, "signature": hex(&it.signature),
+            "version": it.version, "origin": hex(&it.origin),
         }),
         Row::Head(it) => json!({
             "table": "heads", "seq": it.seq, "hlc": it.hlc.0, "tips": hashes(&it.tips),
-            "frontier": hashes(&it.frontier), "state": hex(&it.state),
+            "frontier": hashes(&it.frontier), "state": hex(&it.state), "log": hex(&it.log),
         }),
         Row::Kv(it) => json!({
             "table": "kv", "bucket": it.bucket, "key": it.key, "value": hex(&it.value),
@@ -260,6 +272,13 @@ impl Fields<'_> {
 
     fn id(&self, name: &str) -> Option<NodeId> {
         self.0.get(name)?.as_str()?.parse().ok()
+    }
+
+    fn bytes_if_any(&self, name: &str) -> Option<Vec<u8>> {
+        match self.0.get(name) {
+            None => Some(Vec::new()),
+            Some(_) => self.bytes(name),
+        }
     }
 
     fn props(&self) -> Option<Map<String, Value>> {
@@ -333,6 +352,16 @@ fn from_json(value: &Value) -> Option<Row> {
             kind: it.text("kind")?,
             payload: it.bytes("payload")?,
             signature: it.bytes("signature")?,
+            sealed: match value.get("origin") {
+                None => SealedData::default(),
+                Some(_) => SealedData {
+                    origin: it.bytes("origin")?,
+                    agent: it.text("agent")?,
+                    data: it.bytes("data")?,
+                    salt: it.bytes("salt")?,
+                    commitment: it.bytes("commitment")?,
+                },
+            },
         }),
         "tiles" => Row::Tile(TileRow {
             level: u8::try_from(it.number("level")?).ok()?,
@@ -347,6 +376,12 @@ fn from_json(value: &Value) -> Option<Row> {
             hlc: it.hlc("hlc")?,
             author: it.text("author")?,
             signature: it.bytes("signature")?,
+            // Backups from before version 2 do not have the rest.
+            version: match value.get("version") {
+                None => 1,
+                Some(_) => u8::try_from(it.number("version")?).ok()?,
+            },
+            origin: it.bytes_if_any("origin")?,
         }),
         "heads" => Row::Head(HeadRow {
             seq: it.number("seq")?,
@@ -354,6 +389,7 @@ fn from_json(value: &Value) -> Option<Row> {
             tips: it.hashes("tips")?,
             frontier: it.hashes("frontier")?,
             state: it.bytes("state")?,
+            log: it.bytes_if_any("log")?,
         }),
         "kv" => Row::Kv(KvRow {
             bucket: it.text("bucket")?,

@@ -1,13 +1,17 @@
 //! An event and its canonical bytes.
 
-use crate::Signer;
 use crate::key::signed_by;
+use crate::{Origin, Signer};
 use kenning_core::{Did, Error, Hash, Hlc, NodeId, Result};
-use kenning_store::{EventRow, canonical_json, parse_json};
-use serde_json::{Map, Value, json};
+use kenning_store::{EventRow, SealedData, canonical_json, parse_json};
+use serde_json::{Value, json};
 
-/// The version of the canonical form that new events use.
-pub const VERSION: u8 = 1;
+/// The version of the canonical form that new events use. Version 1 had no origin and no agent, and
+/// its data could not be erased.
+pub const VERSION: u8 = 2;
+
+/// Bytes of randomness that are hashed with the data.
+pub const SALT_BYTES: usize = 16;
 
 /// What happened, before it has a place in a log.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,13 +20,15 @@ pub struct Event {
     pub parents: Vec<Hash>,
     /// When: later than every parent.
     pub hlc: Hlc,
-    /// Who.
+    /// Whose node wrote and signed it.
     pub author: Did,
+    /// The agent for whom the author wrote it, if one was named.
+    pub agent: Option<Did>,
     /// What kind of thing happened, in the contract's words.
     pub kind: String,
     /// Which rows it changed.
     pub changes: Vec<Change>,
-    /// What else there is to say.
+    /// What else there is to say; null once that was erased.
     pub data: Value,
 }
 
@@ -63,6 +69,67 @@ pub enum Change {
         /// To.
         dst: NodeId,
     },
+    /// A row that is no node and no edge has this content now.
+    PutRow {
+        /// Which.
+        row: SignedRow,
+        /// Of its content.
+        hash: Hash,
+    },
+    /// A row that is no node and no edge is gone.
+    RemoveRow {
+        /// Which.
+        row: SignedRow,
+    },
+    /// A key may sign events of this log.
+    AddAuthor {
+        /// Whose.
+        author: Did,
+    },
+    /// A key may sign no further events of this log.
+    RevokeAuthor {
+        /// Whose.
+        author: Did,
+    },
+    /// The time of this event may be earlier than that of the events before it.
+    ResetClock,
+}
+
+/// A row that is no node and no edge, and whose hash is in the event that wrote it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum SignedRow {
+    /// All passages of a node.
+    Passages(NodeId),
+    /// All names that a node is found by.
+    Names(NodeId),
+    /// A vector: collection and id.
+    Vector(String, String),
+    /// A row of the key-value table: bucket and key.
+    Pair(String, String),
+}
+
+impl SignedRow {
+    fn to_json(&self, verb: &str) -> Value {
+        match self {
+            Self::Passages(id) => json!({ verb: "passages", "id": id.to_string() }),
+            Self::Names(id) => json!({ verb: "names", "id": id.to_string() }),
+            Self::Vector(collection, id) => {
+                json!({ verb: "vector", "collection": collection, "id": id })
+            }
+            Self::Pair(bucket, key) => json!({ verb: "pair", "bucket": bucket, "key": key }),
+        }
+    }
+
+    fn from_json(what: &str, value: &Value) -> Option<Self> {
+        let text = |name: &str| Some(value.get(name)?.as_str()?.to_owned());
+        Some(match what {
+            "passages" => Self::Passages(text("id")?.parse().ok()?),
+            "names" => Self::Names(text("id")?.parse().ok()?),
+            "vector" => Self::Vector(text("collection")?, text("id")?),
+            "pair" => Self::Pair(text("bucket")?, text("key")?),
+            _ => return None,
+        })
+    }
 }
 
 impl Change {
@@ -84,6 +151,15 @@ impl Change {
             Self::EndEdge { src, rel, dst } => json!({
                 "remove": "edge", "src": src.to_string(), "rel": rel, "dst": dst.to_string(),
             }),
+            Self::PutRow { row, hash } => {
+                let mut value = row.to_json("put");
+                value["hash"] = hash.to_string().into();
+                value
+            }
+            Self::RemoveRow { row } => row.to_json("remove"),
+            Self::AddAuthor { author } => json!({ "put": "author", "did": author.as_str() }),
+            Self::RevokeAuthor { author } => json!({ "remove": "author", "did": author.as_str() }),
+            Self::ResetClock => json!({ "put": "clock" }),
         }
     }
 
@@ -109,23 +185,37 @@ impl Change {
                 rel: text("rel")?.to_owned(),
                 dst: id("dst")?,
             },
+            (Some("author"), None) => Self::AddAuthor {
+                author: text("did")?.parse().ok()?,
+            },
+            (None, Some("author")) => Self::RevokeAuthor {
+                author: text("did")?.parse().ok()?,
+            },
+            (Some("clock"), None) => Self::ResetClock,
+            (Some(what), None) => Self::PutRow {
+                row: SignedRow::from_json(what, value)?,
+                hash: hash()?,
+            },
+            (None, Some(what)) => Self::RemoveRow {
+                row: SignedRow::from_json(what, value)?,
+            },
             _ => return None,
         })
     }
 }
 
 impl Event {
-    /// The payload as it is stored and signed.
-    pub fn payload(&self) -> Vec<u8> {
+    /// Signs it, for the place `seq` of the log `origin`. The salt is random and used once.
+    pub fn sign(
+        &self,
+        seq: u64,
+        origin: &Origin,
+        salt: [u8; SALT_BYTES],
+        signer: &Signer,
+    ) -> EventRow {
         let changes: Vec<Value> = self.changes.iter().map(Change::to_json).collect();
-        let mut payload = Map::new();
-        payload.insert("changes".to_owned(), Value::Array(changes));
-        payload.insert("data".to_owned(), self.data.clone());
-        canonical_json(&Value::Object(payload)).into_bytes()
-    }
-
-    /// Signs it, for the place `seq` of a log.
-    pub fn sign(&self, seq: u64, signer: &Signer) -> EventRow {
+        let data = canonical_json(&self.data).into_bytes();
+        let commitment = commitment(&salt, &data);
         let mut row = EventRow {
             seq,
             version: VERSION,
@@ -134,8 +224,15 @@ impl Event {
             hlc: self.hlc,
             author: self.author.to_string(),
             kind: self.kind.clone(),
-            payload: self.payload(),
+            payload: canonical_json(&Value::Array(changes)).into_bytes(),
             signature: Vec::new(),
+            sealed: SealedData {
+                origin: origin.to_bytes(),
+                agent: self.agent.as_ref().map(Did::to_string).unwrap_or_default(),
+                data,
+                salt: salt.to_vec(),
+                commitment: commitment.0.to_vec(),
+            },
         };
         row.id = Hash::of(&canonical_bytes(&row));
         row.signature = signer.sign(&row.id);
@@ -143,35 +240,58 @@ impl Event {
     }
 }
 
-/// The bytes that an event's id is the hash of. **They never change for a version**: a golden file
-/// holds them. The place in the log is not part of them, because peers keep different orders.
+/// What is signed in place of an event's data.
+fn commitment(salt: &[u8], data: &[u8]) -> Hash {
+    Hash::of(&[b"kenning event data\0", salt, data].concat())
+}
+
+/// The bytes that an event's id is the hash of. **They never change for a version**: golden files
+/// hold them. The place in the log is not part of them, because peers keep different orders.
 ///
-/// `version | n parents | parent … | hlc | author | kind | payload`, numbers as 8 bytes big-endian,
-/// texts with their length before them.
+/// Version 1: `version | n parents | parent … | hlc | author | kind | payload`.
+/// Version 2: `version | origin | n parents | parent … | hlc | author | agent | kind | changes |
+/// commitment`. Numbers are 8 bytes big-endian, texts have their length before them.
 pub fn canonical_bytes(event: &EventRow) -> Vec<u8> {
     let mut out = vec![event.version];
     let number = |out: &mut Vec<u8>, n: u64| out.extend_from_slice(&n.to_be_bytes());
+    let text = |out: &mut Vec<u8>, text: &[u8]| {
+        number(out, text.len() as u64);
+        out.extend_from_slice(text);
+    };
+    let is_first = event.version == 1;
+    if !is_first {
+        text(&mut out, &event.sealed.origin);
+    }
     number(&mut out, event.parents.len() as u64);
     for parent in &event.parents {
         out.extend_from_slice(&parent.0);
     }
     number(&mut out, event.hlc.0);
-    for text in [
-        event.author.as_bytes(),
-        event.kind.as_bytes(),
-        &event.payload,
-    ] {
-        number(&mut out, text.len() as u64);
-        out.extend_from_slice(text);
+    text(&mut out, event.author.as_bytes());
+    if !is_first {
+        text(&mut out, event.sealed.agent.as_bytes());
+    }
+    text(&mut out, event.kind.as_bytes());
+    text(&mut out, &event.payload);
+    if !is_first {
+        text(&mut out, &event.sealed.commitment);
     }
     out
 }
 
-/// Checks a row by itself: version, id, author, signature, payload. Gives what it says.
+/// Whether the event's data was erased: its salt and its data are gone, what was signed is there.
+pub fn is_erased(row: &EventRow) -> bool {
+    row.version > 1 && row.sealed.salt.is_empty() && row.sealed.data.is_empty()
+}
+
+/// Checks a row by itself: version, id, author, signature, payload, data. Gives what it says.
 pub fn check(row: &EventRow) -> Result<Event> {
     let bad = |what: &str| Error::corrupt(format!("event {}: {what}", row.seq));
-    if row.version != VERSION {
+    if !(1..=VERSION).contains(&row.version) {
         return Err(bad(&format!("unknown version {}", row.version)));
+    }
+    if row.version == 1 && row.sealed != SealedData::default() {
+        return Err(bad("it has fields that its version does not have"));
     }
     if Hash::of(&canonical_bytes(row)) != row.id {
         return Err(bad("the id is not the hash of the content"));
@@ -186,23 +306,67 @@ pub fn check(row: &EventRow) -> Result<Event> {
     if row.kind.is_empty() {
         return Err(bad("it has no kind"));
     }
-    parse(row).ok_or_else(|| bad("the payload is not of its form"))
+    if row.version > 1 && !is_erased(row) {
+        let SealedData { data, salt, .. } = &row.sealed;
+        let expected = commitment(salt, data);
+        if salt.len() != SALT_BYTES || row.sealed.commitment != expected.0 {
+            return Err(bad("the data is not what was signed"));
+        }
+    }
+    parse(row).ok_or_else(|| bad("the payload is malformed"))
 }
 
 /// Reads a row without checking its signature.
 pub fn parse(row: &EventRow) -> Option<Event> {
-    let mut payload = parse_json(std::str::from_utf8(&row.payload).ok()?).ok()?;
-    let changes = payload.get("changes")?.as_array()?;
+    let json = |bytes: &[u8]| parse_json(std::str::from_utf8(bytes).ok()?).ok();
+    let mut payload = json(&row.payload)?;
+    let (changes, data) = if row.version == 1 {
+        let data = payload.get_mut("data")?.take();
+        (payload.get("changes")?.as_array()?, data)
+    } else if is_erased(row) {
+        (payload.as_array()?, Value::Null)
+    } else {
+        let data = json(&row.sealed.data)?;
+        (payload.as_array()?, data)
+    };
     let changes = changes
         .iter()
         .map(Change::from_json)
         .collect::<Option<_>>()?;
+    let agent = &row.sealed.agent;
     Some(Event {
         parents: row.parents.clone(),
         hlc: row.hlc,
         author: row.author.parse().ok()?,
+        agent: match agent.as_str() {
+            "" => None,
+            agent => Some(agent.parse().ok()?),
+        },
         kind: row.kind.clone(),
         changes,
-        data: payload.get_mut("data")?.take(),
+        data,
     })
+}
+
+/// What an event says beside its changes: null if that was erased or cannot be read.
+pub fn data(row: &EventRow) -> Value {
+    if row.version > 1 {
+        return json_or_null(&row.sealed.data);
+    }
+    let mut payload = json_or_null(&row.payload);
+    payload.get_mut("data").map(Value::take).unwrap_or_default()
+}
+
+/// The changes of an event as JSON, for people and other programs.
+pub fn changes_json(row: &EventRow) -> Value {
+    let mut payload = json_or_null(&row.payload);
+    match payload.get_mut("changes") {
+        Some(changes) if row.version == 1 => changes.take(),
+        _ => payload,
+    }
+}
+
+fn json_or_null(bytes: &[u8]) -> Value {
+    let text = std::str::from_utf8(bytes).ok();
+    text.and_then(|it| parse_json(it).ok()).unwrap_or_default()
 }

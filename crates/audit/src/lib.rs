@@ -5,13 +5,14 @@
 //! transaction with changes that no event records is refused. So there is no write without its event
 //! and no event without its write, and they become durable together.
 //!
-//! Reading order: [`event`] (what is signed), [`merkle`] (proofs), [`state`] (the root of everything
+//! Reading order: [`event`] (what is signed), [`identity`](Origin) (which log, whose keys), [`merkle`] (proofs), [`state`] (the root of everything
 //! that is true now), [`Tx`], [`verify`] (re-derives all of it from raw rows).
 //!
 //! The crate knows no wing: kinds and payloads of events are the caller's.
 
 pub mod archive;
 pub mod event;
+mod identity;
 mod key;
 mod log;
 pub mod merkle;
@@ -21,10 +22,11 @@ pub mod state;
 mod tx;
 mod verify;
 
-pub use event::{Change, Event};
+pub use event::{Change, Event, SignedRow};
+pub use identity::{LogId, Origin, is_signed_bucket};
 pub use key::Signer;
-pub use log::{Clock, Log, Roots, roots};
+pub use log::{Clock, Log, Roots, authors, roots};
 pub use migrate::{Migrated, migrate};
 pub use prove::{Consistency, Inclusion, consistency, inclusion};
 pub use tx::{Draft, EdgeDraft, Tx};
-pub use verify::{Report, verify};
+pub use verify::{Author, Report, Verify, verify};

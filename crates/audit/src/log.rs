@@ -1,9 +1,10 @@
 //! The log of a store: the one way to write.
 
+use crate::identity::Identity;
 use crate::merkle::Frontier;
 use crate::state::State;
-use crate::{Signer, Tx, event};
-use kenning_core::{Error, Hash, HlcClock, Random, Result, Space};
+use crate::{Signer, Tx};
+use kenning_core::{Error, Hash, Hlc, HlcClock, Implausible, Random, Result, Space};
 use kenning_store::{CheckpointRow, HeadRow, ReadTx, Store, WriteTx};
 use std::sync::Arc;
 
@@ -17,6 +18,15 @@ pub struct Log {
     signer: Arc<Signer>,
     clock: Arc<Clock>,
     random: Arc<dyn Random>,
+}
+
+/// What a transaction's first moment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Time {
+    /// Later than everything in the log.
+    Onward,
+    /// What this machine's clock says, whatever the log says.
+    Reset,
 }
 
 /// Where a log stands.
@@ -83,7 +93,10 @@ impl Log {
         work: impl FnOnce(&mut Tx<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let log = self.clone();
-        self.store.write(space, move |raw| log.recorded(raw, work))
+        let name = space.clone();
+        self.store.write(space, move |raw| {
+            log.recorded(raw, &name, Time::Onward, work)
+        })
     }
 
     /// The same for work that may take long: many rows at once.
@@ -97,19 +110,64 @@ impl Log {
         work: impl FnOnce(&mut Tx<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let log = self.clone();
-        self.store
-            .write_long(space, move |raw| log.recorded(raw, work))
+        let name = space.clone();
+        self.store.write_long(space, move |raw| {
+            log.recorded(raw, &name, Time::Onward, work)
+        })
     }
 
     fn recorded<T>(
         &self,
         raw: &mut dyn WriteTx,
+        space: &Space,
+        time: Time,
         work: impl FnOnce(&mut Tx<'_>) -> Result<T>,
     ) -> Result<T> {
-        let mut tx = Tx::begin(raw, &self.signer, &self.clock, &*self.random)?;
+        let mut tx = Tx::begin(raw, self, space, time)?;
         let value = work(&mut tx)?;
         tx.finish()?;
         Ok(value)
+    }
+
+    /// Lets the log go on at the time of this machine's clock, after an event from a clock that was
+    /// wrong. The event says so, and may be dated before those that precede it.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this adds the event, as `write` does"
+    )]
+    pub fn reset_clock(&self, space: &Space) -> Result<()> {
+        let (log, name) = (self.clone(), space.clone());
+        self.store.write(space, move |raw| {
+            log.recorded(raw, &name, Time::Reset, |tx| tx.record_clock_reset())
+        })
+    }
+
+    /// Whether a log whose latest event has this time may be written to with the clock of this machine.
+    pub(crate) fn check_clock(&self, latest: Hlc) -> Result<()> {
+        let days = |ms: u64| ms / (24 * 60 * 60 * 1000);
+        let (what, hint) = match self.clock.check(latest) {
+            Ok(()) => return Ok(()),
+            Err(Implausible::SeenAhead(ms)) => (
+                format!(
+                    "the latest event is dated {} days after what this machine's clock says",
+                    days(ms)
+                ),
+                "set the clock of this machine; if it is right, the event came from a wrong clock: \
+                 `kenning audit reset-clock` lets the log go on at the right time",
+            ),
+            Err(Implausible::WallAhead(ms)) => (
+                format!(
+                    "this machine's clock is {} days after the latest event",
+                    days(ms)
+                ),
+                "set the clock of this machine; if it is right, `kenning audit reset-clock` says so",
+            ),
+            Err(Implausible::WallBeyond) => (
+                "this machine's clock is after the year 2100".to_owned(),
+                "set the clock of this machine",
+            ),
+        };
+        Err(Error::unavailable(format!("nothing is written: {what}")).hint(hint))
     }
 
     /// Signs what the log is now.
@@ -151,9 +209,23 @@ pub(crate) fn roots_of(head: Option<HeadRow>) -> Result<Roots> {
     })
 }
 
-/// What a checkpoint's author signs.
+/// Whose keys may sign events of this log, and whose were revoked. Nobody while all its events are of
+/// version 1.
+pub fn authors(tx: &dyn ReadTx) -> Result<(Vec<String>, Vec<String>)> {
+    let head = tx.head()?.map(|it| it.log).unwrap_or_default();
+    let identity = Identity::from_bytes(&head)?;
+    let lists = identity.map(|it| (it.authors, it.revoked));
+    let (authors, revoked) = lists.unwrap_or_default();
+    Ok((authors.into_iter().collect(), revoked.into_iter().collect()))
+}
+
+/// What a checkpoint's author signs. From version 2 on, the origin is part of it.
 pub(crate) fn checkpoint_hash(row: &CheckpointRow) -> Hash {
-    let mut bytes = vec![event::VERSION, b'c'];
+    let mut bytes = vec![row.version, b'c'];
+    if row.version > 1 {
+        bytes.extend_from_slice(&(row.origin.len() as u64).to_be_bytes());
+        bytes.extend_from_slice(&row.origin);
+    }
     for number in [row.height, row.seq, row.hlc.0] {
         bytes.extend_from_slice(&number.to_be_bytes());
     }

@@ -6,7 +6,7 @@
 //! is verified.
 
 use crate::log::{Roots, roots};
-use crate::verify;
+use crate::{Verify, verify};
 use kenning_core::{Error, Hash, Result, Space};
 use kenning_store::{Row, Store, Table};
 use serde_json::{Value, json};
@@ -112,7 +112,7 @@ fn migrate_space(
             "the roots of the space `{space}` differ"
         )));
     }
-    let report = to.read(space, |tx| verify(tx, &|_| ()))?;
+    let report = to.read(space, |tx| verify(tx, &Verify::of(space), &|_| ()))?;
     match report.faults.first() {
         None => Ok(target),
         Some(fault) => Err(Error::corrupt(format!("space {space}: {fault}"))),

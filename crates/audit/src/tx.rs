@@ -1,19 +1,29 @@
 //! A write and its event.
 
-use crate::event::{Change, Event};
+use crate::event::{self, Change, Event, SignedRow};
+use crate::identity::{Identity, LogId, Origin, is_signed_bucket};
 use crate::merkle::{Frontier, leaf_hash};
 use crate::state::State;
 use crate::{Signer, log};
-use kenning_core::{Error, EventId, Hash, Hlc, Kind, NodeId, Random, Result};
+use kenning_core::{Did, Error, EventId, Hash, Hlc, Kind, NodeId, Random, Result, Space};
 use kenning_store::{
-    CheckpointRow, Edge, EdgeFilter, HeadRow, Node, Passage, ReadTx, TileRow, Vector, When,
-    WriteTx, check_json_depth,
+    CheckpointRow, Edge, EdgeFilter, HeadRow, Node, Passage, ReadTx, Row, Table, TileRow, Vector,
+    When, WriteTx, check_json_depth, hash_of_names, hash_of_pair, hash_of_passages,
 };
 use serde_json::{Map, Value};
 use std::ops::Deref;
 
 /// Every so many events the log signs a checkpoint by itself.
 pub(crate) const CHECKPOINT_EVERY: u64 = 1_024;
+
+/// The first event of version 2 in a log that has events of version 1.
+pub(crate) const UPGRADED: &str = "LogUpgraded";
+
+/// The event by which a node whose key the log does not know yet begins to write.
+pub(crate) const JOINED: &str = "AuthorJoined";
+
+/// The event of rows that were changed without one of their own.
+const ROWS_CHANGED: &str = "RowsChanged";
 
 /// A node to be.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,10 +63,13 @@ pub struct Tx<'a> {
     signer: &'a Signer,
     clock: &'a log::Clock,
     random: &'a dyn Random,
+    space: &'a Space,
     head: HeadRow,
+    identity: Identity,
     state: State,
     frontier: Frontier,
     at: Hlc,
+    agent: Option<Did>,
     changes: Vec<Change>,
     n_events: usize,
 }
@@ -71,39 +84,135 @@ impl<'a> Deref for Tx<'a> {
 }
 
 impl<'a> Tx<'a> {
+    /// Begins to write. If the log does not know this node's key, an event says that it joins; if the
+    /// log is of version 1, an event takes it over into version 2.
     pub(crate) fn begin(
         raw: &'a mut dyn WriteTx,
-        signer: &'a Signer,
-        clock: &'a log::Clock,
-        random: &'a dyn Random,
+        log: &'a log::Log,
+        space: &'a Space,
+        time: log::Time,
     ) -> Result<Self> {
+        let signer = log.signer();
         let head = raw.head()?.unwrap_or(HeadRow {
             seq: 0,
             hlc: Hlc::default(),
             tips: Vec::new(),
             frontier: Vec::new(),
             state: State::default().to_bytes(),
+            log: Vec::new(),
         });
         let state = State::from_bytes(&head.state)
-            .ok_or_else(|| Error::corrupt("the head's state is not of its form"))?;
+            .ok_or_else(|| Error::corrupt("the head's state is malformed"))?;
         let frontier = Frontier {
             size: head.seq,
             roots: head.frontier.clone(),
         };
-        let at = clock.tick(head.hlc);
-        let (changes, n_events) = (Vec::new(), 0);
-        Ok(Self {
+        let known = Identity::from_bytes(&head.log)?;
+        let at = match time {
+            log::Time::Onward => {
+                log.check_clock(head.hlc)?;
+                log.clock().tick(head.hlc)
+            }
+            log::Time::Reset => log.clock().reset(),
+        };
+        let identity = known
+            .clone()
+            .unwrap_or_else(|| Identity::new(LogId::new(log.random()), signer.did()));
+        let mut tx = Self {
             raw,
             signer,
-            clock,
-            random,
+            clock: log.clock(),
+            random: log.random(),
+            space,
             head,
+            identity,
             state,
             frontier,
             at,
-            changes,
-            n_events,
-        })
+            agent: None,
+            changes: Vec::new(),
+            n_events: 0,
+        };
+        if time == log::Time::Reset {
+            tx.changes.push(Change::ResetClock);
+        }
+        match known {
+            None if tx.head.seq > 0 => tx.take_over_version_1()?,
+            None => {}
+            Some(_) => tx.join_unless_author()?,
+        }
+        Ok(tx)
+    }
+
+    /// Rows that version 1 did not sign are signed as they are found.
+    fn take_over_version_1(&mut self) -> Result<()> {
+        let mut changes = Vec::new();
+        self.raw.scan(Table::Kv, &mut |row| {
+            if let Row::Kv(row) = row
+                && is_signed_bucket(&row.bucket)
+            {
+                let hash = hash_of_pair(&row.bucket, &row.key, &row.value);
+                let row = SignedRow::Pair(row.bucket, row.key);
+                changes.push(Change::PutRow { row, hash });
+            }
+            Ok(())
+        })?;
+        self.changes.append(&mut changes);
+        self.record(
+            UPGRADED,
+            serde_json::json!({ "from": 1, "to": event::VERSION }),
+        )
+        .map(drop)
+    }
+
+    /// An unknown key adds itself, and says whom it found. A revoked one writes nothing.
+    fn join_unless_author(&mut self) -> Result<()> {
+        let me = self.signer.did();
+        if self.identity.revoked.contains(me.as_str()) {
+            return Err(Error::denied(format!(
+                "the key of this node ({me}) was revoked for the space `{}`",
+                self.space
+            ))
+            .hint("stop this server, move `node.key` out of its data directory, and start it again: it then has a new key"));
+        }
+        if self.identity.authors.contains(me.as_str()) {
+            return Ok(());
+        }
+        let found: Vec<Did> = self.authors();
+        self.add_author(me);
+        found.iter().for_each(|it| self.add_author(it));
+        self.record(JOINED, Value::Null).map(drop)
+    }
+
+    /// Whose keys may sign events of this log.
+    pub fn authors(&self) -> Vec<Did> {
+        let authors = self.identity.authors.iter();
+        authors.filter_map(|it| it.parse().ok()).collect()
+    }
+
+    /// Whose keys may no longer sign events of this log.
+    pub fn revoked_authors(&self) -> Vec<Did> {
+        let revoked = self.identity.revoked.iter();
+        revoked.filter_map(|it| it.parse().ok()).collect()
+    }
+
+    /// Lets a key sign events of this log, or confirms one that added itself.
+    pub fn add_author(&mut self, author: &Did) {
+        self.identity.add(author);
+        let author = author.clone();
+        self.changes.push(Change::AddAuthor { author });
+    }
+
+    /// Takes from a key the right to sign further events of this log, for ever.
+    pub fn revoke_author(&mut self, author: &Did) {
+        self.identity.revoke(author);
+        let author = author.clone();
+        self.changes.push(Change::RevokeAuthor { author });
+    }
+
+    /// The events that follow are written for this agent: its identifier is signed beside the node's.
+    pub fn act_for(&mut self, agent: Option<Did>) {
+        self.agent = agent;
     }
 
     /// The moment of the changes that are being made.
@@ -294,35 +403,67 @@ impl<'a> Tx<'a> {
         Ok(self.raw.edges(&filter, When::Now, 1)?.pop())
     }
 
-    /// Replaces the passages of a node. They are derived from its text: no event of their own.
+    /// Replaces the passages of a node. The event holds their hash.
     pub fn put_passages(&mut self, node: NodeId, passages: &[Passage]) -> Result<()> {
-        self.raw.put_passages(node, passages)
+        self.raw.put_passages(node, passages)?;
+        self.note_row(SignedRow::Passages(node), hash_of_passages(passages));
+        Ok(())
     }
 
-    /// Replaces the names that a node is found by. They are derived, like passages.
+    /// Replaces the names that a node is found by. The event holds their hash.
     pub fn put_names(&mut self, node: NodeId, names: &[String]) -> Result<()> {
-        self.raw.put_names(node, names)
+        self.raw.put_names(node, names)?;
+        let hash = hash_of_names(names.iter().map(String::as_str));
+        self.note_row(SignedRow::Names(node), hash);
+        Ok(())
     }
 
-    /// Puts a vector, marked with the place of the next event so that followers find it.
+    /// Puts a vector, marked with the place of the next event so that followers find it. The event
+    /// holds its hash.
     pub fn put_vector(&mut self, vector: Vector) -> Result<()> {
         let seq = self.next_seq();
-        self.raw.put_vector(&Vector { seq, ..vector })
+        let vector = Vector { seq, ..vector };
+        self.raw.put_vector(&vector)?;
+        let hash = vector.canonical_hash();
+        self.note_row(SignedRow::Vector(vector.collection, vector.id), Some(hash));
+        Ok(())
     }
 
     /// Removes a vector.
     pub fn remove_vector(&mut self, collection: &str, id: &str) -> Result<()> {
-        self.raw.remove_vector(collection, id)
+        self.raw.remove_vector(collection, id)?;
+        let row = SignedRow::Vector(collection.to_owned(), id.to_owned());
+        self.note_row(row, None);
+        Ok(())
     }
 
-    /// Sets a cursor, a job or a setting. These are not part of the state that is signed.
+    /// Sets a cursor, a job or a setting. Where it decides what somebody may do
+    /// ([`is_signed_bucket`]), the event holds its hash.
     pub fn set(&mut self, bucket: &str, key: &str, value: &[u8]) -> Result<()> {
-        self.raw.set(bucket, key, value)
+        self.raw.set(bucket, key, value)?;
+        if is_signed_bucket(bucket) {
+            let hash = hash_of_pair(bucket, key, value);
+            let row = SignedRow::Pair(bucket.to_owned(), key.to_owned());
+            self.note_row(row, Some(hash));
+        }
+        Ok(())
     }
 
     /// Removes a cursor, a job or a setting.
     pub fn unset(&mut self, bucket: &str, key: &str) -> Result<()> {
-        self.raw.unset(bucket, key)
+        self.raw.unset(bucket, key)?;
+        if is_signed_bucket(bucket) {
+            let row = SignedRow::Pair(bucket.to_owned(), key.to_owned());
+            self.note_row(row, None);
+        }
+        Ok(())
+    }
+
+    fn note_row(&mut self, row: SignedRow, hash: Option<Hash>) {
+        self.changes.push(match hash {
+            Some(hash) => Change::PutRow { row, hash },
+            None => Change::RemoveRow { row },
+        });
     }
 
     /// Says what happened: the changes since the last call become one signed event.
@@ -334,11 +475,14 @@ impl<'a> Tx<'a> {
             parents: self.head.tips.clone(),
             hlc: self.at,
             author: self.signer.did().clone(),
+            agent: self.agent.clone(),
             kind: kind.to_owned(),
             changes: std::mem::take(&mut self.changes),
             data,
         };
-        let row = event.sign(self.head.seq + 1, self.signer);
+        let mut salt = [0; event::SALT_BYTES];
+        self.random.fill(&mut salt);
+        let row = event.sign(self.head.seq + 1, &self.origin(), salt, self.signer);
         self.raw.append_event(&row)?;
         let mut tiles = Vec::new();
         self.frontier
@@ -360,7 +504,20 @@ impl<'a> Tx<'a> {
         Ok(EventId(row.id))
     }
 
-    /// Signs what the log is now.
+    fn origin(&self) -> Origin {
+        Origin::new(self.identity.id, self.space)
+    }
+
+    pub(crate) fn record_clock_reset(&mut self) -> Result<()> {
+        // Joining a log or taking it over may have recorded it already.
+        if self.changes.contains(&Change::ResetClock) {
+            self.record("ClockReset", Value::Null)?;
+        }
+        Ok(())
+    }
+
+    /// Signs what the log is now. The checkpoint of an empty log is not kept: there is nothing that
+    /// it could hold fast, and the log has no id yet.
     pub fn checkpoint(&mut self) -> Result<CheckpointRow> {
         let before = self.raw.checkpoint_at(u64::MAX >> 1)?;
         if let Some(before) = &before
@@ -368,7 +525,14 @@ impl<'a> Tx<'a> {
         {
             return Ok(before.clone());
         }
+        let is_empty = self.head.seq == 0;
         let mut row = CheckpointRow {
+            version: if is_empty { 1 } else { event::VERSION },
+            origin: if is_empty {
+                Vec::new()
+            } else {
+                self.origin().to_bytes()
+            },
             height: before.map_or(0, |it| it.height + 1),
             seq: self.head.seq,
             event_root: self.frontier.root(),
@@ -378,20 +542,27 @@ impl<'a> Tx<'a> {
             signature: Vec::new(),
         };
         row.signature = self.signer.sign(&log::checkpoint_hash(&row));
-        self.raw.put_checkpoint(&row)?;
+        if !is_empty {
+            self.raw.put_checkpoint(&row)?;
+        }
         Ok(row)
     }
 
     /// Ends the transaction: everything that changed must have been recorded.
     pub(crate) fn finish(mut self) -> Result<()> {
-        if !self.changes.is_empty() {
+        let is_row = |it: &Change| matches!(it, Change::PutRow { .. } | Change::RemoveRow { .. });
+        if !self.changes.iter().all(is_row) {
             return Err(Error::internal("a write without its event was refused"));
+        }
+        if !self.changes.is_empty() {
+            self.record(ROWS_CHANGED, Value::Null)?;
         }
         if self.n_events == 0 {
             return Ok(());
         }
         self.head.frontier = self.frontier.roots;
         self.head.state = self.state.to_bytes();
+        self.head.log = self.identity.to_bytes();
         self.raw.put_head(&self.head)
     }
 }

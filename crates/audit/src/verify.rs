@@ -2,15 +2,24 @@
 //!
 //! Nothing that the store says of itself is believed: ids are hashed again, signatures checked, the
 //! Merkle tree and the state are built anew from the events, and every node and edge must be exactly
-//! what the events say, no row more and no row less.
+//! what the events say, no row more and no row less. The same holds for passages, names, vectors and
+//! the signed rows of the key-value table, as far as they were written since version 2.
+
+mod authors;
+mod rows;
+
+pub use authors::Author;
 
 use crate::event::{self, Change, Event};
+use crate::identity::{Identity, Origin};
 use crate::key::signed_by;
 use crate::log::{Roots, checkpoint_hash};
 use crate::merkle::{Frontier, leaf_hash};
 use crate::state::State;
-use kenning_core::{Did, Hash, Hlc, NodeId, Result};
+use authors::Authors;
+use kenning_core::{Did, Hash, Hlc, NodeId, Result, Space};
 use kenning_store::{CheckpointRow, Edge, EventRow, HeadRow, Node, ReadTx, Row, Table};
+use rows::SignedRows;
 use std::collections::{BTreeSet, HashMap};
 
 /// After so many faults the rest is not listed.
@@ -18,6 +27,38 @@ const FAULTS_MAX: usize = 100;
 
 /// Signatures are checked in such batches, on every core.
 const BATCH: usize = 4_096;
+
+/// What to verify, and what the verifier knows besides.
+#[derive(Clone, Copy, Debug)]
+pub struct Verify<'a> {
+    /// The space that the rows are of.
+    pub space: &'a Space,
+    /// The key of the node that verifies.
+    pub me: Option<&'a Did>,
+    /// Keys that are trusted, instead of the log's first author and the node's own.
+    pub authors: &'a [Did],
+    /// A checkpoint of this log that was kept elsewhere: the log must be a continuation of it.
+    pub since: Option<&'a CheckpointRow>,
+}
+
+impl<'a> Verify<'a> {
+    /// Verifies a space with nothing known besides.
+    pub fn of(space: &'a Space) -> Self {
+        Self {
+            space,
+            me: None,
+            authors: &[],
+            since: None,
+        }
+    }
+
+    /// As the node with this key sees it.
+    #[must_use]
+    pub fn by(self, me: &'a Did) -> Self {
+        let me = Some(me);
+        Self { me, ..self }
+    }
+}
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -32,6 +73,24 @@ pub struct Report {
     pub n_history: u64,
     /// Checkpoints read.
     pub n_checkpoints: u64,
+    /// Nodes whose passages were read.
+    pub n_passages: u64,
+    /// Nodes whose names were read.
+    pub n_names: u64,
+    /// Vectors read.
+    pub n_vectors: u64,
+    /// Signed rows of the key-value table read.
+    pub n_pairs: u64,
+    /// Rows of those four that no event holds the hash of, because they are older than version 2.
+    pub n_unsigned: u64,
+    /// Events whose data was erased.
+    pub n_erased: u64,
+    /// Which log it is; none while all events are of version 1.
+    pub origin: Option<Origin>,
+    /// Who signed events.
+    pub authors: Vec<Author>,
+    /// What is no fault and should be known.
+    pub notices: Vec<String>,
     /// Roots as derived from the events.
     pub roots: Option<Roots>,
     /// What is wrong, one sentence each; empty when all is well.
@@ -78,10 +137,13 @@ struct Replay {
     edges: HashMap<EdgeKey, Told>,
     ended: HashMap<(EdgeKey, Hlc), (Hash, Hlc)>,
     tiles: HashMap<(u8, u64), Hash>,
+    rows: SignedRows,
+    authors: Authors,
+    identity: Option<Identity>,
 }
 
 /// Checks the whole log and state of one space. `progress` is told how many events are done.
-pub fn verify(tx: &dyn ReadTx, progress: &dyn Fn(u64)) -> Result<Report> {
+pub fn verify(tx: &dyn ReadTx, asked: &Verify<'_>, progress: &dyn Fn(u64)) -> Result<Report> {
     let mut report = Report::default();
     let mut checkpoints = Vec::new();
     collect(tx, Table::Checkpoints, &mut report, |row| {
@@ -90,7 +152,7 @@ pub fn verify(tx: &dyn ReadTx, progress: &dyn Fn(u64)) -> Result<Report> {
         }
     });
     let mut replay = Replay::default();
-    replay_events(tx, &mut replay, &checkpoints, &mut report, progress);
+    replay_events(tx, asked, &mut replay, &checkpoints, &mut report, progress);
     report.roots = Some(Roots {
         seq: replay.frontier.size,
         event_root: replay.frontier.root(),
@@ -100,6 +162,9 @@ pub fn verify(tx: &dyn ReadTx, progress: &dyn Fn(u64)) -> Result<Report> {
     check_tiles(tx, &mut replay, &mut report);
     check_nodes(tx, &mut replay, &mut report);
     check_edges(tx, &mut replay, &mut report);
+    report.origin = replay.identity.map(|it| Origin::new(it.id, asked.space));
+    replay.rows.check(tx, &mut report);
+    replay.authors.judge(asked, &mut report);
     Ok(report)
 }
 
@@ -116,6 +181,7 @@ fn collect(tx: &dyn ReadTx, table: Table, report: &mut Report, mut visit: impl F
 
 fn replay_events(
     tx: &dyn ReadTx,
+    asked: &Verify<'_>,
     replay: &mut Replay,
     checkpoints: &[CheckpointRow],
     report: &mut Report,
@@ -124,10 +190,19 @@ fn replay_events(
     let mut batch: Vec<EventRow> = Vec::with_capacity(BATCH);
     let mut checkpoints = checkpoints.iter().peekable();
     let mut previous: Option<&CheckpointRow> = None;
+    // Older programs kept checkpoints of an empty log.
+    while let Some(checkpoint) = checkpoints.next_if(|it| it.seq == 0) {
+        replay.check_checkpoint(checkpoint, previous, asked.space, report);
+        previous = Some(checkpoint);
+    }
+    let mut since = asked.since;
+    if let Some(kept) = since.take_if(|it| it.seq == 0) {
+        replay.check_kept(kept, asked.space, report);
+    }
     let mut flush = |batch: &mut Vec<EventRow>, report: &mut Report| {
         for (row, checked) in batch.iter().zip(check_in_parallel(batch)) {
             match checked {
-                Ok(event) => replay.apply(row, &event, report),
+                Ok(event) => replay.apply(row, &event, asked.space, report),
                 Err(fault) => {
                     report.fault(fault);
                     // The id as it is stored, so that one fault is not told again by each that
@@ -136,8 +211,11 @@ fn replay_events(
                 }
             }
             while let Some(checkpoint) = checkpoints.next_if(|it| it.seq <= row.seq) {
-                replay.check_checkpoint(checkpoint, previous, report);
+                replay.check_checkpoint(checkpoint, previous, asked.space, report);
                 previous = Some(checkpoint);
+            }
+            if let Some(kept) = since.take_if(|it| it.seq <= row.seq) {
+                replay.check_kept(kept, asked.space, report);
             }
         }
         progress(report.n_events);
@@ -161,6 +239,13 @@ fn replay_events(
         report.fault(format!(
             "checkpoint {} covers {} events, more than there are",
             checkpoint.height, checkpoint.seq
+        ));
+    }
+    if let Some(kept) = since {
+        report.fault(format!(
+            "the log has {} events; when the checkpoint that was kept was signed it had {}: it was \
+             rolled back or is another log",
+            report.n_events, kept.seq
         ));
     }
 }
@@ -203,8 +288,10 @@ impl Replay {
         self.latest = self.latest.max(row.hlc);
     }
 
-    fn apply(&mut self, row: &EventRow, event: &Event, report: &mut Report) {
+    fn apply(&mut self, row: &EventRow, event: &Event, space: &Space, report: &mut Report) {
         let seq = row.seq;
+        self.check_origin(row, event, space, report);
+        report.n_erased += u64::from(event::is_erased(row));
         if seq != self.frontier.size + 1 {
             report.fault(format!(
                 "event {seq} stands where {} should",
@@ -214,22 +301,58 @@ impl Replay {
         if seq > 1 && event.parents.is_empty() {
             report.fault(format!("event {seq} has no parents"));
         }
+        let is_reset = event.changes.contains(&Change::ResetClock);
         for parent in &event.parents {
             match self.times.get(parent) {
                 None => report.fault(format!("event {seq}: a parent is not in the log before it")),
-                Some(&time) if time >= event.hlc => {
+                Some(&time) if time >= event.hlc && !is_reset => {
                     report.fault(format!("event {seq} is not later than its parent"));
                 }
                 Some(_) => {}
             }
         }
         self.place(row);
+        if is_reset {
+            self.latest = row.hlc;
+        }
+        self.authors.note(row, event);
         for change in &event.changes {
-            self.apply_change(seq, event.hlc, change, report);
+            self.apply_change(row, change, report);
         }
     }
 
-    fn apply_change(&mut self, seq: u64, at: Hlc, change: &Change, report: &mut Report) {
+    /// From the first event of version 2 on, all are of that version, this log and this space.
+    fn check_origin(&mut self, row: &EventRow, event: &Event, space: &Space, report: &mut Report) {
+        let seq = row.seq;
+        if row.version == 1 {
+            if self.identity.is_some() {
+                report.fault(format!(
+                    "event {seq} is of version 1, those before it are not"
+                ));
+            }
+            return;
+        }
+        let Some(origin) = Origin::from_bytes(&row.sealed.origin) else {
+            report.fault(format!("event {seq}: its origin is malformed"));
+            return;
+        };
+        if origin.space != space.as_str() {
+            report.fault(format!("event {seq} is of the space `{}`", origin.space));
+        }
+        match &self.identity {
+            None => {
+                self.identity = Some(Identity::new(origin.log, &event.author));
+                self.rows.begin(seq);
+            }
+            Some(identity) if identity.id != origin.log => {
+                report.fault(format!("event {seq} is of the log {}", origin.log));
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn apply_change(&mut self, row: &EventRow, change: &Change, report: &mut Report) {
+        let (seq, at) = (row.seq, row.hlc);
         match change {
             Change::PutNode { id, rev, hash } => {
                 let before = self.nodes.remove(id);
@@ -244,6 +367,9 @@ impl Replay {
                     },
                 );
                 self.state.add_node(*id, hash);
+                if row.version == 1 {
+                    self.rows.put_unsigned_node(*id);
+                }
                 if *rev != before.as_ref().map_or(1, |it| it.rev + 1) {
                     report.fault(format!(
                         "event {seq}: node {id} has a revision out of order"
@@ -256,6 +382,7 @@ impl Replay {
             }
             Change::RemoveNode { id } => match self.nodes.remove(id) {
                 Some(before) => {
+                    self.rows.remove_node(*id);
                     self.state.remove_node(*id, &before.hash);
                     self.superseded.insert((*id, before.rev), (before, at));
                 }
@@ -290,26 +417,64 @@ impl Replay {
                     None => report.fault(format!("event {seq} ends an edge that does not hold")),
                 }
             }
+            Change::PutRow { row, hash } => self.rows.put(row, *hash, seq),
+            Change::RemoveRow { row } => self.rows.remove(row),
+            Change::AddAuthor { author } => {
+                if let Some(identity) = &mut self.identity {
+                    if identity.revoked.contains(author.as_str()) {
+                        report.fault(format!("event {seq} adds {author}, who was revoked before"));
+                    }
+                    identity.add(author);
+                }
+            }
+            Change::RevokeAuthor { author } => {
+                if let Some(identity) = &mut self.identity {
+                    identity.revoke(author);
+                }
+            }
+            Change::ResetClock => {}
         }
     }
 
     fn check_checkpoint(
-        &self,
+        &mut self,
         row: &CheckpointRow,
         previous: Option<&CheckpointRow>,
+        space: &Space,
         report: &mut Report,
     ) {
         report.n_checkpoints += 1;
-        let mut fault = |what: &str| report.fault(format!("checkpoint {}: {what}", row.height));
+        let name = format!("checkpoint {}", row.height);
         if row.height != previous.map_or(0, |it| it.height + 1) {
-            fault("its height is out of order");
+            report.fault(format!("{name}: its height is out of order"));
         }
+        self.check_signed(row, &name, space, report);
+        if row.version > 1 {
+            self.authors.note_checkpoint(row.height, &row.author);
+        }
+    }
+
+    /// A checkpoint that somebody kept: the log up to it must be what it was then.
+    fn check_kept(&self, row: &CheckpointRow, space: &Space, report: &mut Report) {
+        self.check_signed(row, "the checkpoint that was kept", space, report);
+    }
+
+    fn check_signed(&self, row: &CheckpointRow, name: &str, space: &Space, report: &mut Report) {
+        let mut fault = |what: &str| report.fault(format!("{name}: {what}"));
         if row.seq != self.frontier.size
             || row.event_root != self.frontier.root()
             || row.state_root != self.state.root()
             || row.hlc != self.latest
         {
             fault("it does not match the log");
+        }
+        let origin = self.identity.as_ref().map(|it| Origin::new(it.id, space));
+        let is_ours = match row.version {
+            1 => row.origin.is_empty() && origin.is_none(),
+            _ => origin.is_some_and(|it| it.to_bytes() == row.origin),
+        };
+        if !is_ours {
+            fault("it is of another log or another space");
         }
         let author = row.author.parse::<Did>();
         if !author.is_ok_and(|it| signed_by(&it, &checkpoint_hash(row), &row.signature)) {
@@ -325,6 +490,11 @@ fn check_head(tx: &dyn ReadTx, replay: &Replay, report: &mut Report) {
         tips: replay.tips.iter().copied().collect(),
         frontier: replay.frontier.roots.clone(),
         state: replay.state.to_bytes(),
+        log: replay
+            .identity
+            .as_ref()
+            .map(Identity::to_bytes)
+            .unwrap_or_default(),
     });
     match tx.head() {
         Ok(mut head) => {

@@ -12,9 +12,11 @@
 )]
 
 use kenning_audit::event::{self, canonical_bytes};
-use kenning_audit::{Change, Draft, EdgeDraft, Event, Log, Report, Signer, verify};
+use kenning_audit::{
+    Change, Draft, EdgeDraft, Event, Log, LogId, Origin, Report, SignedRow, Signer, Verify, verify,
+};
 use kenning_core::{Code, Error, FixedClock, Hash, Hlc, Kind, NodeId, SeededRandom, Space};
-use kenning_store::{EventRow, Store, When};
+use kenning_store::{EventRow, SealedData, Store, When, canonical_json};
 use kenning_store_sqlite::{FILE_NAME, Sqlite};
 use serde_json::{Map, json};
 use std::path::Path;
@@ -84,9 +86,46 @@ fn fill(log: &Log, n: usize) {
     log.checkpoint(&here).unwrap();
 }
 
+/// Rows that are no nodes and no edges.
+fn fill_rows(log: &Log) {
+    let node = put(log, "hub", "hub with passages");
+    log.write(&Space::default(), move |tx| {
+        tx.set("tokens", "t1", b"a token")?;
+        tx.set("cursors", "c1", b"a cursor")?;
+        let passage = |n: u32| kenning_store::Passage {
+            n,
+            text: format!("piece {n}"),
+            start: u64::from(n) * 10,
+            tokens: format!("piec {n}"),
+            title_tokens: String::new(),
+        };
+        tx.put_passages(node, &[passage(0), passage(1)])?;
+        tx.put_names(node, &["Hub".to_owned(), "...".to_owned()])?;
+        for id in ["v1", "v2"] {
+            tx.put_vector(kenning_store::Vector {
+                collection: "kg/2/default".to_owned(),
+                id: id.to_owned(),
+                model: String::new(),
+                numbers: vec![0.5, -0.0],
+                props: Map::new(),
+                seq: 0,
+            })?;
+        }
+        tx.record("RowsPut", json!({}))
+    })
+    .unwrap();
+    log.write(&Space::default(), |tx| {
+        tx.set("tokens", "t2", b"another token")?;
+        tx.unset("tokens", "t1")?;
+        tx.remove_vector("kg/2/default", "v2")
+    })
+    .unwrap();
+}
+
 fn check(log: &Log) -> Report {
-    log.read(&Space::default(), |tx| verify(tx, &|_| ()))
-        .unwrap()
+    let here = Space::default();
+    let asked = Verify::of(&here).by(log.signer().did());
+    log.read(&here, |tx| verify(tx, &asked, &|_| ())).unwrap()
 }
 
 #[test]
@@ -159,9 +198,26 @@ fn several_writers_keep_one_order() {
             }
         }
     });
-    let report = check(&logs[0]);
-    assert_eq!(report.faults, Vec::<String>::new());
-    assert_eq!(report.n_events, 120);
+    let (first, second) = (check(&logs[0]), check(&logs[1]));
+    assert_eq!(first.n_events, 121, "the one that came second joined");
+    // One of them began the log; the other added itself and is not confirmed yet.
+    let (owner, other) = match first.is_clean() {
+        true => (&logs[1], &logs[0]),
+        false => (&logs[0], &logs[1]),
+    };
+    assert!(
+        first.is_clean() != second.is_clean(),
+        "{first:?} {second:?}"
+    );
+    let did = other.signer().did().clone();
+    owner
+        .write(&Space::default(), move |tx| {
+            tx.add_author(&did);
+            tx.record("AuthorAdded", json!({}))
+        })
+        .unwrap();
+    assert_eq!(check(&logs[0]).faults, Vec::<String>::new());
+    assert_eq!(check(&logs[1]).faults, Vec::<String>::new());
 }
 
 #[test]
@@ -218,6 +274,7 @@ fn sample(n: u64) -> (Event, Signer) {
         parents: (0..n % 3).map(|i| Hash::of(&i.to_be_bytes())).collect(),
         hlc: Hlc::from_ms(1_700_000_000_000 + n),
         author: signer.did().clone(),
+        agent: None,
         kind: "NoteWritten".to_owned(),
         changes: vec![
             Change::PutNode {
@@ -243,24 +300,46 @@ fn sample(n: u64) -> (Event, Signer) {
     (event, signer)
 }
 
+/// Signs as the first version did.
+fn sign_version_1(event: &Event, seq: u64, signer: &Signer) -> EventRow {
+    let now = event.sign(seq, &origin(), [0; event::SALT_BYTES], signer);
+    let payload = json!({ "changes": event::changes_json(&now), "data": event.data });
+    let mut row = EventRow {
+        version: 1,
+        payload: canonical_json(&payload).into_bytes(),
+        sealed: SealedData::default(),
+        ..now
+    };
+    row.id = Hash::of(&canonical_bytes(&row));
+    row.signature = signer.sign(&row.id);
+    row
+}
+
+fn origin() -> Origin {
+    Origin {
+        log: LogId([5; 16]),
+        space: "default".to_owned(),
+    }
+}
+
+fn golden_line(row: &EventRow) -> String {
+    let hex = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .map(|it| format!("{it:02x}"))
+            .collect::<String>()
+    };
+    let (bytes, signature) = (hex(&canonical_bytes(row)), hex(&row.signature));
+    format!("{bytes} {} {signature}\n", row.id)
+}
+
 #[test]
-fn the_canonical_bytes_are_those_of_the_golden_file() {
+fn the_canonical_bytes_of_version_1_are_those_of_the_golden_file() {
     let mut lines = String::new();
     for n in 0..4 {
         let (event, signer) = sample(n);
-        let row = event.sign(n + 1, &signer);
-        let hex = |bytes: &[u8]| {
-            bytes
-                .iter()
-                .map(|it| format!("{it:02x}"))
-                .collect::<String>()
-        };
-        lines += &format!(
-            "{} {} {}\n",
-            hex(&canonical_bytes(&row)),
-            row.id,
-            hex(&row.signature)
-        );
+        let row = sign_version_1(&event, n + 1, &signer);
+        lines += &golden_line(&row);
         assert_eq!(
             event::check(&row).unwrap(),
             event,
@@ -275,6 +354,73 @@ fn the_canonical_bytes_are_those_of_the_golden_file() {
 }
 
 #[test]
+fn the_canonical_bytes_of_version_2_are_those_of_the_golden_file() {
+    let mut lines = String::new();
+    for n in 0..4 {
+        let (mut event, signer) = sample(n);
+        let agent = Signer::from_secret(&[7; 32]).did().clone();
+        event.agent = (n % 2 == 1).then_some(agent.clone());
+        let id = NodeId::new(event.hlc, &SeededRandom::new(n));
+        let pair = SignedRow::Pair("tokens".to_owned(), "a\"b".to_owned());
+        let vector = SignedRow::Vector("kg/3/é".to_owned(), "v".to_owned());
+        event.changes.extend([
+            Change::PutRow {
+                row: SignedRow::Passages(id),
+                hash: Hash::of(b"passages"),
+            },
+            Change::PutRow {
+                row: SignedRow::Names(id),
+                hash: Hash::of(b"names"),
+            },
+            Change::PutRow {
+                row: vector,
+                hash: Hash::of(b"vector"),
+            },
+            Change::RemoveRow { row: pair },
+            Change::AddAuthor {
+                author: agent.clone(),
+            },
+            Change::RevokeAuthor { author: agent },
+            Change::ResetClock,
+        ]);
+        let row = event.sign(n + 1, &origin(), [n as u8; 16], &signer);
+        lines += &golden_line(&row);
+        assert_eq!(event::check(&row).unwrap(), event);
+    }
+    let expected = include_str!("golden/events-v2.txt");
+    assert_eq!(lines, expected, "these bytes never change");
+}
+
+#[test]
+fn erased_data_is_gone_and_the_event_still_verifies() {
+    let (event, signer) = sample(2);
+    let whole = event.sign(1, &origin(), [3; 16], &signer);
+    let mut row = whole.clone();
+    row.sealed.data.clear();
+    row.sealed.salt.clear();
+    let erased = event::check(&row).unwrap();
+    assert_eq!(
+        erased.changes, event.changes,
+        "what was changed is still said"
+    );
+    assert!(event::is_erased(&row) && erased.data.is_null());
+    assert_eq!(event::data(&row), serde_json::Value::Null);
+    assert!(
+        !canonical_bytes(&whole).windows(4).any(|it| it == b"Bill"),
+        "what was said is not in what is signed"
+    );
+    // Data without its salt, and a salt without its data, are not what was signed.
+    let half = EventRow {
+        sealed: SealedData {
+            salt: Vec::new(),
+            ..whole.sealed.clone()
+        },
+        ..whole.clone()
+    };
+    assert!(event::check(&half).is_err());
+}
+
+#[test]
 fn every_one_bit_change_of_a_signed_event_is_refused() {
     const CASES: u64 = 10_000;
     let seed = 3;
@@ -282,7 +428,10 @@ fn every_one_bit_change_of_a_signed_event_is_refused() {
     let mut accepted = 0;
     for n in 0..CASES {
         let (event, signer) = sample(n);
-        let mut row = event.sign(n + 1, &signer);
+        let mut row = match n % 2 {
+            0 => sign_version_1(&event, n + 1, &signer),
+            _ => event.sign(n + 1, &origin(), [n as u8; 16], &signer),
+        };
         flip_one_bit(&mut row, &random);
         accepted += u32::from(event::check(&row).is_ok());
     }
@@ -302,7 +451,12 @@ fn flip_one_bit(row: &mut EventRow, random: &SeededRandom) {
         bytes[at] ^= 1 << random.below(7);
         *text = String::from_utf8_lossy(&bytes).into_owned();
     };
-    match random.below(8) {
+    let n_fields = if row.version == 1 { 8 } else { 12 };
+    match random.below(n_fields) {
+        8 => flip(&mut row.sealed.origin),
+        9 => flip(&mut row.sealed.data),
+        10 => flip(&mut row.sealed.salt),
+        11 => flip(&mut row.sealed.commitment),
         0 => flip(&mut row.id.0),
         1 if !row.parents.is_empty() => flip(&mut row.parents[0].0),
         2 => row.hlc.0 ^= 1 << random.below(63),
@@ -318,7 +472,7 @@ fn flip_one_bit(row: &mut EventRow, random: &SeededRandom) {
 fn another_key_or_another_author_is_refused() {
     let (event, signer) = sample(1);
     let other = Signer::from_secret(&[8; 32]);
-    let good = event.sign(1, &signer);
+    let good = event.sign(1, &origin(), [1; 16], &signer);
     let wrong_key = EventRow {
         signature: other.sign(&good.id),
         ..good.clone()
@@ -389,7 +543,11 @@ fn one_flipped_bit_in_the_event_rows_is_always_noticed() {
             "signature",
             "hlc",
             "version",
-        ][random.below(8) as usize];
+            "origin",
+            "data",
+            "salt",
+            "commitment",
+        ][random.below(12) as usize];
         let sql = format!("SELECT CAST({column} AS BLOB) FROM events WHERE seq = ?1");
         let before: Vec<u8> = file.query_row(&sql, [seq], |row| row.get(0)).unwrap();
         if before.is_empty() {
@@ -443,7 +601,7 @@ fn every_kind_of_tampering_with_rows_is_noticed() {
         "UPDATE nodes SET created = created + 1 WHERE key = 'k1'",
         "UPDATE nodes SET hash = zeroblob(32) WHERE key = 'k1'",
         "UPDATE nodes SET hash = x'00' WHERE key = 'k1'",
-        "DELETE FROM passages; DELETE FROM nodes WHERE key = 'k1'",
+        "DELETE FROM nodes WHERE key = 'k1'",
         "UPDATE node_history SET body = 'x' WHERE rev = 1",
         "UPDATE node_history SET ended = ended + 1 WHERE rev = 1",
         "DELETE FROM node_history WHERE rev = 1",
@@ -459,6 +617,8 @@ fn every_kind_of_tampering_with_rows_is_noticed() {
         "UPDATE heads SET state = x''",
         "UPDATE heads SET tips = zeroblob(32)",
         "UPDATE heads SET frontier = zeroblob(32)",
+        "UPDATE heads SET log = x''",
+        "UPDATE heads SET log = CAST(replace(log, 'did:', 'DID:') AS BLOB)",
         "DELETE FROM heads",
         "UPDATE checkpoints SET signature = zeroblob(64)",
         "UPDATE checkpoints SET event_root = zeroblob(32)",
@@ -466,6 +626,25 @@ fn every_kind_of_tampering_with_rows_is_noticed() {
         "UPDATE checkpoints SET height = 7",
         "UPDATE checkpoints SET seq = seq - 1",
         "UPDATE checkpoints SET author = 'did:key:zzz'",
+        "UPDATE checkpoints SET origin = x''",
+        "UPDATE checkpoints SET version = 1",
+        "UPDATE kv SET value = x'00' WHERE bucket = 'tokens'",
+        "UPDATE kv SET key = 'another' WHERE bucket = 'tokens'",
+        "DELETE FROM kv WHERE bucket = 'tokens'",
+        "INSERT INTO kv VALUES ('default', 'tokens', 'forged', x'00')",
+        "INSERT INTO kv VALUES ('default', 'tools/trusted', 'forged', x'00')",
+        "INSERT INTO kv VALUES ('default', 'registry/owners', 'tool/a', x'00')",
+        "UPDATE passages SET text = 'x' WHERE n = 0",
+        "UPDATE passages SET tokens = 'x' WHERE n = 0",
+        "DELETE FROM passages WHERE n = 1",
+        "UPDATE names SET name = 'x'",
+        "DELETE FROM names",
+        "INSERT INTO names SELECT space, id, 'Forged', ' fo' FROM nodes WHERE key = 'hub'",
+        "UPDATE vectors SET numbers = x'0000803f00000000'",
+        "UPDATE vectors SET props = '{\"a\":1}'",
+        "UPDATE vectors SET seq = seq + 1",
+        "DELETE FROM vectors",
+        "INSERT INTO vectors SELECT space, collection, 'forged', model, numbers, props, seq FROM vectors",
         "UPDATE tiles SET hash = zeroblob(32)",
         "DELETE FROM tiles",
     ];
@@ -473,7 +652,8 @@ fn every_kind_of_tampering_with_rows_is_noticed() {
     {
         let log = open(original.path(), 1);
         fill(&log, 200);
-        assert!(check(&log).is_clean());
+        fill_rows(&log);
+        assert_eq!(check(&log).faults, Vec::<String>::new());
     }
     for sabotage in sabotages {
         let directory = tempfile::tempdir().unwrap();

@@ -323,9 +323,33 @@ fn audit() -> Command {
                         .long("all-spaces")
                         .action(ArgAction::SetTrue)
                         .help("Every space, not only the one of --space"),
+                )
+                .arg(
+                    Arg::new("since")
+                        .long("since")
+                        .value_name("FILE")
+                        .conflicts_with("all-spaces")
+                        .help("A checkpoint that was kept elsewhere: the log must continue it"),
+                )
+                .arg(
+                    Arg::new("author")
+                        .long("author")
+                        .value_name("DID")
+                        .action(ArgAction::Append)
+                        .help(
+                            "Trust this key, and whom it added, and nobody else; can be repeated",
+                        ),
                 ),
         )
-        .subcommand(Command::new("checkpoint").about("Sign what the log is now"))
+        .subcommand(
+            Command::new("checkpoint")
+                .about("Sign what the log is now and print it; keep it on another machine"),
+        )
+        .subcommand(audit_authors())
+        .subcommand(
+            Command::new("reset-clock")
+                .about("Let the log go on at this machine's time, after events from a wrong clock"),
+        )
         .subcommand(
             Command::new("prove")
                 .about("Prove that an event is in the log, or that an old log is a prefix of it")
@@ -355,6 +379,34 @@ fn audit() -> Command {
                         .default_value("0")
                         .help("Only those after this place in the log"),
                 ),
+        )
+}
+
+fn audit_authors() -> Command {
+    let did = || {
+        Arg::new("did")
+            .value_name("DID")
+            .required(true)
+            .help("The key, as `kenning doctor` prints it on its machine")
+    };
+    Command::new("authors")
+        .about("Whose keys may sign the log")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(Command::new("list").about("List them"))
+        .subcommand(
+            Command::new("add")
+                .about("Let a key sign, or confirm one that added itself")
+                .arg(did()),
+        )
+        .subcommand(
+            Command::new("revoke")
+                .about("Take from a key the right to sign further events")
+                .arg(did()),
+        )
+        .subcommand(
+            Command::new("rotate")
+                .about("Replace the key of this node; restart what else runs with the old one"),
         )
 }
 

@@ -60,6 +60,17 @@ pub trait Random: Send + Sync {
     fn fill(&self, bytes: &mut [u8]);
 }
 
+/// Why the wall's time and a time that was seen cannot both be right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Implausible {
+    /// What was seen is so many milliseconds after the wall's time.
+    SeenAhead(u64),
+    /// The wall's time is so many milliseconds after what was seen.
+    WallAhead(u64),
+    /// The wall's time is after the year 2100.
+    WallBeyond,
+}
+
 /// Makes times that only ever go up.
 pub struct HlcClock<C> {
     wall: C,
@@ -69,6 +80,12 @@ pub struct HlcClock<C> {
 impl<C: Clock> HlcClock<C> {
     /// How far a peer's clock may be ahead of ours before we stop believing it.
     pub const DRIFT_MAX_MS: u64 = 24 * 60 * 60 * 1000;
+
+    /// A log that nobody wrote to for longer than this is taken for a clock that is ahead.
+    pub const PAUSE_MAX_MS: u64 = 10 * 366 * 24 * 60 * 60 * 1000;
+
+    /// The end of the year 2100.
+    const BEYOND_MS: u64 = 4_133_980_800_000;
 
     /// Starts at zero; the first tick takes the wall's time.
     pub fn new(wall: C) -> Self {
@@ -85,8 +102,41 @@ impl<C: Clock> HlcClock<C> {
             .last
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
+        // What this process gave out once from a clock that was ahead does not bind it for ever.
+        let bound = wall.max(seen).ms().saturating_add(Self::DRIFT_MAX_MS);
+        if last.ms() > bound {
+            *last = Hlc::default();
+        }
         *last = wall.max(last.next()).max(seen.next());
         *last
+    }
+
+    /// The wall's time, whatever was seen and given out before.
+    pub fn reset(&self) -> Hlc {
+        let mut last = self
+            .last
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        *last = Hlc::from_ms(self.wall.now_ms());
+        *last
+    }
+
+    /// Whether the wall's time and the latest time of a log can both be right.
+    ///
+    /// # Errors
+    /// One of them is implausibly far ahead.
+    pub fn check(&self, seen: Hlc) -> Result<(), Implausible> {
+        let wall = self.wall.now_ms();
+        if wall > Self::BEYOND_MS {
+            return Err(Implausible::WallBeyond);
+        }
+        if seen.ms() > wall.saturating_add(Self::DRIFT_MAX_MS) {
+            return Err(Implausible::SeenAhead(seen.ms() - wall));
+        }
+        if seen > Hlc::default() && wall > seen.ms().saturating_add(Self::PAUSE_MAX_MS) {
+            return Err(Implausible::WallAhead(wall - seen.ms()));
+        }
+        Ok(())
     }
 
     /// The wall's time, in milliseconds.
@@ -173,6 +223,23 @@ mod tests {
             last.ms() <= 1_002,
             "the counter borrows from the next millisecond"
         );
+    }
+
+    #[test]
+    fn a_time_that_is_far_ahead_is_not_believed_and_not_kept() {
+        let day = 24 * 60 * 60 * 1000;
+        let clock = HlcClock::new(FixedClock::at(1_000 * day));
+        assert_eq!(clock.check(Hlc::default()), Ok(()));
+        assert_eq!(clock.check(Hlc::from_ms(1_001 * day)), Ok(()));
+        let ahead = Hlc::from_ms(1_003 * day);
+        assert_eq!(clock.check(ahead), Err(Implausible::SeenAhead(3 * day)));
+        assert!(clock.tick(ahead) > ahead);
+        assert_eq!(clock.tick(Hlc::from_ms(1_000 * day)).ms(), 1_000 * day);
+        let late = HlcClock::new(FixedClock::at(9_000 * day));
+        let pause = Err(Implausible::WallAhead(8_000 * day));
+        assert_eq!(late.check(Hlc::from_ms(1_000 * day)), pause);
+        let beyond = HlcClock::new(FixedClock::at(60_000 * day));
+        assert_eq!(beyond.check(Hlc::default()), Err(Implausible::WallBeyond));
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod id;
 mod names;
 
 pub use bounded::{Bounded, Limit, Unit};
-pub use clock::{Clock, FixedClock, Hlc, HlcClock, Random, SeededRandom};
+pub use clock::{Clock, FixedClock, Hlc, HlcClock, Implausible, Random, SeededRandom};
 pub use error::{CODES, Code, CodeRow, Error, McpForm, Result};
 pub use hash::Hash;
 pub use id::{Did, EventId, NodeId};

@@ -191,8 +191,7 @@ pub(crate) fn event(tx: &dyn ReadTx, row: &EventRow) -> Result<Option<MemoryEven
     let Some(event_type) = EVENT_TYPES.iter().find(|it| it.class == row.kind) else {
         return Ok(None);
     };
-    let payload: Value = serde_json::from_slice(&row.payload).unwrap_or(Value::Null);
-    let data = &payload["data"];
+    let data = &kenning_audit::event::data(row);
     let at_ms = row.hlc.ms();
     let mut json = Map::new();
     json.insert("event_type".to_owned(), event_type.name.into());

@@ -1,10 +1,13 @@
 //! The log as people and programs see it.
 
 use crate::{Caller, Engine, Scope, timestamp};
-use kenning_audit::{Consistency, Inclusion, Roots};
-use kenning_core::{Error, Hash, Result};
+use kenning_audit::{Consistency, Inclusion, Origin, Roots, event};
+use kenning_core::{Error, Hash, Hlc, Result};
 use kenning_store::{CheckpointRow, EventRow, ReadTx};
 use serde_json::{Value, json};
+
+/// A checkpoint that somebody kept has no more bytes.
+const CHECKPOINT_BYTES_MAX: usize = 16 * 1024;
 
 /// An event, ready to be shown.
 #[derive(Clone, Debug)]
@@ -105,25 +108,89 @@ impl Engine {
 }
 
 fn checkpoint_json(row: &CheckpointRow) -> Value {
+    let origin = Origin::from_bytes(&row.origin);
     json!({
         "height": row.height, "size": row.seq, "eventRoot": row.event_root.to_string(),
         "stateRoot": row.state_root.to_string(), "timestamp": timestamp(row.hlc.ms()),
         "hlc": row.hlc.to_string(), "author": row.author, "signature": hex(&row.signature),
+        "version": row.version, "origin": origin.map(|it| it.to_json()),
+    })
+}
+
+/// Reads what `kenning audit checkpoint` printed and somebody kept.
+pub(crate) fn parse_checkpoint(text: &str) -> Result<CheckpointRow> {
+    let bad = |field: &str| {
+        Error::invalid(format!(
+            "the checkpoint is malformed: `{field}` is missing or wrong"
+        ))
+        .hint("give a file that holds what `kenning audit checkpoint` printed")
+    };
+    if text.len() > CHECKPOINT_BYTES_MAX {
+        return Err(bad("size"));
+    }
+    let value: Value = serde_json::from_str(text).map_err(|cause| bad("{").because(cause))?;
+    let number = |name: &str| value[name].as_u64().ok_or_else(|| bad(name));
+    let text = |name: &str| value[name].as_str().ok_or_else(|| bad(name));
+    let hash = |name: &str| Hash::from_hex(text(name)?).ok_or_else(|| bad(name));
+    let hlc = || {
+        let (ms, counter) = text("hlc").ok()?.split_once('.')?;
+        let (ms, counter): (u64, u16) = (ms.parse().ok()?, counter.parse().ok()?);
+        let ms = (ms < 1 << 47).then_some(ms)?;
+        Some(Hlc(Hlc::from_ms(ms).0 | u64::from(counter)))
+    };
+    // The first version did not print its number.
+    let version = match value.get("version") {
+        None => 1,
+        Some(_) => u8::try_from(number("version")?).map_err(|_| bad("version"))?,
+    };
+    let origin = match version {
+        1 => Vec::new(),
+        _ => Origin::from_json(&value["origin"])
+            .ok_or_else(|| bad("origin"))?
+            .to_bytes(),
+    };
+    Ok(CheckpointRow {
+        height: number("height")?,
+        seq: number("size")?,
+        event_root: hash("eventRoot")?,
+        state_root: hash("stateRoot")?,
+        hlc: hlc().ok_or_else(|| bad("hlc"))?,
+        author: text("author")?.to_owned(),
+        signature: unhex(text("signature")?).ok_or_else(|| bad("signature"))?,
+        version,
+        origin,
     })
 }
 
 fn view(row: &EventRow) -> EventView {
-    let payload: Value = serde_json::from_slice(&row.payload).unwrap_or(Value::Null);
     let parents: Vec<String> = row.parents.iter().map(ToString::to_string).collect();
-    let json = json!({
+    let mut json = json!({
         "seq": row.seq, "id": row.id.to_string(), "version": row.version, "kind": row.kind,
         "timestamp": timestamp(row.hlc.ms()), "hlc": row.hlc.to_string(), "author": row.author,
-        "parents": parents, "changes": payload["changes"], "data": payload["data"],
+        "parents": parents, "changes": event::changes_json(row), "data": event::data(row),
         "signature": hex(&row.signature),
     });
+    if row.version > 1 {
+        let origin = Origin::from_bytes(&row.sealed.origin);
+        json["origin"] = origin.map(|it| it.to_json()).into();
+        json["commitment"] = hex(&row.sealed.commitment).into();
+        json["salt"] = hex(&row.sealed.salt).into();
+        if !row.sealed.agent.is_empty() {
+            json["agent"] = row.sealed.agent.as_str().into();
+        }
+        if event::is_erased(row) {
+            json["erased"] = true.into();
+        }
+    }
     EventView { seq: row.seq, json }
 }
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|it| format!("{it:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let is_hex = text.len().is_multiple_of(2) && text.bytes().all(|it| it.is_ascii_hexdigit());
+    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    is_hex.then(|| text.as_bytes().chunks(2).map(pair).collect())?
 }

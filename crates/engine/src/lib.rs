@@ -7,6 +7,7 @@
 //! Reading order: [`Engine::open`], then `files` (a write that is also a file), then `notes` and
 //! `context`, which write such files.
 
+mod authors;
 mod backups;
 mod bus;
 mod caller;
@@ -41,6 +42,7 @@ mod wasm_tools;
 mod web;
 mod webhooks;
 
+pub use authors::AuthorView;
 pub use backups::{
     BackupKind, BackupList, BackupView, RestoreOptions, RestoreTo, RestoredBackup, VerifiedBackup,
 };
@@ -121,8 +123,8 @@ pub use webhooks::{Pace, Webhooks};
 use embedding::Chosen;
 use index_files::IndexFiles;
 use jiff::tz::TimeZone;
-use kenning_audit::{Log, Signer};
-use kenning_core::{Clock, Error, Hash, Random, Result, Space};
+use kenning_audit::{Log, Signer, Verify};
+use kenning_core::{Clock, Did, Error, Hash, Random, Result, Space};
 use kenning_search::{Collections, Searcher};
 use kenning_store::{Store, patience};
 use kenning_vault::Dir;
@@ -351,8 +353,26 @@ impl Engine {
 
     /// Re-derives the whole log and state of a space from raw rows.
     pub fn verify(&self, space: &Space, progress: &dyn Fn(u64)) -> Result<kenning_audit::Report> {
+        self.verify_with(space, &[], None, progress)
+    }
+
+    /// The same with what the verifier knows besides: keys to trust, and a checkpoint of this log that
+    /// was kept elsewhere, as `kenning audit checkpoint` printed it.
+    pub fn verify_with(
+        &self,
+        space: &Space,
+        authors: &[Did],
+        since: Option<&str>,
+        progress: &dyn Fn(u64),
+    ) -> Result<kenning_audit::Report> {
+        let since = since.map(events::parse_checkpoint).transpose()?;
+        let asked = Verify {
+            authors,
+            since: since.as_ref(),
+            ..Verify::of(space).by(self.log.signer().did())
+        };
         self.log.read(space, |tx| {
-            let mut report = kenning_audit::verify(tx, progress)?;
+            let mut report = kenning_audit::verify(tx, &asked, progress)?;
             report.faults.extend(entities::faults_of_statements(tx)?);
             Ok(report)
         })
@@ -376,10 +396,14 @@ fn find_or_make_key(data: &Dir, random: &dyn Random) -> Result<Signer> {
         let secret = Signer::generate(random).secret();
         data.create_new_private(KEY_FILE, Hash(secret).to_string().as_bytes())?;
     }
-    let bytes = data.read(KEY_FILE, 1_024)?;
+    read_key(data, KEY_FILE)
+}
+
+fn read_key(data: &Dir, name: &str) -> Result<Signer> {
+    let bytes = data.read(name, 1_024)?;
     let text = String::from_utf8_lossy(&bytes);
     let secret = Hash::from_hex(text.trim()).ok_or_else(|| {
-        Error::corrupt(format!("`{KEY_FILE}` in the data directory is not a key"))
+        Error::corrupt(format!("`{name}` in the data directory is not a key"))
             .hint("restore it from a copy, or remove it to go on under a new identity")
     })?;
     Ok(Signer::from_secret(&secret.0))

@@ -542,9 +542,8 @@ fn lease(bytes: &[u8]) -> Result<(&str, u64)> {
 
 /// An event that the contract does not know.
 fn other_event(row: &EventRow) -> Value {
-    let payload: Value = serde_json::from_slice(&row.payload).unwrap_or(Value::Null);
-    let mut fields = match payload.get("data") {
-        Some(Value::Object(data)) => data.clone(),
+    let mut fields = match kenning_audit::event::data(row) {
+        Value::Object(data) => data,
         _ => Map::new(),
     };
     fields.insert("event_type".to_owned(), event_type(&row.kind).into());

@@ -52,7 +52,8 @@ fn a_changed_byte_of_a_memory_an_edge_or_an_event_is_seen() {
         "UPDATE nodes SET body = replace(body, '100', '900') WHERE kind = 'memory'",
         "UPDATE nodes SET props = replace(props, '0.5', '0.9') WHERE kind = 'memory'",
         "UPDATE edges SET weight = 0.9",
-        "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), 'belief', 'relief') AS BLOB)",
+        "UPDATE events SET data = CAST(replace(CAST(data AS TEXT), 'belief', 'relief') AS BLOB)",
+        "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), 'node', 'edge') AS BLOB)",
         "UPDATE events SET hlc = hlc + 1 WHERE seq = 1",
         "DELETE FROM nodes WHERE body LIKE '%100%'",
     ];

@@ -376,7 +376,7 @@ impl Index {
                     match change {
                         Change::PutNode { id, rev, .. } => changed.insert(id, rev),
                         Change::RemoveNode { id } => changed.insert(id, u64::MAX),
-                        Change::PutEdge { .. } | Change::EndEdge { .. } => None,
+                        _ => None,
                     };
                 }
             }

@@ -6,7 +6,10 @@ use crate::pool::SESSION;
 use kenning_core::{Error, Result};
 
 /// In order; the place in the list is the version it leads to.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_cellar.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_cellar.sql"),
+    include_str!("../migrations/0002_sealed_events.sql"),
+];
 
 /// Any number that nobody else uses as a lock in this database.
 const LOCK: i64 = 7_310_868_735_421;

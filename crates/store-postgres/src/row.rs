@@ -3,7 +3,7 @@
 use kenning_core::{Error, Hash, Hlc, NodeId, Result};
 use kenning_store::{
     CheckpointRow, Edge, EventRow, HeadRow, KvRow, NameRow, Near, Node, Passage, PassageRow,
-    TileRow, Vector, parse_json,
+    SealedData, TileRow, Vector, parse_json,
 };
 use serde_json::{Map, Value};
 use tokio_postgres::Row;
@@ -151,7 +151,8 @@ pub(crate) fn name(row: &Row) -> Result<NameRow> {
 }
 
 pub(crate) const EVENT_COLUMNS: &str =
-    "seq, version, id, parents, hlc, author, kind, payload, signature";
+    "seq, version, id, parents, hlc, author, kind, payload, signature, origin, agent, data, salt,
+     commitment";
 
 pub(crate) fn event(row: &Row) -> Result<EventRow> {
     Ok(EventRow {
@@ -164,6 +165,13 @@ pub(crate) fn event(row: &Row) -> Result<EventRow> {
         kind: text(row, 6)?,
         payload: get(row, 7)?,
         signature: get(row, 8)?,
+        sealed: SealedData {
+            origin: get(row, 9)?,
+            agent: text(row, 10)?,
+            data: get(row, 11)?,
+            salt: get(row, 12)?,
+            commitment: get(row, 13)?,
+        },
     })
 }
 
@@ -176,7 +184,7 @@ pub(crate) fn tile(row: &Row) -> Result<TileRow> {
 }
 
 pub(crate) const CHECKPOINT_COLUMNS: &str =
-    "height, seq, event_root, state_root, hlc, author, signature";
+    "height, seq, event_root, state_root, hlc, author, signature, version, origin";
 
 pub(crate) fn checkpoint(row: &Row) -> Result<CheckpointRow> {
     Ok(CheckpointRow {
@@ -187,8 +195,12 @@ pub(crate) fn checkpoint(row: &Row) -> Result<CheckpointRow> {
         hlc: hlc(row, 4)?,
         author: text(row, 5)?,
         signature: get(row, 6)?,
+        version: small(row, 7)?,
+        origin: get(row, 8)?,
     })
 }
+
+pub(crate) const HEAD_COLUMNS: &str = "seq, hlc, tips, frontier, state, log";
 
 pub(crate) fn head(row: &Row) -> Result<HeadRow> {
     Ok(HeadRow {
@@ -197,6 +209,7 @@ pub(crate) fn head(row: &Row) -> Result<HeadRow> {
         tips: hashes(row, 2)?,
         frontier: hashes(row, 3)?,
         state: get(row, 4)?,
+        log: get(row, 5)?,
     })
 }
 

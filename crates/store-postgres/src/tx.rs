@@ -522,7 +522,7 @@ impl ReadTx for Tx<'_> {
 
     fn head(&self) -> Result<Option<HeadRow>> {
         self.one(
-            "SELECT seq, hlc, tips, frontier, state FROM heads WHERE space = $1",
+            &format!("SELECT {} FROM heads WHERE space = $1", row::HEAD_COLUMNS),
             &[&self.space],
             row::head,
         )
@@ -634,7 +634,7 @@ impl ReadTx for Tx<'_> {
                 self.each(&sql, row::checkpoint, visit, Row::Checkpoint)
             }
             Table::Head => {
-                let sql = select("seq, hlc, tips, frontier, state", "heads", "seq");
+                let sql = select(row::HEAD_COLUMNS, "heads", "seq");
                 self.each(&sql, row::head, visit, Row::Head)
             }
             Table::Kv => {
@@ -756,8 +756,8 @@ impl WriteTx for Tx<'_> {
     fn append_event(&mut self, event: &EventRow) -> Result<()> {
         self.later(
             "INSERT INTO events (space, seq, version, id, parents, hlc, author, kind, payload,
-                                 signature)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+                                 signature, origin, agent, data, salt, commitment)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
             owned![
                 self.space.to_owned(),
                 signed(event.seq),
@@ -768,7 +768,12 @@ impl WriteTx for Tx<'_> {
                 event.author.as_bytes().to_vec(),
                 event.kind.as_bytes().to_vec(),
                 event.payload.clone(),
-                event.signature.clone()
+                event.signature.clone(),
+                event.sealed.origin.clone(),
+                event.sealed.agent.as_bytes().to_vec(),
+                event.sealed.data.clone(),
+                event.sealed.salt.clone(),
+                event.sealed.commitment.clone()
             ],
         )?;
         Ok(())
@@ -776,17 +781,18 @@ impl WriteTx for Tx<'_> {
 
     fn put_head(&mut self, head: &HeadRow) -> Result<()> {
         self.later(
-            "INSERT INTO heads (space, seq, hlc, tips, frontier, state)
-             VALUES ($1, $2, $3, $4, $5, $6)
+            "INSERT INTO heads (space, seq, hlc, tips, frontier, state, log)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)
              ON CONFLICT (space) DO UPDATE SET seq = $2, hlc = $3, tips = $4, frontier = $5,
-               state = $6",
+               state = $6, log = $7",
             owned![
                 self.space.to_owned(),
                 signed(head.seq),
                 signed(head.hlc.0),
                 joined(&head.tips),
                 joined(&head.frontier),
-                head.state.clone()
+                head.state.clone(),
+                head.log.clone()
             ],
         )?;
         Ok(())
@@ -808,8 +814,8 @@ impl WriteTx for Tx<'_> {
     fn put_checkpoint(&mut self, checkpoint: &CheckpointRow) -> Result<()> {
         self.later(
             "INSERT INTO checkpoints (space, height, seq, event_root, state_root, hlc, author,
-                                      signature)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+                                      signature, version, origin)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
             owned![
                 self.space.to_owned(),
                 signed(checkpoint.height),
@@ -818,7 +824,9 @@ impl WriteTx for Tx<'_> {
                 checkpoint.state_root.0.to_vec(),
                 signed(checkpoint.hlc.0),
                 checkpoint.author.as_bytes().to_vec(),
-                checkpoint.signature.clone()
+                checkpoint.signature.clone(),
+                i16::from(checkpoint.version),
+                checkpoint.origin.clone()
             ],
         )?;
         Ok(())

@@ -8,6 +8,7 @@ use rusqlite::{Connection, TransactionBehavior};
 const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_cellar.sql"),
     include_str!("../migrations/0002_names.sql"),
+    include_str!("../migrations/0003_sealed_events.sql"),
 ];
 
 /// Brings the file to the newest version. Each step is one transaction: interrupted, it never was.

@@ -2,8 +2,8 @@
 
 use kenning_core::{Hash, Hlc, Kind, NodeId};
 use kenning_store::{
-    CheckpointRow, Edge, EventRow, HeadRow, KvRow, NameRow, Node, Passage, PassageRow, TileRow,
-    Vector, parse_json,
+    CheckpointRow, Edge, EventRow, HeadRow, KvRow, NameRow, Node, Passage, PassageRow, SealedData,
+    TileRow, Vector, parse_json,
 };
 use rusqlite::types::Type;
 use rusqlite::{Error, Result, Row};
@@ -101,7 +101,8 @@ pub(crate) fn name(row: &Row<'_>) -> Result<NameRow> {
 }
 
 pub(crate) const EVENT_COLUMNS: &str =
-    "seq, version, id, parents, hlc, author, kind, payload, signature";
+    "seq, version, id, parents, hlc, author, kind, payload, signature, origin, agent, data, salt,
+     commitment";
 
 pub(crate) fn event(row: &Row<'_>) -> Result<EventRow> {
     Ok(EventRow {
@@ -114,6 +115,13 @@ pub(crate) fn event(row: &Row<'_>) -> Result<EventRow> {
         kind: row.get(6)?,
         payload: row.get(7)?,
         signature: row.get(8)?,
+        sealed: SealedData {
+            origin: row.get(9)?,
+            agent: row.get(10)?,
+            data: row.get(11)?,
+            salt: row.get(12)?,
+            commitment: row.get(13)?,
+        },
     })
 }
 
@@ -126,7 +134,7 @@ pub(crate) fn tile(row: &Row<'_>) -> Result<TileRow> {
 }
 
 pub(crate) const CHECKPOINT_COLUMNS: &str =
-    "height, seq, event_root, state_root, hlc, author, signature";
+    "height, seq, event_root, state_root, hlc, author, signature, version, origin";
 
 pub(crate) fn checkpoint(row: &Row<'_>) -> Result<CheckpointRow> {
     Ok(CheckpointRow {
@@ -137,8 +145,12 @@ pub(crate) fn checkpoint(row: &Row<'_>) -> Result<CheckpointRow> {
         hlc: hlc(row, 4)?,
         author: row.get(5)?,
         signature: row.get(6)?,
+        version: row.get(7)?,
+        origin: row.get(8)?,
     })
 }
+
+pub(crate) const HEAD_COLUMNS: &str = "seq, hlc, tips, frontier, state, log";
 
 pub(crate) fn head(row: &Row<'_>) -> Result<HeadRow> {
     Ok(HeadRow {
@@ -147,6 +159,7 @@ pub(crate) fn head(row: &Row<'_>) -> Result<HeadRow> {
         tips: hashes(row, 2)?,
         frontier: hashes(row, 3)?,
         state: row.get(4)?,
+        log: row.get(5)?,
     })
 }
 

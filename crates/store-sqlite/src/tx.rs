@@ -550,7 +550,7 @@ impl ReadTx for Tx<'_> {
 
     fn head(&self) -> Result<Option<HeadRow>> {
         self.one(
-            "SELECT seq, hlc, tips, frontier, state FROM heads WHERE space = ?1",
+            &format!("SELECT {} FROM heads WHERE space = ?1", row::HEAD_COLUMNS),
             params![self.space()],
             row::head,
         )
@@ -661,7 +661,7 @@ impl ReadTx for Tx<'_> {
                 self.visit(&sql, row::checkpoint, visit, Row::Checkpoint)
             }
             Table::Head => {
-                let sql = select("seq, hlc, tips, frontier, state", "heads", "seq");
+                let sql = select(row::HEAD_COLUMNS, "heads", "seq");
                 self.visit(&sql, row::head, visit, Row::Head)
             }
             Table::Kv => {
@@ -770,8 +770,8 @@ impl WriteTx for Tx<'_> {
     fn append_event(&mut self, event: &EventRow) -> Result<()> {
         self.run(
             "INSERT INTO events (space, seq, version, id, parents, hlc, author, kind, payload,
-                                 signature)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                                 signature, origin, agent, data, salt, commitment)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
             params![
                 self.space(),
                 row::signed(event.seq),
@@ -783,6 +783,11 @@ impl WriteTx for Tx<'_> {
                 event.kind,
                 event.payload,
                 event.signature,
+                event.sealed.origin,
+                event.sealed.agent,
+                event.sealed.data,
+                event.sealed.salt,
+                event.sealed.commitment,
             ],
         )?;
         Ok(())
@@ -790,10 +795,10 @@ impl WriteTx for Tx<'_> {
 
     fn put_head(&mut self, head: &HeadRow) -> Result<()> {
         self.run(
-            "INSERT INTO heads (space, seq, hlc, tips, frontier, state)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+            "INSERT INTO heads (space, seq, hlc, tips, frontier, state, log)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
              ON CONFLICT (space) DO UPDATE SET seq = ?2, hlc = ?3, tips = ?4, frontier = ?5,
-               state = ?6",
+               state = ?6, log = ?7",
             params![
                 self.space(),
                 row::signed(head.seq),
@@ -801,6 +806,7 @@ impl WriteTx for Tx<'_> {
                 row::joined(&head.tips),
                 row::joined(&head.frontier),
                 head.state,
+                head.log,
             ],
         )?;
         Ok(())
@@ -822,8 +828,8 @@ impl WriteTx for Tx<'_> {
     fn put_checkpoint(&mut self, checkpoint: &CheckpointRow) -> Result<()> {
         self.run(
             "INSERT INTO checkpoints (space, height, seq, event_root, state_root, hlc, author,
-                                      signature)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                                      signature, version, origin)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             params![
                 self.space(),
                 row::signed(checkpoint.height),
@@ -833,6 +839,8 @@ impl WriteTx for Tx<'_> {
                 row::signed(checkpoint.hlc.0),
                 checkpoint.author,
                 checkpoint.signature,
+                checkpoint.version,
+                checkpoint.origin,
             ],
         )?;
         Ok(())

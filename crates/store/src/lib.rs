@@ -27,8 +27,8 @@ pub use lexemes::{lexeme, lexemes};
 pub use names::NameHit;
 pub use rows::{
     CREATED_ELSEWHERE_MS, CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, IndexKind, KvRow,
-    NameRow, Near, Nearest, Node, NodeFilter, Passage, PassageRow, Row, Table, TextHit, TextQuery,
-    TileRow, Vector, When,
+    NameRow, Near, Nearest, Node, NodeFilter, Passage, PassageRow, Row, SealedData, Table, TextHit,
+    TextQuery, TileRow, Vector, When, hash_of_names, hash_of_pair, hash_of_passages,
 };
 
 use kenning_core::{Error, Hash, NodeId, Result, Space};

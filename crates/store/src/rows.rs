@@ -145,6 +145,64 @@ pub struct Vector {
     pub seq: u64,
 }
 
+impl Vector {
+    /// The hash of what it holds, whatever event wrote it.
+    pub fn canonical_hash(&self) -> Hash {
+        // Not every store keeps the sign of a zero.
+        let numbers: Vec<u8> = self
+            .numbers
+            .iter()
+            .flat_map(|it| (it + 0.0).to_be_bytes())
+            .collect();
+        let props = canonical_json(&Value::Object(self.props.clone()));
+        hash_fields(
+            b'v',
+            &[
+                self.collection.as_bytes(),
+                self.id.as_bytes(),
+                self.model.as_bytes(),
+                &numbers,
+                props.as_bytes(),
+            ],
+        )
+    }
+}
+
+/// The hash of the passages of a node, in their order; none for no passages.
+pub fn hash_of_passages<'a>(passages: impl IntoIterator<Item = &'a Passage>) -> Option<Hash> {
+    let mut hashes = Vec::new();
+    for it in passages {
+        let hash = hash_fields(
+            b'p',
+            &[
+                &it.n.to_be_bytes(),
+                it.text.as_bytes(),
+                &it.start.to_be_bytes(),
+                it.tokens.as_bytes(),
+                it.title_tokens.as_bytes(),
+            ],
+        );
+        hashes.extend_from_slice(&hash.0);
+    }
+    (!hashes.is_empty()).then(|| hash_fields(b'P', &[&hashes]))
+}
+
+/// The hash of the names of a node, whatever their order; none for no names. A name without a letter
+/// or a digit is not stored and does not count.
+pub fn hash_of_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Hash> {
+    let names: std::collections::BTreeSet<&str> = names
+        .into_iter()
+        .filter(|it| !crate::names::packed_keys(it).is_empty())
+        .collect();
+    let fields: Vec<&[u8]> = names.iter().map(|it| it.as_bytes()).collect();
+    (!fields.is_empty()).then(|| hash_fields(b'N', &fields))
+}
+
+/// The hash of a row of the key-value table.
+pub fn hash_of_pair(bucket: &str, key: &str, value: &[u8]) -> Hash {
+    hash_fields(b'k', &[bucket.as_bytes(), key.as_bytes(), value])
+}
+
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventRow {
@@ -162,10 +220,28 @@ pub struct EventRow {
     pub author: String,
     /// What kind of thing happened.
     pub kind: String,
-    /// What exactly, as canonical JSON.
+    /// The part that is signed as it is, as canonical JSON: in version 1 everything, from version 2
+    /// on which rows were changed.
     pub payload: Vec<u8>,
     /// Ed25519 over the id.
     pub signature: Vec<u8>,
+    /// From version 2 on, everything else. Before, this and the fields below do not exist.
+    pub sealed: SealedData,
+}
+
+/// What an event has from version 2 on. All of it is empty in an event of version 1.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SealedData {
+    /// Which log, and which space: the log's id (16 bytes), then the name of the space.
+    pub origin: Vec<u8>,
+    /// The agent for whom the author wrote, as a DID; empty if none was named.
+    pub agent: String,
+    /// What the event says, as canonical JSON. Not signed itself, so that it can be erased.
+    pub data: Vec<u8>,
+    /// Random bytes, so that nobody finds out erased data by trying. Empty once it is erased.
+    pub salt: Vec<u8>,
+    /// Hash of salt and data: this is what is signed.
+    pub commitment: Vec<u8>,
 }
 
 /// Where the log stands: everything that the next append needs.
@@ -181,6 +257,8 @@ pub struct HeadRow {
     pub frontier: Vec<Hash>,
     /// The sum that the state root is the hash of.
     pub state: Vec<u8>,
+    /// The log's id and its authors, as `audit` writes them; empty while all events are of version 1.
+    pub log: Vec<u8>,
 }
 
 /// The root of a complete subtree of `256^level` events.
@@ -209,8 +287,12 @@ pub struct CheckpointRow {
     pub hlc: Hlc,
     /// Who, as a DID.
     pub author: String,
-    /// Ed25519 over all of the above.
+    /// Ed25519 over all of the above, and the origin.
     pub signature: Vec<u8>,
+    /// The version of what is signed.
+    pub version: u8,
+    /// Which log, and which space, as in [`SealedData::origin`]; empty in version 1.
+    pub origin: Vec<u8>,
 }
 
 /// A row of the key-value table.

@@ -15,7 +15,7 @@ mod corners;
 
 use crate::{
     CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, IndexKind, Node, NodeFilter, Passage, Row,
-    Store, Table, TextQuery, TileRow, Vector, When,
+    SealedData, Store, Table, TextQuery, TileRow, Vector, When,
 };
 use kenning_core::{Code, Error, Hash, Hlc, Kind, NodeId, SeededRandom, Space};
 use serde_json::{Map, Value, json};
@@ -610,6 +610,13 @@ fn event(seq: u64) -> EventRow {
         kind: "Told".to_owned(),
         payload: b"{}".to_vec(),
         signature: vec![7; 64],
+        sealed: SealedData {
+            origin: b"log and space".to_vec(),
+            agent: "did:key:z6Agent".to_owned(),
+            data: b"{}".to_vec(),
+            salt: vec![2; 16],
+            commitment: vec![3; 32],
+        },
     }
 }
 
@@ -622,6 +629,7 @@ fn events_keep_their_order(store: &Store) {
         tips: vec![Hash::of(b"tip")],
         frontier: vec![Hash::of(b"a"), Hash::of(b"b")],
         state: vec![3; 2048],
+        log: b"{}".to_vec(),
     };
     let checkpoint = CheckpointRow {
         height: 0,
@@ -631,6 +639,8 @@ fn events_keep_their_order(store: &Store) {
         hlc: Hlc(40),
         author: "did:key:z6Mk".to_owned(),
         signature: vec![1; 64],
+        version: 2,
+        origin: b"log and space".to_vec(),
     };
     let (put_head, put_checkpoint) = (head.clone(), checkpoint.clone());
     store

@@ -7,7 +7,8 @@ use crate::draw::Draw;
 use crate::steps::{Ask, Change, Ending, NO_LIMIT, Step};
 use kenning_core::{Hash, Hlc, NodeId, Space};
 use kenning_store::{
-    CheckpointRow, Edge, EventRow, HeadRow, Node, Row, Store, Table, TileRow, Vector, When,
+    CheckpointRow, Edge, EventRow, HeadRow, Node, Row, SealedData, Store, Table, TileRow, Vector,
+    When,
 };
 
 /// After so many operations new spaces are used, so that no table grows for ever.
@@ -261,6 +262,13 @@ impl World {
             kind: self.draw.short("Told"),
             payload: self.draw.bytes(),
             signature: vec![7; 64],
+            sealed: SealedData {
+                origin: self.draw.bytes(),
+                agent: self.draw.short("did:key:z6Mk"),
+                data: self.draw.bytes(),
+                salt: self.draw.bytes(),
+                commitment: self.draw.bytes(),
+            },
         }
     }
 
@@ -271,6 +279,7 @@ impl World {
             tips: (0..self.draw.below(3)).map(|_| self.draw.hash()).collect(),
             frontier: (0..self.draw.below(9)).map(|_| self.draw.hash()).collect(),
             state: self.draw.bytes(),
+            log: self.draw.bytes(),
         }
     }
 
@@ -283,6 +292,8 @@ impl World {
             hlc: self.tick(),
             author: self.draw.short("did:key:z6Mk"),
             signature: self.draw.bytes(),
+            version: self.draw.below(256) as u8,
+            origin: self.draw.bytes(),
         }
     }
 

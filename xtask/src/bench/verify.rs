@@ -4,7 +4,7 @@ use super::house;
 use super::meter::{cpu, memory_peak_mib};
 use crate::options::Options;
 use anyhow::{Result, ensure};
-use kenning_audit::Draft;
+use kenning_audit::{Draft, Verify};
 use kenning_core::{Kind, Space};
 use serde_json::{Map, json};
 use std::time::Instant;
@@ -42,7 +42,9 @@ pub(super) fn run(options: &Options) -> Result<()> {
         began.elapsed().as_secs_f64()
     );
     let (cpu_before, began) = (cpu()?, Instant::now());
-    let report = log.read(&space, |tx| kenning_audit::verify(tx, &|_| ()))?;
+    let report = log.read(&space, |tx| {
+        kenning_audit::verify(tx, &Verify::of(&space), &|_| ())
+    })?;
     let (took, cpu) = (began.elapsed(), cpu()? - cpu_before);
     ensure!(
         report.is_clean(),

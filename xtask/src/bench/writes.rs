@@ -10,7 +10,7 @@ use super::meter::{cpu, ms, percentile};
 use crate::options::Options;
 use crate::repository::{output, root};
 use anyhow::{Context as _, Result, anyhow, ensure};
-use kenning_audit::{Draft, Log};
+use kenning_audit::{Draft, Log, Verify};
 use kenning_core::{Kind, Space};
 use serde_json::{Map, json};
 use std::fs::File;
@@ -184,7 +184,9 @@ fn ours(callers: usize, time: Duration) -> Result<Measured> {
     });
     let latencies = done?.concat();
     let (took, cpu_used) = (began.elapsed(), cpu()? - cpu_before);
-    let report = log.read(&Space::default(), |tx| kenning_audit::verify(tx, &|_| ()))?;
+    let report = log.read(&Space::default(), |tx| {
+        kenning_audit::verify(tx, &Verify::of(&Space::default()), &|_| ())
+    })?;
     ensure!(
         report.is_clean(),
         "the log is not sound: {:?}",

@@ -3,6 +3,7 @@
 use super::graph::Everything;
 use super::memory_id;
 use crate::{Caller, Engine, Scope};
+use kenning_audit::Verify;
 use kenning_core::{Error, NodeId, Result};
 use kenning_memory::topology::{self, Thresholds, Vertex};
 use kenning_memory::types::relation;
@@ -100,7 +101,8 @@ impl Engine {
             let thresholds = self.memory_config().unwrap_or_default().thresholds;
             let (topology, safe, faults) = self.log.read(&caller.principal.space, |tx| {
                 let (topology, safe) = shape(tx, &thresholds)?;
-                let report = kenning_audit::verify(tx, &|_| ())?;
+                let asked = Verify::of(&caller.principal.space).by(self.log.signer().did());
+                let report = kenning_audit::verify(tx, &asked, &|_| ())?;
                 Ok((topology, safe, report.faults))
             })?;
             found.overall_safe &= safe && faults.is_empty();

@@ -1,0 +1,203 @@
+//! Whose events count.
+//!
+//! Trust begins with the keys that the verifier names. Without any it begins with the first author of
+//! the log and, if it has written here, with the key of the node that verifies: its own events name
+//! everything before them as their ancestors, so nobody can have put another beginning under them. From
+//! there it spreads by the events in which a trusted author adds another.
+
+use super::{Report, Verify};
+use crate::event::{Change, Event};
+use kenning_core::Did;
+use kenning_store::EventRow;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// An author of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Author {
+    /// Whose key.
+    pub did: String,
+    /// Events that it signed.
+    pub n_events: u64,
+    /// Whether it is trusted: see [`super::Verify`].
+    pub is_trusted: bool,
+    /// The event that revoked it, if one did.
+    pub revoked_at: Option<u64>,
+}
+
+#[derive(Default)]
+struct Signed {
+    n_events: u64,
+    first: u64,
+    last: u64,
+}
+
+/// What an author said about others.
+struct Statement {
+    seq: u64,
+    by: String,
+    added: Vec<String>,
+    revoked: Vec<String>,
+}
+
+/// What the events say of authors.
+#[derive(Default)]
+pub(super) struct Authors {
+    signed: BTreeMap<String, Signed>,
+    statements: Vec<Statement>,
+    /// The author of the first event of version 2.
+    first: Option<String>,
+    /// Checkpoints of version 2: height and author.
+    checkpoints: Vec<(u64, String)>,
+}
+
+impl Authors {
+    /// Notes who signed this event, and whom it adds and revokes.
+    pub(super) fn note(&mut self, row: &EventRow, event: &Event) {
+        if row.version > 1 && self.first.is_none() {
+            // Whoever takes a log of version 1 over accepts it as it is.
+            let before = self.signed.keys().cloned();
+            let added = before.chain([row.author.clone()]).collect();
+            self.first = Some(row.author.clone());
+            self.state(row, added, Vec::new());
+        }
+        let signed = match self.signed.get_mut(&row.author) {
+            Some(signed) => signed,
+            None => self.signed.entry(row.author.clone()).or_default(),
+        };
+        if signed.n_events == 0 {
+            signed.first = row.seq;
+        }
+        signed.n_events += 1;
+        signed.last = row.seq;
+        let (mut added, mut revoked) = (Vec::new(), Vec::new());
+        for change in &event.changes {
+            match change {
+                Change::AddAuthor { author } => added.push(author.to_string()),
+                Change::RevokeAuthor { author } => revoked.push(author.to_string()),
+                _ => {}
+            }
+        }
+        if !added.is_empty() || !revoked.is_empty() {
+            self.state(row, added, revoked);
+        }
+    }
+
+    fn state(&mut self, row: &EventRow, added: Vec<String>, revoked: Vec<String>) {
+        self.statements.push(Statement {
+            seq: row.seq,
+            by: row.author.clone(),
+            added,
+            revoked,
+        });
+    }
+
+    pub(super) fn note_checkpoint(&mut self, height: u64, author: &str) {
+        self.checkpoints.push((height, author.to_owned()));
+    }
+
+    /// Finds out who is trusted, and reports everybody else.
+    pub(super) fn judge(self, asked: &Verify<'_>, report: &mut Report) {
+        let Some(first) = self.first.clone() else {
+            // All of it is of version 1, which names no authors.
+            report.authors = self.list(|_| true, &HashMap::new());
+            return;
+        };
+        let me = asked.me.map(Did::to_string);
+        let has_written = me.as_ref().is_some_and(|it| self.signed.contains_key(it));
+        let named: Vec<String> = asked.authors.iter().map(Did::to_string).collect();
+        let named: Vec<String> = named
+            .into_iter()
+            .chain(asked.since.map(|it| it.author.clone()))
+            .collect();
+        // Who has no stake in the log and names nobody can only say what there is.
+        let is_strict = has_written || !named.is_empty();
+        let roots = if named.is_empty() {
+            let me = me.filter(|_| has_written);
+            [first].into_iter().chain(me).collect()
+        } else {
+            named
+        };
+        let trusted = self.trusted(roots);
+        let revoked = self.revoked(&trusted);
+        for (did, signed) in &self.signed {
+            if !trusted.contains(did) {
+                let joined = self.statements.iter().find(|it| it.added.contains(did));
+                match joined {
+                    None => report.fault(format!(
+                        "{} events are signed by {did}, who is not an author of this log; the first is event {}",
+                        signed.n_events, signed.first
+                    )),
+                    Some(joined) => {
+                        let what = format!(
+                            "{did} was made an author by event {} and no trusted author has confirmed it; if it is yours, `kenning audit authors add {did}`",
+                            joined.seq
+                        );
+                        if is_strict {
+                            report.fault(what);
+                        } else {
+                            report.notices.push(what);
+                        }
+                    }
+                }
+            }
+            if let Some(at) = revoked.get(did).filter(|&&at| signed.last > at) {
+                report.fault(format!(
+                    "event {} is signed by {did}, who was revoked by event {at}",
+                    signed.last
+                ));
+            }
+        }
+        for (height, author) in &self.checkpoints {
+            if !self.signed.contains_key(author) && !trusted.contains(author) {
+                report.fault(format!(
+                    "checkpoint {height} is signed by {author}, who is not an author of this log"
+                ));
+            }
+        }
+        report.authors = self.list(|did| trusted.contains(did), &revoked);
+    }
+
+    fn trusted(&self, roots: Vec<String>) -> HashSet<String> {
+        let mut trusted: HashSet<String> = roots.into_iter().collect();
+        loop {
+            let before = trusted.len();
+            for statement in &self.statements {
+                if trusted.contains(&statement.by) {
+                    trusted.extend(statement.added.iter().cloned());
+                }
+            }
+            if trusted.len() == before {
+                return trusted;
+            }
+        }
+    }
+
+    /// Who was revoked by somebody who is trusted and was not revoked before, and where.
+    fn revoked(&self, trusted: &HashSet<String>) -> HashMap<String, u64> {
+        let mut revoked = HashMap::new();
+        for statement in &self.statements {
+            if trusted.contains(&statement.by) && !revoked.contains_key(&statement.by) {
+                for did in &statement.revoked {
+                    revoked.entry(did.clone()).or_insert(statement.seq);
+                }
+            }
+        }
+        revoked
+    }
+
+    fn list(
+        &self,
+        is_trusted: impl Fn(&str) -> bool,
+        revoked: &HashMap<String, u64>,
+    ) -> Vec<Author> {
+        let signed = self.signed.iter();
+        signed
+            .map(|(did, signed)| Author {
+                did: did.clone(),
+                n_events: signed.n_events,
+                is_trusted: is_trusted(did),
+                revoked_at: revoked.get(did).copied(),
+            })
+            .collect()
+    }
+}
