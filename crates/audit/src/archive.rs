@@ -102,6 +102,9 @@ impl Check {
                 if Hash::of(&event::canonical_bytes(&it)) != it.id {
                     return Err(bad("the event does not match its id"));
                 }
+                if !event::has_signed_data(&it) {
+                    return Err(bad("the data of the event is not what was signed"));
+                }
                 if self.checked == Checked::Signatures {
                     event::check(&it)?;
                 }

@@ -284,6 +284,14 @@ pub fn is_erased(row: &EventRow) -> bool {
     row.version > 1 && row.sealed.salt.is_empty() && row.sealed.data.is_empty()
 }
 
+/// Whether the data is what the event's id stands for, or erased.
+pub fn has_signed_data(row: &EventRow) -> bool {
+    let SealedData { data, salt, .. } = &row.sealed;
+    let is_signed =
+        || salt.len() == SALT_BYTES && row.sealed.commitment == commitment(salt, data).0;
+    row.version == 1 || is_erased(row) || is_signed()
+}
+
 /// Checks a row by itself: version, id, author, signature, payload, data. Gives what it says.
 pub fn check(row: &EventRow) -> Result<Event> {
     let bad = |what: &str| Error::corrupt(format!("event {}: {what}", row.seq));
@@ -306,12 +314,8 @@ pub fn check(row: &EventRow) -> Result<Event> {
     if row.kind.is_empty() {
         return Err(bad("it has no kind"));
     }
-    if row.version > 1 && !is_erased(row) {
-        let SealedData { data, salt, .. } = &row.sealed;
-        let expected = commitment(salt, data);
-        if salt.len() != SALT_BYTES || row.sealed.commitment != expected.0 {
-            return Err(bad("the data is not what was signed"));
-        }
+    if !has_signed_data(row) {
+        return Err(bad("the data is not what was signed"));
     }
     parse(row).ok_or_else(|| bad("the payload is malformed"))
 }

@@ -11,6 +11,7 @@
 //! The crate knows no wing: kinds and payloads of events are the caller's.
 
 pub mod archive;
+mod continuity;
 pub mod event;
 mod identity;
 mod key;
@@ -22,6 +23,7 @@ pub mod state;
 mod tx;
 mod verify;
 
+pub use continuity::Continuity;
 pub use event::{Change, Event, SignedRow};
 pub use identity::{LogId, Origin, is_signed_bucket};
 pub use key::Signer;

@@ -142,6 +142,15 @@ impl Log {
         })
     }
 
+    /// Why nothing can be written to a space now, if the clock of this machine or that of the latest
+    /// event is wrong.
+    pub fn clock_fault(&self, space: &Space) -> Result<Option<Error>> {
+        let head = self.read(space, |tx| tx.head())?;
+        Ok(self
+            .check_clock(head.map(|it| it.hlc).unwrap_or_default())
+            .err())
+    }
+
     /// Whether a log whose latest event has this time may be written to with the clock of this machine.
     pub(crate) fn check_clock(&self, latest: Hlc) -> Result<()> {
         let days = |ms: u64| ms / (24 * 60 * 60 * 1000);

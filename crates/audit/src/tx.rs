@@ -403,8 +403,13 @@ impl<'a> Tx<'a> {
         Ok(self.raw.edges(&filter, When::Now, 1)?.pop())
     }
 
-    /// Replaces the passages of a node. The event holds their hash.
+    /// Replaces the passages of a node. The event holds their hash. Those that are there already
+    /// change nothing.
     pub fn put_passages(&mut self, node: NodeId, passages: &[Passage]) -> Result<()> {
+        let is_put = |it: &Change| matches!(it, Change::PutNode { id, .. } if *id == node);
+        if !self.changes.iter().rev().any(is_put) && self.raw.passages(node)? == passages {
+            return Ok(());
+        }
         self.raw.put_passages(node, passages)?;
         self.note_row(SignedRow::Passages(node), hash_of_passages(passages));
         Ok(())
@@ -429,8 +434,11 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
-    /// Removes a vector.
+    /// Removes a vector, if it is there.
     pub fn remove_vector(&mut self, collection: &str, id: &str) -> Result<()> {
+        if self.raw.vector(collection, id)?.is_none() {
+            return Ok(());
+        }
         self.raw.remove_vector(collection, id)?;
         let row = SignedRow::Vector(collection.to_owned(), id.to_owned());
         self.note_row(row, None);
@@ -440,8 +448,12 @@ impl<'a> Tx<'a> {
     /// Sets a cursor, a job or a setting. Where it decides what somebody may do
     /// ([`is_signed_bucket`]), the event holds its hash.
     pub fn set(&mut self, bucket: &str, key: &str, value: &[u8]) -> Result<()> {
+        let is_signed = is_signed_bucket(bucket);
+        if is_signed && self.raw.get(bucket, key)?.as_deref() == Some(value) {
+            return Ok(());
+        }
         self.raw.set(bucket, key, value)?;
-        if is_signed_bucket(bucket) {
+        if is_signed {
             let hash = hash_of_pair(bucket, key, value);
             let row = SignedRow::Pair(bucket.to_owned(), key.to_owned());
             self.note_row(row, Some(hash));
@@ -451,8 +463,12 @@ impl<'a> Tx<'a> {
 
     /// Removes a cursor, a job or a setting.
     pub fn unset(&mut self, bucket: &str, key: &str) -> Result<()> {
+        let is_signed = is_signed_bucket(bucket);
+        if is_signed && self.raw.get(bucket, key)?.is_none() {
+            return Ok(());
+        }
         self.raw.unset(bucket, key)?;
-        if is_signed_bucket(bucket) {
+        if is_signed {
             let row = SignedRow::Pair(bucket.to_owned(), key.to_owned());
             self.note_row(row, None);
         }

@@ -10,6 +10,12 @@ use std::collections::BTreeSet;
 /// After this long an upload without metadata is not one that is still going on.
 const UNFINISHED_HOURS: i64 = 48;
 
+/// A pause of up to so many days between two backups is believed.
+const PAUSE_DAYS_MAX: i64 = 90;
+
+/// A longer one counts as at least so many.
+const JUMP_DAYS: i64 = 7;
+
 /// What was deleted, or would be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
@@ -27,6 +33,10 @@ pub struct Cleaned {
 impl Backups {
     /// Deletes backups that are older than this many days, and what interrupted attempts left.
     ///
+    /// A time of more than three months, and of more than twice that many days, in which no backup was
+    /// made counts as half of them, or a week: a clock that jumped far ahead makes no backup old that was
+    /// young yesterday.
+    ///
     /// The newest full backup whose bytes still match its checksum always stays, and so does what a
     /// remaining incremental backup is based on. Backups that are listed as broken are not touched:
     /// somebody may want to see what is left of them.
@@ -36,10 +46,21 @@ impl Backups {
         let keep = SignedDuration::from_hours(24 * i64::from(retention_days));
         let is_older = |time: Timestamp, age: SignedDuration| now.duration_since(time) > age;
 
+        let days = |n: i64| SignedDuration::from_hours(24 * n);
+        let pause_max = (keep * 2).max(days(PAUSE_DAYS_MAX));
+        let jump = (keep / 2).max(days(JUMP_DAYS));
         let mut old = Vec::new();
         let mut young = Vec::new();
+        let (mut age, mut later) = (SignedDuration::ZERO, now);
         for backup in &listing.backups {
-            match is_older(backup.created()?, keep) {
+            let created = backup.created()?;
+            // One from the future is young.
+            if created < later {
+                let pause = later.duration_since(created);
+                age += if pause > pause_max { jump } else { pause };
+                later = created;
+            }
+            match age > keep {
                 true => old.push(backup),
                 false => young.push(backup),
             }

@@ -55,6 +55,20 @@ impl Engine {
         Ok(rows.iter().map(view).collect())
     }
 
+    /// A number that changes when the log of the caller's space is no continuation of what it was: after
+    /// a failover that lost events, or a restore.
+    pub fn log_generation(&self, caller: &Caller) -> Result<u64> {
+        caller.principal.require(Scope::Read)?;
+        let space = &caller.principal.space;
+        let read = || {
+            self.log.read(space, |tx| {
+                let head = tx.head()?;
+                self.continuity.generation(space, tx, head.as_ref())
+            })
+        };
+        self.patiently(caller.waited, read)
+    }
+
     /// Where the log of the caller's space stands.
     pub fn roots(&self, caller: &Caller) -> Result<Roots> {
         caller.principal.require(Scope::Read)?;

@@ -123,7 +123,7 @@ pub use webhooks::{Pace, Webhooks};
 use embedding::Chosen;
 use index_files::IndexFiles;
 use jiff::tz::TimeZone;
-use kenning_audit::{Log, Signer, Verify};
+use kenning_audit::{Continuity, Log, Signer, Verify};
 use kenning_core::{Clock, Did, Error, Hash, Random, Result, Space};
 use kenning_search::{Collections, Searcher};
 use kenning_store::{Store, patience};
@@ -192,6 +192,7 @@ pub struct Engine {
     omi: Root,
     project: Root,
     libraries: graph::Libraries,
+    continuity: Arc<Continuity>,
     wasm: wasm_tools::WasmTools,
     items: items::Items,
     entities: entities::Entities,
@@ -247,6 +248,7 @@ impl Engine {
             omi: Root::new(&roots::OMI, omi, space.clone()),
             project: Root::new(&roots::PROJECT, project, space.clone()),
             libraries: graph::Libraries::default(),
+            continuity: Arc::default(),
             wasm: wasm_tools::WasmTools::new(wasm),
             items: items::Items::new(items),
             entities: entities::Entities::default(),
@@ -262,7 +264,15 @@ impl Engine {
             shared,
             read_only,
         };
-        if !read_only {
+        let clock_fault = match read_only {
+            true => None,
+            false => engine.log.clock_fault(&space)?,
+        };
+        if let Some(fault) = &clock_fault {
+            // What was left unfinished waits: `audit reset-clock` must be able to open the store.
+            tracing::warn!("space {space}: {fault}");
+        }
+        if !read_only && clock_fault.is_none() {
             engine.finish_file_writes()?;
             engine.finish_item_writes(&space)?;
             engine.sweep_killed_runs();
@@ -332,6 +342,9 @@ impl Engine {
                 .seen
                 .push((format!("space {space}"), format!("{} events", roots.seq)));
             let pending = self.log.read(&space, |tx| tx.list(files::INTENTS))?.len();
+            if let Some(fault) = self.log.clock_fault(&space)? {
+                found.faults.push(format!("space {space}: {fault}"));
+            }
             if pending > 0 {
                 found.faults.push(format!(
                     "space {space}: {pending} file writes are unfinished"

@@ -4,7 +4,7 @@
 
 use jiff::tz::TimeZone;
 use kenning_core::{Code, FixedClock, SeededRandom, Space};
-use kenning_engine::{Caller, Engine, IntegrityScope, NewMemory, Options, Principal};
+use kenning_engine::{Caller, Engine, IntegrityScope, NewMemory, Options, Principal, Recall};
 use kenning_store::Store;
 use kenning_store_sqlite::{FILE_NAME, Sqlite};
 use kenning_vault::Dir;
@@ -83,4 +83,68 @@ fn a_changed_byte_of_a_memory_an_edge_or_an_event_is_seen() {
         let refused = open(root.path()).backup(&owner(), &mut Vec::new());
         assert_eq!(refused.unwrap_err().code, Code::Corrupt, "{change}");
     }
+}
+
+/// As after a failover to a standby that lagged, or a restore under a running server: numbers of events
+/// that this process has seen stand for other events.
+#[test]
+fn a_store_that_was_taken_back_under_a_running_server_is_read_anew() {
+    let root = tempfile::tempdir().unwrap();
+    let engine = open(root.path());
+    let store = |content: &str| {
+        let memory = NewMemory {
+            content: content.to_owned(),
+            memory_type: "fact".parse().unwrap(),
+            ..NewMemory::default()
+        };
+        engine.store_memories(&owner(), vec![memory]).unwrap();
+        engine.settle();
+    };
+    let finds = |query: &str| {
+        let recall = Recall {
+            query: query.to_owned(),
+            min_relevance: 0.0,
+            ..Recall::default()
+        };
+        let found = engine.recall(&owner(), &recall).unwrap();
+        engine.settle();
+        format!("{:?}", found.memories)
+    };
+    store("Alpha: the harbor opens in March");
+    let file = rusqlite::Connection::open(root.path().join("data").join(FILE_NAME)).unwrap();
+    let earlier = root.path().join("earlier.db");
+    file.execute("VACUUM INTO ?1", [earlier.to_str().unwrap()])
+        .unwrap();
+    store("Beta: the lighthouse was painted in April");
+    assert!(finds("lighthouse painted").contains("Beta"));
+
+    file.execute("ATTACH ?1 AS earlier", [earlier.to_str().unwrap()])
+        .unwrap();
+    let tables = [
+        "passages",
+        "names",
+        "vectors",
+        "nodes",
+        "node_history",
+        "edges",
+        "events",
+        "tiles",
+        "checkpoints",
+        "heads",
+        "kv",
+    ];
+    let mut sql = "PRAGMA foreign_keys = OFF; BEGIN; DELETE FROM passages_fts;".to_owned();
+    for table in tables {
+        sql += &format!(
+            "DELETE FROM main.{table}; INSERT INTO main.{table} SELECT * FROM earlier.{table};"
+        );
+    }
+    file.execute_batch(&format!("{sql} COMMIT")).unwrap();
+
+    store("Gamma: the ferry is repaired in June");
+    assert!(finds("ferry repaired").contains("Gamma"));
+    assert!(!finds("lighthouse painted").contains("Beta"));
+    assert!(finds("harbor opens").contains("Alpha"));
+    let report = engine.verify(&Space::default(), &|_| ()).unwrap();
+    assert_eq!(report.faults, Vec::<String>::new());
 }

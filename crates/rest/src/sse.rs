@@ -123,11 +123,12 @@ async fn follow(
         .followers
         .try_acquire_owned()
         .map_err(|_| Error::limited(format!("{FOLLOWERS_MAX} followers are connected already")))?;
-    let seq = reader.start(asked?, waited).await?;
+    let (seq, generation) = reader.start(asked?, waited).await?;
     stream(Follower {
         reader,
         tail: slots.tail,
         seq,
+        generation,
         spoke: Instant::now(),
         terms,
         _permit: permit,
@@ -194,11 +195,15 @@ struct Reader {
 }
 
 impl Reader {
-    /// The place after which to begin.
-    async fn start(&self, asked: Option<u64>, waited: Waited) -> Result<u64> {
+    /// The place after which to begin, and the log's generation.
+    async fn start(&self, asked: Option<u64>, waited: Waited) -> Result<(u64, u64)> {
         let reader = self.clone();
         let caller = Caller::new(self.who.clone()).after(waited);
-        let end = blocking(move || reader.engine.roots(&caller)).await?;
+        let (generation, end) = blocking(move || {
+            let generation = reader.engine.log_generation(&caller)?;
+            Ok((generation, reader.engine.roots(&caller)?))
+        })
+        .await?;
         match asked {
             // Another log, or one that was restored: going on silently would hide a gap.
             Some(seq) if seq > end.seq => Err(Error::invalid(format!(
@@ -206,17 +211,22 @@ impl Reader {
                 end.seq
             ))
             .hint("begin again with 0")),
-            Some(seq) => Ok(seq),
-            None => Ok(end.seq),
+            Some(seq) => Ok((seq, generation)),
+            None => Ok((end.seq, generation)),
         }
     }
 
     /// What follows a place, as frames, and the place up to which that is.
-    async fn after(&self, seq: u64) -> Result<(u64, String)> {
+    async fn after(&self, seq: u64, generation: u64) -> Result<(u64, String)> {
         let reader = self.clone();
         blocking(move || {
             let engine = &reader.engine;
             let caller = Caller::new(reader.who);
+            if engine.log_generation(&caller)? != generation {
+                return Err(Error::conflict(
+                    "the log is no longer the one that was followed",
+                ));
+            }
             let told = match reader.shape {
                 Shape::Log => {
                     let events = engine.events_after(&caller, seq, BATCH)?;
@@ -243,6 +253,7 @@ struct Follower {
     reader: Reader,
     tail: Tail,
     seq: u64,
+    generation: u64,
     spoke: Instant,
     terms: Option<Terms>,
     _permit: OwnedSemaphorePermit,
@@ -252,7 +263,7 @@ impl Follower {
     /// The next bytes; `None` at the end.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            match self.reader.after(self.seq).await {
+            match self.reader.after(self.seq, self.generation).await {
                 Ok((seq, frames)) if !frames.is_empty() => {
                     self.seq = seq;
                     self.spoke = Instant::now();
@@ -263,7 +274,13 @@ impl Follower {
                     self.seq = seq;
                     continue;
                 }
-                Err(error) if matches!(error.code, Code::Unauthenticated | Code::Denied) => {
+                // After a failover or a restore the client comes back and is told where the log ends.
+                Err(error)
+                    if matches!(
+                        error.code,
+                        Code::Unauthenticated | Code::Denied | Code::Conflict
+                    ) =>
+                {
                     return None;
                 }
                 // A store that does not answer right now is asked again; the client only waits.

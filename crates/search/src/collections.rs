@@ -6,7 +6,7 @@
 
 use crate::collection::Collection;
 use crate::searcher::{anew_if_broken, broken};
-use kenning_audit::Change;
+use kenning_audit::{Change, Continuity};
 use kenning_core::{NodeId, Result, Space};
 use kenning_store::{ReadTx, Vector};
 use serde_json::{Map, Value, json};
@@ -92,7 +92,9 @@ type Kept = Arc<RwLock<Collection>>;
 /// on, whichever process wrote.
 #[derive(Debug, Default)]
 pub struct Collections {
-    kept: Mutex<HashMap<(Space, String), Kept>>,
+    /// By space, generation of its log (one that was taken back begins anew) and name.
+    kept: Mutex<HashMap<(Space, u64, String), Kept>>,
+    continuity: Continuity,
 }
 
 impl Collections {
@@ -105,13 +107,16 @@ impl Collections {
         dimensions: usize,
         work: impl FnOnce(&Collection) -> Result<T>,
     ) -> Result<T> {
+        let head = tx.head()?;
+        let generation = self.continuity.generation(space, tx, head.as_ref())?;
         let kept = {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            let key = (space.clone(), name.to_owned());
+            kept.retain(|key, _| &key.0 != space || key.1 >= generation);
+            let key = (space.clone(), generation, name.to_owned());
             let empty = || Arc::new(RwLock::new(Collection::new(dimensions)));
             Arc::clone(kept.entry(key).or_insert_with(empty))
         };
-        let seq = tx.head()?.map_or(0, |it| it.seq);
+        let seq = head.map_or(0, |it| it.seq);
         // Whoever has an older snapshot finds nothing less in what another call has taken in.
         if let Ok(collection) = kept.read()
             && collection.seq >= seq
@@ -301,6 +306,47 @@ mod tests {
             })
             .unwrap();
         }
+    }
+
+    /// As a database that failed over to a standby that lagged: the same numbers, other events.
+    #[test]
+    fn a_log_that_was_taken_back_is_followed_anew() {
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        // The same clock, the same randomness: the same events, until they are told otherwise.
+        let logs = folders.each_ref().map(|folder| {
+            let store = Store::new(Sqlite::open(folder.path()).unwrap());
+            let random = Arc::new(SeededRandom::new(5));
+            let signer = Signer::generate(&*random);
+            let clock = Arc::new(FixedClock::at(1_800_000_000_000));
+            Log::new(store, signer, clock, random)
+        });
+        let space = Space::default();
+        let put_into = |log: &Log, n: u64| {
+            let numbers = vec![n as f32, 1.0, 0.0];
+            log.write(&space, move |tx| put(tx, n, numbers, n % 2))
+                .unwrap();
+        };
+        let follower = Collections::default();
+        let compare = |log: &Log| {
+            log.read(&space, |tx| {
+                let anew = looked_up(&Collections::default(), tx)?;
+                assert_eq!(looked_up(&follower, tx)?, anew);
+                Ok(anew[0].nearest.len())
+            })
+        };
+        logs.iter()
+            .for_each(|log| (0..3).for_each(|n| put_into(log, n)));
+        (10..13).for_each(|n| put_into(&logs[0], n));
+        assert_eq!(compare(&logs[0]).unwrap(), 6);
+        // Fewer events than were seen, then as many, then more.
+        put_into(&logs[1], 20);
+        assert_eq!(compare(&logs[1]).unwrap(), 4);
+        assert_eq!(compare(&logs[0]).unwrap(), 6);
+        (21..23).for_each(|n| put_into(&logs[1], n));
+        assert_eq!(compare(&logs[1]).unwrap(), 6);
+        assert_eq!(compare(&logs[0]).unwrap(), 6);
+        (23..25).for_each(|n| put_into(&logs[1], n));
+        assert_eq!(compare(&logs[1]).unwrap(), 8);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::index::{Index, OtherModel};
 use crate::scan::Vectors;
 use crate::snapshot::{self, TakenAt};
-use kenning_audit::Change;
+use kenning_audit::{Change, Continuity};
 use kenning_core::{Error, Hash, NodeId, Result, Space};
 use kenning_embed::Model;
 use kenning_store::{Passage, ReadTx, Row, Table, When};
@@ -28,9 +28,13 @@ pub const REINDEXED: &str = "Reindexed";
 /// whichever process wrote.
 #[derive(Default)]
 pub struct Searcher {
-    spaces: Mutex<HashMap<Space, Arc<RwLock<Index>>>>,
+    /// By space and by the generation of its log: one that was taken back begins anew.
+    spaces: Mutex<HashMap<(Space, u64), Shared>>,
+    continuity: Continuity,
     keeper: Option<Box<dyn Keeper>>,
 }
+
+type Shared = Arc<RwLock<Index>>;
 
 /// Keeps snapshots of indexes between processes. They are derived: losing one costs only time.
 pub trait Keeper: Send + Sync {
@@ -127,15 +131,20 @@ impl Searcher {
             return Ok(false);
         }
         self.with(space, tx, model, |_| ())?;
-        let index = self.index_of(space);
+        let (index, _) = self.index_of(space, tx)?;
         let mut index = anew_if_broken(&index, Index::new);
         self.keep(space, tx, &mut index)?;
         Ok(true)
     }
 
-    fn index_of(&self, space: &Space) -> Arc<RwLock<Index>> {
+    /// The index of a space, and the head of its log.
+    fn index_of(&self, space: &Space, tx: &dyn ReadTx) -> Result<(Shared, u64)> {
+        let head = tx.head()?;
+        let generation = self.continuity.generation(space, tx, head.as_ref())?;
         let mut spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(spaces.entry(space.clone()).or_default())
+        spaces.retain(|key, _| &key.0 != space || key.1 >= generation);
+        let index = spaces.entry((space.clone(), generation)).or_default();
+        Ok((Arc::clone(index), head.map_or(0, |it| it.seq)))
     }
 
     /// Runs `work` on the index of a space as it is in this snapshot. `model` is what was chosen in
@@ -162,8 +171,7 @@ impl Searcher {
         until: Option<Instant>,
         work: impl FnOnce(&Index) -> T,
     ) -> Result<(T, IndexState)> {
-        let index = self.index_of(space);
-        let seq = tx.head()?.map_or(0, |it| it.seq);
+        let (index, seq) = self.index_of(space, tx)?;
         if let Ok(index) = index.read()
             && index.is_at(seq, model)
         {
@@ -252,7 +260,9 @@ fn is_far_behind(tx: &dyn ReadTx, from: u64) -> Result<bool> {
         let Some(last) = page.last() else { break };
         at = last.seq;
         let events = page.iter().filter_map(kenning_audit::event::parse);
-        changes += events.map(|it| it.changes.len()).sum::<usize>();
+        let is_node =
+            |it: &Change| matches!(it, Change::PutNode { .. } | Change::RemoveNode { .. });
+        changes += events.flat_map(|it| it.changes).filter(is_node).count();
         if changes >= KEPT_FROM {
             return Ok(true);
         }

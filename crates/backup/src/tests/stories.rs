@@ -603,6 +603,29 @@ fn cleanup_deletes_what_is_old_and_nothing_that_is_needed() {
 }
 
 #[test]
+fn a_clock_that_jumped_ahead_deletes_no_backup() {
+    let home = Home::new();
+    let backups = home.local();
+    let make = |now: &str| {
+        let made = backups.create(&home.request(Kind::Full, now), sources(&sample()));
+        made.unwrap().backup_id
+    };
+    let days = (1..=9).map(|day| make(&format!("2026-01-{day:02}T00:00:00Z")));
+    let days: Vec<String> = days.collect();
+    // The clock is ten years ahead, today and tomorrow.
+    for now in ["2036-01-10T00:00:00Z", "2036-01-11T00:00:00Z"] {
+        make(now);
+        let cleaned = backups.cleanup(30, at(now), false).unwrap();
+        assert_eq!(cleaned.backups, Vec::<String>::new());
+    }
+    // Those that are old by the days that passed go, as always.
+    let later = ["2036-01-20T00:00:00Z", "2036-01-31T00:00:00Z"];
+    later.iter().for_each(|it| drop(make(it)));
+    let cleaned = backups.cleanup(30, at(later[1]), false).unwrap();
+    assert_eq!(cleaned.backups.len(), days.len());
+}
+
+#[test]
 fn a_damaged_newest_backup_does_not_cost_the_last_good_one() {
     let home = Home::new();
     let backups = home.local();

@@ -79,6 +79,8 @@ impl Doc {
 /// The documents of a project and of the vault.
 pub(crate) struct Library {
     pub(crate) seq: AtomicU64,
+    /// Of the log that it follows: see [`kenning_audit::Continuity`].
+    pub(crate) generation: u64,
     pub(crate) facts: Option<GraphFacts>,
     /// Those of the project in the order of their paths, then those of the vault.
     pub(crate) docs: Vec<Doc>,
@@ -147,6 +149,7 @@ impl Library {
         });
         let mut library = Self {
             seq: AtomicU64::new(0),
+            generation: 0,
             facts: None,
             docs: docs.collect(),
             by_path: HashMap::new(),
@@ -284,6 +287,7 @@ impl Library {
         }
         let mut library = Self {
             seq: AtomicU64::new(0),
+            generation: self.generation,
             facts: self.facts.clone(),
             docs,
             by_path: self.by_path.clone(),
@@ -360,6 +364,7 @@ impl Library {
         });
         Ok(Some(Followed::Another(Box::new(Self {
             seq: head.into(),
+            generation: self.generation,
             facts,
             ..library
         }))))

@@ -89,8 +89,11 @@ impl Engine {
 
     fn library_of(&self, space: &Space, tx: &dyn ReadTx, scope: Scope) -> Result<Arc<Library>> {
         let key = (space.clone(), scope);
+        let head = tx.head()?;
+        let generation = self.continuity.generation(space, tx, head.as_ref())?;
         let known = self.lock_libraries().get(&key).cloned();
-        let head = tx.head()?.map_or(0, |it| it.seq);
+        let known = known.filter(|it| it.generation >= generation);
+        let head = head.map_or(0, |it| it.seq);
         let followed = match &known {
             Some(library) => library.followed(tx, &key.1, head)?,
             None => None,
@@ -98,7 +101,11 @@ impl Engine {
         let library = match (followed, known) {
             (Some(Followed::Same), Some(known)) => return Ok(known),
             (Some(Followed::Another(library)), _) => Arc::new(*library),
-            _ => Arc::new(Library::load(tx, &key.1)?),
+            _ => {
+                let mut library = Library::load(tx, &key.1)?;
+                library.generation = generation;
+                Arc::new(library)
+            }
         };
         self.lock_libraries().insert(key, Arc::clone(&library));
         Ok(library)
@@ -112,9 +119,12 @@ impl Engine {
             return Ok(false);
         };
         self.log.read(&key.0, |tx| {
-            let head = tx.head()?.map_or(0, |it| it.seq);
+            let head = tx.head()?;
+            let generation = self.continuity.generation(&key.0, tx, head.as_ref())?;
+            let head = head.map_or(0, |it| it.seq);
             let followed = library.followed(tx, &key.1, head)?;
-            Ok(matches!(followed, Some(Followed::Same)))
+            let is_same = matches!(followed, Some(Followed::Same));
+            Ok(is_same && library.generation >= generation)
         })
     }
 

@@ -4,7 +4,7 @@
 //! done, so that whatever a killed process left is done by the next one.
 
 use crate::Engine;
-use kenning_audit::{Change, EdgeDraft, Log, event};
+use kenning_audit::{Change, Continuity, EdgeDraft, Log, event};
 use kenning_core::{Kind, NodeId, Result, Space};
 use kenning_memory::duplicates::{Alike, SIMILARITY_MIN, alike};
 use kenning_memory::types::relation;
@@ -29,10 +29,17 @@ const CURSOR_EVERY: u64 = 256;
 
 /// How far this process has come, in each space.
 #[derive(Default)]
-pub(crate) struct Linked(Mutex<HashMap<Space, Arc<AtomicU64>>>);
+pub(crate) struct Linked(Mutex<HashMap<Space, Arc<Seen>>>);
+
+/// A place in a log of a generation.
+#[derive(Default)]
+struct Seen {
+    generation: AtomicU64,
+    seq: AtomicU64,
+}
 
 impl Linked {
-    fn of(&self, space: &Space) -> Arc<AtomicU64> {
+    fn of(&self, space: &Space) -> Arc<Seen> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(all.entry(space.clone()).or_default())
     }
@@ -46,8 +53,9 @@ impl Engine {
     pub(super) fn link_alike_later(&self, space: &Space) {
         let (space, searcher) = (space.clone(), self.searcher.clone());
         let seen = self.linked.of(&space);
+        let continuity = Arc::clone(&self.continuity);
         self.later.run(move |log| {
-            while step(log, &searcher, &space, &seen)? {}
+            while step(log, &searcher, &continuity, &space, &seen)? {}
             Ok(())
         });
     }
@@ -60,13 +68,25 @@ impl Engine {
 
 /// Looks at some more events; whether there may be more. `seen` is how far this process has come: the
 /// cursor is not worth a write of its own after every memory.
-fn step(log: &Log, searcher: &Searcher, space: &Space, seen: &AtomicU64) -> Result<bool> {
+fn step(
+    log: &Log,
+    searcher: &Searcher,
+    continuity: &Continuity,
+    space: &Space,
+    seen: &Seen,
+) -> Result<bool> {
     let (stored, cursor, end, pairs) = log.read(space, |tx| {
         let stored = tx.get(CURSORS, CURSOR)?;
         let stored: u64 = stored
             .and_then(|it| String::from_utf8(it).ok()?.parse().ok())
             .unwrap_or(0);
-        let cursor = stored.max(seen.load(Ordering::Relaxed));
+        let head = tx.head()?;
+        let generation = continuity.generation(space, tx, head.as_ref())?;
+        // The stored cursor went back with the log; what this process remembers did not.
+        if seen.generation.swap(generation, Ordering::Relaxed) != generation {
+            seen.seq.store(0, Ordering::Relaxed);
+        }
+        let cursor = stored.max(seen.seq.load(Ordering::Relaxed));
         let page = tx.events_after(cursor, PAGE)?;
         // Each of two new ones finds the other.
         let mut pairs = BTreeMap::new();
@@ -84,7 +104,7 @@ fn step(log: &Log, searcher: &Searcher, space: &Space, seen: &AtomicU64) -> Resu
         return Ok(false);
     }
     if pairs.is_empty() && end - stored < CURSOR_EVERY {
-        seen.store(end, Ordering::Relaxed);
+        seen.seq.store(end, Ordering::Relaxed);
         return Ok(true);
     }
     log.write(space, move |tx| {

@@ -77,6 +77,8 @@ pub(crate) struct WasmTools {
 /// The tools of a space.
 pub(crate) struct Shelf {
     seq: AtomicU64,
+    /// Of the log: see [`kenning_audit::Continuity`].
+    generation: u64,
     pub(crate) tools: Vec<Arc<Record>>,
     /// What can be called of them, so that a call need not make it.
     callables: Callables,
@@ -213,9 +215,12 @@ impl Engine {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
         };
+        let head = tx.head()?;
+        let generation = self.continuity.generation(space, tx, head.as_ref())?;
+        let head = head.map_or(0, |it| it.seq);
         let known = lock().get(space).cloned();
-        let head = tx.head()?.map_or(0, |it| it.seq);
         if let Some(known) = known
+            && known.generation >= generation
             && !changed_since(tx, known.seq.load(Ordering::Relaxed), head)?
         {
             known.seq.fetch_max(head, Ordering::Relaxed);
@@ -247,6 +252,7 @@ impl Engine {
         tools.sort_by(|a, b| a.id.cmp(&b.id));
         let shelf = Arc::new(Shelf {
             seq: AtomicU64::new(head),
+            generation,
             callables: Callables::of(&tools, &names::retired(tx)?),
             tools,
             is_partial,
