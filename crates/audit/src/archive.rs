@@ -157,7 +157,7 @@ fn node(node: &Node) -> Value {
     })
 }
 
-fn to_json(row: &Row) -> Value {
+pub(crate) fn to_json(row: &Row) -> Value {
     match row {
         Row::Node(it) => node(it),
         Row::History(it, ended) => {

@@ -133,6 +133,16 @@ impl SignedRow {
 }
 
 impl Change {
+    /// Whether it puts or ends this edge.
+    pub(crate) fn is_about_edge(&self, from: NodeId, relation: &str, to: NodeId) -> bool {
+        match self {
+            Self::PutEdge { src, rel, dst, .. } | Self::EndEdge { src, rel, dst } => {
+                (*src, rel.as_str(), *dst) == (from, relation, to)
+            }
+            Self::PutNode { .. } | Self::RemoveNode { .. } => false,
+        }
+    }
+
     fn to_json(&self) -> Value {
         match self {
             Self::PutNode { id, rev, hash } => {

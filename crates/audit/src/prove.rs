@@ -56,7 +56,7 @@ impl Consistency {
 }
 
 /// The subtrees of a stored log: tiles where there are any, events below them.
-struct Stored<'a>(&'a dyn ReadTx);
+pub(crate) struct Stored<'a>(pub(crate) &'a dyn ReadTx);
 
 impl Subtrees for Stored<'_> {
     type Error = Error;

@@ -368,6 +368,10 @@ impl<'a> Tx<'a> {
             }
             self.state.remove_edge(&before.hash);
         }
+        // All changes of an event have one moment. Of several states of one edge in it only the last
+        // ever holds, and the rows show no other.
+        self.changes
+            .retain(|it| !it.is_about_edge(edge.src, &edge.rel, edge.dst));
         self.state.add_edge(&edge.hash);
         self.raw.put_edge(&edge)?;
         self.changes.push(Change::PutEdge {

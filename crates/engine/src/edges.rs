@@ -40,8 +40,20 @@ pub(crate) fn reconcile(
     for edge in tx.edges(&filter, When::Now, usize::MAX)? {
         there.insert((edge.rel.clone(), edge.dst), edge);
     }
+    // Of two with equal ends the last one holds.
+    let mut wanted_once: HashMap<(String, NodeId), EdgeDraft> = HashMap::new();
+    let mut order = Vec::new();
     for draft in wanted {
-        let before = there.remove(&(draft.rel.clone(), draft.dst));
+        let key = (draft.rel.clone(), draft.dst);
+        if wanted_once.insert(key.clone(), draft).is_none() {
+            order.push(key);
+        }
+    }
+    for key in order {
+        let Some(draft) = wanted_once.remove(&key) else {
+            continue;
+        };
+        let before = there.remove(&key);
         if before.as_ref().is_some_and(|it| it.props == draft.props) {
             continue;
         }

@@ -156,6 +156,11 @@ impl Engine {
         };
         let known = self.commit_intent(space, file, before, &writing, intent.to_bytes())?;
         if let Err(error) = dir.write(&file.name, writing.content.as_bytes()) {
+            if kenning_vault::is_unconfirmed(&error) {
+                // File and node are new. The intent stays: whoever writes or opens next makes sure that
+                // the file is kept.
+                return Err(self.root(file.source).unwritable(error));
+            }
             self.undo_file_write(space, file, known)?;
             return Err(self.root(file.source).unwritable(error));
         }
@@ -301,7 +306,9 @@ impl Engine {
         let now = read_text(dir, &intent.file)?;
         let now_hash = now.as_ref().map(|it| Hash::of(it.as_bytes()));
         if now_hash == Some(Hash::of(intent.content.as_bytes())) {
-            // The file was renamed into place; only the answer was lost, and perhaps the checksum.
+            // The file was renamed into place; only the answer was lost, and perhaps the checksum. Whether
+            // the rename had reached the disk, nobody knows.
+            dir.confirm(&intent.file.name)?;
             return self.conclude(space, dir, &intent.file, &intent.content);
         }
         if now_hash == intent.before {

@@ -205,6 +205,7 @@ pub struct Engine {
     environment: Environment,
     chosen: Chosen,
     linked: memories::Linked,
+    checked_logs: memories::CheckedLogs,
     shared: bool,
     searcher: Arc<Searcher>,
     collections: Collections,
@@ -261,6 +262,7 @@ impl Engine {
             environment,
             chosen: Chosen::default(),
             linked: memories::Linked::default(),
+            checked_logs: memories::CheckedLogs::default(),
             shared,
             read_only,
         };

@@ -26,6 +26,28 @@ const AT_ONCE_MAX: usize = 64;
 
 pub(crate) const CONNECT_WAIT: Duration = Duration::from_secs(3);
 
+/// The parameter of an address that is ours and not PostgreSQL's.
+const ALLOW_FSYNC_OFF: &str = "allow_fsync_off";
+
+/// The address without our own parameter, and what that says; `None` if it is neither true nor false.
+fn without_own_option(url: &str) -> Option<(String, bool)> {
+    let Some((place, query)) = url.split_once('?') else {
+        return Some((url.to_owned(), false));
+    };
+    let mut allows = false;
+    let mut others = Vec::new();
+    for parameter in query.split('&') {
+        match parameter.split_once('=') {
+            Some((ALLOW_FSYNC_OFF, value)) => allows = value.parse().ok()?,
+            _ => others.push(parameter),
+        }
+    }
+    if others.is_empty() {
+        return Some((place.to_owned(), allows));
+    }
+    Some((format!("{place}?{}", others.join("&")), allows))
+}
+
 /// Whether a text names a PostgreSQL database.
 pub fn is_url(text: &str) -> bool {
     text.starts_with("postgres://") || text.starts_with("postgresql://")
@@ -36,6 +58,7 @@ pub fn is_url(text: &str) -> bool {
 pub(crate) struct Target {
     config: Config,
     tls: Option<MakeRustlsConnect>,
+    allows_fsync_off: bool,
 }
 
 impl Target {
@@ -48,6 +71,11 @@ impl Target {
         if !is_url(url) {
             return Err(bad("does not begin with `postgres://`"));
         }
+        let (url, allows_fsync_off) = &without_own_option(url).ok_or_else(|| {
+            bad(&format!(
+                "has `{ALLOW_FSYNC_OFF}` with neither `true` nor `false`"
+            ))
+        })?;
         // libpq's names for a certificate that is checked; here it always is.
         let known = url.replace("sslmode=verify-full", "sslmode=require");
         let known = known.replace("sslmode=verify-ca", "sslmode=require");
@@ -73,7 +101,16 @@ impl Target {
             SslMode::Disable => None,
             _ => Some(tls(authorities)?),
         };
-        Ok(Self { config, tls })
+        Ok(Self {
+            config,
+            tls,
+            allows_fsync_off: *allows_fsync_off,
+        })
+    }
+
+    /// Whether the operator accepts a server that does not sync.
+    pub(crate) fn allows_fsync_off(&self) -> bool {
+        self.allows_fsync_off
     }
 
     /// Where it is, without user and password.

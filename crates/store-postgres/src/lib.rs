@@ -12,9 +12,11 @@ mod connect;
 mod error;
 mod graph;
 mod listen;
+mod lock;
 mod migrate;
 mod pool;
 mod row;
+mod scan;
 mod tx;
 mod wait;
 mod writer;
@@ -22,7 +24,7 @@ mod writer;
 pub use connect::is_url;
 
 use kenning_core::{Error, Result, Space};
-use kenning_store::{Floor, ReadWork, Wake, WriteWork};
+use kenning_store::{Floor, ReadWork, StoreLock, Wake, WriteWork};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -129,6 +131,11 @@ impl Floor for Postgres {
                     .map_err(Error::corrupt)
             })
             .collect()
+    }
+
+    fn lock(&self, name: &str, wait: Duration) -> Result<Option<StoreLock>> {
+        let lock = lock::Lock::wait_for(&self.pool, name, wait)?;
+        Ok(Some(Box::new(lock)))
     }
 
     fn check(&self) -> Result<Vec<String>> {

@@ -16,6 +16,15 @@ const LOCK: i64 = 7_310_868_735_421;
 
 /// Brings the tables to the newest version. Each step is one transaction.
 pub(crate) fn run(connection: &Connection, read_only: bool) -> Result<()> {
+    run_told(connection, read_only, &mut || Ok(()))
+}
+
+/// The same; `told` is called before every statement of a step, and before its commit.
+fn run_told(
+    connection: &Connection,
+    read_only: bool,
+    told: &mut dyn FnMut() -> Result<()>,
+) -> Result<()> {
     let found = version(connection)?;
     if found == Some(MIGRATIONS.len()) {
         return Ok(());
@@ -34,8 +43,8 @@ pub(crate) fn run(connection: &Connection, read_only: bool) -> Result<()> {
         "SET lock_timeout = '60s'; SET statement_timeout = 0; SELECT pg_advisory_lock({LOCK})"
     ))?;
     loop {
-        connection.batch("BEGIN")?;
-        if step(connection)? {
+        connection.batch("BEGIN ISOLATION LEVEL READ COMMITTED")?;
+        if step(connection, told)? {
             break;
         }
         connection.batch("COMMIT")?;
@@ -45,7 +54,7 @@ pub(crate) fn run(connection: &Connection, read_only: bool) -> Result<()> {
 }
 
 /// One step; true when there is none left.
-fn step(connection: &Connection) -> Result<bool> {
+fn step(connection: &Connection, told: &mut dyn FnMut() -> Result<()>) -> Result<bool> {
     let from = version(connection)?.unwrap_or(0);
     let Some(migration) = MIGRATIONS.get(from) else {
         if from == MIGRATIONS.len() {
@@ -57,14 +66,44 @@ fn step(connection: &Connection) -> Result<bool> {
         ))
         .hint("use the newer program that wrote it"));
     };
-    connection.batch_long(migration)?;
+    if from > 0 {
+        // Servers look at the version in every write transaction. This waits for those that are open,
+        // and the next ones wait for the new version.
+        connection.batch_long("LOCK TABLE kenning_version IN ACCESS EXCLUSIVE MODE")?;
+    }
+    for statement in statements(migration) {
+        told()?;
+        connection.batch_long(statement)?;
+    }
+    told()?;
     connection.batch(&format!(
         "CREATE TABLE IF NOT EXISTS kenning_version (version INTEGER NOT NULL);
          DELETE FROM kenning_version;
          INSERT INTO kenning_version VALUES ({})",
         from + 1
     ))?;
+    told()?;
     Ok(false)
+}
+
+/// The statements of a migration: each ends a line.
+fn statements(migration: &str) -> impl Iterator<Item = &str> {
+    let all = migration.split_inclusive(";\n");
+    all.filter(|it| !it.trim().is_empty())
+}
+
+/// Whether this program may write rows of a store of that version: a newer program may have upgraded it
+/// since it was opened.
+pub(crate) fn check_version(found: Option<i32>) -> Result<()> {
+    let found = found.and_then(|it| usize::try_from(it).ok()).unwrap_or(0);
+    if found == MIGRATIONS.len() {
+        return Ok(());
+    }
+    Err(Error::unavailable(format!(
+        "the store has been upgraded to version {found}; this program writes version {}",
+        MIGRATIONS.len()
+    ))
+    .hint("stop this program and start the newer one"))
 }
 
 fn version(connection: &Connection) -> Result<Option<usize>> {
@@ -77,4 +116,49 @@ fn version(connection: &Connection) -> Result<Option<usize>> {
     Ok(rows
         .first()
         .map(|row| usize::try_from(row.get::<_, i32>(0)).unwrap_or(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Postgres;
+    use crate::connect::Target;
+    use crate::pool::Pool;
+    use kenning_testing_postgres::shared;
+
+    /// Interrupts before the statement of this number; true if there is one.
+    fn interrupted(url: &str, at: usize) -> bool {
+        let pool = Pool::new(Target::parse(url, None).unwrap()).unwrap();
+        let mut taken = pool.take().unwrap();
+        taken.begun();
+        let mut n = 0;
+        let ended = run_told(taken.get().unwrap(), false, &mut || {
+            n += 1;
+            if n <= at {
+                return Ok(());
+            }
+            // As when the server or the database dies: nobody says goodbye.
+            shared().kill_backends(url);
+            Ok(())
+        });
+        ended.is_err()
+    }
+
+    #[test]
+    fn tables_whose_making_is_interrupted_before_any_statement_are_made_by_the_next_start() {
+        let n_statements = MIGRATIONS.iter().map(|it| statements(it).count() + 2).sum();
+        assert!(n_statements > 20, "{n_statements}");
+        for at in 0..n_statements {
+            let url = shared().database();
+            assert!(interrupted(&url, at), "before statement {at}");
+            drop(Postgres::open(&url, None).unwrap());
+            let version = shared().sql(&url, "SELECT version FROM kenning_version");
+            assert_eq!(
+                version,
+                MIGRATIONS.len().to_string(),
+                "before statement {at}"
+            );
+        }
+        assert!(!interrupted(&shared().database(), n_statements));
+    }
 }

@@ -13,10 +13,13 @@ use tokio::runtime::{Handle, Runtime};
 const CONNECTIONS_MAX: usize = 16;
 
 /// What every session is told: no statement, lock or forgotten transaction goes on for ever, nor does
-/// what a client asked for that is gone.
+/// what a client asked for that is gone. And a commit is answered when it is on disk, whatever the
+/// database, the user or the server says: only what waits for still more is left as it is.
 pub(crate) const SESSION: &str = "SET statement_timeout = '60s'; SET lock_timeout = '3s';
     SET idle_in_transaction_session_timeout = '10s'; SET client_connection_check_interval = '1s';
-    SET client_min_messages = 'warning'";
+    SET client_min_messages = 'warning';
+    SELECT set_config('synchronous_commit', 'on', false)
+      WHERE current_setting('synchronous_commit') <> 'remote_apply'";
 
 pub(crate) struct Pool {
     target: Target,
@@ -123,12 +126,35 @@ impl Pool {
         let mut connection = Connection::new(client, driver, handle);
         connection.until = Some(end);
         connection.batch(SESSION)?;
+        if !self.target.allows_fsync_off() {
+            refuse_fsync_off(&connection)?;
+        }
         Ok(connection)
+    }
+
+    /// A connection of its own, outside the number that calls share: for who keeps it while calls are
+    /// made.
+    pub(crate) fn open_apart(&self) -> Result<Connection> {
+        self.open(Instant::now() + patience::left(WAIT_MAX))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A server that does not sync acknowledges what a power failure takes back.
+fn refuse_fsync_off(connection: &Connection) -> Result<()> {
+    let rows = connection.query("SELECT current_setting('fsync') = 'off'", &[])?;
+    if !rows.first().is_some_and(|row| row.get::<_, bool>(0)) {
+        return Ok(());
+    }
+    Err(
+        Error::denied("the database runs with `fsync=off`: a power failure can destroy it").hint(
+            "set `fsync = on` in postgresql.conf and reload; if the data may be lost, add \
+             `allow_fsync_off=true` to the database's address",
+        ),
+    )
 }
 
 /// A connection that is out. Dropped, it is closed, and its place is free: only

@@ -6,7 +6,7 @@ use crate::row::{self, joined, signed};
 use kenning_core::{Error, Hash, Hlc, Kind, NodeId, Result, Space};
 use kenning_store::{
     CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Nearest, Node, NodeFilter,
-    Passage, ReadTx, Row, Table, TextHit, TextQuery, TileRow, Vector, When, WriteTx,
+    Passage, ReadTx, Row, RowKey, Table, TextHit, TextQuery, TileRow, Vector, When, WriteTx,
     canonical_json, lexeme, lexemes, names, scope_tokens,
 };
 use serde_json::{Map, Value};
@@ -21,8 +21,8 @@ macro_rules! owned {
 }
 
 pub(crate) struct Tx<'a> {
-    connection: &'a Connection,
-    space: &'a str,
+    pub(crate) connection: &'a Connection,
+    pub(crate) space: &'a str,
     of: &'a Space,
 }
 
@@ -63,17 +63,6 @@ impl<'a> Tx<'a> {
     /// with it is told then.
     fn later(&self, sql: &str, params: Later) -> Result<()> {
         self.connection.later(sql, params)
-    }
-
-    fn each<T>(
-        &self,
-        sql: &str,
-        map: Map1<T>,
-        visit: &mut dyn FnMut(Row) -> Result<()>,
-        wrap: impl Fn(T) -> Row,
-    ) -> Result<()> {
-        self.connection
-            .visit(sql, &[&self.space], &mut |row| visit(wrap(map(row)?)))
     }
 
     fn insert_node(&self, node: &Node) -> Result<()> {
@@ -137,10 +126,13 @@ impl<'a> Tx<'a> {
         )
     }
 
-    fn insert_edge(&self, edge: &Edge) -> Result<()> {
+    fn insert_edge(&self, edge: &Edge, on_conflict: &str) -> Result<()> {
         self.later(
-            "INSERT INTO edges (space, src, rel, dst, weight, props, valid_from, valid_to, hash)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+            &format!(
+                "INSERT INTO edges
+                   (space, src, rel, dst, weight, props, valid_from, valid_to, hash)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) {on_conflict}"
+            ),
             owned![
                 self.space.to_owned(),
                 edge.src.0.to_vec(),
@@ -589,59 +581,16 @@ impl ReadTx for Tx<'_> {
     }
 
     fn scan(&self, table: Table, visit: &mut dyn FnMut(Row) -> Result<()>) -> Result<()> {
-        let select = |columns: &str, from: &str, order: &str| {
-            format!("SELECT {columns} FROM {from} WHERE space = $1 ORDER BY {order}")
-        };
-        match table {
-            Table::Nodes => {
-                let sql = select(row::NODE_COLUMNS, "nodes", "id");
-                self.each(&sql, row::node, visit, Row::Node)
-            }
-            Table::History => {
-                let columns = format!("{}, ended", row::NODE_COLUMNS);
-                let sql = select(&columns, "node_history", "id, rev");
-                self.each(&sql, row::history, visit, |(node, end)| {
-                    Row::History(node, end)
-                })
-            }
-            Table::Edges => {
-                let sql = select(row::EDGE_COLUMNS, "edges", "src, rel, dst, valid_from");
-                self.each(&sql, row::edge, visit, Row::Edge)
-            }
-            Table::Passages => {
-                let columns = format!("{}, node", row::PASSAGE_COLUMNS);
-                let sql = select(&columns, "passages", "node, n");
-                self.each(&sql, row::passage_row, visit, Row::Passage)
-            }
-            Table::Names => {
-                let sql = select("DISTINCT node, name", "names", "node, name");
-                self.each(&sql, row::name, visit, Row::Name)
-            }
-            Table::Vectors => {
-                let sql = select(row::VECTOR_COLUMNS, "vectors", "collection, id");
-                self.each(&sql, row::vector, visit, Row::Vector)
-            }
-            Table::Events => {
-                let sql = select(row::EVENT_COLUMNS, "events", "seq");
-                self.each(&sql, row::event, visit, Row::Event)
-            }
-            Table::Tiles => {
-                let sql = select("level, idx, hash", "tiles", "level, idx");
-                self.each(&sql, row::tile, visit, Row::Tile)
-            }
-            Table::Checkpoints => {
-                let sql = select(row::CHECKPOINT_COLUMNS, "checkpoints", "height");
-                self.each(&sql, row::checkpoint, visit, Row::Checkpoint)
-            }
-            Table::Head => {
-                let sql = select(row::HEAD_COLUMNS, "heads", "seq");
-                self.each(&sql, row::head, visit, Row::Head)
-            }
-            Table::Kv => {
-                let sql = select("bucket, key, value", "kv", "bucket, key");
-                self.each(&sql, row::kv, visit, Row::Kv)
-            }
-        }
+        self.scan_all(table, visit)
+    }
+
+    fn scan_after(
+        &self,
+        table: Table,
+        after: &RowKey,
+        visit: &mut dyn FnMut(Row) -> Result<()>,
+    ) -> Result<()> {
+        self.scan_rest(table, after, visit)
     }
 }
 
@@ -674,7 +623,12 @@ impl WriteTx for Tx<'_> {
 
     fn put_edge(&mut self, edge: &Edge) -> Result<()> {
         self.end_edge(edge.src, &edge.rel, edge.dst, edge.from)?;
-        self.insert_edge(edge)
+        // One that began at this very moment never held: it is replaced.
+        self.insert_edge(
+            edge,
+            "ON CONFLICT (space, src, sha256(rel), dst, valid_from)
+               DO UPDATE SET weight = $5, props = $6, valid_to = $8, hash = $9",
+        )
     }
 
     fn end_edge(&mut self, src: NodeId, rel: &str, dst: NodeId, at: Hlc) -> Result<()> {
@@ -863,7 +817,7 @@ impl WriteTx for Tx<'_> {
         match row {
             Row::Node(node) => self.insert_node(node),
             Row::History(node, ended) => self.insert_history(node, *ended),
-            Row::Edge(edge) => self.insert_edge(edge),
+            Row::Edge(edge) => self.insert_edge(edge, ""),
             Row::Passage(it) => {
                 let place = self.place(it.node)?;
                 let (kind, project) = place.ok_or_else(|| Error::not_found("node", it.node))?;

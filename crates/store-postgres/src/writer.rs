@@ -7,6 +7,7 @@
 use crate::builder::Builder;
 use crate::connect::Connection;
 use crate::listen::CHANNEL;
+use crate::migrate;
 use crate::pool::{Pool, Taken};
 use crate::tx::Tx;
 use kenning_core::{Code, Error, Result, Space};
@@ -23,6 +24,15 @@ use std::time::{Duration, Instant};
 const GROUP_CALLS_MAX: usize = 256;
 /// … or has kept other servers out for so long.
 const GROUP_TIME_MAX: Duration = Duration::from_millis(50);
+
+/// Whatever the database's default is: a snapshot of the whole transaction would be taken before the
+/// space's lock is there, and show a log that has gone on.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+
+/// Waits for the space's lock, and looks which version the store has. The version cannot change before
+/// this transaction ends: who changes it needs the table for itself.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0)),
+    (SELECT version FROM kenning_version)";
 
 struct Job {
     space: Space,
@@ -150,7 +160,7 @@ fn group(
     jobs: &Receiver<Job>,
 ) -> (Replies, bool) {
     let space = first.space.clone();
-    if let Err(error) = taken.get().and_then(|it| it.batch("BEGIN")) {
+    if let Err(error) = taken.get().and_then(|it| it.batch(BEGIN)) {
         return (vec![(first.reply, Err(error))], false);
     }
     taken.begun();
@@ -158,8 +168,10 @@ fn group(
         Ok(connection) => connection,
         Err(error) => return (vec![(first.reply, Err(error))], false),
     };
-    let lock = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
-    if let Err(error) = connection.query(lock, &[&space.as_str()]) {
+    let locked = connection
+        .query(LOCK, &[&space.as_str()])
+        .and_then(|rows| migrate::check_version(rows.first().and_then(|it| it.get(1))));
+    if let Err(error) = locked {
         let healthy = connection.batch("ROLLBACK").is_ok();
         return (vec![(first.reply, Err(error))], healthy);
     }

@@ -2,7 +2,8 @@
 
 use crate::error;
 use kenning_core::{Error, Result};
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::fallible_iterator::FallibleIterator as _;
+use rusqlite::{Batch, Connection, TransactionBehavior};
 
 /// In order; the place in the list is the version it leads to.
 const MIGRATIONS: &[&str] = &[
@@ -13,6 +14,11 @@ const MIGRATIONS: &[&str] = &[
 
 /// Brings the file to the newest version. Each step is one transaction: interrupted, it never was.
 pub(crate) fn run(connection: &mut Connection) -> Result<()> {
+    run_told(connection, &mut || ())
+}
+
+/// The same; `told` is called before every statement, and before the commit.
+fn run_told(connection: &mut Connection, told: &mut dyn FnMut()) -> Result<()> {
     loop {
         if version(connection)? == MIGRATIONS.len() {
             return Ok(());
@@ -33,9 +39,15 @@ pub(crate) fn run(connection: &mut Connection) -> Result<()> {
             ))
             .hint("use the newer program that wrote it"));
         };
-        tx.execute_batch(migration).map_err(error::from_sqlite)?;
+        let mut statements = Batch::new(&tx, migration);
+        while let Some(mut statement) = statements.next().map_err(error::from_sqlite)? {
+            told();
+            statement.execute([]).map_err(error::from_sqlite)?;
+        }
+        told();
         tx.pragma_update(None, "user_version", from as i64 + 1)
             .map_err(error::from_sqlite)?;
+        told();
         tx.commit().map_err(error::from_sqlite)?;
     }
 }
@@ -57,4 +69,87 @@ pub(crate) fn check_version(connection: &Connection) -> Result<()> {
 fn version(connection: &Connection) -> Result<usize> {
     let version = connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0));
     Ok(version.map_err(error::from_sqlite)? as usize)
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "these tests unpack and copy the files of stores"
+)]
+mod tests {
+    use super::*;
+    use crate::{FILE_NAME, Sqlite, connection};
+    use kenning_core::Space;
+    use kenning_store::{Store, Table};
+    use std::path::Path;
+
+    /// The store of an older program, unpacked; see `testing/stores`.
+    fn unpack(name: &str, directory: &Path) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testing/stores");
+        let packed = std::fs::File::open(folder.join(name)).unwrap();
+        let mut file = std::fs::File::create(directory.join(FILE_NAME)).unwrap();
+        std::io::copy(&mut flate2::read::GzDecoder::new(packed), &mut file).unwrap();
+    }
+
+    /// How many rows each table has; an error says that the store cannot be used.
+    fn counts(directory: &Path) -> Vec<usize> {
+        let store = Store::new(Sqlite::open(directory).unwrap());
+        assert_eq!(store.check().unwrap(), [""; 0]);
+        let count = |table| {
+            store.read(&Space::default(), |tx| {
+                let mut n = 0;
+                tx.scan(table, &mut |_| {
+                    n += 1;
+                    Ok(())
+                })?;
+                Ok(n)
+            })
+        };
+        Table::ALL
+            .into_iter()
+            .map(|it| count(it).unwrap())
+            .collect()
+    }
+
+    /// Upgrades, and before every statement takes the files as a power cut would leave them: each of those
+    /// copies must be upgraded by the next start, with every row.
+    fn interrupt_everywhere(directory: &Path, n_statements: usize) {
+        let copies = tempfile::tempdir().unwrap();
+        let mut connection = connection::open(&directory.join(FILE_NAME)).unwrap();
+        // Pages of the running transaction reach the log too, so that there is something to undo.
+        connection.pragma_update(None, "cache_size", 1).unwrap();
+        let mut n = 0;
+        run_told(&mut connection, &mut || {
+            let copy = copies.path().join(n.to_string());
+            std::fs::create_dir(&copy).unwrap();
+            for name in [FILE_NAME.to_owned(), format!("{FILE_NAME}-wal")] {
+                if directory.join(&name).exists() {
+                    std::fs::copy(directory.join(&name), copy.join(&name)).unwrap();
+                }
+            }
+            n += 1;
+        })
+        .unwrap();
+        drop(connection);
+        assert_eq!(n, n_statements);
+        let expected = counts(directory);
+        for n in 0..n_statements {
+            let copy = copies.path().join(n.to_string());
+            assert_eq!(counts(&copy), expected, "before statement {n}");
+        }
+    }
+
+    #[test]
+    fn an_upgrade_interrupted_before_any_statement_is_done_by_the_next_start() {
+        let directory = tempfile::tempdir().unwrap();
+        unpack("sqlite-1.db.gz", directory.path());
+        interrupt_everywhere(directory.path(), 7);
+        assert!(counts(directory.path()).iter().sum::<usize>() > 50);
+    }
+
+    #[test]
+    fn a_store_whose_making_is_interrupted_before_any_statement_is_made_by_the_next_start() {
+        let directory = tempfile::tempdir().unwrap();
+        interrupt_everywhere(directory.path(), 25);
+    }
 }

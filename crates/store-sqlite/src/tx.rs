@@ -146,10 +146,13 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
-    fn insert_edge(&self, edge: &Edge) -> Result<()> {
+    fn insert_edge(&self, edge: &Edge, on_conflict: &str) -> Result<()> {
         self.run(
-            "INSERT INTO edges (space, src, rel, dst, weight, props, valid_from, valid_to, hash)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            &format!(
+                "INSERT INTO edges
+                   (space, src, rel, dst, weight, props, valid_from, valid_to, hash)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) {on_conflict}"
+            ),
             params![
                 self.space(),
                 edge.src.0,
@@ -706,7 +709,12 @@ impl WriteTx for Tx<'_> {
 
     fn put_edge(&mut self, edge: &Edge) -> Result<()> {
         self.end_edge(edge.src, &edge.rel, edge.dst, edge.from)?;
-        self.insert_edge(edge)
+        // One that began at this very moment never held: it is replaced.
+        self.insert_edge(
+            edge,
+            "ON CONFLICT (space, src, rel, dst, valid_from)
+               DO UPDATE SET weight = ?5, props = ?6, valid_to = ?8, hash = ?9",
+        )
     }
 
     fn end_edge(&mut self, src: NodeId, rel: &str, dst: NodeId, at: Hlc) -> Result<()> {
@@ -867,7 +875,7 @@ impl WriteTx for Tx<'_> {
         match row {
             Row::Node(node) => self.insert_node(node),
             Row::History(node, ended) => self.insert_history(node, *ended),
-            Row::Edge(edge) => self.insert_edge(edge),
+            Row::Edge(edge) => self.insert_edge(edge, ""),
             Row::Passage(it) => {
                 let scope = self.scope_of(it.node)?;
                 self.insert_passage(it.node, &scope, &it.passage)

@@ -26,9 +26,9 @@ pub use json::{JSON_DEPTH_MAX, canonical_json, check_json_depth, json_depth, par
 pub use lexemes::{lexeme, lexemes};
 pub use names::NameHit;
 pub use rows::{
-    CREATED_ELSEWHERE_MS, CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, IndexKind, KvRow,
-    NameRow, Near, Nearest, Node, NodeFilter, Passage, PassageRow, Row, SealedData, Table, TextHit,
-    TextQuery, TileRow, Vector, When, hash_of_names, hash_of_pair, hash_of_passages,
+    CREATED_ELSEWHERE_MS, CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, IndexKind, KeyPart,
+    KvRow, NameRow, Near, Nearest, Node, NodeFilter, Passage, PassageRow, Row, RowKey, SealedData,
+    Table, TextHit, TextQuery, TileRow, Vector, When, hash_of_names, hash_of_pair, hash_of_passages,
 };
 
 use kenning_core::{Error, Hash, NodeId, Result, Space};
@@ -44,6 +44,9 @@ pub type ReadWork<'a> = dyn FnMut(&dyn ReadTx) -> Result<()> + 'a;
 
 /// One piece of work in a write transaction. It may run on another thread.
 pub type WriteWork = Box<dyn FnOnce(&mut dyn WriteTx) -> Result<()> + Send>;
+
+/// A lock that is held until this is dropped.
+pub type StoreLock = Box<dyn std::any::Any + Send>;
 
 /// A back end. Wings see [`Store`], not this.
 pub trait Floor: Send + Sync + 'static {
@@ -65,6 +68,13 @@ pub trait Floor: Send + Sync + 'static {
 
     /// Every space that has a head or a key-value pair, in the order of names.
     fn spaces(&self) -> Result<Vec<Space>>;
+
+    /// Waits for a lock that every process on this store knows, on whichever machine it runs; dropped,
+    /// or when the process dies, it is free. `None` where the store is of one machine, so that a lock in
+    /// a file is enough.
+    fn lock(&self, _name: &str, _wait: Duration) -> Result<Option<StoreLock>> {
+        Ok(None)
+    }
 
     /// Asks the back end to check its own files; each string is one thing that is wrong.
     fn check(&self) -> Result<Vec<String>>;
@@ -129,6 +139,13 @@ impl Store {
     /// Every space that has a head or a key-value pair, in the order of names.
     pub fn spaces(&self) -> Result<Vec<Space>> {
         patience::waiting(|| self.0.spaces())
+    }
+
+    /// Waits for a lock that every process on this store knows, on whichever machine it runs; dropped,
+    /// or when the process dies, it is free. `None` where the store is of one machine, so that a lock in
+    /// a file is enough.
+    pub fn lock(&self, name: &str, wait: Duration) -> Result<Option<StoreLock>> {
+        patience::waiting(|| self.0.lock(name, wait))
     }
 
     /// Asks the back end to check its own files; each string is one thing that is wrong.
@@ -235,8 +252,21 @@ pub trait ReadTx {
     /// Every key and value of a bucket, in the order of keys.
     fn list(&self, bucket: &str) -> Result<Vec<(String, Vec<u8>)>>;
 
-    /// Raw rows of a table, in a fixed order, from position `offset`. For verification and backup.
+    /// Raw rows of a table, in the order of their keys. For verification and backup.
     fn scan(&self, table: Table, visit: &mut dyn FnMut(Row) -> Result<()>) -> Result<()>;
+
+    /// The same, of rows with a greater key.
+    fn scan_after(
+        &self,
+        table: Table,
+        after: &RowKey,
+        visit: &mut dyn FnMut(Row) -> Result<()>,
+    ) -> Result<()> {
+        self.scan(table, &mut |row| match row.key() > *after {
+            true => visit(row),
+            false => Ok(()),
+        })
+    }
 }
 
 /// What can be done to one space.
@@ -251,8 +281,8 @@ pub trait WriteTx: ReadTx {
     /// Removes a node with its passages; its last revision moves to the history.
     fn remove_node(&mut self, id: NodeId, at: kenning_core::Hlc) -> Result<()>;
 
-    /// Puts an edge. A current one of the same ends and relation ends at the new one's `from`. Its
-    /// weight is a number.
+    /// Puts an edge. A current one of the same ends and relation ends at the new one's `from`; one that
+    /// began at that very moment is replaced. Its weight is a number.
     fn put_edge(&mut self, edge: &Edge) -> Result<()>;
 
     /// Ends an edge.

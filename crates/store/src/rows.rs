@@ -397,6 +397,23 @@ pub enum Table {
 }
 
 impl Table {
+    /// The name that messages and backups use.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Nodes => "nodes",
+            Self::History => "node_history",
+            Self::Edges => "edges",
+            Self::Passages => "passages",
+            Self::Names => "names",
+            Self::Vectors => "vectors",
+            Self::Events => "events",
+            Self::Tiles => "tiles",
+            Self::Checkpoints => "checkpoints",
+            Self::Head => "heads",
+            Self::Kv => "kv",
+        }
+    }
+
     /// Every table, in the order in which they can be loaded.
     pub const ALL: [Self; 11] = [
         Self::Nodes,
@@ -438,6 +455,47 @@ pub enum Row {
     Head(HeadRow),
     /// A key-value pair.
     Kv(KvRow),
+}
+
+/// One column of a row's key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum KeyPart {
+    /// The id of a node.
+    Id(NodeId),
+    /// A text; texts are ordered by their bytes.
+    Text(String),
+    /// A number.
+    Number(u64),
+}
+
+/// What a row is found by in its table. [`ReadTx::scan`](crate::ReadTx::scan) gives rows in the order of
+/// their keys.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RowKey(pub Vec<KeyPart>);
+
+impl Row {
+    /// Its key.
+    pub fn key(&self) -> RowKey {
+        use KeyPart::{Id, Number, Text};
+        RowKey(match self {
+            Self::Node(it) => vec![Id(it.id)],
+            Self::History(it, _) => vec![Id(it.id), Number(it.rev)],
+            Self::Edge(it) => vec![
+                Id(it.src),
+                Text(it.rel.clone()),
+                Id(it.dst),
+                Number(it.from.0),
+            ],
+            Self::Passage(it) => vec![Id(it.node), Number(it.passage.n.into())],
+            Self::Name(it) => vec![Id(it.node), Text(it.name.clone())],
+            Self::Vector(it) => vec![Text(it.collection.clone()), Text(it.id.clone())],
+            Self::Event(it) => vec![Number(it.seq)],
+            Self::Tile(it) => vec![Number(it.level.into()), Number(it.index)],
+            Self::Checkpoint(it) => vec![Number(it.height)],
+            Self::Head(_) => vec![Number(0)],
+            Self::Kv(it) => vec![Text(it.bucket.clone()), Text(it.key.clone())],
+        })
+    }
 }
 
 /// Now, or a past moment.

@@ -8,7 +8,7 @@
 use crate::json::check_json_depth;
 use crate::{
     CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Nearest, Node, NodeFilter,
-    Passage, ReadTx, Row, Table, TextHit, TextQuery, TileRow, Vector, When, WriteTx,
+    Passage, ReadTx, Row, RowKey, Table, TextHit, TextQuery, TileRow, Vector, When, WriteTx,
 };
 use kenning_core::{Code, Error, Hash, Hlc, Kind, NodeId, Result};
 use std::cell::RefCell;
@@ -134,6 +134,20 @@ impl<'a, T: Deref<Target: ReadTx + 'a>> ReadTx for Strict<T> {
             .tx
             .scan(table, &mut |row| visit(row).inspect_err(|_| enough = true));
         // Who has seen enough stops so; nothing is wrong then.
+        if enough { scanned } else { self.noted(scanned) }
+    }
+
+    fn scan_after(
+        &self,
+        table: Table,
+        after: &RowKey,
+        visit: &mut dyn FnMut(Row) -> Result<()>,
+    ) -> Result<()> {
+        self.unharmed()?;
+        let mut enough = false;
+        let scanned = self.tx.scan_after(table, after, &mut |row| {
+            visit(row).inspect_err(|_| enough = true)
+        });
         if enough { scanned } else { self.noted(scanned) }
     }
 

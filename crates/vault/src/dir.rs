@@ -173,7 +173,8 @@ impl Dir {
     }
 
     /// Gives a file this content, all of it or none: after an error, and after a power cut at any
-    /// moment, the name has its whole old content.
+    /// moment, the name has its whole old content. One error is different: after
+    /// [`crate::is_unconfirmed`] the name has its whole new content, and a power cut may undo that.
     ///
     /// Missing directories on the way are made. The permission bits of an existing file are kept. A
     /// link is followed, and what it leads to is replaced, never the link. Other hard links to the
@@ -248,6 +249,14 @@ impl Dir {
         Ok(entries)
     }
 
+    /// Makes sure that a name that was changed before is kept: after a change that the disk did not
+    /// confirm, see [`crate::is_unconfirmed`].
+    pub fn confirm(&self, name: &str) -> Result<()> {
+        let plain = Name::parse_file(name)?;
+        let place = self.place_followed(name, &plain, None)?;
+        temp::confirm(&place.dir).map_err(|cause| fault::of("file", name, cause))
+    }
+
     /// Removes a regular file, or a link itself and not what it leads to.
     pub fn remove(&self, name: &str) -> Result<()> {
         let error = |cause: io::Error| fault::of("file", name, cause);
@@ -260,7 +269,7 @@ impl Dir {
         }
         rustix::fs::unlinkat(&place.dir, &place.last, AtFlags::empty())
             .map_err(|cause| error(cause.into()))?;
-        temp::sync(&place.dir).map_err(error)
+        temp::confirm(&place.dir).map_err(error)
     }
 
     /// Removes a directory that is empty.
@@ -270,7 +279,7 @@ impl Dir {
         let place = self.place(name, plain.as_path(), None)?;
         rustix::fs::unlinkat(&place.dir, &place.last, AtFlags::REMOVEDIR)
             .map_err(|cause| error(cause.into()))?;
-        temp::sync(&place.dir).map_err(error)
+        temp::confirm(&place.dir).map_err(error)
     }
 
     /// Removes a directory with everything in it, if it is there. A link is removed itself and not what
@@ -408,7 +417,7 @@ impl Dir {
         )?;
         // The new name first: after a power cut there are two names rather than none.
         for dir in [&target.dir, &source.dir] {
-            temp::sync(dir).map_err(|cause| fault::of("file or directory", to, cause))?;
+            temp::confirm(dir).map_err(|cause| fault::of("file or directory", to, cause))?;
         }
         Ok(())
     }
@@ -895,5 +904,29 @@ mod tests {
         dir.remove("data.lock").unwrap();
         dir.lock("data.lock", Duration::ZERO).unwrap();
         drop(lock);
+    }
+
+    #[test]
+    fn a_change_that_the_disk_did_not_confirm_is_told_apart_from_one_that_did_not_happen() {
+        let (_home, dir) = fresh();
+        dir.write("a.md", b"old").unwrap();
+        // A second attempt is made.
+        crate::temp::FAILING_SYNCS.set(1);
+        dir.write("a.md", b"newer").unwrap();
+        crate::temp::FAILING_SYNCS.set(2);
+        let error = dir.write("a.md", b"newest").unwrap_err();
+        assert_eq!(error.code, Code::Unavailable);
+        assert!(crate::is_unconfirmed(&error), "{error:?}");
+        assert!(error.message.contains("`a.md` was changed"), "{error}");
+        assert_eq!(dir.read("a.md", 100).unwrap(), b"newest");
+        crate::temp::FAILING_SYNCS.set(2);
+        assert!(crate::is_unconfirmed(&dir.confirm("a.md").unwrap_err()));
+        dir.confirm("a.md").unwrap();
+        crate::temp::FAILING_SYNCS.set(2);
+        assert!(crate::is_unconfirmed(&dir.remove("a.md").unwrap_err()));
+        assert!(!dir.exists("a.md").unwrap());
+        let missing = dir.remove("a.md").unwrap_err();
+        assert!(!crate::is_unconfirmed(&missing));
+        assert_eq!(raw_names(&dir), [""; 0]);
     }
 }

@@ -6,11 +6,19 @@ use kenning_core::{Code, Error};
 use rustix::io::Errno;
 
 use crate::name::shown;
+use crate::temp::Unconfirmed;
 
 /// An error about a name somebody gave. `what` is what was looked for: a file or a directory.
 pub(crate) fn of(what: &str, name: &str, cause: impl Into<io::Error>) -> Error {
     let cause = cause.into();
     let name = shown(name);
+    if cause.get_ref().is_some_and(|it| it.is::<Unconfirmed>()) {
+        return Error::unavailable(format!(
+            "`{name}` was changed, but the disk did not confirm that the change is kept"
+        ))
+        .hint("check the disk, then do it again")
+        .because(cause);
+    }
     let error = match code(&cause) {
         Code::NotFound => Error::not_found(what, name),
         Code::Denied if is_escape(&cause) => escape(&name),
@@ -25,6 +33,15 @@ pub(crate) fn of(what: &str, name: &str, cause: impl Into<io::Error>) -> Error {
         ),
     };
     error.because(cause)
+}
+
+/// Whether a change was made, and only the disk did not confirm it: it is there now, and may be gone
+/// after a power failure.
+pub fn is_unconfirmed(error: &Error) -> bool {
+    let cause = error.source.as_ref();
+    let cause = cause.and_then(|it| it.downcast_ref::<io::Error>());
+    let inner = cause.and_then(io::Error::get_ref);
+    inner.is_some_and(|it| it.is::<Unconfirmed>())
 }
 
 /// The name, or a link on its way, leads outside.

@@ -35,6 +35,7 @@ mod walk;
 mod watch;
 
 pub use dir::{Dir, Entry};
+pub use fault::is_unconfirmed;
 pub use fresh::Fresh;
 pub use lock::Lock;
 pub use name::Name;

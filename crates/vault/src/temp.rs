@@ -88,7 +88,7 @@ impl<'a> Temp<'a> {
         self.file.sync_all()?;
         rustix::fs::renameat(self.dir, &self.name, self.dir, name)?;
         self.has_name = true;
-        sync(self.dir)
+        confirm(self.dir)
     }
 
     /// Takes the name if nobody has it. Of any number of attempts at once exactly one is true.
@@ -108,7 +108,7 @@ impl<'a> Temp<'a> {
         match res {
             Ok(()) | Err(Errno::EXIST) => {
                 // Even a loser waits for the disk: it goes on with the winner's file.
-                sync(self.dir)?;
+                confirm(self.dir)?;
                 Ok(res.is_ok())
             }
             Err(cause) => Err(cause.into()),
@@ -135,8 +135,43 @@ pub(crate) fn unnamed(dir: &Dir) -> io::Result<File> {
     Ok(File::from(file))
 }
 
+/// A name was changed, but the disk did not say that it keeps that.
+#[derive(Debug)]
+pub(crate) struct Unconfirmed(io::Error);
+
+impl std::fmt::Display for Unconfirmed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the directory could not be synced: {}", self.0)
+    }
+}
+
+impl std::error::Error for Unconfirmed {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+/// Syncs a directory after a name in it was changed. The change is there whatever the disk says, so a
+/// failure is another error than that of a write that did not happen.
+pub(crate) fn confirm(dir: &Dir) -> io::Result<()> {
+    sync(dir)
+        .or_else(|_| sync(dir))
+        .map_err(|cause| io::Error::other(Unconfirmed(cause)))
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How many of the next syncs of a directory fail.
+    pub(crate) static FAILING_SYNCS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// Makes the names in a directory reach the disk.
 pub(crate) fn sync(dir: &Dir) -> io::Result<()> {
+    #[cfg(test)]
+    if FAILING_SYNCS.get() > 0 {
+        FAILING_SYNCS.set(FAILING_SYNCS.get() - 1);
+        return Err(Errno::IO.into());
+    }
     // The handle itself only names the directory and cannot be synced.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(dir, ".", flags, Mode::empty())?;

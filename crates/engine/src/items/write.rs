@@ -13,6 +13,7 @@ use crate::{Caller, Engine, Scope};
 use kenning_audit::{EdgeDraft, Tx};
 use kenning_core::{Code, Error, Hash, Result, Space};
 use kenning_items::link;
+use kenning_store::StoreLock;
 use kenning_vault::{Dir, Lock};
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -200,6 +201,8 @@ impl Intent {
         for Change { name, bytes, .. } in &self.write {
             let is_there = dir.read(name, bytes.len() as u64);
             if is_there.is_ok_and(|it| it == *bytes) {
+                // Written before, perhaps by who was killed before the disk had answered.
+                dir.confirm(name)?;
                 continue;
             }
             dir.write(name, bytes)?;
@@ -297,9 +300,14 @@ impl Engine {
         self.clear_item_intent(space, &key)
     }
 
-    fn lock_item(&self, key: &str) -> Result<Lock> {
+    /// Keeps everybody else from writing this item: other processes of this machine by a file, and servers
+    /// of other machines, where they share the store, by the store.
+    fn lock_item(&self, key: &str) -> Result<(Lock, Option<StoreLock>)> {
         let locks = self.data.create_subdir("locks")?;
-        locks.lock(&format!("item-{}", Hash::of(key.as_bytes())), LOCK_WAIT)
+        let name = format!("item-{}", Hash::of(key.as_bytes()));
+        let here = locks.lock(&name, LOCK_WAIT)?;
+        let everywhere = self.log.store().lock(&name, LOCK_WAIT)?;
+        Ok((here, everywhere))
     }
 
     fn clear_item_intent(&self, space: &Space, key: &str) -> Result<()> {

@@ -3,13 +3,14 @@
 use super::graph::Everything;
 use super::memory_id;
 use crate::{Caller, Engine, Scope};
-use kenning_audit::Verify;
-use kenning_core::{Error, NodeId, Result};
+use kenning_audit::{Place, Verify};
+use kenning_core::{Error, NodeId, Result, Space};
 use kenning_memory::topology::{self, Thresholds, Vertex};
 use kenning_memory::types::relation;
 use kenning_store::ReadTx;
 use std::collections::HashMap;
 use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
 
 /// What to look at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,8 +73,35 @@ pub struct Integrity {
     pub topology: Option<Topology>,
     /// What was tampered with or damaged, one sentence each.
     pub faults: Vec<String>,
+    /// How much of the log was checked, where that is not all of it.
+    pub checked: Option<String>,
     /// Whether all is well.
     pub overall_safe: bool,
+}
+
+/// A log of so many events is checked whole by one call.
+const WHOLE_EVENTS_MAX: u64 = 20_000;
+
+/// Of a longer one a call checks at most so many of the newest.
+const NEWEST_EVENTS_MAX: usize = 20_000;
+
+/// How far this process has checked the log of each space.
+#[derive(Default)]
+pub(crate) struct CheckedLogs(Mutex<HashMap<Space, Place>>);
+
+impl CheckedLogs {
+    fn get(&self, space: &Space) -> Option<Place> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(space).cloned()
+    }
+
+    fn set(&self, space: &Space, place: Option<Place>) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match place {
+            Some(place) => known.insert(space.clone(), place),
+            None => known.remove(space),
+        };
+    }
 }
 
 impl Engine {
@@ -85,6 +113,7 @@ impl Engine {
             memory_md: true,
             topology: None,
             faults: Vec::new(),
+            checked: None,
             overall_safe: true,
         };
         if scope.looks_at_files() {
@@ -99,17 +128,62 @@ impl Engine {
         if scope.looks_at_graph() {
             // A mistake in the file must not hide what is wrong elsewhere.
             let thresholds = self.memory_config().unwrap_or_default().thresholds;
-            let (topology, safe, faults) = self.log.read(&caller.principal.space, |tx| {
+            let space = &caller.principal.space;
+            let (topology, safe, faults, checked) = self.log.read(space, |tx| {
                 let (topology, safe) = shape(tx, &thresholds)?;
-                let asked = Verify::of(&caller.principal.space).by(self.log.signer().did());
-                let report = kenning_audit::verify(tx, &asked, &|_| ())?;
-                Ok((topology, safe, report.faults))
+                let (faults, checked) = self.check_log(space, tx, WHOLE_EVENTS_MAX)?;
+                Ok((topology, safe, faults, checked))
             })?;
+            found.checked = checked;
             found.overall_safe &= safe && faults.is_empty();
             found.faults.extend(faults);
             found.topology = Some(topology);
         }
         Ok(found)
+    }
+}
+
+impl Engine {
+    /// Checks the whole of a log that is short enough for one call; of a longer one what is new since this
+    /// process last checked it, or since the newest signed checkpoint. Gives what is wrong, and what was
+    /// looked at if that is not all.
+    fn check_log(
+        &self,
+        space: &Space,
+        tx: &dyn ReadTx,
+        whole_events_max: u64,
+    ) -> Result<(Vec<String>, Option<String>)> {
+        let total = tx.head()?.map_or(0, |it| it.seq);
+        if total <= whole_events_max {
+            let asked = Verify::of(space).by(self.log.signer().did());
+            let report = kenning_audit::verify(tx, &asked, &|_| ())?;
+            let is_clean = report.is_clean();
+            let place = is_clean.then(|| Place::end(tx)).transpose()?;
+            self.checked_logs.set(space, place);
+            return Ok((report.faults, None));
+        }
+        let known = self.checked_logs.get(space);
+        let since = match known {
+            Some(_) => "this process checked the ones before",
+            None => "the ones before are those of the newest signed checkpoint",
+        };
+        let found = kenning_audit::verify_newest(tx, known.as_ref(), NEWEST_EVENTS_MAX)?;
+        let rest = match found.to == total {
+            true => "`kenning audit verify` checks everything",
+            false => "call again to go on; `kenning audit verify` checks everything",
+        };
+        let checked = if found.from == found.to {
+            format!("no event is new of {total}; {since}; {rest}")
+        } else {
+            format!(
+                "events {} to {} of {total} and the {} rows that they changed; {since}; {rest}",
+                found.from + 1,
+                found.to,
+                found.n_rows
+            )
+        };
+        self.checked_logs.set(space, found.place);
+        Ok((found.faults, Some(checked)))
     }
 }
 

@@ -15,6 +15,7 @@ mod store;
 pub use beliefs::{BeliefUpdate, Contradiction, Evidence, EvidenceUpdate};
 pub use details::{MemoryDetails, MemoryRelation};
 pub use graph::{Central, GraphEdge, MemoryGraph};
+pub(crate) use integrity::CheckedLogs;
 pub use integrity::{Integrity, IntegrityScope, Topology};
 pub(crate) use links::Linked;
 pub use recall::Access as MemoryAccess;

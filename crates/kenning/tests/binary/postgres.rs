@@ -74,7 +74,8 @@ fn an_interrupted_move_goes_on_where_it_stopped() {
     let halve = format!(
         "DELETE FROM heads; DELETE FROM events; DELETE FROM tiles; DELETE FROM kv;
          INSERT INTO kv VALUES ('default', 'migration', 'progress',
-           convert_to('{{\"done\":800,\"source\":\"{}\"}}', 'UTF8'))",
+           convert_to('{{\"last\":{{\"table\":\"vectors\",\"key\":[{{\"text\":\"\"}},{{\"text\":\"\"}}]}},
+             \"source\":\"{}\"}}', 'UTF8'))",
         here["eventRoot"].as_str().unwrap()
     );
     shared().sql(&url, &halve);

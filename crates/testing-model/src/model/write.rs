@@ -70,6 +70,12 @@ impl Tx<&mut State> {
         self.insert(|it| &mut it.edges, key, edge.clone())
     }
 
+    fn replace_edge(&mut self, edge: &Edge) -> Result<()> {
+        let key = (edge.src, edge.rel.clone(), edge.dst, edge.from);
+        self.change(|it| &mut it.edges, key, Some(edge.clone()));
+        Ok(())
+    }
+
     fn insert_passage(&mut self, node: NodeId, passage: &Passage) -> Result<()> {
         if !self.state.nodes.contains_key(&node) {
             return Err(Error::not_found("node", node));
@@ -118,7 +124,7 @@ impl WriteTx for Tx<&mut State> {
 
     fn put_edge(&mut self, edge: &Edge) -> Result<()> {
         self.end_edge(edge.src, &edge.rel, edge.dst, edge.from)?;
-        self.insert_edge(edge)
+        self.replace_edge(edge)
     }
 
     fn end_edge(&mut self, src: NodeId, rel: &str, dst: NodeId, at: Hlc) -> Result<()> {

@@ -43,6 +43,9 @@ pub struct Output {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     faults: Vec<String>,
+    /// How much of the log was checked, if not all of it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checked: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -91,6 +94,7 @@ impl Tool for IntegrityCheck {
             topology,
             overall_safe: found.overall_safe,
             faults: found.faults,
+            checked: found.checked,
         })
     }
 }

@@ -395,3 +395,33 @@ fn an_import_refuses_properties_that_are_nested_too_deep_and_names_the_line() {
         assert!(message.contains(&format!("{levels} levels")), "{message}");
     }
 }
+
+#[test]
+fn two_edges_with_equal_ends_in_one_import_are_one_edge() {
+    let house = everything(&House::new());
+    let node = |id: &str, key: &str| {
+        json!({ "node": { "id": id, "kind": "document", "key": key } }).to_string()
+    };
+    let (a, b) = (
+        "00000000-0000-7000-8000-000000000001",
+        "00000000-0000-7000-8000-000000000002",
+    );
+    let edge = |weight: f64| {
+        json!({ "edge": { "src": a, "rel": "links", "dst": b, "weight": weight } }).to_string()
+    };
+    let lines = [node(a, "a"), node(b, "b"), edge(0.25), edge(0.75)].join("\n");
+    let engine = house.board.engine();
+    let done = engine.import(&house.owner(), &mut lines.as_bytes());
+    assert_eq!(done.unwrap().edges, 2);
+    let mut exported = Vec::new();
+    engine.export(&house.owner(), &mut exported).unwrap();
+    let exported = String::from_utf8(exported).unwrap();
+    let edges: Vec<&str> = exported
+        .lines()
+        .filter(|it| it.contains("\"edge\""))
+        .collect();
+    assert_eq!(edges.len(), 1, "{edges:?}");
+    assert!(edges[0].contains("0.75"), "{edges:?}");
+    let report = engine.verify(&house.owner().principal.space, &|_| ());
+    assert!(report.unwrap().is_clean());
+}
