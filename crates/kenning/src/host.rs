@@ -26,7 +26,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Threads for calls that wait: 64 callers in one group commit, and some to spare.
+/// Threads for calls that wait: one for each slot (`kenning_tools::slots`), and some for what must always answer.
 const BLOCKING_THREADS_MAX: usize = 96;
 
 /// More certificates than anybody has.

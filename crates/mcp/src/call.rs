@@ -7,17 +7,14 @@
 use kenning_core::{Error, McpForm};
 use kenning_engine::{Caller, Principal, Waited};
 use kenning_tools::Reply;
+use kenning_tools::slots::{Load, Slot, Slots};
 use rmcp::model::{CallToolResult, ContentBlock, ProgressNotificationParam, ProgressToken};
 use rmcp::{ErrorData, Peer, RoleServer};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-
-/// How many calls work at once. More wait in line, so that a flood of calls is a queue and not a
-/// flood of threads.
-pub(crate) const CALLS_MAX: usize = 64;
 
 /// How many steps of progress may wait for a slow client. More are dropped: only the newest matters.
 const PROGRESS_WAITING_MAX: usize = 64;
@@ -36,8 +33,10 @@ pub(crate) struct Request {
 
 /// Runs the work and passes on what happens meanwhile. `None` when there is no such tool.
 pub(crate) async fn run(
-    slots: &Arc<Semaphore>,
+    slots: &Arc<Slots>,
+    load: Load,
     request: Request,
+    refuse: impl FnOnce(Error) -> Reply,
     work: impl FnOnce(&Caller) -> Option<Reply> + Send + 'static,
 ) -> Result<Option<CallToolResult>, ErrorData> {
     let Request {
@@ -59,9 +58,11 @@ pub(crate) async fn run(
         }));
     }
     let before = Instant::now();
-    // The semaphore is never closed; were it, the call would run without a slot.
     let slot = tokio::select! {
-        slot = slots.clone().acquire_owned() => slot.ok(),
+        slot = slot(slots, load, &caller.principal) => match slot {
+            Ok(slot) => slot,
+            Err(error) => return answer(refuse(error)).map(Some),
+        },
         () = cancelled.cancelled() => {
             return Err(ErrorData::internal_error("the call was cancelled", None));
         }
@@ -95,6 +96,34 @@ pub(crate) async fn run(
             Err(ErrorData::internal_error(shown.message, None))
         }
     }
+}
+
+/// A place among those who work, when there is one.
+async fn slot(slots: &Arc<Slots>, load: Load, who: &Principal) -> Result<Slot, Error> {
+    let (tell, told) = oneshot::channel();
+    let admitted = move |slot| {
+        // Who went away meanwhile leaves the slot to the next.
+        drop(tell.send(slot));
+    };
+    slots.enter(who, load, Box::new(admitted))?;
+    told.await
+        .map_err(|cause| Error::internal("a call").because(cause))
+}
+
+/// Does what is no call of a tool on a thread that may wait, in a slot of the caller's.
+pub(crate) async fn attended<T: Send + 'static>(
+    slots: &Arc<Slots>,
+    caller: Caller,
+    work: impl FnOnce(&Caller) -> T + Send + 'static,
+) -> Result<T, Error> {
+    let slot = slot(slots, Load::Works, &caller.principal).await?;
+    let done = tokio::task::spawn_blocking(move || {
+        let done = work(&caller);
+        drop(slot);
+        done
+    });
+    done.await
+        .map_err(|cause| Error::internal("a call").because(cause))
 }
 
 /// A reply as a result, or as a JSON-RPC error where the table of codes says so.
@@ -157,6 +186,7 @@ async fn announce(
 mod tests {
     use super::*;
     use kenning_core::Space;
+    use kenning_tools::slots::{CALLS_OF_ONE_MAX, WAITING_OF_ONE_MAX};
     use std::time::Duration;
 
     fn request() -> Request {
@@ -178,27 +208,40 @@ mod tests {
         })
     }
 
-    fn slots() -> Arc<Semaphore> {
-        Arc::new(Semaphore::new(1))
+    fn refuse(error: Error) -> Reply {
+        Reply {
+            text: error.to_string(),
+            error: Some(error),
+            ..Reply::default()
+        }
+    }
+
+    fn slots() -> Arc<Slots> {
+        Arc::default()
     }
 
     #[tokio::test]
     async fn a_reply_keeps_its_text_its_structure_and_its_failure() {
-        let good = run(&slots(), request(), |_| reply(None))
+        let good = run(&slots(), Load::Works, request(), refuse, |_| reply(None))
             .await
             .unwrap()
             .unwrap();
         assert_eq!(good.is_error, None);
         assert_eq!(good.structured_content, Some(serde_json::json!({ "a": 1 })));
-        let bad = run(&slots(), request(), |_| reply(Some(Error::invalid("no")))).await;
+        let bad = run(&slots(), Load::Works, request(), refuse, |_| {
+            reply(Some(Error::invalid("no")))
+        })
+        .await;
         assert_eq!(bad.unwrap().unwrap().is_error, Some(true));
-        let none = run(&slots(), request(), |_| None).await.unwrap();
+        let none = run(&slots(), Load::Works, request(), refuse, |_| None)
+            .await
+            .unwrap();
         assert!(none.is_none());
     }
 
     #[tokio::test]
     async fn our_own_fault_is_a_protocol_error_with_an_id() {
-        let error = run(&slots(), request(), |_| {
+        let error = run(&slots(), Load::Works, request(), refuse, |_| {
             reply(Some(Error::internal("internal error 5f")))
         })
         .await
@@ -211,13 +254,30 @@ mod tests {
     async fn a_panic_is_caught_and_frees_its_slot() {
         let slots = slots();
         for _ in 0..3 {
-            let error = run(&slots, request(), |_| panic!("on purpose"))
-                .await
-                .unwrap_err();
+            let error = run(&slots, Load::Works, request(), refuse, |_| {
+                panic!("on purpose")
+            })
+            .await
+            .unwrap_err();
             assert_eq!(error.code.0, -32603);
             assert!(error.message.starts_with("internal error "), "{error}");
         }
-        assert_eq!(slots.available_permits(), 1);
+        assert_eq!(slots.n_running(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_caller_whose_line_is_full_is_told_at_once() {
+        let slots = slots();
+        let who = request().principal;
+        for _ in 0..CALLS_OF_ONE_MAX + WAITING_OF_ONE_MAX {
+            let kept = Box::new(|slot: Slot| std::mem::forget(slot));
+            slots.enter(&who, Load::Works, kept).unwrap();
+        }
+        let full = run(&slots, Load::Works, request(), refuse, |_| reply(None)).await;
+        let full = full.unwrap().unwrap();
+        assert_eq!(full.is_error, Some(true));
+        let said = serde_json::to_value(&full.content).unwrap().to_string();
+        assert!(said.contains("256 wait"), "{said}");
     }
 
     #[tokio::test]
@@ -225,7 +285,7 @@ mod tests {
         let request = request();
         let cancelled = request.cancelled.clone();
         let slots = slots();
-        let call = run(&slots, request, |caller| {
+        let call = run(&slots, Load::Works, request, refuse, |caller| {
             loop {
                 if let Err(error) = caller.check() {
                     return reply(Some(error));
@@ -236,6 +296,6 @@ mod tests {
         let stop = async { cancelled.cancel() };
         let (result, ()) = tokio::join!(call, stop);
         assert_eq!(result.unwrap().unwrap().is_error, Some(true));
-        assert_eq!(slots.available_permits(), 1);
+        assert_eq!(slots.n_running(), 0);
     }
 }

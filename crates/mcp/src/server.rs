@@ -5,6 +5,7 @@ use crate::changes::{Listener, ToolChanges};
 use crate::conformance::Fixtures;
 use crate::{listing, skills};
 use kenning_engine::{Caller, Principal, Waited};
+use kenning_tools::slots::Load;
 use kenning_tools::{Board, Toolset, near};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
@@ -21,7 +22,6 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::Value;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
 
 #[expect(deprecated, reason = "clients of the first era set the log level")]
 use rmcp::model::SetLevelRequestParams;
@@ -40,7 +40,6 @@ pub struct Server {
     principal: Principal,
     tools: Arc<[Tool]>,
     page_size: usize,
-    slots: Arc<Semaphore>,
     changes: ToolChanges,
     fixtures: Option<Arc<Fixtures>>,
     /// What this connection is called in the store, where there is one connection.
@@ -66,7 +65,6 @@ impl Server {
             principal,
             tools: tools.into(),
             page_size: listing::PAGE_SIZE,
-            slots: Arc::new(Semaphore::new(call::CALLS_MAX)),
             changes: ToolChanges::default(),
             fixtures,
             session: None,
@@ -111,8 +109,14 @@ impl Server {
     /// Installed tools, which may be others from one call to the next.
     async fn installed(&self, principal: Principal) -> Vec<Tool> {
         let board = self.board.clone();
-        let listed = tokio::task::spawn_blocking(move || board.installed(&Caller::new(principal)));
-        let listed = listed.await.unwrap_or_default();
+        let listed = call::attended(self.board.slots(), Caller::new(principal), move |caller| {
+            board.installed(caller)
+        });
+        let listed = listed.await.unwrap_or_else(|error| {
+            // What is always there is listed all the same.
+            tracing::warn!("the installed tools cannot be listed: {error}");
+            Vec::new()
+        });
         listed.into_iter().map(listing::installed).collect()
     }
 
@@ -232,7 +236,9 @@ impl ServerHandler for Server {
         let fixtures = self.fixtures.clone();
         let name = request.name.clone();
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let result = call::run(&self.slots, call, move |caller| {
+        let load = Load::of_tool(&request.name);
+        let refuse = |error| self.board.refused(&request.name, error);
+        let result = call::run(self.board.slots(), load, call, refuse, move |caller| {
             let fixture = fixtures.and_then(|it| it.work(&name, caller));
             fixture.or_else(|| board.call(&name, arguments, caller))
         })

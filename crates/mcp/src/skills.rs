@@ -4,6 +4,7 @@
 //! Only what somebody vouches for is shown. The text is data for the model; nothing in it is acted on
 //! here.
 
+use crate::call;
 use crate::server::Server;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -113,9 +114,9 @@ async fn looked<T: Send + 'static>(
     + 'static,
 ) -> Result<T, ErrorData> {
     let engine = server.board().engine().clone();
-    let looked = tokio::task::spawn_blocking(move || look(&engine, &Caller::new(principal))).await;
-    let looked = looked.map_err(|_| ErrorData::internal_error("Internal error", None))?;
-    looked.map_err(|error| match error.code {
+    let (slots, caller) = (server.board().slots(), Caller::new(principal));
+    let looked = call::attended(slots, caller, move |caller| look(&engine, caller)).await;
+    looked.flatten().map_err(|error| match error.code {
         Code::Internal => ErrorData::internal_error("Internal error", None),
         _ => ErrorData::invalid_params(error.to_string(), None),
     })

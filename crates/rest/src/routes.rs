@@ -13,20 +13,18 @@ use axum::routing::{get, post};
 use http_body_util::BodyExt;
 use kenning_core::Error;
 use kenning_engine::{Caller, Principal, ToolFunction, Waited};
+use kenning_tools::slots::{self, Load};
 use kenning_tools::{AnyTool, Board, Effect, Toolset, installed_summary, near, summary};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use tokio::sync::Semaphore;
-
-/// How many calls work at once. More wait in line, so that a flood of calls is no flood of threads.
-const CALLS_MAX: usize = 64;
+use tokio::sync::{Semaphore, oneshot};
 
 /// The places of those who are served.
 #[derive(Clone)]
 pub(crate) struct Slots {
-    calls: Arc<Semaphore>,
+    calls: Arc<slots::Slots>,
     pub(crate) followers: Arc<Semaphore>,
     pub(crate) tail: sse::Tail,
 }
@@ -67,7 +65,7 @@ impl FromRef<Shared> for Memory {
 /// Everything that answers, with the layer around it. `extra` holds what other doors bring (`/mcp`).
 pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
     let slots = Slots {
-        calls: Arc::new(Semaphore::new(CALLS_MAX)),
+        calls: board.slots().clone(),
         followers: Arc::new(Semaphore::new(sse::FOLLOWERS_MAX)),
         tail: sse::Tail::of(&board),
     };
@@ -169,31 +167,59 @@ async fn metrics(State(board): State<Board>) -> Response<Body> {
 
 async fn description(
     State(board): State<Board>,
+    State(slots): State<Slots>,
     Extension(who): Extension<Principal>,
 ) -> Response<Body> {
-    let installed = installed(&board, who).await;
-    let document = openapi::with_installed(board.listed(), &installed);
-    answer::json(StatusCode::OK, &document)
+    match installed(&board, &slots, who).await {
+        Ok(installed) => {
+            let document = openapi::with_installed(board.listed(), &installed);
+            answer::json(StatusCode::OK, &document)
+        }
+        Err(error) => answer::error(&error),
+    }
 }
 
-async fn list(State(board): State<Board>, Extension(who): Extension<Principal>) -> Response<Body> {
+async fn list(
+    State(board): State<Board>,
+    State(slots): State<Slots>,
+    Extension(who): Extension<Principal>,
+) -> Response<Body> {
     let mut tools: Vec<Value> = board.listed().iter().map(|tool| summary(*tool)).collect();
-    tools.extend(installed(&board, who).await.iter().map(installed_summary));
-    answer::json(StatusCode::OK, &json!({ "tools": tools }))
+    match installed(&board, &slots, who).await {
+        Ok(installed) => {
+            tools.extend(installed.iter().map(installed_summary));
+            answer::json(StatusCode::OK, &json!({ "tools": tools }))
+        }
+        Err(error) => answer::error(&error),
+    }
 }
 
 /// Installed tools, which may be others from one request to the next.
-async fn installed(board: &Board, who: Principal) -> Vec<ToolFunction> {
+async fn installed(
+    board: &Board,
+    slots: &Slots,
+    who: Principal,
+) -> Result<Vec<ToolFunction>, Error> {
     let board = board.clone();
-    let tools = tokio::task::spawn_blocking(move || board.installed(&Caller::new(who)));
-    tools.await.unwrap_or_default()
+    attended(slots, Caller::new(who), move |caller| {
+        board.installed(caller)
+    })
+    .await
 }
 
 /// Whether a name is that of an installed tool. Those run programs, and a page can make a browser GET.
-async fn is_installed(board: &Board, who: &Principal, name: &str) -> bool {
-    let (board, caller, name) = (board.clone(), Caller::new(who.clone()), name.to_owned());
-    let found = tokio::task::spawn_blocking(move || board.has_installed(&name, &caller));
-    found.await.unwrap_or(true)
+async fn is_installed(
+    board: &Board,
+    slots: &Slots,
+    who: &Principal,
+    name: &str,
+) -> Result<bool, Error> {
+    let (board, name) = (board.clone(), name.to_owned());
+    let caller = Caller::new(who.clone());
+    attended(slots, caller, move |caller| {
+        board.has_installed(&name, caller)
+    })
+    .await
 }
 
 /// A tool that changes nothing may also be called with GET; its arguments are in the query.
@@ -210,8 +236,12 @@ async fn call_safe(
     };
     let tool = board.find(&name);
     let runs = match tool {
-        Some(tool) => tool.effect() != Effect::Read,
-        None => is_installed(&board, &who, &name).await,
+        Some(tool) => Ok(tool.effect() != Effect::Read),
+        None => is_installed(&board, &slots, &who, &name).await,
+    };
+    let runs = match runs {
+        Ok(it) => it,
+        Err(error) => return answer::error(&error),
     };
     if runs {
         let mut response = refuse_method(&Method::GET);
@@ -345,7 +375,7 @@ async fn run(
 ) -> Response<Body> {
     let (tool, listed) = (name.clone(), board.clone());
     let work = move |caller: &Caller| board.call(&tool, arguments, caller);
-    match attended(&slots, caller, work).await {
+    match attended_as(Load::of_tool(&name), &slots, caller, work).await {
         Ok(Some(reply)) => answer::reply(&reply),
         Ok(None) => unknown(&name, &listed.near(&name)),
         Err(error) => answer::error(&error),
@@ -355,12 +385,31 @@ async fn run(
 /// Does the work on a thread that may wait, and tells it when nobody waits for it any more.
 pub(crate) async fn attended<T: Send + 'static>(
     slots: &Slots,
+    caller: Caller,
+    work: impl FnOnce(&Caller) -> T + Send + 'static,
+) -> Result<T, Error> {
+    attended_as(Load::Works, slots, caller, work).await
+}
+
+/// The same for work that may mostly wait.
+pub(crate) async fn attended_as<T: Send + 'static>(
+    load: Load,
+    slots: &Slots,
     mut caller: Caller,
     work: impl FnOnce(&Caller) -> T + Send + 'static,
 ) -> Result<T, Error> {
-    // The semaphore is never closed; were it, the call would run without a slot.
     let before = Instant::now();
-    let slot = slots.calls.clone().acquire_owned().await.ok();
+    let (tell, told) = oneshot::channel();
+    let admitted = move |slot| {
+        // Who went away meanwhile leaves the slot to the next.
+        drop(tell.send(slot));
+    };
+    slots
+        .calls
+        .enter(&caller.principal, load, Box::new(admitted))?;
+    let slot = told
+        .await
+        .map_err(|cause| Error::internal("a call").because(cause))?;
     caller.waited.0 += before.elapsed();
     let _cancel = CancelOnDrop(caller.cancelled.clone());
     let done = tokio::task::spawn_blocking(move || {
@@ -382,7 +431,7 @@ mod tests {
 
     fn slots() -> Slots {
         Slots {
-            calls: Arc::new(Semaphore::new(1)),
+            calls: Arc::default(),
             followers: Arc::new(Semaphore::new(1)),
             tail: sse::Tail::silent(),
         }
@@ -404,11 +453,12 @@ mod tests {
         let call = tokio::time::timeout(Duration::from_millis(50), call);
         assert!(call.await.is_err(), "the client goes away");
         assert!(has_begun.recv().unwrap());
-        assert_eq!(slots.calls.available_permits(), 0);
+        assert_eq!(slots.calls.n_running(), 1);
         end.send(()).unwrap();
         assert!(hears.recv().unwrap(), "the work is told");
-        let freed = slots.calls.acquire();
-        assert!(freed.await.is_ok());
+        while slots.calls.n_running() > 0 {
+            tokio::task::yield_now().await;
+        }
     }
 
     #[test]

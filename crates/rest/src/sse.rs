@@ -16,7 +16,7 @@ use serde_json::json;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// A line is sent at least so often, so that a dead connection is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -26,6 +26,8 @@ const KEEP_ALIVE_MEMORY: Duration = Duration::from_secs(30);
 const BATCH: usize = 100;
 /// Followers at once.
 pub(crate) const FOLLOWERS_MAX: usize = 64;
+/// Those of them that read at once.
+const READING_MAX: usize = 8;
 
 /// Says when it is worth asking the log for more.
 #[derive(Clone)]
@@ -333,7 +335,11 @@ fn memory_frame(event: &MemoryEvent) -> String {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
+    // Followers all read at once when something happens; they are in no hurry, and leave threads to others.
+    static READING: Semaphore = Semaphore::const_new(READING_MAX);
+    let permit = READING.acquire().await;
     let done = tokio::task::spawn_blocking(work).await;
+    drop(permit);
     done.map_err(|cause| Error::internal("reading the log").because(cause))?
 }
 

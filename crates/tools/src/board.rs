@@ -1,6 +1,7 @@
 //! The board as a server shows it: the selected tools over one engine.
 
 use crate::metrics::Metrics;
+use crate::slots::Slots;
 use crate::{
     AnyTool, Call, Effect, Reply, Selection, TOOLS, Toolset, envelope, input, near, pages,
 };
@@ -21,6 +22,7 @@ pub struct Board {
     listed: Arc<[&'static dyn AnyTool]>,
     selection: Arc<Selection>,
     metrics: Arc<Metrics>,
+    slots: Arc<Slots>,
 }
 
 impl Board {
@@ -33,6 +35,7 @@ impl Board {
             listed,
             selection,
             metrics,
+            slots: Arc::default(),
         })
     }
 
@@ -49,6 +52,11 @@ impl Board {
     /// The engine.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
+    }
+
+    /// The slots of those who are served, whichever door they came by.
+    pub fn slots(&self) -> &Arc<Slots> {
+        &self.slots
     }
 
     /// What was called, how often, how long it took.
@@ -148,6 +156,12 @@ impl Board {
             return self.call_installed(name, &arguments, caller);
         };
         Some(self.call_reachable(tool, arguments, caller))
+    }
+
+    /// The answer to a call that was not even tried.
+    pub fn refused(&self, name: &str, error: Error) -> Reply {
+        let toolset = self.find(name).map_or(Toolset::Kami, |it| it.toolset());
+        envelope::wrap(toolset, Err(error), Duration::ZERO)
     }
 
     /// Whether a tool can be called through another one, though it is not listed.

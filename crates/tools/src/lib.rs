@@ -19,6 +19,7 @@ pub mod near;
 mod pages;
 mod schema;
 mod select;
+pub mod slots;
 mod table;
 
 pub mod kg;

@@ -12,7 +12,7 @@ mod python_json;
 mod table;
 
 use crate::memory::Asker;
-use crate::routes::{Shared, Slots, attended};
+use crate::routes::{Shared, Slots, attended_as};
 use crate::{answer, body};
 use axum::Router;
 use axum::body::Body;
@@ -24,6 +24,7 @@ use http_body_util::BodyExt;
 use kenning_core::{Code, Error};
 use kenning_engine::{Caller, FORWARDED, FarServer, Scope};
 use kenning_tools::koi::Refusal;
+use kenning_tools::slots::Load;
 use kenning_tools::{AnyTool, Board, Selection, TOOLS, Toolset, hide_internal};
 use serde_json::{Map, Value, json};
 use table::{LOOK, ROUTES, Route, Takes, Verb};
@@ -171,7 +172,7 @@ async fn handle(
             .clone()
             .patiently(caller.waited, || respond(&koi, caller, asked))
     };
-    match attended(&slots, caller, work).await {
+    match attended_as(Load::of_tool(route.like), &slots, caller, work).await {
         Ok(response) => response,
         Err(error) => refused(&error.into()),
     }

@@ -1,6 +1,9 @@
 //! What a stranger may send without harm to anybody else.
 
-use crate::place::Place;
+use crate::place::{Place, Setup, get};
+use kenning_core::Space;
+use kenning_engine::{Principal, Scope};
+use kenning_tools::slots::{CALLS_MAX, CALLS_OF_ONE_MAX, Load, Slot, WAITING_OF_ONE_MAX};
 
 /// It overflowed the stack, and with it the whole server.
 #[tokio::test]
@@ -53,4 +56,58 @@ async fn a_body_from_a_page_is_json_only_if_it_says_so() {
         );
         assert_eq!(ask(&format!("{page}{json}")).await, 200, "{page}");
     }
+}
+
+/// Keeps so many slots for a principal of this name.
+fn occupy(place: &Place, name: &str, n: usize) -> Vec<Slot> {
+    let who = Principal {
+        name: name.to_owned(),
+        ..Principal::owner(Space::default())
+    };
+    let (tell, told) = std::sync::mpsc::channel();
+    for _ in 0..n {
+        let tell = tell.clone();
+        let kept = move |slot| tell.send(slot).unwrap();
+        let slots = place.house.board.slots();
+        slots.enter(&who, Load::Waits, Box::new(kept)).unwrap();
+    }
+    told.try_iter().collect()
+}
+
+#[tokio::test]
+async fn who_is_calling_and_whether_all_is_well_is_answered_when_every_slot_is_taken() {
+    let setup = Setup {
+        require_token: true,
+        ..Setup::default()
+    };
+    let place = Place::with(setup).await;
+    let token = place.token(&[Scope::Read], "default", None);
+    let with = format!("Authorization: Bearer {token}\r\n");
+    let mut taken = occupy(&place, "a", CALLS_OF_ONE_MAX);
+    taken.extend(occupy(&place, "b", CALLS_OF_ONE_MAX));
+    assert_eq!(taken.len(), CALLS_MAX);
+    assert_eq!(place.get("/healthz", &with).await.status, 200);
+    assert_eq!(place.get("/healthz", "").await.status, 401);
+    // A call waits in line until somebody is done.
+    let mut wire = place.connect().await;
+    wire.send(get("/tools", &with)).await;
+    assert_eq!(place.get("/metrics", &with).await.status, 200);
+    drop(taken.pop());
+    assert_eq!(wire.answer().await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn one_principal_is_limited_and_its_neighbors_are_not() {
+    let place = Place::new().await;
+    let token = place.token(&[Scope::Read], "default", None);
+    let with = format!("Authorization: Bearer {token}\r\n");
+    // The owner of the house is who calls from this machine.
+    let owner = Principal::owner(Space::default()).name;
+    let taken = occupy(&place, &owner, CALLS_OF_ONE_MAX + WAITING_OF_ONE_MAX);
+    assert_eq!(taken.len(), CALLS_OF_ONE_MAX);
+    let refused = place.get("/tools/kg_stats", "").await;
+    assert_eq!((refused.status, refused.code().as_str()), (429, "limited"));
+    assert_eq!(place.get("/tools/kg_stats", &with).await.status, 200);
+    drop(taken);
+    assert_eq!(place.get("/tools/kg_stats", "").await.status, 200);
 }
