@@ -11,6 +11,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// The shortest token that an operator may choose.
+const TOKEN_CHARS_MIN: usize = 16;
+
 /// Where `kenning serve` listens when nothing is said.
 pub(crate) const LISTEN_DEFAULT: &str = "127.0.0.1:8351";
 
@@ -203,6 +206,7 @@ impl ServeOptions {
         let named = |it: &String| !it.trim().is_empty();
         let api_key = || std::env::var(env_vars::OMI_API_KEY).ok().filter(named);
         let token = given_token(matches)?.filter(named).or_else(api_key);
+        check_token(token.as_deref())?;
         Ok(Self {
             listen,
             no_token: wants_no_token(matches, token.as_ref())?,
@@ -228,6 +232,7 @@ impl ServeOptions {
     /// One address, and perhaps a token.
     pub(crate) fn of(listen: &str, matches: &ArgMatches) -> Result<Self> {
         let token = given_token(matches)?;
+        check_token(token.as_deref())?;
         Ok(Self {
             listen: vec![parse_listen(listen)?],
             no_token: wants_no_token(matches, token.as_ref())?,
@@ -237,6 +242,19 @@ impl ServeOptions {
             calls_per_minute: 600,
             watch: None,
         })
+    }
+}
+
+/// A token with every scope is not one that can be guessed.
+fn check_token(token: Option<&str>) -> Result<()> {
+    match token.map(|it| it.trim().chars().count()) {
+        Some(n) if n < TOKEN_CHARS_MIN => Err(Error::invalid(format!(
+            "the token has {n} characters; at least {TOKEN_CHARS_MIN} are needed (`--token`, {}, {})",
+            env_vars::TOKEN,
+            env_vars::OMI_API_KEY
+        ))
+        .hint("`openssl rand -hex 24` prints a good one; or leave it out and make one with `kenning token create`")),
+        _ => Ok(()),
     }
 }
 

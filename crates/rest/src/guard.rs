@@ -13,6 +13,7 @@
 use crate::answer;
 use crate::body::{self, BODY_BYTES_MAX, Capped, Fault};
 use crate::cors::{self, Origin};
+use crate::failures::{self, Failures};
 use crate::hosts::Hosts;
 use crate::rate::Rate;
 use crate::server::{Limits, Terms};
@@ -21,7 +22,7 @@ use axum::extract::{Request, State};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Uri, header};
 use axum::middleware::Next;
-use kenning_core::{Error, Result, Space};
+use kenning_core::{Code, Error, Result, Space};
 use kenning_engine::{Engine, LOCAL_TOKEN_PREFIX, Principal, Scope, Waited};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -58,6 +59,7 @@ pub struct Guard {
     fixed_token: Option<String>,
     owner_space: Space,
     rate: Rate,
+    failures: Failures,
     origins: Vec<Origin>,
 }
 
@@ -84,8 +86,16 @@ impl Guard {
             fixed_token,
             owner_space,
             rate,
+            failures: Failures::new(failures::OF_ONE_MAX, Instant::now()),
             origins: Vec::new(),
         }
+    }
+
+    /// How many wrong tokens a minute one address may send, if not 30; all together twenty times that.
+    #[must_use]
+    pub fn with_wrong_tokens_per_minute(mut self, n: u32) -> Self {
+        self.failures = Failures::new(n, Instant::now());
+        self
     }
 
     /// Whose pages may call, beside those of this machine.
@@ -377,7 +387,19 @@ async fn admit(guard: &Guard, request: &mut Request) -> Result<(), Response<Body
         .get::<Peer>()
         .map_or(IpAddr::from([0, 0, 0, 0]), |it| it.0.ip());
     let before = Instant::now();
+    let token = credential(request.headers()).ok().flatten();
+    if let Some(token) = token {
+        let may_try = guard.failures.may_try(peer, token, before);
+        may_try.map_err(too_many_failures)?;
+    }
     let admitted = guard.principal(peer, request.headers()).await;
+    match (&admitted, token) {
+        (Ok(_), Some(token)) => guard.failures.succeeded(token),
+        (Err(error), Some(token)) if error.code == Code::Unauthenticated => {
+            guard.failures.failed(peer, token);
+        }
+        _ => {}
+    }
     let waited = before.elapsed();
     let Admitted {
         principal,
@@ -397,8 +419,16 @@ async fn admit(guard: &Guard, request: &mut Request) -> Result<(), Response<Body
 
 fn too_often(rate: &Rate, seconds: u64) -> Response<Body> {
     let n_calls = rate.per_minute();
-    let error = Error::limited(format!("the limit of {n_calls} calls a minute was reached"))
-        .hint(format!("call again in {seconds} s"));
+    let why = format!("the limit of {n_calls} calls a minute was reached");
+    limited(why, seconds)
+}
+
+fn too_many_failures(seconds: u64) -> Response<Body> {
+    limited("too many wrong tokens were sent".to_owned(), seconds)
+}
+
+fn limited(why: String, seconds: u64) -> Response<Body> {
+    let error = Error::limited(why).hint(format!("call again in {seconds} s"));
     let mut response = answer::error(&error);
     let headers = response.headers_mut();
     headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));

@@ -8,6 +8,7 @@
 mod answer;
 mod body;
 mod cors;
+mod failures;
 pub mod guard;
 mod hosts;
 mod koi;

@@ -16,18 +16,21 @@ fn serve(place: &Place, arguments: &[&str]) -> Server {
 #[test]
 fn kami_serve_asks_for_the_token_that_it_was_given() {
     let place = Place::new();
-    for arguments in [&["--token", "secret"][..], &["--require-token"]] {
+    for arguments in [
+        &["--token", "a-secret-of-the-operator"][..],
+        &["--require-token"],
+    ] {
         let server = serve(&place, arguments);
         assert_eq!(server.post("/mcp", "", LIST).0, 401, "{arguments:?}");
         assert_eq!(server.get("/health", "").0, 401, "{arguments:?}");
         let wrong = "Authorization: Bearer other\r\n";
         assert_eq!(server.post("/mcp", wrong, LIST).0, 401, "{arguments:?}");
     }
-    let server = serve(&place, &["--token", "secret"]);
-    let right = "Authorization: Bearer secret\r\n";
+    let server = serve(&place, &["--token", "a-secret-of-the-operator"]);
+    let right = "Authorization: Bearer a-secret-of-the-operator\r\n";
     assert_eq!(server.post("/mcp", right, LIST).0, 200);
     let mut command = place.kami(&["serve", "--listen", "127.0.0.1:0"]);
-    command.env("KENNING_TOKEN", "secret");
+    command.env("KENNING_TOKEN", "a-secret-of-the-operator");
     let server = Server::of(command);
     assert_eq!(server.post("/mcp", "", LIST).0, 401);
     assert_eq!(server.post("/mcp", right, LIST).0, 200);
@@ -55,10 +58,10 @@ fn an_empty_token_does_not_leave_a_server_open() {
 #[test]
 fn kenning_serve_asks_for_the_token_that_it_was_given() {
     let place = Place::new();
-    let server = Server::start(&place, &["--token", "secret"]);
+    let server = Server::start(&place, &["--token", "a-secret-of-the-operator"]);
     assert_eq!(server.post("/mcp", "", LIST).0, 401);
     assert_eq!(server.get("/tools", "").0, 401);
-    let right = "Authorization: Bearer secret\r\n";
+    let right = "Authorization: Bearer a-secret-of-the-operator\r\n";
     assert_eq!(server.get("/tools", right).0, 200);
 }
 
@@ -96,4 +99,20 @@ fn a_plain_post_is_answered_whatever_it_accepts() {
     }
     let (status, body) = server.post("/mcp", "Accept: text/html\r\n", LIST);
     assert_eq!(status, 406, "{body}");
+}
+
+#[test]
+fn a_token_that_can_be_guessed_is_refused() {
+    let place = Place::new();
+    for token in ["a", "fifteen letters"] {
+        for command in [
+            &["serve", "--listen", "127.0.0.1:0", "--token", token][..],
+            &["kami", "serve", "--listen", "127.0.0.1:0", "--token", token],
+        ] {
+            let (_, message) = place.bad(command);
+            assert!(message.contains("at least 16 are needed"), "{message}");
+            assert!(message.contains("openssl rand"), "{message}");
+            assert!(!message.contains("fifteen"), "{message}");
+        }
+    }
 }

@@ -661,10 +661,15 @@ fn the_command_line_and_the_server_see_the_same() {
 fn a_key_of_the_environment_is_a_token() {
     let place = Place::new();
     let mut command = place.command(&["serve", "--listen", "127.0.0.1:0", "--require-token"]);
-    command.env("OMI_API_KEY", "secret");
+    command.env("OMI_API_KEY", "a-secret-of-the-operator");
     let server = Server::of(command);
     assert_eq!(server.get("/api/v1/health", "").0, 401);
-    assert_eq!(server.get("/api/v1/health", "X-API-Key: secret\r\n").0, 200);
+    assert_eq!(
+        server
+            .get("/api/v1/health", "X-API-Key: a-secret-of-the-operator\r\n")
+            .0,
+        200
+    );
     assert_eq!(server.get("/api/v1/health", "X-API-Key: other\r\n").0, 401);
 }
 
@@ -791,12 +796,15 @@ fn flags_that_the_contract_has_are_understood_and_opposite_ones_refused() {
 fn a_key_for_clients_of_the_contract_is_asked_of_everybody() {
     let place = Place::new();
     let mut command = place.command(&["serve", "--listen", "127.0.0.1:0"]);
-    command.env("OMI_API_KEY", "k3y");
+    command.env("OMI_API_KEY", "k3y-of-the-operator");
     let server = Server::of(command);
     let recall = "/api/v1/recall?query=x";
     assert_eq!(server.get(recall, "").0, 401);
     assert_eq!(server.get(recall, "X-API-Key: wrong\r\n").0, 401);
-    assert_eq!(server.get(recall, "X-API-Key: k3y\r\n").0, 200);
+    assert_eq!(
+        server.get(recall, "X-API-Key: k3y-of-the-operator\r\n").0,
+        200
+    );
     assert_eq!(server.post("/mcp", "", "{}").0, 401);
     drop(server);
     let server = Server::start(&place, &[]);

@@ -67,7 +67,7 @@ fn occupy(place: &Place, name: &str, n: usize) -> Vec<Slot> {
     let (tell, told) = std::sync::mpsc::channel();
     for _ in 0..n {
         let tell = tell.clone();
-        let kept = move |slot| tell.send(slot).unwrap();
+        let kept = move |slot| drop(tell.send(slot));
         let slots = place.house.board.slots();
         slots.enter(&who, Load::Waits, Box::new(kept)).unwrap();
     }
@@ -105,9 +105,35 @@ async fn one_principal_is_limited_and_its_neighbors_are_not() {
     let owner = Principal::owner(Space::default()).name;
     let taken = occupy(&place, &owner, CALLS_OF_ONE_MAX + WAITING_OF_ONE_MAX);
     assert_eq!(taken.len(), CALLS_OF_ONE_MAX);
-    let refused = place.get("/tools/kg_stats", "").await;
+    let refused = place.get("/tools", "").await;
     assert_eq!((refused.status, refused.code().as_str()), (429, "limited"));
-    assert_eq!(place.get("/tools/kg_stats", &with).await.status, 200);
+    assert_eq!(place.get("/tools", &with).await.status, 200);
     drop(taken);
-    assert_eq!(place.get("/tools/kg_stats", "").await.status, 200);
+    assert_eq!(place.get("/tools", "").await.status, 200);
+}
+
+#[tokio::test]
+async fn wrong_tokens_are_limited_and_who_is_at_work_goes_on() {
+    let setup = Setup {
+        require_token: true,
+        wrong_tokens_per_minute: Some(5),
+        ..Setup::default()
+    };
+    let place = Place::with(setup).await;
+    let token = place.token(&[Scope::Read], "default", None);
+    let fresh = place.token(&[Scope::Read], "default", None);
+    let ask = async |token: &str| {
+        let with = format!("Authorization: Bearer {token}\r\n");
+        place.get("/healthz", &with).await
+    };
+    assert_eq!(ask(&token).await.status, 200);
+    for n in 0..5 {
+        assert_eq!(ask(&format!("kng_guess_{n}")).await.status, 401);
+    }
+    let limited = ask("kng_guess_5").await;
+    assert_eq!((limited.status, limited.code().as_str()), (429, "limited"));
+    assert!(limited.header("retry-after").is_some(), "{limited:?}");
+    assert_eq!(ask(&fresh).await.status, 429, "not even looked up");
+    assert_eq!(ask(&token).await.status, 200, "was right before");
+    assert_eq!(place.get("/healthz", "").await.status, 401);
 }

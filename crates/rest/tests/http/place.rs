@@ -24,6 +24,7 @@ pub(crate) struct Setup {
     pub(crate) require_token: bool,
     pub(crate) fixed_token: Option<String>,
     pub(crate) calls_per_minute: Option<u32>,
+    pub(crate) wrong_tokens_per_minute: Option<u32>,
     pub(crate) limits: Limits,
     pub(crate) allow_hosts: Vec<String>,
     pub(crate) allow_origins: Vec<&'static str>,
@@ -66,6 +67,7 @@ impl Place {
             setup.calls_per_minute.unwrap_or(600),
         )
         .with_space(setup.space)
+        .with_wrong_tokens_per_minute(setup.wrong_tokens_per_minute.unwrap_or(1_000_000))
         .with_origins(
             setup
                 .allow_origins
