@@ -284,7 +284,7 @@ impl Engine {
             self.data.create_subdir("locks")?
         };
         locks
-            .lock(&format!("{}.lock", &name.to_string()[..32]), wait)
+            .lock_briefly(&format!("{}.lock", &name.to_string()[..32]), wait)
             .map_err(|error| match error.code {
                 Code::Unavailable => {
                     Error::unavailable(format!("`{}` is being written by another call", file.name))

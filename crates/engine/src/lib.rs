@@ -11,6 +11,7 @@ mod authors;
 mod backups;
 mod bus;
 mod caller;
+mod cleanup;
 mod context;
 mod edges;
 mod embedding;
@@ -48,6 +49,7 @@ pub use backups::{
 };
 pub use bus::{EVENT_TYPES, EventQuery, EventType, MemoryEvent, MemoryEvents};
 pub use caller::{ANSWER_CHARS_MAX, Caller, DEADLINE_DEFAULT, Progress, Waited};
+pub use cleanup::Cleaned;
 pub use context::{FilesIntegrity, Now, NowFile, NowUpdate};
 pub use embedding::{EmbeddingStatus, Reindexed};
 pub use entities::{
@@ -363,6 +365,7 @@ impl Engine {
             found.faults.push(format!("web: {error}"));
         }
         self.examine_notes(&mut found)?;
+        self.examine_growth(&mut found)?;
         Ok(found)
     }
 

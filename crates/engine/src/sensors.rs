@@ -92,6 +92,9 @@ impl Drop for Sensors {
 }
 
 fn look_around(engine: &Engine) {
+    if let Err(error) = engine.clean_up() {
+        tracing::warn!("what killed processes left stays: {error}");
+    }
     if let Err(error) = contained(|| engine.scan_due_repositories()) {
         tracing::warn!("repositories were not looked at: {error}");
     }

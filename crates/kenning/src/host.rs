@@ -117,6 +117,10 @@ impl Host for Program {
     }
 
     fn mcp(&self, board: Board, settings: &Settings) -> Result<()> {
+        let engine = board.engine().clone();
+        // Nobody waits for it, and whoever starts next does what it did not.
+        let cleaning = Arc::clone(&engine);
+        std::thread::spawn(move || drop(cleaning.clean_up()));
         let pages = PageWatch::start(board.engine(), WatchPace::default());
         let _hooks = answer_hooks(&board, settings);
         let server = Server::new(board, Principal::owner(settings.space.clone()));
@@ -127,6 +131,8 @@ impl Host for Program {
             served.map_err(|cause| Error::unavailable("the standard streams").because(cause))
         });
         pages.stop(PAGES_WAIT);
+        // Whoever cleans up may still hold the engine, whose end would else wait for this.
+        engine.settle();
         served
     }
 

@@ -5,12 +5,12 @@
 //! of the collection, and only a follower who has not seen that event yet reads the log.
 
 use crate::collection::Collection;
+use crate::recent::Recent;
 use crate::searcher::{anew_if_broken, broken};
 use kenning_audit::{Change, Continuity};
 use kenning_core::{NodeId, Result, Space};
 use kenning_store::{ReadTx, Vector};
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// The kind of the event that says that a vector is gone; its changes name the node.
@@ -93,7 +93,7 @@ type Kept = Arc<RwLock<Collection>>;
 #[derive(Debug, Default)]
 pub struct Collections {
     /// By space, generation of its log (one that was taken back begins anew) and name.
-    kept: Mutex<HashMap<(Space, u64, String), Kept>>,
+    kept: Mutex<Recent<(Space, u64, String), Kept>>,
     continuity: Continuity,
 }
 
@@ -111,10 +111,10 @@ impl Collections {
         let generation = self.continuity.generation(space, tx, head.as_ref())?;
         let kept = {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.retain(|key, _| &key.0 != space || key.1 >= generation);
+            kept.retain(|key| &key.0 != space || key.1 >= generation);
             let key = (space.clone(), generation, name.to_owned());
             let empty = || Arc::new(RwLock::new(Collection::new(dimensions)));
-            Arc::clone(kept.entry(key).or_insert_with(empty))
+            Arc::clone(kept.entry(&key, empty))
         };
         let seq = head.map_or(0, |it| it.seq);
         // Whoever has an older snapshot finds nothing less in what another call has taken in.

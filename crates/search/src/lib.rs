@@ -19,6 +19,7 @@ mod collections;
 mod index;
 mod passages;
 mod rank;
+mod recent;
 mod scan;
 mod searcher;
 mod sketch;
@@ -36,5 +37,6 @@ pub use collections::{
 pub use index::{Entry, Filter, Index, WithAllWords};
 pub use passages::{PASSAGE_BYTES, passages};
 pub use rank::{Hit, Mode, Query, Stages, asks_for_something, order_by_relevance};
+pub use recent::{Recent, SPACES_MAX};
 pub use searcher::{IndexState, Keeper, Partial, REINDEXED, Searcher, collection_of};
 pub use tokens::tokens;

@@ -1,6 +1,7 @@
 //! The indexes of all spaces, following the log.
 
 use crate::index::{Index, OtherModel};
+use crate::recent::Recent;
 use crate::scan::Vectors;
 use crate::snapshot::{self, TakenAt};
 use kenning_audit::{Change, Continuity};
@@ -29,7 +30,7 @@ pub const REINDEXED: &str = "Reindexed";
 #[derive(Default)]
 pub struct Searcher {
     /// By space and by the generation of its log: one that was taken back begins anew.
-    spaces: Mutex<HashMap<(Space, u64), Shared>>,
+    spaces: Mutex<Recent<(Space, u64), Shared>>,
     continuity: Continuity,
     keeper: Option<Box<dyn Keeper>>,
 }
@@ -142,8 +143,8 @@ impl Searcher {
         let head = tx.head()?;
         let generation = self.continuity.generation(space, tx, head.as_ref())?;
         let mut spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
-        spaces.retain(|key, _| &key.0 != space || key.1 >= generation);
-        let index = spaces.entry((space.clone(), generation)).or_default();
+        spaces.retain(|key| &key.0 != space || key.1 >= generation);
+        let index = spaces.entry(&(space.clone(), generation), Arc::default);
         Ok((Arc::clone(index), head.map_or(0, |it| it.seq)))
     }
 

@@ -15,6 +15,9 @@ const READER_CACHE_KIB: i64 = 8 * 1_024;
 /// What a connection that writes may keep of it.
 const WRITER_CACHE_KIB: i64 = 48 * 1_024;
 
+/// What the log keeps of its size once nobody reads what is in it: twice what comes between two checkpoints.
+const LOG_BYTES_MAX: i64 = 32 << 20;
+
 /// Opens the file, durable and strict.
 pub(crate) fn open(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -53,6 +56,8 @@ fn set_up(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "FULL")?;
     // A checkpoint costs two more syncs: every 16 MiB of log instead of every 4.
     connection.pragma_update(None, "wal_autocheckpoint", 4_000)?;
+    // A long read keeps the log from being used again, so it grows meanwhile; afterwards it is cut to this.
+    connection.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX)?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
     connection.pragma_update(None, "trusted_schema", "OFF")?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;

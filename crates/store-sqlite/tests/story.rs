@@ -74,3 +74,30 @@ fn the_files_of_a_store_are_the_owners_only() {
     assert_eq!(modes(), [0o600; 3]);
     drop((store, again));
 }
+
+/// A long read keeps the write-ahead log from being used again, and so does not keep it large for ever.
+#[test]
+fn the_log_is_small_again_after_a_long_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::new(Sqlite::open(directory.path()).unwrap());
+    let space = kenning_core::Space::default();
+    let log = directory.path().join("kenning.db-wal");
+    let size = || std::fs::metadata(&log).unwrap().len();
+    let put = |n: usize| {
+        let value = vec![u8::try_from(n % 251).unwrap(); 4 << 20];
+        #[expect(clippy::disallowed_methods, reason = "a test of the store itself")]
+        let written = store.write(&space, move |tx| tx.set("bulk", &format!("{n}"), &value));
+        written.unwrap();
+    };
+    put(0);
+    store
+        .read(&space, |tx| {
+            tx.head()?;
+            (1..12).for_each(&put);
+            Ok(())
+        })
+        .unwrap();
+    assert!(size() > 40 << 20, "{}", size());
+    (12..15).for_each(&put);
+    assert!(size() <= 40 << 20, "{}", size());
+}

@@ -19,7 +19,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::fault;
-use crate::lock::Lock;
+use crate::lock::{After, Lock};
 use crate::name::{Name, is_temp, shown};
 use crate::temp::{self, Access, Temp};
 
@@ -427,7 +427,14 @@ impl Dir {
     pub fn lock(&self, name: &str, wait: Duration) -> Result<Lock> {
         let plain = Name::parse_file(name)?;
         let place = self.place_followed(name, &plain, None)?;
-        Lock::acquire(&place.dir, &place.last, name, wait)
+        Lock::acquire(&place.dir, &place.last, name, wait, After::Stays)
+    }
+
+    /// As [`Dir::lock`], for one of names without end: the file goes with the lock.
+    pub fn lock_briefly(&self, name: &str, wait: Duration) -> Result<Lock> {
+        let plain = Name::parse_file(name)?;
+        let place = self.place_followed(name, &plain, None)?;
+        Lock::acquire(&place.dir, &place.last, name, wait, After::Goes)
     }
 
     pub(crate) fn root(&self) -> &cap_std::fs::Dir {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use cap_std::fs::Dir;
 use kenning_core::{Error, Result};
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
 use crate::name::shown;
 use crate::{fault, temp};
@@ -16,16 +16,40 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// An exclusive lock, held until it is dropped or its process ends in any way.
 ///
-/// The file stays when the lock goes: removing it would let two holders lock two files of one name.
+/// The file stays when the lock goes, unless it was asked to go with it.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
+    /// Where the file is that goes with the lock.
+    passing: Option<(Dir, String)>,
+}
+
+/// What becomes of the file when the lock goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum After {
+    /// It stays for whoever locks next.
+    Stays,
+    /// It goes: for names without end.
+    Goes,
 }
 
 impl Lock {
     /// Locks one file of one open directory. `name` is for messages.
-    pub(crate) fn acquire(dir: &Dir, last: &str, name: &str, wait: Duration) -> Result<Self> {
+    pub(crate) fn acquire(
+        dir: &Dir,
+        last: &str,
+        name: &str,
+        wait: Duration,
+        after: After,
+    ) -> Result<Self> {
         let start = Instant::now();
+        let passing = match after {
+            After::Stays => None,
+            After::Goes => {
+                let dir = dir.try_clone().map_err(|it| fault::of("file", name, it))?;
+                Some((dir, last.to_owned()))
+            }
+        };
         loop {
             let file = open(dir, last).map_err(|cause| fault::of("file", name, cause))?;
             let stat = rustix::fs::fstat(&file).map_err(|cause| fault::of("file", name, cause))?;
@@ -34,13 +58,13 @@ impl Lock {
             }
             match file.try_lock() {
                 Ok(()) => {
-                    // Somebody may have removed the file in between; then this lock excludes nobody.
+                    // The holder before may have taken the file away with its lock; then this one excludes
+                    // nobody, and the file that has the name now is the one to lock.
                     let now = temp::stat(dir, last).map_err(|it| fault::of("file", name, it))?;
-                    if now.is_some_and(|(_, now)| {
-                        (now.st_dev, now.st_ino) == (stat.st_dev, stat.st_ino)
-                    }) {
-                        return Ok(Self { file });
+                    if now.is_some_and(|it| is_same(&it.1, &stat)) {
+                        return Ok(Self { file, passing });
                     }
+                    continue;
                 }
                 Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(cause)) => return Err(fault::of("file", name, cause)),
@@ -58,8 +82,20 @@ impl Lock {
     }
 }
 
+fn is_same(a: &rustix::fs::Stat, b: &rustix::fs::Stat) -> bool {
+    (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino)
+}
+
 impl Drop for Lock {
     fn drop(&mut self) {
+        // While it is held, nobody else takes the file of this name away, so it is this very file.
+        if let Some((dir, last)) = &self.passing
+            && let (Ok(Some(now)), Ok(own)) = (temp::stat(dir, last), rustix::fs::fstat(&self.file))
+            && is_same(&now.1, &own)
+        {
+            // One that stays is taken by whoever locks next.
+            let _ = rustix::fs::unlinkat(dir, last, AtFlags::empty());
+        }
         // Closing would do, unless a child process has inherited the handle.
         let _ = self.file.unlock();
     }
@@ -75,4 +111,39 @@ fn open(dir: &Dir, last: &str) -> io::Result<File> {
         | OFlags::CLOEXEC;
     let fd = rustix::fs::openat(dir, last, flags, Mode::from_raw_mode(0o600))?;
     Ok(File::from(fd))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dir::Dir;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    /// The file goes with each lock, and still no two hold it at once.
+    #[test]
+    fn a_brief_lock_excludes_others_and_leaves_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = Dir::open(folder.path()).unwrap();
+        let (inside, n_held) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        let _lock = dir.lock_briefly("a.lock", Duration::from_secs(60)).unwrap();
+                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                        n_held.fetch_add(1, Ordering::SeqCst);
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                    }
+                });
+            }
+        });
+        assert_eq!(n_held.into_inner(), 400);
+        assert_eq!(dir.list(".").unwrap(), []);
+        let held = dir.lock_briefly("a.lock", Duration::ZERO).unwrap();
+        assert!(dir.lock_briefly("a.lock", Duration::ZERO).is_err());
+        assert!(dir.lock("a.lock", Duration::ZERO).is_err());
+        drop(held);
+        drop(dir.lock("a.lock", Duration::ZERO).unwrap());
+        assert!(dir.exists("a.lock").unwrap());
+    }
 }

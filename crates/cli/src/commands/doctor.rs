@@ -23,6 +23,7 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings) -> Result<u8> {
     if exists {
         match host.open(settings).and_then(|engine| engine.doctor()) {
             Ok(opened) => {
+                found.seen.extend(seen);
                 found.seen.extend(opened.seen);
                 found.faults.extend(opened.faults);
                 found.warnings.extend(opened.warnings);

@@ -22,6 +22,7 @@ use kenning_audit::{Draft, Tx};
 use kenning_core::{Code, Error, Hash, Kind, NodeId, Result, Space};
 use kenning_entities::names::{alias_key, network_rid, normalized, phonetic_key};
 use kenning_entities::ontology::Ontology;
+use kenning_search::Recent;
 use kenning_store::{Node, ReadTx, When};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -59,7 +60,7 @@ pub(super) const RID: &str = "entities/rid";
 /// What the engine keeps of entities between calls: nothing that is not on disk or in the store too.
 #[derive(Default)]
 pub(crate) struct Entities {
-    known: Mutex<HashMap<Space, Known>>,
+    known: Mutex<Recent<Space, Known>>,
     /// The types, as these notes declare them. Whoever holds this lock asks for no other.
     types: Mutex<Option<(Arc<Library>, Arc<Ontology>)>>,
     pub(super) spellings: Spellings,
@@ -111,7 +112,7 @@ impl Engine {
         let space = &caller.principal.space;
         let known = self.entities.known.lock();
         let mut known = known.unwrap_or_else(PoisonError::into_inner);
-        let known = known.entry(space.clone()).or_default();
+        let known = known.entry(space, Known::default);
         if self.vault.is_named() && self.vault.space() == space {
             self.read_vault(caller, known)?;
         }

@@ -10,6 +10,7 @@ use super::index::{NODES, graph_state};
 use crate::later::{Later, contained};
 use kenning_audit::Log;
 use kenning_core::{Kind, NodeId, Result, Space};
+use kenning_search::Recent;
 use kenning_store::names::packed_keys;
 use kenning_store::{Node, NodeFilter, ReadTx, When};
 use std::collections::HashMap;
@@ -25,7 +26,7 @@ const CHANGES_MAX: usize = 5_000;
 
 /// The names of each space.
 #[derive(Clone, Default)]
-pub(super) struct Spellings(Arc<Mutex<HashMap<Space, Slot>>>);
+pub(super) struct Spellings(Arc<Mutex<Recent<Space, Slot>>>);
 
 #[derive(Default)]
 struct Slot {
@@ -37,7 +38,7 @@ struct Slot {
 pub(super) type Alike = Vec<(NodeId, f64)>;
 
 impl Spellings {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Space, Slot>> {
+    fn lock(&self) -> MutexGuard<'_, Recent<Space, Slot>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -73,7 +74,7 @@ impl Spellings {
 
     fn read_later(&self, later: &Later, space: &Space) {
         let mut slots = self.lock();
-        let slot = slots.entry(space.clone()).or_default();
+        let slot = slots.entry(space, Slot::default);
         if std::mem::replace(&mut slot.is_read, true) {
             return;
         }
@@ -83,7 +84,7 @@ impl Spellings {
         later.run(move |log| {
             let read = contained(|| read(log, &space, before.as_deref()));
             let mut slots = all.lock();
-            let slot = slots.entry(space).or_default();
+            let slot = slots.entry(&space, Slot::default);
             slot.is_read = false;
             slot.names = Some(Arc::new(read?));
             Ok(())

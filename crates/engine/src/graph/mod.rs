@@ -37,9 +37,9 @@ pub(crate) use survey::note_names;
 use crate::{Caller, Engine};
 use kenning_audit::{Draft, Tx};
 use kenning_core::{Error, Hash, Result, Space};
+use kenning_search::Recent;
 use kenning_store::{Node, ReadTx};
 use library::{Followed, Scope};
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The kind of the event that ends a generation which changed something.
@@ -53,7 +53,7 @@ pub(crate) const PLACES: &str = "places";
 
 /// The libraries that were asked for.
 #[derive(Default)]
-pub(crate) struct Libraries(Mutex<HashMap<(Space, Scope), Arc<Library>>>);
+pub(crate) struct Libraries(Mutex<Recent<(Space, Scope), Arc<Library>>>);
 
 impl Engine {
     /// Which documents make the graph.
@@ -135,7 +135,7 @@ impl Engine {
         }
     }
 
-    fn lock_libraries(&self) -> std::sync::MutexGuard<'_, HashMap<(Space, Scope), Arc<Library>>> {
+    fn lock_libraries(&self) -> std::sync::MutexGuard<'_, Recent<(Space, Scope), Arc<Library>>> {
         self.libraries
             .0
             .lock()

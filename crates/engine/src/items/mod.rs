@@ -33,10 +33,12 @@ pub use kenning_items::{ItemType, Scope as ItemScope};
 pub use load::{LoadFrom, LoadItem, LoadedItem};
 pub use registry::{PublishedItem, RegistryPackage, RegistryVersion};
 pub use run::{DirectiveRun, DirectiveStep, KnowledgeRun};
+pub(crate) use run::{GRANTS, GRANTS_MAX};
 pub use sign::{NewItem, SignAs, SignItem, SignedItem};
 pub use sign_many::{SignCandidate, SignState};
 pub use skills::{ExportedSkills, Skill};
 pub use tool_run::ToolItemRun;
+pub(crate) use tool_run::{VENV_DAYS_MAX, VENVS_MAX};
 pub use write::{DeletedItem, LinkedItem};
 
 use index::KnownShelves;
@@ -71,6 +73,11 @@ impl Items {
             options,
             known: KnownShelves::default(),
         }
+    }
+
+    /// The user's own directory, if there is one.
+    pub(crate) fn user_dir(&self) -> Option<PathBuf> {
+        self.options.user.clone()
     }
 }
 

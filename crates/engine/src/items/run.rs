@@ -2,6 +2,7 @@
 //! says is acted on here.
 
 use super::package::Item;
+use super::tool_run::RUN_MS_MAX;
 use super::{ItemFault, ItemResult, ItemTarget, not_found};
 use crate::{Caller, Engine, Scope};
 use kenning_core::{Error, Hash};
@@ -10,7 +11,7 @@ use kenning_items::{ItemType, Place, Scope as ItemScope, builtin};
 use serde_json::{Map, Value, json};
 
 /// What runs of directives granted, by their ids.
-pub(super) const GRANTS: &str = "items/grants";
+pub(crate) const GRANTS: &str = "items/grants";
 /// How often a tool was run, and how often that went well.
 pub(super) const RUNS: &str = "items/runs";
 
@@ -147,7 +148,8 @@ impl Engine {
             )
         })?;
         let mut grants = kenning_items::grants::Grants::of(&directive.permissions);
-        let mut at_ms = self.log.clock().now_ms();
+        let now_ms = self.log.clock().now_ms();
+        let mut at_ms = now_ms;
         if let Some(parent) = &parent {
             grants = grants.within(&parent.grants);
             at_ms = parent.at_ms;
@@ -176,6 +178,7 @@ impl Engine {
             self.log.write(&caller.principal.space, {
                 let id = id.clone();
                 move |tx| {
+                    forget_old_grants(tx, now_ms)?;
                     tx.set(GRANTS, &id, row.to_string().as_bytes())?;
                     tx.record("ItemRun", data).map(drop)
                 }
@@ -221,7 +224,7 @@ impl Engine {
             "type": "knowledge", "id": entry.zettel_id, "version": entry.version,
             "success": true,
         });
-        if !target.dry_run {
+        if !target.dry_run && self.records_read() {
             self.later.write(&caller.principal.space, move |tx| {
                 tx.record("ItemRun", data).map(drop)
             });
@@ -239,6 +242,28 @@ impl Engine {
             tags: entry.tags,
         })
     }
+}
+
+/// Grants of runs that a space keeps at most; the oldest go first.
+pub(crate) const GRANTS_MAX: usize = 1_000;
+
+/// Removes the grants that grant nothing any more, and the oldest where there are too many. Whoever adds one pays
+/// for it, so there is never more to remove than a little.
+fn forget_old_grants(tx: &mut kenning_audit::Tx<'_>, now_ms: u64) -> kenning_core::Result<()> {
+    let at_ms = |row: &[u8]| {
+        let row: Value = serde_json::from_slice(row).unwrap_or_default();
+        row["at_ms"].as_u64().unwrap_or(0)
+    };
+    let rows = tx.list(GRANTS)?;
+    let mut rows: Vec<(u64, String)> = rows.into_iter().map(|it| (at_ms(&it.1), it.0)).collect();
+    rows.sort();
+    let n_over = (rows.len() + 1).saturating_sub(GRANTS_MAX);
+    for (n, (at_ms, id)) in rows.into_iter().enumerate() {
+        if n < n_over || at_ms.saturating_add(RUN_MS_MAX) < now_ms {
+            tx.unset(GRANTS, &id)?;
+        }
+    }
+    Ok(())
 }
 
 fn directive_of(item: Item) -> kenning_core::Result<Box<Directive>> {

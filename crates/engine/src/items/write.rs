@@ -305,7 +305,7 @@ impl Engine {
     fn lock_item(&self, key: &str) -> Result<(Lock, Option<StoreLock>)> {
         let locks = self.data.create_subdir("locks")?;
         let name = format!("item-{}", Hash::of(key.as_bytes()));
-        let here = locks.lock(&name, LOCK_WAIT)?;
+        let here = locks.lock_briefly(&name, LOCK_WAIT)?;
         let everywhere = self.log.store().lock(&name, LOCK_WAIT)?;
         Ok((here, everywhere))
     }

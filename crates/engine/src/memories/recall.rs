@@ -258,6 +258,9 @@ impl Engine {
 
     /// The event of the recall and the access counts, afterwards.
     pub(super) fn note_recall(&self, caller: &Caller, recall: &Recall, found: &[RecalledMemory]) {
+        if !self.records_read() {
+            return;
+        }
         let top: Vec<Value> = found
             .iter()
             .map(|it| json!({ "memory_id": it.memory.id, "relevance": score::rounded(it.relevance), "final_score": score::rounded(it.final_score) }))

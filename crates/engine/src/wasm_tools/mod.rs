@@ -34,11 +34,11 @@ use kenning_core::{Code, Error, Result, Space};
 use kenning_sandbox::manifest::TOOL_MEMORY_MB_MAX;
 use kenning_sandbox::policy::Policy;
 use kenning_sandbox::{PoolSize, Runtime, RuntimeOptions, Sha256};
+use kenning_search::Recent;
 use kenning_store::{NodeFilter, ReadTx, When};
 use kenning_vault::{Dir, Stamp};
 use record::Record;
 use serde_json::json;
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -67,7 +67,7 @@ pub struct WasmOptions {
 pub(crate) struct WasmTools {
     options: WasmOptions,
     runtime: OnceLock<Runtime>,
-    shelves: Mutex<HashMap<Space, Arc<Shelf>>>,
+    shelves: Mutex<Recent<Space, Arc<Shelf>>>,
     /// The directory of everything that is not in the store, once it is there.
     place: OnceLock<Dir>,
     /// The operator's ceilings as they were read, and the file's stamp.

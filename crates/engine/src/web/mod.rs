@@ -33,6 +33,7 @@ pub use process::{ExtractedEntity, ExtractedRelation, ProcessRequest, ProcessedP
 pub use schedule::{PageWatch, WatchPace};
 
 pub(crate) use inert::line as inert_line;
+pub(crate) use pages::{PREVIEW_DAYS_MAX, PREVIEWS_MAX, n_previewed};
 
 use crate::Engine;
 use kenning_core::{Code, Error};

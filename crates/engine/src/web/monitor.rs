@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// The pages that are monitored, by the hash of their address.
-const MONITORED: &str = "web/monitored";
+pub(super) const MONITORED: &str = "web/monitored";
 /// How often pages were looked at, and when last.
 const SCANS: (&str, &str) = ("web/counts", "scans");
 /// No visit outlasts a lease.

@@ -11,6 +11,7 @@ use kenning_entities::page::Metadata;
 use kenning_store::ReadTx;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 
 /// What is known of each page, by the hash of its address.
 const PAGES: &str = "web/pages";
@@ -200,6 +201,53 @@ pub(super) fn put_page(tx: &mut Tx<'_>, page: &StoredPage) -> Result<()> {
 
 pub(super) fn put_text(tx: &mut Tx<'_>, url: &str, text: &StoredText) -> Result<()> {
     tx.set(TEXTS, &key_of(url), &to_json(text)?)
+}
+
+/// Pages that were looked at and never ingested are kept so long.
+pub(crate) const PREVIEW_DAYS_MAX: u64 = 30;
+/// And so many of them at most; those that were looked at longest ago go first.
+pub(crate) const PREVIEWS_MAX: usize = 2_000;
+/// So many new pages come between two looks for old ones.
+const PRUNE_EVERY: u64 = 16;
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+
+/// Removes what is kept of pages that somebody looked at long ago and did nothing with, and of the oldest where
+/// there are too many. Pages of the graph and monitored ones stay.
+pub(super) fn prune(tx: &mut Tx<'_>, page: &StoredPage, now_ms: u64) -> Result<()> {
+    if !page.n.is_multiple_of(PRUNE_EVERY) {
+        return Ok(());
+    }
+    let monitored = tx.list(super::monitor::MONITORED)?;
+    let monitored: HashSet<String> = monitored.into_iter().map(|it| it.0).collect();
+    let mut old: Vec<(u64, String)> = Vec::new();
+    for (key, row) in tx.list(PAGES)? {
+        // A row that cannot be read is for somebody to look at, not to be removed unseen.
+        let Ok(it) = of_json::<StoredPage>(&row) else {
+            continue;
+        };
+        let is_ingested = it.status == Status::Ingested || it.note.is_some();
+        if !is_ingested && it.url != page.url && !monitored.contains(&key) {
+            old.push((it.seen_ms, key));
+        }
+    }
+    old.sort();
+    let n_over = (old.len() + 1).saturating_sub(PREVIEWS_MAX);
+    for (n, (seen_ms, key)) in old.into_iter().enumerate() {
+        if n < n_over || seen_ms.saturating_add(PREVIEW_DAYS_MAX * DAY_MS) < now_ms {
+            tx.unset(PAGES, &key)?;
+            tx.unset(TEXTS, &key)?;
+        }
+    }
+    Ok(())
+}
+
+/// How many pages the store knows that are not in the graph.
+pub(crate) fn n_previewed(tx: &dyn ReadTx) -> Result<usize> {
+    let rows = tx.list(PAGES)?;
+    let pages = rows
+        .iter()
+        .filter_map(|it| of_json::<StoredPage>(&it.1).ok());
+    Ok(pages.filter(|it| it.status != Status::Ingested).count())
 }
 
 /// A page that nobody has looked at before, with the next number.

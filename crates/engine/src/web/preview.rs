@@ -214,6 +214,7 @@ impl Engine {
             page.submitted_via = via;
             pages::put_page(tx, &page)?;
             pages::put_text(tx, &url, &StoredText::from(&*visit))?;
+            pages::prune(tx, &page, now_ms)?;
             let data = json!({
                 "url": page.url, "rid": page.rid, "submission": page.n,
                 "contentHash": page.content_hash, "submittedBy": page.submitted_by,

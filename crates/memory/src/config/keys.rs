@@ -215,6 +215,13 @@ pub const KEYS: &[Key] = &[
         false,
         "what the event of a recall keeps of the query: a keyed hash, or the text, which stays in the signed log for ever",
     ),
+    key(
+        "events.reads",
+        Form::Choice(&["all", "sampled", "off"]),
+        "all",
+        false,
+        "which reads (recalls, knowledge entries) become events and are counted as accesses: all, one in sixteen, or none; the log keeps every event for ever",
+    ),
 ];
 
 /// The key of this name; otherwise the nearest known one is the hint.

@@ -49,7 +49,24 @@ pub struct Config {
     pub webhooks: Vec<Webhook>,
     /// Whether events of recalls hold the text of the query, and not only its hash.
     pub logs_queries: bool,
+    /// Which reads become events.
+    pub reads: Reads,
 }
+
+/// Which reads become events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reads {
+    /// Every one.
+    #[default]
+    All,
+    /// One in [`READS_SAMPLED`].
+    Sampled,
+    /// None.
+    Off,
+}
+
+/// Of so many reads one becomes an event where they are sampled.
+pub const READS_SAMPLED: u64 = 16;
 
 /// Where vectors come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -193,6 +210,11 @@ impl Config {
             },
             webhooks: webhooks(&file.value("events.webhooks"))?,
             logs_queries: file.value("events.queries") == "text",
+            reads: match file.value("events.reads").as_str() {
+                Some("sampled") => Reads::Sampled,
+                Some("off") => Reads::Off,
+                _ => Reads::All,
+            },
         })
     }
 }

@@ -15,6 +15,7 @@ mod answers;
 mod backups;
 mod embeddings;
 mod graph;
+mod growth;
 mod kiwi;
 mod kiwi_find;
 mod kiwi_run;

@@ -8,7 +8,7 @@ use super::Ready;
 use super::runtime::{self, Program};
 use crate::Engine;
 use crate::items::policy::POLICY_FILE;
-use kenning_core::{Error, Hash, Result};
+use kenning_core::{Code, Error, Hash, Result};
 use kenning_jail::{Exit, Limits, Net, Spec};
 use kenning_vault::Dir;
 use std::path::{Path, PathBuf};
@@ -56,6 +56,15 @@ const MEMORY_BYTES_MIN: u64 = 1 << 30;
 const DISK_BYTES_MIN: u64 = 8 << 30;
 const FILES_MIN: u64 = 150_000;
 const COMPLAINT_CHARS: usize = 500;
+/// What the name of an environment's lease ends in: a file that says when it was last used.
+const LEASE: &str = ".used";
+const HOUR_MS: u64 = 60 * 60 * 1_000;
+/// An environment that nobody has used for so long goes.
+pub(crate) const VENV_DAYS_MAX: u64 = 30;
+/// So many there are at most, unless all were used lately.
+pub(crate) const VENVS_MAX: usize = 20;
+/// One that was used so lately may be in use: no run takes longer.
+const VENV_HOURS_MIN: u64 = 2;
 
 impl Engine {
     /// A Python that has what the tool depends on. Installs it if that is wanted and allowed.
@@ -81,8 +90,11 @@ impl Engine {
             // Whoever had the lock before may have done it.
             if !path.join("bin/python3").is_file() {
                 self.install(ready, own_user, &base, &name)?;
+                self.note_use(&base, &name);
+                self.forget_old_environments(&base, &name);
             }
         }
+        self.note_use(&base, &name);
         Ok(Program {
             exec: vec![path.join("bin")],
             read: vec![path.clone()],
@@ -98,8 +110,7 @@ impl Engine {
         }
         // A user of its own cannot walk through our data directory.
         let base = Dir::open(&std::env::temp_dir())?;
-        let ours = Hash::of(self.data.path().to_string_lossy().as_bytes()).to_string();
-        let folder = format!("kenning-venvs-{}", &ours[..16]);
+        let folder = self.venvs_for_others();
         if !base.create_subdir(&folder)?.is_ours_alone() {
             return Err(Error::denied(format!(
                 "`{folder}` in the system's temporary directory is somebody else's"
@@ -107,6 +118,61 @@ impl Engine {
             .hint("remove it"));
         }
         Ok((base, format!("{folder}/{key}")))
+    }
+
+    /// Notes that an environment was used, once in a while: the file beside it is its lease.
+    fn note_use(&self, base: &Dir, name: &str) {
+        let now_ms = self.log.clock().now_ms();
+        if last_use_ms(base, name).is_none_or(|it| it.saturating_add(HOUR_MS) < now_ms)
+            && base.exists(name).unwrap_or(false)
+        {
+            // One without a lease is the first to go, and is then made again.
+            drop(base.write(&format!("{name}{LEASE}"), now_ms.to_string().as_bytes()));
+        }
+    }
+
+    /// Removes environments that nobody has used for long, and the oldest where there are too many. The caller holds
+    /// the lock of all environments; what was used lately may be in use, and stays.
+    fn forget_old_environments(&self, base: &Dir, but: &str) {
+        let now_ms = self.log.clock().now_ms();
+        let folder = but.rsplit_once('/').map_or("", |it| it.0);
+        let mut kept: Vec<(u64, String)> = environments(base, folder)
+            .into_iter()
+            .map(|name| format!("{folder}/{name}"))
+            .filter(|name| name != but)
+            .map(|name| (last_use_ms(base, &name).unwrap_or(0), name))
+            .collect();
+        kept.sort();
+        let n_over = (kept.len() + 1).saturating_sub(VENVS_MAX);
+        for (n, (used_ms, name)) in kept.into_iter().enumerate() {
+            let age_ms = now_ms.saturating_sub(used_ms);
+            let is_old = age_ms > VENV_DAYS_MAX * 24 * HOUR_MS;
+            if is_old || (n < n_over && age_ms > VENV_HOURS_MIN * HOUR_MS) {
+                let removed = base.remove_tree(&name);
+                let removed = removed.and_then(|()| base.remove(&format!("{name}{LEASE}")));
+                if let Err(error) = removed.or_else(not_found_is_fine) {
+                    tracing::warn!("an old virtual environment stays: {error}");
+                }
+            }
+        }
+    }
+
+    /// How many environments there are.
+    pub(crate) fn n_environments(&self) -> usize {
+        let Ok(strength) = self.jail() else { return 0 };
+        match strength.own_user {
+            false => environments(&self.data, VENVS).len(),
+            true => {
+                let base = Dir::open(&std::env::temp_dir());
+                base.map_or(0, |it| environments(&it, &self.venvs_for_others()).len())
+            }
+        }
+    }
+
+    /// The directory of environments in the system's temporary directory.
+    fn venvs_for_others(&self) -> String {
+        let ours = Hash::of(self.data.path().to_string_lossy().as_bytes()).to_string();
+        format!("kenning-venvs-{}", &ours[..16])
     }
 
     fn install(&self, ready: &Ready<'_>, own_user: bool, base: &Dir, name: &str) -> Result<()> {
@@ -177,6 +243,25 @@ impl Engine {
     }
 }
 
+/// The names of the environments in a folder.
+fn environments(base: &Dir, folder: &str) -> Vec<String> {
+    let entries = base.list(folder).unwrap_or_default().into_iter();
+    entries.filter(|it| it.is_dir).map(|it| it.name).collect()
+}
+
+/// When an environment was last used, as far as that was noted.
+fn last_use_ms(base: &Dir, name: &str) -> Option<u64> {
+    let bytes = base.read(&format!("{name}{LEASE}"), 64).ok()?;
+    String::from_utf8_lossy(&bytes).trim().parse().ok()
+}
+
+fn not_found_is_fine(error: Error) -> Result<()> {
+    match error.code {
+        Code::NotFound => Ok(()),
+        _ => Err(error),
+    }
+}
+
 /// Another Python makes another environment.
 fn key(python: &Path, wanted: &[String]) -> String {
     let about = std::fs::metadata(python);
@@ -221,4 +306,80 @@ pub(super) fn project_python(project: &Dir) -> Option<(PathBuf, PathBuf)> {
     let bin = project.path().join(".venv/bin");
     let path = bin.join("python3");
     path.is_file().then_some((path, bin))
+}
+
+#[cfg(test)]
+mod environments_that_nobody_uses {
+    use super::*;
+    use crate::{Engine, Options};
+    use kenning_core::{FixedClock, SeededRandom, Space};
+    use kenning_store::Store;
+    use kenning_store_sqlite::Sqlite;
+    use std::sync::Arc;
+
+    const NOW_MS: u64 = 1_800_000_000_000;
+
+    fn engine(root: &Path) -> Engine {
+        let data = Dir::create(root).unwrap();
+        Engine::open(Options {
+            store: Store::new(Sqlite::open(data.path()).unwrap()),
+            data,
+            vault: None,
+            omi: None,
+            project: None,
+            wasm: crate::WasmOptions::default(),
+            items: crate::ItemOptions::default(),
+            repositories: crate::RepositoryOptions::default(),
+            mail: None,
+            web: crate::WebOptions::default(),
+            space: Space::default(),
+            clock: Arc::new(FixedClock::at(NOW_MS)),
+            zone: jiff::tz::TimeZone::UTC,
+            random: Arc::new(SeededRandom::new(7)),
+            environment: Arc::new(|_| None),
+            shared: false,
+            read_only: false,
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn are_removed_after_a_month_and_the_oldest_where_there_are_too_many() {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = engine(folder.path());
+        let put = |name: &str, hours: Option<u64>| {
+            let name = format!("{VENVS}/{name}");
+            engine
+                .data
+                .write(&format!("{name}/bin/python3"), b"x")
+                .unwrap();
+            if let Some(hours) = hours {
+                let at = NOW_MS - hours * HOUR_MS;
+                let lease = format!("{name}{LEASE}");
+                engine
+                    .data
+                    .write(&lease, at.to_string().as_bytes())
+                    .unwrap();
+            }
+        };
+        put("new", Some(0));
+        put("used", Some(1));
+        put("old", Some(31 * 24));
+        put("unknown", None);
+        engine.forget_old_environments(&engine.data, &format!("{VENVS}/new"));
+        assert_eq!(environments(&engine.data, VENVS), ["new", "used"]);
+        assert!(!engine.data.exists(&format!("{VENVS}/old{LEASE}")).unwrap());
+        for n in 0..30 {
+            put(&format!("many{n:02}"), Some(3 + n));
+        }
+        engine.forget_old_environments(&engine.data, &format!("{VENVS}/new"));
+        let left = environments(&engine.data, VENVS);
+        assert_eq!(left.len(), VENVS_MAX);
+        assert!(left.contains(&"used".to_owned()) && left.contains(&"many00".to_owned()));
+        assert!(!left.contains(&"many29".to_owned()), "{left:?}");
+        // One that is used has its lease renewed.
+        engine.note_use(&engine.data, &format!("{VENVS}/many05"));
+        let used = last_use_ms(&engine.data, &format!("{VENVS}/many05"));
+        assert_eq!(used, Some(NOW_MS));
+    }
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// So long a directive's run may be referred to.
-const RUN_MS_MAX: u64 = 60 * 60 * 1000;
+pub(crate) const RUN_MS_MAX: u64 = 60 * 60 * 1000;
 const SECRETS_BYTES_MAX: u64 = 1024 * 1024;
 /// Refuses a tool that the directive of a run does not name.
 pub(super) fn require_may_run(run: &RunGrants, tool: &str) -> ItemResult<()> {

@@ -450,3 +450,30 @@ fn web_text_that_no_browser_shows_is_neither_previewed_nor_found() {
     );
     assert_eq!(found["count"], 0, "{found}");
 }
+
+#[test]
+fn web_pages_that_were_only_looked_at_are_forgotten_after_a_month() {
+    let site = Site::start();
+    for n in 0..20 {
+        let text = format!("Text number {n} about the sea.");
+        site.put(&format!("/{n}"), Answer::html(page("T", &text)));
+    }
+    let house = house(&site);
+    let keys = |bucket: &str| {
+        let space = house.owner().principal.space;
+        let log = house.board.engine().log();
+        log.read(&space, |tx| tx.list(bucket)).unwrap().len()
+    };
+    for n in 0..14 {
+        previewed(&house, &site.url(&format!("/{n}")));
+    }
+    let watched = json!({ "action": "add", "url": site.url("/0") });
+    done(&house, "monitor_url", watched);
+    assert_eq!((keys("web/pages"), keys("web/texts")), (14, 14));
+    house.clock.advance(31 * 24 * 3_600_000);
+    for n in 14..18 {
+        previewed(&house, &site.url(&format!("/{n}")));
+    }
+    // The monitored one, and those that were looked at lately.
+    assert_eq!((keys("web/pages"), keys("web/texts")), (5, 5));
+}

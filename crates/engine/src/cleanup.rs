@@ -1,0 +1,192 @@
+//! What nobody else removes: files that killed processes left, and how much there is of what grows.
+//!
+//! | what | who removes it | when |
+//! |---|---|---|
+//! | grants of directives' runs | the next run of a directive | after an hour, or above 1,000 in a space |
+//! | pages that were previewed only | every sixteenth new preview | after 30 days, or above 2,000 in a space |
+//! | virtual environments of tools | the next installation | 30 days after their last use, or above 20 |
+//! | lock files | whoever held the lock; those of killed processes, this | at once; every six hours |
+//! | files of killed writes | this | a day after they were written to |
+//! | indexes, documents and names in memory | the next space that is asked for | above 32 spaces |
+//! | SQLite's write-ahead log | SQLite, after the next checkpoint | above 32 MiB, once nobody reads |
+//! | events of reads | nobody: the log is for ever | `events.reads` says which there are |
+
+use crate::{Doctor, Engine, items, web};
+use kenning_core::{Code, Error, Result};
+use kenning_memory::config::{READS_SAMPLED, Reads};
+use kenning_search::SPACES_MAX;
+use kenning_vault::{Dir, Unfinished};
+use std::time::Duration;
+
+/// When this was last done, in the data directory.
+const STAMP: &str = "cleaned";
+const LOCK: &str = "cleaned.lock";
+const EVERY_MS: u64 = 6 * 60 * 60 * 1_000;
+/// A write that has written nothing for so long is none.
+const UNFINISHED_MS: u64 = 24 * 60 * 60 * 1_000;
+/// Entries of a tree that are looked at.
+const ENTRIES_MAX: usize = 200_000;
+/// Lock files that are looked at in one go.
+const LOCKS_MAX: usize = 10_000;
+const LOCKS: &str = "locks";
+
+/// What was removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cleaned {
+    /// Files of killed writes.
+    pub unfinished: usize,
+    /// Lock files that nobody held.
+    pub locks: usize,
+}
+
+impl Engine {
+    /// Removes what killed processes left, if that was not done lately; `None` if it was, or if another process does
+    /// it. For a process that stays: it may take a while.
+    ///
+    /// # Errors
+    /// Those of the data directory. What lies elsewhere and cannot be looked at is left alone.
+    pub fn clean_up(&self) -> Result<Option<Cleaned>> {
+        if self.read_only {
+            return Ok(None);
+        }
+        let now_ms = self.log.clock().now_ms();
+        let last_ms = match self.data.read(STAMP, 64) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).trim().parse().unwrap_or(0),
+            Err(error) if error.code == Code::NotFound => 0,
+            Err(error) => return Err(error),
+        };
+        // A stamp of the future is of a clock that was wrong.
+        if last_ms <= now_ms && now_ms - last_ms < EVERY_MS {
+            return Ok(None);
+        }
+        let _lock = match self.data.lock_briefly(LOCK, Duration::ZERO) {
+            Ok(lock) => lock,
+            Err(error) if error.code == Code::Unavailable => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        self.data
+            .write_private(STAMP, now_ms.to_string().as_bytes())?;
+        let mut cleaned = Cleaned::default();
+        for dir in self.written_dirs() {
+            let before_ms = now_ms.saturating_sub(UNFINISHED_MS);
+            match dir.unfinished(Some(before_ms), ENTRIES_MAX) {
+                Ok(found) => cleaned.unfinished += found.n_removed,
+                Err(error) => tracing::warn!("files of killed writes stay: {error}"),
+            }
+        }
+        if self.data.exists(LOCKS)? {
+            cleaned.locks = free_locks(&self.data.subdir(LOCKS)?);
+        }
+        if cleaned != Cleaned::default() {
+            let Cleaned { unfinished, locks } = cleaned;
+            tracing::info!("removed {unfinished} files of killed writes and {locks} lock files");
+        }
+        Ok(Some(cleaned))
+    }
+
+    /// The directories that this process writes to.
+    fn written_dirs(&self) -> Vec<Dir> {
+        let mut dirs = vec![self.data.clone()];
+        for root in [&self.vault, &self.omi] {
+            dirs.extend(root.place().and_then(|it| Dir::open(&it).ok()));
+        }
+        let project = self.project.place().map(|it| it.join(".ai"));
+        let user = self.items.user_dir();
+        let items = [project, user].into_iter().flatten();
+        dirs.extend(items.filter_map(|it| Dir::open(&it).ok()));
+        dirs
+    }
+
+    /// Whether this read becomes an event. A mistake in the file costs no event.
+    pub(crate) fn records_read(&self) -> bool {
+        match self.memory_config().unwrap_or_default().reads {
+            Reads::All => true,
+            Reads::Off => false,
+            Reads::Sampled => {
+                let mut bytes = [0; 8];
+                self.log.random().fill(&mut bytes);
+                u64::from_be_bytes(bytes).is_multiple_of(READS_SAMPLED)
+            }
+        }
+    }
+
+    /// How much there is of what grows, and what bounds it.
+    pub(crate) fn examine_growth(&self, found: &mut Doctor) -> Result<()> {
+        let (mut n_grants, mut n_pages) = (0, 0);
+        for space in self.log.store().spaces()? {
+            let (grants, pages) = self.log.read(&space, |tx| {
+                Ok((tx.list(items::GRANTS)?.len(), web::n_previewed(tx)?))
+            })?;
+            n_grants += grants;
+            n_pages += pages;
+        }
+        let mut see = |name: &str, text: String| found.seen.push((name.to_owned(), text));
+        see(
+            "run grants",
+            format!(
+                "{n_grants}; each goes after an hour, at most {} a space",
+                items::GRANTS_MAX
+            ),
+        );
+        see(
+            "previewed pages",
+            format!(
+                "{n_pages}; each goes after {} days, at most {} a space",
+                web::PREVIEW_DAYS_MAX,
+                web::PREVIEWS_MAX
+            ),
+        );
+        see(
+            "environments",
+            format!(
+                "{}; each goes {} days after its last use, at most {}",
+                self.n_environments(),
+                items::VENV_DAYS_MAX,
+                items::VENVS_MAX
+            ),
+        );
+        let n_locks = self.data.list(LOCKS).map_or(0, |it| it.len());
+        see(
+            "lock files",
+            format!("{n_locks}; those that nobody holds go"),
+        );
+        let mut unfinished = Unfinished::default();
+        for dir in self.written_dirs() {
+            if let Ok(here) = dir.unfinished(None, ENTRIES_MAX) {
+                unfinished.n_found += here.n_found;
+                unfinished.is_partial |= here.is_partial;
+            }
+        }
+        let partly = if unfinished.is_partial {
+            " or more"
+        } else {
+            ""
+        };
+        see(
+            "killed writes",
+            format!(
+                "{} files{partly}; each goes after a day",
+                unfinished.n_found
+            ),
+        );
+        see("in memory", format!("at most {SPACES_MAX} spaces at once"));
+        let reads = match self.memory_config().unwrap_or_default().reads {
+            Reads::All => "all are events (`events.reads` can change that)".to_owned(),
+            Reads::Sampled => format!("one in {READS_SAMPLED} is an event"),
+            Reads::Off => "none is an event".to_owned(),
+        };
+        see("reads", reads);
+        Ok(())
+    }
+}
+
+/// Removes the lock files that nobody holds, and says how many.
+fn free_locks(locks: &Dir) -> usize {
+    let entries = locks.list(".").unwrap_or_default().into_iter();
+    let files = entries.filter(|it| it.is_file).take(LOCKS_MAX);
+    let is_free = |name: &str| -> Result<(), Error> {
+        // The file goes with the lock.
+        locks.lock_briefly(name, Duration::ZERO).map(drop)
+    };
+    files.filter(|it| is_free(&it.name).is_ok()).count()
+}
