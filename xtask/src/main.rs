@@ -73,8 +73,14 @@ const COMMANDS: &[Command] = &[
                 [--floor sqlite|postgres] [--sabotage]\n\
                 crash processes [--processes N] [--writes N] [--binary PATH]\n\
                 crash faults [--faults N] [--seed S] [--binary PATH]\n\
-                crash servers [--servers N] [--callers N] [--writes N] [--binary PATH]",
-        about: "kill the real binary while it writes; or its database; or let several write at once",
+                crash servers [--servers N] [--callers N] [--writes N] [--binary PATH]\n\
+                crash power [--cuts N] [--seed S] [--without database|files|names] [--binary PATH]\n\
+                crash disk [--trouble full|write|read|sync] [--every N] [--seed S] [--binary PATH]\n\
+                crash damage [--pages N] [--lengths N] [--seed S] [--binary PATH]\n\
+                crash failover [--rounds N] [--seed S] [--sabotage] [--binary PATH]",
+        about: "kill the real binary while it writes; or its database; or let several write at once;\n      \
+                or let the power go out, or the disk be full or broken at each call;\n      \
+                or damage the store's file; or promote a standby under load",
         run: crash::run,
     },
     Command {

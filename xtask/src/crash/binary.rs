@@ -66,6 +66,12 @@ impl Binary {
             .arg("--data")
             .arg(place.data())
             .env("VAULT_PATH", place.vault())
+            .env("OMI_BASE_PATH", place.omi())
+            .env("KENNING_PROJECT", place.project())
+            .env("KENNING_TOOLSETS", "all")
+            .env("HOME", place.root())
+            .env_remove("XDG_CONFIG_HOME")
+            .env_remove("XDG_DATA_HOME")
             .env_remove("KENNING_DATA")
             .env_remove("KENNING_DATABASE_URL");
         if let Some(url) = &place.database {
@@ -87,11 +93,27 @@ impl Binary {
             found.faults.extend(faults);
         }
         let rows = output(self.command(place).args(["backup", "-"]))?;
-        for row in rows.lines() {
-            read_row(&serde_json::from_str(row)?, &mut found)?;
+        for line in rows.lines() {
+            let row = serde_json::from_str(line)?;
+            read_row(&row, &mut found)?;
+            found.traces.add_row(&row, line);
         }
         read_files(&place.vault(), "", &mut found.files)?;
+        for folder in ["omi", "project"] {
+            for (path, bytes) in kenning_testing_disk::image::read(&place.root().join(folder))? {
+                if let Some(bytes) = bytes {
+                    found.traces.add_file(&format!("{folder}/{path}"), &bytes);
+                }
+            }
+        }
         Ok(found)
+    }
+
+    /// What a tool answers to a process of its own.
+    pub(super) fn call(&self, place: &Place, tool: &str, arguments: &Value) -> Result<Value> {
+        let mut command = self.command(place);
+        let command = command.args(["call", tool, "--json", &arguments.to_string()]);
+        Ok(serde_json::from_str(&output(command)?)?)
     }
 
     /// Makes a token that may read and write.
@@ -147,7 +169,9 @@ impl Place {
             data: "data".to_owned(),
             database: None,
         };
-        std::fs::create_dir(place.vault())?;
+        for folder in [place.vault(), place.omi(), place.project().join("docs")] {
+            std::fs::create_dir_all(folder)?;
+        }
         Ok(place)
     }
 
@@ -179,6 +203,19 @@ impl Place {
         self.root.path().join("vault")
     }
 
+    pub(super) fn omi(&self) -> PathBuf {
+        self.root.path().join("omi")
+    }
+
+    pub(super) fn project(&self) -> PathBuf {
+        self.root.path().join("project")
+    }
+
+    /// What all of them are in.
+    pub(super) fn root(&self) -> &Path {
+        self.root.path()
+    }
+
     /// Leaves it on disk for whoever wants to know what happened.
     pub(super) fn keep(self) -> PathBuf {
         let path = self.root.path().to_owned();
@@ -207,7 +244,7 @@ fn read_row(row: &Value, found: &mut Found) -> Result<()> {
             found.authors.insert(text("author").to_owned());
             let payload: Value = serde_json::from_slice(&unhex(text("payload"))?)?;
             let data = &payload["data"];
-            if let Some(path) = data["path"].as_str() {
+            if let Some(path) = data["path"].as_str().filter(|it| is_note(it)) {
                 found.events.push(Event {
                     seq: row["seq"].as_u64().context("an event without its place")?,
                     kind: text("kind").to_owned(),
@@ -220,6 +257,12 @@ fn read_row(row: &Value, found: &mut Found) -> Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+/// Whether an event's path is of the vault: not of the context, of a project or of an item.
+fn is_note(path: &str) -> bool {
+    let others = ["NOW", "MEMORY", "memory/", "docs/", ".ai/", "/"];
+    !others.iter().any(|it| path.starts_with(it))
 }
 
 fn unhex(text: &str) -> Result<Vec<u8>> {

@@ -1,12 +1,13 @@
 //! The running program, seen through one of its doors.
 
 use super::binary::{Binary, Place};
+use super::calls::Write as Written;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -52,7 +53,8 @@ pub(crate) struct Pipe {
 
 /// One caller. Each has its own connection where the door knows connections.
 pub(crate) enum Client {
-    Stdio(Arc<Pipe>),
+    /// With the number of the last answer.
+    Stdio(Arc<Pipe>, u64),
     Http(Address, Option<BufReader<TcpStream>>),
 }
 
@@ -65,6 +67,16 @@ pub(crate) struct Address {
 
 impl Server {
     pub(crate) fn start(binary: &Binary, place: &Place, transport: Transport) -> Result<Self> {
+        Self::start_as(binary, place, transport, Command::spawn)
+    }
+
+    /// The same, started by `spawn`.
+    pub(crate) fn start_as(
+        binary: &Binary,
+        place: &Place,
+        transport: Transport,
+        spawn: impl FnOnce(&mut Command) -> std::io::Result<Child>,
+    ) -> Result<Self> {
         let mut command = binary.command(place);
         match transport {
             Transport::Stdio => {
@@ -72,7 +84,7 @@ impl Server {
                     .arg("mcp")
                     .stdin(Stdio::piped())
                     .stdout(Stdio::piped());
-                let mut child = command.stderr(Stdio::null()).spawn()?;
+                let mut child = spawn(command.stderr(Stdio::null()))?;
                 let input = child.stdin.take().context("no standard input")?;
                 let out = child.stdout.take().context("no standard output")?;
                 let pipe = Arc::new(Pipe {
@@ -92,7 +104,7 @@ impl Server {
                 command
                     .args(["serve", "--listen", "127.0.0.1:0"])
                     .stderr(Stdio::piped());
-                let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
+                let mut child = spawn(command.stdin(Stdio::null()).stdout(Stdio::null()))?;
                 let said = child.stderr.take().context("no standard error")?;
                 let mut said = BufReader::new(said);
                 let mut line = String::new();
@@ -118,7 +130,7 @@ impl Server {
 
     pub(crate) fn client(&self) -> Client {
         match &self.door {
-            Door::Stdio(pipe, _) => Client::Stdio(pipe.clone()),
+            Door::Stdio(pipe, _) => Client::Stdio(pipe.clone(), 0),
             Door::Http(address) => Client::Http(address.clone(), None),
         }
     }
@@ -129,6 +141,18 @@ impl Server {
         self.child.wait()?;
         self.join();
         Ok(())
+    }
+
+    /// Kills it, if it has not ended.
+    pub(super) fn kill_now(&mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// How it ended, if it has.
+    pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
     }
 
     /// Lets it finish.
@@ -224,32 +248,68 @@ impl Client {
     }
 
     fn call(&mut self, tool: &str, arguments: &Value) -> Answer {
+        self.ask(&format!("/tools/{tool}"), tool, arguments).0
+    }
+
+    /// Makes a write of any sort. Gives what was answered too; nothing if it was refused.
+    pub(super) fn write(&mut self, write: &Written) -> (Answer, Value) {
+        self.ask(&write.route, write.tool, &write.arguments)
+    }
+
+    /// The number that the last answer had, where the door numbers them.
+    pub(super) fn last_id(&self) -> u64 {
         match self {
-            Self::Stdio(pipe) => {
-                let call = json!({ "name": tool, "arguments": arguments });
-                let asked = pipe.ask("tools/call", &call);
-                let Some(answer) = asked.and_then(|it| it.recv().ok()) else {
-                    return Answer::Gone;
-                };
-                let is_good = answer["result"].is_object() && answer["result"]["isError"] != true;
-                if is_good {
-                    Answer::Acknowledged
-                } else {
-                    Answer::Refused(answer.to_string())
-                }
-            }
-            Self::Http(address, connection) => {
-                match post(address, connection, &format!("/tools/{tool}"), arguments) {
-                    Ok((200, _)) => Answer::Acknowledged,
-                    Ok((status, body)) => Answer::Refused(format!("{status}: {body}")),
-                    Err(_) => {
-                        *connection = None;
-                        Answer::Gone
-                    }
-                }
-            }
+            Self::Stdio(_, last_id) => *last_id,
+            Self::Http(..) => 0,
         }
     }
+
+    /// Calls a tool for its answer.
+    pub(super) fn read(&mut self, tool: &str, arguments: &Value) -> (Answer, Value) {
+        self.ask(&format!("/tools/{tool}"), tool, arguments)
+    }
+
+    fn ask(&mut self, route: &str, tool: &str, arguments: &Value) -> (Answer, Value) {
+        match self {
+            Self::Stdio(pipe, last_id) => {
+                let call = json!({ "name": tool, "arguments": arguments });
+                let asked = pipe.ask("tools/call", &call);
+                let Some(mut answer) = asked.and_then(|it| it.recv().ok()) else {
+                    return (Answer::Gone, Value::Null);
+                };
+                *last_id = answer["id"].as_u64().unwrap_or_default();
+                match payload(&mut answer) {
+                    Some(value) => (Answer::Acknowledged, value),
+                    None => (Answer::Refused(answer.to_string()), Value::Null),
+                }
+            }
+            Self::Http(address, connection) => match post(address, connection, route, arguments) {
+                Ok((200, body)) => {
+                    let value = serde_json::from_str(&body).unwrap_or_default();
+                    (Answer::Acknowledged, value)
+                }
+                Ok((status, body)) => (Answer::Refused(format!("{status}: {body}")), Value::Null),
+                Err(_) => {
+                    *connection = None;
+                    (Answer::Gone, Value::Null)
+                }
+            },
+        }
+    }
+}
+
+/// What an answer over MCP carries; none if it is an error.
+pub(super) fn payload(answer: &mut Value) -> Option<Value> {
+    let result = &mut answer["result"];
+    if !result.is_object() || result["isError"] == true {
+        return None;
+    }
+    let structured = result["structuredContent"].take();
+    if structured.is_object() {
+        return Some(structured);
+    }
+    let text = result["content"][0]["text"].as_str().unwrap_or_default();
+    Some(serde_json::from_str(text).unwrap_or_default())
 }
 
 /// One request on a connection that stays open.

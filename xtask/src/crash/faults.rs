@@ -188,7 +188,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
             scope.spawn(move || {
                 let mut done = Done::default();
                 for n in 0.. {
-                    let note = writers::note(0, writer, n, &random);
+                    let note = writers::note(&format!("{writer}"), n, &random);
                     done.write(&mut client, &note, moments, go_on);
                     if !go_on() {
                         break;

@@ -1,7 +1,8 @@
 //! Kills the real program while it writes, and looks at what is left.
 //!
 //! Each round starts the program on a data directory and a vault, lets several callers write notes,
-//! kills it at a random moment, opens the store again and judges. What is killed is the program that
+//! memories, items, vectors, documents and backups, kills it at a random moment, opens the store again
+//! and judges. What is killed is the program that
 //! people run, over the door that agents use. `--sabotage` runs the same against a build that
 //! acknowledges before it commits: then writes **must** be lost, or the test is blind.
 //!
@@ -11,9 +12,14 @@
 //! Reading order: [`verdict`] (what is promised), [`writers`] (who writes), this loop.
 
 pub(crate) mod binary;
+mod calls;
 mod client;
+mod damage;
+mod disk;
+mod failover;
 mod faults;
 mod floor;
+mod power;
 mod processes;
 mod proxy;
 pub(crate) mod servers;
@@ -40,11 +46,25 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         [word] if word == "processes" => processes::run(options),
         [word] if word == "faults" => faults::run(options),
         [word] if word == "servers" => servers::run(options),
+        [word] if word == "power" => power::run(options),
+        [word] if word == "disk" => disk::run(options),
+        [word] if word == "damage" => damage::run(options),
+        [word] if word == "failover" => failover::run(options),
         words => bail!(
-            "`crash` knows `processes`, `faults` and `servers`, not `{}`",
+            "`crash` knows `processes`, `faults`, `servers`, `power`, `disk`, `damage` and `failover`, \
+             not `{}`",
             words.join(" ")
         ),
     }
+}
+
+/// What earlier rounds left in a place.
+#[derive(Default)]
+struct Past {
+    /// Notes of the vault.
+    files: BTreeMap<String, Hash>,
+    /// Everything that was written.
+    calls: Vec<calls::Called>,
 }
 
 /// What all rounds together came to.
@@ -85,16 +105,16 @@ fn kill(options: &Options) -> Result<()> {
     };
     let mut tally = Tally::default();
     let mut place = stage.floor.place()?;
-    let mut files = BTreeMap::new();
+    let mut past = Past::default();
     for round in 0..kills {
         if stage.random.below(ROUNDS_A_PLACE) == 0 {
-            (place, files) = (stage.floor.place()?, BTreeMap::new());
+            (place, past) = (stage.floor.place()?, Past::default());
         }
         let transport = transports[usize::try_from(round)? % transports.len()];
-        let broken = stage.one_round(&place, transport, round, &mut files, &mut tally)?;
+        let broken = stage.one_round(&place, transport, round, &mut past, &mut tally)?;
         if broken {
             let broken = std::mem::replace(&mut place, stage.floor.place()?);
-            files.clear();
+            past = Past::default();
             if !sabotage {
                 println!(
                     "round {round}: the store is left in {}",
@@ -143,7 +163,7 @@ impl Stage {
         place: &Place,
         transport: Transport,
         round: u64,
-        files: &mut BTreeMap<String, Hash>,
+        past: &mut Past,
         tally: &mut Tally,
     ) -> Result<bool> {
         let Self {
@@ -152,7 +172,7 @@ impl Stage {
             random,
         } = self;
         let server = Server::start(binary, place, transport)?;
-        let writers = writers::start(&server, round, random.next());
+        let writers = writers::start(&server, place, transport, round, random.next());
         std::thread::sleep(Duration::from_micros(random.below(floor.kill_within_us())));
         server.kill()?;
         let done = writers.join()?;
@@ -169,15 +189,17 @@ impl Stage {
         }
         floor.settle(place)?;
         let found = binary.look(place)?;
-        let mut verdict = verdict::judge(files, &done.attempts, &found);
+        let mut verdict = verdict::judge_all(&past.files, &done.calls, &found);
+        verdict.lost.extend(found.traces.lost(&past.calls));
         verdict.unsound.extend(done.refusals);
-        let acknowledged = done.attempts.iter().filter(|it| it.acknowledged.is_some());
+        let acknowledged = done.calls.iter().filter(|it| it.acknowledged.is_some());
         tally.n_acknowledged += acknowledged.count();
         tally.n_lost += verdict.lost.len();
         tally.n_unsound += verdict.unsound.len();
         tally.tell(round, "lost", &verdict.lost);
         tally.tell(round, "unsound", &verdict.unsound);
-        *files = found.files;
+        past.files = found.files;
+        past.calls.extend(done.calls);
         Ok(!(verdict.lost.is_empty() && verdict.unsound.is_empty()))
     }
 }

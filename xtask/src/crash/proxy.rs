@@ -5,7 +5,7 @@ use socket2::SockRef;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ pub(super) enum Weather {
 }
 
 struct State {
+    /// Where the database is.
+    database: Mutex<SocketAddr>,
     weather: AtomicU8,
     /// Connections of an older generation are cut.
     generation: AtomicU64,
@@ -46,6 +48,7 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
         let state = Arc::new(State {
+            database: Mutex::new(database),
             weather: AtomicU8::new(Weather::Fair as u8),
             generation: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
@@ -53,7 +56,7 @@ impl Proxy {
         });
         let thread = {
             let state = state.clone();
-            std::thread::spawn(move || accept(listener, address, database, &state))
+            std::thread::spawn(move || accept(listener, address, &state))
         };
         Ok(Self {
             address,
@@ -76,6 +79,16 @@ impl Proxy {
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         self.state.weather.store(weather as u8, Ordering::SeqCst);
+    }
+
+    /// Leads to another database from now on; what leads to the old one is cut.
+    pub(super) fn lead_to(&self, database: SocketAddr) {
+        let state = &self.state;
+        *state
+            .database
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = database;
+        self.cut();
     }
 
     /// Resets every connection.
@@ -102,7 +115,7 @@ pub(super) fn address_of(url: &str) -> Result<SocketAddr> {
     address.parse().context("a URL without its port")
 }
 
-fn accept(listener: TcpListener, address: SocketAddr, database: SocketAddr, state: &Arc<State>) {
+fn accept(listener: TcpListener, address: SocketAddr, state: &Arc<State>) {
     let mut listener = Some(listener);
     while !state.stopping.load(Ordering::SeqCst) {
         if state.is(Weather::Refusing) {
@@ -119,6 +132,10 @@ fn accept(listener: TcpListener, address: SocketAddr, database: SocketAddr, stat
             continue;
         };
         // A database that is not there closes the connection, as a proxy of the real world does.
+        let database = *state
+            .database
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Ok(far) = TcpStream::connect(database) {
             connect(near, far, state);
         }

@@ -4,6 +4,7 @@
 //! **unsound** when its parts disagree: file and node, node and event, event and history, or when the
 //! program itself finds a fault.
 
+use super::calls::{Called, Traces};
 use kenning_core::Hash;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,8 +41,28 @@ pub(super) struct Found {
     /// Who signed them.
     pub(super) authors: BTreeSet<String>,
     pub(super) n_intents: usize,
+    /// Files whose events are left out.
+    pub(super) undone: BTreeSet<String>,
     /// What `doctor` and `audit verify` say is wrong.
     pub(super) faults: Vec<String>,
+    /// What is there of writes of other sorts.
+    pub(super) traces: Traces,
+}
+
+impl Found {
+    /// Leaves out of the log and of the history what is about files that could not be written, and whose
+    /// nodes were put back. That file and node agree is judged all the same.
+    pub(super) fn forget_undone(&mut self) {
+        let undone: BTreeSet<String> = self
+            .events
+            .iter()
+            .filter(|it| it.kind == UNDONE)
+            .map(|it| it.path.clone())
+            .collect();
+        self.events.retain(|it| !undone.contains(&it.path));
+        self.revisions.retain(|it| !undone.contains(&it.0));
+        self.undone = undone;
+    }
 }
 
 #[derive(Debug, Default)]
@@ -50,8 +71,23 @@ pub(super) struct Verdict {
     pub(super) unsound: Vec<String>,
 }
 
+/// The event of a note that could not be written after all.
+const UNDONE: &str = "FileWriteUndone";
+
 /// The event of a written note.
 const WRITTEN: &str = "NoteWritten";
+
+/// Judges writes of all sorts; see [`judge`].
+pub(super) fn judge_all(
+    before: &BTreeMap<String, Hash>,
+    calls: &[Called],
+    found: &Found,
+) -> Verdict {
+    let notes: Vec<Attempt> = calls.iter().filter_map(Called::as_note).collect();
+    let mut verdict = judge(before, &notes, found);
+    verdict.lost.extend(found.traces.lost(calls));
+    verdict
+}
 
 /// Judges one round. `before` is what the files were when it began.
 pub(super) fn judge(
@@ -77,7 +113,8 @@ pub(super) fn judge(
     for attempt in attempts {
         by_path.entry(&attempt.path).or_default().push(attempt);
         let has_event = written.contains(&(attempt.path.as_str(), attempt.content));
-        if attempt.acknowledged.is_some() && !has_event {
+        let is_told = has_event || found.undone.contains(&attempt.path);
+        if attempt.acknowledged.is_some() && !is_told {
             let path = &attempt.path;
             verdict
                 .lost
@@ -145,7 +182,8 @@ fn disagreements(found: &Found) -> Vec<String> {
         }
     }
     for (path, content) in &found.nodes {
-        if last.get(path.as_str()).and_then(|it| it.content) != Some(*content) {
+        let is_told = last.get(path.as_str()).and_then(|it| it.content) == Some(*content);
+        if !is_told && !found.undone.contains(path) {
             out.push(format!(
                 "`{path}`: the node is not what its last event says"
             ));

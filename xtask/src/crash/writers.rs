@@ -1,9 +1,10 @@
 //! Callers that write as fast as they are answered, until there is nobody to answer.
 
-use super::client::{Answer, Client, Server};
-use super::verdict::Attempt;
+use super::binary::Place;
+use super::calls::{Called, Maker};
+use super::client::{Answer, Client, Server, Transport};
 use anyhow::{Result, anyhow};
-use kenning_core::{Hash, SeededRandom};
+use kenning_core::SeededRandom;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -18,18 +19,26 @@ pub(super) struct Writers(Vec<JoinHandle<Done>>);
 /// What they did and what they were told.
 #[derive(Default)]
 pub(super) struct Done {
-    pub(super) attempts: Vec<Attempt>,
+    pub(super) calls: Vec<Called>,
     /// Answers that were neither yes nor silence.
     pub(super) refusals: Vec<String>,
 }
 
 /// Starts them. Moments are counted across all of them.
-pub(super) fn start(server: &Server, round: u64, seed: u64) -> Writers {
+pub(super) fn start(
+    server: &Server,
+    place: &Place,
+    transport: Transport,
+    round: u64,
+    seed: u64,
+) -> Writers {
     let moments = Arc::new(AtomicU64::new(1));
     let start = |writer: u64| {
         let (client, moments) = (server.client(), moments.clone());
-        let random = SeededRandom::new(seed.wrapping_add(writer));
-        std::thread::spawn(move || write(client, round, writer, &random, &moments))
+        let seed = seed.wrapping_add(writer);
+        let has_http = transport == Transport::Http;
+        let maker = Maker::new(format!("round {round}/{writer}"), seed, place, has_http);
+        std::thread::spawn(move || write(client, maker, &moments))
     };
     Writers((0..WRITERS).map(start).collect())
 }
@@ -39,37 +48,29 @@ impl Writers {
         let mut all = Done::default();
         for writer in self.0 {
             let done = writer.join().map_err(|_| anyhow!("a writer panicked"))?;
-            all.attempts.extend(done.attempts);
+            all.calls.extend(done.calls);
             all.refusals.extend(done.refusals);
         }
         Ok(all)
     }
 }
 
-fn write(
-    mut client: Client,
-    round: u64,
-    writer: u64,
-    random: &SeededRandom,
-    moments: &AtomicU64,
-) -> Done {
+fn write(mut client: Client, mut maker: Maker, moments: &AtomicU64) -> Done {
     let mut done = Done::default();
-    for n in 0.. {
-        let (path, content) = note(round, writer, n, random);
+    loop {
+        let mut write = maker.any();
         let sent = moments.fetch_add(1, Ordering::SeqCst);
-        let answer = client.write_note(&path, &content);
-        let acknowledged =
-            (answer == Answer::Acknowledged).then(|| moments.fetch_add(1, Ordering::SeqCst));
-        let content = Hash::of(content.as_bytes());
-        done.attempts.push(Attempt {
-            path,
-            content,
-            sent,
-            acknowledged,
-        });
+        let (answer, value) = client.write(&write);
+        let is_done = answer == Answer::Acknowledged;
+        let acknowledged = is_done.then(|| moments.fetch_add(1, Ordering::SeqCst));
+        if is_done {
+            maker.learn(&mut write, &value);
+        }
+        done.calls.push(write.called(sent, acknowledged));
         match answer {
             Answer::Acknowledged => {}
-            Answer::Refused(said) => done.refusals.push(said),
+            Answer::Refused(said) if write.must_wait(&said) => {}
+            Answer::Refused(said) => done.refusals.push(format!("{:?}: {said}", write.sort)),
             Answer::Gone => break,
         }
     }
@@ -78,13 +79,13 @@ fn write(
 
 /// Where a writer's next note goes, and what it says: often a file of its own, sometimes one that
 /// others write too.
-pub(super) fn note(round: u64, writer: u64, n: u64, random: &SeededRandom) -> (String, String) {
+pub(super) fn note(writer: &str, n: u64, random: &SeededRandom) -> (String, String) {
     let path = if random.below(3) == 0 {
         format!("shared/{}.md", random.below(SHARED_NOTES))
     } else {
-        format!("round {round}/{writer}-{n}.md")
+        format!("{writer}/{n}.md")
     };
-    (path, content(&format!("{round} {writer} {n}"), random))
+    (path, content(&format!("{writer} {n}"), random))
 }
 
 /// Unlike every other, and of any size from a line to many pages.

@@ -132,6 +132,8 @@ const CRATES: &[(&str, May)] = &[
         "kenning-testing-wasm",
         Only(&["kenning-core", "kenning-sandbox"]),
     ),
+    // So that the unsafe code which watches a program's system calls can come near no product.
+    ("kenning-testing-disk", Only(&[])),
     ("xtask", Anything),
 ];
 
@@ -141,6 +143,7 @@ const TESTS_ONLY: &[&str] = &[
     "kenning-testing-postgres",
     "kenning-testing-model",
     "kenning-testing-wasm",
+    "kenning-testing-disk",
 ];
 
 /// What tests may name besides: a house, a real store to stand it on, and the rows in it.

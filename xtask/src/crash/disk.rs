@@ -1,0 +1,406 @@
+//! The disk is full, or fails, at each call of the kernel that a write needs.
+//!
+//! The real program serves over HTTP and is watched ([`kenning_testing_disk`]). For each sort of write and
+//! each k, the k-th call that needs room (or writes, reads, syncs) fails. Then:
+//!
+//! - a full disk is answered as done or as `unavailable`; reads go on meanwhile, and once there is room
+//!   writes go on, in the same process;
+//! - an error of the disk is answered the same way, or ends the process with 9;
+//! - a failed sync always ends the process with 9;
+//! - whatever happened, the next start is clean: nothing acknowledged is lost, nothing disagrees.
+
+use super::binary::{Binary, Place};
+use super::calls::{Called, Maker, SORTS, Sort, Write};
+use super::client::{Answer, Client, Server, Transport};
+use super::{TOLD_MAX, verdict};
+use crate::options::Options;
+use anyhow::{Context as _, Result, bail, ensure};
+use kenning_testing_disk::{Disk, Fault, Happened, Kind, Settings, start};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// No write needs more calls than this; one that does is a loop.
+const CALLS_MAX: u64 = 2_000;
+/// How the process ends when nobody knows what is on disk.
+const UNKNOWN: i32 = 9;
+/// Whoever ends does so by then.
+const END_MAX: Duration = Duration::from_secs(10);
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trouble {
+    Full,
+    Write,
+    Read,
+    Sync,
+}
+
+const TROUBLES: &[(&str, Trouble)] = &[
+    ("full", Trouble::Full),
+    ("write", Trouble::Write),
+    ("read", Trouble::Read),
+    ("sync", Trouble::Sync),
+];
+
+impl Trouble {
+    fn at(self, k: u64) -> Fault {
+        match self {
+            Self::Full => Fault::full(k),
+            Self::Write => Fault::broken(Kind::Write, k),
+            Self::Read => Fault::broken(Kind::Read, k),
+            Self::Sync => Fault::broken(Kind::Sync, k),
+        }
+    }
+}
+
+/// What all cases together came to.
+#[derive(Default)]
+struct Tally {
+    n_cases: u64,
+    n_done: u64,
+    n_unavailable: u64,
+    n_ended: u64,
+    failures: Vec<String>,
+}
+
+pub(super) fn run(options: &Options) -> Result<()> {
+    options.only(&["seed", "binary", "trouble", "every"])?;
+    let seed = super::seed(options)?;
+    let every: u64 = options.value("every", 1)?;
+    ensure!(every > 0, "`--every 0` is none of them");
+    let asked = options.text("trouble");
+    let troubles: Vec<_> = TROUBLES
+        .iter()
+        .filter(|it| asked.is_none_or(|asked| asked == it.0))
+        .collect();
+    if troubles.is_empty() {
+        bail!("`--trouble`: full, write, read or sync");
+    }
+    let binary = Binary::find(options, false)?;
+    let mut all = Tally::default();
+    for (name, trouble) in troubles {
+        let mut tally = Tally::default();
+        let mut house = House::open(&binary, *trouble, seed)?;
+        house.starts(every, &mut tally)?;
+        for sort in SORTS.iter().chain(&[Sort::Ingest]) {
+            house.every_call(*sort, every, &mut tally)?;
+        }
+        println!(
+            "disk {name}: {} cases, {} failures, {} done all the same, {} unavailable, {} ended, \
+             seed {seed}",
+            tally.n_cases,
+            tally.failures.len(),
+            tally.n_done,
+            tally.n_unavailable,
+            tally.n_ended,
+        );
+        for sentence in tally.failures.iter().take(TOLD_MAX) {
+            println!("{sentence}");
+        }
+        all.n_cases += tally.n_cases;
+        all.failures.extend(tally.failures);
+    }
+    println!(
+        "disk: {} cases, {} failures, seed {seed}",
+        all.n_cases,
+        all.failures.len()
+    );
+    ensure!(all.n_cases > 0, "nothing was tested");
+    ensure!(all.failures.is_empty(), "promises were broken");
+    Ok(())
+}
+
+/// A place, the program that serves it, and what was asked of it.
+struct House<'a> {
+    binary: &'a Binary,
+    trouble: Trouble,
+    seed: u64,
+    place: Place,
+    maker: Maker,
+    calls: Vec<Called>,
+    n_moments: u64,
+    serving: Option<Serving>,
+}
+
+struct Serving {
+    server: Server,
+    client: Client,
+    disk: Disk,
+}
+
+impl<'a> House<'a> {
+    fn open(binary: &'a Binary, trouble: Trouble, seed: u64) -> Result<Self> {
+        let place = Place::fresh()?;
+        let maker = Maker::new(format!("disk {trouble:?}"), seed, &place, true);
+        Ok(Self {
+            binary,
+            trouble,
+            seed,
+            place,
+            maker,
+            calls: Vec::new(),
+            n_moments: 0,
+            serving: None,
+        })
+    }
+
+    /// The program, started if it is not running.
+    fn serving(&mut self) -> Result<&mut Serving> {
+        if self.serving.is_none() {
+            self.serving = Some(self.start(None)?);
+        }
+        self.serving.as_mut().context("it was just started")
+    }
+
+    fn start(&self, fault: Option<Fault>) -> Result<Serving> {
+        let mut disk = None;
+        let root = self.place.root().to_owned();
+        let spawn = |command: &mut Command| {
+            let settings = Settings {
+                fault,
+                ..Settings::default()
+            };
+            let (child, watched) = start(command, &root, settings)?;
+            disk = Some(watched);
+            Ok(child)
+        };
+        let server = Server::start_as(self.binary, &self.place, Transport::Http, spawn)?;
+        Ok(Serving {
+            client: server.client(),
+            server,
+            disk: disk.context("the program was not started")?,
+        })
+    }
+
+    /// The program is started while each call of its start fails once, and then without a fault.
+    fn starts(&mut self, every: u64, tally: &mut Tally) -> Result<()> {
+        for k in (1..).step_by(usize::try_from(every)?) {
+            ensure!(k < CALLS_MAX, "a start never ends");
+            self.place = Place::fresh()?;
+            let what = format!("start, {:?} at call {k}", self.trouble);
+            let began = Instant::now();
+            // Who cannot start says why and ends; who starts serves.
+            let started = self.start(Some(self.trouble.at(k)));
+            let failed = match started {
+                Ok(mut serving) => {
+                    let happened = serving.disk.clear();
+                    serving.server.kill_now()?;
+                    !happened.failed.is_empty()
+                }
+                Err(_) => true,
+            };
+            tally.n_cases += 1;
+            if began.elapsed() > END_MAX {
+                tally.failures.push(format!("{what}: it took too long"));
+            }
+            let again = self.start(None);
+            match again {
+                Ok(serving) => self.serving = Some(serving),
+                Err(error) => tally
+                    .failures
+                    .push(format!("{what}: the next start failed: {error:#}")),
+            }
+            self.look(&what, tally)?;
+            if !failed {
+                break;
+            }
+            if let Some(mut serving) = self.serving.take() {
+                serving.server.kill_now()?;
+            }
+        }
+        let name = format!("disk {:?}", self.trouble);
+        self.maker = Maker::new(name, self.seed, &self.place, true);
+        // So that there is something of every sort to read, whatever fails.
+        for sort in SORTS {
+            let mut write = self.prepared(*sort)?;
+            let sent = self.moment();
+            let (answer, value) = self.serving()?.client.write(&write);
+            ensure!(
+                answer == Answer::Acknowledged,
+                "{sort:?} without a fault: {answer:?}"
+            );
+            self.maker.learn(&mut write, &value);
+            let acknowledged = Some(self.moment());
+            self.calls.push(write.called(sent, acknowledged));
+        }
+        Ok(())
+    }
+
+    /// One sort of write, with each of its calls failing once.
+    fn every_call(&mut self, sort: Sort, every: u64, tally: &mut Tally) -> Result<()> {
+        for k in (1..).step_by(usize::try_from(every)?) {
+            ensure!(k < CALLS_MAX, "{sort:?} never ends");
+            let mut write = self.prepared(sort)?;
+            let what = format!("{sort:?}, {:?} at call {k}", self.trouble);
+            let fault = self.trouble.at(k);
+            let sent = self.moment();
+            let serving = self.serving()?;
+            serving.disk.set(fault);
+            let (answer, value) = serving.client.write(&write);
+            let mut wrong = Vec::new();
+            if fault.stays {
+                wrong.extend(serving.reads());
+            }
+            let happened = serving.disk.clear();
+            let ended = match answer {
+                Answer::Gone => serving.ended()?,
+                _ => None,
+            };
+            let acknowledged = (answer == Answer::Acknowledged).then(|| self.moment());
+            if acknowledged.is_some() {
+                self.maker.learn(&mut write, &value);
+            }
+            self.calls.push(write.called(sent, acknowledged));
+            if happened.failed.is_empty() {
+                // There is no k-th call: all have been tried.
+                if acknowledged.is_none() {
+                    tally
+                        .failures
+                        .push(format!("{what}: {answer:?} without a fault"));
+                }
+                break;
+            }
+            tally.n_cases += 1;
+            wrong.extend(self.judge(&answer, ended, &happened, tally));
+            if matches!(answer, Answer::Gone) {
+                self.serving = None;
+                self.look(&what, tally)?;
+            }
+            // There is room again, or the program was started anew: the next write is done.
+            let mut next = self.prepared(sort)?;
+            let sent = self.moment();
+            let (answer, value) = self.serving()?.client.write(&next);
+            if answer == Answer::Acknowledged {
+                self.maker.learn(&mut next, &value);
+                let acknowledged = Some(self.moment());
+                self.calls.push(next.called(sent, acknowledged));
+            } else {
+                self.calls.push(next.called(sent, None));
+                wrong.push(format!("the next write: {answer:?}"));
+                self.serving = None;
+            }
+            let failed = happened.failed.first();
+            let failed = failed.map(String::as_str).unwrap_or_default();
+            let told = wrong.iter().map(|it| format!("{what} ({failed}): {it}"));
+            tally.failures.extend(told);
+        }
+        self.look(&format!("after {sort:?}"), tally)
+    }
+
+    /// What is wrong with an answer.
+    fn judge(
+        &self,
+        answer: &Answer,
+        ended: Option<ExitStatus>,
+        happened: &Happened,
+        tally: &mut Tally,
+    ) -> Option<String> {
+        let must_end = self.trouble == Trouble::Sync;
+        match answer {
+            Answer::Acknowledged if !must_end => tally.n_done += 1,
+            Answer::Refused(said) if !must_end && said.starts_with("503:") => {
+                tally.n_unavailable += 1;
+            }
+            // SQLite takes what cannot be read for damage.
+            Answer::Refused(said)
+                if self.trouble == Trouble::Read && said.contains("is damaged") =>
+            {
+                tally.n_unavailable += 1;
+            }
+            Answer::Gone
+                if self.trouble != Trouble::Full
+                    && ended.and_then(|it| it.code()) == Some(UNKNOWN) =>
+            {
+                tally.n_ended += 1;
+            }
+            answer => {
+                return Some(format!(
+                    "{answer:?}, ended {ended:?} after {:?}",
+                    happened.failed
+                ));
+            }
+        }
+        None
+    }
+
+    /// A write of this sort. What must come before it is done first, without a fault.
+    fn prepared(&mut self, sort: Sort) -> Result<Write> {
+        if sort == Sort::Backup {
+            // Each looks at those before it, so there would be more to do with each.
+            let folder = self.place.omi().join("backups");
+            if folder.exists() {
+                std::fs::remove_dir_all(folder)?;
+            }
+            self.calls.retain(|it| !it.is_copy());
+        }
+        for _ in 0..10 {
+            let mut write = self.maker.of(sort);
+            if write.sort == sort {
+                return Ok(write);
+            }
+            let sent = self.moment();
+            let (answer, value) = self.serving()?.client.write(&write);
+            ensure!(
+                answer == Answer::Acknowledged,
+                "{:?} before {sort:?}: {answer:?}",
+                write.sort
+            );
+            self.maker.learn(&mut write, &value);
+            let acknowledged = Some(self.moment());
+            self.calls.push(write.called(sent, acknowledged));
+        }
+        bail!("{sort:?} cannot be made")
+    }
+
+    fn moment(&mut self) -> u64 {
+        self.n_moments += 1;
+        self.n_moments
+    }
+
+    /// Everything as after a crash. A file that could not be written is no fault if node and file agree.
+    fn look(&self, what: &str, tally: &mut Tally) -> Result<()> {
+        let mut found = self.binary.look(&self.place)?;
+        found.forget_undone();
+        let verdict = verdict::judge_all(&BTreeMap::new(), &self.calls, &found);
+        let sentences = verdict.lost.iter().chain(&verdict.unsound);
+        let told = sentences.map(|it| format!("{what}: {it}"));
+        tally.failures.extend(told.take(4));
+        Ok(())
+    }
+}
+
+impl Serving {
+    /// Reads that must go on whatever the disk has no room for.
+    fn reads(&mut self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for (tool, arguments) in [
+            ("memory_recall", json!({ "query": "what was seen" })),
+            ("now_read", json!({})),
+            ("vault_list_notes", json!({ "folder": "." })),
+            (
+                "kg_vector_search",
+                json!({ "vector": [1, 1, 1, 1, 1, 1, 1, 1], "namespace": "crash" }),
+            ),
+        ] {
+            let (answer, _) = self.client.read(tool, &arguments);
+            if answer != Answer::Acknowledged {
+                wrong.push(format!("`{tool}` meanwhile: {answer:?}"));
+            }
+        }
+        wrong
+    }
+
+    /// How it ended. It has: it answered nobody.
+    fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        let until = Instant::now() + END_MAX;
+        while Instant::now() < until {
+            if let Some(status) = self.server.ended()? {
+                return Ok(Some(status));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Ok(None)
+    }
+}
