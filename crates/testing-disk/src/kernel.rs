@@ -113,6 +113,10 @@ fn hand_over(filter: &[libc::sock_filter], socket: RawFd) -> io::Result<()> {
     };
     // SAFETY: plain system calls; `program` and what it points to live until they return.
     let listener = unsafe {
+        // Nobody would answer it any more: it ends with whoever started it.
+        if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) != 0 {
+            return Err(io::Error::last_os_error());
+        }
         if libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 {
             return Err(io::Error::last_os_error());
         }
