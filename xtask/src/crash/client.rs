@@ -177,6 +177,14 @@ impl Server {
     }
 }
 
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Who has ended is not killed; a test that gives up leaves nobody behind.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
