@@ -357,6 +357,18 @@ impl Engine {
     }
 }
 
+/// For whoever only reads: a write that cannot be finished now, because the disk is full or away, is left
+/// to whoever comes next.
+pub(crate) fn unless_unavailable(finished: Result<()>) -> Result<()> {
+    match finished {
+        Err(error) if error.code == Code::Unavailable => {
+            tracing::warn!("a write is still unfinished: {error}");
+            Ok(())
+        }
+        other => other,
+    }
+}
+
 /// The file's text; `None` when there is none.
 pub(crate) fn read_text(dir: &Dir, file: &FileNode) -> Result<Option<String>> {
     match dir.read(&file.name, file.bytes_max) {

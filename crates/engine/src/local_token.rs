@@ -52,9 +52,14 @@ fn read(data: &Dir) -> Result<Option<String>> {
     let mode = file.metadata().map_err(unreadable)?.permissions().mode();
     let mut text = String::new();
     let mut part = file.take(BYTES_MAX);
-    // What is not text is no token.
-    if mode & 0o077 != 0 || part.read_to_string(&mut text).is_err() {
+    if mode & 0o077 != 0 {
         return Ok(None);
+    }
+    match part.read_to_string(&mut text) {
+        Ok(_) => {}
+        // What is not text is no token; what the disk does not give may well be one.
+        Err(cause) if cause.kind() == std::io::ErrorKind::InvalidData => return Ok(None),
+        Err(cause) => return Err(unreadable(cause)),
     }
     let token = text.trim();
     let secret = token.strip_prefix(LOCAL_TOKEN_PREFIX);

@@ -28,7 +28,8 @@ impl Engine {
                 && self.has_unfinished_write(space, &note.key)?
                 && let Ok(_lock) = self.lock_file(&note, Duration::ZERO)
             {
-                self.finish_file_write(space, &dir, &note.key)?;
+                let finished = self.finish_file_write(space, &dir, &note.key);
+                files::unless_unavailable(finished)?;
             }
             Ok::<(), Error>(())
         })?;

@@ -20,7 +20,7 @@ mod writer;
 
 pub use examine::examine;
 
-use kenning_core::{Error, Result, Space};
+use kenning_core::{Result, Space};
 use kenning_store::{Floor, ReadWork, Wake, WriteWork};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -97,7 +97,10 @@ impl Floor for Sqlite {
         self.readers.give_back(connection);
         names
             .iter()
-            .map(|name| name.parse().map_err(Error::corrupt))
+            .map(|name| {
+                name.parse()
+                    .map_err(|cause| error::damaged().because(cause))
+            })
             .collect()
     }
 

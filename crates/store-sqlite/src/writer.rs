@@ -162,7 +162,8 @@ fn roll_back(connection: &Connection) {
 /// Nothing of this group was kept, so every caller of it gets this error. That includes a call that was
 /// refused: it may have been refused because of what another call of the group wrote.
 fn answer_all(replies: Vec<Reply>, reason: &Error) {
-    let again = || Err(Error::new(reason.code, reason.message.clone()).hint("call again"));
+    let hint = reason.hint.as_deref().unwrap_or("call again");
+    let again = || Err(Error::new(reason.code, reason.message.clone()).hint(hint));
     answer(
         replies
             .into_iter()

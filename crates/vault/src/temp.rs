@@ -85,7 +85,7 @@ impl<'a> Temp<'a> {
 
     /// Takes the name, whoever has it now.
     pub(crate) fn replace(mut self, name: &str) -> io::Result<()> {
-        self.file.sync_all()?;
+        settled(self.file.sync_all())?;
         rustix::fs::renameat(self.dir, &self.name, self.dir, name)?;
         self.has_name = true;
         confirm(self.dir)
@@ -93,7 +93,7 @@ impl<'a> Temp<'a> {
 
     /// Takes the name if nobody has it. Of any number of attempts at once exactly one is true.
     pub(crate) fn claim(mut self, name: &str) -> io::Result<bool> {
-        self.file.sync_all()?;
+        settled(self.file.sync_all())?;
         let flags = RenameFlags::NOREPLACE;
         let mut res = rustix::fs::renameat_with(self.dir, &self.name, self.dir, name, flags);
         match res {
@@ -178,8 +178,26 @@ pub(crate) fn sync(dir: &Dir) -> io::Result<()> {
     match rustix::fs::fsync(opened) {
         // Some network file systems have nothing to sync and say so.
         Ok(()) | Err(Errno::INVAL) => Ok(()),
-        Err(cause) => Err(cause.into()),
+        Err(cause) => settled(Err(cause.into())),
     }
+}
+
+/// What a sync came to. After one that the disk failed nobody knows what is there: the kernel may have
+/// dropped what was to be written, and the next sync would find nothing to complain of. So the process
+/// stops, as it does after a failed commit, and whoever opens the store next finds out and finishes what
+/// was begun. A disk that is only full is an answer like any other.
+#[expect(
+    clippy::exit,
+    reason = "going on could acknowledge what is not on disk"
+)]
+fn settled(synced: io::Result<()>) -> io::Result<()> {
+    if let Err(cause) = &synced
+        && Errno::from_io_error(cause) == Some(Errno::IO)
+    {
+        tracing::error!("a sync failed, the state on disk is unknown: {cause}");
+        std::process::exit(i32::from(kenning_core::Code::Corrupt.row().exit));
+    }
+    synced
 }
 
 /// What a name in a directory is, itself: a link is a link.

@@ -17,7 +17,7 @@ pub use integrity::FilesIntegrity;
 pub use kenning_memory::now::{Now, Update as NowUpdate};
 pub use now::NowFile;
 
-use crate::{Caller, Engine, Scope};
+use crate::{Caller, Engine, Scope, files};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use kenning_core::{Error, Result, Space};
@@ -60,7 +60,8 @@ impl Engine {
         self.omi.create(&caller.principal.space)
     }
 
-    /// Whoever is busy with a write finishes it, so nothing is waited for.
+    /// Whoever is busy with a write finishes it, so nothing is waited for. Neither is a disk that is
+    /// full: what is there can be read all the same.
     pub(crate) fn finish_context_writes(&self, space: &Space, dir: &Dir) -> Result<()> {
         if self.read_only || self.unfinished_writes(space, &self.omi)?.is_empty() {
             return Ok(());
@@ -69,6 +70,6 @@ impl Engine {
         let Ok(_lock) = self.lock_file(&file, Duration::ZERO) else {
             return Ok(());
         };
-        self.finish_unfinished(space, dir)
+        files::unless_unavailable(self.finish_unfinished(space, dir))
     }
 }

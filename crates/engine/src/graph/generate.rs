@@ -10,6 +10,7 @@ use super::library::{GraphFacts, Library, NODE_CREATED, NODE_DELETED, NODE_UPDAT
 use super::survey::{self, Looked, Read, Task, Tree, broken, look_into};
 use super::{GENERATED, library, links, note, places};
 use crate::edges;
+use crate::files::INTENTS;
 use crate::{Caller, Engine, Scope};
 use kenning_audit::Tx;
 use kenning_core::{Code, Error, Hash, NodeId, Result, Space};
@@ -86,6 +87,8 @@ struct Page {
     passages: Vec<Passage>,
     /// The node of a file that was renamed.
     moved: Option<(NodeId, String)>,
+    /// What the file held when the run began, as far as was known.
+    known: Option<Hash>,
 }
 
 impl Engine {
@@ -164,7 +167,12 @@ impl Engine {
         before: &Library,
         scope: &library::Scope,
     ) -> Result<Made<'e>> {
-        let survey = survey::survey(trees, before, what.force)?;
+        // A note is committed before its file is written. Whoever looks at the files in between would
+        // take a new note for one that was removed, and an old text for the newest.
+        let busy = self.notes_being_written(&caller.principal.space)?;
+        let mut survey = survey::survey(trees, before, what.force)?;
+        survey.tasks.retain(|it| !busy.contains(&it.path));
+        survey.removed.retain(|it| !busy.contains(&it.0));
         let n_tasks = survey.tasks.len();
         step(caller, 0, 0, n_tasks, "files found");
         let looked = look_into(&survey.tasks, what.force, caller)?;
@@ -216,6 +224,12 @@ impl Engine {
             edges,
             shadow,
         })
+    }
+
+    /// The keys of notes whose files are not written yet.
+    fn notes_being_written(&self, space: &Space) -> Result<HashSet<String>> {
+        let intents = self.log.read(space, |tx| tx.list(INTENTS))?;
+        Ok(intents.into_iter().map(|it| it.0).collect())
     }
 
     /// One run at a time for a project, and for the vault.
@@ -403,30 +417,31 @@ impl Run<'_> {
         moved: &HashMap<String, (NodeId, String)>,
     ) -> Result<()> {
         let kept: HashSet<&str> = moved.values().map(|it| it.1.as_str()).collect();
-        let gone: Vec<(String, NodeId)> = removed
+        let gone: Vec<(String, NodeId, Hash)> = removed
             .iter()
             .filter(|(path, _)| !kept.contains(path.as_str()))
-            .map(|(path, card)| (path.clone(), card.node))
+            .map(|(path, card)| (path.clone(), card.node, card.content))
             .collect();
         for batch in gone.chunks(BATCH) {
             self.caller.check()?;
             let (batch, project) = (batch.to_vec(), self.project.clone());
-            for (path, _) in &batch {
-                self.cards.remove(path);
+            let space = &self.caller.principal.space;
+            let removed: Vec<String> = self.engine.log.write_long(space, move |tx| {
+                let mut removed = Vec::with_capacity(batch.len());
+                for (path, node, content) in batch {
+                    if !is_written_meanwhile(tx, &path, Some(content))? {
+                        remove_document(tx, &project, &path, node)?;
+                        removed.push(path);
+                    }
+                }
+                Ok(removed)
+            })?;
+            for path in removed {
+                self.is_changed = true;
+                self.is_same_set = false;
+                self.result.nodes_removed += usize::from(!path.starts_with("vault:"));
+                self.cards.remove(&path);
             }
-            self.is_changed = true;
-            self.is_same_set = false;
-            self.result.nodes_removed += batch
-                .iter()
-                .filter(|it| !it.0.starts_with("vault:"))
-                .count();
-            self.engine
-                .log
-                .write_long(&self.caller.principal.space, move |tx| {
-                    batch
-                        .iter()
-                        .try_for_each(|(path, node)| remove_document(tx, &project, path, *node))
-                })?;
         }
         Ok(())
     }
@@ -441,7 +456,7 @@ impl Run<'_> {
             .write_long(&self.caller.principal.space, move |tx| {
                 batch
                     .into_iter()
-                    .map(|page| write_page(tx, &project, page))
+                    .filter_map(|page| write_page(tx, &project, page).transpose())
                     .collect::<Result<Vec<_>>>()
             })?;
         for Written {
@@ -472,13 +487,13 @@ impl Run<'_> {
 
     /// Files that have another stamp and the same content: the next run need not read them.
     fn touch(&mut self, touched: &[&Task<'_>]) -> Result<()> {
-        let mut changed: Vec<(String, Vec<u8>)> = Vec::new();
+        let mut changed: Vec<(String, Hash, Vec<u8>)> = Vec::new();
         for task in touched {
             let Some(card) = self.cards.get_mut(&task.path) else {
                 continue;
             };
             card.put_stamp(task.stamp, self.now_ms);
-            changed.push((task.path.clone(), card.to_bytes()?));
+            changed.push((task.path.clone(), card.content, card.to_bytes()?));
         }
         if !changed.is_empty() {
             self.engine.forget_library(&self.caller.principal.space);
@@ -488,9 +503,12 @@ impl Run<'_> {
             self.engine
                 .log
                 .write_long(&self.caller.principal.space, move |tx| {
-                    batch
-                        .iter()
-                        .try_for_each(|(path, card)| tx.set(bucket_of(path, &bucket), path, card))
+                    for (path, content, card) in &batch {
+                        if !is_written_meanwhile(tx, path, Some(*content))? {
+                            tx.set(bucket_of(path, &bucket), path, card)?;
+                        }
+                    }
+                    Ok(())
                 })?;
         }
         Ok(())
@@ -635,6 +653,7 @@ fn page(read: Read<'_>, moved: Option<(NodeId, String)>, now_ms: u64) -> Option<
         text,
         passages,
         moved,
+        known: task.before.map(|it| it.content),
     })
 }
 
@@ -651,7 +670,23 @@ struct Written {
     moved_from: Option<String>,
 }
 
-fn write_page(tx: &mut Tx<'_>, project: &str, page: Page) -> Result<Written> {
+/// Whether a note was written since the run began: then what the run read of it is not the newest.
+fn is_written_meanwhile(tx: &mut Tx<'_>, path: &str, known: Option<Hash>) -> Result<bool> {
+    if !path.starts_with("vault:") {
+        return Ok(false);
+    }
+    if tx.get(INTENTS, path)?.is_some() {
+        return Ok(true);
+    }
+    let card = tx.get(VAULT_CARDS, path)?;
+    let content = card
+        .and_then(|it| Card::from_bytes(&it))
+        .map(|it| it.content);
+    Ok(content != known)
+}
+
+/// None if the page is not the newest.
+fn write_page(tx: &mut Tx<'_>, project: &str, page: Page) -> Result<Option<Written>> {
     let Page {
         path,
         mut card,
@@ -659,7 +694,11 @@ fn write_page(tx: &mut Tx<'_>, project: &str, page: Page) -> Result<Written> {
         text,
         passages,
         moved,
+        known,
     } = page;
+    if is_written_meanwhile(tx, &path, known)? {
+        return Ok(None);
+    }
     let own_bucket = cards::bucket(project);
     let bucket = bucket_of(&path, &own_bucket).to_owned();
     let draft = note::draft(&card, frontmatter, &path, project, text);
@@ -693,12 +732,12 @@ fn write_page(tx: &mut Tx<'_>, project: &str, page: Page) -> Result<Written> {
         }
         tx.record(kind, Value::Object(data))?;
     }
-    Ok(Written {
+    Ok(Some(Written {
         path,
         card,
         change,
         moved_from: moved.map(|it| it.1),
-    })
+    }))
 }
 
 /// What the events of documents say.

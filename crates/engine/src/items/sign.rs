@@ -92,6 +92,7 @@ impl Engine {
         if let Some(location) = what.location {
             shelves.retain(|it| it.scope == location);
         }
+        self.finish_item_writes_of(&caller.principal.space, id.as_str())?;
         let found = self.locate(&shelves, id.as_str())?;
         let (shelf, before, mut package) = match (found, &what.content) {
             (Some((shelf, package)), None) => (shelf, Some(package.clone()), package),

@@ -336,9 +336,21 @@ impl Engine {
 
     /// Carries out what dead processes left, as far as this one may write there.
     pub(crate) fn finish_item_writes(&self, space: &Space) -> Result<()> {
+        self.finish_item_writes_if(space, |_| true)
+    }
+
+    /// The same for one item, before it is looked at to be changed: a write that found no room is what it
+    /// was before whoever tries again, and not what somebody else did meanwhile.
+    pub(super) fn finish_item_writes_of(&self, space: &Space, id: &str) -> Result<()> {
+        let end = format!("#{id}");
+        self.finish_item_writes_if(space, |lock| lock.ends_with(&end))
+    }
+
+    /// The same for those with such locks.
+    fn finish_item_writes_if(&self, space: &Space, is_meant: impl Fn(&str) -> bool) -> Result<()> {
         let all = self.log.read(space, |tx| tx.list(INTENTS))?;
         for (key, bytes) in all {
-            let intent = Intent::of_bytes(&bytes);
+            let intent = Intent::of_bytes(&bytes).filter(|it| is_meant(&it.lock));
             let Some(intent) = intent.filter(|it| self.is_ours(Path::new(&it.dir))) else {
                 continue;
             };
@@ -371,6 +383,7 @@ impl Engine {
         caller.principal.require(Scope::Destroy)?;
         let project = self.item_project(caller, target.project_path.as_deref())?;
         let shelves = self.shelves(caller, target.item_type, project.as_ref())?;
+        self.finish_item_writes_of(&caller.principal.space, &target.id)?;
         let found = self.locate(&shelves, &target.id)?;
         let (shelf, package) = found.ok_or_else(|| not_found(target.item_type, &target.id))?;
         let path = package.path_on(&shelf).to_string_lossy().into_owned();

@@ -253,6 +253,39 @@ fn create_update_and_sign_know_what_was_before() {
 }
 
 #[test]
+fn an_update_that_found_no_room_is_finished_before_the_next_one() {
+    let shelf = Shelf::new();
+    let text = |content: &str| {
+        json!({
+            "location": "project", "category": "patterns", "content": content, "title": "New",
+            "entry_type": "concept",
+        })
+    };
+    let written = shelf.done("knowledge", "create", "003-new", text("First."));
+    let path = PathBuf::from(written["path"].as_str().unwrap());
+    let first = fs::read_to_string(&path).unwrap();
+    shelf.done("knowledge", "update", "003-new", text("Second."));
+    let second = fs::read_to_string(&path).unwrap();
+    // As an update leaves it that was committed before the disk was full.
+    fs::write(&path, &first).unwrap();
+    let dir = path.ancestors().nth(2).unwrap().to_str().unwrap();
+    let before = kenning_core::Hash::of(first.as_bytes()).to_string();
+    let intent = json!({
+        "dir": dir, "lock": format!("{dir}#003-new"), "remove": [],
+        "write": [["patterns/003-new.md", format!("t:{second}"), before]],
+    });
+    let key = path.to_str().unwrap().to_owned();
+    let log = shelf.house.board.engine().log();
+    log.write(&kenning_core::Space::default(), move |tx| {
+        tx.set("items/intents", &key, intent.to_string().as_bytes())
+    })
+    .unwrap();
+    let third = shelf.done("knowledge", "update", "003-new", text("Third."));
+    assert_eq!(third["status"], "updated");
+    assert!(fs::read_to_string(&path).unwrap().contains("Third."));
+}
+
+#[test]
 fn what_is_published_can_be_loaded_and_never_changes() {
     let shelf = Shelf::new();
     let unsigned = shelf.refused("directive", "publish", "oauth_setup", json!({}));

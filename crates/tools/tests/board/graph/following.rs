@@ -1,6 +1,8 @@
 //! The graph follows its files, whatever happens to them and whoever else is at work.
 
 use super::{ask, generate, picture, refusal, shop};
+use kenning_core::{Hash, Kind, Space};
+use kenning_store::When;
 use kenning_testing::House;
 use kenning_tools::Selection;
 use serde_json::{Value, json};
@@ -383,4 +385,44 @@ fn a_watcher_follows_bursts_renames_and_removed_folders() {
     drop(watch);
     let other = house.again(Selection::default());
     assert_eq!(picture(&other), picture(&house));
+}
+
+#[test]
+fn a_note_whose_file_is_being_written_is_neither_removed_nor_put_back() {
+    let house = House::new();
+    house.put_document("docs/a.md", "a");
+    let vault = house.vault();
+    for path in ["new.md", "old.md"] {
+        let arguments = json!({ "path": path, "content": "the newest text" });
+        assert!(!house.call("vault_write_note", arguments).is_error());
+    }
+    // As it is between the commit of a write and its file: the intent is there, one file is not yet,
+    // and the other one still has its old text.
+    let put = |path: &'static str, before: serde_json::Value| {
+        let key = format!("vault:{path}");
+        let intent = json!({
+            "root": vault.to_str().unwrap(), "name": path, "key": key, "bytes_max": 1_000_000,
+            "content": "the newest text", "before": before,
+        });
+        let log = house.board.engine().log();
+        let set = log.write(&Space::default(), move |tx| {
+            tx.set("intents", &key, intent.to_string().as_bytes())
+        });
+        set.unwrap();
+    };
+    put("new.md", json!(null));
+    put("old.md", json!(Hash::of(b"an older text").to_string()));
+    std::fs::remove_file(vault.join("new.md")).unwrap();
+    std::fs::write(vault.join("old.md"), "an older text").unwrap();
+    for arguments in [json!({}), json!({ "force": true })] {
+        ask(&house, "kg_graph_generate", arguments);
+        for key in ["vault:new.md", "vault:old.md"] {
+            let log = house.board.engine().log();
+            let node = log.read(&Space::default(), |tx| {
+                tx.node_by_key("", Kind::Document, key, When::Now)
+            });
+            let body = node.unwrap().map(|it| it.body);
+            assert_eq!(body.as_deref(), Some("the newest text"), "{key}");
+        }
+    }
 }
