@@ -465,7 +465,7 @@ impl Index {
 
     /// Nodes that have every word of a text, each in one passage or another.
     pub fn nodes_with_all_words(&self, text: &str, filter: &Filter) -> WithAllWords<'_> {
-        let mut words = crate::tokens(text);
+        let mut words = crate::tokens(&self.respelled(text));
         words.sort_unstable();
         words.dedup();
         words.truncate(ALL_WORDS_MAX);

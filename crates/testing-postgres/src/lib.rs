@@ -130,6 +130,11 @@ impl Server {
         self.url.clone()
     }
 
+    /// Where `psql`, `createdb` and the like are; empty if they are those of the machine.
+    pub fn programs(&self) -> &Path {
+        self.psql.parent().unwrap_or(Path::new(""))
+    }
+
     /// Creates a database nobody else uses, with pgvector if the server has it, and returns its URL.
     pub fn database(&self) -> String {
         let name = format!("kenning_test_{:016x}", random());

@@ -68,7 +68,10 @@ pub(crate) fn by_flags(
         .iter()
         .find(|tool| tool.name() == name)
         .ok_or_else(unknown)?;
-    let arguments = tool_args::arguments(*tool, matches)?;
+    let mut arguments = tool_args::arguments(*tool, matches)?;
+    if name == "load" {
+        add_project(settings, &mut arguments);
+    }
     call(
         host,
         settings,
@@ -77,6 +80,20 @@ pub(crate) fn by_flags(
         matches.get_flag("yes"),
         settings.json,
     )
+}
+
+/// The project of the command line is the one that an item is loaded into.
+fn add_project(settings: &Settings, arguments: &mut Value) {
+    let into_project = arguments
+        .get("destination")
+        .is_none_or(|it| it == "project");
+    let project = settings.project.as_ref();
+    let project = project.and_then(|it| std::path::absolute(it).ok());
+    if let (true, Some(project), Some(fields)) = (into_project, project, arguments.as_object_mut())
+    {
+        let project = project.to_string_lossy().into_owned();
+        fields.entry("project_path").or_insert(project.into());
+    }
 }
 
 pub(super) fn call(
@@ -129,13 +146,25 @@ fn show(reply: &Reply, as_json: bool) -> u8 {
         None if as_json => output::print_json(&reply.to_json()),
         None => output::print(&reply.text),
         Some(error) => {
-            if let (true, Some(envelope)) = (as_json, &reply.value) {
-                output::print_json(envelope);
+            match &reply.value {
+                Some(envelope) if as_json => output::print_json(envelope),
+                Some(envelope) => show_what_was_said(envelope),
+                None => {}
             }
             return output::print_error(error, as_json);
         }
     }
     0
+}
+
+/// What a program that failed wrote, for whoever reads no JSON.
+fn show_what_was_said(envelope: &Value) {
+    for name in ["stdout", "stderr"] {
+        let said = envelope[name].as_str().map(str::trim_end);
+        if let Some(said) = said.filter(|it| !it.is_empty()) {
+            output::complain(&format!("{name}:\n{said}"));
+        }
+    }
 }
 
 pub(super) fn confirm(name: &str) -> Result<()> {

@@ -3,7 +3,7 @@
 //! It is what errors point to, so it has something to say even where nothing can be opened, and it makes
 //! nothing: whoever looks where there is no store still has none afterwards.
 
-use crate::{Host, Settings, StoreLook, output};
+use crate::{Host, Settings, StoreLook, output, owner};
 use kenning_core::{Code, Error, Result};
 use kenning_engine::Doctor;
 use kenning_vault::Dir;
@@ -21,7 +21,17 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings) -> Result<u8> {
     note("data", settings.data.display().to_string());
     let mut exit = Code::Corrupt.row().exit;
     if exists {
-        match host.open(settings).and_then(|engine| engine.doctor()) {
+        let looked = host.open(settings).and_then(|engine| {
+            let mut opened = engine.doctor()?;
+            // What `omi audit` ends with 9 for is not well here.
+            for fault in engine.context_faults(&owner(settings))? {
+                opened
+                    .faults
+                    .push(format!("omi: {fault} (`omi audit` says more)"));
+            }
+            Ok(opened)
+        });
+        match looked {
             Ok(opened) => {
                 found.seen.extend(seen);
                 found.seen.extend(opened.seen);

@@ -11,7 +11,7 @@
 //! what was cut off is told to the model, in the client's own form.
 //! NOW.md is read without a store, and is given whatever becomes of the rest.
 
-use super::hook_server;
+use super::{chores, hook_server};
 use crate::{Host, Settings, env_vars, output, owner};
 use clap::ArgMatches;
 use kenning_core::{Error, Result};
@@ -377,7 +377,10 @@ fn begin_session(scene: &Scene<'_>) -> Result<()> {
 
 fn with_prompt(scene: &Scene<'_>) -> Result<Said> {
     let prompt = scene.text("prompt").unwrap_or_default();
-    let (memories, index_state) = recalled(scene, prompt, MEMORIES_WITH_PROMPT)?;
+    let (mut memories, index_state) = recalled(scene, prompt, MEMORIES_WITH_PROMPT)?;
+    if let Some(words) = chores::words_of_chore(prompt) {
+        memories.retain(|it| chores::has_all(&it.memory.content, &words));
+    }
     Ok(Said {
         context: known(&memories, index_state.partial),
         is_far_behind: index_state.is_far_behind,

@@ -215,7 +215,7 @@ fn sign_many(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Resu
     };
     let location: Option<ItemScope> = word("location").map(|it| it.parse()).transpose()?;
     let (engine, caller) = (host.open(settings)?, owner(settings));
-    let mut to_sign = Vec::new();
+    let (mut to_sign, mut n_invalid) = (Vec::new(), 0);
     for item_type in types {
         let target = ItemTarget {
             item_type: item_type.parse()?,
@@ -241,15 +241,24 @@ fn sign_many(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Resu
                 ));
             }
         }
+        let invalid = found.iter().filter(|it| it.state == SignState::Invalid);
+        n_invalid += invalid.count();
         if found.iter().any(|it| it.state.is_to_sign()) {
             to_sign.push(item_type);
         }
     }
     // The engine holds the store: the calls below open it again.
     drop(engine);
+    let left_out = || match n_invalid {
+        0 => Ok(0),
+        n => Err(Error::invalid(format!(
+            "{n} of these items are invalid and were not signed"
+        ))
+        .hint("the list says what is wrong with each")),
+    };
     if to_sign.is_empty() {
         output::say("nothing to sign");
-        return Ok(0);
+        return left_out();
     }
     let dry_run = matches.get_flag("dry-run");
     if !matches.get_flag("yes") && !dry_run {
@@ -270,7 +279,7 @@ fn sign_many(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Resu
         let done = call::call(host, settings, "execute", arguments, true, settings.json)?;
         code = code.max(done);
     }
-    Ok(code)
+    Ok(code.max(left_out()?))
 }
 
 fn export(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {

@@ -2,6 +2,7 @@
 
 mod audit;
 mod call;
+mod chores;
 mod doctor;
 mod hook;
 mod hook_server;

@@ -3,6 +3,8 @@
 use crate::omi::finish;
 use crate::{Client, Place};
 use serde_json::{Value, json};
+use std::io::Write as _;
+use std::process::Stdio;
 
 /// A busy machine is no reason to fail here.
 const PATIENT: &str = "60000";
@@ -254,6 +256,34 @@ fn an_index_that_a_hook_has_no_time_for_is_made_by_a_process_that_nobody_waits_f
     assert_eq!(names.count(), 1, "only the index is left behind");
     let told = context(&place, "prompt", &prompt).unwrap();
     assert!(told.contains(stored), "{told}");
+}
+
+#[test]
+fn the_time_of_a_hook_begins_when_its_message_was_read() {
+    let place = Place::new();
+    let stored = "The ferry to Ostend leaves from pier nine";
+    place.good(&["omi", "store", stored]);
+    let mut command = place.command(&["hook", "prompt"]);
+    let budget = std::time::Duration::from_millis(1_500);
+    let began = std::time::Instant::now();
+    let mut child = command
+        .env("KENNING_HOOK_BUDGET_MS", budget.as_millis().to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A client that writes later than a hook may take, and before it is given up.
+    while began.elapsed() <= budget + budget / 10 {
+        std::thread::yield_now();
+    }
+    let question = "Where does the ferry to Ostend leave from?";
+    let prompt = message("UserPromptSubmit", json!({ "prompt": question }));
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(prompt.to_string().as_bytes()).unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && out.contains(stored), "{out}");
 }
 
 #[test]

@@ -11,6 +11,7 @@
 mod backups;
 mod cli;
 mod doors;
+mod everyday;
 mod graph;
 mod graph_guide;
 mod guide;

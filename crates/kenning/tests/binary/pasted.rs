@@ -27,9 +27,21 @@ fn script(page: &str, port: u16) -> String {
 
 fn check(page: &str) {
     let home = tempfile::tempdir().unwrap();
+    check_in(home.path(), page, "", |script| script, &[]);
+}
+
+/// The same in a home directory that something was prepared in: `before` runs first, `changed` puts in what
+/// a reader puts in, and the variables are those of the reader's shell.
+fn check_in(
+    home: &Path,
+    page: &str,
+    before: &str,
+    changed: impl Fn(String) -> String,
+    variables: &[(&str, String)],
+) {
     let examples = Path::new(ROOT).join("examples");
-    crate::graph_guide::copy(&examples.join("graph"), &home.path().join("examples/graph"));
-    crate::graph_guide::copy(&examples.join("kiwi"), &home.path().join("examples/kiwi"));
+    crate::graph_guide::copy(&examples.join("graph"), &home.join("examples/graph"));
+    crate::graph_guide::copy(&examples.join("kiwi"), &home.join("examples/kiwi"));
     let port = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -39,15 +51,16 @@ fn check(page: &str) {
     let path = std::env::var("PATH").unwrap();
     // Whatever is still running when the page ends is ended with it.
     let script = format!(
-        "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{}",
-        script(page, port)
+        "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{before}\n{}",
+        changed(script(page, port))
     );
     let output = Command::new("bash")
         .args(["-e", "-u", "-x", "-o", "pipefail", "-c", &script])
         .env_clear()
-        .env("HOME", home.path())
+        .env("HOME", home)
         .env("PATH", format!("{}:{path}", programs.display()))
-        .current_dir(home.path())
+        .envs(variables.iter().map(|(name, value)| (name, value)))
+        .current_dir(home)
         .stdin(Stdio::null())
         .process_group(0)
         .output()
@@ -89,4 +102,105 @@ fn every_block_of_the_page_on_omi_runs_when_pasted() {
 #[test]
 fn every_block_of_the_page_on_backups_runs_when_pasted() {
     check("docs/guides/backup.md");
+}
+
+/// The blocks of a page in a language, in order.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(Path::new(ROOT).join(page)).unwrap();
+    let opening = format!("```{language}\n");
+    let blocks = text.split(&opening).skip(1);
+    let blocks = blocks.map(|block| block.split("```").next().unwrap().to_owned());
+    blocks.collect()
+}
+
+#[test]
+fn the_tool_of_the_page_on_wasm_tools_is_built_and_every_block_of_both_pages_runs_when_pasted() {
+    let home = tempfile::tempdir().unwrap();
+    let greet = home.path().join("greet");
+    std::fs::create_dir_all(greet.join("src")).unwrap();
+    let page = "docs/guides/wasm-tools.md";
+    let (toml, rust) = (blocks(page, "toml"), blocks(page, "rust"));
+    let guest = Path::new(ROOT)
+        .canonicalize()
+        .unwrap()
+        .join("crates/kami-guest");
+    let manifest = toml[0].replace("../kami/crates/kami-guest", guest.to_str().unwrap());
+    // The tests that the page shows stand behind the tool.
+    let source = format!("{}\n{}", rust[0], rust[2]);
+    assert!(source.contains("#[test]") && toml[1].contains("[tool]"));
+    std::fs::write(greet.join("Cargo.toml"), manifest).unwrap();
+    std::fs::write(greet.join("src/lib.rs"), source).unwrap();
+    std::fs::write(greet.join("tool.toml"), &toml[1]).unwrap();
+    // The versions that the examples are built with are here already.
+    let lock = Path::new(ROOT).join("examples/tools/Cargo.lock");
+    std::fs::copy(lock, greet.join("Cargo.lock")).unwrap();
+    let own = std::env::var("HOME").unwrap();
+    let tool_homes =
+        [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")].map(|(name, folder)| {
+            (
+                name,
+                std::env::var(name).unwrap_or_else(|_| format!("{own}/{folder}")),
+            )
+        });
+    let at_home = |script: String| script;
+    check_in(home.path(), page, "cd greet", at_home, &tool_homes);
+
+    let page = "docs/guides/wasm-policy.md";
+    let policy = blocks(page, "toml");
+    std::fs::write(home.path().join("policy.toml"), &policy[0]).unwrap();
+    let keys = home
+        .path()
+        .join(".local/share/kenning/kami/signing.key.pub");
+    let key = std::fs::read_to_string(keys).unwrap();
+    let with_key = |script: String| script.replace("KEY", key.trim());
+    // A reader of this page has a tool that nobody signed.
+    check_in(
+        home.path(),
+        page,
+        "rm greet/tool.sig",
+        with_key,
+        &tool_homes,
+    );
+}
+
+#[test]
+fn every_block_of_the_page_on_postgres_runs_when_pasted() {
+    let server = kenning_testing_postgres::shared();
+    let url = server.url();
+    let (user, rest) = url
+        .strip_prefix("postgres://")
+        .unwrap()
+        .split_once(':')
+        .unwrap();
+    let (password, rest) = rest.split_once('@').unwrap();
+    let (address, _) = rest.split_once('/').unwrap();
+    let (host, port) = address.split_once(':').unwrap();
+    let variables = [
+        ("PGUSER", user.to_owned()),
+        ("PGPASSWORD", password.to_owned()),
+        ("PGHOST", host.to_owned()),
+        ("PGPORT", port.to_owned()),
+    ];
+    let home = tempfile::tempdir().unwrap();
+    // Whoever moves there has a store already; a shared server may know the names of the page.
+    let before = "omi init; omi store 'The mill grinds at night.'";
+    let name = format!("reader_{}", std::process::id());
+    let own = |script: String| {
+        let script = script.replace("127.0.0.1:5432", address);
+        let script = script.replace("ROLE kenning", &format!("ROLE {name}"));
+        let script = script.replace("--owner kenning kenning", &format!("--owner {name} {name}"));
+        let script = script.replace("psql kenning", &format!("psql {name}"));
+        let script = script.replace("postgres://kenning:", &format!("postgres://{name}:"));
+        script.replace(&format!("{address}/kenning"), &format!("{address}/{name}"))
+    };
+    let path = std::env::var("PATH").unwrap();
+    let programs = server.programs().display().to_string();
+    let programs = format!("export PATH={programs}:$PATH:{path}\n{before}");
+    check_in(
+        home.path(),
+        "docs/guides/postgres.md",
+        &programs,
+        own,
+        &variables,
+    );
 }

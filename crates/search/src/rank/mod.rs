@@ -1,5 +1,6 @@
 //! From a query to an answer.
 //!
+//! 0. [`respell`] spells words that stand nowhere as they stand somewhere (`Krueger`, `Krüger`).
 //! 1. [`parse`] turns the query into tokens of the table and literal terms, with their weights.
 //! 2. [`rough`] looks at every passage: full text and a rough cosine, fused.
 //! 3. [`asked`] re-ranks the first hundred and those beside them in their threads by soft BM25, in which
@@ -14,6 +15,7 @@ mod matches;
 mod model;
 mod parse;
 mod relevance;
+mod respell;
 mod rough;
 
 pub(crate) use model::Spread;
@@ -130,6 +132,11 @@ impl Candidate {
 impl Index {
     /// The best passages, best first. What is called exactly as was asked comes before all others.
     pub fn search(&self, query: &Query<'_>) -> Vec<Hit> {
+        let text = self.respelled(query.text);
+        let query = &Query {
+            text: &text,
+            ..*query
+        };
         let asked = Asked::new(self, query);
         let (mut found, n) = asked.candidates(asked.depth());
         let named = match query.mode {
@@ -250,6 +257,11 @@ impl Index {
 
     /// How well a node answers a query, by its best passage, whatever else there is.
     pub fn relevance(&self, query: &Query<'_>, node: NodeId) -> f64 {
+        let text = self.respelled(query.text);
+        let query = &Query {
+            text: &text,
+            ..*query
+        };
         let asked = Asked::new(self, query);
         let passages = self.passages_of(node).iter();
         let passages: Vec<Candidate> = passages

@@ -405,3 +405,34 @@ fn kenning_search_words(query: &str) -> Vec<String> {
     let words = query.split_whitespace();
     words.map(|word| word.chars().take(5).collect()).collect()
 }
+
+#[test]
+fn a_name_is_found_however_its_umlauts_are_written_and_a_german_verb_by_the_word_it_is_made_of() {
+    let house = House::new();
+    for (id, content) in [
+        ("krüger", "Frau Krüger leitet den Einkauf seit dem Sommer."),
+        (
+            "mueller",
+            "Herr Mueller repairs the mill when the wheel is stuck.",
+        ),
+        (
+            "deploy",
+            "We deploy to production every Tuesday after the standup.",
+        ),
+        ("lunch", "Lunch is served at noon in the small kitchen."),
+        ("port", "The billing service listens on port 8443."),
+    ] {
+        store(&house, json!({ "content": content, "memory_id": id }));
+    }
+    for (query, expected) in [
+        ("Krueger", "krüger"),
+        ("Krüger", "krüger"),
+        ("Müller", "mueller"),
+        ("Mueller", "mueller"),
+        ("Wann deployen wir?", "deploy"),
+    ] {
+        let found = recall(&house, json!({ "query": query }));
+        let first = found.first().map(|it| &it["memory_id"]);
+        assert_eq!(first, Some(&json!(expected)), "{query}: {found:#?}");
+    }
+}

@@ -5,6 +5,7 @@ use crate::{output, tool_args};
 use clap::ArgMatches;
 use kenning_core::{Code, Error, Result};
 use kenning_engine::{FileRun, ToolRun};
+use serde_json::Value;
 use std::path::Path;
 
 /// The largest input that is read from a file.
@@ -14,10 +15,28 @@ const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 const TOOL_ERROR: u8 = 1;
 
 pub(super) fn exec(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
-    let run = kami
-        .engine
-        .try_tool(&kami.caller, &must(matches, "id")?, &input(matches)?)?;
+    let (id, input) = (must(matches, "id")?, input(matches)?);
+    for name in unknown_arguments(kami, &id, &input) {
+        output::say(&format!("warning: `{id}` has no argument `{name}`"));
+    }
+    let run = kami.engine.try_tool(&kami.caller, &id, &input)?;
     Ok(show(kami, &run, matches.get_flag("raw")))
+}
+
+/// What is given to a tool that declares its arguments and not this one.
+fn unknown_arguments(kami: &Kami<'_>, id: &str, input: &str) -> Vec<String> {
+    let Ok(Value::Object(given)) = serde_json::from_str(input) else {
+        return Vec::new();
+    };
+    let all = kami.engine.tool_functions(&kami.caller).unwrap_or_default();
+    let Some(function) = all.iter().find(|it| it.name == id) else {
+        return Vec::new();
+    };
+    let Some(declared) = function.input_schema["properties"].as_object() else {
+        return Vec::new();
+    };
+    let is_unknown = |it: &&String| !declared.is_empty() && !declared.contains_key(*it);
+    given.keys().filter(is_unknown).cloned().collect()
 }
 
 pub(super) fn run_file(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {

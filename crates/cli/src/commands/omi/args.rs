@@ -166,10 +166,12 @@ fn belief() -> Command {
                     "evidence",
                     "The id of the memory that is the evidence",
                 ))
-                .arg(flag("supports", "It speaks for the belief").conflicts_with("contradicts"))
-                .arg(
-                    flag("contradicts", "It speaks against the belief")
-                        .required_unless_present("supports"),
+                .arg(flag("supports", "It speaks for the belief"))
+                .arg(flag("contradicts", "It speaks against the belief"))
+                .group(
+                    clap::ArgGroup::new("side")
+                        .args(["supports", "contradicts"])
+                        .required(true),
                 )
                 .arg(number("strength", "How strongly, from 0 to 1").required(true)),
         )
@@ -223,11 +225,18 @@ fn daily() -> Command {
                 .arg(required("content", "The entry; `-` reads standard input")),
         )
         .subcommand(
-            Command::new("show").about("Show the log of a day").arg(
-                text("days-ago", "N", "Of so many days ago")
-                    .value_parser(value_parser!(u32))
-                    .default_value("0"),
-            ),
+            Command::new("show")
+                .about("Show the log of a day")
+                .arg(
+                    required("date", "Which day: 2026-11-16; today when absent")
+                        .required(false)
+                        .conflicts_with("days-ago"),
+                )
+                .arg(
+                    text("days-ago", "N", "Of so many days ago")
+                        .value_parser(value_parser!(u32))
+                        .default_value("0"),
+                ),
         )
         .subcommand(
             Command::new("list")

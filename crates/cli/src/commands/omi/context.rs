@@ -60,8 +60,13 @@ pub(super) fn daily_append(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
 }
 
 pub(super) fn daily_show(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
-    let days_ago = matches.get_one::<u32>("days-ago").copied().unwrap_or(0);
-    let text = omi.engine.daily_read(&omi.caller, days_ago)?;
+    let text = match matches.get_one::<String>("date") {
+        Some(date) => omi.engine.daily_read_of(&omi.caller, date)?,
+        None => {
+            let days_ago = matches.get_one::<u32>("days-ago").copied().unwrap_or(0);
+            omi.engine.daily_read(&omi.caller, days_ago)?
+        }
+    };
     if omi.settings.json {
         output::print_json(&json!({ "content": text }));
     } else if text.is_empty() {

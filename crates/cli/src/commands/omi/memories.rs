@@ -184,8 +184,22 @@ fn rows(memory: &Value) -> Vec<Vec<String>> {
         ]
     };
     let before = before.iter().map(neighbor);
+    let same = memory["near_identical"].as_array().into_iter().flatten();
+    let same = same.filter_map(Value::as_str).map(|id| {
+        let blank = String::new;
+        let said = "(the same words)".to_owned();
+        vec![
+            blank(),
+            "=".to_owned(),
+            blank(),
+            blank(),
+            id.to_owned(),
+            said,
+        ]
+    });
     before
         .chain([row(memory)])
+        .chain(same)
         .chain(after.iter().map(neighbor))
         .collect()
 }
@@ -193,14 +207,20 @@ fn rows(memory: &Value) -> Vec<Vec<String>> {
 pub(super) fn get(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
     let ids = texts(matches, "id").unwrap_or_default();
     let found = omi.engine.memories_by_id(&omi.caller, &ids)?;
-    if let Some(at) = found.iter().position(Option::is_none) {
-        return Err(Error::not_found("memory", &ids[at])
-            .hint("`omi recall` and `omi store` show the ids of memories"));
-    }
+    let missing = ids.iter().zip(&found).filter(|it| it.1.is_none());
+    let missing: Vec<&str> = missing.map(|it| it.0.as_str()).collect();
     let found: Vec<Value> = found.iter().flatten().map(details).collect();
+    // Those that are there are shown all the same.
+    let end = || match missing.as_slice() {
+        [] => Ok(0),
+        names => Err(Error::not_found("memory", &names.join("`, `"))
+            .hint("`omi recall` and `omi store` show the ids of memories")),
+    };
     if omi.settings.json {
-        output::print_json(&found.into());
-        return Ok(0);
+        if missing.is_empty() || !found.is_empty() {
+            output::print_json(&found.into());
+        }
+        return end();
     }
     for (n, memory) in found.iter().enumerate() {
         if n > 0 {
@@ -232,7 +252,7 @@ pub(super) fn get(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
         }
         output::print(&lines.join("\n"));
     }
-    Ok(0)
+    end()
 }
 
 fn details(it: &MemoryDetails) -> Value {

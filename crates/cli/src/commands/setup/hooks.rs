@@ -104,6 +104,31 @@ mod tests {
             new["hooks"]["UserPromptSubmit"][0]["hooks"][0]["command"],
             "'/opt/my tools/kenning' hook prompt"
         );
+        let noted = r#"{
+  // mine
+  "hooks": {
+    // before the end
+    "SessionEnd": [
+      // says goodbye
+      {"hooks": [{"type": "command", "command": "say bye"}]} /* last */
+    ] // after
+  }
+}"#;
+        let kept = merged(noted, &entry).unwrap();
+        for comment in [
+            "// mine",
+            "// before the end",
+            "// says goodbye",
+            "/* last */",
+            "// after",
+        ] {
+            assert!(kept.contains(comment), "{comment} is lost: {kept}");
+        }
+        assert!(
+            kept.contains("hook session-end") && kept.contains("say bye"),
+            "{kept}"
+        );
+        assert_eq!(merged(&kept, &entry).unwrap(), kept);
         for bad in ["[]", r#"{"hooks": 5}"#, r#"{"hooks": {"PreCompact": 1}}"#] {
             assert!(merged(bad, &entry).is_none(), "{bad}");
         }
