@@ -66,6 +66,14 @@ pub(crate) struct Doc {
     pub(crate) lost: Vec<u32>,
 }
 
+/// Where the links of one document lead, as fields of [`Doc`].
+struct Linked {
+    at: u32,
+    out: Vec<Arc_>,
+    broken: Vec<u32>,
+    lost: Vec<u32>,
+}
+
 impl Doc {
     pub(crate) fn link(&self, arc: &Arc_) -> &CardLink {
         &self.card.links[arc.link as usize]
@@ -182,7 +190,7 @@ impl Library {
     /// Finds out where the links of documents lead.
     fn link(&mut self, which: impl Fn(&Doc) -> bool) {
         let mut gone: HashSet<u32> = HashSet::new();
-        let mut found: Vec<(u32, Vec<Arc_>, Vec<u32>, Vec<u32>)> = Vec::new();
+        let mut found: Vec<Linked> = Vec::new();
         for (at, doc) in numbered(&self.docs).filter(|it| which(it.1)) {
             let (names, files) = self.around(doc);
             let from = origin(doc);
@@ -213,12 +221,23 @@ impl Library {
                 }
             }
             gone.insert(at);
-            found.push((at, out, broken, lost));
+            found.push(Linked {
+                at,
+                out,
+                broken,
+                lost,
+            });
         }
         for doc in &mut self.docs {
             doc.into.retain(|it| !gone.contains(&it.0));
         }
-        for (at, out, broken, lost) in found {
+        for Linked {
+            at,
+            out,
+            broken,
+            lost,
+        } in found
+        {
             for (arc, it) in numbered(&out) {
                 self.docs[it.to as usize].into.push((at, arc));
             }
