@@ -18,9 +18,12 @@
 mod bench;
 mod codegen;
 mod crash;
+mod fuzz;
 mod model;
 mod options;
+mod reliability;
 mod repository;
+mod soak;
 mod tidy;
 mod wasm;
 
@@ -84,10 +87,31 @@ const COMMANDS: &[Command] = &[
         run: crash::run,
     },
     Command {
+        name: "fuzz",
+        usage: "fuzz [--seconds N] [--target NAME[,NAME]] [--seed S] [--keep]\n\
+                fuzz --target NAME --seed S --case N",
+        about: "give every reader of strangers' texts inputs that were never meant to be; with --keep what is\n      \
+                found becomes a line of testing/corpora/fuzz",
+        run: fuzz::run,
+    },
+    Command {
         name: "model",
         usage: "model [--operations N] [--seed S]",
         about: "do random operations to SQLite, PostgreSQL and a model at once, and compare",
         run: model::run,
+    },
+    Command {
+        name: "reliability",
+        usage: "reliability\nreliability run ROW [ROW…]|all",
+        about: "list the promises of RELIABILITY.md and when each was measured; or measure some, and write\n      \
+                figure, commit and date into the page",
+        run: reliability::run,
+    },
+    Command {
+        name: "soak",
+        usage: "soak [--minutes N] [--seed S] [--binary PATH]\nsoak overload [--seconds N] [--binary PATH]",
+        about: "work with the real binary for a while and see that nothing grows; or ask more of it than it can",
+        run: soak::run,
     },
     Command {
         name: "wasm",
@@ -123,7 +147,14 @@ fn run(arguments: &[String]) -> Result<()> {
 }
 
 fn main() -> ExitCode {
-    match run(&std::env::args().skip(1).collect::<Vec<_>>()) {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [command, child, words @ ..] = &arguments[..]
+        && command == "fuzz"
+        && child == fuzz::CHILD
+    {
+        return kenning_fuzz::child::main(words);
+    }
+    match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");

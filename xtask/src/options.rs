@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 /// Options that stand alone.
-const FLAGS: &[&str] = &["check", "sabotage", "threads"];
+const FLAGS: &[&str] = &["check", "keep", "sabotage", "threads"];
 
 /// What was typed.
 #[derive(Debug, Default)]

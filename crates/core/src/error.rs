@@ -229,12 +229,36 @@ macro_rules! constructors {
     };
 }
 
+/// The longest message, and the longest hint, in characters.
+///
+/// Both hold what the caller sent, and readers of formats repeat it whole: who sends a name of a megabyte
+/// gets the beginning of it back, not all, and neither does the log.
+pub const MESSAGE_CHARS_MAX: usize = 4_000;
+
+fn capped(mut text: String) -> String {
+    // A text of so many bytes has no more characters.
+    if text.len() <= MESSAGE_CHARS_MAX {
+        return text;
+    }
+    let n_chars = text.chars().count();
+    if n_chars > MESSAGE_CHARS_MAX {
+        let n_kept = MESSAGE_CHARS_MAX - 100;
+        let end = text
+            .char_indices()
+            .nth(n_kept)
+            .map_or(text.len(), |it| it.0);
+        text.truncate(end);
+        text += &format!(" … and {} more characters", n_chars - n_kept);
+    }
+    text
+}
+
 impl Error {
     /// An error of any code.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
             code,
-            message: message.into(),
+            message: capped(message.into()),
             hint: None,
             source: None,
         }
@@ -271,7 +295,7 @@ impl Error {
     /// Adds the remedy.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(capped(hint.into()));
         self
     }
 
@@ -343,5 +367,20 @@ mod tests {
                 row.name
             );
         }
+    }
+
+    #[test]
+    fn a_message_repeats_no_more_than_a_reader_can_use() {
+        let fits = "é".repeat(MESSAGE_CHARS_MAX);
+        assert_eq!(Error::invalid(fits.clone()).message, fits);
+        let error = Error::invalid("é".repeat(MESSAGE_CHARS_MAX + 1)).hint("x".repeat(1_000_000));
+        assert!(error.message.ends_with("é … and 101 more characters"));
+        let hint = error.hint.unwrap();
+        assert!(
+            hint.ends_with("x … and 996100 more characters"),
+            "{}",
+            hint.len()
+        );
+        assert!(hint.chars().count() <= MESSAGE_CHARS_MAX);
     }
 }

@@ -15,7 +15,7 @@ mod names;
 
 pub use bounded::{Bounded, Limit, Unit};
 pub use clock::{Clock, FixedClock, Hlc, HlcClock, Implausible, Random, SeededRandom};
-pub use error::{CODES, Code, CodeRow, Error, McpForm, Result};
+pub use error::{CODES, Code, CodeRow, Error, MESSAGE_CHARS_MAX, McpForm, Result};
 pub use hash::Hash;
 pub use id::{Did, EventId, NodeId};
 pub use names::{DEFAULT_SPACE, Kind, Space};

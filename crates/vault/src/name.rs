@@ -54,9 +54,15 @@ impl Name {
                 }
             }
         }
+        let plain = parts.join("/");
+        // `./C:` would be a file that nobody could call by its plain name.
+        if has_drive_letter(&plain) {
+            let why = format!("`{}` begins with a drive letter", shown(text));
+            return Err(Error::invalid(why).hint(RELATIVE));
+        }
         let last = text.rsplit('/').next().unwrap_or_default();
         Ok(Self {
-            plain: parts.join("/"),
+            plain,
             must_be_dir: matches!(last, "" | "." | ".."),
         })
     }
@@ -199,6 +205,14 @@ mod tests {
         check("a/b/../../c", Ok("c"));
         check("a/..", Ok(""));
         check(".", Ok(""));
+    }
+
+    #[test]
+    fn a_plain_name_can_be_said() {
+        for text in ["./C:", "a/../C:x", "././d:/e"] {
+            check(text, Err(Code::InvalidInput));
+        }
+        check("./a/C:", Ok("a/C:"));
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl Binary {
     }
 
     /// The program with the places it works in.
-    pub(super) fn command(&self, place: &Place) -> Command {
+    pub(crate) fn command(&self, place: &Place) -> Command {
         let mut command = Command::new(&self.path);
         command
             .arg("--data")
@@ -117,7 +117,7 @@ impl Binary {
     }
 
     /// Makes a token that may read and write.
-    pub(super) fn token(&self, place: &Place) -> Result<String> {
+    pub(crate) fn token(&self, place: &Place) -> Result<String> {
         let words = [
             "token",
             "create",
@@ -132,7 +132,7 @@ impl Binary {
     }
 
     /// What a command answers, whether or not it found a fault.
-    fn json(&self, place: &Place, words: &[&str]) -> Result<Value> {
+    pub(crate) fn json(&self, place: &Place, words: &[&str]) -> Result<Value> {
         let done = self.command(place).args(words).arg("--json").output()?;
         let text = String::from_utf8_lossy(&done.stdout);
         serde_json::from_str(&text).with_context(|| {
@@ -195,11 +195,11 @@ impl Place {
         self.database.as_deref()
     }
 
-    pub(super) fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.root.path().join(&self.data)
     }
 
-    pub(super) fn vault(&self) -> PathBuf {
+    pub(crate) fn vault(&self) -> PathBuf {
         self.root.path().join("vault")
     }
 

@@ -134,6 +134,8 @@ const CRATES: &[(&str, May)] = &[
     ),
     // So that the unsafe code which watches a program's system calls can come near no product.
     ("kenning-testing-disk", Only(&[])),
+    // So that what makes hostile inputs can name every door and every wing, and nothing names it.
+    ("kenning-fuzz", Anything),
     ("xtask", Anything),
 ];
 
@@ -144,6 +146,7 @@ const TESTS_ONLY: &[&str] = &[
     "kenning-testing-model",
     "kenning-testing-wasm",
     "kenning-testing-disk",
+    "kenning-fuzz",
 ];
 
 /// What tests may name besides: a house, a real store to stand it on, and the rows in it.

@@ -1,0 +1,98 @@
+//! For tests only: inputs that were never meant to be, and what must hold of the answers.
+//!
+//! A [`Target`] is a part of the program that reads what strangers send. It has a generator, which
+//! makes inputs of its form, and a [`Subject`], which is given one input at a time and says what is
+//! wrong with the answer. [`mutate`] breaks inputs without knowing what they mean, except that it
+//! knows JSON when it sees it. The input of a case follows from the target, the seed and the number of
+//! the case and from nothing else, so a case is named by three words.
+//!
+//! The [`driver`] runs a target in a process of its own ([`child`]): a stack that overflows, an endless
+//! loop and memory without end are finds like any panic, and the driver goes on. A find is made
+//! shorter, printed, and kept as a line of `testing/corpora/fuzz` ([`corpus`]), which is tried first
+//! from then on.
+//!
+//! There is no guidance by coverage: on the ordinary toolchain it would cost a second build of
+//! everything, and what is found here is found by generators that know the form.
+//!
+//! Its one invariant: the driver never runs a target in its own process.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "for tests only: it starts itself, and reads its own corpus"
+)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a subject that fails is a find, and a panic is one"
+)]
+
+pub mod child;
+pub mod corpus;
+pub mod driver;
+pub mod mutate;
+mod saboteurs;
+mod source;
+pub mod targets;
+
+pub use driver::{Find, FindKind, Plan, Program, Report};
+pub use source::Source;
+
+/// What is tried, with everything that it needs around it.
+pub trait Subject {
+    /// Tries one input. What is wrong with the answer is the error; a panic is wrong by itself.
+    fn check(&mut self, input: &[u8]) -> Result<(), String>;
+}
+
+/// A part of the program that reads what strangers send.
+pub struct Target {
+    /// As it is called on the command line; the corpus file has the same name.
+    pub name: &'static str,
+    /// What it tries.
+    pub about: &'static str,
+    /// Pieces of the format, which mutations put in.
+    pub words: &'static [&'static str],
+    /// Good inputs to start from.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+    /// An input of the target's form.
+    pub generate: fn(&mut Source) -> Vec<u8>,
+    /// Makes what is tried. It may be used for many inputs.
+    pub open: fn() -> Box<dyn Subject>,
+    /// How many cases the tests try.
+    pub pass_cases: u64,
+    /// After how many cases it is made anew, so that a find can be had again from there.
+    pub fresh_every: u64,
+    /// Whether a panic that was contained is no find: what is tried contains those of a library.
+    pub contains_panics: bool,
+}
+
+impl Target {
+    /// The target of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        let all = targets::ALL.iter().chain(saboteurs::ALL);
+        all.copied().find(|it| it.name == name)
+    }
+
+    /// The input of a case.
+    pub fn input(&self, kept: &[Vec<u8>], seed: u64, case: u64) -> Vec<u8> {
+        // The kept ones come first, as they are.
+        if let Some(input) = usize::try_from(case).ok().and_then(|it| kept.get(it)) {
+            return input.clone();
+        }
+        let name = self.name.bytes().fold(0xcbf2_9ce4_8422_2325, |sum, it| {
+            (sum ^ u64::from(it)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        let mut source = Source::new(seed ^ name ^ case.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        if source.one_in(4) {
+            return (self.generate)(&mut source);
+        }
+        let mut pool = (self.seeds)();
+        pool.extend_from_slice(kept);
+        let start = if pool.is_empty() || source.one_in(3) {
+            (self.generate)(&mut source)
+        } else {
+            source.pick(&pool).clone()
+        };
+        mutate::mutated(start, &pool, self.words, &mut source)
+    }
+}

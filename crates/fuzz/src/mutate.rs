@@ -1,0 +1,148 @@
+//! Breaks inputs, knowing nothing of what they mean but JSON when it is some.
+
+use crate::Source;
+use serde_json::Value;
+
+/// No input is longer: what is larger is a matter of limits, which have tests of their own.
+pub const INPUT_BYTES_MAX: usize = 256 * 1024;
+
+/// The input with a few things changed.
+pub fn mutated(
+    mut input: Vec<u8>,
+    others: &[Vec<u8>],
+    words: &[&str],
+    source: &mut Source,
+) -> Vec<u8> {
+    let n = 1 + source.below(5);
+    for _ in 0..n {
+        let as_json = source.one_in(3) && in_json(&mut input, source);
+        if !as_json {
+            in_bytes(&mut input, others, words, source);
+        }
+        input.truncate(INPUT_BYTES_MAX);
+    }
+    input
+}
+
+/// A range of the input, mostly short.
+fn range(input: &[u8], source: &mut Source) -> std::ops::Range<usize> {
+    let from = source.below(input.len() + 1);
+    let most = if source.one_in(4) { input.len() } else { 16 };
+    let to = (from + source.below(most + 1)).min(input.len());
+    from..to
+}
+
+fn in_bytes(input: &mut Vec<u8>, others: &[Vec<u8>], words: &[&str], source: &mut Source) {
+    let at = source.below(input.len() + 1);
+    match source.below(13) {
+        0 | 1 if !input.is_empty() => {
+            let at = source.below(input.len());
+            input[at] ^= 1 << source.below(8);
+        }
+        2 if !input.is_empty() => {
+            let at = source.below(input.len());
+            input[at] = source.byte();
+        }
+        3 => input.truncate(at),
+        4 => {
+            let range = range(input, source);
+            input.drain(range);
+        }
+        5 => {
+            let part = input[range(input, source)].to_vec();
+            input.splice(at..at, part);
+        }
+        6 => {
+            // Many times the same: what is quadratic, and what is deep.
+            let part = input[range(input, source)].to_vec();
+            let room = INPUT_BYTES_MAX.saturating_sub(input.len());
+            let most = room / part.len().max(1);
+            let n = (*source.pick(&[2, 10, 100, 130, 1_000, 6_000, 30_000])).min(most);
+            input.splice(at..at, part.repeat(n));
+        }
+        7 if !others.is_empty() => {
+            let other = source.pick(others);
+            let part = other[range(other, source)].to_vec();
+            input.splice(at..at, part);
+        }
+        8 if !others.is_empty() => {
+            let other = source.pick(others);
+            let from = source.below(other.len() + 1);
+            input.truncate(at);
+            input.extend_from_slice(&other[from..]);
+        }
+        9 => {
+            let part = source.odd_text().as_bytes().to_vec();
+            input.splice(at..at, part);
+        }
+        10 => {
+            let range = range(input, source);
+            let part = source.odd_number().as_bytes().to_vec();
+            input.splice(range, part);
+        }
+        _ if !words.is_empty() => {
+            let part = source.pick(words).as_bytes().to_vec();
+            let range = if source.one_in(2) {
+                at..at
+            } else {
+                range(input, source)
+            };
+            input.splice(range, part);
+        }
+        _ => {
+            let part = source.bytes(4);
+            input.splice(at..at, part);
+        }
+    }
+}
+
+/// The same for a value somewhere in a JSON text; false if it is none.
+fn in_json(input: &mut Vec<u8>, source: &mut Source) -> bool {
+    let Ok(mut value) = serde_json::from_slice::<Value>(input) else {
+        return false;
+    };
+    const MARK: &str = "\u{e000}here\u{e000}";
+    // Walks down at random, and puts a mark where it stops.
+    let mut place = &mut value;
+    while !source.one_in(4) {
+        let n = match &*place {
+            Value::Array(items) => items.len(),
+            Value::Object(fields) => fields.len(),
+            _ => 0,
+        };
+        if n == 0 {
+            break;
+        }
+        let at = source.below(n);
+        place = match place {
+            Value::Array(items) => &mut items[at],
+            Value::Object(fields) => fields.values_mut().nth(at).expect("counted"),
+            _ => unreachable!("the others have no parts"),
+        };
+    }
+    let old = std::mem::replace(place, Value::from(MARK)).to_string();
+    let new = match source.below(7) {
+        0 => source.json(3),
+        1 => source.odd_number().to_owned(),
+        2 => Value::from(source.text()).to_string(),
+        3 => {
+            let depth = source.depth();
+            let (open, close) = *source.pick::<(&str, &str)>(&[("[", "]"), ("{\"a\":", "}")]);
+            format!("{}{old}{}", open.repeat(depth), close.repeat(depth))
+        }
+        4 => {
+            let n = source.below(50);
+            format!("[{}]", vec![old; n].join(","))
+        }
+        5 => {
+            let unit = source.odd_text();
+            let n = source.below(20_000);
+            Value::from(unit.repeat(n)).to_string()
+        }
+        // Two of one name.
+        _ => format!("{old},\"{}\":{}", source.word(), source.json(1)),
+    };
+    let marked = Value::from(MARK).to_string();
+    *input = value.to_string().replacen(&marked, &new, 1).into_bytes();
+    true
+}

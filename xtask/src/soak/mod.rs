@@ -1,0 +1,302 @@
+//! Hours of a working day in minutes: does anything grow that should not?
+//!
+//! `soak` starts the program that people run, once as an HTTP server and once over stdio on the same data
+//! directory, lets clients call both in a mix of reading and writing, and samples what the processes hold:
+//! memory, descriptors, threads, files, the write-ahead log, rows. What is written is written over and over
+//! to the same notes, memories and vectors, so after a while nothing may grow but the history, and that by
+//! the same amount a call. [`judge`] decides. `soak overload` asks for more than can be done ([`overload`]).
+
+mod clients;
+mod judge;
+mod overload;
+mod samples;
+
+use crate::crash::binary::{Binary, Place};
+use crate::options::Options;
+use anyhow::{Context as _, Result, bail, ensure};
+use clients::{Http, Pipe, Turn};
+use kenning_core::SeededRandom;
+use samples::Sample;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often is looked.
+const LOOK: Duration = Duration::from_secs(2);
+/// How often a caller calls: as fast as it can would fill the disk with history.
+const PACE: Duration = Duration::from_millis(25);
+/// So many wrong answers are told.
+const TOLD_MAX: usize = 10;
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    match options.words.as_slice() {
+        [] => soak(options),
+        [word] if word == "overload" => overload::run(options),
+        words => bail!("`soak` knows `overload`, not `{}`", words.join(" ")),
+    }
+}
+
+/// The program, started.
+struct Started {
+    child: Child,
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // It may have ended already.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+impl Started {
+    fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Asks it to stop and waits until it has.
+    fn stop(mut self) -> Result<()> {
+        let asked = Command::new("kill").arg(self.id().to_string()).status()?;
+        ensure!(
+            asked.success(),
+            "the program was gone before it was stopped"
+        );
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(20) {
+            if let Some(status) = self.child.try_wait()? {
+                ensure!(status.success(), "the program ended with {status}");
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        bail!("the program did not stop when it was asked to")
+    }
+}
+
+/// A command of the program that sees nothing of the one who runs this.
+fn command(binary: &Binary, place: &Place) -> Result<Command> {
+    let home = place.data().with_file_name("home");
+    std::fs::create_dir_all(home.join("project"))?;
+    let mut command = binary.command(place);
+    command
+        .arg("--project")
+        .arg(home.join("project"))
+        .env("HOME", &home);
+    Ok(command)
+}
+
+/// Starts the HTTP server: the process, its address, and the token of whoever started it.
+fn serve(binary: &Binary, place: &Place) -> Result<(Started, Http)> {
+    use std::io::{BufRead as _, BufReader};
+    let mut command = command(binary, place)?;
+    command.args([
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--rate-limit",
+        "100000000",
+    ]);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    let child = command.stderr(Stdio::piped()).spawn()?;
+    let mut started = Started { child };
+    let said = started.child.stderr.take().context("no standard error")?;
+    let mut said = BufReader::new(said);
+    let mut line = String::new();
+    while !line.contains("listening on http://") {
+        line.clear();
+        ensure!(
+            said.read_line(&mut line)? > 0,
+            "the program does not listen"
+        );
+    }
+    // Whatever else it says must not fill the pipe.
+    std::thread::spawn(move || drop(std::io::copy(&mut said, &mut std::io::sink())));
+    let (_, host) = line.trim().split_once("http://").context("no address")?;
+    let token = std::fs::read_to_string(place.data().join("http.token")).ok();
+    let http = Http::new(host, token.as_deref().map(str::trim));
+    Ok((started, http))
+}
+
+fn mcp(binary: &Binary, place: &Place) -> Result<(Started, Pipe)> {
+    let mut command = command(binary, place)?;
+    command
+        .arg("mcp")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let child = command.stderr(Stdio::null()).spawn()?;
+    let mut started = Started { child };
+    let pipe = Pipe::new(&mut started.child)?;
+    Ok((started, pipe))
+}
+
+/// What the callers have done so far.
+#[derive(Default)]
+struct Count {
+    calls: AtomicU64,
+    wrong: AtomicU64,
+    stop: AtomicBool,
+}
+
+impl Count {
+    fn note(&self, answered: Result<(), String>) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        if let Err(why) = answered {
+            let n = self.wrong.fetch_add(1, Ordering::Relaxed);
+            if (n as usize) < TOLD_MAX && !self.stop.load(Ordering::Relaxed) {
+                println!("a wrong answer: {why}");
+            }
+        }
+    }
+
+    fn goes_on(&self) -> bool {
+        !self.stop.load(Ordering::Relaxed)
+    }
+}
+
+fn soak(options: &Options) -> Result<()> {
+    options.only(&["minutes", "binary", "seed"])?;
+    let minutes: f64 = options.value("minutes", 30.0)?;
+    let seed: u64 = options.value("seed", 1)?;
+    ensure!(
+        minutes >= 1.0,
+        "`--minutes {minutes}` is too short to see anything"
+    );
+    let time = Duration::from_secs_f64(minutes * 60.0);
+    let binary = Binary::find(options, false)?;
+    let place = Place::fresh()?;
+    let (server, http) = serve(&binary, &place)?;
+    let (stdio, pipe) = mcp(&binary, &place)?;
+    let pipe = Arc::new(pipe);
+    let count = Arc::new(Count::default());
+    println!("soak: {minutes} minutes, seed {seed}");
+
+    let mut callers = Vec::new();
+    for caller in 0..6_u64 {
+        let (count, pipe, http) = (Arc::clone(&count), Arc::clone(&pipe), http.clone());
+        callers.push(std::thread::spawn(move || {
+            let random = SeededRandom::new(seed ^ (caller << 32));
+            let mut http = http;
+            let mut n = 0_u64;
+            while count.goes_on() {
+                let began = Instant::now();
+                let turn = Turn::chosen(&random);
+                count.note(match caller {
+                    0 | 1 => pipe.call(&turn),
+                    2 => http.call_mcp(&turn),
+                    _ => http.call(&turn),
+                });
+                n += 1;
+                if n.is_multiple_of(200) {
+                    // Clients come and go.
+                    http.hang_up();
+                }
+                std::thread::sleep(PACE.saturating_sub(began.elapsed()));
+            }
+        }));
+    }
+    {
+        // Whoever looks at the page, scrapes the figures and follows the log, and leaves again.
+        let (count, mut http) = (Arc::clone(&count), http.clone());
+        callers.push(std::thread::spawn(move || {
+            let pages = [
+                "/healthz",
+                "/metrics",
+                "/tools",
+                "/openapi.json",
+                "/nowhere",
+            ];
+            for page in pages.iter().cycle() {
+                if !count.goes_on() {
+                    break;
+                }
+                count.note(http.get(page));
+                count.note(http.follow(Duration::from_millis(500)));
+            }
+        }));
+    }
+    {
+        // Commands of a person and hooks of a client are processes of their own on the same data.
+        let (count, binary, place) = (Arc::clone(&count), &binary, place.clone());
+        let mut commands = Vec::new();
+        for _ in 0..2 {
+            commands.push(command(binary, &place)?);
+        }
+        callers.push(std::thread::spawn(move || {
+            let words = [["kg", "kg_stats"], ["omi", "now_read"]];
+            for n in (0..2).cycle() {
+                if !count.goes_on() {
+                    break;
+                }
+                let command: &mut Command = &mut commands[n];
+                command.env_remove("LD_PRELOAD").stdin(Stdio::null());
+                if command.get_args().all(|it| it != "--json") {
+                    command.args(words[n]).arg("--json");
+                }
+                let done = command.output();
+                let is_good = done.as_ref().is_ok_and(|it| it.status.success());
+                count.note(if is_good {
+                    Ok(())
+                } else {
+                    Err(format!("a command: {done:?}"))
+                });
+                for _ in 0..50 {
+                    if count.goes_on() {
+                        std::thread::sleep(Duration::from_millis(100));
+                    }
+                }
+            }
+        }));
+    }
+
+    let began = Instant::now();
+    let mut taken: Vec<Sample> = Vec::new();
+    let mut is_whole = true;
+    while began.elapsed() < time {
+        std::thread::sleep(LOOK.min(time.saturating_sub(began.elapsed())));
+        let calls = count.calls.load(Ordering::Relaxed);
+        match Sample::take(&[server.id(), stdio.id()], &place, calls) {
+            Ok(sample) => taken.push(sample),
+            Err(why) => {
+                println!("a process is gone: {why:#}");
+                is_whole = false;
+                break;
+            }
+        }
+    }
+    count.stop.store(true, Ordering::Relaxed);
+    for caller in callers {
+        ensure!(caller.join().is_ok(), "a caller died");
+    }
+    let faults = if is_whole {
+        judge::faults(&taken)
+    } else {
+        Vec::new()
+    };
+    drop(pipe);
+    drop(stdio);
+    if is_whole {
+        server.stop()?;
+    }
+    let verified = binary.json(&place, &["audit", "verify"])?;
+    let is_sound = verified["faults"].as_array().is_some_and(Vec::is_empty);
+
+    for line in judge::lines(&taken) {
+        println!("{line}");
+    }
+    faults.iter().for_each(|it| println!("grows: {it}"));
+    let (calls, wrong) = (
+        count.calls.load(Ordering::Relaxed),
+        count.wrong.load(Ordering::Relaxed),
+    );
+    println!(
+        "soak: {calls} calls in {minutes} minutes, {wrong} wrong answers, {} gauges grew, {}, seed {seed}",
+        faults.len(),
+        judge::summary(&taken)
+    );
+    ensure!(is_whole, "a process ended");
+    ensure!(wrong == 0, "{wrong} wrong answers");
+    ensure!(is_sound, "the log does not verify: {verified}");
+    ensure!(faults.is_empty(), "{} gauges grew", faults.len());
+    Ok(())
+}

@@ -1,0 +1,192 @@
+//! More than can be done: five times as many callers as there are places.
+//!
+//! First a few callers show what can be done at best and how long a call takes. Then all call at once.
+//! Whoever is not served must be told so at once (`limited`, 429), whoever is served must not get less
+//! done than before, the door for watchers must stay open, and when the crowd is gone all is as it was.
+
+use super::clients::Http;
+use super::serve;
+use crate::bench::meter::{ms, percentile};
+use crate::crash::binary::{Binary, Place};
+use crate::options::Options;
+use anyhow::{Result, ensure};
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Callers that show what can be done.
+const FEW: usize = 8;
+/// Callers at once: five times the places.
+const MANY: usize = 320;
+/// What a refusal may take …
+const LIMITED_MAX: Duration = Duration::from_millis(50);
+/// … how much of the best must still be done …
+const SHARE_MIN: f64 = 0.8;
+/// … and how soon all is as it was.
+const RECOVERY_MAX: Duration = Duration::from_secs(1);
+
+/// What a crowd was answered.
+#[derive(Default)]
+struct Answers {
+    good: Vec<Duration>,
+    limited: Vec<Duration>,
+    wrong: Vec<String>,
+}
+
+pub(super) fn run(options: &Options) -> Result<()> {
+    options.only(&["seconds", "binary"])?;
+    let time = Duration::from_secs(options.value("seconds", 10)?);
+    let binary = Binary::find(options, false)?;
+    let place = Place::fresh()?;
+    let (server, http) = serve(&binary, &place)?;
+    fill(&http)?;
+
+    let mut best = crowd(&http, FEW, time)?;
+    let best_rate = best.good.len() as f64 / time.as_secs_f64();
+    let median = percentile(&mut best.good, 0.5);
+    let watcher = watch(&http, time);
+    let mut all = crowd(&http, MANY, time)?;
+    let ended = Instant::now();
+    let mut watched = watcher
+        .join()
+        .map_err(|_| anyhow::anyhow!("the watcher died"))??;
+    // As it was: a call takes what it took, with room for a busy machine.
+    let mut alone = http.clone();
+    loop {
+        let began = Instant::now();
+        let answer = search(&mut alone, 0);
+        if answer.is_ok_and(|it| it == 200)
+            && began.elapsed() <= median * 3 + Duration::from_millis(5)
+        {
+            break;
+        }
+        ensure!(
+            ended.elapsed() < Duration::from_secs(30),
+            "it does not recover"
+        );
+    }
+    let recovery = ended.elapsed();
+    server.stop()?;
+
+    let rate = all.good.len() as f64 / time.as_secs_f64();
+    let n_limited = all.limited.len();
+    let (limited_50, limited_99) = (
+        percentile(&mut all.limited, 0.5),
+        percentile(&mut all.limited, 0.99),
+    );
+    let (good_50, good_99) = (
+        percentile(&mut all.good, 0.5),
+        percentile(&mut all.good, 0.99),
+    );
+    all.wrong
+        .iter()
+        .take(5)
+        .for_each(|it| println!("a wrong answer: {it}"));
+    println!(
+        "overload: {MANY} callers, {:.0} calls/s done of {best_rate:.0} at best ({:.2} x), {n_limited} limited after \
+         {:.0} ms (p99 {:.0} ms), served calls {:.0} ms (p99 {:.0} ms), health p99 {:.0} ms, {} wrong answers, \
+         as before after {:.0} ms",
+        rate,
+        rate / best_rate,
+        ms(limited_50),
+        ms(limited_99),
+        ms(good_50),
+        ms(good_99),
+        ms(percentile(&mut watched, 0.99)),
+        all.wrong.len(),
+        ms(recovery)
+    );
+    ensure!(
+        all.wrong.is_empty() && best.wrong.is_empty(),
+        "wrong answers"
+    );
+    ensure!(
+        best.limited.is_empty(),
+        "callers were refused that could be served"
+    );
+    ensure!(
+        limited_50 <= LIMITED_MAX,
+        "a refusal takes {:.0} ms",
+        ms(limited_50)
+    );
+    ensure!(rate >= best_rate * SHARE_MIN, "less is done under load");
+    ensure!(
+        recovery <= RECOVERY_MAX,
+        "it takes {:.0} ms to recover",
+        ms(recovery)
+    );
+    Ok(())
+}
+
+/// Something to search in.
+fn fill(http: &Http) -> Result<()> {
+    let mut http = http.clone();
+    for n in 0..200 {
+        let note = json!({ "path": format!("n{n}.md"), "content": format!("# Note {n}\n\nabout thing {}\n", n % 9) });
+        let (status, body) = http.ask("POST", "/tools/vault_write_note", &note.to_string())?;
+        ensure!(status == 200, "a note was answered with {status}: {body}");
+    }
+    Ok(())
+}
+
+fn search(http: &mut Http, n: usize) -> Result<u16> {
+    let query = json!({ "query": format!("thing {}", n % 9) });
+    Ok(http.ask("POST", "/tools/koi_search", &query.to_string())?.0)
+}
+
+/// So many callers, each as fast as it is answered.
+fn crowd(http: &Http, n_callers: usize, time: Duration) -> Result<Answers> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut callers = Vec::new();
+    for caller in 0..n_callers {
+        let (stop, mut http) = (Arc::clone(&stop), http.clone());
+        let builder = std::thread::Builder::new().stack_size(256 * 1024);
+        callers.push(builder.spawn(move || {
+            let mut answers = Answers::default();
+            while !stop.load(Ordering::Relaxed) {
+                let began = Instant::now();
+                match search(&mut http, caller) {
+                    Ok(200) => answers.good.push(began.elapsed()),
+                    Ok(429) => {
+                        answers.limited.push(began.elapsed());
+                        // Whoever is told to come later does, or the crowd only measures itself.
+                        std::thread::sleep(Duration::from_millis(100));
+                    }
+                    Ok(status) => answers.wrong.push(format!("{status}")),
+                    Err(why) => answers.wrong.push(format!("{why:#}")),
+                }
+            }
+            answers
+        })?);
+    }
+    std::thread::sleep(time);
+    stop.store(true, Ordering::Relaxed);
+    let mut all = Answers::default();
+    for caller in callers {
+        let answers = caller
+            .join()
+            .map_err(|_| anyhow::anyhow!("a caller died"))?;
+        all.good.extend(answers.good);
+        all.limited.extend(answers.limited);
+        all.wrong.extend(answers.wrong);
+    }
+    Ok(all)
+}
+
+/// Asks after the server's health all the while.
+fn watch(http: &Http, time: Duration) -> std::thread::JoinHandle<Result<Vec<Duration>>> {
+    let mut http = http.clone();
+    std::thread::spawn(move || {
+        let began = Instant::now();
+        let mut took = Vec::new();
+        while began.elapsed() < time {
+            let asked = Instant::now();
+            let (status, _) = http.ask("GET", "/healthz", "")?;
+            ensure!(status == 200, "health was answered with {status}");
+            took.push(asked.elapsed());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Ok(took)
+    })
+}
