@@ -68,8 +68,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 /// One case once more: its input, and what comes of it.
 fn again(program: &Program, target: &Target, seed: u64, case: u64) -> Result<()> {
-    let kept = corpus::kept(target.name).map_err(anyhow::Error::msg)?;
-    println!("{}", corpus::written(&target.input(&kept, seed, case)));
+    let pool = target.pool().map_err(anyhow::Error::msg)?;
+    println!("{}", corpus::written(&target.input(&pool, seed, case)));
     let plan = Plan {
         from: case,
         ..Plan::of(seed, case + 1)

@@ -4,7 +4,7 @@
 //! each case its number is written to the file of the progress; what is found is a line on standard
 //! output, and so is the end.
 
-use crate::{Subject, Target, corpus};
+use crate::{Subject, Target};
 use serde_json::json;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -115,7 +115,7 @@ fn many(
     time: Duration,
     progress: &File,
 ) -> Result<ExitCode, String> {
-    let kept = corpus::kept(target.name)?;
+    let pool = target.pool()?;
     let began = Instant::now();
     let mut subject = Some((target.open)());
     let mut n_finds = 0;
@@ -128,7 +128,7 @@ fn many(
         if case % target.fresh_every == 0 {
             subject = None;
         }
-        let input = target.input(&kept, seed, case);
+        let input = target.input(&pool, seed, case);
         let written = progress.write_all_at(&(case + 1).to_le_bytes(), 0);
         written.map_err(|it| it.to_string())?;
         let at = Instant::now();

@@ -130,7 +130,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// When the child cannot be started or does not speak as it should.
 pub fn run(program: &Program, target: &Target, plan: &Plan) -> io::Result<Report> {
     let room = tempfile::tempdir()?;
-    let kept = corpus::kept(target.name).map_err(io::Error::other)?;
+    let pool = target.pool().map_err(io::Error::other)?;
     let began = Instant::now();
     let mut report = Report::default();
     let mut from = plan.from;
@@ -156,7 +156,7 @@ pub fn run(program: &Program, target: &Target, plan: &Plan) -> io::Result<Report
         if report.finds.iter().any(is_known) {
             continue;
         }
-        let input = target.input(&kept, plan.seed, case);
+        let input = target.input(&pool, plan.seed, case);
         let find = Find {
             case,
             kind,

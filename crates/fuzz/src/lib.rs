@@ -66,7 +66,24 @@ pub struct Target {
     pub contains_panics: bool,
 }
 
+/// What inputs are made of: those that were kept, and those and the good ones together.
+pub struct Pool {
+    kept: Vec<Vec<u8>>,
+    all: Vec<Vec<u8>>,
+}
+
 impl Target {
+    /// What its inputs are made of.
+    ///
+    /// # Errors
+    /// When a line of its corpus cannot be read.
+    pub fn pool(&self) -> Result<Pool, String> {
+        let kept = corpus::kept(self.name)?;
+        let mut all = (self.seeds)();
+        all.extend_from_slice(&kept);
+        Ok(Pool { kept, all })
+    }
+
     /// The target of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         let all = targets::ALL.iter().chain(saboteurs::ALL);
@@ -74,9 +91,9 @@ impl Target {
     }
 
     /// The input of a case.
-    pub fn input(&self, kept: &[Vec<u8>], seed: u64, case: u64) -> Vec<u8> {
+    pub fn input(&self, pool: &Pool, seed: u64, case: u64) -> Vec<u8> {
         // The kept ones come first, as they are.
-        if let Some(input) = usize::try_from(case).ok().and_then(|it| kept.get(it)) {
+        if let Some(input) = usize::try_from(case).ok().and_then(|it| pool.kept.get(it)) {
             return input.clone();
         }
         let name = self.name.bytes().fold(0xcbf2_9ce4_8422_2325, |sum, it| {
@@ -86,13 +103,11 @@ impl Target {
         if source.one_in(4) {
             return (self.generate)(&mut source);
         }
-        let mut pool = (self.seeds)();
-        pool.extend_from_slice(kept);
-        let start = if pool.is_empty() || source.one_in(3) {
+        let start = if pool.all.is_empty() || source.one_in(3) {
             (self.generate)(&mut source)
         } else {
-            source.pick(&pool).clone()
+            source.pick(&pool.all).clone()
         };
-        mutate::mutated(start, &pool, self.words, &mut source)
+        mutate::mutated(start, &pool.all, self.words, &mut source)
     }
 }

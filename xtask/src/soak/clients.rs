@@ -21,6 +21,9 @@ pub(super) struct Turn {
     arguments: Value,
 }
 
+/// Notes, memories and vectors that are written, so many of each.
+const THINGS: u64 = 200;
+
 /// Tools whose examples are not part of the mix: `integrity_check` reads the whole log by nature, and
 /// `vault_backup` keeps what it makes.
 const LEFT_OUT: &[&str] = &["integrity_check", "vault_backup"];
@@ -28,21 +31,11 @@ const LEFT_OUT: &[&str] = &["integrity_check", "vault_backup"];
 impl Turn {
     /// One of the mix: a third writes, to the same few hundred things for ever.
     pub(super) fn chosen(random: &SeededRandom) -> Self {
-        let n = random.below(200);
+        let n = random.below(THINGS);
         let (tool, arguments) = match random.below(24) {
-            0..=2 => (
-                "vault_write_note",
-                json!({ "path": format!("notes/n{n}.md"),
-                    "content": format!("# Note {n}\n\nseen {} #tag{} [[n{}]]\n", random.below(1_000), n % 7, (n + 1) % 200) }),
-            ),
-            3 | 4 => (
-                "memory_store",
-                json!({ "content": format!("The measure of thing {n} is {} meters.", n * 3), "memory_type": "fact" }),
-            ),
-            5 => (
-                "kg_vector_upsert",
-                json!({ "id": format!("v{n}"), "vector": [n as f64 / 200.0, 0.5, 0.25, 1.0], "metadata": { "n": n } }),
-            ),
+            0..=2 => return Self::note(n, random.below(1_000)),
+            3 | 4 => return Self::memory(n),
+            5 => return Self::vector(n),
             6 => (
                 "now_update",
                 json!({ "current_task": format!("task {}", n % 9) }),
@@ -65,6 +58,36 @@ impl Turn {
             _ => return Self::example(random),
         };
         Self { tool, arguments }
+    }
+
+    /// Everything once, so that what grows afterwards is not what was still missing.
+    pub(super) fn everything() -> impl Iterator<Item = Self> {
+        (0..THINGS).flat_map(|n| [Self::note(n, 0), Self::memory(n), Self::vector(n)])
+    }
+
+    fn note(n: u64, seen: u64) -> Self {
+        let (tag, next) = (n % 7, (n + 1) % THINGS);
+        let content = format!("# Note {n}\n\nseen {seen:03} times #tag{tag} [[n{next}]]\n");
+        Self {
+            tool: "vault_write_note",
+            arguments: json!({ "path": format!("notes/n{n}.md"), "content": content }),
+        }
+    }
+
+    fn memory(n: u64) -> Self {
+        let content = format!("The measure of thing {n} is {} meters.", n * 3);
+        Self {
+            tool: "memory_store",
+            arguments: json!({ "content": content, "memory_type": "fact" }),
+        }
+    }
+
+    fn vector(n: u64) -> Self {
+        let numbers = [n as f64 / THINGS as f64, 0.5, 0.25, 1.0];
+        Self {
+            tool: "kg_vector_upsert",
+            arguments: json!({ "id": format!("v{n}"), "vector": numbers, "metadata": { "n": n } }),
+        }
     }
 
     /// A read, as one of its examples has it.

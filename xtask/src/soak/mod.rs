@@ -169,7 +169,11 @@ fn soak(options: &Options) -> Result<()> {
     let (stdio, pipe) = mcp(&binary, &place)?;
     let pipe = Arc::new(pipe);
     let count = Arc::new(Count::default());
-    println!("soak: {minutes} minutes, seed {seed}");
+    println!("soak: for {minutes} minutes, seed {seed}");
+    let mut first = http.clone();
+    for turn in Turn::everything() {
+        first.call(&turn).map_err(anyhow::Error::msg)?;
+    }
 
     let mut callers = Vec::new();
     for caller in 0..6_u64 {
