@@ -34,7 +34,7 @@ pub struct Plan {
     pub cases: u64,
     /// How long.
     pub time: Duration,
-    /// How long one input may take.
+    /// How long one input may work.
     pub patience: Duration,
     /// How much memory the process may take.
     pub memory_bytes_max: u64,
@@ -121,6 +121,8 @@ pub struct Report {
 
 /// Finds after which a target has been seen enough.
 const FINDS_MAX: usize = 8;
+/// How many times the patience a process may take that does not work, or hardly.
+const IDLE: u32 = 8;
 /// How often a process is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -278,23 +280,26 @@ fn watched(
     plan: &Plan,
     at: &dyn Fn() -> io::Result<u64>,
 ) -> io::Result<(ExitStatus, Option<(FindKind, String)>)> {
-    let mut last = (u64::MAX, Instant::now());
+    let mut last = (u64::MAX, Instant::now(), Duration::ZERO);
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok((status, None));
         }
         let now = at().unwrap_or(last.0);
+        let worked = processor_time(child.id());
         if now != last.0 {
-            last = (now, Instant::now());
+            last = (now, Instant::now(), worked);
         }
-        // Before the first case it makes ready, which may take longer.
-        let patience = if now == 0 {
-            Duration::from_secs(120)
-        } else {
-            plan.patience
+        // Before the first case it makes ready, which may take longer. On a busy machine everything takes
+        // longer; so what counts is work, and time only where none is done.
+        let patience = match now {
+            0 => Duration::from_secs(60),
+            _ => plan.patience,
         };
+        let is_busy = worked.saturating_sub(last.2) > patience;
+        let is_still = last.1.elapsed() > patience * IDLE;
         let memory = memory_bytes(child.id());
-        let stopped = if last.1.elapsed() > patience {
+        let stopped = if is_busy || is_still {
             let seconds = patience.as_secs_f64();
             Some((FindKind::Hung, format!("no answer after {seconds} s")))
         } else if memory > plan.memory_bytes_max {
@@ -310,6 +315,16 @@ fn watched(
         }
         std::thread::sleep(LOOK);
     }
+}
+
+/// How long a process has worked, all threads; nothing where that cannot be told.
+fn processor_time(pid: u32) -> Duration {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The program's name, in parentheses, may hold anything; the third field follows it.
+    let fields = text.rsplit_once(')').map_or("", |it| it.1);
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    let ticks: u64 = ticks.filter_map(|it| it.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 10)
 }
 
 /// What a process holds in memory; nothing where that cannot be told.

@@ -41,7 +41,7 @@ pub(super) const TARGET: Target = Target {
             n_spaces: 0,
         })
     },
-    pass_cases: 300,
+    pass_cases: 150,
     fresh_every: 500,
     contains_panics: false,
 };

@@ -34,7 +34,7 @@ pub(super) const TARGET: Target = Target {
     },
     generate,
     open: || Box::new(Lines),
-    pass_cases: 250,
+    pass_cases: 150,
     fresh_every: u64::MAX,
     contains_panics: false,
 };

@@ -13,7 +13,7 @@ pub(super) const TARGET: Target = Target {
     seeds: || owned(SEEDS),
     generate,
     open: || Box::new(Events(Signer::generate(&SeededRandom::new(1)))),
-    pass_cases: 4_000,
+    pass_cases: 1_500,
     fresh_every: u64::MAX,
     contains_panics: false,
 };

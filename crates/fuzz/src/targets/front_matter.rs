@@ -10,7 +10,7 @@ pub(super) const TARGET: Target = Target {
     seeds: || owned(SEEDS),
     generate,
     open: || Box::new(Texts),
-    pass_cases: 3_000,
+    pass_cases: 300,
     fresh_every: u64::MAX,
     contains_panics: false,
 };

@@ -25,7 +25,7 @@ pub(super) const TARGET: Target = Target {
     seeds: || (0..24).map(|it| generate(&mut Source::new(it))).collect(),
     generate,
     open: || Box::new(Door::new()),
-    pass_cases: 600,
+    pass_cases: 400,
     fresh_every: 5_000,
     contains_panics: false,
 };

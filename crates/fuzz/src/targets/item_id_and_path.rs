@@ -29,7 +29,7 @@ pub(super) const TARGET: Target = Target {
         .into_bytes()
     },
     open: || Box::new(Names),
-    pass_cases: 20_000,
+    pass_cases: 3_000,
     fresh_every: u64::MAX,
     contains_panics: false,
 };

@@ -22,7 +22,7 @@ pub(super) const TARGET: Target = Target {
             knowledge: place(ItemType::Knowledge, "c/x.md"),
         })
     },
-    pass_cases: 2_000,
+    pass_cases: 400,
     fresh_every: u64::MAX,
     contains_panics: false,
 };

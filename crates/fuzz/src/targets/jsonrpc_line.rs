@@ -28,7 +28,7 @@ pub(super) const TARGET: Target = Target {
     },
     generate: |source: &mut Source| rpc::message(source).into_bytes(),
     open: || Box::new(Client::new()),
-    pass_cases: 600,
+    pass_cases: 400,
     fresh_every: 2_000,
     contains_panics: false,
 };

@@ -14,7 +14,7 @@ pub(super) const TARGET: Target = Target {
     seeds: || owned(SEEDS),
     generate,
     open: || Box::new(Manifests),
-    pass_cases: 4_000,
+    pass_cases: 800,
     fresh_every: u64::MAX,
     contains_panics: false,
 };

@@ -22,7 +22,7 @@ pub(super) const TARGET: Target = Target {
     },
     generate,
     open: || Box::new(Pages(Ontology::default())),
-    pass_cases: 300,
+    pass_cases: 80,
     fresh_every: u64::MAX,
     contains_panics: false,
 };

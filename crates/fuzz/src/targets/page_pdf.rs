@@ -70,7 +70,7 @@ pub(super) const TARGET: Target = Target {
     },
     generate: file,
     open: || Box::new(Files),
-    pass_cases: 300,
+    pass_cases: 200,
     fresh_every: u64::MAX,
     contains_panics: true,
 };

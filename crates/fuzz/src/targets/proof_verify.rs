@@ -18,7 +18,7 @@ pub(super) const TARGET: Target = Target {
         source.bytes(n)
     },
     open: || Box::new(Proofs),
-    pass_cases: 10_000,
+    pass_cases: 3_000,
     fresh_every: u64::MAX,
     contains_panics: false,
 };

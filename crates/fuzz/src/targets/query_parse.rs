@@ -18,7 +18,7 @@ pub(super) const TARGET: Target = Target {
         let caller = house.owner();
         Box::new(Queries { house, caller })
     },
-    pass_cases: 4_000,
+    pass_cases: 1_200,
     fresh_every: 1_000_000,
     contains_panics: false,
 };

@@ -24,7 +24,7 @@ pub(super) const TARGET: Target = Target {
         let caller = house.owner();
         Box::new(Queries { house, caller })
     },
-    pass_cases: 6_000,
+    pass_cases: 2_500,
     fresh_every: 1_000_000,
     contains_panics: false,
 };

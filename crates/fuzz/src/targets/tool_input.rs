@@ -34,7 +34,7 @@ pub(super) const TARGET: Target = Target {
     seeds,
     generate,
     open: || Box::new(Tools::new()),
-    pass_cases: 500,
+    pass_cases: 400,
     fresh_every: 400,
     contains_panics: false,
 };

@@ -23,7 +23,7 @@ pub(super) const TARGET: Target = Target {
         };
         Box::new(Gate(Egress::new(policy)))
     },
-    pass_cases: 10_000,
+    pass_cases: 3_000,
     fresh_every: u64::MAX,
     contains_panics: false,
 };

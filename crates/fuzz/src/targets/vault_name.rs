@@ -25,7 +25,7 @@ pub(super) const TARGET: Target = Target {
         .into_bytes()
     },
     open: || Box::new(Vault::new()),
-    pass_cases: 1_500,
+    pass_cases: 600,
     fresh_every: 2_000,
     contains_panics: false,
 };

@@ -29,7 +29,7 @@ pub(super) const TARGET: Target = Target {
         });
         Box::new(Components { runtime, n: 0 })
     },
-    pass_cases: 150,
+    pass_cases: 100,
     fresh_every: 5_000,
     contains_panics: false,
 };

@@ -30,7 +30,7 @@ pub(super) const TARGET: Target = Target {
     },
     generate: |source| package(source, false),
     open: || Box::new(Packages),
-    pass_cases: 2_000,
+    pass_cases: 600,
     fresh_every: u64::MAX,
     contains_panics: false,
 };

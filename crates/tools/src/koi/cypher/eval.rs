@@ -558,6 +558,8 @@ impl Eval<'_> {
             "ENDS WITH" => texts.map(|(a, b)| a.ends_with(b)).into(),
             "CONTAINS" => texts.map(|(a, b)| a.contains(b)).into(),
             "IN" => match (a, b) {
+                // Among nothing is nobody, known or not.
+                (_, Value::Array(all)) if all.is_empty() => false.into(),
                 (Value::Null, _) => Value::Null,
                 (a, Value::Array(all)) if all.iter().any(|it| equal(a, it) == Some(true)) => {
                     true.into()

@@ -111,6 +111,10 @@ fn what_needs_no_graph_is_computed() {
             json!({ "x": "b", "y": true, "z": 3 }),
         ),
         (
+            "RETURN null IN [] AS x, 1 IN [] AS y, null IN [1] AS z, 1 IN [null] AS w",
+            json!({ "x": false, "y": false, "z": null, "w": null }),
+        ),
+        (
             "RETURN 'it\\'s' AS x, \"q\" AS y, 0x10 AS z, 1e3 AS w",
             json!({ "x": "it's", "y": "q", "z": 16, "w": 1000.0 }),
         ),
