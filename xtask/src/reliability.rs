@@ -141,8 +141,11 @@ fn cells(line: &str) -> Vec<String> {
     cells.map(|it| it.trim().to_owned()).collect()
 }
 
+/// The name of a variable of the environment, and its value.
+type Variable = (String, String);
+
 /// The variables and the words of the command in backticks at the beginning of a cell.
-fn argv(cell: &str) -> Option<(Vec<(String, String)>, Vec<String>)> {
+fn argv(cell: &str) -> Option<(Vec<Variable>, Vec<String>)> {
     let command = cell.strip_prefix('`')?.split_once('`')?.0;
     let mut words = command.split_whitespace().map(str::to_owned).peekable();
     let mut variables = Vec::new();

@@ -24,6 +24,11 @@ pub(super) struct Turn {
 /// Notes, memories and vectors that are written, so many of each.
 const THINGS: u64 = 200;
 
+/// How often a large thing is written before the time begins, and its size: together more than the caches of a
+/// process hold.
+const LARGE: u64 = 320;
+const LARGE_BYTES: usize = 200_000;
+
 /// Tools whose examples are not part of the mix: `integrity_check` reads the whole log by nature, and
 /// `vault_backup` keeps what it makes.
 const LEFT_OUT: &[&str] = &["integrity_check", "vault_backup"];
@@ -62,7 +67,22 @@ impl Turn {
 
     /// Everything once, so that what grows afterwards is not what was still missing.
     pub(super) fn everything() -> impl Iterator<Item = Self> {
-        (0..THINGS).flat_map(|n| [Self::note(n, 0), Self::memory(n), Self::vector(n)])
+        let all = (0..THINGS).flat_map(|n| [Self::note(n, 0), Self::memory(n), Self::vector(n)]);
+        all.chain((0..LARGE).map(Self::large))
+    }
+
+    /// The large ones alone, for the second process.
+    pub(super) fn larger() -> impl Iterator<Item = Self> {
+        (0..LARGE).map(|n| Self::large(n + LARGE))
+    }
+
+    /// The pages that a process keeps in memory may be as many as its caches hold, and no more: these fill them.
+    fn large(n: u64) -> Self {
+        let blob = "x".repeat(LARGE_BYTES);
+        Self {
+            tool: "kg_vector_upsert",
+            arguments: json!({ "id": "large", "vector": [1.0, 0.5, 0.25, 1.0], "metadata": { "n": n, "blob": blob } }),
+        }
     }
 
     fn note(n: u64, seen: u64) -> Self {

@@ -174,6 +174,9 @@ fn soak(options: &Options) -> Result<()> {
     for turn in Turn::everything() {
         first.call(&turn).map_err(anyhow::Error::msg)?;
     }
+    for turn in Turn::larger() {
+        pipe.call(&turn).map_err(anyhow::Error::msg)?;
+    }
 
     let mut callers = Vec::new();
     for caller in 0..6_u64 {
