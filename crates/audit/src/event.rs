@@ -139,7 +139,7 @@ impl Change {
             Self::PutEdge { src, rel, dst, .. } | Self::EndEdge { src, rel, dst } => {
                 (*src, rel.as_str(), *dst) == (from, relation, to)
             }
-            Self::PutNode { .. } | Self::RemoveNode { .. } => false,
+            _ => false,
         }
     }
 

@@ -5,13 +5,14 @@
 //! or, at first, after the newest signed checkpoint. What came before that place is taken from subtree
 //! roots, which must give the root that the checkpoint's author signed.
 
-use crate::event::{self, Change};
+use crate::event::{self, Change, SignedRow};
+use crate::identity::{Identity, Origin};
 use crate::key::signed_by;
 use crate::log::checkpoint_hash;
 use crate::merkle::{Frontier, Subtrees, leaf_hash};
 use crate::prove::Stored;
 use kenning_core::{Did, Hash, NodeId, Result};
-use kenning_store::{EdgeFilter, EventRow, ReadTx, When};
+use kenning_store::{EdgeFilter, EventRow, ReadTx, When, hash_of_pair, hash_of_passages};
 use std::collections::HashMap;
 
 /// Events that are read at once.
@@ -85,6 +86,8 @@ pub fn verify_newest(tx: &dyn ReadTx, place: Option<&Place>, events_max: usize) 
         ));
     }
     (found.from, found.to) = (start.size, start.size);
+    let identity = head.as_ref().map(|it| Identity::from_bytes(&it.log));
+    let identity = identity.transpose()?.flatten();
     let mut rows = Rows::default();
     while found.to < total && ((found.to - found.from) as usize) < events_max {
         let events = tx.events_after(found.to, PAGE)?;
@@ -96,6 +99,7 @@ pub fn verify_newest(tx: &dyn ReadTx, place: Option<&Place>, events_max: usize) 
         }
         for row in &events {
             found.to += 1;
+            check_origin(row, identity.as_ref(), &mut found.faults);
             check_event(tx, row, &mut frontier, &mut rows, &mut found.faults)?;
         }
     }
@@ -115,6 +119,24 @@ pub fn verify_newest(tx: &dyn ReadTx, place: Option<&Place>, events_max: usize) 
         found.place = Some(Place { frontier });
     }
     Ok(found)
+}
+
+/// Whether an event is of this log, and its author one whom the log names.
+fn check_origin(row: &EventRow, identity: Option<&Identity>, faults: &mut Vec<String>) {
+    let (Some(identity), 2..) = (identity, row.version) else {
+        return;
+    };
+    let seq = row.seq;
+    match Origin::from_bytes(&row.sealed.origin) {
+        Some(origin) if origin.log == identity.id => {}
+        _ => faults.push(format!("event {seq} is of another log")),
+    }
+    if !identity.authors.contains(&row.author) && !identity.revoked.contains(&row.author) {
+        faults.push(format!(
+            "event {seq} is signed by {}, who is not an author of this log",
+            row.author
+        ));
+    }
 }
 
 /// The frontier that the newest signed checkpoint says; an empty one if there is none.
@@ -163,6 +185,8 @@ struct Rows {
     /// The revision and the hash, or that it is gone.
     nodes: HashMap<NodeId, Option<(u64, Hash)>>,
     edges: HashMap<EdgeKey, Option<Hash>>,
+    /// Rows that are neither: the hash, or that they are gone.
+    signed: HashMap<SignedRow, Option<Hash>>,
 }
 
 fn check_event(
@@ -182,9 +206,10 @@ fn check_event(
             if seq > 1 && event.parents.is_empty() {
                 faults.push(format!("event {seq} has no parents"));
             }
+            let is_reset = event.changes.contains(&Change::ResetClock);
             for parent in &event.parents {
                 match tx.event_by_id(parent)? {
-                    Some(it) if it.seq < row.seq && it.hlc < row.hlc => {}
+                    Some(it) if it.seq < row.seq && (it.hlc < row.hlc || is_reset) => {}
                     Some(_) => faults.push(format!("event {seq} is not later than its parent")),
                     None => faults.push(format!("event {seq}: a parent is not in the log")),
                 }
@@ -204,6 +229,7 @@ impl Rows {
             }
             Change::RemoveNode { id } => {
                 self.nodes.insert(id, None);
+                self.signed.insert(SignedRow::Passages(id), None);
             }
             Change::PutEdge {
                 src,
@@ -216,6 +242,13 @@ impl Rows {
             Change::EndEdge { src, rel, dst } => {
                 self.edges.insert((src, rel, dst), None);
             }
+            Change::PutRow { row, hash } => {
+                self.signed.insert(row, Some(hash));
+            }
+            Change::RemoveRow { row } => {
+                self.signed.insert(row, None);
+            }
+            Change::AddAuthor { .. } | Change::RevokeAuthor { .. } | Change::ResetClock => {}
         }
     }
 
@@ -245,6 +278,31 @@ impl Rows {
                 .is_none_or(|it| it.canonical_hash() == it.hash);
             if !fits || edge.map(|it| it.hash) != told {
                 let name = format!("edge {src} -{rel}-> {dst}");
+                found
+                    .faults
+                    .push(format!("{name} does not match its event"));
+            }
+        }
+        for (row, told) in self.signed {
+            let (there, name) = match &row {
+                SignedRow::Passages(id) => (
+                    hash_of_passages(&tx.passages(*id)?),
+                    format!("the text index (passages) of node {id}"),
+                ),
+                SignedRow::Vector(collection, id) => (
+                    tx.vector(collection, id)?.map(|it| it.canonical_hash()),
+                    format!("the vector `{id}` of `{collection}`"),
+                ),
+                SignedRow::Pair(bucket, key) => (
+                    tx.get(bucket, key)?
+                        .map(|it| hash_of_pair(bucket, key, &it)),
+                    format!("the row `{key}` of `{bucket}`"),
+                ),
+                // Names cannot be read by node; `verify` compares them.
+                SignedRow::Names(_) => continue,
+            };
+            found.n_rows += 1;
+            if there != told {
                 found
                     .faults
                     .push(format!("{name} does not match its event"));

@@ -28,7 +28,8 @@ pub use names::NameHit;
 pub use rows::{
     CREATED_ELSEWHERE_MS, CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, IndexKind, KeyPart,
     KvRow, NameRow, Near, Nearest, Node, NodeFilter, Passage, PassageRow, Row, RowKey, SealedData,
-    Table, TextHit, TextQuery, TileRow, Vector, When, hash_of_names, hash_of_pair, hash_of_passages,
+    Table, TextHit, TextQuery, TileRow, Vector, When, hash_of_names, hash_of_pair,
+    hash_of_passages,
 };
 
 use kenning_core::{Error, Hash, NodeId, Result, Space};

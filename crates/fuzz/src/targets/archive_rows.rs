@@ -2,7 +2,7 @@
 
 use super::{ensure, text};
 use crate::{Subject, Target};
-use kenning_audit::{archive, verify};
+use kenning_audit::{Verify, archive, verify};
 use kenning_core::{Code, Space};
 use kenning_store::Store;
 use kenning_store_sqlite::Sqlite;
@@ -120,7 +120,9 @@ impl Subject for Rows {
                 );
             }
             Ok(_) => {
-                let checked = self.store.read(&space, |tx| verify(tx, &|_| {}));
+                let checked = self
+                    .store
+                    .read(&space, |tx| verify(tx, &Verify::of(&space), &|_| {}));
                 if let Err(error) = checked {
                     let code = error.code;
                     ensure!(

@@ -2,8 +2,9 @@
 
 use super::{ensure, in_time, owned, pieces, text};
 use crate::{Source, Subject, Target};
-use kenning_audit::{Event, Signer, event};
+use kenning_audit::{Event, LogId, Origin, Signer, event};
 use kenning_core::{Code, Did, Hash, Hlc, SeededRandom};
+use kenning_store::SealedData;
 use serde_json::json;
 
 pub(super) const TARGET: Target = Target {
@@ -78,11 +79,16 @@ impl Subject for Events {
             parents: vec![Hash::of(b"parent")],
             hlc: Hlc::from_ms(1_800_000_000_000),
             author: signer.did().clone(),
+            agent: None,
             kind: "test".to_owned(),
             changes: Vec::new(),
             data: json!({}),
         };
-        let good = event.sign(1, signer);
+        let origin = Origin {
+            log: LogId([7; 16]),
+            space: "default".to_owned(),
+        };
+        let good = event.sign(1, &origin, [1; 16], signer);
         ensure!(event::check(&good).is_ok(), "a good event is refused");
         // Nobody signed this.
         let mut row = good.clone();
@@ -95,13 +101,27 @@ impl Subject for Events {
                 "a changed payload passed, or {code:?}"
             );
         }
-        // Somebody signed it all the same.
-        row.id = Hash::of(&event::canonical_bytes(&row));
-        row.signature = signer.sign(&row.id);
-        if let Ok(read) = in_time(input, || event::check(&row))? {
-            let again = read.sign(1, signer);
-            let read_again = event::check(&again).map_err(|it| format!("again: {it}"))?;
-            ensure!(read_again == read, "an event reads back otherwise");
+        // Somebody signed it all the same, as an event of either version.
+        for version in [1, good.version] {
+            row.version = version;
+            row.sealed = match version {
+                1 => SealedData::default(),
+                _ => good.sealed.clone(),
+            };
+            row.id = Hash::of(&event::canonical_bytes(&row));
+            row.signature = signer.sign(&row.id);
+            if let Ok(read) = in_time(input, || event::check(&row))? {
+                let again = read.sign(1, &origin, [2; 16], signer);
+                let read_again = event::check(&again).map_err(|it| format!("again: {it}"))?;
+                ensure!(read_again == read, "an event reads back otherwise");
+            }
+        }
+        // Data that is not what was signed.
+        let mut row = good.clone();
+        row.sealed.data = input.to_vec();
+        if row.sealed.data != good.sealed.data {
+            let checked = in_time(input, || event::check(&row))?;
+            ensure!(checked.is_err(), "changed data passed");
         }
         // Another author than the one who signed.
         let mut row = good.clone();
