@@ -158,7 +158,13 @@ pub(crate) fn shown(text: &str) -> String {
     fn after_userinfo(text: &str) -> &str {
         text.rsplit('@').next().unwrap_or(text)
     }
-    let mut out = match text.split_once("://") {
+    // `http:user:password@host/://` is a URL too: what stands before the sign must be a scheme.
+    let is_scheme = |it: &str| {
+        let mut bytes = it.trim().bytes();
+        bytes.all(|it| it.is_ascii_alphanumeric() || b"+-.".contains(&it))
+    };
+    let parted = text.split_once("://").filter(|it| is_scheme(it.0));
+    let mut out = match parted {
         Some((scheme, rest)) => {
             let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
             let host = after_userinfo(authority).split('\\').next();

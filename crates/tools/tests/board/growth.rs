@@ -115,7 +115,7 @@ fn grants_of_runs_go_when_they_grant_nothing_any_more() {
 
 #[test]
 fn events_of_reads_are_as_many_as_the_configuration_asks_for() {
-    for (reads, few, many) in [("all", 40, 40), ("sampled", 1, 20), ("off", 0, 0)] {
+    for (reads, few, many) in [("all", 200, 200), ("sampled", 1, 100), ("off", 0, 0)] {
         let house = House::new();
         let config = house.root.path().join("omi/config.yaml");
         fs::create_dir_all(config.parent().unwrap()).unwrap();
@@ -124,8 +124,9 @@ fn events_of_reads_are_as_many_as_the_configuration_asks_for() {
             &house,
             json!({ "content": "The office plants are watered on Mondays" }),
         );
-        for n in 0..40 {
-            recall(&house, json!({ "query": format!("plants {n}") }));
+        for n in 0..200 {
+            let query = format!("watered plants {n}");
+            recall(&house, json!({ "query": query, "min_relevance": 0 }));
         }
         let kinds = kinds(&house);
         let n = kinds

@@ -213,7 +213,7 @@ pub(super) fn get(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
     // Those that are there are shown all the same.
     let end = || match missing.as_slice() {
         [] => Ok(0),
-        names => Err(Error::not_found("memory", &names.join("`, `"))
+        names => Err(Error::not_found("memory", names.join("`, `"))
             .hint("`omi recall` and `omi store` show the ids of memories")),
     };
     if omi.settings.json {

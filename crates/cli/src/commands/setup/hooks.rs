@@ -108,19 +108,19 @@ mod tests {
   // mine
   "hooks": {
     // before the end
-    "SessionEnd": [
-      // says goodbye
-      {"hooks": [{"type": "command", "command": "say bye"}]} /* last */
-    ] // after
+    "SessionEnd": [{"hooks": [{"type": "command", "command": "say bye"}]}],
+    "Notification": [
+      // rings a bell
+      {"hooks": [{"type": "command", "command": "ring"}]} /* last */
+    ]
   }
 }"#;
         let kept = merged(noted, &entry).unwrap();
         for comment in [
             "// mine",
             "// before the end",
-            "// says goodbye",
+            "// rings a bell",
             "/* last */",
-            "// after",
         ] {
             assert!(kept.contains(comment), "{comment} is lost: {kept}");
         }

@@ -1,3 +1,5 @@
+//! What queries answer, and how they are refused.
+
 use super::*;
 use serde_json::json;
 
