@@ -11,7 +11,7 @@
     reason = "these tests change rows behind the log's back on purpose"
 )]
 
-use kenning_audit::{Draft, EdgeDraft, Log, Place, Signer, migrate, verify, verify_newest};
+use kenning_audit::{Draft, EdgeDraft, Log, Place, Signer, Verify, migrate, verify, verify_newest};
 use kenning_core::{Code, FixedClock, Kind, NodeId, Result, SeededRandom, Space};
 use kenning_store::{EdgeFilter, Store, When};
 use kenning_store_sqlite::{FILE_NAME, Sqlite};
@@ -58,7 +58,9 @@ fn settings(log: &Log) -> Vec<(String, Vec<u8>)> {
 }
 
 fn faults(log: &Log) -> Vec<String> {
-    let report = log.read(&Space::default(), |tx| verify(tx, &|_| ()));
+    let report = log.read(&Space::default(), |tx| {
+        verify(tx, &Verify::of(&Space::default()), &|_| ())
+    });
     report.unwrap().faults
 }
 
