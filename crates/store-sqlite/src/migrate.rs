@@ -143,13 +143,13 @@ mod tests {
     fn an_upgrade_interrupted_before_any_statement_is_done_by_the_next_start() {
         let directory = tempfile::tempdir().unwrap();
         unpack("sqlite-1.db.gz", directory.path());
-        interrupt_everywhere(directory.path(), 7);
+        interrupt_everywhere(directory.path(), 17);
         assert!(counts(directory.path()).iter().sum::<usize>() > 50);
     }
 
     #[test]
     fn a_store_whose_making_is_interrupted_before_any_statement_is_made_by_the_next_start() {
         let directory = tempfile::tempdir().unwrap();
-        interrupt_everywhere(directory.path(), 25);
+        interrupt_everywhere(directory.path(), 35);
     }
 }

@@ -100,7 +100,8 @@ fn two_servers_share_one_database_and_each_signs_with_its_own_key() {
     }
     for server in [&one, &two] {
         let health: Value = serde_json::from_str(&server.get("/healthz", "").1).unwrap();
-        assert_eq!(health["events"], 10);
+        // The second server says with an event of its own that it joins.
+        assert_eq!(health["events"], 11);
     }
     let events = place.good(&["audit", "export", "--database", &url]);
     let authors: std::collections::HashSet<String> = events
@@ -108,6 +109,17 @@ fn two_servers_share_one_database_and_each_signs_with_its_own_key() {
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["author"].to_string())
         .collect();
     assert_eq!(authors.len(), 2);
+    // The first server's machine trusts the other one when somebody there has said so.
+    let verified = place.run(&["audit", "verify", "--database", &url]);
+    let told = String::from_utf8(verified.stdout).unwrap();
+    assert_eq!(verified.status.code(), Some(9), "{told}");
+    assert!(
+        told.contains("kenning audit authors add did:key:"),
+        "{told}"
+    );
+    let other = told.split("authors add ").nth(1).unwrap();
+    let other = other.split(['`', ' ', '\n']).next().unwrap();
+    place.good(&["audit", "authors", "add", other, "--database", &url]);
     assert_eq!(report(&place, &["--database", &url])["clean"], true);
 }
 

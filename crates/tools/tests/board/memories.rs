@@ -229,26 +229,6 @@ fn beliefs_follow_the_golden_values() {
 }
 
 #[test]
-fn evidence_that_is_brought_twice_is_kept_twice() {
-    let house = House::new();
-    let belief = store(
-        &house,
-        json!({ "content": "Caching helps", "memory_type": "belief" }),
-    );
-    let evidence = store(
-        &house,
-        json!({ "content": "The page loads in half the time" }),
-    );
-    let first = believe(&house, &belief, &evidence, true, 0.5);
-    let second = believe(&house, &belief, &evidence, true, 0.5);
-    assert!(first > 0.5 && second > first);
-    let chain = everything(&house)
-        .call("belief_evidence", json!({ "belief_id": belief }))
-        .to_json();
-    assert_eq!(chain.as_array().unwrap().len(), 2);
-}
-
-#[test]
 fn a_note_can_be_evidence() {
     let house = House::new();
     house.call(

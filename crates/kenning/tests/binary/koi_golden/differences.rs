@@ -483,6 +483,17 @@ pub(super) const ROWS: &[Row] = &[
         }),
     },
     Row {
+        lines: &[47],
+        path: "warnings",
+        theirs: "a source that nothing is from finds nothing, without a word",
+        ours: "it finds nothing and says which sources there are",
+        note: "1.5",
+        instead: Instead::Holds(|_, ours| {
+            let said = ours["warnings"][0].as_str();
+            said.is_some_and(|it| it.contains("sources are vault, github"))
+        }),
+    },
+    Row {
         lines: &[100],
         path: "results[0]|count",
         theirs: "`source: github` finds nothing without a provider",
