@@ -242,8 +242,13 @@ fn read_row(row: &Value, found: &mut Found) -> Result<()> {
         }
         "events" => {
             found.authors.insert(text("author").to_owned());
-            let payload: Value = serde_json::from_slice(&unhex(text("payload"))?)?;
-            let data = &payload["data"];
+            // Since version 2 the data lies beside what is signed.
+            let data: Value = if row["origin"].is_string() {
+                serde_json::from_slice(&unhex(text("data"))?)?
+            } else {
+                let mut payload: Value = serde_json::from_slice(&unhex(text("payload"))?)?;
+                payload["data"].take()
+            };
             if let Some(path) = data["path"].as_str().filter(|it| is_note(it)) {
                 found.events.push(Event {
                     seq: row["seq"].as_u64().context("an event without its place")?,
@@ -297,18 +302,20 @@ mod tests {
     #[test]
     fn rows_of_a_backup_are_understood() {
         let mut found = Found::default();
-        let payload = json!({ "data": { "path": "a.md", "content": Hash::of(b"x").to_string() } });
-        let payload: String = payload
-            .to_string()
-            .bytes()
-            .map(|it| format!("{it:02x}"))
-            .collect();
+        let hex = |value: &Value| -> String {
+            let text = value.to_string();
+            text.bytes().map(|it| format!("{it:02x}")).collect()
+        };
+        let data = json!({ "path": "a.md", "content": Hash::of(b"x").to_string() });
+        let payload = hex(&json!({ "data": data }));
+        let data = hex(&data);
         for row in [
             json!({ "format": "kenning-backup" }),
             json!({ "table": "nodes", "key": "vault:a.md", "body": "x" }),
             json!({ "table": "nodes", "key": "memory:1", "body": "x" }),
             json!({ "table": "node_history", "key": "vault:a.md", "body": "y" }),
             json!({ "table": "events", "seq": 1, "kind": "NoteWritten", "payload": payload }),
+            json!({ "table": "events", "seq": 2, "kind": "NoteWritten", "payload": hex(&json!([])), "origin": "00", "data": data }),
             json!({ "table": "kv", "bucket": "intents", "key": "vault:a.md", "value": "" }),
         ] {
             read_row(&row, &mut found).unwrap();
@@ -318,7 +325,10 @@ mod tests {
             BTreeMap::from([("a.md".to_owned(), Hash::of(b"x"))])
         );
         assert_eq!(found.revisions.len(), 2);
-        assert_eq!(found.events[0].content, Some(Hash::of(b"x")));
+        assert_eq!(found.events.len(), 2);
+        for event in &found.events {
+            assert_eq!(event.content, Some(Hash::of(b"x")));
+        }
         assert_eq!(found.n_intents, 1);
     }
 }
