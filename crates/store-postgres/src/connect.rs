@@ -236,6 +236,8 @@ pub(crate) struct Connection {
     silent: AtomicBool,
     /// Vectors that were put since the last look at it, whatever became of them.
     pub(crate) n_vectors: AtomicU64,
+    /// Nodes, likewise.
+    pub(crate) n_nodes: AtomicU64,
     /// Changes that were asked for and are not yet sent.
     waiting: Mutex<Vec<(Statement, Later)>>,
     /// Statements that the server knows already, by their text.
@@ -263,6 +265,7 @@ impl Connection {
             until: None,
             silent: AtomicBool::new(false),
             n_vectors: AtomicU64::new(0),
+            n_nodes: AtomicU64::new(0),
             waiting: Mutex::default(),
             statements: Mutex::default(),
         }

@@ -596,6 +596,7 @@ impl ReadTx for Tx<'_> {
 
 impl WriteTx for Tx<'_> {
     fn put_node(&mut self, node: &Node) -> Result<()> {
+        self.connection.n_nodes.fetch_add(1, Ordering::Relaxed);
         let before = self.place(node.id)?;
         if before.is_some() {
             self.archive_node(node.id, node.updated)?;

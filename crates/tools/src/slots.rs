@@ -19,7 +19,7 @@ pub const CALLS_MAX: usize = 64;
 /// Calls of one principal at once.
 pub const CALLS_OF_ONE_MAX: usize = 32;
 /// Calls of one principal that wait in line.
-pub const WAITING_OF_ONE_MAX: usize = 256;
+pub const WAITING_OF_ONE_MAX: usize = 512;
 /// So long after its last call a principal still counts as one who calls.
 const RECENT: Duration = Duration::from_secs(2);
 /// Principals that are remembered after they have called.

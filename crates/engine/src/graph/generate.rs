@@ -235,10 +235,15 @@ impl Engine {
     /// One run at a time for a project, and for the vault.
     fn graph_locks(&self, caller: &Caller, trees: &[Tree]) -> Result<Vec<Lock>> {
         let locks = self.data.create_subdir("locks")?;
+        // Each once, since a vault may be the project itself, and in one order, so that no two runs wait for
+        // one another.
+        let names: BTreeSet<String> = trees
+            .iter()
+            .map(|tree| cards::short(&tree.dir.path().display().to_string()))
+            .collect();
         let mut held = Vec::new();
-        for tree in trees {
-            let path = tree.dir.path().display().to_string();
-            let name = format!("graph-{}.lock", cards::short(&path));
+        for name in names {
+            let name = format!("graph-{name}.lock");
             held.push(loop {
                 caller.check()?;
                 match locks.lock(&name, LOCK_STEP) {

@@ -189,3 +189,15 @@ fn a_client_hears_how_far_a_generation_is_and_can_stop_it() {
     );
     assert_eq!(client.finish(), 0);
 }
+
+#[test]
+fn a_vault_may_be_the_project_itself() {
+    let place = Place::new();
+    std::fs::create_dir(place.vault().join("docs")).unwrap();
+    std::fs::write(place.vault().join("docs/a.md"), "# A\n\nSee [[b]].\n").unwrap();
+    let vault = place.vault();
+    let vault = vault.to_str().unwrap();
+    // It used to wait for a lock that it held itself.
+    let made = place.good(&["kg", "generate", "--project", vault]);
+    assert!(made.contains("\"nodesGenerated\":1"), "{made}");
+}

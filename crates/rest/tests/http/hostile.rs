@@ -135,5 +135,8 @@ async fn wrong_tokens_are_limited_and_who_is_at_work_goes_on() {
     assert!(limited.header("retry-after").is_some(), "{limited:?}");
     assert_eq!(ask(&fresh).await.status, 429, "not even looked up");
     assert_eq!(ask(&token).await.status, 200, "was right before");
+    // Everybody on this machine has one address, and the owner is not kept out by the others.
+    let owners = format!("{}{}", kenning_engine::LOCAL_TOKEN_PREFIX, "x".repeat(43));
+    assert_eq!(ask(&owners).await.status, 401, "looked at all the same");
     assert_eq!(place.get("/healthz", "").await.status, 401);
 }

@@ -28,7 +28,7 @@ const TALK: &[&str] = &[
     "change", "show", "rest", "job", "happened", "morning", "mind", "nope", "sure", "perfect",
     "hello", "hi", "hey", "bye",
     // The same in other languages, where the table has only pieces of them.
-    "weiter", "merci", "beaucoup", "gracias",
+    "weiter", "danke", "merci", "beaucoup", "gracias",
 ];
 
 /// Pairs of characters in which Chinese and Korean ask, and endings of verbs: they are in every
