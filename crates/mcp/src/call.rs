@@ -277,7 +277,10 @@ mod tests {
         let full = full.unwrap().unwrap();
         assert_eq!(full.is_error, Some(true));
         let said = serde_json::to_value(&full.content).unwrap().to_string();
-        assert!(said.contains("256 wait"), "{said}");
+        assert!(
+            said.contains(&format!("{WAITING_OF_ONE_MAX} wait")),
+            "{said}"
+        );
     }
 
     #[tokio::test]
