@@ -9,8 +9,8 @@
 //! the one layer around the whole HTTP server, which knows its addresses. That layer also decides who
 //! calls and puts a [`kenning_engine::Principal`] into the extensions of the request.
 
-use crate::Server;
 use crate::message::{self, Message, Refusal};
+use crate::{Handler, Server};
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -34,8 +34,7 @@ pub type Answer = Response<BoxBody<Bytes, Infallible>>;
 /// What can be chosen.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Keeps a session for each client of the first era, so that the server can ask it something
-    /// back. Always on with the conformance fixtures, which do.
+    /// Keeps a session for each client of the first era, so that a handler can ask it something back.
     pub sessions: bool,
     /// Hosts that may be asked for; empty means that an outer layer has looked.
     pub allowed_hosts: Vec<String>,
@@ -47,14 +46,14 @@ pub struct Options {
 
 /// The service.
 #[derive(Clone)]
-pub struct Service {
-    inner: StreamableHttpService<Server, LocalSessionManager>,
+pub struct Service<H = Server> {
+    inner: StreamableHttpService<H, LocalSessionManager>,
 }
 
-/// The service over a server.
-pub fn service(server: Server, options: Options) -> Service {
+/// The service over a server, or over something around one.
+pub fn service<H: Handler>(server: H, options: Options) -> Service<H> {
     let config = StreamableHttpServerConfig::default()
-        .with_legacy_session_mode(options.sessions || server.is_conformance())
+        .with_legacy_session_mode(options.sessions)
         .with_json_response(true)
         // Ours is the limit: the body that rmcp gets is one that we wrote.
         .with_max_request_body_bytes(usize::MAX)
@@ -67,7 +66,7 @@ pub fn service(server: Server, options: Options) -> Service {
     }
 }
 
-impl Service {
+impl<H: Handler> Service<H> {
     /// Answers one request.
     pub async fn handle<B>(&self, request: Request<B>) -> Answer
     where
@@ -187,8 +186,9 @@ fn refuse(status: StatusCode, refusal: &Refusal) -> Answer {
     response
 }
 
-impl<B> tower::Service<Request<B>> for Service
+impl<H, B> tower::Service<Request<B>> for Service<H>
 where
+    H: Handler,
     B: BodyExt + Send + 'static,
     B::Data: Send,
     B::Error: Into<Box<dyn Error + Send + Sync>>,

@@ -15,7 +15,6 @@
 
 mod call;
 mod changes;
-mod conformance;
 mod gate;
 mod lines;
 mod listing;
@@ -26,4 +25,4 @@ mod skills;
 pub mod http;
 pub mod stdio;
 
-pub use server::Server;
+pub use server::{Handler, Server};

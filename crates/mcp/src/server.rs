@@ -2,21 +2,20 @@
 
 use crate::call;
 use crate::changes::{Listener, ToolChanges};
-use crate::conformance::Fixtures;
 use crate::{listing, skills};
 use kenning_engine::{Caller, Principal, Waited};
 use kenning_tools::slots::Load;
-use kenning_tools::{Board, Toolset, near};
+use kenning_tools::{Board, Reply, Toolset, near};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
-    CompleteResult, ConstString, CustomRequest, CustomResult, ErrorCode, GetPromptRequestMethod,
-    GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsRequestMethod,
-    ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
-    ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ProtocolVersion, ReadResourceRequestMethod, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, SetLevelRequestMethod, SubscribeRequestMethod,
-    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestMethod,
-    UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
+    CompleteRequestParams, CompleteResult, ConstString, CustomRequest, CustomResult, ErrorCode,
+    GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse, Implementation,
+    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
+    ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestMethod, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
+    SubscribeRequestMethod, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequestMethod, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -33,6 +32,20 @@ const METHODS: &[&str] = &["server/discover", "tools/list", "tools/call"];
 /// The methods of the handshake's era.
 const METHODS_LEGACY: &[&str] = &["initialize", "ping"];
 
+/// What can be served over [`stdio`](crate::stdio): a [`Server`], or something around one.
+pub trait Handler: ServerHandler + Clone {
+    /// The same for one connection, whose calls belong together.
+    #[must_use]
+    fn for_one_connection(self) -> Self;
+}
+
+impl Handler for Server {
+    fn for_one_connection(mut self) -> Self {
+        self.session = Some(self.board.engine().new_session_id().into());
+        self
+    }
+}
+
 /// The board, shown to MCP clients. Cheap to clone.
 #[derive(Clone)]
 pub struct Server {
@@ -41,7 +54,6 @@ pub struct Server {
     tools: Arc<[Tool]>,
     page_size: usize,
     changes: ToolChanges,
-    fixtures: Option<Arc<Fixtures>>,
     /// What this connection is called in the store, where there is one connection.
     session: Option<Arc<str>>,
 }
@@ -52,30 +64,15 @@ impl Server {
     /// The principal is who calls when the door does not know better: on stdio always, over HTTP when
     /// no layer has put a [`Principal`] into the extensions of the request.
     pub fn new(board: Board, principal: Principal) -> Self {
-        let fixtures = board
-            .selection()
-            .names_hidden("conformance")
-            .then(|| Arc::new(Fixtures::default()));
-        let mut tools: Vec<Tool> = board.listed().iter().map(|it| listing::tool(*it)).collect();
-        if let Some(fixtures) = &fixtures {
-            tools.extend(fixtures.tools());
-        }
+        let tools = board.listed().iter().map(|it| listing::tool(*it)).collect();
         Self {
             board,
             principal,
-            tools: tools.into(),
+            tools,
             page_size: listing::PAGE_SIZE,
             changes: ToolChanges::default(),
-            fixtures,
             session: None,
         }
-    }
-
-    /// The same server for one connection, whose calls belong together.
-    #[must_use]
-    pub fn for_one_connection(mut self) -> Self {
-        self.session = Some(self.board.engine().new_session_id().into());
-        self
     }
 
     /// The same server with another number of tools a page.
@@ -85,16 +82,26 @@ impl Server {
         self
     }
 
-    /// Whether the fixtures of the conformance suite are on.
-    pub(crate) fn is_conformance(&self) -> bool {
-        self.fixtures.is_some()
-    }
-
-    /// The fixtures; without them a method of theirs does not exist.
-    fn fixtures<M: ConstString>(&self) -> Result<&Fixtures, ErrorData> {
-        self.fixtures
-            .as_deref()
-            .ok_or_else(ErrorData::method_not_found::<M>)
+    /// Runs `work` as a call of the tool `name`: in a slot of the caller's, on a thread that may wait, with
+    /// its progress sent to the client, until the client cancels it. `None` when `work` knows no such tool.
+    pub async fn run_as_tool(
+        &self,
+        name: &str,
+        context: &RequestContext<RoleServer>,
+        work: impl FnOnce(&Caller) -> Option<Reply> + Send + 'static,
+    ) -> Result<Option<CallToolResult>, ErrorData> {
+        let call = call::Request {
+            principal: self.principal(context),
+            waited: waited(context),
+            session: self.session.clone(),
+            cancelled: context.ct.clone(),
+            progress: context
+                .meta
+                .get_progress_token()
+                .map(|token| (token, context.peer.clone())),
+        };
+        let refuse = |error| self.board.refused(name, error);
+        call::run(self.board.slots(), Load::of_tool(name), call, refuse, work).await
     }
 
     fn principal(&self, context: &RequestContext<RoleServer>) -> Principal {
@@ -126,6 +133,14 @@ impl Server {
         listed.iter().any(|it| it.toolset() == Toolset::Kiwi)
     }
 
+    /// Refuses a method of resources or prompts where directives are not shown.
+    fn require_items<M: ConstString>(&self) -> Result<(), ErrorData> {
+        match self.has_items() {
+            true => Ok(()),
+            false => Err(ErrorData::method_not_found::<M>()),
+        }
+    }
+
     pub(crate) fn board(&self) -> &Board {
         &self.board
     }
@@ -140,7 +155,6 @@ impl Server {
         METHODS.contains(&method)
             || (!modern && METHODS_LEGACY.contains(&method))
             || (self.has_items() && skills::METHODS.contains(&method))
-            || (self.is_conformance() && Fixtures::answers(method, modern))
     }
 }
 
@@ -163,18 +177,12 @@ pub(crate) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
 )]
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = match &self.fixtures {
-            Some(_) => Fixtures::capabilities(),
-            None if self.has_items() => ServerCapabilities::builder()
-                .enable_tools()
-                .enable_tool_list_changed()
-                .enable_resources()
-                .enable_prompts()
-                .build(),
-            None => ServerCapabilities::builder()
-                .enable_tools()
-                .enable_tool_list_changed()
-                .build(),
+        let tools = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed();
+        let capabilities = match self.has_items() {
+            true => tools.enable_resources().enable_prompts().build(),
+            false => tools.build(),
         };
         let mut implementation = Implementation::new("kenning", env!("CARGO_PKG_VERSION"));
         implementation.title = Some("Kenning".to_owned());
@@ -217,32 +225,11 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if let Some(fixtures) = &self.fixtures
-            && Fixtures::has_tool(&request.name)
-        {
-            return fixtures.call(request, context).await;
-        }
-        let call = call::Request {
-            principal: self.principal(&context),
-            waited: waited(&context),
-            session: self.session.clone(),
-            cancelled: context.ct.clone(),
-            progress: context
-                .meta
-                .get_progress_token()
-                .map(|token| (token, context.peer.clone())),
-        };
         let board = self.board.clone();
-        let fixtures = self.fixtures.clone();
         let name = request.name.clone();
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let load = Load::of_tool(&request.name);
-        let refuse = |error| self.board.refused(&request.name, error);
-        let result = call::run(self.board.slots(), load, call, refuse, move |caller| {
-            let fixture = fixtures.and_then(|it| it.work(&name, caller));
-            fixture.or_else(|| board.call(&name, arguments, caller))
-        })
-        .await?;
+        let work = move |caller: &Caller| board.call(&name, arguments, caller);
+        let result = self.run_as_tool(&request.name, &context, work).await?;
         result.map(CallToolResponse::Complete).ok_or_else(|| {
             let near = near::sentence(&self.board.near(&request.name));
             let near = near.trim_start();
@@ -274,10 +261,8 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        if self.has_items() && !self.is_conformance() {
-            return skills::list_prompts(self, self.principal(&context)).await;
-        }
-        Ok(self.fixtures::<ListPromptsRequestMethod>()?.list_prompts())
+        self.require_items::<ListPromptsRequestMethod>()?;
+        skills::list_prompts(self, self.principal(&context)).await
     }
 
     async fn get_prompt(
@@ -285,11 +270,8 @@ impl ServerHandler for Server {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        if self.has_items() && !self.is_conformance() {
-            return skills::get_prompt(self, self.principal(&context), request).await;
-        }
-        self.fixtures::<GetPromptRequestMethod>()?
-            .get_prompt(&request)
+        self.require_items::<GetPromptRequestMethod>()?;
+        skills::get_prompt(self, self.principal(&context), request).await
     }
 
     async fn list_resources(
@@ -297,12 +279,8 @@ impl ServerHandler for Server {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        if self.has_items() && !self.is_conformance() {
-            return skills::list_resources(self, self.principal(&context), request).await;
-        }
-        Ok(self
-            .fixtures::<ListResourcesRequestMethod>()?
-            .list_resources())
+        self.require_items::<ListResourcesRequestMethod>()?;
+        skills::list_resources(self, self.principal(&context), request).await
     }
 
     async fn list_resource_templates(
@@ -310,12 +288,8 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        if self.has_items() && !self.is_conformance() {
-            return Ok(skills::list_resource_templates());
-        }
-        Ok(self
-            .fixtures::<ListResourceTemplatesRequestMethod>()?
-            .list_resource_templates())
+        self.require_items::<ListResourceTemplatesRequestMethod>()?;
+        Ok(skills::list_resource_templates())
     }
 
     async fn read_resource(
@@ -323,34 +297,26 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        if self.has_items() && !self.is_conformance() {
-            let principal = self.principal(&context);
-            return skills::read_resource(self, principal, &request.uri).await;
-        }
-        self.fixtures::<ReadResourceRequestMethod>()?
-            .read_resource(&request.uri)
+        self.require_items::<ReadResourceRequestMethod>()?;
+        skills::read_resource(self, self.principal(&context), &request.uri).await
     }
+
+    // rmcp would answer the next four as if the server did what they ask for.
 
     async fn complete(
         &self,
         _request: CompleteRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        self.fixtures::<CompleteRequestMethod>()?;
-        Ok(CompleteResult::default())
+        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
     }
 
     async fn set_level(
         &self,
-        request: SetLevelRequestParams,
-        context: RequestContext<RoleServer>,
+        _request: SetLevelRequestParams,
+        _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        if is_modern(&context) {
-            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
-        }
-        self.fixtures::<SetLevelRequestMethod>()?
-            .set_level(request.level);
-        Ok(())
+        Err(ErrorData::method_not_found::<SetLevelRequestMethod>())
     }
 
     async fn subscribe(
@@ -358,7 +324,7 @@ impl ServerHandler for Server {
         _request: SubscribeRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.fixtures::<SubscribeRequestMethod>().map(|_| ())
+        Err(ErrorData::method_not_found::<SubscribeRequestMethod>())
     }
 
     async fn unsubscribe(
@@ -366,34 +332,26 @@ impl ServerHandler for Server {
         _request: UnsubscribeRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.fixtures::<UnsubscribeRequestMethod>().map(|_| ())
+        Err(ErrorData::method_not_found::<UnsubscribeRequestMethod>())
     }
 
     fn accepted_subscription_filter(
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        if self.is_conformance() {
-            return Some(requested.clone());
-        }
         let wanted = requested.tools_list_changed == Some(true);
         wanted.then(|| SubscriptionFilter::builder().tools_list_changed().build())
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        match &self.fixtures {
-            Some(fixtures) => fixtures.listen(context).await,
-            None => {
-                let mut changes = self.tool_changes();
-                loop {
-                    let goes_on = tokio::select! {
-                        goes_on = changes.changed(|| true) => goes_on,
-                        () = context.cancelled() => return Ok(()),
-                    };
-                    if !goes_on || context.sink().notify_tool_list_changed().await.is_err() {
-                        return Ok(());
-                    }
-                }
+        let mut changes = self.tool_changes();
+        loop {
+            let goes_on = tokio::select! {
+                goes_on = changes.changed(|| true) => goes_on,
+                () = context.cancelled() => return Ok(()),
+            };
+            if !goes_on || context.sink().notify_tool_list_changed().await.is_err() {
+                return Ok(());
             }
         }
     }

@@ -7,10 +7,10 @@
 //! get a second to finish and are then cancelled; after two seconds nobody is waited for but a client
 //! that is still reading.
 
-use crate::Server;
 use crate::gate::{Gate, Pending};
 use crate::lines::{Line, Lines};
 use crate::message::{self, Refusal};
+use crate::{Handler, Server};
 use rmcp::RoleServer;
 use rmcp::model::{ErrorCode, JsonRpcMessage, RequestId};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage, serve_server_with_ct};
@@ -51,13 +51,14 @@ pub async fn serve_process(server: Server, shutdown: CancellationToken) -> io::R
 /// Serves one client until the input ends, or until the shutdown is asked for, which is the same.
 ///
 /// An output that was closed is an end like any other; other failures of the pipes are errors.
-pub async fn serve<R, W>(
-    server: Server,
+pub async fn serve<H, R, W>(
+    server: H,
     input: R,
     output: W,
     shutdown: CancellationToken,
 ) -> io::Result<()>
 where
+    H: Handler,
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
 {
@@ -125,7 +126,7 @@ async fn patiently<T>(
 }
 
 /// rmcp's part. However it ends, the input decides when the service is over.
-async fn work(server: Server, link: Link, stop: CancellationToken) {
+async fn work(server: impl Handler, link: Link, stop: CancellationToken) {
     match serve_server_with_ct(server.for_one_connection(), link, stop).await {
         Ok(running) => {
             if let Err(error) = running.waiting().await {

@@ -8,30 +8,30 @@
 
 mod common;
 
-use common::{Client, PATIENCE, meta, server, wait};
+use common::{Client, PATIENCE, fixtures, meta, wait};
 use kenning_mcp::stdio;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-fn conformance() -> Client {
-    Client::connect(server(&["conformance"]))
+fn connected() -> Client {
+    Client::connect(fixtures())
 }
 
 async fn ready() -> Client {
-    Client::initialized(server(&["conformance"])).await
+    Client::initialized(fixtures()).await
 }
 
 #[tokio::test]
 async fn the_end_of_the_input_is_a_clean_end_at_any_time() {
-    conformance().hang_up().await.1.unwrap();
+    connected().hang_up().await.1.unwrap();
 
-    let mut client = conformance();
+    let mut client = connected();
     client.line(b"{\"jsonrpc\":").await;
     let (rest, ended) = client.hang_up().await;
     assert_eq!(rest[0]["error"]["code"], -32700);
     ended.unwrap();
 
-    let mut client = conformance();
+    let mut client = connected();
     client
         .request("server/discover", json!({ "_meta": meta() }))
         .await;
@@ -65,12 +65,7 @@ async fn pending_answers_are_written_before_the_end() {
 async fn a_narrow_pipe_loses_no_answer_at_the_end_of_the_input() {
     let (mut ours, theirs) = tokio::io::duplex(64 * 1024);
     let (output, slow) = tokio::io::duplex(4 * 1024);
-    let service = tokio::spawn(stdio::serve(
-        server(&["conformance"]),
-        theirs,
-        output,
-        Default::default(),
-    ));
+    let service = tokio::spawn(stdio::serve(fixtures(), theirs, output, Default::default()));
     for id in 0..300 {
         let params = json!({ "_meta": meta() });
         let list = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list", "params": params });
@@ -128,7 +123,7 @@ async fn a_call_that_never_ends_is_left_within_two_seconds() {
 
 #[tokio::test]
 async fn a_subscription_hears_changes_and_does_not_delay_the_end() {
-    let mut client = conformance();
+    let mut client = connected();
     let listen = json!({ "_meta": meta(), "notifications": { "toolsListChanged": true } });
     client
         .send(&json!({ "jsonrpc": "2.0", "id": 9, "method": "subscriptions/listen", "params": listen }))
@@ -158,12 +153,7 @@ async fn a_closed_output_is_an_end_and_no_error() {
     drop(reader);
     let (mut ours, theirs) = tokio::io::duplex(1024);
     drop(input);
-    let service = tokio::spawn(stdio::serve(
-        server(&["conformance"]),
-        theirs,
-        output,
-        Default::default(),
-    ));
+    let service = tokio::spawn(stdio::serve(fixtures(), theirs, output, Default::default()));
     tokio::io::AsyncWriteExt::write_all(&mut ours, b"nonsense\n")
         .await
         .unwrap();

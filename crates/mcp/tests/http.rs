@@ -10,18 +10,18 @@
 
 mod common;
 
-use common::{meta, server};
+use common::{fixtures, meta, server};
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use kenning_core::Space;
 use kenning_engine::Principal;
-use kenning_mcp::Server;
+use kenning_mcp::Handler;
 use kenning_mcp::http::{Answer, BODY_BYTES_MAX, Options, service};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tokio_util::bytes::Bytes;
 
-async fn post(server: Server, headers: &[(&str, &str)], body: Vec<u8>) -> Answer {
+async fn post(server: impl Handler, headers: &[(&str, &str)], body: Vec<u8>) -> Answer {
     let mut request = Request::post("http://any.host/mcp")
         .header("host", "any.host")
         .header("content-type", "application/json")
@@ -74,7 +74,7 @@ async fn the_second_era_is_spoken_over_http() {
         ("mcp-name", "test_simple_text"),
     ];
     let call = json!({ "name": "test_simple_text", "_meta": meta() });
-    let server = server(&["conformance"]);
+    let server = fixtures();
     let answer = post(server.clone(), &headers, request("tools/call", &call)).await;
     assert_eq!(answer.headers()["content-type"], "application/json");
     assert_eq!(read(answer).await["result"]["resultType"], "complete");
@@ -188,7 +188,7 @@ fn text(answer: &Value) -> &str {
 
 #[tokio::test]
 async fn the_caller_is_whom_the_outer_layer_named() {
-    let service = service(server(&["conformance"]), Options::default());
+    let service = service(fixtures(), Options::default());
     let mut reader = Principal::owner(Space::default());
     reader.name = "reader".to_owned();
     for (principal, name) in [(Some(reader), "reader"), (None, "owner")] {
@@ -199,7 +199,7 @@ async fn the_caller_is_whom_the_outer_layer_named() {
 
 #[tokio::test]
 async fn a_closed_connection_cancels_its_call() {
-    let service = service(server(&["conformance"]), Options::default());
+    let service = service(fixtures(), Options::default());
     let waiting = async || {
         let answer = service.handle(call("test_waiting", None)).await;
         text(&read(answer).await).to_owned()

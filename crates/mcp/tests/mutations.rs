@@ -13,7 +13,7 @@
 mod common;
 
 use common::mutate::{Expected, Mutator, expected, fault};
-use common::{Client, server};
+use common::{Client, fixtures, server};
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use kenning_mcp::http::{Options, service};
@@ -37,7 +37,7 @@ fn cases() -> u64 {
 async fn mutated_messages_do_no_harm_over_stdio() {
     let (seed, n_cases) = (seed(), cases());
     let mut mutator = Mutator::new(seed);
-    let mut client = Client::initialized(server(&["conformance"])).await;
+    let mut client = Client::initialized(fixtures()).await;
     let mut faults = Vec::new();
     let mut kinds = std::collections::BTreeMap::new();
     for case in 0..n_cases {
@@ -79,7 +79,7 @@ async fn mutated_messages_before_the_handshake_end_nothing() {
     let mut mutator = Mutator::new(seed);
     let mut n_failures = 0;
     for round in 0..n_cases.div_ceil(20) {
-        let mut client = Client::connect(server(&["conformance"]));
+        let mut client = Client::connect(fixtures());
         for _ in 0..20 {
             let line = mutator.line();
             let expected = expected(&line);

@@ -10,17 +10,17 @@
 
 mod common;
 
-use common::{Client, meta, server, wait, waiting};
+use common::{Client, fixtures, meta, server, wait, waiting};
 use kenning_mcp::stdio;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-fn conformance() -> Client {
-    Client::connect(server(&["conformance"]))
+fn connected() -> Client {
+    Client::connect(fixtures())
 }
 
 async fn ready() -> Client {
-    Client::initialized(server(&["conformance"])).await
+    Client::initialized(fixtures()).await
 }
 
 fn names(answer: &Value) -> Vec<&str> {
@@ -31,7 +31,7 @@ fn names(answer: &Value) -> Vec<&str> {
 #[tokio::test]
 async fn every_version_with_a_handshake_is_spoken() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
-        let mut client = conformance();
+        let mut client = connected();
         let answer = client.initialize(version).await;
         let result = &answer["result"];
         assert_eq!(result["protocolVersion"], version);
@@ -49,7 +49,7 @@ async fn every_version_with_a_handshake_is_spoken() {
 #[tokio::test]
 async fn an_unknown_version_is_offered_the_newest_with_a_handshake() {
     for version in ["1999-01-01", "2026-07-28", "9999-12-31"] {
-        let answer = conformance().initialize(version).await;
+        let answer = connected().initialize(version).await;
         assert_eq!(
             answer["result"]["protocolVersion"], "2025-11-25",
             "{version}"
@@ -59,7 +59,7 @@ async fn an_unknown_version_is_offered_the_newest_with_a_handshake() {
 
 #[tokio::test]
 async fn the_second_era_needs_no_handshake() {
-    let mut client = conformance();
+    let mut client = connected();
     let answer = client
         .request("server/discover", json!({ "_meta": meta() }))
         .await;
@@ -79,7 +79,7 @@ async fn the_second_era_needs_no_handshake() {
 
 #[tokio::test]
 async fn a_discoverer_may_still_shake_hands() {
-    let mut client = conformance();
+    let mut client = connected();
     client
         .request("server/discover", json!({ "_meta": meta() }))
         .await;
@@ -89,13 +89,13 @@ async fn a_discoverer_may_still_shake_hands() {
 
 #[tokio::test]
 async fn pages_follow_each_other_in_one_order() {
-    let mut client = ready().await;
+    let mut client = Client::initialized(server(&[])).await;
     let whole = client.request("tools/list", json!({})).await;
     assert_eq!(whole["result"].get("nextCursor"), None);
     let again = client.request("tools/list", json!({})).await;
     assert_eq!(whole["result"], again["result"]);
 
-    let server = server(&["conformance"]).with_page_size(5);
+    let server = server(&[]).with_page_size(5);
     let mut client = Client::initialized(server).await;
     let mut seen = Vec::new();
     let mut params = json!({});
@@ -115,7 +115,8 @@ async fn pages_follow_each_other_in_one_order() {
 
 #[tokio::test]
 async fn every_tool_has_a_title_a_description_and_four_hints() {
-    let whole = ready().await.request("tools/list", json!({})).await;
+    let mut client = Client::initialized(server(&["all"])).await;
+    let whole = client.request("tools/list", json!({})).await;
     for tool in whole["result"]["tools"].as_array().unwrap() {
         assert!(tool["title"].is_string(), "{tool}");
         assert!(tool["description"].is_string(), "{tool}");
@@ -293,7 +294,7 @@ async fn a_line_over_the_limit_is_answered_and_skipped() {
 
 #[tokio::test]
 async fn what_comes_before_the_handshake_does_no_harm() {
-    let mut client = conformance();
+    let mut client = connected();
     client
         .send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
         .await;

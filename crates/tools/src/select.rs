@@ -19,18 +19,10 @@ pub struct Selection {
     pub safe_names: bool,
 }
 
-/// Toolsets that are off unless they are named.
-const HIDDEN: &[&str] = &["conformance"];
-
 /// Four tools through which every other can be found and run.
 const LEAN: &str = "lean";
 
 impl Selection {
-    /// Whether a toolset that is off by default was named.
-    pub fn names_hidden(&self, toolset: &str) -> bool {
-        HIDDEN.contains(&toolset) && self.toolsets.iter().any(|it| it == toolset)
-    }
-
     /// Whether the tools of a toolset are among those that were asked for, shown or not.
     pub fn has(&self, toolset: Toolset) -> bool {
         let named = |name: &str| self.toolsets.iter().any(|it| it == name);
@@ -45,7 +37,7 @@ impl Selection {
     pub fn listed(&self) -> Result<Vec<&'static dyn AnyTool>> {
         for name in &self.toolsets {
             let known = Toolset::ALL.iter().any(|it| it.as_str() == name);
-            if !known && name != "all" && name != LEAN && !HIDDEN.contains(&name.as_str()) {
+            if !known && name != "all" && name != LEAN {
                 let names: Vec<_> = Toolset::ALL.iter().map(|it| it.as_str()).collect();
                 return Err(Error::invalid(format!("no toolset `{name}`")).hint(format!(
                     "the toolsets are {}, all, and lean for four tools that reach all others",

@@ -132,6 +132,18 @@ const CRATES: &[(&str, May)] = &[
         "kenning-testing-wasm",
         Only(&["kenning-core", "kenning-sandbox"]),
     ),
+    // So that the product's server knows nothing of what the conformance suite asks for.
+    (
+        "kenning-testing-mcp",
+        Only(&[
+            "kenning-core",
+            "kenning-engine",
+            "kenning-tools",
+            "kenning-mcp",
+            "kenning-rest",
+            "kenning-testing",
+        ]),
+    ),
     // So that the unsafe code which watches a program's system calls can come near no product.
     ("kenning-testing-disk", Only(&[])),
     // So that what makes hostile inputs can name every door and every wing, and nothing names it.
@@ -144,6 +156,7 @@ const TESTS_ONLY: &[&str] = &[
     "kenning-testing",
     "kenning-testing-postgres",
     "kenning-testing-model",
+    "kenning-testing-mcp",
     "kenning-testing-wasm",
     "kenning-testing-disk",
     "kenning-fuzz",
@@ -160,6 +173,7 @@ const TESTS_ALSO: &[&str] = &[
 
 /// What the tests of one crate may name besides.
 const TESTS_OF_ONE: &[(&str, &[&str])] = &[
+    ("kenning-mcp", &["kenning-testing-mcp"]),
     ("kenning-sandbox", &["kenning-testing-wasm"]),
     // Installed tools are called over the board, one that is broken among them; pages are fetched from an
     // internet of the test's own.

@@ -6,8 +6,9 @@ pub(crate) mod mutate;
 
 use kenning_core::Space;
 use kenning_engine::Principal;
-use kenning_mcp::{Server, stdio};
+use kenning_mcp::{Handler, Server, stdio};
 use kenning_testing::House;
+use kenning_testing_mcp::WithFixtures;
 use kenning_tools::Selection;
 use serde_json::{Value, json};
 use std::io;
@@ -32,6 +33,11 @@ pub(crate) fn server(toolsets: &[&str]) -> Server {
     Server::new(house.board, Principal::owner(Space::default()))
 }
 
+/// The same with the fixtures of the conformance suite around it, and few tools of its own.
+pub(crate) fn fixtures() -> WithFixtures {
+    WithFixtures::new(server(&["lean"]))
+}
+
 /// What a request of the second era says of itself.
 pub(crate) fn meta() -> Value {
     json!({
@@ -50,7 +56,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn connect(server: Server) -> Self {
+    pub(crate) fn connect(server: impl Handler) -> Self {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (input, output) = tokio::io::split(theirs);
         let shutdown = CancellationToken::new();
@@ -66,7 +72,7 @@ impl Client {
     }
 
     /// A client that has shaken hands.
-    pub(crate) async fn initialized(server: Server) -> Self {
+    pub(crate) async fn initialized(server: impl Handler) -> Self {
         let mut client = Self::connect(server);
         let answer = client.initialize("2025-11-25").await;
         assert!(answer["result"].is_object(), "{answer}");
