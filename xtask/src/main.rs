@@ -57,7 +57,8 @@ const COMMANDS: &[Command] = &[
         name: "bench",
         usage: "bench tokens\n\
                 bench resolve\n\
-                bench writes [--seconds N] [--callers 1,64] [--fsync-ms X]\n\
+                bench writes [--seconds N] [--callers 1,64] [--fsync-ms X] [--of rows|notes|memories]\n      \
+                [--bytes N] [--as-built]\n\
                 bench verify [--events N]\n\
                 bench recall --collection DIR[,DIR] [--off-topic FILE]\n\
                 bench memory [--memories N]\n\

@@ -31,6 +31,14 @@ fn ticks(process: &str, first: usize) -> Result<Duration> {
     Ok(TICK * ticks)
 }
 
+/// Bytes that all write calls of this process have written so far, to files and elsewhere.
+pub(super) fn bytes_written() -> Result<u64> {
+    let text = std::fs::read_to_string("/proc/self/io").context("no /proc/self/io here")?;
+    let line = text.lines().find_map(|it| it.strip_prefix("wchar: "));
+    let bytes = line.and_then(|it| it.trim().parse().ok());
+    bytes.context("/proc/self/io has no wchar")
+}
+
 /// The most memory that this process ever had resident, in MiB.
 pub(super) fn memory_peak_mib() -> Result<u64> {
     Ok(memory_peak_kib()? / 1_024)

@@ -21,7 +21,7 @@ mod verify;
 mod wasm;
 mod writes;
 
-use crate::options::Options;
+use crate::options::{AS_BUILT, Options};
 use crate::repository::cargo;
 use anyhow::{Result, bail, ensure};
 
@@ -30,17 +30,17 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     match words.as_slice() {
         ["tokens"] => tokens::run(options),
         ["resolve"] => resolve::run(options),
-        ["writes"] => optimized(|| writes::run(options)),
-        ["verify"] => optimized(|| verify::run(options)),
+        ["writes"] => optimized(options, || writes::run(options)),
+        ["verify"] => optimized(options, || verify::run(options)),
         // What is found does not depend on how it was compiled.
         ["recall"] => recall::run(options),
-        ["graph"] => optimized(|| graph::run(options)),
-        ["memory"] => optimized(|| memory::run(options)),
-        ["vectors"] => optimized(|| vectors::run(options)),
-        ["postgres"] => optimized(|| postgres::run(options)),
-        ["wasm"] => optimized(|| wasm::run(options)),
-        ["kiwi"] => optimized(|| kiwi::run(options)),
-        ["koi"] => optimized(|| koi::run(options)),
+        ["graph"] => optimized(options, || graph::run(options)),
+        ["memory"] => optimized(options, || memory::run(options)),
+        ["vectors"] => optimized(options, || vectors::run(options)),
+        ["postgres"] => optimized(options, || postgres::run(options)),
+        ["wasm"] => optimized(options, || wasm::run(options)),
+        ["kiwi"] => optimized(options, || kiwi::run(options)),
+        ["koi"] => optimized(options, || koi::run(options)),
         ["wasm", "bare"] => wasm::bare(options),
         _ => bail!(
             "`bench` measures tokens, resolve, writes, verify, recall, memory, graph, vectors, postgres, wasm, kiwi or koi"
@@ -48,9 +48,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
 }
 
-/// Runs the measurement in an optimized build, in a process of its own when this one is none.
-fn optimized(measure: impl FnOnce() -> Result<()>) -> Result<()> {
-    if !cfg!(debug_assertions) {
+/// Runs the measurement in an optimized build, in a process of its own when this one is none. With
+/// `--as-built` it is this build, so that two of one profile can be compared.
+fn optimized(options: &Options, measure: impl FnOnce() -> Result<()>) -> Result<()> {
+    if !cfg!(debug_assertions) || options.has(AS_BUILT) {
         return measure();
     }
     let status = cargo()

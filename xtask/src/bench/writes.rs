@@ -1,17 +1,24 @@
 //! Durable writes: ours beside a bare loop over the same library, on the same disk, in the same run.
 //!
 //! The bare loop inserts one small row a commit and does nothing else. Ours puts a node, its passages
-//! in the full-text index, and an event that is hashed, signed and chained; with several callers the
-//! writer commits them in groups. `--fsync-ms X` makes every sync X milliseconds slower for both, so
-//! that the ratio of a laptop's disk can be measured on a machine whose disk answers at once.
+//! and an event that is hashed, signed and chained; with several callers the writer commits them in
+//! groups. `--of notes` and `--of memories` go through the engine instead of the log alone: a note is
+//! also parsed, cut into passages and written as a file. `--fsync-ms X` makes every sync X milliseconds
+//! slower for both, so that the ratio of a laptop's disk can be measured on a machine whose disk answers
+//! at once.
+//!
+//! `written` are the bytes of all write calls of this process (the write-ahead log, what is copied from
+//! it into the file, and for notes their own files); `kept` is the size of the store's file afterwards.
 
 use super::house;
-use super::meter::{cpu, ms, percentile};
+use super::meter::{bytes_written, cpu, ms, percentile};
 use crate::options::Options;
 use crate::repository::{output, root};
-use anyhow::{Context as _, Result, anyhow, ensure};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use kenning_audit::{Draft, Log, Verify};
 use kenning_core::{Kind, Space};
+use kenning_engine::NewMemory;
+use kenning_testing::House;
 use serde_json::{Map, json};
 use std::fs::File;
 use std::io::Write as _;
@@ -32,6 +39,8 @@ struct Measured {
     took: Duration,
     cpu: Duration,
     latencies: Vec<Duration>,
+    bytes_written: u64,
+    bytes_kept: u64,
 }
 
 impl Measured {
@@ -41,18 +50,28 @@ impl Measured {
 
     fn print(mut self, name: &str, bare: f64) {
         println!(
-            "{name:<26} {:>8.0} {:>7.2} {:>8.3} {:>9.3} {:>9.3}",
+            "{name:<26} {:>8.0} {:>7.2} {:>8.3} {:>9.3} {:>9.3} {:>9} {:>9}",
             self.per_second(),
             self.per_second() / bare,
             ms(self.cpu) / self.n_writes.max(1) as f64,
             ms(percentile(&mut self.latencies, 0.5)),
             ms(percentile(&mut self.latencies, 0.99)),
+            self.bytes_written / self.n_writes.max(1) as u64,
+            self.bytes_kept / self.n_writes.max(1) as u64,
         );
     }
 }
 
+/// What one write is.
+#[derive(Clone, Copy, PartialEq)]
+enum What {
+    Rows,
+    Notes,
+    Memories,
+}
+
 pub(super) fn run(options: &Options) -> Result<()> {
-    options.only(&["seconds", "callers", "fsync-ms"])?;
+    options.only(&["seconds", "callers", "fsync-ms", "of", "bytes"])?;
     if let Some(text) = options.text("fsync-ms")
         && std::env::var_os(SLOW).is_none()
     {
@@ -64,6 +83,14 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let callers = callers.collect::<Result<Vec<_>, _>>();
     let callers = callers.map_err(|_| anyhow!("`--callers` are numbers with commas between"))?;
 
+    let what = match options.text("of").unwrap_or("rows") {
+        "rows" => What::Rows,
+        "notes" => What::Notes,
+        "memories" => What::Memories,
+        other => bail!("`--of {other}` is none of rows, notes and memories"),
+    };
+    let bytes: usize = options.value("bytes", BODY_BYTES)?;
+
     let directory = house::directory()?;
     let mut syncs = syncs(directory.path())?;
     println!(
@@ -72,8 +99,8 @@ pub(super) fn run(options: &Options) -> Result<()> {
         ms(percentile(&mut syncs, 0.99)),
     );
     println!(
-        "{:<26} {:>8} {:>7} {:>8} {:>9} {:>9}",
-        "", "writes/s", "ratio", "cpu ms", "median ms", "p99 ms"
+        "{:<26} {:>8} {:>7} {:>8} {:>9} {:>9} {:>9} {:>9}",
+        "", "writes/s", "ratio", "cpu ms", "median ms", "p99 ms", "written B", "kept B"
     );
     let one = bare(directory.path(), 1, time)?;
     let per_second = one.per_second();
@@ -82,7 +109,11 @@ pub(super) fn run(options: &Options) -> Result<()> {
     grouped.print(&format!("bare, a commit {BARE_GROUP} rows"), per_second);
     for n in callers {
         let name = format!("ours, {n} {}", if n == 1 { "caller" } else { "callers" });
-        ours(n, time)?.print(&name, per_second);
+        let measured = match what {
+            What::Rows => ours(n, time, bytes)?,
+            What::Notes | What::Memories => through_the_engine(what, n, time, bytes)?,
+        };
+        measured.print(&name, per_second);
     }
     println!("Each of our writes is a node, its passages and an event; every event is signed.");
     Ok(())
@@ -137,7 +168,7 @@ fn bare(directory: &Path, group: usize, time: Duration) -> Result<Measured> {
     )?;
     let mut insert = database.prepare("INSERT INTO rows VALUES (?1, ?2, ?3)")?;
     let (mut n_writes, mut latencies) = (0, Vec::new());
-    let (cpu_before, began) = (cpu()?, Instant::now());
+    let (written_before, cpu_before, began) = (bytes_written()?, cpu()?, Instant::now());
     while began.elapsed() < time {
         let before = Instant::now();
         database.execute_batch("BEGIN IMMEDIATE")?;
@@ -149,28 +180,45 @@ fn bare(directory: &Path, group: usize, time: Duration) -> Result<Measured> {
         database.execute_batch("COMMIT")?;
         latencies.push(before.elapsed());
     }
+    let (took, cpu, bytes_written) = (
+        began.elapsed(),
+        cpu()? - cpu_before,
+        bytes_written()? - written_before,
+    );
+    drop(insert);
+    drop(database);
     Ok(Measured {
         n_writes,
-        took: began.elapsed(),
-        cpu: cpu()? - cpu_before,
+        took,
+        cpu,
         latencies,
+        bytes_written,
+        bytes_kept: size_of_store(&directory.join(format!("bare-{group}.db")))?,
     })
 }
 
+/// The size of a store's file once everything in its write-ahead log is in it.
+fn size_of_store(file: &Path) -> Result<u64> {
+    let database = rusqlite::Connection::open(file)?;
+    database.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    Ok(std::fs::metadata(file)?.len())
+}
+
 /// So many threads, each waiting for its write before it makes the next.
-fn ours(callers: usize, time: Duration) -> Result<Measured> {
-    let directory = house::directory()?;
-    let log = house::open(directory.path())?;
-    let (cpu_before, began) = (cpu()?, Instant::now());
+fn called(
+    callers: usize,
+    time: Duration,
+    write: &(dyn Fn(usize, usize) -> Result<()> + Sync),
+) -> Result<Measured> {
+    let (written_before, cpu_before, began) = (bytes_written()?, cpu()?, Instant::now());
     let done: Result<Vec<Vec<Duration>>> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..callers)
             .map(|caller| {
-                let log = &log;
                 scope.spawn(move || {
                     let mut latencies = Vec::new();
                     while began.elapsed() < time {
                         let before = Instant::now();
-                        write(log, caller, latencies.len())?;
+                        write(caller, latencies.len())?;
                         latencies.push(before.elapsed());
                     }
                     Ok(latencies)
@@ -183,7 +231,21 @@ fn ours(callers: usize, time: Duration) -> Result<Measured> {
             .collect()
     });
     let latencies = done?.concat();
-    let (took, cpu_used) = (began.elapsed(), cpu()? - cpu_before);
+    Ok(Measured {
+        n_writes: latencies.len(),
+        took: began.elapsed(),
+        cpu: cpu()? - cpu_before,
+        latencies,
+        bytes_written: bytes_written()? - written_before,
+        bytes_kept: 0,
+    })
+}
+
+/// Writes to the log alone.
+fn ours(callers: usize, time: Duration, bytes: usize) -> Result<Measured> {
+    let directory = house::directory()?;
+    let log = house::open(directory.path())?;
+    let mut measured = called(callers, time, &|caller, n| write_of(&log, caller, n, bytes))?;
     let report = log.read(&Space::default(), |tx| {
         kenning_audit::verify(tx, &Verify::of(&Space::default()), &|_| ())
     })?;
@@ -193,19 +255,58 @@ fn ours(callers: usize, time: Duration) -> Result<Measured> {
         report.faults
     );
     ensure!(
-        report.n_events as usize == latencies.len(),
+        report.n_events as usize == measured.n_writes,
         "events are missing"
     );
-    Ok(Measured {
-        n_writes: latencies.len(),
-        took,
-        cpu: cpu_used,
-        latencies,
-    })
+    drop(log);
+    measured.bytes_kept = size_of_store(&directory.path().join(kenning_store_sqlite::FILE_NAME))?;
+    Ok(measured)
+}
+
+/// Writes through the engine, as tools do.
+fn through_the_engine(
+    what: What,
+    callers: usize,
+    time: Duration,
+    bytes: usize,
+) -> Result<Measured> {
+    let house = House::new();
+    let engine = house.board.engine();
+    let mut measured = called(callers, time, &|caller, n| {
+        let body = house::words((caller * 1_000_000 + n) as u64, bytes);
+        if what == What::Memories {
+            let memory = NewMemory {
+                content: body,
+                ..NewMemory::default()
+            };
+            engine.store_memories(&house.owner(), vec![memory])?;
+            return Ok(());
+        }
+        let text = format!(
+            "---\ntags: [bench, note]\n---\n# Note {n}\n\nAfter [[note {}]].\n\n{body}\n",
+            n.saturating_sub(1)
+        );
+        engine.write_note(&house.owner(), &format!("bench/{caller}/note {n}.md"), text)?;
+        Ok(())
+    })?;
+    engine.settle();
+    let report = engine.verify(&Space::default(), &|_| ())?;
+    ensure!(
+        report.is_clean(),
+        "the log is not sound: {:?}",
+        report.faults
+    );
+    let file = house.root.path().join("data");
+    measured.bytes_kept = size_of_store(&file.join(kenning_store_sqlite::FILE_NAME))?;
+    Ok(measured)
 }
 
 pub(super) fn write(log: &Log, caller: usize, n: usize) -> Result<()> {
-    let body = house::words((caller * 1_000_000 + n) as u64, BODY_BYTES);
+    write_of(log, caller, n, BODY_BYTES)
+}
+
+fn write_of(log: &Log, caller: usize, n: usize, bytes: usize) -> Result<()> {
+    let body = house::words((caller * 1_000_000 + n) as u64, bytes);
     let key = format!("bench:{caller}/{n}");
     let title = format!("note {n}");
     let passages = kenning_search::passages(&title, &body);
