@@ -7,7 +7,7 @@ use kenning_audit::{Draft, Log, Signer, Tx};
 use kenning_core::{FixedClock, Hash, Hlc, Kind, NodeId, Result, SeededRandom, Space};
 use kenning_store::{
     CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Nearest, Node, NodeFilter,
-    Passage, ReadTx, Row, Store, Table, TextHit, TextQuery, Vector, When,
+    Passage, ReadTx, Row, Store, Table, Vector, When,
 };
 use kenning_store_sqlite::Sqlite;
 use serde_json::{Map, json};
@@ -50,7 +50,6 @@ impl ReadTx for Tripping<'_> {
         fn history(id: NodeId) -> Vec<(Node, Hlc)>;
         fn edges(filter: &EdgeFilter, when: When, limit: usize) -> Vec<Edge>;
         fn passages(node: NodeId) -> Vec<Passage>;
-        fn find_text(query: &TextQuery) -> Vec<TextHit>;
         fn find_names(text: &str, filter: &NodeFilter, limit: usize) -> Vec<NameHit>;
         fn vector(collection: &str, id: &str) -> Option<Vector>;
         fn vectors_since(collection: &str, seq: u64, limit: usize) -> Vec<Vector>;

@@ -1,6 +1,6 @@
 //! PostgreSQL's errors, by what the caller can do.
 
-use kenning_core::Error;
+use kenning_core::{Code, Error};
 use tokio_postgres::error::SqlState;
 
 /// The house's error for PostgreSQL's. SQL, addresses and passwords stay out of the message.
@@ -21,6 +21,9 @@ pub(crate) fn from_postgres(cause: tokio_postgres::Error) -> Error {
     let class = state.code().get(..2).unwrap_or_default();
     let error = match (class, state) {
         (_, &SqlState::UNIQUE_VIOLATION) => Error::conflict("a row of that key exists already"),
+        (_, &SqlState::FOREIGN_KEY_VIOLATION) => {
+            Error::new(Code::NotFound, "a row refers to a row that is not there")
+        }
         (_, &SqlState::LOCK_NOT_AVAILABLE) => {
             Error::unavailable("another server holds the log").hint(again)
         }

@@ -9,6 +9,7 @@ use kenning_core::{Error, Result};
 const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_cellar.sql"),
     include_str!("../migrations/0002_sealed_events.sql"),
+    include_str!("../migrations/0003_no_full_text.sql"),
 ];
 
 /// Any number that nobody else uses as a lock in this database.

@@ -3,11 +3,10 @@
 use crate::connect::{Connection, Later};
 use crate::graph::Graph;
 use crate::row::{self, joined, signed};
-use kenning_core::{Error, Hash, Hlc, Kind, NodeId, Result, Space};
+use kenning_core::{Hash, Hlc, Kind, NodeId, Result, Space};
 use kenning_store::{
     CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Nearest, Node, NodeFilter,
-    Passage, ReadTx, Row, RowKey, Table, TextHit, TextQuery, TileRow, Vector, When, WriteTx,
-    canonical_json, lexeme, lexemes, names, scope_tokens,
+    Passage, ReadTx, Row, RowKey, Table, TileRow, Vector, When, WriteTx, canonical_json, names,
 };
 use serde_json::{Map, Value};
 use std::sync::atomic::Ordering;
@@ -114,7 +113,7 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
-    /// Moves the current revision to the history without bringing it here.
+    /// Moves the current revision, if there is one, to the history without bringing it here.
     fn archive_node(&self, id: NodeId, ended: Hlc) -> Result<()> {
         self.later(
             "INSERT INTO node_history (space, id, kind, project, key, title, body, props, created,
@@ -148,27 +147,10 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
-    /// The kind and the project of a node.
-    fn place(&self, node: NodeId) -> Result<Option<(Kind, String)>> {
-        self.one(
-            "SELECT kind, project FROM nodes WHERE space = $1 AND id = $2",
-            &[&self.space, &node.0.as_slice()],
-            |row| {
-                let bad = || Error::corrupt("a stored row does not have the form it must have");
-                let kind = row.get::<_, &str>(0).parse().map_err(|_| bad())?;
-                let project = String::from_utf8(row.get::<_, Vec<u8>>(1)).map_err(|_| bad())?;
-                Ok((kind, project))
-            },
-        )
-    }
-
-    fn insert_passage(&self, node: NodeId, scope: &[String], passage: &Passage) -> Result<()> {
-        // A title is searched with the text; `array_to_tsvector` sorts and joins what is the same.
-        let words = lexemes(&passage.tokens).chain(lexemes(&passage.title_tokens));
-        let found_by: Vec<String> = words.chain(scope.iter().map(|it| scoped(it))).collect();
+    fn insert_passage(&self, node: NodeId, passage: &Passage) -> Result<()> {
         self.later(
-            "INSERT INTO passages (space, node, n, text, start, tokens, title_tokens, found_by)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, array_to_tsvector($8::text[]))",
+            "INSERT INTO passages (space, node, n, text, start, tokens, title_tokens)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)",
             owned![
                 self.space.to_owned(),
                 node.0.to_vec(),
@@ -177,7 +159,6 @@ impl<'a> Tx<'a> {
                 signed(passage.start),
                 passage.tokens.as_bytes().to_vec(),
                 passage.title_tokens.as_bytes().to_vec(),
-                found_by,
             ],
         )
     }
@@ -201,11 +182,6 @@ impl<'a> Tx<'a> {
 
 fn json(props: &Map<String, Value>) -> Vec<u8> {
     canonical_json(&Value::Object(props.clone())).into_bytes()
-}
-
-/// A token of the scope stands among those of the text, and is none of them: no lexeme holds U+0001.
-fn scoped(token: &str) -> String {
-    format!("\u{1}{token}")
 }
 
 /// `AND …` for a filter; the values go to `params`.
@@ -383,52 +359,6 @@ impl ReadTx for Tx<'_> {
         )
     }
 
-    fn find_text(&self, query: &TextQuery) -> Result<Vec<TextHit>> {
-        let words = query.tokens.iter().map(|it| lexeme(it));
-        let words: Vec<String> = words.filter(|it| !it.is_empty()).collect();
-        if words.is_empty() {
-            return Ok(Vec::new());
-        }
-        let any = |words: &[String]| {
-            let quoted = words
-                .iter()
-                .map(|it| format!("'{}'", it.replace('\\', "\\\\").replace('\'', "''")));
-            quoted.collect::<Vec<_>>().join(" | ")
-        };
-        let wanted = any(&words);
-        let mut all = format!("({wanted})");
-        for tokens in scope_tokens::wanted(self.of, &query.filter) {
-            let tokens: Vec<String> = tokens.iter().map(|it| scoped(it)).collect();
-            all += &format!(" & ({})", any(&tokens));
-        }
-        let mut params: Owned<'_> = vec![
-            Box::new(self.space),
-            Box::new(all),
-            Box::new(wanted),
-            Box::new(limit(query.limit)),
-        ];
-        let mut sql = "SELECT p.node, p.n, ts_rank(p.found_by, $3::text::tsquery)::float8
-                       FROM passages p"
-            .to_owned();
-        let mut place = "WHERE p.space = $1 AND p.found_by @@ $2::text::tsquery".to_owned();
-        if let Some(prefix) = &query.filter.key_prefix {
-            params.push(Box::new(prefix.as_bytes()));
-            sql += " JOIN nodes ON nodes.space = p.space AND nodes.id = p.node";
-            place += " AND substring(key FROM 1 FOR length($5::bytea)) = $5";
-        }
-        self.owned(
-            &format!("{sql} {place} ORDER BY 3 DESC, 1, 2 LIMIT $4"),
-            &params,
-            |it| {
-                Ok(TextHit {
-                    node: row::node_id(it, 0)?,
-                    n: row::count(it, 1)?,
-                    score: it.get(2),
-                })
-            },
-        )
-    }
-
     fn find_names(&self, text: &str, filter: &NodeFilter, n: usize) -> Result<Vec<NameHit>> {
         let keys: Vec<String> = names::keys(text).into_iter().collect();
         let mut params: Owned<'_> = vec![
@@ -597,17 +527,8 @@ impl ReadTx for Tx<'_> {
 impl WriteTx for Tx<'_> {
     fn put_node(&mut self, node: &Node) -> Result<()> {
         self.connection.n_nodes.fetch_add(1, Ordering::Relaxed);
-        let before = self.place(node.id)?;
-        if before.is_some() {
-            self.archive_node(node.id, node.updated)?;
-        }
-        self.insert_node(node)?;
-        // A passage's scope names its node's kind and project: a node that moved takes them along.
-        if before.is_some_and(|it| it != (node.kind, node.project.clone())) {
-            let passages = self.passages(node.id)?;
-            self.put_passages(node.id, &passages)?;
-        }
-        Ok(())
+        self.archive_node(node.id, node.updated)?;
+        self.insert_node(node)
     }
 
     fn remove_node(&mut self, id: NodeId, at: Hlc) -> Result<()> {
@@ -654,13 +575,9 @@ impl WriteTx for Tx<'_> {
             "DELETE FROM passages WHERE space = $1 AND node = $2",
             owned![self.space.to_owned(), node.0.to_vec()],
         )?;
-        let (kind, project) = self
-            .place(node)?
-            .ok_or_else(|| Error::not_found("node", node))?;
-        let scope = scope_tokens::of(self.of, kind, &project);
         passages
             .iter()
-            .try_for_each(|passage| self.insert_passage(node, &scope, passage))
+            .try_for_each(|passage| self.insert_passage(node, passage))
     }
 
     fn put_names(&mut self, node: NodeId, names: &[String]) -> Result<()> {
@@ -819,12 +736,7 @@ impl WriteTx for Tx<'_> {
             Row::Node(node) => self.insert_node(node),
             Row::History(node, ended) => self.insert_history(node, *ended),
             Row::Edge(edge) => self.insert_edge(edge, ""),
-            Row::Passage(it) => {
-                let place = self.place(it.node)?;
-                let (kind, project) = place.ok_or_else(|| Error::not_found("node", it.node))?;
-                let scope = scope_tokens::of(self.of, kind, &project);
-                self.insert_passage(it.node, &scope, &it.passage)
-            }
+            Row::Passage(it) => self.insert_passage(it.node, &it.passage),
             Row::Name(it) => self.insert_name(it.node, &it.name),
             Row::Vector(vector) => self.put_vector(vector),
             Row::Event(event) => self.append_event(event),

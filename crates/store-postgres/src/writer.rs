@@ -252,16 +252,14 @@ fn one(connection: &Connection, space: &Space, work: WriteWork) -> (Result<()>, 
         return (Err(error), false);
     }
     let result = catch_unwind(AssertUnwindSafe(|| work(&mut Tx::new(connection, space))));
-    let result = match result {
-        // A change that waits came before whatever the call failed with, so its error comes first.
-        Ok(own) => connection.flush().and(own),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().cloned();
-            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|it| (*it).to_owned()));
-            Err(Error::internal("a write panicked and was rolled back")
-                .because(text.unwrap_or_default()))
-        }
-    };
+    let own = result.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|it| (*it).to_owned()));
+        let error = Error::internal("a write panicked and was rolled back");
+        Err(error.because(text.unwrap_or_default()))
+    });
+    // A change that waits came before whatever the call failed with, so its error comes first.
+    let result = connection.flush().and(own);
     connection.forget();
     let end = if result.is_ok() {
         "RELEASE call"

@@ -32,7 +32,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Lets the one connection that writes keep more pages: names and full text are written all over the file.
+/// Lets the one connection that writes keep more pages: names and hashes are written all over the file.
 /// Memory is taken as pages are, so a small store keeps small.
 pub(crate) fn remember_more(connection: &Connection) -> Result<()> {
     connection

@@ -1,6 +1,6 @@
 //! SQLite's errors, by what the caller can do.
 
-use kenning_core::Error;
+use kenning_core::{Code, Error};
 use rusqlite::ErrorCode;
 
 /// The house's error for SQLite's. SQL and file names stay in the cause.
@@ -21,6 +21,9 @@ pub(crate) fn from_sqlite(cause: rusqlite::Error) -> Error {
         }
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(),
         Some(ErrorCode::Unknown) if says_that_the_schema_is_another(&cause) => damaged(),
+        Some(ErrorCode::ConstraintViolation) if names_no_row(&cause) => {
+            Error::new(Code::NotFound, "a row refers to a row that is not there")
+        }
         Some(ErrorCode::ConstraintViolation) => Error::conflict("a row of that key exists already"),
         Some(ErrorCode::TooBig) => Error::too_large("a value is larger than the store can hold"),
         _ if matches!(
@@ -43,6 +46,12 @@ pub(crate) fn damaged() -> Error {
     let message = format!("the store's file `{}` is damaged", crate::FILE_NAME);
     Error::corrupt(message)
         .hint("`kenning doctor` says more; `kenning restore` brings back a backup")
+}
+
+/// Whether a row refers to one that is not there.
+fn names_no_row(cause: &rusqlite::Error) -> bool {
+    let code = cause.sqlite_error().map(|it| it.extended_code);
+    code == Some(rusqlite::ffi::SQLITE_CONSTRAINT_FOREIGNKEY)
 }
 
 /// Our statements are fixed and name only what the migrations made. Where SQLite does not find it, the
@@ -83,7 +92,6 @@ pub(crate) fn leaves_the_disk_unknown(cause: &rusqlite::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kenning_core::Code;
     use rusqlite::Connection;
 
     /// The code of what a statement is refused with.

@@ -9,9 +9,7 @@
 mod connection;
 mod error;
 mod examine;
-mod fts;
 mod migrate;
-mod pending;
 mod pool;
 mod private;
 mod row;
@@ -64,11 +62,7 @@ impl Floor for Sqlite {
             connection
                 .execute_batch("BEGIN")
                 .map_err(error::from_sqlite)?;
-            work(&tx::Tx::new(
-                &connection,
-                space,
-                &pending::Pending::default(),
-            ))
+            work(&tx::Tx::new(&connection, space))
         })();
         // A read has nothing to keep; a rollback ends its snapshot whatever happened.
         let ended = connection
@@ -105,8 +99,7 @@ impl Floor for Sqlite {
     }
 
     fn check(&self) -> Result<Vec<String>> {
-        // One of its own: FTS5 checks an index by what a connection remembers of it, and a reader may
-        // remember segments that have been merged since.
+        // A new one: it remembers no page, so everything is read from the disk.
         let connection = connection::open(&self.path)?;
         let lines: rusqlite::Result<Vec<String>> = (|| {
             let mut lines = Vec::new();

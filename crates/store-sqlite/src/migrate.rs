@@ -10,6 +10,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_cellar.sql"),
     include_str!("../migrations/0002_names.sql"),
     include_str!("../migrations/0003_sealed_events.sql"),
+    include_str!("../migrations/0004_no_full_text.sql"),
 ];
 
 /// Brings the file to the newest version. Each step is one transaction: interrupted, it never was.
@@ -141,15 +142,44 @@ mod tests {
 
     #[test]
     fn an_upgrade_interrupted_before_any_statement_is_done_by_the_next_start() {
+        for (name, n_statements) in [("sqlite-1", 20), ("sqlite-2", 13), ("sqlite-3", 3)] {
+            let directory = tempfile::tempdir().unwrap();
+            unpack(&format!("{name}.db.gz"), directory.path());
+            interrupt_everywhere(directory.path(), n_statements);
+            assert!(counts(directory.path()).iter().sum::<usize>() > 50);
+        }
+    }
+
+    #[test]
+    fn pages_of_the_full_text_index_that_an_upgrade_frees_are_written_again() {
         let directory = tempfile::tempdir().unwrap();
-        unpack("sqlite-1.db.gz", directory.path());
-        interrupt_everywhere(directory.path(), 17);
-        assert!(counts(directory.path()).iter().sum::<usize>() > 50);
+        unpack("sqlite-3.db.gz", directory.path());
+        let looking = connection::open(&directory.path().join(FILE_NAME)).unwrap();
+        let number = |sql: &str| looking.query_row(sql, [], |row| row.get::<_, u32>(0));
+        let n_indexes = || {
+            number("SELECT count(*) FROM sqlite_schema WHERE name LIKE 'passages_fts%'").unwrap()
+        };
+        let n_pages = || number("PRAGMA page_count").unwrap();
+        let n_free = || number("PRAGMA freelist_count").unwrap();
+        let before = n_pages();
+        assert_eq!((n_indexes(), n_free()), (5, 0));
+        let store = Store::new(Sqlite::open(directory.path()).unwrap());
+        assert_eq!(n_indexes(), 0);
+        let n_freed = n_free();
+        assert!(n_freed >= 4, "{n_freed}");
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the pages are looked at, not the log"
+        )]
+        let written = store.write(&Space::default(), |tx| tx.set("b", "k", &[7; 12_000]));
+        written.unwrap();
+        assert_eq!(n_pages(), before);
+        assert!(n_free() < n_freed);
     }
 
     #[test]
     fn a_store_whose_making_is_interrupted_before_any_statement_is_made_by_the_next_start() {
         let directory = tempfile::tempdir().unwrap();
-        interrupt_everywhere(directory.path(), 35);
+        interrupt_everywhere(directory.path(), 38);
     }
 }

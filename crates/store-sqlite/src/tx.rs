@@ -1,13 +1,11 @@
 //! A transaction bound to one space: SQL stands beside the method that uses it.
 
 use crate::error::from_sqlite;
-use crate::pending::Pending;
-use crate::{fts, row};
+use crate::row;
 use kenning_core::{Hash, Hlc, Kind, NodeId, Result, Space};
 use kenning_store::{
     CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Near, Nearest, Node, NodeFilter,
-    Passage, ReadTx, Row, Table, TextHit, TextQuery, TileRow, Vector, When, WriteTx,
-    canonical_json, names,
+    Passage, ReadTx, Row, Table, TileRow, Vector, When, WriteTx, canonical_json, names,
 };
 use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -16,19 +14,14 @@ use serde_json::{Map, Value};
 pub(crate) struct Tx<'a> {
     connection: &'a Connection,
     space: &'a Space,
-    pending: &'a Pending,
 }
 
 type Params<'a> = Vec<Box<dyn ToSql + 'a>>;
 type MapRow<T> = fn(&rusqlite::Row<'_>) -> rusqlite::Result<T>;
 
 impl<'a> Tx<'a> {
-    pub(crate) fn new(connection: &'a Connection, space: &'a Space, pending: &'a Pending) -> Self {
-        Self {
-            connection,
-            space,
-            pending,
-        }
+    pub(crate) fn new(connection: &'a Connection, space: &'a Space) -> Self {
+        Self { connection, space }
     }
 
     fn space(&self) -> &str {
@@ -72,15 +65,8 @@ impl<'a> Tx<'a> {
     }
 
     fn remove_passages(&self, node: NodeId) -> Result<()> {
-        let place = params![self.space(), node.0];
-        let sql = "SELECT rowid FROM passages WHERE space = ?1 AND node = ?2";
-        let rowids = self.many(sql, place, |row| row.get::<_, i64>(0))?;
-        if rowids.is_empty() {
-            return Ok(());
-        }
-        rowids.into_iter().for_each(|it| self.pending.remove(it));
         let sql = "DELETE FROM passages WHERE space = ?1 AND node = ?2";
-        self.run(sql, place)?;
+        self.run(sql, params![self.space(), node.0])?;
         Ok(())
     }
 
@@ -133,7 +119,7 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
-    /// Moves the current revision to the history without reading it into memory.
+    /// Moves the current revision, if there is one, to the history without reading it into memory.
     fn archive_node(&self, id: NodeId, ended: Hlc) -> Result<()> {
         self.run(
             "INSERT INTO node_history (space, id, kind, project, key, title, body, props, created,
@@ -168,7 +154,7 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
-    fn insert_passage(&self, node: NodeId, scope: &str, passage: &Passage) -> Result<()> {
+    fn insert_passage(&self, node: NodeId, passage: &Passage) -> Result<()> {
         self.run(
             "INSERT INTO passages (space, node, n, text, start, tokens, title_tokens)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -182,12 +168,7 @@ impl<'a> Tx<'a> {
                 passage.title_tokens,
             ],
         )?;
-        let rowid = self.connection.last_insert_rowid();
-        let title = fts::indexed(&passage.title_tokens);
-        let tokens = fts::indexed(&passage.tokens);
-        self.pending
-            .put(self.connection, rowid, scope, &title, &tokens)
-            .map_err(from_sqlite)
+        Ok(())
     }
 
     fn insert_name(&self, node: NodeId, name: &str) -> Result<()> {
@@ -204,17 +185,6 @@ impl<'a> Tx<'a> {
         let sql = "DELETE FROM names WHERE space = ?1 AND node = ?2";
         self.run(sql, params![self.space(), node.0])?;
         Ok(())
-    }
-
-    fn scope_of(&self, node: NodeId) -> Result<String> {
-        let place = self.one(
-            "SELECT kind, project FROM nodes WHERE space = ?1 AND id = ?2",
-            params![self.space(), node.0],
-            |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)),
-        )?;
-        let (kind, project) = place.ok_or_else(|| kenning_core::Error::not_found("node", node))?;
-        let kind: Kind = kind.parse().map_err(kenning_core::Error::corrupt)?;
-        Ok(fts::scope(self.space, kind, &project))
     }
 }
 
@@ -435,46 +405,6 @@ impl ReadTx for Tx<'_> {
         )
     }
 
-    fn find_text(&self, query: &TextQuery) -> Result<Vec<TextHit>> {
-        if query.tokens.is_empty() {
-            return Ok(Vec::new());
-        }
-        // A search inside a write finds what the write has put.
-        self.pending.tell(self.connection).map_err(from_sqlite)?;
-        let text = fts::query(self.space, query);
-        let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
-        // A title counts twice; the scope counts nothing. SQLite's bm25 is better when smaller.
-        let hits = "SELECT p.node, p.n, -bm25(passages_fts, 0.0, 2.0, 1.0) AS score
-                    FROM passages_fts JOIN passages p ON p.rowid = passages_fts.rowid";
-        let order = "ORDER BY score DESC, p.node, p.n";
-        let map: MapRow<TextHit> = |it| {
-            Ok(TextHit {
-                node: row::node_id(it, 0)?,
-                n: it.get(1)?,
-                score: it.get(2)?,
-            })
-        };
-        // Kinds and projects are in the index; a prefix is not.
-        let prefix = NodeFilter {
-            key_prefix: query.filter.key_prefix.clone(),
-            ..NodeFilter::default()
-        };
-        let mut params: Params<'_> = vec![Box::new(text), Box::new(self.space())];
-        let more = node_conditions(&prefix, &mut params);
-        let join = match &prefix.key_prefix {
-            Some(_) => "JOIN nodes ON nodes.space = p.space AND nodes.id = p.node",
-            None => "",
-        };
-        params.push(Box::new(limit));
-        self.many(
-            &format!(
-                "{hits} {join} WHERE passages_fts MATCH ? AND p.space = ?{more} {order} LIMIT ?"
-            ),
-            &refs(&params),
-            map,
-        )
-    }
-
     fn find_names(&self, text: &str, filter: &NodeFilter, limit: usize) -> Result<Vec<NameHit>> {
         let keys = names::keys(text);
         if keys.is_empty() {
@@ -677,23 +607,8 @@ impl ReadTx for Tx<'_> {
 
 impl WriteTx for Tx<'_> {
     fn put_node(&mut self, node: &Node) -> Result<()> {
-        let before = self.one(
-            "SELECT kind, project FROM nodes WHERE space = ?1 AND id = ?2",
-            params![self.space(), node.id.0],
-            |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)),
-        )?;
-        if before.is_some() {
-            self.archive_node(node.id, node.updated)?;
-        }
-        self.insert_node(node)?;
-        // A passage's scope names its node's kind and project: a node that moved takes them along.
-        if let Some((kind, project)) = before
-            && (kind != node.kind.as_str() || project != node.project)
-        {
-            let passages = self.passages(node.id)?;
-            self.put_passages(node.id, &passages)?;
-        }
-        Ok(())
+        self.archive_node(node.id, node.updated)?;
+        self.insert_node(node)
     }
 
     fn remove_node(&mut self, id: NodeId, at: Hlc) -> Result<()> {
@@ -735,10 +650,9 @@ impl WriteTx for Tx<'_> {
 
     fn put_passages(&mut self, node: NodeId, passages: &[Passage]) -> Result<()> {
         self.remove_passages(node)?;
-        let scope = self.scope_of(node)?;
         passages
             .iter()
-            .try_for_each(|passage| self.insert_passage(node, &scope, passage))
+            .try_for_each(|passage| self.insert_passage(node, passage))
     }
 
     fn put_names(&mut self, node: NodeId, names: &[String]) -> Result<()> {
@@ -876,10 +790,7 @@ impl WriteTx for Tx<'_> {
             Row::Node(node) => self.insert_node(node),
             Row::History(node, ended) => self.insert_history(node, *ended),
             Row::Edge(edge) => self.insert_edge(edge, ""),
-            Row::Passage(it) => {
-                let scope = self.scope_of(it.node)?;
-                self.insert_passage(it.node, &scope, &it.passage)
-            }
+            Row::Passage(it) => self.insert_passage(it.node, &it.passage),
             Row::Name(it) => self.insert_name(it.node, &it.name),
             Row::Vector(vector) => self.put_vector(vector),
             Row::Event(event) => self.append_event(event),

@@ -8,7 +8,6 @@
 //! From then on a savepoint would be a transaction of its own, so the writer looks after every call
 //! whether its transaction is still open, and fails the whole group if it is not.
 
-use crate::pending::Pending;
 use crate::{error, migrate, tx::Tx};
 use kenning_core::{Code, Error, Result, Space};
 use kenning_store::{Wake, WriteWork};
@@ -115,11 +114,10 @@ fn group(connection: &Connection, first: Job, jobs: &Receiver<Job>, wakes: &Wake
         return;
     }
     let began = Instant::now();
-    let pending = Pending::default();
     let mut replies = Vec::new();
     let mut next = Some(first);
     while let Some(job) = next.take() {
-        match one(connection, &pending, &job.space, job.work) {
+        match one(connection, &job.space, job.work) {
             Ok(result) => replies.push((job.reply, result)),
             Err(lost) => {
                 replies.push((job.reply, Ok(())));
@@ -133,17 +131,14 @@ fn group(connection: &Connection, first: Job, jobs: &Receiver<Job>, wakes: &Wake
         }
     }
     // Nobody is answered before the disk has answered.
-    let told = pending.tell(connection);
-    let indexed = told.is_ok();
-    match told.and_then(|()| connection.execute_batch("COMMIT")) {
+    match connection.execute_batch("COMMIT") {
         Ok(()) => {
             answer(replies);
             wakes.call();
         }
-        Err(cause) if indexed && error::leaves_the_disk_unknown(&cause) => stop_the_process(&cause),
+        Err(cause) if error::leaves_the_disk_unknown(&cause) => stop_the_process(&cause),
         Err(cause) => {
-            // The disk is full or the index refused, and the log holds no commit record: nothing of
-            // this group is there.
+            // The disk is full, and the log holds no commit record: nothing of this group is there.
             roll_back(connection);
             answer_all(replies, &error::from_sqlite(cause));
         }
@@ -175,13 +170,11 @@ fn answer_all(replies: Vec<Reply>, reason: &Error) {
 /// Runs one call in its savepoint. The outer error is for the whole group: its transaction cannot go on.
 fn one(
     connection: &Connection,
-    pending: &Pending,
     space: &Space,
     work: WriteWork,
 ) -> std::result::Result<Result<()>, Error> {
     run_cached(connection, "SAVEPOINT call").map_err(lost)?;
-    let mark = pending.mark();
-    let mut tx = Tx::new(connection, space, pending);
+    let mut tx = Tx::new(connection, space);
     let result = catch_unwind(AssertUnwindSafe(|| work(&mut tx)));
     let result = result.unwrap_or_else(|panic| {
         let text = panic
@@ -200,10 +193,8 @@ fn one(
         return Err(reason);
     }
     let ended = if result.is_ok() {
-        pending.keep();
         run_cached(connection, "RELEASE call")
     } else {
-        pending.forget(&mark);
         connection.execute_batch("ROLLBACK TO call; RELEASE call")
     };
     ended.map_err(lost)?;
@@ -262,7 +253,7 @@ mod tests {
     use super::*;
     use crate::connection;
     use kenning_core::{Hash, Hlc, Kind, NodeId, SeededRandom};
-    use kenning_store::{Node, NodeFilter, Passage, ReadTx, TextQuery, WriteTx};
+    use kenning_store::{Node, Passage, ReadTx, Row, Table, WriteTx};
 
     fn put(tx: &mut dyn WriteTx, n: u64, word: &str) -> Result<()> {
         let at = Hlc::from_ms(n);
@@ -290,13 +281,16 @@ mod tests {
         tx.put_passages(id, &[passage])
     }
 
-    fn hits(tx: &dyn ReadTx, word: &str) -> usize {
-        let query = TextQuery {
-            tokens: vec![word.to_owned()],
-            filter: NodeFilter::default(),
-            limit: 10,
-        };
-        tx.find_text(&query).unwrap().len()
+    fn words(tx: &dyn ReadTx) -> Vec<String> {
+        let mut words = Vec::new();
+        tx.scan(Table::Passages, &mut |row| {
+            if let Row::Passage(it) = row {
+                words.push(it.passage.tokens);
+            }
+            Ok(())
+        })
+        .unwrap();
+        words
     }
 
     fn made(directory: &std::path::Path) -> Connection {
@@ -332,8 +326,7 @@ mod tests {
     }
 
     fn keys(connection: &Connection) -> Vec<String> {
-        let (space, pending) = (Space::default(), Pending::default());
-        let rows = Tx::new(connection, &space, &pending)
+        let rows = Tx::new(connection, &Space::default())
             .list("bucket")
             .unwrap();
         rows.into_iter().map(|(key, _)| key).collect()
@@ -421,18 +414,17 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_fails_takes_nothing_of_its_group_out_of_the_index() {
+    fn a_call_that_fails_takes_nothing_of_its_group_with_it() {
         let directory = tempfile::tempdir().unwrap();
         let calls: Vec<WriteWork> = vec![
             Box::new(|tx| put(tx, 1, "kept")),
             Box::new(|tx| {
                 put(tx, 2, "failed")?;
-                // The search tells the index of both calls, inside the savepoint that is rolled back.
-                assert_eq!((hits(tx, "kept"), hits(tx, "failed")), (1, 1));
+                assert_eq!(words(tx), ["kept", "failed"]);
                 Err(Error::conflict("no"))
             }),
             Box::new(|tx| {
-                assert_eq!((hits(tx, "kept"), hits(tx, "failed")), (1, 0));
+                assert_eq!(words(tx), ["kept"]);
                 put(tx, 3, "later")
             }),
             Box::new(|tx| {
@@ -441,39 +433,7 @@ mod tests {
             }),
         ];
         let connection = in_one_group(directory.path(), calls);
-        let (space, pending) = (Space::default(), Pending::default());
-        let tx = Tx::new(&connection, &space, &pending);
-        for (word, expected) in [("kept", 1), ("later", 1), ("failed", 0), ("panicked", 0)] {
-            assert_eq!(hits(&tx, word), expected, "{word}");
-        }
-    }
-
-    #[test]
-    fn passages_replaced_in_one_group_are_found_by_their_last_words() {
-        let directory = tempfile::tempdir().unwrap();
-        let replace = |word: &'static str| -> WriteWork {
-            Box::new(move |tx| {
-                let id = NodeId::new(Hlc::from_ms(1), &SeededRandom::new(1));
-                let passage = Passage {
-                    n: 0,
-                    text: word.to_owned(),
-                    start: 0,
-                    tokens: word.to_owned(),
-                    title_tokens: String::new(),
-                };
-                tx.put_passages(id, &[passage])
-            })
-        };
-        let calls: Vec<WriteWork> = vec![
-            Box::new(|tx| put(tx, 1, "first")),
-            replace("second"),
-            replace("third"),
-        ];
-        let connection = in_one_group(directory.path(), calls);
-        let (space, pending) = (Space::default(), Pending::default());
-        let tx = Tx::new(&connection, &space, &pending);
-        for (word, expected) in [("first", 0), ("second", 0), ("third", 1)] {
-            assert_eq!(hits(&tx, word), expected, "{word}");
-        }
+        let space = Space::default();
+        assert_eq!(words(&Tx::new(&connection, &space)), ["kept", "later"]);
     }
 }

@@ -14,22 +14,18 @@
 #![deny(missing_docs)]
 
 mod json;
-mod lexemes;
 pub mod names;
 pub mod patience;
 mod rows;
-pub mod scope_tokens;
 pub mod story;
 mod strict;
 
 pub use json::{JSON_DEPTH_MAX, canonical_json, check_json_depth, json_depth, parse_json};
-pub use lexemes::{lexeme, lexemes};
 pub use names::NameHit;
 pub use rows::{
     CREATED_ELSEWHERE_MS, CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, IndexKind, KeyPart,
     KvRow, NameRow, Near, Nearest, Node, NodeFilter, Passage, PassageRow, Row, RowKey, SealedData,
-    Table, TextHit, TextQuery, TileRow, Vector, When, hash_of_names, hash_of_pair,
-    hash_of_passages,
+    Table, TileRow, Vector, When, hash_of_names, hash_of_pair, hash_of_passages,
 };
 
 use kenning_core::{Error, Hash, NodeId, Result, Space};
@@ -214,10 +210,6 @@ pub trait ReadTx {
     /// The passages of a node, in order.
     fn passages(&self, node: NodeId) -> Result<Vec<Passage>>;
 
-    /// Passages that hold any of the tokens, each as it is and whole, best first by the floor's own
-    /// ranking.
-    fn find_text(&self, query: &TextQuery) -> Result<Vec<TextHit>>;
-
     /// Nodes with a name like this one, the most similar first.
     fn find_names(&self, text: &str, filter: &NodeFilter, limit: usize) -> Result<Vec<NameHit>>;
 
@@ -295,7 +287,7 @@ pub trait WriteTx: ReadTx {
         at: kenning_core::Hlc,
     ) -> Result<()>;
 
-    /// Replaces the passages of a node.
+    /// Replaces the passages of a node, which must be there unless there are no passages.
     fn put_passages(&mut self, node: NodeId, passages: &[Passage]) -> Result<()>;
 
     /// Replaces the names that a node is found by.

@@ -529,25 +529,3 @@ pub struct EdgeFilter {
     /// To this node.
     pub dst: Option<NodeId>,
 }
-
-/// What to look for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TextQuery {
-    /// Any of these.
-    pub tokens: Vec<String>,
-    /// In nodes that this filter admits.
-    pub filter: NodeFilter,
-    /// At most so many passages.
-    pub limit: usize,
-}
-
-/// A passage that was found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TextHit {
-    /// Whose.
-    pub node: NodeId,
-    /// Which passage.
-    pub n: u32,
-    /// The floor's own score: greater is better, comparable within one answer only.
-    pub score: f64,
-}

@@ -15,7 +15,7 @@ mod corners;
 
 use crate::{
     CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, IndexKind, Node, NodeFilter, Passage, Row,
-    SealedData, Store, Table, TextQuery, TileRow, Vector, When,
+    SealedData, Store, Table, TileRow, Vector, When,
 };
 use kenning_core::{Code, Error, Hash, Hlc, Kind, NodeId, SeededRandom, Space};
 use serde_json::{Map, Value, json};
@@ -27,8 +27,8 @@ pub fn run(open: &dyn Fn() -> Store) {
     a_superseded_revision_can_still_be_read(&store);
     a_removed_node_is_gone_now_and_there_then(&store);
     edges_hold_from_and_to(&store);
-    passages_are_found_by_any_token(&store);
-    filters_work_inside_the_search(&store);
+    passages_are_replaced_as_a_whole(&store);
+    filters_admit_what_they_count(&store);
     every_character_survives(&store);
     corners::run(&store);
     vectors_are_followed_by_seq(&store);
@@ -96,21 +96,6 @@ fn passage(n: u32, text: &str) -> Passage {
 fn put(store: &Store, space: &Space, node: &Node) {
     let node = node.clone();
     store.write(space, move |tx| tx.put_node(&node)).unwrap();
-}
-
-fn find(store: &Store, space: &Space, tokens: &[&str], filter: NodeFilter) -> Vec<NodeId> {
-    let tokens = tokens.iter().map(ToString::to_string).collect();
-    let query = TextQuery {
-        tokens,
-        filter,
-        limit: 10,
-    };
-    let hits = store.read(space, |tx| tx.find_text(&query)).unwrap();
-    assert!(
-        hits.windows(2).all(|pair| pair[0].score >= pair[1].score),
-        "best first"
-    );
-    hits.into_iter().map(|hit| hit.node).collect()
 }
 
 fn nodes_are_found_by_id_and_key(store: &Store) {
@@ -211,7 +196,8 @@ fn a_removed_node_is_gone_now_and_there_then(store: &Store) {
             .unwrap(),
         None
     );
-    assert!(find(store, &here, &["vanishing"], NodeFilter::default()).is_empty());
+    let left = store.read(&here, |tx| tx.passages(gone)).unwrap();
+    assert_eq!(left, Vec::<Passage>::new());
     let again = Node {
         rev: 2,
         created: Hlc(60),
@@ -284,62 +270,48 @@ fn edges_hold_from_and_to(store: &Store) {
     assert_eq!(ends(likes, When::Now).len(), 1);
 }
 
-fn passages_are_found_by_any_token(store: &Store) {
+fn passages_are_replaced_as_a_whole(store: &Store) {
     let here = space("passages");
     let (one, two) = (node(1, "one", "b", 10), node(2, "two", "b", 10));
-    let (a, b) = (one.id, two.id);
+    let (a, b, nobody) = (one.id, two.id, id(3));
+    let of_a = [passage(0, "red green"), passage(1, "blue 会議 🚀 c++ a\0b")];
+    let of_b = [passage(0, "red red yellow")];
+    let (put_a, put_b) = (of_a.clone(), of_b.clone());
     store
         .write(&here, move |tx| {
             tx.put_node(&one)?;
             tx.put_node(&two)?;
-            tx.put_passages(
-                a,
-                &[passage(0, "red green"), passage(1, "blue 会議 🚀 c++ c#")],
-            )?;
-            tx.put_passages(b, &[passage(0, "red red yellow")])
+            tx.put_passages(a, &put_a)?;
+            tx.put_passages(b, &put_b)
         })
         .unwrap();
-    let any = NodeFilter::default;
-    assert_eq!(find(store, &here, &["green", "nothing"], any()), [a]);
-    assert_eq!(find(store, &here, &["red"], any()).len(), 2);
-    for token in ["会議", "🚀", "c++", "c#"] {
-        assert_eq!(find(store, &here, &[token], any()), [a], "{token}");
-    }
-    assert_eq!(
-        find(store, &here, &["heading"], any()).len(),
-        3,
-        "the title is searched too"
-    );
-    for harmless in [
-        "\"",
-        "*",
-        "AND",
-        "a OR b",
-        "NEAR(",
-        "-x",
-        "'; --",
-        "",
-        "title:red",
-        "\0",
-    ] {
-        find(store, &here, &[harmless], any());
-    }
-    assert!(
-        find(store, &here, &["c"], any()).is_empty(),
-        "a token is whole or nothing"
-    );
+    let passages = |node| store.read(&here, |tx| tx.passages(node)).unwrap();
+    assert_eq!(passages(a), of_a);
+    assert_eq!(passages(b), of_b);
     store
         .write(&here, move |tx| tx.put_passages(a, &[passage(0, "white")]))
         .unwrap();
-    assert!(
-        find(store, &here, &["green"], any()).is_empty(),
-        "replaced passages are gone"
-    );
-    let passages = store.read(&here, |tx| tx.passages(a)).unwrap();
-    assert_eq!(passages, vec![passage(0, "white")]);
+    assert_eq!(passages(a), [passage(0, "white")]);
+    assert_eq!(passages(b), of_b, "those of another node stay");
+    store
+        .write(&here, move |tx| tx.put_passages(b, &[]))
+        .unwrap();
+    assert_eq!(passages(b), []);
+    store
+        .write(&here, move |tx| tx.put_passages(nobody, &[]))
+        .unwrap();
+    let refused = store.write(&here, move |tx| {
+        tx.put_passages(nobody, &[passage(0, "whose?")])
+    });
+    assert_eq!(refused.unwrap_err().code, Code::NotFound);
+    // A node that moves to another project keeps its passages.
+    let mut moved = node(1, "one", "b", 20);
+    (moved.project, moved.rev) = ("/elsewhere".to_owned(), 2);
+    put(store, &here, &moved);
+    assert_eq!(passages(a), [passage(0, "white")]);
 }
 
-fn filters_work_inside_the_search(store: &Store) {
+fn filters_admit_what_they_count(store: &Store) {
     let here = space("filters");
     store
         .write(&here, |tx| {
@@ -352,25 +324,17 @@ fn filters_work_inside_the_search(store: &Store) {
                     it.project = "/a project".to_owned();
                 }
                 tx.put_node(&it)?;
-                tx.put_passages(it.id, &[passage(0, "common")])?;
             }
             Ok(())
         })
         .unwrap();
     let count = |filter: NodeFilter| {
-        let query = TextQuery {
-            tokens: vec!["common".to_owned()],
-            filter: filter.clone(),
-            limit: 100,
-        };
-        let found = store.read(&here, |tx| tx.find_text(&query)).unwrap().len();
         let listed = store
             .read(&here, |tx| tx.nodes(&filter, When::Now, None, 100))
             .unwrap();
-        assert_eq!(listed.len(), found);
         let counted = store.read(&here, |tx| tx.count_nodes(&filter)).unwrap();
-        assert_eq!(counted, found as u64);
-        found
+        assert_eq!(counted, listed.len() as u64);
+        listed.len()
     };
     let memories = vec![Kind::Memory];
     let project = Some("/a project".to_owned());
@@ -745,7 +709,6 @@ fn spaces_do_not_see_each_other(store: &Store) {
             Ok(())
         })
         .unwrap();
-    assert!(find(store, &ours, &["secret"], NodeFilter::default()).is_empty());
     // The same id and key may stand in both.
     put(store, &ours, &node(1, "n", "ours", 10));
     let theirs_now = store
@@ -842,9 +805,4 @@ fn raw_rows_can_be_moved(from: &Store, to: &Store) {
     })
     .unwrap();
     assert_eq!(rows(&there, to), moved);
-    assert_eq!(
-        find(to, &there, &["white"], NodeFilter::default()).len(),
-        1,
-        "found there too"
-    );
 }

@@ -8,7 +8,7 @@
 use crate::json::check_json_depth;
 use crate::{
     CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Nearest, Node, NodeFilter,
-    Passage, ReadTx, Row, RowKey, Table, TextHit, TextQuery, TileRow, Vector, When, WriteTx,
+    Passage, ReadTx, Row, RowKey, Table, TileRow, Vector, When, WriteTx,
 };
 use kenning_core::{Code, Error, Hash, Hlc, Kind, NodeId, Result};
 use std::cell::RefCell;
@@ -114,7 +114,6 @@ impl<'a, T: Deref<Target: ReadTx + 'a>> ReadTx for Strict<T> {
         fn history(id: NodeId) -> Vec<(Node, Hlc)>;
         fn edges(filter: &EdgeFilter, when: When, limit: usize) -> Vec<Edge>;
         fn passages(node: NodeId) -> Vec<Passage>;
-        fn find_text(query: &TextQuery) -> Vec<TextHit>;
         fn find_names(text: &str, filter: &NodeFilter, limit: usize) -> Vec<NameHit>;
         fn vector(collection: &str, id: &str) -> Option<Vector>;
         fn vectors_since(collection: &str, seq: u64, limit: usize) -> Vec<Vector>;

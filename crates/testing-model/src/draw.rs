@@ -1,7 +1,7 @@
 //! Random values: mostly plain ones that meet each other, sometimes the odd ones that break things.
 
 use kenning_core::{Hash, Hlc, Kind, NodeId, SeededRandom};
-use kenning_store::{EdgeFilter, NodeFilter, Passage, TextQuery, When};
+use kenning_store::{EdgeFilter, NodeFilter, Passage, When};
 use serde_json::{Map, Value, json};
 
 /// Texts that somebody's code was once not ready for.
@@ -359,26 +359,6 @@ impl Draw {
             }
         };
         (0..self.below(4)).map(passage).collect()
-    }
-
-    pub(crate) fn text_query(&self, no_limit: usize) -> TextQuery {
-        let token = |_| {
-            if self.once_in(40) {
-                self.text()
-            } else {
-                self.token()
-            }
-        };
-        let limit = if self.once_in(4) {
-            self.index(5)
-        } else {
-            no_limit
-        };
-        TextQuery {
-            tokens: (0..self.below(4)).map(token).collect(),
-            filter: self.filter(),
-            limit,
-        }
     }
 
     pub(crate) fn numbers(&self) -> Vec<f32> {

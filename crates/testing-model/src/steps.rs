@@ -3,9 +3,8 @@
 use kenning_core::{Error, Hash, Hlc, Kind, NodeId, Result, Space};
 use kenning_store::{
     CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Near, Node, NodeFilter, Passage,
-    ReadTx, Row, Store, Table, TextQuery, TileRow, Vector, When, WriteTx,
+    ReadTx, Row, Store, Table, TileRow, Vector, When, WriteTx,
 };
-use std::collections::{BTreeMap, BTreeSet};
 
 /// One change.
 #[derive(Clone, Debug)]
@@ -41,7 +40,6 @@ pub(crate) enum Ask {
     History(NodeId),
     Edges(EdgeFilter, When, usize),
     Passages(NodeId),
-    FindText(TextQuery),
     FindNames(String, NodeFilter, usize),
     Vector(String, String),
     VectorsSince(String, u64, usize),
@@ -86,10 +84,6 @@ pub(crate) enum Answer {
     History(Vec<(Node, Hlc)>),
     Edges(Vec<Edge>),
     Passages(Vec<Passage>),
-    /// What was found, ranked by the score of [`ranked`].
-    Found(Vec<(NodeId, u32)>),
-    /// Which ones a floor leaves off at its limit is its own ranking; how many is not.
-    FoundAtLimit(usize),
     Names(Vec<NameHit>),
     Vectors(Vec<Vector>),
     Near(Vec<Near>),
@@ -102,9 +96,6 @@ pub(crate) enum Answer {
     Rows(Vec<Row>),
     Spaces(Vec<Space>),
 }
-
-/// More than any question here has answers.
-pub(crate) const NO_LIMIT: usize = 1_000_000;
 
 impl Step {
     /// How many operations it is.
@@ -188,17 +179,6 @@ impl Ask {
             Self::History(id) => Answer::History(tx.history(*id)?),
             Self::Edges(filter, when, limit) => Answer::Edges(tx.edges(filter, *when, *limit)?),
             Self::Passages(node) => Answer::Passages(tx.passages(*node)?),
-            Self::FindText(query) => {
-                let hits = tx.find_text(query)?;
-                if !hits.windows(2).all(|it| it[0].score >= it[1].score) {
-                    return Err(Error::internal("the best is not first"));
-                }
-                if query.limit < NO_LIMIT {
-                    return Ok(Answer::FoundAtLimit(hits.len()));
-                }
-                let hits = hits.into_iter().map(|it| (it.node, it.n));
-                Answer::Found(ranked(tx, &query.tokens, hits.collect())?)
-            }
             Self::FindNames(text, filter, limit) => {
                 Answer::Names(tx.find_names(text, filter, *limit)?)
             }
@@ -248,43 +228,6 @@ fn scanned<T: ReadTx + ?Sized>(tx: &T, table: Table, n_max: usize) -> Result<Vec
         (Err(error), _) if rows.len() < n_max => Err(error),
         _ => Ok(rows),
     }
-}
-
-/// Ranks what was found by a score of our own, computed from what the floor has stored: rare tokens
-/// count more than common ones, short passages more than long ones.
-fn ranked<T: ReadTx + ?Sized>(
-    tx: &T,
-    tokens: &[String],
-    hits: Vec<(NodeId, u32)>,
-) -> Result<Vec<(NodeId, u32)>> {
-    let mut words: BTreeMap<(NodeId, u32), Vec<String>> = BTreeMap::new();
-    for node in hits.iter().map(|it| it.0).collect::<BTreeSet<_>>() {
-        for passage in tx.passages(node)? {
-            let text = format!("{} {}", passage.tokens, passage.title_tokens);
-            words.insert(
-                (node, passage.n),
-                text.split(' ').map(str::to_owned).collect(),
-            );
-        }
-    }
-    let wanted: BTreeSet<&String> = tokens.iter().filter(|it| !it.is_empty()).collect();
-    let mut scores: BTreeMap<(NodeId, u32), f64> = BTreeMap::new();
-    for token in wanted {
-        let n_with = hits
-            .iter()
-            .filter(|it| words.get(it).is_some_and(|all| all.contains(token)));
-        let rarity = (1.0 + hits.len() as f64 / (1.0 + n_with.count() as f64)).ln();
-        for hit in &hits {
-            let all = words.get(hit).map_or(&[][..], Vec::as_slice);
-            let count = all.iter().filter(|it| *it == token).count() as f64;
-            let score = rarity * count * 2.2 / (count + 1.2 + all.len() as f64 / 100.0);
-            *scores.entry(*hit).or_default() += score;
-        }
-    }
-    let score = |hit: &(NodeId, u32)| scores.get(hit).copied().unwrap_or_default();
-    let mut hits = hits;
-    hits.sort_by(|a, b| score(b).total_cmp(&score(a)).then_with(|| a.cmp(b)));
-    Ok(hits)
 }
 
 /// Whether two answers are the same. Cosines may differ in the last digits, and so may the order of

@@ -4,7 +4,7 @@
 //! do not, and every floor must refuse that in the same way.
 
 use crate::draw::Draw;
-use crate::steps::{Ask, Change, Ending, NO_LIMIT, Step};
+use crate::steps::{Ask, Change, Ending, Step};
 use kenning_core::{Hash, Hlc, NodeId, Space};
 use kenning_store::{
     CheckpointRow, Edge, EventRow, HeadRow, Node, Row, SealedData, Store, Table, TileRow, Vector,
@@ -311,8 +311,7 @@ impl World {
             20..24 => Ask::Count(draw.filter()),
             24..27 => Ask::History(draw.id()),
             27..33 => Ask::Edges(draw.edge_filter(), when, draw.limit()),
-            33..36 => Ask::Passages(draw.id()),
-            36..48 => Ask::FindText(draw.text_query(NO_LIMIT)),
+            33..48 => Ask::Passages(draw.id()),
             48..54 => Ask::FindNames(draw.name(), draw.filter(), draw.limit()),
             54..57 => Ask::Vector(draw.short("c"), self.vector_id()),
             57..60 => Ask::VectorsSince(draw.short("c"), self.seq(), draw.limit()),

@@ -78,14 +78,14 @@ fn walk(folder: &Path, visit: &mut dyn FnMut(&Path, u64)) {
     }
 }
 
-/// The rows of every table that is ours and not of the full-text index.
+/// The rows of every table that is ours.
 fn rows(data: &Path) -> Result<BTreeMap<String, u64>> {
     use rusqlite::{Connection, OpenFlags};
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let store = Connection::open_with_flags(data.join("kenning.db"), flags)?;
     store.busy_timeout(std::time::Duration::from_secs(5))?;
     let mut names = store.prepare(
-        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE '%fts%' AND name NOT LIKE 'sqlite%'",
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'",
     )?;
     let names = names.query_map([], |row| row.get::<_, String>(0))?;
     let names: Vec<String> = names.collect::<Result<_, _>>()?;

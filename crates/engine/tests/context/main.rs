@@ -16,9 +16,10 @@ mod unfinished;
 use jiff::tz::TimeZone;
 use kenning_core::{FixedClock, Kind, SeededRandom, Space};
 use kenning_engine::{Caller, Engine, EventView, Now, NowUpdate, Options, Principal, Scope};
-use kenning_store::{NodeFilter, Store, TextQuery, When};
+use kenning_store::{Row, Store, Table, When};
 use kenning_store_sqlite::Sqlite;
 use kenning_vault::Dir;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -112,18 +113,26 @@ impl Place {
 
     /// The keys of the nodes in which a word is found.
     fn found(&self, word: &str) -> Vec<String> {
-        let query = TextQuery {
-            tokens: kenning_search::tokens(word),
-            filter: NodeFilter::default(),
-            limit: 9,
-        };
+        let wanted = kenning_search::tokens(word);
         let read = self.engine.log().read(&Space::default(), |tx| {
+            let mut nodes = BTreeSet::new();
+            tx.scan(Table::Passages, &mut |row| {
+                if let Row::Passage(it) = row {
+                    let tokens = format!("{} {}", it.passage.tokens, it.passage.title_tokens);
+                    if tokens
+                        .split(' ')
+                        .any(|it| wanted.iter().any(|word| word == it))
+                    {
+                        nodes.insert(it.node);
+                    }
+                }
+                Ok(())
+            })?;
             let mut keys = Vec::new();
-            for hit in tx.find_text(&query)? {
-                keys.extend(tx.node(hit.node, When::Now)?.map(|it| it.key));
+            for node in nodes {
+                keys.extend(tx.node(node, When::Now)?.map(|it| it.key));
             }
             keys.sort();
-            keys.dedup();
             Ok(keys)
         });
         read.unwrap()

@@ -8,9 +8,18 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 /// Every SQLite schema there has been.
-const SQLITE: [&str; 3] = ["sqlite-1.db.gz", "sqlite-2.db.gz", "sqlite-3.db.gz"];
+const SQLITE: [&str; 4] = [
+    "sqlite-1.db.gz",
+    "sqlite-2.db.gz",
+    "sqlite-3.db.gz",
+    "sqlite-4.db.gz",
+];
 /// Every PostgreSQL schema there has been.
-const POSTGRES: [&str; 2] = ["postgres-1.sql.gz", "postgres-2.sql.gz"];
+const POSTGRES: [&str; 3] = [
+    "postgres-1.sql.gz",
+    "postgres-2.sql.gz",
+    "postgres-3.sql.gz",
+];
 /// Every form of a backup there has been.
 const BACKUPS: [&str; 1] = ["backup-1.jsonl.gz"];
 

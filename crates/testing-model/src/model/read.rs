@@ -4,11 +4,9 @@ use super::{State, Tx};
 use kenning_core::{Hash, Hlc, Kind, NodeId, Result};
 use kenning_store::{
     CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, KvRow, NameHit, NameRow, Near, Nearest,
-    Node, NodeFilter, Passage, PassageRow, ReadTx, Row, Table, TextHit, TextQuery, TileRow, Vector,
-    When, names,
+    Node, NodeFilter, Passage, PassageRow, ReadTx, Row, Table, TileRow, Vector, When, names,
 };
 use std::borrow::Borrow;
-use std::collections::BTreeSet;
 
 fn admits(filter: &NodeFilter, node: &Node) -> bool {
     let kind = filter.kinds.is_empty() || filter.kinds.contains(&node.kind);
@@ -100,25 +98,6 @@ impl<S: Borrow<State>> ReadTx for Tx<S> {
     fn passages(&self, node: NodeId) -> Result<Vec<Passage>> {
         let of_it = self.state().passages.range((node, 0)..=(node, u32::MAX));
         Ok(of_it.map(|it| it.1.clone()).collect())
-    }
-
-    fn find_text(&self, query: &TextQuery) -> Result<Vec<TextHit>> {
-        let mut hits = Vec::new();
-        for ((node, n), passage) in &self.state().passages {
-            let words = passage.tokens.split(' ');
-            let words: BTreeSet<&str> = words.chain(passage.title_tokens.split(' ')).collect();
-            let wanted: BTreeSet<&str> = query.tokens.iter().map(String::as_str).collect();
-            let n_found = words.intersection(&wanted).filter(|it| !it.is_empty());
-            let score = n_found.count() as f64;
-            let whose = self.state().nodes.get(node);
-            if score > 0.0 && whose.is_some_and(|it| admits(&query.filter, it)) {
-                let (node, n) = (*node, *n);
-                hits.push(TextHit { node, n, score });
-            }
-        }
-        hits.sort_by(|a, b| b.score.total_cmp(&a.score));
-        hits.truncate(query.limit);
-        Ok(hits)
     }
 
     fn find_names(&self, text: &str, filter: &NodeFilter, limit: usize) -> Result<Vec<NameHit>> {

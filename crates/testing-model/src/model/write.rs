@@ -139,9 +139,6 @@ impl WriteTx for Tx<&mut State> {
     }
 
     fn put_passages(&mut self, node: NodeId, passages: &[Passage]) -> Result<()> {
-        if !self.state.nodes.contains_key(&node) {
-            return Err(Error::not_found("node", node));
-        }
         self.remove_passages(node);
         let mut passages = passages.iter();
         passages.try_for_each(|it| self.insert_passage(node, it))

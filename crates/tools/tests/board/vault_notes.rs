@@ -1,7 +1,7 @@
 //! The vault tools as their contract has them.
 
 use kenning_core::{Code, Kind, Space};
-use kenning_store::{NodeFilter, TextQuery, When};
+use kenning_store::When;
 use kenning_testing::House;
 use kenning_tools::Selection;
 use serde_json::json;
@@ -55,12 +55,8 @@ fn a_written_note_is_a_node_with_passages_and_an_event() {
             let node = tx.node_by_key("", Kind::Document, "vault:People/Ada.md", When::Now)?;
             let node = node.expect("a node");
             assert_eq!((node.title.as_str(), node.rev), ("Ada", 1));
-            let query = TextQuery {
-                tokens: vec!["program".to_owned()],
-                filter: NodeFilter::default(),
-                limit: 5,
-            };
-            assert_eq!(tx.find_text(&query)?[0].node, node.id);
+            let passages = tx.passages(node.id)?;
+            assert!(passages[0].tokens.split(' ').any(|it| it == "program"));
             let events = tx.events_after(0, 9)?;
             assert_eq!(
                 events.iter().map(|it| it.kind.as_str()).collect::<Vec<_>>(),
