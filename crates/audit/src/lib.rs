@@ -33,4 +33,4 @@ pub use migrate::{Migrated, migrate};
 pub use prove::{Consistency, Inclusion, consistency, inclusion};
 pub use since::{Newest, Place, verify_newest};
 pub use tx::{Draft, EdgeDraft, Tx};
-pub use verify::{Author, Report, Verify, verify};
+pub use verify::{Author, Report, Verify, survey_authors, verify};

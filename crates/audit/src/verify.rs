@@ -3,12 +3,13 @@
 //! Nothing that the store says of itself is believed: ids are hashed again, signatures checked, the
 //! Merkle tree and the state are built anew from the events, and every node and edge must be exactly
 //! what the events say, no row more and no row less. The same holds for passages, names, vectors and
-//! the signed rows of the key-value table, as far as they were written since version 2.
+//! the signed rows of the key-value table, as far as they were written since version 2. The other rows of
+//! the key-value table are only counted: no event holds their hashes.
 
 mod authors;
 mod rows;
 
-pub use authors::Author;
+pub use authors::{Author, survey_authors};
 
 use crate::event::{self, Change, Event};
 use crate::identity::{Identity, Origin};
@@ -81,6 +82,9 @@ pub struct Report {
     pub n_vectors: u64,
     /// Signed rows of the key-value table read.
     pub n_pairs: u64,
+    /// Rows of the key-value table that no event holds the hash of by design: caches, cursors, working
+    /// state. They are not checked.
+    pub n_unchecked: u64,
     /// Rows of those four that no event holds the hash of, because they are older than version 2.
     pub n_unsigned: u64,
     /// Events whose data was erased.
@@ -188,7 +192,8 @@ fn replay_events(
     progress: &dyn Fn(u64),
 ) {
     let mut batch: Vec<EventRow> = Vec::with_capacity(BATCH);
-    let mut checkpoints = checkpoints.iter().peekable();
+    let stored = checkpoints;
+    let mut checkpoints = stored.iter().peekable();
     let mut previous: Option<&CheckpointRow> = None;
     // Older programs kept checkpoints of an empty log.
     while let Some(checkpoint) = checkpoints.next_if(|it| it.seq == 0) {
@@ -199,6 +204,7 @@ fn replay_events(
     if let Some(kept) = since.take_if(|it| it.seq == 0) {
         replay.check_kept(kept, asked.space, report);
     }
+    let is_stored = |kept: &CheckpointRow| stored.iter().any(|it| is_same(it, kept));
     let mut flush = |batch: &mut Vec<EventRow>, report: &mut Report| {
         for (row, checked) in batch.iter().zip(check_in_parallel(batch)) {
             match checked {
@@ -214,8 +220,14 @@ fn replay_events(
                 replay.check_checkpoint(checkpoint, previous, asked.space, report);
                 previous = Some(checkpoint);
             }
-            if let Some(kept) = since.take_if(|it| it.seq <= row.seq) {
-                replay.check_kept(kept, asked.space, report);
+            if let Some(kept) = since.take_if(|it| it.seq <= row.seq)
+                && replay.check_kept(kept, asked.space, report)
+                && !is_stored(kept)
+            {
+                report.fault(format!(
+                    "the checkpoint that was kept ({}) is not in the store: it was deleted there, or the store is an older copy",
+                    kept.height
+                ));
             }
         }
         progress(report.n_events);
@@ -241,13 +253,23 @@ fn replay_events(
             checkpoint.height, checkpoint.seq
         ));
     }
-    if let Some(kept) = since {
+    if let Some(kept) = since
+        && !replay.is_of_another(kept, asked.space, report)
+    {
+        let n_events = report.n_events;
+        let what = match n_events {
+            0 => "it was removed",
+            _ => "it was rolled back or is another log",
+        };
         report.fault(format!(
-            "the log has {} events; when the checkpoint that was kept was signed it had {}: it was \
-             rolled back or is another log",
-            report.n_events, kept.seq
+            "the log has {n_events} events; when the checkpoint that was kept was signed it had {}: {what}",
+            kept.seq
         ));
     }
+}
+
+fn is_same(a: &CheckpointRow, b: &CheckpointRow) -> bool {
+    (a.height, &a.signature) == (b.height, &b.signature)
 }
 
 fn check_in_parallel(batch: &[EventRow]) -> Vec<Result<Event, String>> {
@@ -454,9 +476,36 @@ impl Replay {
         }
     }
 
-    /// A checkpoint that somebody kept: the log up to it must be what it was then.
-    fn check_kept(&self, row: &CheckpointRow, space: &Space, report: &mut Report) {
-        self.check_signed(row, "the checkpoint that was kept", space, report);
+    /// A checkpoint that somebody kept: the log up to it must be what it was then. False if something is
+    /// wrong.
+    fn check_kept(&self, row: &CheckpointRow, space: &Space, report: &mut Report) -> bool {
+        let before = report.faults.len();
+        if !self.is_of_another(row, space, report) {
+            self.check_signed(row, "the checkpoint that was kept", space, report);
+        }
+        report.faults.len() == before
+    }
+
+    /// Whether a checkpoint that somebody kept is of another log or of another space, which is told.
+    fn is_of_another(&self, row: &CheckpointRow, space: &Space, report: &mut Report) -> bool {
+        let (Some(identity), 2..) = (&self.identity, row.version) else {
+            return false;
+        };
+        let what = match Origin::from_bytes(&row.origin) {
+            Some(origin) if origin.space != space.as_str() => {
+                format!("of the space `{}`", origin.space)
+            }
+            Some(origin) if origin.log != identity.id => {
+                format!(
+                    "of another log ({}; this log is {})",
+                    origin.log, identity.id
+                )
+            }
+            Some(_) => return false,
+            None => "malformed: `origin`".to_owned(),
+        };
+        report.fault(format!("the checkpoint that was kept is {what}"));
+        true
     }
 
     fn check_signed(&self, row: &CheckpointRow, name: &str, space: &Space, report: &mut Report) {

@@ -12,7 +12,8 @@
 )]
 
 use kenning_audit::{
-    Change, Draft, Event, Log, Origin, Report, Signer, Verify, archive, event, verify,
+    Change, Draft, Event, Log, Origin, Report, Signer, Verify, archive, event, survey_authors,
+    verify,
 };
 use kenning_core::{Clock as _, Code, Did, FixedClock, Hlc, Kind, Result, SeededRandom, Space};
 use kenning_store::{CheckpointRow, EventRow, Store};
@@ -190,6 +191,43 @@ fn a_revoked_key_writes_nothing_more_and_what_it_forges_is_noticed() {
     assert_fault(&check(&first), "who was revoked by event");
 }
 
+/// Whoever revokes a key that added itself has seen what it signed until then.
+#[test]
+fn what_a_key_signed_before_its_revocation_is_good_and_what_it_signs_after_is_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let (first, second) = (open(directory.path(), 1), open(directory.path(), 2));
+    put(&first, "a");
+    put(&second, "b");
+    assert_fault(&check(&first), "kenning audit authors revoke did:key:");
+    let did = second.signer().did().clone();
+    let revoked = did.clone();
+    first
+        .write(&here(), move |tx| {
+            tx.revoke_author(&revoked);
+            tx.record("AuthorRevoked", Value::Null)
+        })
+        .unwrap();
+    let report = check(&first);
+    assert_clean(&report);
+    let told = report.authors.iter().find(|it| it.did == did.as_str());
+    let told = told.unwrap();
+    assert!(told.revoked_at.is_some() && !told.is_trusted, "{told:?}");
+    let asked_by = first.signer().did();
+    let here = here();
+    let asked = Verify::of(&here).by(asked_by);
+    let surveyed = first.read(&here, |tx| survey_authors(tx, &asked)).unwrap();
+    assert_eq!(surveyed, report.authors);
+    assert!(!told.signed_after_revocation());
+
+    forge(&first, &Signer::generate(&SeededRandom::new(2)), Vec::new());
+    let report = check(&first);
+    assert_fault(&report, "who was revoked by event");
+    assert_fault(&report, "kenning audit export --after");
+    let faults = report.faults.join("\n");
+    assert!(!faults.contains("authors add"), "{faults}");
+    assert!(report.authors.iter().any(|it| it.signed_after_revocation()));
+}
+
 #[test]
 fn an_intruder_cannot_revoke_the_owner() {
     let directory = tempfile::tempdir().unwrap();
@@ -285,12 +323,68 @@ fn a_checkpoint_that_was_kept_shows_a_rollback() {
         "does not match the log",
     );
 
+    // A checkpoint that the store had and has no more was deleted.
+    connection.execute("DELETE FROM checkpoints", []).unwrap();
+    assert_clean(&check(&log));
+    assert_fault(
+        &check_with(&log, &[], Some(&kept)),
+        "is not in the store: it was deleted",
+    );
+
+    // All is gone: nothing is wrong in itself, and the checkpoint tells.
+    let nothing = tempfile::tempdir().unwrap();
+    let empty = open(nothing.path(), 1);
+    assert_clean(&check(&empty));
+    assert_fault(&check_with(&empty, &[], Some(&kept)), "it was removed");
+
     let mut forged = kept.clone();
     forged.seq = 1;
     assert_fault(
         &check_with(&log, &[], Some(&forged)),
         "the signature does not match",
     );
+}
+
+#[test]
+fn a_checkpoint_of_another_log_is_called_that_and_names_no_keys() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (log, other) = (open(one.path(), 1), open(two.path(), 2));
+    put(&log, "a");
+    for key in ["a", "b"] {
+        put(&other, key);
+        let kept = other.checkpoint(&here()).unwrap();
+        let report = check_with(&log, &[], Some(&kept));
+        assert_eq!(report.faults.len(), 1, "{:?}", report.faults);
+        assert_fault(&report, "the checkpoint that was kept is of another log");
+    }
+    let elsewhere: Space = "elsewhere".parse().unwrap();
+    log.write(&elsewhere, |tx| tx.record("Noted", Value::Null))
+        .unwrap();
+    let kept = log.checkpoint(&elsewhere).unwrap();
+    let report = check_with(&log, &[], Some(&kept));
+    assert_eq!(
+        report.faults,
+        ["the checkpoint that was kept is of the space `elsewhere`"]
+    );
+}
+
+/// Whoever removes the whole log has not made the rows that it protected good.
+#[test]
+fn a_protected_row_without_any_event_is_noticed() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = open(directory.path(), 1);
+    log.write(&here(), |tx| tx.set("tokens", "a", b"b"))
+        .unwrap();
+    log.write(&here(), |tx| tx.set("cursors", "a", b"b"))
+        .unwrap();
+    let report = check(&log);
+    assert_clean(&report);
+    assert_eq!((report.n_pairs, report.n_unchecked), (1, 1));
+    let connection = rusqlite::Connection::open(directory.path().join(FILE_NAME)).unwrap();
+    connection
+        .execute_batch("DELETE FROM events; DELETE FROM heads; DELETE FROM nodes;")
+        .unwrap();
+    assert_fault(&check(&log), "the row `a` of `tokens` is not in the log");
 }
 
 #[test]

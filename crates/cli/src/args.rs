@@ -124,6 +124,13 @@ fn shared() -> Vec<Arg> {
     .to_vec()
 }
 
+fn force() -> Arg {
+    Arg::new("force")
+        .long("force")
+        .action(ArgAction::SetTrue)
+        .help("Replace the file if it is there")
+}
+
 /// What is not a tool.
 fn own() -> Vec<Command> {
     let file = |help: &'static str| {
@@ -142,7 +149,8 @@ fn own() -> Vec<Command> {
         audit(),
         Command::new("backup")
             .about("Write a consistent copy of every space; `-` is standard output")
-            .arg(file("Where to")),
+            .arg(file("Where to"))
+            .arg(force()),
         Command::new("restore")
             .about("Put a backup into an empty data directory and verify it")
             .arg(file("Which backup"))
@@ -154,7 +162,8 @@ fn own() -> Vec<Command> {
             ),
         Command::new("export")
             .about("Write nodes and edges as JSON lines; `-` is standard output")
-            .arg(file("Where to").required(false).default_value("-")),
+            .arg(file("Where to").required(false).default_value("-"))
+            .arg(force()),
         Command::new("import")
             .about("Read what `export` wrote; `-` is standard input")
             .arg(file("Where from").required(false).default_value("-")),
@@ -240,7 +249,7 @@ fn serve() -> Command {
                 .value_name("TOKEN")
                 .env(env_vars::TOKEN)
                 .hide_env_values(true)
-                .help("Accept this token, with every scope"),
+                .help("Accept this token, of at least 16 characters, with every scope"),
         )
         .args(token_rules())
         .arg(
@@ -310,6 +319,13 @@ fn call() -> Command {
         .arg(yes())
 }
 
+fn all_spaces() -> Arg {
+    Arg::new("all-spaces")
+        .long("all-spaces")
+        .action(ArgAction::SetTrue)
+        .help("Every space, not only the one of --space")
+}
+
 fn audit() -> Command {
     Command::new("audit")
         .about("Verify, sign, prove and export the log")
@@ -318,18 +334,12 @@ fn audit() -> Command {
         .subcommand(
             Command::new("verify")
                 .about("Re-derive the whole log and state from raw rows")
-                .arg(
-                    Arg::new("all-spaces")
-                        .long("all-spaces")
-                        .action(ArgAction::SetTrue)
-                        .help("Every space, not only the one of --space"),
-                )
+                .arg(all_spaces())
                 .arg(
                     Arg::new("since")
                         .long("since")
                         .value_name("FILE")
-                        .conflicts_with("all-spaces")
-                        .help("A checkpoint that was kept elsewhere: the log must continue it"),
+                        .help("Checkpoints that were kept elsewhere: the logs must continue them"),
                 )
                 .arg(
                     Arg::new("author")
@@ -343,7 +353,8 @@ fn audit() -> Command {
         )
         .subcommand(
             Command::new("checkpoint")
-                .about("Sign what the log is now and print it; keep it on another machine"),
+                .about("Sign what the log is now and print it; keep it on another machine")
+                .arg(all_spaces()),
         )
         .subcommand(audit_authors())
         .subcommand(

@@ -3,10 +3,11 @@
 //! Every space has a log of its own. A key belongs to a node and not to a space, so a key is added,
 //! revoked and replaced in the logs of all spaces.
 
-use crate::{Caller, Engine, KEY_FILE, Scope, read_key};
-use kenning_audit::Signer;
+use crate::{Caller, Doctor, Engine, KEY_FILE, Scope, read_key};
+use kenning_audit::{Author, Signer, Verify};
 use kenning_core::{Did, Error, Hash, Result, Space};
 use serde_json::json;
+use std::collections::BTreeSet;
 
 /// The new key while it takes the place of the old one.
 const NEXT_KEY_FILE: &str = "node.key.next";
@@ -18,10 +19,17 @@ pub struct AuthorView {
     pub space: Space,
     /// Whose key.
     pub did: String,
+    /// Whether it may sign further events. One that only signed events of version 1, which named no
+    /// authors, may not until it is added.
+    pub may_sign: bool,
     /// Whether it was revoked.
     pub is_revoked: bool,
+    /// Whether it is the log's first author or this node's, or one of those vouches for it.
+    pub is_confirmed: bool,
     /// Whether it is this node's.
     pub is_own: bool,
+    /// Events that it signed.
+    pub n_events: u64,
 }
 
 impl Engine {
@@ -31,18 +39,60 @@ impl Engine {
         let me = self.log.signer().did();
         let mut found = Vec::new();
         for space in self.log.store().spaces()? {
-            let (authors, revoked) = self.log.read(&space, kenning_audit::authors)?;
-            let authors = authors.into_iter().map(|it| (it, false));
-            for (did, is_revoked) in authors.chain(revoked.into_iter().map(|it| (it, true))) {
+            let (may_sign, revoked, signed) = self.log.read(&space, |tx| {
+                let (may_sign, revoked) = kenning_audit::authors(tx)?;
+                Ok((may_sign, revoked, self.survey_authors(&space, tx)?))
+            })?;
+            let dids = signed.iter().map(|it| &it.did);
+            let dids: BTreeSet<&String> = dids.chain(&may_sign).chain(&revoked).collect();
+            for did in dids {
+                let events = signed.iter().find(|it| it.did == *did);
                 found.push(AuthorView {
                     space: space.clone(),
+                    may_sign: may_sign.contains(did),
+                    is_revoked: revoked.contains(did),
+                    is_confirmed: events.is_some_and(|it| it.is_trusted),
                     is_own: did == me.as_str(),
-                    did,
-                    is_revoked,
+                    n_events: events.map_or(0, |it| it.n_events),
+                    did: did.clone(),
                 });
             }
         }
         Ok(found)
+    }
+
+    fn survey_authors(&self, space: &Space, tx: &dyn kenning_store::ReadTx) -> Result<Vec<Author>> {
+        kenning_audit::survey_authors(tx, &Verify::of(space).by(self.log.signer().did()))
+    }
+
+    /// Says which keys signed this space's log that nobody vouches for, or that were revoked before.
+    pub(crate) fn examine_authors(&self, space: &Space, found: &mut Doctor) -> Result<()> {
+        let me = self.log.signer().did();
+        let signed = self.log.read(space, |tx| {
+            let (may_sign, revoked) = kenning_audit::authors(tx)?;
+            // Reading the whole log is worth it only where somebody else is named.
+            match may_sign.iter().chain(&revoked).all(|it| it == me.as_str()) {
+                true => Ok(Vec::new()),
+                false => self.survey_authors(space, tx),
+            }
+        })?;
+        for author in signed {
+            let did = &author.did;
+            if author.signed_after_revocation() {
+                found.faults.push(format!(
+                    "space {space}: event {} is signed by {did}, who was revoked before \
+                     (`kenning audit verify` says more)",
+                    author.last_event
+                ));
+            } else if !author.is_trusted && author.revoked_at.is_none() {
+                found.warnings.push(format!(
+                    "space {space}: {} events are signed by {did}, which nobody has confirmed: if it is \
+                     yours, `kenning audit authors add {did}`, else `kenning audit authors revoke {did}`",
+                    author.n_events
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Lets a key sign the logs of this store, or confirms one that added itself. Gives the spaces.

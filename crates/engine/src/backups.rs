@@ -360,7 +360,7 @@ impl Engine {
         view: &BackupView,
         now: Timestamp,
     ) -> Result<()> {
-        dir.write(LAST, now.to_string().as_bytes())?;
+        dir.write_private(LAST, now.to_string().as_bytes())?;
         let data = json!({
             "backup_id": view.backup_id, "backup_type": view.kind.as_str(),
             "file_size": view.file_size, "checksum": view.checksum, "encrypted": view.encrypted,
@@ -413,7 +413,7 @@ impl Engine {
 
     /// One at a time: an agent that asks again and again costs no more than one that asks once.
     fn lock_backups(&self) -> Result<Lock> {
-        let locks = self.data.create_subdir("locks")?;
+        let locks = self.data.private_subdir("locks")?;
         locks
             .lock("backup.lock", Duration::ZERO)
             .map_err(|error| match error.code {

@@ -264,7 +264,7 @@ impl Engine {
         caller.principal.require(Scope::Read)?;
         self.writable()?;
         let space = &caller.principal.space;
-        let locks = self.data.create_subdir("locks")?;
+        let locks = self.data.private_subdir("locks")?;
         let _lock = match locks.lock(&format!("index-{space}"), Duration::ZERO) {
             Ok(lock) => lock,
             Err(error) if error.code == Code::Unavailable => return Ok(false),

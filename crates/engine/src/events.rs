@@ -2,12 +2,10 @@
 
 use crate::{Caller, Engine, Scope, timestamp};
 use kenning_audit::{Consistency, Inclusion, Origin, Roots, event};
-use kenning_core::{Error, Hash, Hlc, Result};
+use kenning_core::{Error, Hash, Hlc, Result, Space};
 use kenning_store::{CheckpointRow, EventRow, ReadTx};
 use serde_json::{Value, json};
-
-/// A checkpoint that somebody kept has no more bytes.
-const CHECKPOINT_BYTES_MAX: usize = 16 * 1024;
+use std::collections::BTreeMap;
 
 /// An event, ready to be shown.
 #[derive(Clone, Debug)]
@@ -119,6 +117,61 @@ impl Engine {
         let row = self.patiently(caller.waited, || self.log.checkpoint(space))?;
         Ok(checkpoint_json(&row))
     }
+
+    /// Signs what the log of every space is now; a space without events has nothing to sign.
+    pub fn checkpoint_all(&self, caller: &Caller) -> Result<Vec<Value>> {
+        caller.principal.require(Scope::Admin)?;
+        let mut signed = Vec::new();
+        for space in self.log.store().spaces()? {
+            if self.log.roots(&space)?.seq > 0 {
+                signed.push(checkpoint_json(&self.log.checkpoint(&space)?));
+            }
+        }
+        Ok(signed)
+    }
+}
+
+/// Checkpoints that somebody kept: at most one a space.
+#[derive(Debug, Default)]
+pub struct KeptCheckpoints(BTreeMap<Space, CheckpointRow>);
+
+impl KeptCheckpoints {
+    /// Reads what `kenning audit checkpoint` printed, for one space or for all. Checkpoints of the first
+    /// version do not name their space: such a one is taken to be of `space`.
+    pub fn parse(text: &str, space: &Space) -> Result<Self> {
+        let mut kept = Self::default();
+        for value in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
+            let value = value.map_err(|cause| malformed("{").because(cause))?;
+            let row = parse_checkpoint(&value)?;
+            let named = Origin::from_bytes(&row.origin).map(|it| it.space.parse::<Space>());
+            let named = named.transpose().map_err(|_| malformed("origin"))?;
+            let of = named.unwrap_or_else(|| space.clone());
+            // Of several the newest says most.
+            if kept.0.get(&of).is_none_or(|it| it.seq < row.seq) {
+                kept.0.insert(of, row);
+            }
+        }
+        if kept.0.is_empty() {
+            return Err(malformed("{"));
+        }
+        Ok(kept)
+    }
+
+    /// The spaces that there is a checkpoint of, in order.
+    pub fn spaces(&self) -> impl Iterator<Item = &Space> {
+        self.0.keys()
+    }
+
+    pub(crate) fn of(&self, space: &Space) -> Option<&CheckpointRow> {
+        self.0.get(space)
+    }
+}
+
+fn malformed(field: &str) -> Error {
+    Error::invalid(format!(
+        "the checkpoint is malformed: `{field}` is missing or wrong"
+    ))
+    .hint("give a file that holds what `kenning audit checkpoint` printed")
 }
 
 fn checkpoint_json(row: &CheckpointRow) -> Value {
@@ -131,18 +184,8 @@ fn checkpoint_json(row: &CheckpointRow) -> Value {
     })
 }
 
-/// Reads what `kenning audit checkpoint` printed and somebody kept.
-pub(crate) fn parse_checkpoint(text: &str) -> Result<CheckpointRow> {
-    let bad = |field: &str| {
-        Error::invalid(format!(
-            "the checkpoint is malformed: `{field}` is missing or wrong"
-        ))
-        .hint("give a file that holds what `kenning audit checkpoint` printed")
-    };
-    if text.len() > CHECKPOINT_BYTES_MAX {
-        return Err(bad("size"));
-    }
-    let value: Value = serde_json::from_str(text).map_err(|cause| bad("{").because(cause))?;
+fn parse_checkpoint(value: &Value) -> Result<CheckpointRow> {
+    let bad = malformed;
     let number = |name: &str| value[name].as_u64().ok_or_else(|| bad(name));
     let text = |name: &str| value[name].as_str().ok_or_else(|| bad(name));
     let hash = |name: &str| Hash::from_hex(text(name)?).ok_or_else(|| bad(name));

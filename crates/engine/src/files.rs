@@ -1,9 +1,13 @@
 //! A write that is also a file.
 //!
-//! The event, the node and an intent with the content are committed first; then the file is written
-//! beside, synced and renamed; then the intent is cleared and the call is answered. A process that
-//! dies in between leaves the intent, and whoever opens the store next (or touches the same file)
-//! carries it out. A lock per file, released by death, keeps two processes from doing so at once.
+//! The content is written beside the file and synced, so that a full disk is found before anything is
+//! kept; then the event, the node and an intent with the content are committed; then the content takes
+//! the file's name; then the intent is cleared and the call is answered. A process that dies in between
+//! leaves the intent, and whoever opens the store next (or touches the same file) carries it out. A lock
+//! per file, released by death, keeps two processes from doing so at once.
+//!
+//! Where the name cannot be taken, the node goes back to what the file still is. Only if that cannot be
+//! written either, the intent stays, and the answer says that the write will be completed.
 //!
 //! A file that somebody else changed wins over our copy: it is adopted as a new revision before it is
 //! replaced, so nothing is overwritten that is not in the history.
@@ -18,7 +22,7 @@ use crate::{Engine, context, graph, roots};
 use kenning_audit::{Draft, Tx};
 use kenning_core::{Code, Error, Hash, Kind, Result, Space};
 use kenning_search::passages;
-use kenning_store::{When, patience};
+use kenning_store::{ReadTx, When, patience};
 use kenning_vault::{Dir, Lock};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -154,27 +158,41 @@ impl Engine {
             content: writing.content.clone(),
             before: before.as_ref().map(|it| Hash::of(it.as_bytes())),
         };
+        let unwritable = |error| self.root(file.source).unwritable(error);
+        let staged = dir.stage(&file.name, writing.content.as_bytes());
+        let staged = staged.map_err(unwritable)?;
         let known = self.commit_intent(space, file, before, &writing, intent.to_bytes())?;
-        if let Err(error) = dir.write(&file.name, writing.content.as_bytes()) {
+        if let Err(error) = staged.take_name() {
             if kenning_vault::is_unconfirmed(&error) {
                 // File and node are new. The intent stays: whoever writes or opens next makes sure that
                 // the file is kept.
-                return Err(self.root(file.source).unwritable(error));
+                return Err(unwritable(error));
             }
-            self.undo_file_write(space, file, known)?;
-            return Err(self.root(file.source).unwritable(error));
+            return Err(match self.undo_file_write(space, file, known) {
+                Ok(()) => unwritable(error),
+                Err(_) => completed_later(unwritable(error)),
+            });
         }
         self.conclude(space, dir, file, &writing.content)
     }
 
-    /// The file is written: records its checksum and clears the intent. If the checksum cannot be
-    /// recorded, the intent stays, so that whoever comes next does it; what was asked for is done.
+    /// The file is written: records its checksum and clears the intent. If there is no room for that, the
+    /// intent stays, so that whoever comes next does it; what was asked for is done.
     fn conclude(&self, space: &Space, dir: &Dir, file: &FileNode, content: &str) -> Result<()> {
         if let Err(error) = checksums::record(dir, file, content) {
             tracing::warn!("the checksum of `{}` is not recorded: {error}", file.name);
             return Ok(());
         }
-        self.clear_intent(space, &file.key)
+        match self.clear_intent(space, &file.key) {
+            Err(error) if error.code == Code::Unavailable => {
+                tracing::warn!(
+                    "`{}` is written, which is not noted yet: {error}",
+                    file.name
+                );
+                Ok(())
+            }
+            cleared => cleared,
+        }
     }
 
     /// Carries out what must be done before this file is written. The caller holds its lock.
@@ -281,7 +299,7 @@ impl Engine {
             let root = self.root(file.source);
             root.open(root.space())?.create_subdir(".kenning/locks")?
         } else {
-            self.data.create_subdir("locks")?
+            self.data.private_subdir("locks")?
         };
         locks
             .lock_briefly(&format!("{}.lock", &name.to_string()[..32]), wait)
@@ -355,6 +373,34 @@ impl Engine {
         let file = file.clone();
         self.log.write(space, move |tx| adopt(tx, &file, &text))
     }
+}
+
+/// What to say of a write that could neither be done nor be undone.
+pub(crate) fn completed_later(error: Error) -> Error {
+    let message = format!(
+        "{}; the write is kept and will be completed when there is room",
+        error.message
+    );
+    Error::new(error.code, message)
+        .hint("free some space; the next write to it or the next start completes it")
+        .because(error)
+}
+
+/// Unfinished writes that are not of the text that their nodes have: nodes are in the log, intents are
+/// not.
+pub(crate) fn faults_of_intents(tx: &dyn ReadTx) -> Result<Vec<String>> {
+    let mut faults = Vec::new();
+    for (key, bytes) in tx.list(INTENTS)? {
+        let intent = Intent::from_bytes(&bytes).filter(|it| it.file.key == key);
+        let node = tx.node_by_key("", Kind::Document, &key, When::Now)?;
+        let is_said = |it: &Intent| node.as_ref().is_some_and(|node| node.body == it.content);
+        if !intent.is_some_and(|it| is_said(&it)) {
+            faults.push(format!(
+                "the unfinished write of `{key}` is not what its node says"
+            ));
+        }
+    }
+    Ok(faults)
 }
 
 /// For whoever only reads: a write that cannot be finished now, because the disk is full or away, is left

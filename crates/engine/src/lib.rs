@@ -62,7 +62,7 @@ pub use entities::{
     SaidRelationOutcome, SearchMethod, StatedDocument, SyncedRelationships, Veto,
     frontmatter_fault, normalized_name,
 };
-pub use events::{EventView, Proof};
+pub use events::{EventView, KeptCheckpoints, Proof};
 pub use far::{FORWARDED, FarAnswer, FarServer};
 pub use graph::{
     Backlink, Backlinks, BrokenLink, Community, DocumentName, ExportFormat, Orphan, PathStep,
@@ -345,6 +345,7 @@ impl Engine {
             found
                 .seen
                 .push((format!("space {space}"), format!("{} events", roots.seq)));
+            self.examine_authors(&space, &mut found)?;
             let pending = self.log.read(&space, |tx| tx.list(files::INTENTS))?.len();
             if let Some(fault) = self.log.clock_fault(&space)? {
                 found.faults.push(format!("space {space}: {fault}"));
@@ -374,24 +375,24 @@ impl Engine {
         self.verify_with(space, &[], None, progress)
     }
 
-    /// The same with what the verifier knows besides: keys to trust, and a checkpoint of this log that
-    /// was kept elsewhere, as `kenning audit checkpoint` printed it.
+    /// The same with what the verifier knows besides: keys to trust, and checkpoints that were kept
+    /// elsewhere.
     pub fn verify_with(
         &self,
         space: &Space,
         authors: &[Did],
-        since: Option<&str>,
+        since: Option<&KeptCheckpoints>,
         progress: &dyn Fn(u64),
     ) -> Result<kenning_audit::Report> {
-        let since = since.map(events::parse_checkpoint).transpose()?;
         let asked = Verify {
             authors,
-            since: since.as_ref(),
+            since: since.and_then(|it| it.of(space)),
             ..Verify::of(space).by(self.log.signer().did())
         };
         self.log.read(space, |tx| {
             let mut report = kenning_audit::verify(tx, &asked, progress)?;
             report.faults.extend(entities::faults_of_statements(tx)?);
+            report.faults.extend(files::faults_of_intents(tx)?);
             Ok(report)
         })
     }

@@ -17,7 +17,7 @@ use kenning_store::{
 };
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
-use std::io::{BufRead, Write};
+use std::io::{BufRead, Read, Write};
 
 const FORMAT: &str = "kenning-backup";
 const VERSION: u64 = 1;
@@ -25,13 +25,20 @@ const VERSION: u64 = 1;
 const IMPORT_BATCH: usize = 500;
 /// Nodes that are exported from one page.
 const EXPORT_PAGE: usize = 500;
+/// The longest line of an import. The largest body that a node can have is 25 MiB, and JSON may need six
+/// bytes for one of them.
+const IMPORT_LINE_BYTES_MAX: u64 = 256 << 20;
+/// The longest line of a backup, which has bytes of any kind as two digits each.
+const BACKUP_LINE_BYTES_MAX: u64 = 512 << 20;
+/// The first moment of the year 2100, in milliseconds since 1970: no clock that writes is beyond it.
+const CREATED_MS_MAX: u64 = 4_102_444_800_000;
 
 /// How much was moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transferred {
     /// Nodes, or rows of any kind.
     pub rows: u64,
-    /// Edges, where they are counted apart.
+    /// Edges. Among the rows of a backup they are counted too, those that ended as well.
     pub edges: u64,
 }
 
@@ -109,6 +116,7 @@ impl Engine {
                 }
                 archive::dump(tx, &mut |row| {
                     done.rows += 1;
+                    done.edges += u64::from(row["table"] == "edges");
                     if done.rows.is_multiple_of(1_000) {
                         caller.check()?;
                         caller.progress(done.rows as f64, None, "rows written");
@@ -139,6 +147,7 @@ impl Engine {
         caller.principal.require(Scope::Admin)?;
         // Twice through: nothing is written before the whole file is known to be whole.
         let spaces = check_backup(open()?, Checked::Rows)?;
+        self.refuse_occupied_spaces(&spaces)?;
         let mut restored = Restored::default();
         for space in &spaces {
             let rows = rows_of(open()?, space.clone());
@@ -154,6 +163,17 @@ impl Engine {
         }
         restored.spaces = spaces;
         Ok(restored)
+    }
+
+    /// Nothing is written into any space before all of them are known to be empty.
+    fn refuse_occupied_spaces(&self, spaces: &[Space]) -> Result<()> {
+        for space in spaces {
+            if self.log.roots(space)?.seq > 0 {
+                return Err(Error::conflict(format!("the space `{space}` is not empty"))
+                    .hint("restore into a new data directory: `--data DIR`"));
+            }
+        }
+        Ok(())
     }
 
     /// Writes the nodes and edges of the caller's space, one JSON object a line.
@@ -202,13 +222,26 @@ impl Engine {
         let mut batch = Vec::new();
         // Files that are also nodes, to be written when their nodes are there.
         let mut files: Vec<(String, String)> = Vec::new();
-        for (n, line) in input.lines().enumerate() {
-            let n = n + 1;
+        let (mut n, mut line) = (0u64, String::new());
+        loop {
+            n += 1;
             let bad = |what: &str| {
                 Error::invalid(format!("line {n}: {what}"))
                     .hint("each line is what `kenning export` writes")
             };
-            let line = line.map_err(|cause| bad("it cannot be read").because(cause))?;
+            match read_line(input, &mut line, IMPORT_LINE_BYTES_MAX) {
+                Err(LineFault::TooLong) => {
+                    return Err(Error::too_large(format!(
+                        "line {n} has more than {IMPORT_LINE_BYTES_MAX} bytes"
+                    ))
+                    .hint("each line is what `kenning export` writes"));
+                }
+                Err(LineFault::Unreadable(cause)) => {
+                    return Err(bad("it cannot be read").because(cause));
+                }
+                Ok(0) => break,
+                Ok(_) => {}
+            }
             if line.trim().is_empty() {
                 continue;
             }
@@ -399,9 +432,20 @@ impl Entry {
             }
             let created_ms = match it.get("created_ms") {
                 None => None,
-                Some(at) => Some(at.as_u64().ok_or_else(|| {
-                    format!("`created_ms` is {at}, not a number of milliseconds since 1970")
-                })?),
+                Some(at) => match at.as_u64() {
+                    None => {
+                        return Err(format!(
+                            "`created_ms` is {at}, not a number of milliseconds since 1970"
+                        ));
+                    }
+                    Some(ms) if ms >= CREATED_MS_MAX => {
+                        return Err(format!(
+                            "`created_ms` is {ms}, which is after the year 2099; it is a number of \
+                             milliseconds since 1970"
+                        ));
+                    }
+                    ms => ms,
+                },
             };
             return Ok(Self::Node(Box::new(ImportedNode {
                 id,
@@ -428,6 +472,43 @@ impl Entry {
     }
 }
 
+/// Why a line could not be read.
+enum LineFault {
+    TooLong,
+    Unreadable(std::io::Error),
+}
+
+/// Reads the next line of at most this many bytes, and gives how many it has; 0 at the end.
+fn read_line(
+    input: &mut (impl BufRead + ?Sized),
+    line: &mut String,
+    bytes_max: u64,
+) -> Result<usize, LineFault> {
+    let mut bytes = std::mem::take(line).into_bytes();
+    bytes.clear();
+    let read = Read::take(&mut *input, bytes_max + 1).read_until(b'\n', &mut bytes);
+    let n_bytes = read.map_err(LineFault::Unreadable)?;
+    if n_bytes as u64 > bytes_max {
+        return Err(LineFault::TooLong);
+    }
+    let not_utf8 =
+        |cause| LineFault::Unreadable(std::io::Error::new(std::io::ErrorKind::InvalidData, cause));
+    *line = String::from_utf8(bytes).map_err(not_utf8)?;
+    Ok(n_bytes)
+}
+
+/// The same of a backup.
+fn read_backup_line(input: &mut impl BufRead, line: &mut String, n: u64) -> Result<usize> {
+    read_line(input, line, BACKUP_LINE_BYTES_MAX).map_err(|fault| match fault {
+        LineFault::TooLong => not_a_backup(&format!(
+            "line {n} has more than {BACKUP_LINE_BYTES_MAX} bytes"
+        )),
+        LineFault::Unreadable(cause) => {
+            not_a_backup(&format!("line {n} cannot be read")).because(cause)
+        }
+    })
+}
+
 fn not_a_backup(what: &str) -> Error {
     Error::corrupt(format!("this is not a whole backup: {what}"))
 }
@@ -451,9 +532,7 @@ pub(crate) fn check_backup(mut input: impl BufRead, checked: Checked) -> Result<
     let (mut rows, mut n, mut whole) = (0u64, 0u64, false);
     let mut line = String::new();
     loop {
-        line.clear();
-        let read = input.read_line(&mut line);
-        if read.map_err(|cause| not_a_backup("it cannot be read").because(cause))? == 0 {
+        if read_backup_line(&mut input, &mut line, n + 1)? == 0 {
             break;
         }
         n += 1;
@@ -495,24 +574,56 @@ pub(crate) fn check_backup(mut input: impl BufRead, checked: Checked) -> Result<
 
 /// The rows of one space.
 fn rows_of(
-    input: Box<dyn BufRead + Send>,
+    mut input: Box<dyn BufRead + Send>,
     space: Space,
 ) -> impl Iterator<Item = Result<Value>> + Send + 'static {
-    let mut here = false;
-    input.lines().filter_map(move |line| {
-        let read = || -> Result<Value> {
-            let line = line.map_err(|cause| not_a_backup("it cannot be read").because(cause))?;
-            parse_json(&line).map_err(|cause| not_a_backup("a line").because(cause))
-        };
-        match read() {
-            Err(error) => Some(Err(error)),
-            Ok(value) => {
-                if let Some(name) = value.get("space").and_then(Value::as_str) {
-                    here = name == space.as_str();
-                    return None;
-                }
-                (here && value.get("table").is_some()).then_some(Ok(value))
+    let (mut here, mut n, mut line) = (false, 0, String::new());
+    let mut next = move || -> Result<Option<Value>> {
+        n += 1;
+        if read_backup_line(&mut input, &mut line, n)? == 0 {
+            return Ok(None);
+        }
+        let value = parse_json(&line);
+        value
+            .map(Some)
+            .map_err(|cause| not_a_backup(&format!("line {n} is not JSON")).because(cause))
+    };
+    std::iter::from_fn(move || {
+        loop {
+            let value = match next().transpose()? {
+                Ok(value) => value,
+                Err(error) => return Some(Err(error)),
+            };
+            if let Some(name) = value.get("space").and_then(Value::as_str) {
+                here = name == space.as_str();
+            } else if here && value.get("table").is_some() {
+                return Some(Ok(value));
             }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufReader, repeat};
+
+    #[test]
+    fn a_line_without_an_end_is_refused_at_its_limit() {
+        let mut line = String::new();
+        let mut endless = BufReader::new(repeat(b'x'));
+        let fault = read_line(&mut endless, &mut line, 100_000);
+        assert!(matches!(fault, Err(LineFault::TooLong)));
+        let mut input = "12345\n1234567\nlast".as_bytes();
+        let mut next = || read_line(&mut input, &mut line, 6);
+        assert!(matches!(next(), Ok(6)));
+        assert!(matches!(next(), Err(LineFault::TooLong)));
+        let mut rest = "last".as_bytes();
+        assert!(matches!(read_line(&mut rest, &mut line, 6), Ok(4)));
+        assert_eq!(line, "last");
+        assert!(matches!(read_line(&mut rest, &mut line, 6), Ok(0)));
+        let mut bytes: &[u8] = &[0xff, b'\n'];
+        let fault = read_line(&mut bytes, &mut line, 6);
+        assert!(matches!(fault, Err(LineFault::Unreadable(_))));
+    }
 }

@@ -17,6 +17,7 @@ mod migrate;
 mod pool;
 mod row;
 mod scan;
+mod schema;
 mod tx;
 mod wait;
 mod writer;
@@ -150,15 +151,20 @@ impl Floor for Postgres {
             &[&graph::PREFIX],
         )?;
         taken.give_back();
-        let name = |row: &tokio_postgres::Row| row.try_get::<_, String>(0);
-        rows.iter()
-            .map(|row| {
-                Ok(format!(
-                    "index {} is not valid",
-                    name(row).map_err(error::from_postgres)?
-                ))
-            })
-            .collect()
+        let mut faults = Vec::new();
+        for row in &rows {
+            let name: String = row.try_get(0).map_err(error::from_postgres)?;
+            faults.push(format!("index {name} is not valid"));
+        }
+        faults.extend(self.schema_faults()?);
+        Ok(faults)
+    }
+
+    fn schema_faults(&self) -> Result<Vec<String>> {
+        let taken = self.pool.take()?;
+        let faults = schema::faults(taken.get()?)?;
+        taken.give_back();
+        Ok(faults)
     }
 
     fn describe(&self) -> String {

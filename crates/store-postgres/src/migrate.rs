@@ -4,6 +4,7 @@
 use crate::connect::Connection;
 use crate::pool::SESSION;
 use kenning_core::{Error, Result};
+use std::collections::BTreeSet;
 
 /// In order; the place in the list is the version it leads to.
 const MIGRATIONS: &[&str] = &[
@@ -11,6 +12,21 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0002_sealed_events.sql"),
     include_str!("../migrations/0003_no_full_text.sql"),
 ];
+
+/// The tables that there are after all of them.
+pub(crate) fn tables() -> BTreeSet<&'static str> {
+    let mut tables = BTreeSet::from(["kenning_version"]);
+    for line in MIGRATIONS.iter().flat_map(|it| it.lines()) {
+        let name = |after: &str| line.strip_prefix(after)?.split([' ', ';']).next();
+        if let Some(made) = name("CREATE TABLE ") {
+            tables.insert(made);
+        }
+        if let Some(gone) = name("DROP TABLE ") {
+            tables.remove(gone);
+        }
+    }
+    tables
+}
 
 /// Any number that nobody else uses as a lock in this database.
 const LOCK: i64 = 7_310_868_735_421;

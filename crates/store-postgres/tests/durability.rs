@@ -164,3 +164,33 @@ fn a_lock_is_known_to_every_server_and_ends_with_who_holds_it() {
     drop(held);
     drop(two.lock("item", Duration::from_secs(3)).unwrap());
 }
+
+#[test]
+fn what_no_migration_made_is_named() {
+    let url = shared().database();
+    let store = open(&url);
+    assert_eq!(store.schema_faults().unwrap(), [""; 0]);
+    shared().sql(
+        &url,
+        "CREATE TABLE more (a INT);
+         CREATE VIEW seen AS SELECT * FROM kv;
+         CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+         CREATE TRIGGER noted BEFORE INSERT ON kv FOR EACH ROW EXECUTE FUNCTION note();
+         CREATE RULE lost AS ON DELETE TO kv DO INSTEAD NOTHING;
+         DROP TABLE tiles",
+    );
+    let faults = store.schema_faults().unwrap();
+    assert_eq!(
+        faults,
+        [
+            "the function `note` is not of this program",
+            "the rule `lost of kv` is not of this program",
+            "the table `more` is not of this program",
+            "the trigger `noted of kv` is not of this program",
+            "the view `seen` is not of this program",
+            "the table `tiles` is missing",
+        ]
+    );
+    // `doctor` asks this.
+    assert_eq!(store.check().unwrap(), faults);
+}

@@ -13,6 +13,7 @@ mod migrate;
 mod pool;
 mod private;
 mod row;
+mod schema;
 mod tx;
 mod writer;
 
@@ -118,7 +119,12 @@ impl Floor for Sqlite {
         })();
         let mut lines = lines.map_err(error::from_sqlite)?;
         lines.retain(|line| line != "ok");
+        lines.extend(schema::faults(&connection)?);
         Ok(lines)
+    }
+
+    fn schema_faults(&self) -> Result<Vec<String>> {
+        schema::faults(&connection::open(&self.path)?)
     }
 
     fn subscribe(&self, wake: Wake) -> Duration {

@@ -76,6 +76,12 @@ pub trait Floor: Send + Sync + 'static {
     /// Asks the back end to check its own files; each string is one thing that is wrong.
     fn check(&self) -> Result<Vec<String>>;
 
+    /// What is in the database beside our tables and what of them is missing or another, one sentence
+    /// each: a trigger that nobody knows of could change what is written.
+    fn schema_faults(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
     /// One line for `doctor`: what it is and where, without secrets.
     fn describe(&self) -> String;
 }
@@ -148,6 +154,12 @@ impl Store {
     /// Asks the back end to check its own files; each string is one thing that is wrong.
     pub fn check(&self) -> Result<Vec<String>> {
         patience::waiting(|| self.0.check())
+    }
+
+    /// What is in the database beside our tables and what of them is missing or another, one sentence
+    /// each.
+    pub fn schema_faults(&self) -> Result<Vec<String>> {
+        patience::waiting(|| self.0.schema_faults())
     }
 
     /// One line for `doctor`.

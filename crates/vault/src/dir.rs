@@ -58,6 +58,22 @@ pub struct Entry {
     pub modified_ms: u64,
 }
 
+/// A content that lies on the disk beside the file that it is to be. Dropped, it is gone.
+pub struct Staged {
+    temp: Temp<cap_std::fs::Dir>,
+    last: String,
+    name: String,
+}
+
+impl Staged {
+    /// Gives the file this content: the rest of [`Dir::write`].
+    pub fn take_name(self) -> Result<()> {
+        let Self { temp, last, name } = self;
+        temp.take_name(&last)
+            .map_err(|cause| fault::of("file", &name, cause))
+    }
+}
+
 /// The open directory that holds the last part of a name, and that last part.
 struct Place {
     dir: cap_std::fs::Dir,
@@ -181,6 +197,23 @@ impl Dir {
     /// old file keep the old content, because only this name is replaced.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         self.write_as(name, Access::Shared, |file| file.write_all(bytes))
+    }
+
+    /// The first half of [`Dir::write`]: the content is on the disk, and the name is still what it was.
+    /// For whoever wants to know that there is room before something else is done.
+    pub fn stage(&self, name: &str, bytes: &[u8]) -> Result<Staged> {
+        let error = |cause: io::Error| fault::of("file", name, cause);
+        let plain = Name::parse_file(name)?;
+        let place = self.place_followed(name, &plain, Some(Access::Shared))?;
+        let old = place.old_file(name)?;
+        let mut temp = Temp::create(place.dir, Access::Shared, old.as_ref()).map_err(error)?;
+        temp.file().write_all(bytes).map_err(error)?;
+        temp.sync().map_err(error)?;
+        Ok(Staged {
+            temp,
+            last: place.last,
+            name: name.to_owned(),
+        })
     }
 
     /// As [`Dir::write`], for a key: only the owner may read it (mode 0600), whatever was before.

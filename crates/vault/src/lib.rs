@@ -35,7 +35,7 @@ mod usage;
 mod walk;
 mod watch;
 
-pub use dir::{Dir, Entry};
+pub use dir::{Dir, Entry, Staged};
 pub use fault::is_unconfirmed;
 pub use fresh::Fresh;
 pub use lock::Lock;

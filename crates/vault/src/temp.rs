@@ -3,6 +3,7 @@
 //! The bytes go to a new file beside the old one, reach the disk, and only then take the name. Every
 //! call here is about one name in one open directory: none of them follows a link.
 
+use std::borrow::Borrow;
 use std::fs::File;
 use std::io;
 
@@ -22,18 +23,18 @@ pub(crate) enum Access {
 }
 
 /// A file that has no name yet. Removed when dropped, unless it took one.
-pub(crate) struct Temp<'a> {
-    dir: &'a Dir,
+pub(crate) struct Temp<D: Borrow<Dir>> {
+    dir: D,
     name: String,
     file: File,
     has_name: bool,
 }
 
-impl<'a> Temp<'a> {
+impl<D: Borrow<Dir>> Temp<D> {
     /// A new file in the directory, which will take the place of `old`.
     ///
     /// It is never open to more readers than the old file, not even while it is written.
-    pub(crate) fn create(dir: &'a Dir, access: Access, old: Option<&Stat>) -> io::Result<Self> {
+    pub(crate) fn create(dir: D, access: Access, old: Option<&Stat>) -> io::Result<Self> {
         let mode = match (access, old) {
             (Access::Shared, None) => Mode::from_raw_mode(0o666),
             _ => Mode::from_raw_mode(0o600),
@@ -43,7 +44,7 @@ impl<'a> Temp<'a> {
         for _ in 0..16 {
             let random = getrandom::u64().map_err(|_| Errno::IO)?;
             let name = format!(".{random:016x}{TEMP_SUFFIX}");
-            match rustix::fs::openat(dir, &name, flags, mode) {
+            match rustix::fs::openat(dir.borrow(), &name, flags, mode) {
                 Ok(fd) => {
                     let temp = Self {
                         dir,
@@ -84,31 +85,43 @@ impl<'a> Temp<'a> {
     }
 
     /// Takes the name, whoever has it now.
-    pub(crate) fn replace(mut self, name: &str) -> io::Result<()> {
-        settled(self.file.sync_all())?;
-        rustix::fs::renameat(self.dir, &self.name, self.dir, name)?;
+    pub(crate) fn replace(self, name: &str) -> io::Result<()> {
+        self.sync()?;
+        self.take_name(name)
+    }
+
+    /// Makes the content reach the disk.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        settled(self.file.sync_all())
+    }
+
+    /// Takes the name, once the content has reached the disk.
+    pub(crate) fn take_name(mut self, name: &str) -> io::Result<()> {
+        let dir = self.dir.borrow();
+        rustix::fs::renameat(dir, &self.name, dir, name)?;
         self.has_name = true;
-        confirm(self.dir)
+        confirm(self.dir.borrow())
     }
 
     /// Takes the name if nobody has it. Of any number of attempts at once exactly one is true.
     pub(crate) fn claim(mut self, name: &str) -> io::Result<bool> {
-        settled(self.file.sync_all())?;
+        self.sync()?;
         let flags = RenameFlags::NOREPLACE;
-        let mut res = rustix::fs::renameat_with(self.dir, &self.name, self.dir, name, flags);
+        let dir = self.dir.borrow();
+        let mut res = rustix::fs::renameat_with(dir, &self.name, dir, name, flags);
         match res {
             Ok(()) => self.has_name = true,
             // Some file systems cannot rename without replacing. A link is as good: the first name
             // is then removed when this is dropped.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-                res = rustix::fs::linkat(self.dir, &self.name, self.dir, name, AtFlags::empty());
+                res = rustix::fs::linkat(dir, &self.name, dir, name, AtFlags::empty());
             }
             Err(_) => {}
         }
         match res {
             Ok(()) | Err(Errno::EXIST) => {
                 // Even a loser waits for the disk: it goes on with the winner's file.
-                confirm(self.dir)?;
+                confirm(self.dir.borrow())?;
                 Ok(res.is_ok())
             }
             Err(cause) => Err(cause.into()),
@@ -116,11 +129,11 @@ impl<'a> Temp<'a> {
     }
 }
 
-impl Drop for Temp<'_> {
+impl<D: Borrow<Dir>> Drop for Temp<D> {
     fn drop(&mut self) {
         if !self.has_name {
             // Nothing can be done about a failure here; the file is not listed and cannot be named.
-            let _ = rustix::fs::unlinkat(self.dir, &self.name, AtFlags::empty());
+            let _ = rustix::fs::unlinkat(self.dir.borrow(), &self.name, AtFlags::empty());
         }
     }
 }

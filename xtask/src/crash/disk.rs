@@ -12,6 +12,7 @@
 use super::binary::{Binary, Place};
 use super::calls::{Called, Maker, SORTS, Sort, Write};
 use super::client::{Answer, Client, Server, Transport};
+use super::verdict::Attempt;
 use super::{TOLD_MAX, verdict};
 use crate::options::Options;
 use anyhow::{Context as _, Result, bail, ensure};
@@ -112,6 +113,9 @@ pub(super) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// What an answer says of a write that failed and may be there all the same.
+const WARNINGS: [&str; 2] = ["will be completed", "did not confirm"];
+
 /// A place, the program that serves it, and what was asked of it.
 struct House<'a> {
     binary: &'a Binary,
@@ -120,6 +124,8 @@ struct House<'a> {
     place: Place,
     maker: Maker,
     calls: Vec<Called>,
+    /// Notes whose writes were answered as failed, without a word that they will be completed.
+    refused: Vec<Attempt>,
     n_moments: u64,
     serving: Option<Serving>,
 }
@@ -141,6 +147,7 @@ impl<'a> House<'a> {
             place,
             maker,
             calls: Vec::new(),
+            refused: Vec::new(),
             n_moments: 0,
             serving: None,
         })
@@ -251,6 +258,11 @@ impl<'a> House<'a> {
             let acknowledged = (answer == Answer::Acknowledged).then(|| self.moment());
             if acknowledged.is_some() {
                 self.maker.learn(&mut write, &value);
+            }
+            if let Answer::Refused(said) = &answer
+                && !WARNINGS.iter().any(|it| said.contains(it))
+            {
+                self.refused.extend(write.called(sent, None).as_note());
             }
             self.calls.push(write.called(sent, acknowledged));
             if happened.failed.is_empty() {
@@ -364,7 +376,23 @@ impl<'a> House<'a> {
         let mut found = self.binary.look(&self.place)?;
         found.forget_undone();
         let verdict = verdict::judge_all(&BTreeMap::new(), &self.calls, &found);
-        let sentences = verdict.lost.iter().chain(&verdict.unsound);
+        let surprises = self.refused.iter().filter(|it| {
+            let is_it = |there: &BTreeMap<_, _>| there.get(&it.path) == Some(&it.content);
+            is_it(&found.files) || is_it(&found.nodes)
+        });
+        let surprises: Vec<String> = surprises
+            .map(|it| {
+                format!(
+                    "`{}` was answered as failed, and was done all the same",
+                    it.path
+                )
+            })
+            .collect();
+        let sentences = verdict
+            .lost
+            .iter()
+            .chain(&verdict.unsound)
+            .chain(&surprises);
         let told = sentences.map(|it| format!("{what}: {it}"));
         tally.failures.extend(told.take(4));
         Ok(())

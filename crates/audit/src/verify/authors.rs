@@ -6,10 +6,11 @@
 //! there it spreads by the events in which a trusted author adds another.
 
 use super::{Report, Verify};
-use crate::event::{Change, Event};
-use kenning_core::Did;
-use kenning_store::EventRow;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use crate::event::{self, Change, Event};
+use crate::identity::Origin;
+use kenning_core::{Did, Result};
+use kenning_store::{EventRow, ReadTx, Row, Table};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// An author of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,10 +19,38 @@ pub struct Author {
     pub did: String,
     /// Events that it signed.
     pub n_events: u64,
+    /// The last of them; 0 if there is none.
+    pub last_event: u64,
     /// Whether it is trusted: see [`super::Verify`].
     pub is_trusted: bool,
-    /// The event that revoked it, if one did.
+    /// The event of a trusted author that revoked it, if one did.
     pub revoked_at: Option<u64>,
+}
+
+impl Author {
+    /// Whether it signed an event after it was revoked.
+    pub fn signed_after_revocation(&self) -> bool {
+        self.revoked_at.is_some_and(|at| self.last_event > at)
+    }
+}
+
+/// Who signed the events of a log, who was added and who was revoked, by what the events say. Signatures
+/// are not checked: [`super::verify`] does that.
+pub fn survey_authors(tx: &dyn ReadTx, asked: &Verify<'_>) -> Result<Vec<Author>> {
+    let (mut authors, mut report) = (Authors::default(), Report::default());
+    tx.scan(Table::Events, &mut |row| {
+        let Row::Event(row) = row else { return Ok(()) };
+        if let Some(event) = event::parse(&row) {
+            report.origin = report
+                .origin
+                .take()
+                .or_else(|| Origin::from_bytes(&row.sealed.origin));
+            authors.note(&row, &event);
+        }
+        Ok(())
+    })?;
+    authors.judge(asked, &mut report);
+    Ok(report.authors)
 }
 
 #[derive(Default)]
@@ -105,9 +134,14 @@ impl Authors {
         let me = asked.me.map(Did::to_string);
         let has_written = me.as_ref().is_some_and(|it| self.signed.contains_key(it));
         let named: Vec<String> = asked.authors.iter().map(Did::to_string).collect();
+        // Who signed a checkpoint of another log says nothing about the authors of this one.
+        let log = report.origin.as_ref().map(Origin::to_bytes);
+        let since = asked
+            .since
+            .filter(|it| it.version == 1 || log.as_ref() == Some(&it.origin));
         let named: Vec<String> = named
             .into_iter()
-            .chain(asked.since.map(|it| it.author.clone()))
+            .chain(since.map(|it| it.author.clone()))
             .collect();
         // Who has no stake in the log and names nobody can only say what there is.
         let is_strict = has_written || !named.is_empty();
@@ -123,13 +157,15 @@ impl Authors {
             if !trusted.contains(did) {
                 let joined = self.statements.iter().find(|it| it.added.contains(did));
                 match joined {
+                    // Whoever revokes a key has seen what it signed until then.
+                    Some(_) if revoked.contains_key(did) => {}
                     None => report.fault(format!(
                         "{} events are signed by {did}, who is not an author of this log; the first is event {}",
                         signed.n_events, signed.first
                     )),
                     Some(joined) => {
                         let what = format!(
-                            "{did} was made an author by event {} and no trusted author has confirmed it; if it is yours, `kenning audit authors add {did}`",
+                            "{did} was made an author by event {} and no trusted author has confirmed it; if it is yours, `kenning audit authors add {did}`, else `kenning audit authors revoke {did}`",
                             joined.seq
                         );
                         if is_strict {
@@ -142,7 +178,7 @@ impl Authors {
             }
             if let Some(at) = revoked.get(did).filter(|&&at| signed.last > at) {
                 report.fault(format!(
-                    "event {} is signed by {did}, who was revoked by event {at}",
+                    "event {} is signed by {did}, who was revoked by event {at}: somebody who has that key wrote to the store without this program; see what was written with `kenning audit export --after {at}`, and restore a backup from before if you do not want it",
                     signed.last
                 ));
             }
@@ -190,13 +226,19 @@ impl Authors {
         is_trusted: impl Fn(&str) -> bool,
         revoked: &HashMap<String, u64>,
     ) -> Vec<Author> {
-        let signed = self.signed.iter();
-        signed
-            .map(|(did, signed)| Author {
-                did: did.clone(),
-                n_events: signed.n_events,
-                is_trusted: is_trusted(did),
-                revoked_at: revoked.get(did).copied(),
+        // Somebody may have been added and not have written yet.
+        let added = self.statements.iter().flat_map(|it| &it.added);
+        let dids: BTreeSet<&String> = self.signed.keys().chain(added).collect();
+        dids.into_iter()
+            .map(|did| {
+                let signed = self.signed.get(did);
+                Author {
+                    did: did.clone(),
+                    n_events: signed.map_or(0, |it| it.n_events),
+                    last_event: signed.map_or(0, |it| it.last),
+                    is_trusted: is_trusted(did),
+                    revoked_at: revoked.get(did).copied(),
+                }
             })
             .collect()
     }

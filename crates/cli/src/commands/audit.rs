@@ -2,17 +2,15 @@
 
 use crate::{Host, Settings, output, owner, progress};
 use clap::ArgMatches;
-use kenning_core::{Code, Did, Error, Result};
+use kenning_core::{Code, Did, Error, Result, Space};
+use kenning_engine::{Engine, KeptCheckpoints};
 use serde_json::json;
 use std::path::Path;
 
 pub(crate) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
     match matches.subcommand() {
         Some(("verify", matches)) => verify(host, settings, matches),
-        Some(("checkpoint", _)) => {
-            output::print_json(&host.open(settings)?.checkpoint(&owner(settings))?);
-            Ok(0)
-        }
+        Some(("checkpoint", matches)) => checkpoint(host, settings, matches),
         Some(("prove", matches)) => prove(host, settings, matches),
         Some(("authors", matches)) => authors(host, settings, matches),
         Some(("reset-clock", _)) => {
@@ -28,16 +26,39 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
     }
 }
 
-/// A checkpoint in a file has no more bytes.
-const CHECKPOINT_BYTES_MAX: u64 = 64 * 1024;
+/// A file of checkpoints, one a space, has no more bytes.
+const CHECKPOINTS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-fn kept_checkpoint(matches: &ArgMatches) -> Result<Option<String>> {
+fn checkpoint(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
+    let engine = host.open(settings)?;
+    if !matches.get_flag("all-spaces") {
+        output::print_json(&engine.checkpoint(&owner(settings))?);
+        return Ok(0);
+    }
+    for signed in engine.checkpoint_all(&owner(settings))? {
+        output::print(&signed.to_string());
+    }
+    Ok(0)
+}
+
+fn kept_checkpoints(settings: &Settings, matches: &ArgMatches) -> Result<Option<KeptCheckpoints>> {
     let Some(file) = matches.get_one::<String>("since") else {
         return Ok(None);
     };
     let (dir, name) = kenning_vault::split(Path::new(file))?;
-    let bytes = dir.read(&name, CHECKPOINT_BYTES_MAX)?;
-    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+    let bytes = dir.read(&name, CHECKPOINTS_BYTES_MAX)?;
+    let kept = KeptCheckpoints::parse(&String::from_utf8_lossy(&bytes), &settings.space)?;
+    let is_of = |space: &Space| kept.spaces().any(|it| it == space);
+    if !matches.get_flag("all-spaces") && !is_of(&settings.space) {
+        let spaces: Vec<&str> = kept.spaces().map(Space::as_str).collect();
+        return Err(Error::invalid(format!(
+            "`{file}` has no checkpoint of the space `{}`: it has those of {}",
+            settings.space,
+            spaces.join(", ")
+        ))
+        .hint("name the space with `--space`, or verify `--all-spaces`"));
+    }
+    Ok(Some(kept))
 }
 
 fn named_authors(matches: &ArgMatches) -> Result<Vec<Did>> {
@@ -51,21 +72,34 @@ fn named_authors(matches: &ArgMatches) -> Result<Vec<Did>> {
 }
 
 fn verify(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
-    let since = kept_checkpoint(matches)?;
+    let since = kept_checkpoints(settings, matches)?;
     let named = named_authors(matches)?;
     let engine = host.open(settings)?;
-    let spaces = if matches.get_flag("all-spaces") {
-        engine.log().store().spaces()?
-    } else {
-        vec![settings.space.clone()]
-    };
-    let mut clean = true;
+    let mut spaces = vec![settings.space.clone()];
+    if matches.get_flag("all-spaces") {
+        spaces = engine.log().store().spaces()?;
+        // One that was there when its checkpoint was signed and is not now has been removed.
+        let kept = since.iter().flat_map(|it| it.spaces()).cloned();
+        spaces.extend(kept);
+        spaces.sort_unstable();
+        spaces.dedup();
+    }
+    let mut clean = verify_schema(&engine, settings)?;
     for space in spaces {
         let bar = progress::bar("events verified");
-        let report = engine.verify_with(&space, &named, since.as_deref(), &|done| {
+        let mut report = engine.verify_with(&space, &named, since.as_ref(), &|done| {
             bar.set_position(done);
         })?;
         bar.finish_and_clear();
+        if since
+            .as_ref()
+            .is_some_and(|it| it.spaces().all(|it| *it != space))
+        {
+            report.notices.push(
+                "there is no checkpoint of this space in the file: nothing is known of a rollback of it"
+                    .to_owned(),
+            );
+        }
         clean &= report.is_clean();
         let roots = report.roots.as_ref();
         if settings.json {
@@ -85,6 +119,7 @@ fn verify(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<
                 "checkpoints": report.n_checkpoints, "passages": report.n_passages,
                 "names": report.n_names, "vectors": report.n_vectors,
                 "signedRows": report.n_pairs, "unsigned": report.n_unsigned,
+                "unchecked": report.n_unchecked,
                 "erased": report.n_erased,
                 "origin": report.origin.as_ref().map(|it| it.to_json()),
                 "authors": authors,
@@ -131,7 +166,7 @@ fn verify(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<
             output::print(&format!("notice: {notice}"));
         }
         if report.is_clean() {
-            output::print("clean: every hash, signature and row is as the events say");
+            say_clean(report.n_events, report.n_unchecked);
         }
         for fault in &report.faults {
             output::print(&format!("fault: {fault}"));
@@ -141,6 +176,39 @@ fn verify(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<
         }
     }
     Ok(if clean { 0 } else { Code::Corrupt.row().exit })
+}
+
+/// Says what was compared, and what was not.
+fn say_clean(n_events: u64, n_unchecked: u64) {
+    if n_events == 0 {
+        output::print(
+            "empty: there are no events to verify. A store that was emptied looks the same; a checkpoint \
+             that was kept elsewhere tells the difference (`--since`)",
+        );
+    } else {
+        output::print(
+            "clean: every event, checkpoint, node, revision, edge, passage, name and vector, and every row \
+             about tokens, trusted keys, the registry, grants and compiled tools is as the signed events say",
+        );
+    }
+    if n_unchecked > 0 {
+        output::print(&format!(
+            "not checked: {n_unchecked} rows of caches, cursors and work in progress, which no event signs"
+        ));
+    }
+}
+
+/// Whether the database holds our tables and nothing else.
+fn verify_schema(engine: &Engine, settings: &Settings) -> Result<bool> {
+    let faults = engine.log().store().schema_faults()?;
+    if settings.json && !faults.is_empty() {
+        output::print_json(&json!({ "schema": { "clean": false, "faults": faults } }));
+    } else {
+        for fault in &faults {
+            output::print(&format!("schema: fault: {fault}"));
+        }
+    }
+    Ok(faults.is_empty())
 }
 
 fn authors(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
@@ -181,13 +249,22 @@ fn authors(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result
                 let (space, did) = (it.space.as_str(), &it.did);
                 if settings.json {
                     output::print_json(&json!({
-                        "space": space, "did": did, "revoked": it.is_revoked, "own": it.is_own,
+                        "space": space, "did": did, "maySign": it.may_sign,
+                        "revoked": it.is_revoked, "confirmed": it.is_confirmed, "own": it.is_own,
+                        "events": it.n_events,
                     }));
                     continue;
                 }
                 let own = if it.is_own { ", this node" } else { "" };
-                let how = if it.is_revoked { "revoked" } else { "may sign" };
-                output::print(&format!("{space}\t{did}\t{how}{own}"));
+                let how = match (it.is_revoked, it.may_sign, it.is_confirmed) {
+                    (true, _, _) => "revoked",
+                    (false, true, true) => "may sign",
+                    (false, true, false) => "may sign, not confirmed",
+                    (false, false, true) => "signed events of an older version",
+                    (false, false, false) => "may not sign",
+                };
+                let n_events = it.n_events;
+                output::print(&format!("{space}\t{did}\t{how}{own}\t{n_events} events"));
             }
             return Ok(0);
         }

@@ -150,18 +150,16 @@ fn restore(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result
         Some(path) => RestoreTo::Dir(path.clone()),
         None => RestoreTo::InPlace,
     };
-    let engine = host.open(settings)?;
-    let restored = engine.backup_restore(
-        &owner(settings),
-        &id_of(matches),
-        &to,
-        RestoreOptions {
-            with_store: matches.get_flag("store"),
-            force: matches.get_flag("force"),
-            accept_unsealed: matches.get_flag("unsealed"),
-            keep_tokens: matches.get_flag("keep-tokens"),
-        },
-    )?;
+    let options = RestoreOptions {
+        with_store: matches.get_flag("store"),
+        force: matches.get_flag("force"),
+        accept_unsealed: matches.get_flag("unsealed"),
+        keep_tokens: matches.get_flag("keep-tokens"),
+    };
+    let restored = super::store::or_leave_nothing(settings, || {
+        let engine = host.open(settings)?;
+        engine.backup_restore(&owner(settings), &id_of(matches), &to, options)
+    })?;
     say_remarks(&restored.backup);
     if settings.json {
         output::print_json(&restored_json(&restored));

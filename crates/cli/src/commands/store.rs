@@ -9,6 +9,9 @@ use serde_json::json;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 
+/// What is said of a backup, which counts rows of every kind.
+const BACKED_UP: &str = "backed up";
+
 /// The directory and the name of a file that the operator typed.
 fn place(text: &str) -> Result<(Dir, String)> {
     kenning_vault::split(Path::new(text))
@@ -19,6 +22,19 @@ fn file(matches: &ArgMatches) -> String {
         .get_one::<String>("file")
         .cloned()
         .unwrap_or_else(|| "-".to_owned())
+}
+
+/// Whether the file that somebody named may be written.
+fn refuse_to_replace(target: &str, matches: &ArgMatches) -> Result<()> {
+    if target == "-" || matches.get_flag("force") {
+        return Ok(());
+    }
+    let (dir, name) = place(target)?;
+    if dir.exists(&name)? {
+        return Err(Error::conflict(format!("`{target}` is there already"))
+            .hint("name another file, or replace it with `--force`"));
+    }
+    Ok(())
 }
 
 /// Writes to a file, all of it or none, or to standard output.
@@ -43,17 +59,24 @@ fn report(settings: &Settings, target: &str, what: &str, done: Transferred) {
         output::print_json(&json!({ "rows": done.rows, "edges": done.edges, "file": target }));
     } else {
         output::say(&format!(
-            "{what} {} rows and {} edges",
-            done.rows, done.edges
+            "{what} {} {} and {} edges",
+            done.rows,
+            if what == BACKED_UP {
+                "rows, among them"
+            } else {
+                "nodes"
+            },
+            done.edges
         ));
     }
 }
 
 pub(crate) fn backup(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
+    let target = file(matches);
+    refuse_to_replace(&target, matches)?;
     let engine = host.open(settings)?;
     let bar = progress::bar("rows written");
     let caller = progress::watched(owner(settings), &bar);
-    let target = file(matches);
     let done = write_to(&target, |out| engine.backup(&caller, out))?;
     if target != "-" {
         // A disk that lost a byte is found now, and not when the backup is needed.
@@ -61,7 +84,7 @@ pub(crate) fn backup(host: &dyn Host, settings: &Settings, matches: &ArgMatches)
         kenning_engine::read_back(BufReader::new(dir.open_read(&name)?))?;
     }
     bar.finish_and_clear();
-    report(settings, &target, "wrote", done);
+    report(settings, &target, BACKED_UP, done);
     Ok(0)
 }
 
@@ -74,13 +97,16 @@ pub(crate) fn restore(host: &dyn Host, settings: &Settings, matches: &ArgMatches
         );
     }
     let (dir, name) = place(&source)?;
-    let engine = host.open(settings)?;
     let bar = progress::bar("rows restored");
     let caller = progress::watched(owner(settings), &bar);
-    let restored = engine.restore(&caller, matches.get_flag("keep-tokens"), || {
-        Ok(Box::new(BufReader::new(dir.open_read(&name)?)) as Box<dyn BufRead + Send>)
-    })?;
+    let restored = or_leave_nothing(settings, || {
+        let engine = host.open(settings)?;
+        engine.restore(&caller, matches.get_flag("keep-tokens"), || {
+            Ok(Box::new(BufReader::new(dir.open_read(&name)?)) as Box<dyn BufRead + Send>)
+        })
+    });
     bar.finish_and_clear();
+    let restored = restored?;
     let spaces: Vec<&str> = restored.spaces.iter().map(|it| it.as_str()).collect();
     if settings.json {
         output::print_json(&json!({
@@ -98,6 +124,35 @@ pub(crate) fn restore(host: &dyn Host, settings: &Settings, matches: &ArgMatches
     Ok(0)
 }
 
+/// What opening a store makes in the data directory.
+const STORE_FILES: [&str; 4] = ["kenning.db", "kenning.db-wal", "kenning.db-shm", "node.key"];
+
+/// Restores. If that fails, the files of the store that it made are removed, and the directories that it
+/// made for them; so it can be tried again.
+pub(crate) fn or_leave_nothing<T>(
+    settings: &Settings,
+    restore: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    let data = settings.data.as_path();
+    let missing: Vec<&Path> = data.ancestors().take_while(|it| !it.exists()).collect();
+    let is_there = |name: &&str| data.join(name).symlink_metadata().is_ok();
+    // A store that was there is left alone, with all its files.
+    let had_store = is_there(&STORE_FILES[0]);
+    let old: Vec<&str> = STORE_FILES.into_iter().filter(is_there).collect();
+    restore().inspect_err(|_| {
+        let new = STORE_FILES.iter().filter(|it| !old.contains(it));
+        let Ok(dir) = Dir::open(data) else { return };
+        for name in new.filter(|it| !had_store || **it == "node.key") {
+            // What cannot be removed is named by the next attempt.
+            drop(dir.remove(name));
+        }
+        for made in missing {
+            // Only while it is empty.
+            drop(kenning_vault::split(made).and_then(|(dir, name)| dir.remove_dir(&name)));
+        }
+    })
+}
+
 /// Tells whoever restores that the tokens of the backup are not valid any more.
 pub(crate) fn say_revoked(restored: &Restored) {
     let n = restored.tokens_revoked;
@@ -110,10 +165,11 @@ pub(crate) fn say_revoked(restored: &Restored) {
 }
 
 pub(crate) fn export(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
+    let target = file(matches);
+    refuse_to_replace(&target, matches)?;
     let engine = host.open(settings)?;
     let bar = progress::bar("nodes written");
     let caller = progress::watched(owner(settings), &bar);
-    let target = file(matches);
     let done = write_to(&target, |out| engine.export(&caller, out))?;
     bar.finish_and_clear();
     report(settings, &target, "wrote", done);

@@ -234,7 +234,7 @@ impl Engine {
 
     /// One run at a time for a project, and for the vault.
     fn graph_locks(&self, caller: &Caller, trees: &[Tree]) -> Result<Vec<Lock>> {
-        let locks = self.data.create_subdir("locks")?;
+        let locks = self.data.private_subdir("locks")?;
         // Each once, since a vault may be the project itself, and in one order, so that no two runs wait for
         // one another.
         let names: BTreeSet<String> = trees

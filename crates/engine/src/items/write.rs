@@ -1,20 +1,22 @@
 //! A write that is also files.
 //!
-//! The event, the node and an intent with all bytes are committed first; then the files are written,
-//! each beside and renamed; then the intent is cleared. A process that dies in between leaves the
-//! intent, and whoever opens the store next, or writes the same item, carries it out. Until then an
-//! item of several files does not fit its signature, so nobody runs half of it.
+//! The files are written beside their names first, so that a full disk is found before anything is kept;
+//! then the event, the node and an intent with all bytes are committed; then the files take their names;
+//! then the intent is cleared. A process that dies in between leaves the intent, and whoever opens the
+//! store next, or writes the same item, carries it out. Until then an item of several files does not fit
+//! its signature, so nobody runs half of it.
 
 use super::index::{Page, node_of, remove};
 use super::package::{ItemFile, Package};
 use super::shelves::Shelf;
 use super::{ItemFault, ItemResult, ItemTarget, in_json, not_found};
+use crate::files::completed_later;
 use crate::{Caller, Engine, Scope};
 use kenning_audit::{EdgeDraft, Tx};
 use kenning_core::{Code, Error, Hash, Result, Space};
 use kenning_items::link;
 use kenning_store::StoreLock;
-use kenning_vault::{Dir, Lock};
+use kenning_vault::{Dir, Lock, Staged};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::time::Duration;
@@ -207,6 +209,29 @@ impl Intent {
             }
             dir.write(name, bytes)?;
         }
+        self.remove_rest(dir)
+    }
+
+    /// Lays every file that is to change beside its name.
+    fn stage(&self, dir: &Dir) -> Result<Vec<Staged>> {
+        let is_new = |it: &&Change| it.before != Some(Hash::of(&it.bytes));
+        let new = self.write.iter().filter(is_new);
+        new.map(|it| dir.stage(&it.name, &it.bytes)).collect()
+    }
+
+    /// [`Intent::carry_out`] of files that lie beside their names.
+    fn carry_out_staged(&self, dir: &Dir, staged: Vec<Staged>) -> Result<()> {
+        staged.into_iter().try_for_each(Staged::take_name)?;
+        self.remove_rest(dir)
+    }
+
+    /// Removes folders that were made for files that were not written after all.
+    fn prune_new(&self, dir: &Dir) {
+        let new = self.write.iter().filter(|it| it.before.is_none());
+        new.for_each(|it| prune(dir, &it.name));
+    }
+
+    fn remove_rest(&self, dir: &Dir) -> Result<()> {
         for Change { name, .. } in &self.remove {
             match dir.remove(name) {
                 Ok(()) => {}
@@ -280,7 +305,9 @@ impl Engine {
         let page = writing.after.map(|it| it.1);
         let (kind, data) = writing.event;
         let bytes = intent.to_bytes();
-        self.log.write(space, {
+        let staged = intent.stage(&shelf.dir);
+        let staged = staged.inspect_err(|_| intent.prune_new(&shelf.dir))?;
+        let kept = self.log.write(space, {
             let key = key.clone();
             move |tx| {
                 if let Some(node) = gone_node {
@@ -292,18 +319,29 @@ impl Engine {
                 tx.set(INTENTS, &key, &bytes)?;
                 tx.record(kind, data).map(drop)
             }
-        })?;
-        let done = intent.carry_out(&shelf.dir);
+        });
+        if let Err(error) = kept {
+            drop(staged);
+            intent.prune_new(&shelf.dir);
+            return Err(error);
+        }
+        let done = intent.carry_out_staged(&shelf.dir, staged);
         self.touch_shelf(shelf);
         // An item that could not be written stays an intent: whoever opens the store next tries again.
-        done?;
-        self.clear_item_intent(space, &key)
+        done.map_err(completed_later)?;
+        match self.clear_item_intent(space, &key) {
+            Err(error) if error.code == Code::Unavailable => {
+                tracing::warn!("`{key}` is written, which is not noted yet: {error}");
+                Ok(())
+            }
+            cleared => cleared,
+        }
     }
 
     /// Keeps everybody else from writing this item: other processes of this machine by a file, and servers
     /// of other machines, where they share the store, by the store.
     fn lock_item(&self, key: &str) -> Result<(Lock, Option<StoreLock>)> {
-        let locks = self.data.create_subdir("locks")?;
+        let locks = self.data.private_subdir("locks")?;
         let name = format!("item-{}", Hash::of(key.as_bytes()));
         let here = locks.lock_briefly(&name, LOCK_WAIT)?;
         let everywhere = self.log.store().lock(&name, LOCK_WAIT)?;

@@ -102,7 +102,7 @@ impl Scanner {
     pub(super) fn run(&self) -> Result<Scanned> {
         self.say("waiting", 0, None);
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let dir = self.data.create_subdir("repositories")?;
+        let dir = self.data.private_subdir("repositories")?;
         let _lock = self.lock(&dir)?;
         self.take_lease()?;
         let scanned = self.scan(&dir);

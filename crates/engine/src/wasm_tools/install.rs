@@ -233,7 +233,7 @@ impl Engine {
     fn remove_own_dir(&self, space: &Space, id: &str) -> Result<()> {
         let all = self
             .wasm_dir()?
-            .create_subdir(&format!("sandbox/{space}"))?;
+            .private_subdir(&format!("sandbox/{space}"))?;
         if !all.exists(id)? {
             return Ok(());
         }

@@ -107,7 +107,7 @@ impl Engine {
                     .hint("set KAMI_DATA_DIR to a directory that can be written")
                     .because(error)
             }),
-            None => self.data.create_subdir("kami"),
+            None => self.data.private_subdir("kami"),
         }
     }
 
@@ -119,7 +119,7 @@ impl Engine {
 
     /// The components of a space. Each has its own, so that what one removes no other misses.
     fn components(&self, space: &Space) -> Result<Dir> {
-        self.wasm_dir()?.create_subdir(&format!("store/{space}"))
+        self.wasm_dir()?.private_subdir(&format!("store/{space}"))
     }
 
     /// What runs components. Nothing of it is made before somebody needs it.
@@ -132,7 +132,7 @@ impl Engine {
             max_memory_mb: TOOL_MEMORY_MB_MAX,
         };
         let options = RuntimeOptions {
-            cache: Some(self.wasm_dir()?.create_subdir("cache")?),
+            cache: Some(self.wasm_dir()?.private_subdir("cache")?),
             pooling: self.wasm.options.pooling.then_some(pool),
             ..RuntimeOptions::default()
         };

@@ -253,7 +253,7 @@ impl Engine {
         let (granted, _) = effective(&record.manifest, &*self.wasm_policy()?);
         let own_dir = || {
             self.wasm_dir()?
-                .create_subdir(&format!("sandbox/{space}/{}", record.id))
+                .private_subdir(&format!("sandbox/{space}/{}", record.id))
         };
         let environment = |name: &str| variable(&self.environment, name);
         let capabilities = Capabilities::new(&granted, own_dir, Quota::default(), environment)?;

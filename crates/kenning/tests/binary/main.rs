@@ -38,6 +38,7 @@ mod postgres;
 mod processes;
 mod sensors;
 mod stdio;
+mod trust;
 mod upgrade;
 
 use serde_json::{Value, json};

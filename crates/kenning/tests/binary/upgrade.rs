@@ -110,6 +110,35 @@ fn a_file_of_every_schema_is_opened_verified_moved_and_backed_up() {
     }
 }
 
+/// The events of version 1 named no authors; whoever signed them is listed all the same.
+#[test]
+fn the_author_of_old_events_is_listed() {
+    let place = Place::new();
+    unpack(SQLITE[0], &place.0.path().join("data/kenning.db"));
+    let list = || -> Vec<serde_json::Value> {
+        let listed = place.good(&["--json", "audit", "authors", "list"]);
+        let values = serde_json::Deserializer::from_str(&listed).into_iter();
+        values.map(Result::unwrap).collect()
+    };
+    let of_default = |all: &[serde_json::Value]| -> Vec<serde_json::Value> {
+        let own = all.iter().filter(|it| it["space"] == "default");
+        own.cloned().collect()
+    };
+    let old = of_default(&list());
+    assert_eq!(old.len(), 1, "{old:?}");
+    assert!(old[0]["events"].as_u64().unwrap() > 0, "{old:?}");
+    place.good(&["omi", "memory_store", "--content", "goes on"]);
+    let new = of_default(&list());
+    assert_eq!(new.len(), 2, "{new:?}");
+    let find = |own: bool| new.iter().find(|it| it["own"] == own).unwrap().clone();
+    assert_eq!(find(false)["did"], old[0]["did"]);
+    assert_eq!(find(false)["maySign"], false);
+    assert_eq!(find(true)["maySign"], true);
+    let told = place.good(&["audit", "authors", "list"]);
+    assert!(told.contains("signed events of an older version"), "{told}");
+    assert!(place.good(&["doctor"]).contains("all is well"));
+}
+
 #[test]
 fn a_database_of_every_schema_is_opened_verified_moved_and_backed_up() {
     for name in POSTGRES {
@@ -137,7 +166,7 @@ fn a_backup_of_every_form_is_restored_and_backed_up_again() {
             let search = ["call", "kg_vector_search", "--json", &search];
             let found = place.good(&[&at[..], &search].concat());
             assert!(found.contains("\"deep\""), "{found}");
-            place.good(&[&at[..], &["backup", "again.jsonl"]].concat());
+            place.good(&[&at[..], &["backup", "--force", "again.jsonl"]].concat());
         }
         assert_eq!(reports[0], reports[1]);
     }

@@ -364,3 +364,23 @@ fn a_change_that_the_disk_did_not_confirm_is_told_apart_from_one_that_did_not_ha
     assert!(!crate::is_unconfirmed(&missing));
     assert_eq!(raw_names(&dir), [""; 0]);
 }
+
+#[test]
+fn a_staged_content_is_nothing_until_it_takes_its_name() {
+    let (_home, dir) = fresh();
+    dir.write("note.md", b"old").unwrap();
+    set_mode(&dir, "note.md", 0o640);
+    drop(dir.stage("note.md", b"dropped").unwrap());
+    assert_eq!(raw_names(&dir), ["note.md"]);
+    let staged = dir.stage("note.md", b"new").unwrap();
+    assert_eq!(dir.read("note.md", 9).unwrap(), b"old");
+    staged.take_name().unwrap();
+    assert_eq!(dir.read("note.md", 9).unwrap(), b"new");
+    assert_eq!(mode(&dir, "note.md"), 0o640);
+    assert_eq!(raw_names(&dir), ["note.md"]);
+    let staged = dir.stage("taken", b"new").unwrap();
+    dir.create_subdir("taken/by/folders").unwrap();
+    assert!(staged.take_name().is_err());
+    assert_eq!(raw_names(&dir), ["note.md", "taken"]);
+    assert!(dir.stage("taken", b"new").is_err());
+}

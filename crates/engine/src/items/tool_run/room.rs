@@ -57,7 +57,7 @@ impl Engine {
         let fresh = if own_user {
             Fresh::for_everybody()?
         } else {
-            Fresh::beneath(&self.data.create_subdir(RUNS)?)?
+            Fresh::beneath(&self.data.private_subdir(RUNS)?)?
         };
         Ok(Room {
             scratch: fresh.room(0o700)?,
