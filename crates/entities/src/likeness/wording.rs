@@ -20,7 +20,10 @@ const MEANT_MIN: f64 = 0.9;
 
 pub(super) fn likeness(kind: &EntityType, a: &str, b: &str, similarity: f64) -> Option<Likeness> {
     let telling = |it: &str| -> Vec<Vec<String>> {
-        spellings(it).iter().map(|it| telling_words(it)).collect()
+        let initials = initials(it);
+        let spellings = spellings(it);
+        let words = spellings.iter().map(|it| telling_words(it, &initials));
+        words.collect()
     };
     let (all_a, all_b) = (telling(a), telling(b));
     for words_a in &all_a {
@@ -44,15 +47,45 @@ pub(super) fn likeness(kind: &EntityType, a: &str, b: &str, similarity: f64) -> 
     Likeness::of(similarity, Because::Slip)
 }
 
+/// Single letters of a name that are no article and no "and", although they are spelled like one: an initial
+/// has a point, stands at the end (`Plan A`), or is a capital within the name (`Type A Personality`). Before
+/// a single word nothing tells `A Smith` from `A. Smith`, so it counts as an initial too.
+fn initials(name: &str) -> Vec<String> {
+    let words: Vec<&str> = name
+        .split(|it: char| it.is_whitespace() || matches!(it, '-' | '_'))
+        .filter(|it| it.contains(char::is_alphanumeric))
+        .collect();
+    let mut found = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let folded = folded(word);
+        let is_first = at == 0;
+        let is_capital = word.chars().any(char::is_uppercase);
+        let is_initial = word.contains('.')
+            || at + 1 == words.len()
+            || is_first && words.len() == 2
+            || is_capital && !is_first
+            // Only `a` is an article; `e` and `y` join what stands on both sides.
+            || is_first && folded != "a";
+        let letters = folded.split(' ').filter(|it| it.chars().count() == 1);
+        found.extend(letters.filter(|_| is_initial).map(str::to_owned));
+    }
+    found
+}
+
+/// The telling words of a name, in its first spelling.
+fn telling_words_of(name: &str) -> Vec<String> {
+    telling_words(&folded(name), &initials(name))
+}
+
 /// Words that tell which thing is meant; all words when none does.
-fn telling_words(name: &str) -> Vec<String> {
+fn telling_words(name: &str, initials: &[String]) -> Vec<String> {
     let name = joined_coop(name);
     let mut words: Vec<&str> = name.split(' ').map(in_full).collect();
     words.truncate(without_legal_form(&words));
     let telling: Vec<&str> = words
         .iter()
         .copied()
-        .filter(|it| !SMALL.contains(it))
+        .filter(|it| !SMALL.contains(it) || initials.iter().any(|initial| initial == it))
         .collect();
     let words = if telling.is_empty() { words } else { telling };
     words.into_iter().map(str::to_owned).collect()
@@ -85,7 +118,7 @@ fn is_plural(a: &str, b: &str) -> bool {
 
 /// Whether two names share a word that is not the kind of what they name.
 pub(super) fn share_a_distinctive_word(a: &str, b: &str) -> bool {
-    let (a, b) = (telling_words(&folded(a)), telling_words(&folded(b)));
+    let (a, b) = (telling_words_of(a), telling_words_of(b));
     let distinctive = |it: &&String| !GENERIC.contains(&it.as_str());
     a.iter().filter(distinctive).any(|it| b.contains(it))
 }
@@ -95,7 +128,7 @@ pub(super) fn share_a_distinctive_word(a: &str, b: &str) -> bool {
 /// A name that each has a word more than the other is another name, however much they share: `Kelp Guild` is
 /// not `Kelp Atlas`.
 pub(super) fn could_be_called(label: &str, name: &str) -> bool {
-    let (a, b) = (telling_words(&folded(label)), telling_words(&folded(name)));
+    let (a, b) = (telling_words_of(label), telling_words_of(name));
     let (few, many) = if a.len() <= b.len() {
         (&a, &b)
     } else {
@@ -179,6 +212,20 @@ mod tests {
             ("unknown", "Bil Baue", "Bill Baue", false),
             ("unknown", "Zoë", "zoe", true),
             ("Concept", "The", "Of", false),
+            ("unknown", "A. Smith", "Smith", false),
+            ("unknown", "A Smith", "Smith", false),
+            ("Organization", "E. Smith & Co.", "Smith & Co.", false),
+            ("Organization", "J.A. Jones", "J. Jones", false),
+            ("Organization", "The Acme Company", "Acme Company", true),
+            ("Organization", "A Better World", "Better World", true),
+            ("Organization", "Y Combinator", "Combinator", false),
+            ("Organization", "Ortega y Gasset", "Ortega Gasset", true),
+            ("Organization", "Kelp e Alga", "Kelp Alga", true),
+            ("Concept", "Hepatitis A", "Hepatitis", false),
+            ("Concept", "Vitamin E", "Vitamin", false),
+            ("Concept", "Type A Personality", "Type Personality", false),
+            ("Concept", "Once upon a time", "Once upon time", true),
+            ("Project", "Plan-A", "Plan", false),
             ("Concept", "C++", "C#", false),
             ("Concept", "C", "C++", false),
             ("Concept", "A*", "A", false),
