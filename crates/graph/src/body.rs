@@ -35,6 +35,8 @@ pub(crate) struct Body {
     pub(crate) links: Vec<Link>,
     /// Links to what is called as no document is, but may be one.
     pub(crate) others: Vec<Link>,
+    /// Links to places of the text itself; their targets are empty.
+    pub(crate) within: Vec<Link>,
     pub(crate) has_more_links: bool,
     /// Runs of text outside code, math, HTML and links, each with the block around it.
     pub(crate) prose: Vec<(Range<usize>, Range<usize>)>,
@@ -298,6 +300,9 @@ impl Walk<'_> {
             },
             _ => target::of_markdown(raw, is_image),
         };
+        if found.is_none() && !is_hidden && !is_image {
+            self.keep_within(raw, is_wiki, &range);
+        }
         self.links.push(found.map(|target| OpenLink {
             target,
             relation: if is_image {
@@ -378,6 +383,29 @@ impl Walk<'_> {
             is_wiki: link.is_wiki,
             context: context::around(self.text, block, &link.range),
             line: self.lines.at(link.range.start),
+        });
+    }
+
+    /// Keeps a link that leads to a place of this same text.
+    fn keep_within(&mut self, raw: &str, is_wiki: bool, range: &Range<usize>) {
+        let Some(place) = target::within(raw, is_wiki) else {
+            return;
+        };
+        if self.body.within.len() >= LINKS_MAX {
+            return;
+        }
+        let source = self.text.get(range.clone()).unwrap_or_default();
+        let shown = source.trim_start_matches('[').split(']').next();
+        let shown = shown.unwrap_or_default();
+        let shown = shown.split_once('|').map_or(shown, |it| it.1);
+        self.body.within.push(Link {
+            target: String::new(),
+            fragment: Some(place),
+            text: words(shown, TEXT_CHARS_MAX),
+            relation: Relation::LINK,
+            is_wiki,
+            context: String::new(),
+            line: self.lines.at(range.start),
         });
     }
 
@@ -480,7 +508,9 @@ impl Walk<'_> {
         if name.eq_ignore_ascii_case("a") && self.html.is_none() && !self.is_comment {
             self.end_anchor();
             if !is_end {
-                self.anchor = html::href(tag).and_then(|it| anchor(&it, String::new(), range));
+                let href = html::href(tag).unwrap_or_default();
+                self.keep_within(&href, false, &range);
+                self.anchor = anchor(&href, String::new(), range);
             }
         } else if is_end {
             if self.html.is_some_and(|it| it.eq_ignore_ascii_case(name)) {
@@ -496,6 +526,7 @@ impl Walk<'_> {
         self.end_anchor();
         for it in html::anchors(&self.text[range.clone()]) {
             let place = range.start + it.range.start..range.start + it.range.end;
+            self.keep_within(&it.href, false, &place);
             if let Some(link) = anchor(&it.href, it.text, place) {
                 self.keep(link);
             }

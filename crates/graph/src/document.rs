@@ -1,6 +1,6 @@
 //! What one Markdown text says.
 
-use crate::anchors::anchors;
+use crate::anchors::{anchors, leads_to_anchor};
 use crate::{DocType, Relation, Status};
 use crate::{body, fields, frontmatter, tags::Tags};
 use serde_json::{Map, Value};
@@ -34,6 +34,8 @@ pub struct Document {
     /// Links of the text to files that are called as no document is: `config.v1` means `config.v1.md` where
     /// that is there, and `src/lib.rs` is no document's business.
     pub others: Vec<Link>,
+    /// Links of the text to headings that it does not have: `[x](#missing)`. Their targets are empty.
+    pub lost: Vec<Link>,
     /// Headings of every level, as plain text.
     pub headings: Vec<String>,
     /// The places that a link can lead to, as [`crate::anchor_key`] spells them.
@@ -55,6 +57,12 @@ impl Fault {
     /// How a message begins that says that fields before the text are not read as they were meant.
     pub const FRONTMATTER: &'static str = "the frontmatter";
 
+    /// How a message begins that says that `type:` is none of the types of documents.
+    pub const TYPE: &'static str = "`type: ";
+
+    /// How a message begins that says that `status:` is none of those of documents.
+    pub const STATUS: &'static str = "`status: ";
+
     pub(crate) const fn new(line: u32, message: String) -> Self {
         Self { line, message }
     }
@@ -63,7 +71,7 @@ impl Fault {
 /// A link to a document that may or may not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// A name or a path, without what follows `#`; never empty.
+    /// A name or a path, without what follows `#`; empty only in [`Document::lost`].
     pub target: String,
     /// A heading, or a block that begins with `^`.
     pub fragment: Option<String>,
@@ -114,6 +122,12 @@ pub fn parse(text: &str) -> Document {
     for (run, _) in &body.prose {
         tags.push_prose(text, run);
     }
+    let anchors = anchors(&text[frontmatter.body_start..], &body.headings);
+    let leads_nowhere = |it: &Link| {
+        let place = it.fragment.as_deref().unwrap_or_default();
+        !leads_to_anchor(place, &anchors)
+    };
+    let lost = body.within.into_iter().filter(leads_nowhere).collect();
     Document {
         faults,
         body_start: frontmatter.body_start,
@@ -126,7 +140,8 @@ pub fn parse(text: &str) -> Document {
         aliases: aliases(&fields),
         links,
         others: body.others,
-        anchors: anchors(&text[frontmatter.body_start..], &body.headings),
+        lost,
+        anchors,
         headings: body.headings,
         word_count: word_count(&text[frontmatter.body_start..]),
         frontmatter: fields,

@@ -88,6 +88,20 @@ pub(crate) fn of_markdown(raw: &str, is_image: bool) -> Option<Target> {
     target(&path, fragment.map(decoded), is_page)
 }
 
+/// The place that a link within its own page names: `#here`. In a wikilink percent signs are what they are.
+pub(crate) fn within(raw: &str, is_wiki: bool) -> Option<String> {
+    let place = raw.trim().strip_prefix('#')?;
+    if place.len() > BYTES_MAX {
+        return None;
+    }
+    let place = match is_wiki {
+        true => Cow::Borrowed(place),
+        false => decoded(place),
+    };
+    let place = place.trim();
+    (!place.is_empty()).then(|| place.to_owned())
+}
+
 /// Whether what follows `[[text]]` in parentheses is a destination and no remark: it has a folder, an
 /// ending, a place in the page or a scheme.
 pub(crate) fn is_destination(raw: &str) -> bool {
@@ -232,6 +246,21 @@ mod tests {
                 (&"x".repeat(2_000), None),
             ],
         );
+    }
+
+    #[test]
+    fn a_link_within_its_page_names_a_place() {
+        for (raw, is_wiki, expected) in [
+            ("#here", false, Some("here")),
+            ("#%C3%BCber-uns", false, Some("über-uns")),
+            ("#A heading", true, Some("A heading")),
+            ("#100%25", true, Some("100%25")),
+            ("#", false, None),
+            ("a.md#here", false, None),
+            ("", false, None),
+        ] {
+            assert_eq!(within(raw, is_wiki).as_deref(), expected, "{raw}");
+        }
     }
 
     #[test]

@@ -240,6 +240,7 @@ fn a_document_says_what_it_is() {
     let it = parse(text);
     let expected = Document {
         others: Vec::new(),
+        lost: Vec::new(),
         frontmatter: json!({
             "title": "The  Title", "description": "A thing", "type": "Guide", "status": "DRAFT",
             "tags": ["One", "two"], "aliases": ["First", "first", "First"], "day": "2024-01-02",

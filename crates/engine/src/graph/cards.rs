@@ -7,10 +7,13 @@
 
 use crate::roots;
 use kenning_core::{Error, Hash, NodeId, Result};
-use kenning_graph::{DocType, Document, Link, Status};
+use kenning_entities::ontology::Ontology;
+use kenning_graph::{DocType, Document, Fault, Link, Status};
 use kenning_vault::Stamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 /// The bucket of the vault's cards.
 pub(crate) const VAULT_CARDS: &str = "graph/cards/vault";
@@ -29,7 +32,7 @@ pub(crate) fn short(project: &str) -> String {
 }
 
 /// Another way of reading texts needs another number here: then all files are read again.
-const READING: u32 = 3;
+const READING: u32 = 4;
 
 /// Everything that is known of a document but its text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -100,6 +103,13 @@ pub(crate) struct CardLink {
     pub(crate) line: u32,
 }
 
+impl CardLink {
+    /// Whether it leads to a heading of its own document, which is not there.
+    pub(crate) const fn is_lost_within(&self) -> bool {
+        self.target.is_empty()
+    }
+}
+
 /// The relation that most links have, which is not written down.
 const LINK: &str = "link";
 
@@ -144,9 +154,16 @@ impl Card {
         };
         let links = document.links.iter().map(|it| CardLink::of(it, false));
         let others = document.others.iter().map(|it| CardLink::of(it, true));
+        let lost = document.lost.iter().map(|it| CardLink::of(it, false));
+        let is_vault = root == roots::VAULT.name;
+        let is_type_of_entity = is_vault || names_entity_type(&document);
+        let is_own_word = |message: &str| {
+            is_type_of_entity && message.starts_with(Fault::TYPE)
+                || is_vault && message.starts_with(Fault::STATUS)
+        };
         Self {
             reading: READING,
-            links: links.chain(others).collect(),
+            links: links.chain(others).chain(lost).collect(),
             node: NodeId([0; 16]),
             root: root.to_owned(),
             title: document.title.clone().unwrap_or_else(name),
@@ -164,6 +181,7 @@ impl Card {
             faults: document
                 .faults
                 .into_iter()
+                .filter(|it| !is_own_word(&it.message))
                 .map(|it| (it.line, it.message))
                 .collect(),
             content,
@@ -237,6 +255,14 @@ impl Card {
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
     }
+}
+
+/// Whether `type:` says what kind of entity the text is about, such as `Person`. In a vault it may say
+/// anything, and `status:` too: people have words of their own there.
+fn names_entity_type(document: &Document) -> bool {
+    static ONTOLOGY: LazyLock<Ontology> = LazyLock::new(Ontology::default);
+    let word = document.frontmatter.get("type").and_then(Value::as_str);
+    word.is_some_and(|it| ONTOLOGY.kind(it).is_some())
 }
 
 /// A path without the folder that it lies in.

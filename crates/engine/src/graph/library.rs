@@ -197,6 +197,10 @@ impl Library {
             let mut out: Vec<Arc_> = Vec::new();
             let (mut broken, mut lost) = (Vec::new(), Vec::new());
             for (link, card_link) in numbered(&doc.card.links) {
+                if card_link.is_lost_within() {
+                    lost.push(link);
+                    continue;
+                }
                 let meaning = names.resolve(&from, &as_link(card_link), files);
                 if let (Meaning::Document(to), Some(fragment)) = (&meaning, &card_link.fragment) {
                     let card = &self.docs[*to as usize].card;
@@ -268,7 +272,7 @@ impl Library {
             }
             let (names, _) = self.around(doc);
             let from = origin(doc);
-            for link in &doc.card.links {
+            for link in doc.card.links.iter().filter(|it| !it.is_lost_within()) {
                 paths.extend(names.doubtful(&from, &as_link(link)));
             }
         }

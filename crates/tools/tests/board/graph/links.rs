@@ -208,3 +208,47 @@ fn images_other_files_and_headings_that_are_not_there_are_told_as_broken() {
     let total = ask(&house, "kg_broken_links", json!({}))["data"]["total"].clone();
     assert_eq!(total, 2);
 }
+
+#[test]
+fn a_link_to_a_heading_of_its_own_page_that_is_not_there_is_told_as_broken() {
+    let house = project(&[(
+        "docs/page.md",
+        "# Page\n\n[good](#set-up) [top](#top) [no place](#) [bad](#missing) [[#Set up]] [[#Gone|shown]]\n\n\
+         `[code](#never)`\n\n<a href=\"#lost\">x</a> <a href=\"#here\">y</a> <a id=\"here\"></a>\n\n\
+         ![picture](#icon)\n\n## Set up\n",
+    )]);
+    generate(&house);
+    let told = ask(&house, "kg_broken_links", json!({}))["data"].clone();
+    let rows = told["links"].as_array().unwrap().iter();
+    let text = |it: &Value, name: &str| it[name].as_str().unwrap().to_owned();
+    let rows: Vec<[String; 3]> = rows
+        .map(|it| ["missing", "target", "text"].map(|name| text(it, name)))
+        .collect();
+    let expected = [
+        ["heading", "#missing", "bad"],
+        ["heading", "#Gone", "shown"],
+        ["heading", "#lost", "<a href=\"#lost\">"],
+    ];
+    assert_eq!(rows, expected, "{told:#}");
+    // They are no edges, and no links to other documents.
+    let page = ask(&house, "kg_get_node", json!({ "id": "page" }))["data"].clone();
+    assert_eq!(page["outgoingLinks"], json!([]));
+    house.put_document("docs/page.md", "# Page\n\n[bad](#missing)\n\n## Missing\n");
+    generate(&house);
+    assert_eq!(
+        ask(&house, "kg_broken_links", json!({}))["data"]["total"],
+        0
+    );
+}
+
+#[test]
+fn a_type_of_entity_is_no_fault_of_a_document() {
+    let house = project(&[
+        ("docs/ada.md", "---\ntype: Person\n---\n# Ada\n"),
+        ("docs/slip.md", "---\ntype: conept\n---\n# Slip\n"),
+    ]);
+    let done = ask(&house, "kg_graph_generate", json!({ "docsPath": "docs" }));
+    let errors = done["data"]["errors"].to_string();
+    assert!(!errors.contains("Person"), "{done:#}");
+    assert!(errors.contains("conept"), "{done:#}");
+}
