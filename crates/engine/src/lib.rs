@@ -74,11 +74,11 @@ pub use graph::{
     Status, TagCount, Tagged, WatchOptions, snippet,
 };
 pub use items::{
-    Catalogue, DeletedItem, DirectiveRun, DirectiveStep, ExportedSkills, FoundItem, FoundItems,
-    ItemFault, ItemOptions, ItemQuery, ItemResult, ItemScope, ItemSort, ItemSource, ItemTarget,
-    ItemType, KnowledgeRun, LinkedItem, LoadFrom, LoadItem, LoadedItem, NewItem, PublishedItem,
-    RegistryPackage, RegistryVersion, SignAs, SignCandidate, SignItem, SignState, SignedItem,
-    Skill, ToolItemRun,
+    AskedWords, Catalogue, DeletedItem, DirectiveRun, DirectiveStep, ExportedSkills, FoundItem,
+    FoundItems, ItemFault, ItemOptions, ItemQuery, ItemResult, ItemScope, ItemSort, ItemSource,
+    ItemTarget, ItemType, KnowledgeRun, LinkedItem, LoadFrom, LoadItem, LoadedItem, NewItem,
+    PublishedItem, RegistryPackage, RegistryVersion, SignAs, SignCandidate, SignItem, SignState,
+    SignedItem, Skill, ToolItemRun,
 };
 pub use kenning_memory::types::MemoryType;
 pub use kenning_search::{IndexState, Mode, Partial, asks_for_something};

@@ -90,6 +90,8 @@ pub fn read(text: &str, place: &Place) -> Result<Knowledge, Faults> {
 
 fn zettel_id(faults: &mut Faults, fields: &Map<String, Value>, place: &Place) -> String {
     let found = yaml::text_at(fields, &["zettel_id", "id"]);
+    let written = fields.get("zettel_id").or_else(|| fields.get("id"));
+    let is_number = written.is_some_and(Value::is_number);
     match &found {
         None => faults.add(
             "zettel_id",
@@ -103,7 +105,13 @@ fn zettel_id(faults: &mut Faults, fields: &Map<String, Value>, place: &Place) ->
                 shown(it),
                 place.id
             ),
-            "give both the same name",
+            match is_number {
+                true => format!(
+                    "YAML reads a number here: write `zettel_id: \"{}\"`",
+                    place.id
+                ),
+                false => "give both the same name".to_owned(),
+            },
         ),
         Some(_) => {}
     }

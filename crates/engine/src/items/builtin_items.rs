@@ -4,6 +4,7 @@
 use super::catalogue::Catalogue;
 use super::package::Item;
 use super::run::builtin_directive;
+use super::titles::AskedWords;
 use super::{FoundItem, ItemResult};
 use crate::{Caller, Engine, Scope};
 use kenning_core::Result;
@@ -40,13 +41,20 @@ impl Engine {
             return Ok(Vec::new());
         }
         let taken = self.item_ids(caller, ItemType::Directive, project_path)?;
+        let words = AskedWords::of(query);
         let shown = found.into_iter().filter_map(|(place, relevance)| {
             let id = builtin::DIRECTIVES.get(place)?.id;
-            let relevance = if id == query.trim() { 1.0 } else { relevance };
+            let is_named = id == query.trim();
+            let relevance = if is_named { 1.0 } else { relevance };
             if relevance < RELEVANCE_MIN || taken.iter().any(|it| it == id) {
                 return None;
             }
             let directive = builtin_directive(id)?;
+            let called = format!("{id} {}", directive.name);
+            let relevance = match is_named {
+                true => relevance,
+                false => words.weigh(&called, relevance),
+            };
             Some(FoundItem {
                 id: id.to_owned(),
                 item_type: ItemType::Directive.word().to_owned(),

@@ -2,6 +2,7 @@
 
 use super::index::{LOCAL, PARAMETERS, REGISTRY, USER, bucket_of_id};
 use super::run::{RUNS, counted};
+use super::titles::AskedWords;
 use crate::paging::{Page, ranked_until};
 use crate::{Caller, Engine, Scope};
 use kenning_core::{Did, Error, Kind, NodeId, Result};
@@ -194,8 +195,17 @@ impl Engine {
         let (vector, _) = self.query_vector(&query.text);
         let model = self.chosen_model();
         let now_ms = self.log.clock().now_ms();
+        let words = AskedWords::of(&query.text);
         self.log.read(space, |tx| {
-            let best_of = |index: &Index, limit: usize| {
+            let weighed = |mut hit: Hit| -> Result<Hit> {
+                if let Some(node) = tx.node(hit.node, When::Now)? {
+                    let id = node.props.get("id").and_then(Value::as_str);
+                    let called = format!("{} {}", node.title, id.unwrap_or_default());
+                    hit.relevance = words.weigh(&called, hit.relevance);
+                }
+                Ok(hit)
+            };
+            let best_of = |index: &Index, limit: usize| -> Result<Vec<(NodeId, f64)>> {
                 let mut hits: Vec<Hit> = Vec::new();
                 let mut unranked: Vec<NodeId> = Vec::new();
                 let mut seen = HashSet::new();
@@ -213,7 +223,7 @@ impl Engine {
                     };
                     for hit in index.search(&asked) {
                         if counts(hit.node, hit.relevance) && seen.insert(hit.node) {
-                            hits.push(hit);
+                            hits.push(weighed(hit)?);
                         }
                     }
                     let rest = complete.iter().filter(|it| seen.insert(*it));
@@ -222,12 +232,12 @@ impl Engine {
                 order_by_relevance(&mut hits, now_ms);
                 let ranked = hits.iter().map(|hit| (hit.node, hit.relevance));
                 let unranked = unranked.into_iter().map(|node| (node, 0.0));
-                ranked.chain(unranked).collect::<Vec<_>>()
+                Ok(ranked.chain(unranked).collect())
             };
             let ranked = self.searcher.with(space, tx, model.as_ref(), |index| {
                 let mut least = f64::INFINITY;
                 let next_best_of = |limit: usize| {
-                    let mut found = best_of(index, limit);
+                    let mut found = best_of(index, limit)?;
                     // What is found later answers no better than what was found before.
                     found.iter_mut().for_each(|it| it.1 = it.1.min(least));
                     least = found.iter().map(|it| it.1).fold(least, f64::min);

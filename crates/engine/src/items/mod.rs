@@ -23,6 +23,7 @@ mod shelves;
 mod sign;
 mod sign_many;
 mod skills;
+mod titles;
 mod tool_run;
 mod write;
 
@@ -37,6 +38,7 @@ pub(crate) use run::{GRANTS, GRANTS_MAX};
 pub use sign::{NewItem, SignAs, SignItem, SignedItem};
 pub use sign_many::{SignCandidate, SignState};
 pub use skills::{ExportedSkills, Skill};
+pub use titles::AskedWords;
 pub use tool_run::ToolItemRun;
 pub(crate) use tool_run::{VENV_DAYS_MAX, VENVS_MAX};
 pub use write::{DeletedItem, LinkedItem};

@@ -296,7 +296,7 @@ fn chosen<'a>(rows: &'a [Row], version: Option<&str>) -> Option<&'a Row> {
 pub(super) fn not_in_registry(item_type: ItemType, id: &str) -> Box<ItemFault> {
     ItemFault::with(
         Error::new(Code::NotFound, "Item not found in registry").hint(format!(
-            "search(item_type='{item_type}', source='registry') lists what there is"
+            "search(item_type='{item_type}', query='{id}', source='registry') finds what is like it"
         )),
         json!({ "item_type": item_type.word(), "item_id": id }),
     )

@@ -3,7 +3,9 @@
 use super::words::item_type;
 use crate::{Call, Effect, Example, TOOLS, Tool, Toolset};
 use kenning_core::{Bounded, Result};
-use kenning_engine::{Catalogue, FoundItem, ItemQuery, ItemSort, ItemSource, ItemType, Page};
+use kenning_engine::{
+    AskedWords, Catalogue, FoundItem, ItemQuery, ItemSort, ItemSource, ItemType, Page,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -275,6 +277,7 @@ fn server_tools(ctx: &Call<'_>, query: &str) -> Vec<FoundItem> {
         Catalogue::new(texts.iter().map(|it| (it.0.as_str(), it.1.as_str())))
     });
     let found = catalogue.search(query, TOOLS.len()).into_iter();
+    let words = AskedWords::of(query);
     let exact = |name: &str| name == query.trim();
     let rows = found.filter_map(|(place, relevance)| {
         let tool = *TOOLS.get(place)?;
@@ -284,6 +287,10 @@ fn server_tools(ctx: &Call<'_>, query: &str) -> Vec<FoundItem> {
         if relevance < RELEVANCE_MIN || is_own || !ctx.board.reaches(tool) {
             return None;
         }
+        let relevance = match exact(tool.name()) {
+            true => relevance,
+            false => words.weigh(&format!("{} {}", tool.name(), tool.title()), relevance),
+        };
         Some(FoundItem {
             id: tool.name().to_owned(),
             name: tool.title().to_owned(),

@@ -407,3 +407,41 @@ fn items_are_followed_after_their_folder_was_removed_and_made_again() {
         expect(&["later", round]);
     }
 }
+
+#[test]
+fn what_is_called_as_was_asked_comes_before_texts_that_mention_it_often() {
+    let house = House::without_vault(Selection::default());
+    let titles = [
+        "Deploy to production",
+        "Rotate passwords",
+        "Incident response",
+        "Backup schedule",
+        "Feature flags",
+        "Vacation policy",
+        "Code review",
+        "Postgres tuning",
+    ];
+    let project = house.project();
+    for (at, title) in titles.iter().enumerate() {
+        let others = (1..5).map(|step| {
+            let word = titles[(at + step) % titles.len()].split(' ').next();
+            let word = word.unwrap().to_lowercase();
+            format!("See how we {word}; {word} {word} often.")
+        });
+        let text = format!(
+            "---\nzettel_id: z{at:03}\ntitle: {title}\nentry_type: reference\ncategory: ops\nversion: 1.0.0\n---\n\n\
+             # {title}\n\nThis says what to do. {}\n",
+            others.collect::<Vec<_>>().join(" ")
+        );
+        put(&project, &format!("knowledge/ops/z{at:03}.md"), &text);
+    }
+    for (at, title) in titles.iter().enumerate() {
+        let words = title.split(' ').filter(|it| it.len() > 3);
+        let question = format!("how do we handle {}?", title.to_lowercase());
+        for query in words.map(ToOwned::to_owned).chain([question]) {
+            let asked = json!({ "item_type": "knowledge", "query": query });
+            let found = call(&house, "search", asked);
+            assert_eq!(ids(&found)[0], format!("z{at:03}"), "{query}: {found:#}");
+        }
+    }
+}
