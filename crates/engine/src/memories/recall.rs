@@ -60,8 +60,10 @@ pub enum RecallSort {
     /// The contract's formula: 0.7 × relevance + 0.3 × recency.
     #[default]
     FinalScore,
-    /// Relevance, and among near-equals the newer one.
+    /// Relevance alone.
     Relevance,
+    /// Relevance, and among near-equals the newer one.
+    RelevanceAndAge,
 }
 
 impl Default for Recall {
@@ -250,8 +252,16 @@ impl Engine {
                 around: Vec::new(),
             });
         }
-        if recall.sort == RecallSort::FinalScore {
-            ranked.sort_by(|a, b| b.final_score.total_cmp(&a.final_score));
+        match recall.sort {
+            RecallSort::FinalScore => {
+                ranked.sort_by(|a, b| b.final_score.total_cmp(&a.final_score));
+            }
+            // By the number that is shown; of those that show the same one, the newer first.
+            RecallSort::Relevance => {
+                let shown = |it: &Ranked| score::rounded(it.relevance);
+                ranked.sort_by(|a, b| shown(b).total_cmp(&shown(a)));
+            }
+            RecallSort::RelevanceAndAge => {}
         }
         ranked
     }

@@ -2,6 +2,9 @@
 //!
 //! `Krueger` is written for `Krüger` where a keyboard has no `ü`, and the other way round; German makes
 //! verbs of borrowed words (`deployen`). A word that stands in some passage is never changed.
+//!
+//! A German question where nobody writes German is its names, numbers and identifiers: of its other words the
+//! table has only pieces, which would hide what the names find.
 
 use crate::index::Index;
 use crate::tokens;
@@ -61,6 +64,11 @@ const FILLER: &[&str] = &[
     "unsere",
     "unseren",
 ];
+/// Those of them that are words of other languages too, so that they tell no German.
+const SHARED: &[&str] = &[
+    "was", "du", "er", "sie", "es", "man", "die", "den", "dem", "ein", "soll", "auf", "in", "zu",
+    "im", "wo",
+];
 /// Longer queries are not looked through.
 const WORDS_MAX: usize = 64;
 
@@ -68,7 +76,7 @@ impl Index {
     /// The query, in which words that no passage has are spelled as some passage spells them.
     pub(crate) fn respelled<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut out: Option<String> = None;
-        let (mut done, mut is_german) = (0, false);
+        let (mut done, mut is_german) = (0, self.is_foreign_german(text));
         let words = text.split(|it: char| !it.is_alphabetic());
         let words = words.filter(|it| it.chars().count() >= LETTERS_MIN);
         for word in words.take(WORDS_MAX) {
@@ -82,16 +90,25 @@ impl Index {
             out.push_str(&other);
             done = at + word.len();
         }
+        if let Some(out) = &mut out {
+            out.push_str(&text[done..]);
+        }
         match out {
-            Some(mut out) => {
-                out.push_str(&text[done..]);
-                if is_german {
-                    out = self.without_filler(&out);
-                }
-                Cow::Owned(out)
-            }
+            Some(out) if is_german => Cow::Owned(self.without_filler(&out)),
+            Some(out) => Cow::Owned(out),
+            None if is_german => Cow::Owned(self.without_filler(text)),
             None => Cow::Borrowed(text),
         }
+    }
+
+    /// Whether it is a German question to passages of which none is German: its words that ask stand nowhere.
+    fn is_foreign_german(&self, text: &str) -> bool {
+        let words = text.split(|it: char| !it.is_alphabetic()).take(WORDS_MAX);
+        let words = words.map(str::to_lowercase);
+        let mut asking = words
+            .filter(|it| FILLER.contains(&it.as_str()) && !SHARED.contains(&it.as_str()))
+            .peekable();
+        asking.peek().is_some() && asking.all(|it| !self.has_all_terms(&it))
     }
 
     /// A German question without the words that ask: the table has only pieces of them, and where nobody
@@ -107,7 +124,22 @@ impl Index {
             .split_whitespace()
             .filter(|it| !is_filler(it))
             .collect();
-        kept.join(" ")
+        // A word with a digit, or with a capital inside, is meant as it is written.
+        let is_plain = |word: &str| {
+            let inner = word.trim_matches(|it: char| !it.is_alphanumeric());
+            let mut rest = inner.chars().skip(1);
+            inner.chars().all(char::is_alphabetic) && !rest.any(char::is_uppercase)
+        };
+        let is_unknown = |word: &str| {
+            let lower = word.to_lowercase();
+            is_plain(word) && !self.has_all_terms(&lower) && !self.knows_whole(&lower)
+        };
+        let known: Vec<&str> = kept.iter().copied().filter(|it| !is_unknown(it)).collect();
+        let is_found = |it: &&str| it.chars().count() > 2 && self.has_all_terms(&it.to_lowercase());
+        match known.iter().any(is_found) {
+            true => known.join(" "),
+            false => kept.join(" "),
+        }
     }
 
     /// How a word that stands nowhere is spelled where it stands, and whether it is a verb made German.

@@ -436,3 +436,77 @@ fn a_name_is_found_however_its_umlauts_are_written_and_a_german_verb_by_the_word
         assert_eq!(first, Some(&json!(expected)), "{query}: {found:#?}");
     }
 }
+
+#[test]
+fn names_numbers_and_identifiers_in_a_german_question_are_found_among_english_memories() {
+    let house = House::new();
+    for (id, content) in [
+        (
+            "ops",
+            "Ticket OPS-778: the cache was cold after the failover",
+        ),
+        ("error", "Error E1042 means the license has expired"),
+        (
+            "base",
+            "The production database runs PostgreSQL 16 on db-prod-3",
+        ),
+        ("bill", "Invoice 2024-0815 from Acme GmbH is still unpaid"),
+        ("baue", "Bill Baue prefers meetings after 10am"),
+        ("office", "The office in Leipzig closes on Fridays"),
+        ("parse", "parseHeader() fails on empty input"),
+        (
+            "key",
+            "The API key rotates every 90 days; the script is rotate_keys.sh",
+        ),
+        ("lunch", "Lunch is at noon in the canteen"),
+    ] {
+        store(&house, json!({ "content": content, "memory_id": id }));
+    }
+    for (query, expected) in [
+        ("Wann ist OPS-778 passiert?", "ops"),
+        ("Was bedeutet der Fehler E1042?", "error"),
+        ("Welche Version von PostgreSQL läuft auf db-prod-3?", "base"),
+        ("Ist die Rechnung 2024-0815 bezahlt?", "bill"),
+        ("Wann hat Bill Baue Zeit?", "baue"),
+        ("Wann schließt das Büro in Leipzig?", "office"),
+        ("Warum schlägt parseHeader fehl?", "parse"),
+    ] {
+        let found = recall(&house, json!({ "query": query }));
+        let first = found.first().map(|it| &it["memory_id"]);
+        assert_eq!(first, Some(&json!(expected)), "{query}: {found:#?}");
+    }
+    // A question of which nothing stands anywhere finds nothing.
+    let found = recall(
+        &house,
+        json!({ "query": "Wie wird das Wetter am Wochenende?" }),
+    );
+    assert!(found.is_empty(), "{found:#?}");
+    // Where somebody writes German, its words count as any others do.
+    store(
+        &house,
+        json!({ "content": "Die Kantine ist am Freitag geschlossen, das Büro nicht", "memory_id": "kantine" }),
+    );
+    let found = recall(
+        &house,
+        json!({ "query": "Wann ist die Kantine geschlossen?" }),
+    );
+    assert_eq!(found[0]["memory_id"], "kantine", "{found:#?}");
+}
+
+#[test]
+fn by_relevance_the_numbers_that_are_shown_fall() {
+    let house = House::new();
+    for i in 0..40 {
+        let more = ["the mill", "the old mill by the river", "grain", "a wheel"][i % 4];
+        let content = format!("Note {i}: {more} grinds grain number {}", i * 7 % 11);
+        store(&house, json!({ "content": content }));
+    }
+    let asked = json!({ "query": "which mill grinds grain", "sort": "relevance", "min_relevance": 0, "limit": 40 });
+    let found = recall(&house, asked);
+    let shown: Vec<f64> = found
+        .iter()
+        .map(|it| it["relevance"].as_f64().unwrap())
+        .collect();
+    assert!(shown.len() > 10, "{shown:?}");
+    assert!(shown.is_sorted_by(|a, b| a >= b), "{shown:?}");
+}
