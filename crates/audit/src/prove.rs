@@ -95,8 +95,10 @@ pub fn inclusion(tx: &dyn ReadTx, seq: u64, size: u64) -> Result<Inclusion> {
     let total = tx.head()?.map_or(0, |it| it.seq);
     if seq == 0 || seq > size || size > total {
         return Err(Error::invalid(format!(
-            "`{seq}` of `{size}` is not a place in a log of {total} events"
-        )));
+            "`{seq}` is not the place of an event: the log has {}",
+            size.min(total)
+        ))
+        .hint("places begin at 1"));
     }
     let event = tx.events_after(seq - 1, 1)?.pop();
     let event = event

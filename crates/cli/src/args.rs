@@ -474,9 +474,7 @@ fn toolset(toolset: Toolset) -> Option<Command> {
     } else if toolset == Toolset::Kg {
         // A command of its own writes exports of any size.
         let further = tool_commands(Toolset::KgExtra);
-        let further = further
-            .into_iter()
-            .filter(|it| it.get_name() != "kg_export");
+        let further = further.into_iter().filter(|it| it.get_name() != "export");
         command
             .about("The graph of Markdown documents: generate, query, search, export")
             .subcommands(tools)
@@ -509,11 +507,17 @@ fn tool_commands(toolset: Toolset) -> Vec<Command> {
         .map(|tool| {
             let command = tool_args::command(*tool).arg(yes());
             // Within `kenning kg` the prefix says nothing.
-            match tool.name().strip_prefix("kg_") {
-                // The one verb that nobody would look for under its full name.
-                Some("graph_generate") => command.visible_aliases(["generate", "graph_generate"]),
-                Some(short) => command.visible_alias(short),
-                None => command,
+            let Some(bare) = tool.name().strip_prefix("kg_") else {
+                return command;
+            };
+            let command = command
+                .name(tool_args::short_name(tool.name()))
+                .visible_alias(tool.name());
+            match bare {
+                "graph_generate" => command.alias(bare),
+                // Where people look first.
+                "search_nodes" => command.visible_alias("search"),
+                _ => command,
             }
         })
         .collect()

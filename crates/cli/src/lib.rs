@@ -13,6 +13,7 @@ pub mod env_vars;
 mod output;
 mod progress;
 mod settings;
+mod terminal;
 mod tool_args;
 
 pub use args::{command, kami_command, omi_command};
@@ -100,14 +101,17 @@ fn run_omi(host: &'static dyn Host, arguments: impl IntoIterator<Item = OsString
 
 fn run_as(
     host: &'static dyn Host,
-    command: clap::Command,
+    mut command: clap::Command,
     commands: Commands,
     arguments: impl IntoIterator<Item = OsString>,
 ) -> u8 {
-    let matches = match command.try_get_matches_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let matches = match command.try_get_matches_from_mut(&arguments) {
         Ok(matches) => matches,
-        Err(usage) => return output::print_usage(&usage),
+        Err(usage) => return output::print_usage(&usage, &arguments),
     };
+    let typed = arguments.iter().map(|it| it.to_string_lossy().into_owned());
+    terminal::remember(&command, &matches, typed.collect());
     let settings = match Settings::from_matches(&matches) {
         Ok(settings) => settings,
         Err(error) => return print_error(&error, false),

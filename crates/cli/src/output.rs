@@ -1,7 +1,9 @@
 //! What people and programs see.
 
+use crate::terminal;
 use kenning_core::Error;
 use serde_json::{Value, json};
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -128,6 +130,11 @@ pub(crate) fn say(text: &str) {
     }
 }
 
+/// Says what a tool or the engine remarks beside its answer.
+pub(crate) fn remark(text: &str) {
+    say(&terminal::words(text));
+}
+
 /// Says what went wrong, however quiet it should be.
 pub(crate) fn complain(text: &str) {
     // Where standard error is closed there is nobody to tell.
@@ -137,15 +144,18 @@ pub(crate) fn complain(text: &str) {
 /// Shows an error and gives its exit code.
 pub fn print_error(error: &Error, as_json: bool) -> u8 {
     let row = error.code.row();
+    let message = terminal::words(&error.message);
+    let hint = error.hint.as_deref().map(terminal::words);
     if as_json {
-        let hint = error.hint.as_deref();
-        complain(&json!({ "error": {
-            "code": row.name, "message": error.message, "hint": hint, "retryable": row.retryable,
-        }})
-        .to_string());
+        complain(
+            &json!({ "error": {
+                "code": row.name, "message": message, "hint": hint, "retryable": row.retryable,
+            }})
+            .to_string(),
+        );
     } else {
-        complain(&format!("error: {}", error.message));
-        if let Some(hint) = &error.hint {
+        complain(&format!("error: {message}"));
+        if let Some(hint) = hint {
             complain(&format!("\nhint: {hint}"));
         }
     }
@@ -153,14 +163,43 @@ pub fn print_error(error: &Error, as_json: bool) -> u8 {
 }
 
 /// Shows clap's own message: help and version are data, the rest is an error.
-pub(crate) fn print_usage(usage: &clap::Error) -> u8 {
+pub(crate) fn print_usage(usage: &clap::Error, typed: &[OsString]) -> u8 {
+    let text = without_environment(&usage.render().to_string(), typed);
     // As above: a closed pipe is no error.
-    drop(usage.print());
+    drop(match usage.use_stderr() {
+        true => io::stderr().write_all(text.as_bytes()),
+        false => io::stdout().write_all(text.as_bytes()),
+    });
     if usage.use_stderr() {
         kenning_core::Code::InvalidInput.row().exit
     } else {
         0
     }
+}
+
+/// clap takes what a variable of the environment says for typed, and shows it as if it were needed.
+fn without_environment(text: &str, typed: &[OsString]) -> String {
+    const OF_ENVIRONMENT: [(&str, &str); 8] = [
+        ("--data", "DIR"),
+        ("--database", "URL"),
+        ("--database-ca", "FILE"),
+        ("--vault", "DIR"),
+        ("--omi-path", "DIR"),
+        ("--project", "DIR"),
+        ("--space", "NAME"),
+        ("--toolsets", "NAMES"),
+    ];
+    let is_typed = |flag: &str| {
+        let same = |it: &OsString| it.to_string_lossy().split('=').next() == Some(flag);
+        typed.iter().any(same)
+    };
+    let mut lines: Vec<String> = text.split('\n').map(ToOwned::to_owned).collect();
+    for line in lines.iter_mut().filter(|it| it.contains("Usage:")) {
+        for (flag, value) in OF_ENVIRONMENT.iter().filter(|it| !is_typed(it.0)) {
+            *line = line.replace(&format!(" {flag} <{value}>"), "");
+        }
+    }
+    lines.join("\n")
 }
 
 /// Stored text is shown, never obeyed: control characters could move the cursor or retitle the
@@ -197,6 +236,17 @@ mod tests {
         assert!(!is_form_of("cat", "car") && !is_form_of("cache", "cactus"));
         // Marks survive what makes stored text harmless, and nothing else does.
         assert_eq!(inert("\u{f8f0}\u{1b}[2J"), "\u{f8f0}\u{fffd}[2J");
+    }
+
+    #[test]
+    fn a_usage_line_needs_nothing_that_the_environment_says() {
+        let usage = "error: no\n\nUsage: kenning omi store --data <DIR> --space <NAME> <CONTENT>\n";
+        let typed = ["kenning", "--space=x", "omi", "store"].map(OsString::from);
+        let shown = without_environment(usage, &typed);
+        assert_eq!(
+            shown,
+            "error: no\n\nUsage: kenning omi store --space <NAME> <CONTENT>\n"
+        );
     }
 
     #[test]

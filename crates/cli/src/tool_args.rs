@@ -2,7 +2,7 @@
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use kenning_core::{Error, Result};
-use kenning_tools::AnyTool;
+use kenning_tools::{AnyTool, TOOLS};
 use serde_json::{Map, Value};
 use std::io::Read;
 
@@ -29,6 +29,10 @@ const TAKEN: &[&str] = &[
     "help",
 ];
 
+/// How the flag of a field is called within clap, and what is given for a field without its flag.
+pub(crate) const FIELD: &str = "field:";
+pub(crate) const VALUE: &str = "value:";
+
 /// The subcommand of a tool.
 pub(crate) fn command(tool: &dyn AnyTool) -> Command {
     let schema = tool.input_schema();
@@ -39,11 +43,15 @@ pub(crate) fn command(tool: &dyn AnyTool) -> Command {
             .as_str()
             .unwrap_or_default()
             .to_owned();
-        let arg = Arg::new(format!("field:{field}"))
+        let help = match words_of(property).as_slice() {
+            [] => help,
+            words => format!("{help} [{}]", words.join(", ")),
+        };
+        let arg = Arg::new(format!("{FIELD}{field}"))
             .long(flag(field))
             .value_name(kind(property).to_uppercase())
             .help(help)
-            .required(required.iter().any(|it| it == field))
+            .required(required.iter().any(|it| it == field) && kind(property) != "text")
             .action(if kind(property) == "array" {
                 ArgAction::Append
             } else {
@@ -64,6 +72,17 @@ pub(crate) fn command(tool: &dyn AnyTool) -> Command {
         };
         command = command.arg(arg);
     }
+    let either = match required.is_empty() {
+        true => "",
+        false => "; one of the two is required",
+    };
+    for field in plain_fields(&schema) {
+        command = command.arg(
+            Arg::new(format!("{VALUE}{field}"))
+                .value_name(field_as_name(field))
+                .help(format!("The same as --{}{either}", flag(field))),
+        );
+    }
     let examples = tool
         .examples()
         .iter()
@@ -74,7 +93,35 @@ pub(crate) fn command(tool: &dyn AnyTool) -> Command {
     ))
 }
 
-fn flag(field: &str) -> String {
+/// Fields that every call needs and that are one text each: these may be given without their flags, in their
+/// order, as in `kenning kiwi load directive summarize_notes`.
+///
+/// Where nothing is required, what is asked for may be given so: `kenning kg query token`.
+fn plain_fields(schema: &Value) -> Vec<&str> {
+    let is_text = |it: &&str| kind(&schema["properties"][*it]) == "text";
+    let required = required_fields(schema);
+    if required.is_empty() {
+        return ["query", "id"]
+            .into_iter()
+            .find(is_text)
+            .into_iter()
+            .collect();
+    }
+    required.into_iter().filter(is_text).collect()
+}
+
+fn required_fields(schema: &Value) -> Vec<&str> {
+    let required = schema["required"].as_array().into_iter().flatten();
+    required.filter_map(Value::as_str).collect()
+}
+
+/// `item_type` as the command line names a value: `ITEM_TYPE`.
+fn field_as_name(field: &str) -> String {
+    flag(field).replace('-', "_").to_uppercase()
+}
+
+/// What the flag of a field is called, without its dashes.
+pub(crate) fn flag(field: &str) -> String {
     let mut name = String::new();
     for c in field.chars() {
         match c {
@@ -143,12 +190,30 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
+/// The tool that a command of a toolset names. Within `kenning kg` the prefix of its tools says nothing.
+pub(crate) fn named(toolset: &str, command: &str) -> Option<&'static dyn AnyTool> {
+    let is_named = |tool: &&&dyn AnyTool| {
+        let name = tool.name();
+        name == command || toolset.starts_with("kg") && short_name(name) == command
+    };
+    TOOLS.iter().find(is_named).copied()
+}
+
+/// What a tool of the graph is called among its commands.
+pub(crate) fn short_name(name: &str) -> &str {
+    match name.strip_prefix("kg_").unwrap_or(name) {
+        // The one verb that nobody would look for under its full name.
+        "graph_generate" => "generate",
+        short => short,
+    }
+}
+
 /// The arguments that the flags say.
 pub(crate) fn arguments(tool: &dyn AnyTool, matches: &ArgMatches) -> Result<Value> {
     let schema = tool.input_schema();
     let mut arguments = Map::new();
     for (field, property) in schema["properties"].as_object().into_iter().flatten() {
-        let id = format!("field:{field}");
+        let id = format!("{FIELD}{field}");
         if kind(property) == "array" {
             if let Some(texts) = matches.get_many::<String>(&id) {
                 arguments.insert(field.clone(), list(field, property, texts)?);
@@ -160,7 +225,69 @@ pub(crate) fn arguments(tool: &dyn AnyTool, matches: &ArgMatches) -> Result<Valu
         };
         arguments.insert(field.clone(), value(field, kind(property), text)?);
     }
+    add_values(tool, &schema, matches, &mut arguments)?;
     Ok(Value::Object(arguments))
+}
+
+/// What was given without a flag belongs to the fields that have none, in their order.
+fn add_values(
+    tool: &dyn AnyTool,
+    schema: &Value,
+    matches: &ArgMatches,
+    arguments: &mut Map<String, Value>,
+) -> Result<()> {
+    let all = plain_fields(schema);
+    let is_optional = required_fields(schema).is_empty();
+    let given = |field: &&str| matches.get_one::<String>(&format!("{VALUE}{field}"));
+    let mut values = all.iter().filter_map(given);
+    let mut missing = Vec::new();
+    for field in all
+        .iter()
+        .filter(|it| !arguments.contains_key(**it))
+        .copied()
+        .collect::<Vec<_>>()
+    {
+        match values.next() {
+            Some(text) => {
+                arguments.insert(field.to_owned(), value(field, "text", text)?);
+            }
+            None => missing.push(field),
+        }
+    }
+    let names = all.iter().map(|it| format!(" <{}>", field_as_name(it)));
+    let command = crate::terminal::command_of(tool);
+    let usage = format!("usage: `{command}{}`", names.collect::<String>());
+    if let Some(text) = values.next() {
+        return Err(Error::invalid(format!("`{text}` is one value too many")).hint(usage));
+    }
+    if missing.is_empty() || is_optional {
+        return Ok(());
+    }
+    let flags: Vec<String> = missing
+        .iter()
+        .map(|it| format!("`--{}`", flag(it)))
+        .collect();
+    let words: Vec<String> = all
+        .iter()
+        .filter_map(|it| choices(it, &schema["properties"][*it]))
+        .collect();
+    let verb = if flags.len() == 1 { "is" } else { "are" };
+    Err(
+        Error::invalid(format!("{} {verb} missing", flags.join(" and ")))
+            .hint([vec![usage], words].concat().join("; ")),
+    )
+}
+
+fn words_of(property: &Value) -> Vec<&str> {
+    let words = property["enum"].as_array().into_iter().flatten();
+    words.filter_map(Value::as_str).collect()
+}
+
+/// The words that a field takes, if it takes only some.
+fn choices(field: &str, property: &Value) -> Option<String> {
+    let words = words_of(property);
+    let name = field_as_name(field);
+    (!words.is_empty()).then(|| format!("<{name}> is one of {}", words.join(", ")))
 }
 
 /// A list is one JSON array, or its flag for each entry: `--tags security --tags api`.

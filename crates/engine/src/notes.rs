@@ -85,6 +85,10 @@ impl Engine {
     }
 }
 
+/// So many entries of a vault are looked at for a note of a name, and so many notes proposed.
+const LOOKED_MAX: usize = 5_000;
+const PROPOSED_MAX: usize = 3;
+
 /// The name, or the other spelling of it that is there: some file systems keep accents apart from their
 /// letters, and people type them as one.
 fn spelled_as_there(dir: &Dir, name: &str) -> String {
@@ -117,7 +121,51 @@ fn missing(dir: &Dir, path: &str) -> Error {
     if dir.exists(&with_md).unwrap_or(false) {
         return error.hint(format!("there is `{with_md}`"));
     }
-    error.hint("`vault_list_notes` lists a folder")
+    match same_name(dir, path).as_slice() {
+        [] => error.hint("`vault_list_notes` lists a folder"),
+        found => {
+            let found: Vec<String> = found.iter().map(|it| format!("`{it}`")).collect();
+            error.hint(format!("there is {}", found.join(" and ")))
+        }
+    }
+}
+
+/// Notes anywhere in the vault that are called so, whatever the case of their letters: who knows a note by its
+/// name need not know its folder.
+fn same_name(dir: &Dir, path: &str) -> Vec<String> {
+    let stem = |it: &str| {
+        let name = it.rsplit('/').next().unwrap_or(it).to_lowercase();
+        let name = name
+            .strip_suffix(".md")
+            .map(ToOwned::to_owned)
+            .unwrap_or(name);
+        composed(&name).into_owned()
+    };
+    let wanted = stem(path);
+    let (mut found, mut n_looked) = (Vec::new(), 0);
+    let mut folders = std::collections::VecDeque::from([String::new()]);
+    while let Some(folder) = folders.pop_front() {
+        let here = if folder.is_empty() { "." } else { &folder };
+        for entry in dir.list(here).unwrap_or_default() {
+            n_looked += 1;
+            if n_looked > LOOKED_MAX || found.len() >= PROPOSED_MAX {
+                return found;
+            }
+            if entry.name.starts_with('.') {
+                continue;
+            }
+            let name = match folder.as_str() {
+                "" => entry.name.clone(),
+                folder => format!("{folder}/{}", entry.name),
+            };
+            if entry.is_dir {
+                folders.push_back(name);
+            } else if entry.name.ends_with(".md") && stem(&entry.name) == wanted {
+                found.push(name);
+            }
+        }
+    }
+    found
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub(crate) fn parse<T: DeserializeOwned + JsonSchema>(arguments: Value) -> Resul
     };
     serde_path_to_error::deserialize(arguments).map_err(|error| {
         let path = error.path().to_string();
-        let inner = error.into_inner().to_string();
+        let inner = in_plain_words(error.into_inner().to_string());
         let message = if path == "." || inner.contains(&format!("`{path}`")) {
             inner
         } else {
@@ -38,6 +38,19 @@ pub(crate) fn parse<T: DeserializeOwned + JsonSchema>(arguments: Value) -> Resul
         };
         Error::invalid(message).hint(fields::<T>())
     })
+}
+
+/// The types of Rust are nothing that a caller knows.
+fn in_plain_words(message: String) -> String {
+    let Some((before, expected)) = message.rsplit_once("expected ") else {
+        return message;
+    };
+    let word = match expected {
+        "f32" | "f64" => "a number",
+        "i8" | "i16" | "i32" | "i64" | "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number",
+        _ => return message,
+    };
+    format!("{before}expected {word}")
 }
 
 fn kind_of(value: &Value) -> &'static str {
@@ -125,6 +138,10 @@ mod tests {
         check(
             json!({"name": "x", "count": 10}),
             "`count`: `10` is not between 1 and 9",
+        );
+        check(
+            json!({"name": "x", "count": "5"}),
+            "`count`: invalid type: string \"5\", expected a whole number",
         );
         check(json!([1]), "the arguments are an array, not an object");
     }

@@ -64,11 +64,9 @@ pub(crate) fn by_flags(
 ) -> Result<u8> {
     let unknown = || Error::invalid(format!("no command `{toolset}`"));
     let (name, matches) = matches.subcommand().ok_or_else(unknown)?;
-    let tool = kenning_tools::TOOLS
-        .iter()
-        .find(|tool| tool.name() == name)
-        .ok_or_else(unknown)?;
-    let mut arguments = tool_args::arguments(*tool, matches)?;
+    let tool = tool_args::named(toolset, name).ok_or_else(unknown)?;
+    let name = tool.name();
+    let mut arguments = tool_args::arguments(tool, matches)?;
     if name == "load" {
         add_project(settings, &mut arguments);
     }
@@ -141,7 +139,12 @@ fn shown(settings: &Settings) -> Settings {
 
 /// An answer is data; an error that has an envelope of its contract is data too.
 fn show(reply: &Reply, as_json: bool) -> u8 {
-    reply.remarks.iter().for_each(|it| output::say(it));
+    reply.remarks.iter().for_each(|it| output::remark(it));
+    if let Some(cursor) = reply.value.as_ref().and_then(cursor) {
+        output::remark(&format!(
+            "more: the same call with `cursor: \"{cursor}\"` goes on from there"
+        ));
+    }
     match &reply.error {
         None if as_json => output::print_json(&reply.to_json()),
         None => output::print(&reply.text),
@@ -155,6 +158,13 @@ fn show(reply: &Reply, as_json: bool) -> u8 {
         }
     }
     0
+}
+
+/// Where a list goes on of which an answer shows a part.
+fn cursor(answer: &Value) -> Option<&str> {
+    let cut = answer["metadata"]["truncated"].as_array();
+    let cut = cut.and_then(|all| all.iter().find_map(|it| it["cursor"].as_str()));
+    answer["next_cursor"].as_str().or(cut)
 }
 
 /// What a program that failed wrote, for whoever reads no JSON.

@@ -428,7 +428,7 @@ fn recalled(
     let recall = Recall {
         query: query.to_owned(),
         limit,
-        sort: RecallSort::Relevance,
+        sort: RecallSort::RelevanceAndAge,
         until: Some(scene.index_until),
         ..Recall::default()
     };
@@ -437,15 +437,11 @@ fn recalled(
 }
 
 fn left_off(now: &Now, is_as_written: bool) -> String {
-    let mut out = String::new();
-    if !is_as_written {
-        out += "NOW.md was changed by somebody else since it was written; do not take it for granted.\n";
-    }
-    // Writing to a text cannot fail.
-    let _ = writeln!(out, "Where the last session left off ({}):", now.timestamp);
+    let mut said = String::new();
     let mut list = |name: &str, items: &[String]| {
         if !items.is_empty() {
-            let _ = writeln!(out, "{name}: {}", items.join("; "));
+            // Writing to a text cannot fail.
+            let _ = writeln!(said, "{name}: {}", items.join("; "));
         }
     };
     let task = now.task.trim().to_owned();
@@ -456,7 +452,20 @@ fn left_off(now: &Now, is_as_written: bool) -> String {
     list("recently completed", &now.completions);
     list("pending decisions", &now.pending);
     list("key files", &now.files);
-    out
+    if said.is_empty() {
+        return said;
+    }
+    let warning = match is_as_written {
+        true => "",
+        false => {
+            "NOW.md was changed by somebody else since it was written; do not take it for granted.\n"
+        }
+    };
+    let when = match now.timestamp.as_str() {
+        "" => String::new(),
+        timestamp => format!(" ({timestamp})"),
+    };
+    format!("{warning}Where the last session left off{when}:\n{said}")
 }
 
 /// What others stored is told as what it is: notes, and nobody's orders.

@@ -319,14 +319,22 @@ fn merged(engine: &Engine, caller: &Caller, as_json: bool) -> Result<()> {
     });
     let rows: Vec<Vec<String>> = merged.chain(vetoes).collect();
     let head = ["", "ENTITY OR LABEL", "ENTITY", "NAME", "NAME"];
-    output::print(&table::rows(&head, &rows));
+    table::print(&head, &rows, "no merges and no vetoes");
     Ok(())
 }
 
 fn entities(engine: &Engine, caller: &Caller, as_json: bool, matches: &ArgMatches) -> Result<()> {
     let number = |name: &str| matches.get_one::<usize>(name).copied().unwrap_or_default();
     let kind = matches.get_one::<String>("type").map(String::as_str);
-    let all = engine.entities(caller, kind, number("limit"), number("offset"))?;
+    let (limit, offset) = (number("limit"), number("offset"));
+    let mut all = engine.entities(caller, kind, limit.saturating_add(1), offset)?;
+    if all.len() > limit {
+        all.truncate(limit);
+        let next = offset + limit;
+        output::say(&format!(
+            "more: the same command with `--offset {next}` goes on from there"
+        ));
+    }
     if as_json {
         let rows = all.iter().map(|it| {
             json!({
@@ -341,7 +349,11 @@ fn entities(engine: &Engine, caller: &Caller, as_json: bool, matches: &ArgMatche
         .into_iter()
         .map(|it| vec![it.kind, it.name, it.source, it.uri]);
     let rows: Vec<Vec<String>> = rows.collect();
-    output::print(&table::rows(&["TYPE", "NAME", "SOURCE", "URI"], &rows));
+    let none = match kind {
+        Some(kind) => format!("no entities of type `{kind}`; `kenning koi stats` counts the types"),
+        None => "no entities yet: write notes into the vault, or ingest pages".to_owned(),
+    };
+    table::print(&["TYPE", "NAME", "SOURCE", "URI"], &rows, &none);
     Ok(())
 }
 
@@ -365,7 +377,11 @@ fn stats(engine: &Engine, caller: &Caller, as_json: bool) -> Result<()> {
         let what = format!("waits: {} {}", it.predicate, it.label);
         rows.push(vec![what, it.count.to_string()]);
     }
-    output::print(&table::rows(&["", "COUNT"], &rows));
+    table::print(
+        &["", "COUNT"],
+        &rows,
+        "no entities and no relationships yet",
+    );
     Ok(())
 }
 

@@ -15,6 +15,14 @@ pub(crate) fn rows(head: &[&str], rows: &[Vec<String>]) -> String {
     }
 }
 
+/// Prints rows under a head, or says to people that there are none.
+pub(crate) fn print(head: &[&str], all: &[Vec<String>], none: &str) {
+    match all.is_empty() {
+        true => output::say(none),
+        false => output::print(&rows(head, all)),
+    }
+}
+
 fn lines(rows: &[Vec<String>]) -> String {
     let rows = rows.iter().map(|row| {
         let cells: Vec<String> = row.iter().map(|it| one_line(it)).collect();

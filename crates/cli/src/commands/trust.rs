@@ -75,7 +75,11 @@ pub(super) fn change(
             } else {
                 let rows: Vec<Vec<String>> =
                     keys.into_iter().map(|it| vec![it.key, it.name]).collect();
-                output::print(&table::rows(&["KEY", "NAME"], &rows));
+                table::print(
+                    &["KEY", "NAME"],
+                    &rows,
+                    "no key is trusted yet beside that of this node",
+                );
             }
         }
     }

@@ -106,7 +106,11 @@ fn every_failure_has_its_exit_code_and_its_hint() {
             2,
             "`x` is not an event",
         ),
-        (&["audit", "prove", "--event", "99"], 2, "not a place"),
+        (
+            &["audit", "prove", "--event", "99"],
+            2,
+            "is not the place of an event",
+        ),
         (
             &["token", "create", "--scopes", "everything"],
             2,

@@ -433,3 +433,19 @@ fn hooks_and_plugin_are_written_beside_what_is_there() {
     let (code, _) = place.bad(&["setup", "cursor", "--hooks"]);
     assert_eq!(code, 2);
 }
+
+#[test]
+fn a_context_in_which_nothing_stands_is_not_told() {
+    let place = Place::new();
+    let start = message("SessionStart", json!({ "source": "startup" }));
+    place.good(&["omi", "now", "update", "--task", ""]);
+    assert_eq!(context(&place, "session-start", &start), None);
+    assert!(
+        place
+            .good(&["omi", "status"])
+            .contains("current task     none")
+    );
+    place.good(&["omi", "now", "update", "--pending", "which port"]);
+    let told = context(&place, "session-start", &start).unwrap();
+    assert!(told.contains("pending decisions: which port"), "{told}");
+}

@@ -133,7 +133,7 @@ fn exit_codes_and_messages_are_those_of_the_contract() {
         (
             vec!["exec", "dev.example.echo", "--input", "{"],
             2,
-            "error: `input`: not JSON",
+            "error: `--input`: not JSON",
         ),
         (
             vec!["exec", "dev.example.echo", "--input-file", "none.json"],

@@ -79,7 +79,7 @@ fn nothing_is_read_where_nothing_was_made() {
         json!({}),
         "the default is nothing"
     );
-    assert_eq!(good_json(&place, &["audit"])["overall_safe"], true);
+    assert_eq!(good_json(&place, &["audit"])["intact"], true);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn every_mistake_has_its_exit_code_and_its_field() {
     good(&place, &["store", "a fact", "--type", "fact", "--id", "f"]);
     let cases: &[(&[&str], i32, &str)] = &[
         (&["store"], 2, "CONTENT"),
-        (&["store", ""], 2, "`content`"),
+        (&["store", ""], 2, "`<CONTENT>`"),
         (&["store", "x", "--type", "rumor"], 2, "rumor"),
         (&["store", "x", "--confidence", "2"], 2, "confidence"),
         (&["store", "x", "--confidence", "high"], 2, "high"),
@@ -223,7 +223,7 @@ fn every_mistake_has_its_exit_code_and_its_field() {
         (&["store", "other", "--id", "f"], 4, "`f` is another memory"),
         (&["store", "x", "--batch", "y"], 2, "--batch"),
         (&["store", "--batch", "missing.jsonl"], 3, "missing.jsonl"),
-        (&["recall", ""], 2, "`query`"),
+        (&["recall", ""], 2, "`<QUERY>`"),
         (&["recall", "x", "--mode", "magic"], 2, "magic"),
         (&["recall", "x", "--limit", "0"], 2, "0"),
         (&["recall", "x", "--limit", "101"], 2, "101"),
@@ -266,8 +266,8 @@ fn every_mistake_has_its_exit_code_and_its_field() {
         ),
         (&["belief", "evidence", "no"], 3, "`no`"),
         (&["now", "update"], 2, "nothing to change"),
-        (&["daily", "append", " "], 2, "`content`"),
-        (&["session-start", "--id", "a b"], 2, "session_id"),
+        (&["daily", "append", " "], 2, "`<CONTENT>`"),
+        (&["session-start", "--id", "a b"], 2, "`--id`"),
         (&["config", "get", "vault.enable"], 2, "vault.enabled"),
         (&["config", "set", "vault.enabled", "maybe"], 2, "maybe"),
         (
@@ -749,11 +749,10 @@ fn memories_without_edges_are_no_fault() {
     assert!(shown.contains("6 memories without an edge"), "{shown}");
     assert!(shown.contains("All integrity checks passed"), "{shown}");
     let shown: Value = serde_json::from_str(&place.good(&["omi", "audit", "--json"])).unwrap();
+    // One verdict, in the text, in the JSON and as the exit code.
+    assert_eq!(shown["intact"], true);
+    assert_eq!(shown.get("overall_safe"), None, "{shown}");
     // By the contract's own rule more than five are not safe, and the tool says so.
-    assert_eq!(
-        (&shown["intact"], &shown["overall_safe"]),
-        (&json!(true), &json!(false))
-    );
     let tool = place.good(&["call", "integrity_check"]);
     let tool: Value = serde_json::from_str(&tool).unwrap();
     assert_eq!(tool["overall_safe"], false);
@@ -761,6 +760,10 @@ fn memories_without_edges_are_no_fault() {
     std::fs::write(&now, "# NOW\n\nforged\n").unwrap();
     let output = place.run(&["omi", "audit"]);
     assert_eq!(output.status.code(), Some(9));
+    let output = place.run(&["omi", "audit", "--json"]);
+    assert_eq!(output.status.code(), Some(9));
+    let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(shown["intact"], false);
 }
 
 #[test]

@@ -131,6 +131,11 @@ fn recall() -> Command {
         ))
         .arg(memory_type("Only of this type"))
         .arg(list("tags", "WORDS", "Only with all of these"))
+        .arg(text(
+            "cursor",
+            "CURSOR",
+            "Go on where an answer ended: its line `more:` names the cursor",
+        ))
         .arg(
             text("mode", "MODE", "By meaning, by words, or both")
                 .value_parser(["semantic", "fts", "hybrid"])

@@ -28,9 +28,18 @@ pub(super) fn list(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
         event_type: event_type(matches)?,
         since_ms: moment(matches, "since")?,
         until_ms: moment(matches, "until")?,
-        limit: limit(matches),
+        // One more tells whether there are more.
+        limit: limit(matches) + 1,
     };
-    let found = omi.engine.memory_events(&omi.caller, &query)?;
+    let mut found = omi.engine.memory_events(&omi.caller, &query)?;
+    if found.len() == query.limit {
+        found.remove(0);
+        let (shown, first) = (found.len(), found.first().map_or(0, |it| it.at_ms));
+        output::say(&format!(
+            "more: these are the latest {shown}; `--limit` shows more, and `--until {}` those before them",
+            timestamp(first)
+        ));
+    }
     if omi.settings.json {
         output::print_json(&found.iter().map(wire).collect());
         return Ok(0);

@@ -135,10 +135,17 @@ pub(super) fn recall(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
         context: matches
             .get_one::<u32>("context")
             .map_or(0, |&it| usize::try_from(it).unwrap_or(0)),
+        skip: cursor(matches)?,
         ..Recall::default()
     };
     let found = omi.engine.recall(&omi.caller, &recall)?;
-    found.remark.iter().for_each(|it| output::say(it));
+    found.remark.iter().for_each(|it| output::remark(it));
+    if found.has_more {
+        let next = recall.skip + found.memories.len();
+        output::say(&format!(
+            "more: the same command with `--cursor {CURSOR}{next}` goes on from there"
+        ));
+    }
     let memories: Vec<MemoryResult> = found.memories.into_iter().map(MemoryResult::from).collect();
     let memories = serde_json::to_value(memories)
         .map_err(|cause| Error::internal("memories as JSON").because(cause))?;
@@ -162,6 +169,21 @@ pub(super) fn recall(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
         &shown,
     ));
     Ok(0)
+}
+
+/// How a cursor in a list of memories begins, as `memory_recall` gives it.
+const CURSOR: &str = "answer:";
+
+/// How many memories the cursor says were shown already.
+fn cursor(matches: &ArgMatches) -> Result<usize> {
+    let Some(given) = matches.get_one::<String>("cursor") else {
+        return Ok(0);
+    };
+    let number = given.strip_prefix(CURSOR).unwrap_or(given);
+    number.parse().map_err(|_| {
+        Error::invalid(format!("`--cursor`: `{given}` is none that an answer gave"))
+            .hint("give the cursor that the line `more:` named, or leave it out")
+    })
 }
 
 /// A memory, with what stands before and after it in its session, in order.

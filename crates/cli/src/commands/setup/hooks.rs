@@ -51,18 +51,10 @@ fn merged(old: &str, entry: &Entry) -> Option<String> {
     }
     let mut text = old.to_owned();
     for (event, groups) in block(entry) {
-        // Each turn by itself, so that whatever stands between them stays.
+        // Each turn by itself, so that whatever stands between them and in them stays.
         let keys = ["hooks", event.as_str()];
-        let mut there = match super::jsonc::get(&text, &keys) {
-            None => Vec::new(),
-            Some(Value::Array(there)) => there,
-            Some(_) => return None,
-        };
-        let before = there.clone();
-        there.retain(|it| !is_ours(it));
-        there.extend(groups.as_array().cloned().unwrap_or_default());
-        if there != before {
-            text = super::jsonc::set(&text, &keys, &Value::Array(there))?;
+        for group in groups.as_array().into_iter().flatten() {
+            text = super::jsonc::put_in_list(&text, &keys, is_ours, group)?;
         }
     }
     Some(text)
@@ -108,7 +100,10 @@ mod tests {
   // mine
   "hooks": {
     // before the end
-    "SessionEnd": [{"hooks": [{"type": "command", "command": "say bye"}]}],
+    "SessionEnd": [
+      // polite
+      {"hooks": [{"type": "command", "command": "say bye"}]}, /* and */
+    ],
     "Notification": [
       // rings a bell
       {"hooks": [{"type": "command", "command": "ring"}]} /* last */
@@ -119,6 +114,8 @@ mod tests {
         for comment in [
             "// mine",
             "// before the end",
+            "// polite",
+            "/* and */",
             "// rings a bell",
             "/* last */",
         ] {

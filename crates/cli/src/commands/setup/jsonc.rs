@@ -2,6 +2,7 @@
 //! own, all of which stay as they are.
 
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Spaces that a level is indented by.
@@ -51,6 +52,93 @@ pub(super) fn set(text: &str, keys: &[&str], value: &Value) -> Option<String> {
         }
     }
     None
+}
+
+/// The text with this value once in the list at these keys: in the place of those that it replaces, else at the
+/// end. Comments in the list stay. `None` if that cannot be, as for [`set`].
+pub(super) fn put_in_list(
+    text: &str,
+    keys: &[&str],
+    is_replaced: impl Fn(&Value) -> bool,
+    value: &Value,
+) -> Option<String> {
+    if get(text, keys).is_none() {
+        return set(text, keys, &Value::Array(vec![value.clone()]));
+    }
+    let plain = plain(text)?;
+    let mut list = skip_space(plain.as_bytes(), 0);
+    for key in keys {
+        list = member(&plain, list, key).ok()??.start;
+    }
+    let entries = entries(&plain, list)?;
+    let close = end_of_value(plain.as_bytes(), list) - 1;
+    let read = |it: &Range<usize>| serde_json::from_str::<Value>(&plain[it.clone()]).ok();
+    let all = entries.iter().map(read).collect::<Option<Vec<Value>>>()?;
+    let old: Vec<usize> = (0..all.len()).filter(|&at| is_replaced(&all[at])).collect();
+    let new = indented(value, keys.len() + 1);
+    // With its trailing comma, which plain JSON does not have.
+    let with_commas = without_comments(text)?;
+    let comma_in = |range: Range<usize>| {
+        with_commas[range.clone()]
+            .find(',')
+            .map(|at| range.start + at)
+    };
+    let [first, rest @ ..] = old.as_slice() else {
+        let end = text[..close].trim_end().len();
+        let last_end = entries.last().map_or(end, |it| it.end);
+        let comma = match entries.is_empty() || comma_in(last_end..close).is_some() {
+            true => "",
+            false => ",",
+        };
+        let (inner, outer) = (INDENT * (keys.len() + 1), INDENT * keys.len());
+        return Some(format!(
+            "{}{comma}{}\n{:inner$}{new}\n{:outer$}{}",
+            &text[..last_end],
+            &text[last_end..end],
+            "",
+            "",
+            &text[close..]
+        ));
+    };
+    let mut commas = BTreeSet::new();
+    let mut edits: Vec<(Range<usize>, &str)> = Vec::new();
+    for &at in rest {
+        let entry = &entries[at];
+        let next = entries.get(at + 1).map_or(close, |it| it.start);
+        let before = entries[at - 1].end..entry.start;
+        let around = [comma_in(entry.end..next), comma_in(before)];
+        commas.extend(around.into_iter().flatten().find(|it| !commas.contains(it)));
+        edits.push((entry.clone(), ""));
+    }
+    edits.extend(commas.into_iter().map(|it| (it..it + 1, "")));
+    if all[*first] != *value {
+        edits.push((entries[*first].clone(), &new));
+    }
+    edits.sort_by_key(|it| std::cmp::Reverse(it.0.start));
+    let mut out = text.to_owned();
+    for (range, new) in edits {
+        out.replace_range(range, new);
+    }
+    Some(out)
+}
+
+/// Where the entries are of the list that begins at `list`; `None` if it is none.
+fn entries(plain: &str, list: usize) -> Option<Vec<Range<usize>>> {
+    let bytes = plain.as_bytes();
+    if bytes.get(list) != Some(&b'[') {
+        return None;
+    }
+    let mut found = Vec::new();
+    let mut at = skip_space(bytes, list + 1);
+    while bytes.get(at).is_some_and(|&byte| byte != b']') {
+        let end = end_of_value(bytes, at);
+        found.push(at..end);
+        at = skip_space(bytes, end);
+        if bytes.get(at) == Some(&b',') {
+            at = skip_space(bytes, at + 1);
+        }
+    }
+    Some(found)
 }
 
 /// The new member comes first, so that what stands behind the others, comments too, stays there.
@@ -177,6 +265,15 @@ fn end_of_word(bytes: &[u8], start: usize) -> usize {
 /// The same text as plain JSON: comments and trailing commas are spaces, so that every place stays. `None`
 /// if a comment or a text has no end.
 fn plain(text: &str) -> Option<String> {
+    stripped(text, true)
+}
+
+/// As [`plain`], with trailing commas.
+fn without_comments(text: &str) -> Option<String> {
+    stripped(text, false)
+}
+
+fn stripped(text: &str, takes_commas: bool) -> Option<String> {
     let bytes = text.as_bytes();
     let mut out = bytes.to_vec();
     let mut comma: Option<usize> = None;
@@ -215,7 +312,7 @@ fn plain(text: &str) -> Option<String> {
                 // One that nothing stands before is a mistake, and stays one.
                 b',' if !matches!(before, b'{' | b'[' | b',' | b':') => comma = Some(at),
                 b'}' | b']' => {
-                    if let Some(comma) = comma.take() {
+                    if let Some(comma) = comma.take().filter(|_| takes_commas) {
                         out[comma] = b' ';
                     }
                 }
@@ -281,6 +378,51 @@ mod tests {
             "{\"servers\": {\"kenning\": null}}",
             "{\"servers\": {\"kenning\": {\n      \"command\": \"k\"\n    }}}",
         );
+    }
+
+    #[test]
+    fn an_entry_is_added_to_a_list_or_replaced_there_and_comments_stay() {
+        let ours = |it: &Value| it["ours"] == true;
+        let new = json!({ "ours": true, "n": 2 });
+        let shown = "{\n        \"ours\": true,\n        \"n\": 2\n      }";
+        let added = format!("\n      {shown}\n    ]");
+        for (old, expected) in [
+            ("[]", format!("[{added}")),
+            ("[ /* none */ ]", format!("[ /* none */{added}")),
+            ("[1]", format!("[1,{added}")),
+            (
+                "[\n  // a\n  1, // b\n  2 // c, d\n]",
+                format!("[\n  // a\n  1, // b\n  2, // c, d{added}"),
+            ),
+            ("[1, /* x, */ ]", format!("[1, /* x, */{added}")),
+            (
+                "[1, {\"ours\": true} /* o */, 3]",
+                format!("[1, {shown} /* o */, 3]"),
+            ),
+            (
+                "[{\"ours\": true}, /* a */ {\"ours\": true}, 3 /* z */]",
+                format!("[{shown}, /* a */  3 /* z */]"),
+            ),
+            (
+                "[{\"ours\": true}, // a\n {\"ours\": true}]",
+                format!("[{shown} // a\n ]"),
+            ),
+        ] {
+            let text = |list: &str| format!("{{\"hooks\": {{\"End\": {list}}}}}");
+            let put = put_in_list(&text(old), &["hooks", "End"], ours, &new).unwrap();
+            assert_eq!(put, text(&expected), "{old}");
+            let again = put_in_list(&put, &["hooks", "End"], ours, &new).unwrap();
+            assert_eq!(again, put, "{old}");
+            let list = get(&put, &["hooks", "End"]).unwrap();
+            let n_ours = list
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter(|it| ours(it))
+                .count();
+            assert_eq!(n_ours, 1, "{put}");
+        }
+        assert_eq!(put_in_list("{\"a\": 5}", &["a"], ours, &new), None);
     }
 
     #[test]

@@ -104,6 +104,12 @@ pub(crate) fn run(settings: &Settings, matches: &ArgMatches) -> Result<u8> {
     if matches.get_flag("plugin") {
         return plugin::run(&entry, write);
     }
+    if settings.vault.is_none() {
+        output::say(
+            "no vault is named, so the tools that read and write notes will ask for one; \
+             add yours with `kenning --vault DIR setup`",
+        );
+    }
     if !write {
         let place = match client.base {
             Base::Project => client.file.to_owned(),
