@@ -79,7 +79,8 @@ const COMMANDS: &[Command] = &[
                 crash faults [--faults N] [--seed S] [--binary PATH]\n\
                 crash servers [--servers N] [--callers N] [--writes N] [--binary PATH]\n\
                 crash power [--cuts N] [--seed S] [--without database|files|names] [--binary PATH]\n\
-                crash disk [--trouble full|write|read|sync] [--every N] [--seed S] [--binary PATH]\n\
+                crash disk [--trouble full|write|read|sync] [--every N] [--jobs N] [--seed S]\n      \
+                [--binary PATH]\n\
                 crash damage [--pages N] [--lengths N] [--seed S] [--binary PATH]\n\
                 crash failover [--rounds N] [--seed S] [--sabotage] [--binary PATH]",
         about: "kill the real binary while it writes; or its database; or let several write at once;\n      \
@@ -110,8 +111,10 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "soak",
-        usage: "soak [--minutes N] [--seed S] [--binary PATH]\nsoak overload [--seconds N] [--binary PATH]",
-        about: "work with the real binary for a while and see that nothing grows; or ask more of it than it can",
+        usage: "soak [--minutes N] [--seed S] [--binary PATH]\nsoak overload [--seconds N] [--binary PATH]\n\
+                soak neighbors [--rounds N] [--seconds N] [--binary PATH]",
+        about: "work with the real binary for a while and see that nothing grows; or ask more of it than it can;\n      \
+                or let one caller ask for much while another asks for little",
         run: soak::run,
     },
     Command {

@@ -10,11 +10,11 @@ use kenning_engine::{
     WatchPace, Webhooks,
 };
 use kenning_mcp::{Server, http, stdio};
-use kenning_rest::{Guard, Hosts};
+use kenning_rest::{Guard, Hosts, Limits};
 use kenning_store::Store;
 use kenning_store_postgres::Postgres;
 use kenning_store_sqlite::Sqlite;
-use kenning_tools::Board;
+use kenning_tools::{Board, slots};
 use kenning_vault::Dir;
 use serde_json::{Value, json};
 use std::future::Future;
@@ -28,6 +28,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Threads for calls that wait: one for each slot (`kenning_tools::slots`), and some for what must always answer.
 const BLOCKING_THREADS_MAX: usize = 96;
+
+/// Descriptors that a server asks for: more than its connections, its store and its files ever take.
+const DESCRIPTORS_WANTED: usize = 4_096;
 
 /// More certificates than anybody has.
 const CERTIFICATES_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -301,6 +304,41 @@ fn run(threads: usize, work: impl Future<Output = Result<()>>) -> Result<()> {
     done
 }
 
+/// What each of so many listeners may take. Connections must leave descriptors for the store, files and programs,
+/// and calls that wait must leave connections for what has to be answered at once.
+fn limits(board: &Board, n_listeners: usize) -> Limits {
+    let limits = Limits::default();
+    let descriptors = raise_descriptors_max(DESCRIPTORS_WANTED);
+    let all = limits.connections_max.min(descriptors / 2);
+    let connections_max = (all / n_listeners.max(1)).max(1);
+    let for_others = 2 * (slots::CALLS_MAX + slots::STREAMS_MAX);
+    let for_calls = connections_max.saturating_sub(for_others);
+    board.slots().lower_waiting_max(for_calls);
+    Limits {
+        connections_max,
+        ..limits
+    }
+}
+
+/// Asks for so many descriptors, and says how many there are. Shells and service managers often give 1,024 and
+/// let a program raise that.
+fn raise_descriptors_max(wanted: usize) -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let given = getrlimit(Resource::Nofile);
+    let wanted = wanted as u64;
+    let raised = given.maximum.map_or(wanted, |it| it.min(wanted));
+    let is_enough = given.current.is_none_or(|it| it >= raised);
+    let limit = Rlimit {
+        current: Some(raised),
+        maximum: given.maximum,
+    };
+    let now = match is_enough || setrlimit(Resource::Nofile, limit).is_err() {
+        true => given.current.unwrap_or(wanted),
+        false => raised,
+    };
+    usize::try_from(now).unwrap_or(usize::MAX)
+}
+
 async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Result<()> {
     let mut hosts = Hosts {
         extra: options.allow_hosts.clone(),
@@ -346,13 +384,14 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
         },
     );
     let extra = Router::new().route_service("/mcp", mcp);
+    let limits = limits(&board, listeners.len());
     let router = kenning_rest::router(board, guard, extra);
     let mut servers = tokio::task::JoinSet::new();
     for (listener, bound) in listeners {
         announce(&format!("listening on http://{bound}"));
-        let (router, stop) = (router.clone(), stop.clone());
+        let (router, stop, limits) = (router.clone(), stop.clone(), limits.clone());
         servers.spawn(async move {
-            kenning_rest::serve(listener, router, stop.cancelled_owned()).await;
+            kenning_rest::serve_within(listener, router, stop.cancelled_owned(), limits).await;
         });
     }
     announce(match options.no_token {

@@ -7,7 +7,7 @@
 use kenning_core::{Error, McpForm};
 use kenning_engine::{Caller, Principal, Waited};
 use kenning_tools::Reply;
-use kenning_tools::slots::{Load, Slot, Slots};
+use kenning_tools::slots::{self, Load, Slot, Slots};
 use rmcp::model::{CallToolResult, ContentBlock, ProgressNotificationParam, ProgressToken};
 use rmcp::{ErrorData, Peer, RoleServer};
 use std::sync::Arc;
@@ -106,8 +106,7 @@ async fn slot(slots: &Arc<Slots>, load: Load, who: &Principal) -> Result<Slot, E
         drop(tell.send(slot));
     };
     slots.enter(who, load, Box::new(admitted))?;
-    told.await
-        .map_err(|cause| Error::internal("a call").because(cause))
+    told.await.map_err(|_| slots::sent_away())
 }
 
 /// Does what is no call of a tool on a thread that may wait, in a slot of the caller's.

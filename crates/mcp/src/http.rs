@@ -14,7 +14,9 @@ use crate::{Handler, Server};
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use rmcp::model::ErrorCode;
+use kenning_engine::Principal;
+use kenning_tools::slots::{Slots, Stream};
+use rmcp::model::{ErrorCode, RequestId};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use std::convert::Infallible;
@@ -48,6 +50,8 @@ pub struct Options {
 #[derive(Clone)]
 pub struct Service<H = Server> {
     inner: StreamableHttpService<H, LocalSessionManager>,
+    slots: Arc<Slots>,
+    principal: Principal,
 }
 
 /// The service over a server, or over something around one.
@@ -62,6 +66,8 @@ pub fn service<H: Handler>(server: H, options: Options) -> Service<H> {
         .with_cancellation_token(options.stop);
     let sessions = Arc::new(LocalSessionManager::default());
     Service {
+        slots: server.server().board().slots().clone(),
+        principal: server.server().default_principal().clone(),
         inner: StreamableHttpService::new(move || Ok(server.clone()), sessions, config),
     }
 }
@@ -93,17 +99,45 @@ impl<H: Handler> Service<H> {
         let accepted = Accepted::of(&parts.headers);
         match check(&body, accepted) {
             Ok(body) => {
-                if accepted.json && (accepted.stream || !body.streams) {
+                let stream = match body.streams.as_ref().map(|_| self.stream(&parts)) {
+                    Some(Ok(stream)) => Some(stream),
+                    Some(Err(error)) => {
+                        let refusal = Refusal::new(body.streams, ErrorCode::INTERNAL_ERROR, error);
+                        return refuse(StatusCode::TOO_MANY_REQUESTS, &refusal);
+                    }
+                    None => None,
+                };
+                if accepted.json && (accepted.stream || body.streams.is_none()) {
                     let both = header::HeaderValue::from_static(BOTH);
                     parts.headers.insert(header::ACCEPT, both);
                 }
                 let body = body.text;
                 let request = Request::from_parts(parts, Full::new(Bytes::from(body)));
-                self.inner.handle(request).await
+                let answer = self.inner.handle(request).await;
+                match stream {
+                    Some(stream) => answer.map(|body| hold(body, stream)),
+                    None => answer,
+                }
             }
             Err(refusal) => refuse(StatusCode::BAD_REQUEST, &refusal),
         }
     }
+
+    /// A place for an answer that does not end, or why there is none.
+    fn stream(&self, parts: &http::request::Parts) -> Result<Stream, String> {
+        let who = parts.extensions.get::<Principal>();
+        let stream = self.slots.stream(who.unwrap_or(&self.principal));
+        stream.map_err(|error| error.to_string())
+    }
+}
+
+/// Keeps the place for as long as the body is there.
+fn hold(body: BoxBody<Bytes, Infallible>, stream: Stream) -> BoxBody<Bytes, Infallible> {
+    let held = body.map_frame(move |frame| {
+        let _held = &stream;
+        frame
+    });
+    held.boxed()
 }
 
 /// What a client must accept by the protocol's letter, and what rmcp looks for.
@@ -153,8 +187,8 @@ fn wanted_range(range: &str) -> Option<String> {
 /// A body that was read.
 struct Checked {
     text: String,
-    /// Whether its answer is a stream.
-    streams: bool,
+    /// The id of the request, if its answer is a stream.
+    streams: Option<RequestId>,
 }
 
 /// The body as we read it, so that rmcp reads the same: of two equal keys the last. A client that takes no
@@ -171,7 +205,14 @@ fn check(body: &[u8], accepted: Accepted) -> Result<Checked, Refusal> {
     let text = value.to_string();
     match message::read(value)? {
         Message::Noise => Err(Refusal::invalid(None, "Invalid Request: not understood")),
-        Message::Request(..) | Message::OneWay(_) => Ok(Checked { text, streams }),
+        Message::Request(id, _) => Ok(Checked {
+            text,
+            streams: streams.then_some(id),
+        }),
+        Message::OneWay(_) => Ok(Checked {
+            text,
+            streams: None,
+        }),
     }
 }
 

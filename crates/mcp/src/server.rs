@@ -37,11 +37,18 @@ pub trait Handler: ServerHandler + Clone {
     /// The same for one connection, whose calls belong together.
     #[must_use]
     fn for_one_connection(self) -> Self;
+
+    /// The server itself.
+    fn server(&self) -> &Server;
 }
 
 impl Handler for Server {
     fn for_one_connection(mut self) -> Self {
         self.session = Some(self.board.engine().new_session_id().into());
+        self
+    }
+
+    fn server(&self) -> &Server {
         self
     }
 }
@@ -102,6 +109,11 @@ impl Server {
         };
         let refuse = |error| self.board.refused(name, error);
         call::run(self.board.slots(), Load::of_tool(name), call, refuse, work).await
+    }
+
+    /// Who calls when the door does not know better.
+    pub(crate) fn default_principal(&self) -> &Principal {
+        &self.principal
     }
 
     fn principal(&self, context: &RequestContext<RoleServer>) -> Principal {

@@ -15,6 +15,7 @@ use crate::body::{self, BODY_BYTES_MAX, Capped, Fault};
 use crate::cors::{self, Origin};
 use crate::failures::{self, Failures};
 use crate::hosts::Hosts;
+use crate::places::Place;
 use crate::rate::Rate;
 use crate::server::{Limits, Terms};
 use axum::body::Body;
@@ -329,6 +330,9 @@ pub(crate) async fn layer(
     };
     let mut response = match admitted {
         Err(refused) => {
+            if let Some(place) = request.extensions().get::<Place>() {
+                place.refuse();
+            }
             // A client that waits for permission to send has not sent anything yet.
             if !request.headers().contains_key(header::EXPECT) {
                 body::drain(request.into_body()).await;

@@ -30,13 +30,12 @@ impl Hosts {
     }
 
     /// Whether `origin` (`http://name:port`) is the one that was called as `host`. Another port is another
-    /// server, and its pages are not ours, even on this machine.
+    /// server, and its pages are not ours, even on this machine. Nor is `https`, which this server does not
+    /// speak: behind a proxy that does, the operator names the origin.
     pub fn is_own_origin(&self, origin: &str, host: &str) -> bool {
-        let (rest, port) = match origin.strip_prefix("http://") {
-            Some(rest) => (Some(rest), 80),
-            None => (origin.strip_prefix("https://"), 443),
-        };
-        let (Some(page), Some(called)) = (rest.and_then(|it| split(it, port)), split(host, port))
+        const PORT: u16 = 80;
+        let page = origin.strip_prefix("http://");
+        let (Some(page), Some(called)) = (page.and_then(|it| split(it, PORT)), split(host, PORT))
         else {
             return false;
         };

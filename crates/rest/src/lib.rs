@@ -14,6 +14,8 @@ mod hosts;
 mod koi;
 mod memory;
 mod openapi;
+mod places;
+mod progress;
 mod rate;
 mod registry;
 mod routes;

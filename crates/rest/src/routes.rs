@@ -12,20 +12,19 @@ use axum::http::{HeaderMap, Method, Response, StatusCode, header};
 use axum::routing::{get, post};
 use http_body_util::BodyExt;
 use kenning_core::Error;
-use kenning_engine::{Caller, Principal, ToolFunction, Waited};
+use kenning_engine::{Caller, Principal, Waited};
 use kenning_tools::slots::{self, Load};
 use kenning_tools::{AnyTool, Board, Effect, Toolset, installed_summary, near, summary};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 /// The places of those who are served.
 #[derive(Clone)]
 pub(crate) struct Slots {
-    calls: Arc<slots::Slots>,
-    pub(crate) followers: Arc<Semaphore>,
+    pub(crate) calls: Arc<slots::Slots>,
     pub(crate) tail: sse::Tail,
 }
 
@@ -66,7 +65,6 @@ impl FromRef<Shared> for Memory {
 pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
     let slots = Slots {
         calls: board.slots().clone(),
-        followers: Arc::new(Semaphore::new(sse::FOLLOWERS_MAX)),
         tail: sse::Tail::of(&board),
     };
     let memory = Memory::of(&board);
@@ -170,13 +168,11 @@ async fn description(
     State(slots): State<Slots>,
     Extension(who): Extension<Principal>,
 ) -> Response<Body> {
-    match installed(&board, &slots, who).await {
-        Ok(installed) => {
-            let document = openapi::with_installed(board.listed(), &installed);
-            answer::json(StatusCode::OK, &document)
-        }
-        Err(error) => answer::error(&error),
-    }
+    let described = attended(&slots, Caller::new(who), move |caller| {
+        let document = openapi::with_installed(board.listed(), &board.installed(caller));
+        answer::json(StatusCode::OK, &document)
+    });
+    described.await.unwrap_or_else(|it| answer::error(&it))
 }
 
 async fn list(
@@ -184,27 +180,14 @@ async fn list(
     State(slots): State<Slots>,
     Extension(who): Extension<Principal>,
 ) -> Response<Body> {
-    let mut tools: Vec<Value> = board.listed().iter().map(|tool| summary(*tool)).collect();
-    match installed(&board, &slots, who).await {
-        Ok(installed) => {
-            tools.extend(installed.iter().map(installed_summary));
-            answer::json(StatusCode::OK, &json!({ "tools": tools }))
-        }
-        Err(error) => answer::error(&error),
-    }
-}
-
-/// Installed tools, which may be others from one request to the next.
-async fn installed(
-    board: &Board,
-    slots: &Slots,
-    who: Principal,
-) -> Result<Vec<ToolFunction>, Error> {
-    let board = board.clone();
-    attended(slots, Caller::new(who), move |caller| {
-        board.installed(caller)
-    })
-    .await
+    let listed = attended(&slots, Caller::new(who), move |caller| {
+        let mut tools: Vec<Value> = board.listed().iter().map(|tool| summary(*tool)).collect();
+        // They may be others from one request to the next.
+        let installed = board.installed(caller);
+        tools.extend(installed.iter().map(installed_summary));
+        answer::json(StatusCode::OK, &json!({ "tools": tools }))
+    });
+    listed.await.unwrap_or_else(|it| answer::error(&it))
 }
 
 /// Whether a name is that of an installed tool. Those run programs, and a page can make a browser GET.
@@ -407,9 +390,7 @@ pub(crate) async fn attended_as<T: Send + 'static>(
     slots
         .calls
         .enter(&caller.principal, load, Box::new(admitted))?;
-    let slot = told
-        .await
-        .map_err(|cause| Error::internal("a call").because(cause))?;
+    let slot = told.await.map_err(|_| slots::sent_away())?;
     caller.waited.0 += before.elapsed();
     let _cancel = CancelOnDrop(caller.cancelled.clone());
     let done = tokio::task::spawn_blocking(move || {
@@ -432,7 +413,6 @@ mod tests {
     fn slots() -> Slots {
         Slots {
             calls: Arc::default(),
-            followers: Arc::new(Semaphore::new(1)),
             tail: sse::Tail::silent(),
         }
     }

@@ -1,6 +1,8 @@
 //! Listening.
 
 use crate::guard::Peer;
+use crate::places::Places;
+use crate::progress::{Answer, Received};
 use crate::stream::Stream;
 use axum::Router;
 use axum::body::Body;
@@ -8,11 +10,12 @@ use axum::http::Request;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use kenning_core::{Error, Result};
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
@@ -22,7 +25,7 @@ const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// What a connection may take.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Connections at once; the next one waits.
+    /// Connections at once; for the next one another is closed that nothing is being done for.
     pub connections_max: usize,
     /// The longest time for the head of a request, and the longest silence between two requests.
     pub head_time_max: Duration,
@@ -32,6 +35,9 @@ pub struct Limits {
     pub answer_time_max: Duration,
     /// The longest time that a client may leave an answer unread.
     pub stall_time_max: Duration,
+    /// So long a client may be silent in the middle of a body, or leave an answer unread, when there are not
+    /// enough places for all.
+    pub silence_time_max: Duration,
     /// How long open requests may go on after the order to stop.
     pub stop_time_max: Duration,
 }
@@ -44,6 +50,7 @@ impl Default for Limits {
             body_time_max: Duration::from_secs(30),
             answer_time_max: Duration::from_secs(120),
             stall_time_max: Duration::from_secs(30),
+            silence_time_max: Duration::from_secs(2),
             stop_time_max: Duration::from_millis(1_500),
         }
     }
@@ -84,7 +91,7 @@ pub async fn serve_within(
     stop: impl Future<Output = ()>,
     limits: Limits,
 ) {
-    let connections = Arc::new(Semaphore::new(limits.connections_max));
+    let places = Places::new(limits.connections_max, limits.silence_time_max);
     let graceful = GracefulShutdown::new();
     let (stopped, stopping) = watch::channel(false);
     let limits = Arc::new(limits);
@@ -93,12 +100,13 @@ pub async fn serve_within(
     let mut tasks = JoinSet::new();
     let mut stop = std::pin::pin!(stop);
     loop {
-        // The permit comes first: what cannot be served is left to the kernel's queue.
+        // One connection waits for a place here, and all others in the kernel's queue.
         let accepted = async {
-            let permit = connections.clone().acquire_owned().await;
-            (listener.accept().await, permit)
+            let accepted = listener.accept().await;
+            places.available().await;
+            accepted
         };
-        let (accepted, permit) = tokio::select! {
+        let accepted = tokio::select! {
             it = accepted => it,
             () = &mut stop => break,
         };
@@ -116,25 +124,42 @@ pub async fn serve_within(
             tracing::debug!("no delay could not be set: {cause}");
         }
         let (router, terms) = (router.clone(), terms.clone());
-        let stream = Stream::new(stream, terms.limits.stall_time_max);
+        let (place, mut lease) = places.take(peer.ip());
+        let stream = Stream::new(stream, place.clone(), terms.limits.stall_time_max);
         let mut builder = hyper::server::conn::http1::Builder::new();
         builder
             .timer(TokioTimer::new())
             .header_read_timeout(terms.limits.head_time_max)
             .max_header_size(HEAD_BYTES_MAX);
         let service = hyper::service::service_fn(move |request: Request<hyper::body::Incoming>| {
-            let mut request = request.map(Body::new);
+            let place = place.clone();
+            let received = |body| Body::new(Received::new(body, place.clone()));
+            let mut request = request.map(received);
             request.extensions_mut().insert(Peer(peer));
+            request.extensions_mut().insert(place.clone());
             request.extensions_mut().insert(terms.clone());
-            router.clone().oneshot(request)
+            let router = router.clone();
+            async move {
+                if !place.begin() {
+                    // The connection is being closed, and this request was not begun.
+                    std::future::pending::<()>().await;
+                }
+                let response = router.oneshot(request).await?;
+                place.answer();
+                Ok::<_, Infallible>(response.map(|body| Answer::new(body, place)))
+            }
         });
         let connection = builder.serve_connection(TokioIo::new(stream), service);
         let connection = graceful.watch(connection);
         tasks.spawn(async move {
-            if let Err(cause) = connection.await {
-                tracing::debug!("a connection ended: {cause}");
+            tokio::select! {
+                ended = connection => {
+                    if let Err(cause) = ended {
+                        tracing::debug!("a connection ended: {cause}");
+                    }
+                }
+                () = lease.given_away() => tracing::debug!("a connection was closed in favor of a new one"),
             }
-            drop(permit);
         });
     }
     drop(listener);

@@ -12,11 +12,12 @@ use axum::http::{HeaderMap, HeaderValue, Response, header};
 use kenning_core::{Code, Error, Result};
 use kenning_engine::{Caller, Engine, EventType, EventView, MemoryEvent, Principal, Scope, Waited};
 use kenning_tools::Board;
+use kenning_tools::slots::Stream;
 use serde_json::json;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 
 /// A line is sent at least so often, so that a dead connection is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -24,9 +25,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const KEEP_ALIVE_MEMORY: Duration = Duration::from_secs(30);
 /// Events that are read at once.
 const BATCH: usize = 100;
-/// Followers at once.
-pub(crate) const FOLLOWERS_MAX: usize = 64;
-/// Those of them that read at once.
+/// Followers that read at once.
 const READING_MAX: usize = 8;
 
 /// Says when it is worth asking the log for more.
@@ -121,10 +120,7 @@ async fn follow(
     waited: Waited,
 ) -> Result<Response<Body>> {
     reader.who.require(Scope::Read)?;
-    let permit = slots
-        .followers
-        .try_acquire_owned()
-        .map_err(|_| Error::limited(format!("{FOLLOWERS_MAX} followers are connected already")))?;
+    let permit = slots.calls.stream(&reader.who)?;
     let (seq, generation) = reader.start(asked?, waited).await?;
     stream(Follower {
         reader,
@@ -258,7 +254,7 @@ struct Follower {
     generation: u64,
     spoke: Instant,
     terms: Option<Terms>,
-    _permit: OwnedSemaphorePermit,
+    _permit: Stream,
 }
 
 impl Follower {

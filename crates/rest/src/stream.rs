@@ -1,5 +1,6 @@
 //! A connection whose other end must keep reading.
 
+use crate::places::Place;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -12,14 +13,16 @@ use tokio::time::Sleep;
 /// never reads would hold its connection, and what answers it, for good.
 pub(crate) struct Stream {
     inner: TcpStream,
+    place: Place,
     stall_time_max: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl Stream {
-    pub(crate) fn new(inner: TcpStream, stall_time_max: Duration) -> Self {
+    pub(crate) fn new(inner: TcpStream, place: Place, stall_time_max: Duration) -> Self {
         Self {
             inner,
+            place,
             stall_time_max,
             stalled: None,
         }
@@ -31,13 +34,16 @@ impl Stream {
         written: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            self.stalled = None;
+            if self.stalled.take().is_some() {
+                self.place.stall(false);
+            }
             return written;
         }
-        let time = self.stall_time_max;
-        let stalled = self
-            .stalled
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(time)));
+        let (time, place) = (self.stall_time_max, &self.place);
+        let stalled = self.stalled.get_or_insert_with(|| {
+            place.stall(true);
+            Box::pin(tokio::time::sleep(time))
+        });
         match stalled.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             Poll::Pending => Poll::Pending,
@@ -79,7 +85,11 @@ impl AsyncWrite for Stream {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(cx)
+        let flushed = Pin::new(&mut self.inner).poll_flush(cx);
+        if matches!(flushed, Poll::Ready(Ok(()))) {
+            self.place.flushed();
+        }
+        flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

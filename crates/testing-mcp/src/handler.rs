@@ -41,6 +41,10 @@ impl Handler for WithFixtures {
             fixtures: self.fixtures,
         }
     }
+
+    fn server(&self) -> &Server {
+        &self.server
+    }
 }
 
 pub(crate) fn is_modern(context: &RequestContext<RoleServer>) -> bool {

@@ -6,11 +6,13 @@
 //! that who asks little is not slower for who asks much; calls that mostly wait for a program or the network
 //! are counted apart. Who leaves gives its slot to the principal that works least.
 //!
-//! A line is bounded as well: beyond it a call is refused at once, as `limited`.
+//! A line is bounded as well, and so are all lines together: beyond that a call is refused at once, as
+//! `limited`. It is the last of the longest line that has to leave, whoever came last.
 
 use kenning_core::{Error, Result};
 use kenning_engine::Principal;
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,6 +22,13 @@ pub const CALLS_MAX: usize = 64;
 pub const CALLS_OF_ONE_MAX: usize = 32;
 /// Calls of one principal that wait in line.
 pub const WAITING_OF_ONE_MAX: usize = 512;
+/// Calls of all principals that wait in line. Each may hold a connection, and of these must be left over for
+/// what needs no slot.
+pub const WAITING_MAX: usize = 640;
+/// Streams at once: whoever follows the log, or listens for changes, holds a connection for as long as it likes.
+pub const STREAMS_MAX: usize = 64;
+/// Those of one principal.
+pub const STREAMS_OF_ONE_MAX: usize = 32;
 /// So long after its last call a principal still counts as one who calls.
 const RECENT: Duration = Duration::from_secs(2);
 /// Principals that are remembered after they have called.
@@ -62,12 +71,15 @@ pub type Admitted = Box<dyn FnOnce(Slot) + Send>;
 pub struct Slots {
     state: Mutex<State>,
     n_processors: usize,
+    waiting_max: AtomicUsize,
+    streams: Mutex<HashMap<Key, usize>>,
 }
 
 #[derive(Default)]
 struct State {
     accounts: HashMap<Key, Account>,
     n_running: usize,
+    n_waiting: usize,
 }
 
 /// One principal: space, name, and the token if it has one.
@@ -87,6 +99,29 @@ impl Account {
     fn is_calling(&self, now: Instant) -> bool {
         let was = |it: Instant| now.saturating_duration_since(it) < RECENT;
         self.n_running > 0 || !self.line.is_empty() || self.last.is_some_and(was)
+    }
+}
+
+fn key_of(who: &Principal) -> Key {
+    (who.space.to_string(), who.name.clone(), who.token.clone())
+}
+
+/// A place among those who listen, free again when it is dropped.
+pub struct Stream {
+    slots: Arc<Slots>,
+    key: Key,
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let streams = self.slots.streams.lock();
+        let mut streams = streams.unwrap_or_else(PoisonError::into_inner);
+        if let Some(n) = streams.get_mut(&self.key) {
+            *n -= 1;
+            if *n == 0 {
+                streams.remove(&self.key);
+            }
+        }
     }
 }
 
@@ -110,7 +145,36 @@ impl Slots {
         Self {
             state: Mutex::default(),
             n_processors: n.max(2),
+            waiting_max: AtomicUsize::new(WAITING_MAX),
+            streams: Mutex::default(),
         }
+    }
+
+    /// A place for an answer that goes on for as long as its client listens.
+    ///
+    /// # Errors
+    /// `limited` when there are too many, of this principal or of all.
+    pub fn stream(self: &Arc<Self>, who: &Principal) -> Result<Stream> {
+        let key = key_of(who);
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        if streams.values().sum::<usize>() >= STREAMS_MAX {
+            let why = format!("{STREAMS_MAX} followers are connected already");
+            return Err(Error::limited(why));
+        }
+        let n = streams.entry(key.clone()).or_default();
+        if *n >= STREAMS_OF_ONE_MAX {
+            let why =
+                format!("{STREAMS_OF_ONE_MAX} followers of this caller are connected already");
+            return Err(Error::limited(why).hint("close one of them first"));
+        }
+        *n += 1;
+        let slots = Arc::clone(self);
+        Ok(Stream { slots, key })
+    }
+
+    /// Lets fewer calls wait than [`WAITING_MAX`], where there is no room for so many.
+    pub fn lower_waiting_max(&self, n: usize) {
+        self.waiting_max.fetch_min(n.max(1), Ordering::Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -125,9 +189,10 @@ impl Slots {
     /// Gets in line, or is let in at once.
     ///
     /// # Errors
-    /// `limited` when too many calls of this principal are in line already.
+    /// `limited` when too many calls of this principal are in line already. Who is sent away later is not called,
+    /// but dropped; [`sent_away`] is what to tell then.
     pub fn enter(self: &Arc<Self>, who: &Principal, load: Load, admitted: Admitted) -> Result<()> {
-        let key = (who.space.to_string(), who.name.clone(), who.token.clone());
+        let key = key_of(who);
         let now = Instant::now();
         let mut state = self.lock();
         state.forget_resting(now);
@@ -140,10 +205,17 @@ impl Slots {
         }
         account.line.push_back((load, admitted));
         account.last = Some(now);
+        state.n_waiting += 1;
         let granted = self.grant(&mut state, now);
+        let is_over = state.n_waiting > self.waiting_max.load(Ordering::Relaxed);
+        let left = is_over.then(|| state.shorten(&key)).flatten();
         drop(state);
         self.let_in(granted);
-        Ok(())
+        match left {
+            Some((whose, _)) if whose == key => Err(sent_away()),
+            // Dropped outside the lock, as it tells its caller.
+            _ => Ok(()),
+        }
     }
 
     /// Gives slots to whom it is due.
@@ -172,6 +244,7 @@ impl Slots {
             account.n_working += usize::from(load == Load::Works);
             granted.push((key.clone(), load, admitted));
             state.n_running += 1;
+            state.n_waiting -= 1;
         }
         granted
     }
@@ -185,7 +258,21 @@ impl Slots {
     }
 }
 
+/// What a call is told that had to leave the line.
+pub fn sent_away() -> Error {
+    Error::limited("more calls wait than can be answered").hint("call again in a moment")
+}
+
 impl State {
+    /// Sends the last of the longest line away; of equal ones that of who came last.
+    fn shorten(&mut self, newest: &Key) -> Option<(Key, Admitted)> {
+        let longest = self.accounts.iter_mut();
+        let (key, account) = longest.max_by_key(|(key, it)| (it.line.len(), *key == newest))?;
+        let (_, admitted) = account.line.pop_back()?;
+        self.n_waiting -= 1;
+        Some((key.clone(), admitted))
+    }
+
     fn forget_resting(&mut self, now: Instant) {
         if self.accounts.len() >= ACCOUNTS_MAX {
             self.accounts.retain(|_, it| it.is_calling(now));
@@ -214,7 +301,7 @@ impl Drop for Slot {
 mod tests {
     use super::*;
     use kenning_core::Space;
-    use std::sync::mpsc::{Receiver, channel};
+    use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
     fn who(name: &str) -> Principal {
         Principal {
@@ -290,5 +377,48 @@ mod tests {
         assert!(first.try_recv().is_ok());
         drop(slot);
         assert_eq!(slots.n_running(), 0);
+    }
+
+    #[test]
+    fn all_lines_together_are_bounded_and_the_longest_is_shortened() {
+        let slots = Arc::new(Slots::with_processors(2));
+        slots.lower_waiting_max(20);
+        let held: Vec<Slot> = ["a", "b"]
+            .iter()
+            .flat_map(|name| let_in(&slots, name, Load::Waits, CALLS_OF_ONE_MAX))
+            .collect();
+        assert_eq!(held.len(), CALLS_MAX);
+        let many: Vec<_> = (0..20)
+            .map(|_| enter(&slots, "a", Load::Waits).unwrap())
+            .collect();
+        let refused = enter(&slots, "a", Load::Waits).map(drop).unwrap_err();
+        assert_eq!(refused.code, kenning_core::Code::Limited);
+        let few: Vec<_> = (0..10)
+            .map(|_| enter(&slots, "c", Load::Waits).unwrap())
+            .collect();
+        let is_in_line = |it: &Receiver<Slot>| matches!(it.try_recv(), Err(TryRecvError::Empty));
+        assert_eq!(many.iter().filter(|it| is_in_line(it)).count(), 10);
+        assert!(many[..10].iter().all(is_in_line), "the last ones left");
+        assert!(few.iter().all(is_in_line));
+        assert!(enter(&slots, "c", Load::Waits).is_err(), "as many as a has");
+        drop(held);
+        assert!(few.iter().all(|it| it.try_recv().is_ok()));
+    }
+
+    #[test]
+    fn one_principal_has_half_of_the_streams() {
+        let slots = Arc::new(Slots::with_processors(2));
+        let many = |name: &str| -> Vec<Stream> {
+            (0..STREAMS_MAX)
+                .map_while(|_| slots.stream(&who(name)).ok())
+                .collect()
+        };
+        let a = many("a");
+        assert_eq!(a.len(), STREAMS_OF_ONE_MAX);
+        assert_eq!(many("b").len(), STREAMS_OF_ONE_MAX);
+        let b = many("b");
+        assert!(slots.stream(&who("c")).is_err(), "all are taken");
+        drop((a, b));
+        assert_eq!(many("c").len(), STREAMS_OF_ONE_MAX);
     }
 }

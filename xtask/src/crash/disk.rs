@@ -20,6 +20,8 @@ use kenning_testing_disk::{Disk, Fault, Happened, Kind, Settings, start};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::process::{Command, ExitStatus};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// No write needs more calls than this; one that does is a loop.
@@ -66,11 +68,30 @@ struct Tally {
     failures: Vec<String>,
 }
 
+impl Tally {
+    fn add(&mut self, other: &Self) {
+        self.n_cases += other.n_cases;
+        self.n_done += other.n_done;
+        self.n_unavailable += other.n_unavailable;
+        self.n_ended += other.n_ended;
+        self.failures.extend(other.failures.iter().cloned());
+    }
+}
+
+/// What is tested in one place: how the program starts, or one sort of write.
+#[derive(Clone, Copy, Debug)]
+enum Task {
+    Starts,
+    Writes(Sort),
+}
+
 pub(super) fn run(options: &Options) -> Result<()> {
-    options.only(&["seed", "binary", "trouble", "every"])?;
+    options.only(&["seed", "binary", "trouble", "every", "jobs"])?;
     let seed = super::seed(options)?;
     let every: u64 = options.value("every", 1)?;
     ensure!(every > 0, "`--every 0` is none of them");
+    let n_jobs: usize = options.value("jobs", 2)?;
+    ensure!(n_jobs > 0, "`--jobs 0` does nothing");
     let asked = options.text("trouble");
     let troubles: Vec<_> = TROUBLES
         .iter()
@@ -80,14 +101,22 @@ pub(super) fn run(options: &Options) -> Result<()> {
         bail!("`--trouble`: full, write, read or sync");
     }
     let binary = Binary::find(options, false)?;
-    let mut all = Tally::default();
+    let sorts = SORTS.iter().chain(&[Sort::Ingest]).copied();
+    let tasks: Vec<Task> = [Task::Starts]
+        .into_iter()
+        .chain(sorts.map(Task::Writes))
+        .collect();
+    let all: Vec<(Trouble, Task)> = troubles
+        .iter()
+        .flat_map(|it| tasks.iter().map(|task| (it.1, *task)))
+        .collect();
+    let done = all_tasks(&binary, &all, seed, every, n_jobs)?;
+
+    let (mut n_cases, mut n_failures) = (0, 0);
     for (name, trouble) in troubles {
+        let of_it = done.iter().zip(&all).filter(|it| it.1.0 == *trouble);
         let mut tally = Tally::default();
-        let mut house = House::open(&binary, *trouble, seed)?;
-        house.starts(every, &mut tally)?;
-        for sort in SORTS.iter().chain(&[Sort::Ingest]) {
-            house.every_call(*sort, every, &mut tally)?;
-        }
+        of_it.for_each(|it| tally.add(it.0));
         println!(
             "disk {name}: {} cases, {} failures, {} done all the same, {} unavailable, {} ended, \
              seed {seed}",
@@ -100,27 +129,64 @@ pub(super) fn run(options: &Options) -> Result<()> {
         for sentence in tally.failures.iter().take(TOLD_MAX) {
             println!("{sentence}");
         }
-        all.n_cases += tally.n_cases;
-        all.failures.extend(tally.failures);
+        n_cases += tally.n_cases;
+        n_failures += tally.failures.len();
     }
-    println!(
-        "disk: {} cases, {} failures, seed {seed}",
-        all.n_cases,
-        all.failures.len()
-    );
-    ensure!(all.n_cases > 0, "nothing was tested");
-    ensure!(all.failures.is_empty(), "promises were broken");
+    println!("disk: {n_cases} cases, {n_failures} failures, --every {every}, seed {seed}");
+    ensure!(n_cases > 0, "nothing was tested");
+    ensure!(n_failures == 0, "promises were broken");
     Ok(())
 }
 
 /// What an answer says of a write that failed and may be there all the same.
 const WARNINGS: [&str; 2] = ["will be completed", "did not confirm"];
 
+/// Does so many tasks at once, each in a place of its own: a small store is quickly looked through.
+fn all_tasks(
+    binary: &Binary,
+    all: &[(Trouble, Task)],
+    seed: u64,
+    every: u64,
+    n_jobs: usize,
+) -> Result<Vec<Tally>> {
+    let next = AtomicUsize::new(0);
+    let done: Mutex<BTreeMap<usize, Result<Tally>>> = Mutex::default();
+    std::thread::scope(|scope| {
+        for _ in 0..n_jobs {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some((trouble, task)) = all.get(at) else {
+                        return;
+                    };
+                    let tally = one_task(binary, *trouble, *task, seed, every);
+                    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                    done.insert(at, tally);
+                }
+            });
+        }
+    });
+    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.into_values().collect()
+}
+
+fn one_task(binary: &Binary, trouble: Trouble, task: Task, seed: u64, every: u64) -> Result<Tally> {
+    let mut tally = Tally::default();
+    let mut house = House::open(binary, trouble, seed)?;
+    match task {
+        Task::Starts => house.starts(every, &mut tally)?,
+        Task::Writes(sort) => {
+            house.prepare()?;
+            house.every_call(sort, every, &mut tally)?;
+        }
+    }
+    Ok(tally)
+}
+
 /// A place, the program that serves it, and what was asked of it.
 struct House<'a> {
     binary: &'a Binary,
     trouble: Trouble,
-    seed: u64,
     place: Place,
     maker: Maker,
     calls: Vec<Called>,
@@ -143,7 +209,6 @@ impl<'a> House<'a> {
         Ok(Self {
             binary,
             trouble,
-            seed,
             place,
             maker,
             calls: Vec::new(),
@@ -217,9 +282,11 @@ impl<'a> House<'a> {
                 serving.server.kill_now()?;
             }
         }
-        let name = format!("disk {:?}", self.trouble);
-        self.maker = Maker::new(name, self.seed, &self.place, true);
-        // So that there is something of every sort to read, whatever fails.
+        Ok(())
+    }
+
+    /// Something of every sort, so that there is something to read whatever fails.
+    fn prepare(&mut self) -> Result<()> {
         for sort in SORTS {
             let mut write = self.prepared(*sort)?;
             let sent = self.moment();

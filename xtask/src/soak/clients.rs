@@ -224,6 +224,11 @@ impl Http {
         }
     }
 
+    /// Another caller with this token.
+    pub(super) fn with_token(&self, token: &str) -> Self {
+        Self::new(&self.host, Some(token))
+    }
+
     pub(super) fn hang_up(&mut self) {
         self.connection = None;
     }
@@ -267,14 +272,14 @@ impl Http {
         work().map_err(|it| format!("/events: {it:#}"))
     }
 
-    fn connect(&self) -> Result<TcpStream> {
+    pub(super) fn connect(&self) -> Result<TcpStream> {
         let stream = TcpStream::connect(&self.host)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(SILENCE_MAX))?;
         Ok(stream)
     }
 
-    fn head(&self, method: &str, path: &str, length: usize) -> String {
+    pub(super) fn head(&self, method: &str, path: &str, length: usize) -> String {
         let token = self.token.as_ref();
         let token = token.map(|it| format!("Authorization: Bearer {it}\r\n"));
         format!(

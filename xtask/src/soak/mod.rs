@@ -4,10 +4,12 @@
 //! directory, lets clients call both in a mix of reading and writing, and samples what the processes hold:
 //! memory, descriptors, threads, files, the write-ahead log, rows. What is written is written over and over
 //! to the same notes, memories and vectors, so after a while nothing may grow but the history, and that by
-//! the same amount a call. [`judge`] decides. `soak overload` asks for more than can be done ([`overload`]).
+//! the same amount a call. [`judge`] decides. `soak overload` asks for more than can be done ([`overload`]);
+//! `soak neighbors` lets one caller ask for much while another asks for little ([`neighbors`]).
 
 mod clients;
 mod judge;
+mod neighbors;
 mod overload;
 mod samples;
 
@@ -33,7 +35,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     match options.words.as_slice() {
         [] => soak(options),
         [word] if word == "overload" => overload::run(options),
-        words => bail!("`soak` knows `overload`, not `{}`", words.join(" ")),
+        [word] if word == "neighbors" => neighbors::run(options),
+        words => bail!(
+            "`soak` knows `overload` and `neighbors`, not `{}`",
+            words.join(" ")
+        ),
     }
 }
 

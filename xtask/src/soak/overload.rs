@@ -1,15 +1,16 @@
-//! More than can be done: five times as many callers as there are places.
+//! More than can be done: more callers than may work and wait in line together.
 //!
 //! First a few callers show what can be done at best and how long a call takes. Then all call at once.
 //! Whoever is not served must be told so at once (`limited`, 429), whoever is served must not get less
-//! done than before, the door for watchers must stay open, and when the crowd is gone all is as it was.
+//! done than before, the door for watchers must stay open, and when the crowd stops calling all is soon as
+//! it was: what still waits in line then is part of that time.
 
 use super::clients::Http;
 use super::serve;
 use crate::bench::meter::{ms, percentile};
 use crate::crash::binary::{Binary, Place};
 use crate::options::Options;
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,8 +18,10 @@ use std::time::{Duration, Instant};
 
 /// Callers that show what can be done.
 const FEW: usize = 8;
-/// Callers at once: five times the places.
-const MANY: usize = 320;
+/// Callers at once: about three in five may work or wait, the others must be refused.
+const MANY: usize = 900;
+/// Who is refused comes back after this time. It is told to wait for a second.
+const COMES_BACK: Duration = Duration::from_millis(500);
 /// What a refusal may take …
 const LIMITED_MAX: Duration = Duration::from_millis(50);
 /// … how much of the best must still be done …
@@ -26,9 +29,16 @@ const SHARE_MIN: f64 = 0.8;
 /// … and how soon all is as it was.
 const RECOVERY_MAX: Duration = Duration::from_secs(1);
 
+/// Whoever has not recovered by then will not.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// What a crowd was answered.
 #[derive(Default)]
 struct Answers {
+    /// When the last call was begun.
+    ended: Option<Instant>,
+    /// When a call that came after was answered as quickly as before.
+    recovered: Option<Instant>,
     good: Vec<Duration>,
     limited: Vec<Duration>,
     wrong: Vec<String>,
@@ -42,31 +52,18 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let (server, http) = serve(&binary, &place)?;
     fill(&http)?;
 
-    let mut best = crowd(&http, FEW, time)?;
+    let mut best = crowd(&http, FEW, time, Duration::MAX)?;
     let best_rate = best.good.len() as f64 / time.as_secs_f64();
-    let median = percentile(&mut best.good, 0.5);
+    // As it was: a call takes what it took, with room for a busy machine.
+    let usual = percentile(&mut best.good, 0.5) * 3 + Duration::from_millis(5);
     let watcher = watch(&http, time);
-    let mut all = crowd(&http, MANY, time)?;
-    let ended = Instant::now();
+    let mut all = crowd(&http, MANY, time, usual)?;
+    let ended = all.ended.context("the crowd never ended")?;
+    let recovered = all.recovered.context("it does not recover")?;
     let mut watched = watcher
         .join()
         .map_err(|_| anyhow::anyhow!("the watcher died"))??;
-    // As it was: a call takes what it took, with room for a busy machine.
-    let mut alone = http.clone();
-    loop {
-        let began = Instant::now();
-        let answer = search(&mut alone, 0);
-        if answer.is_ok_and(|it| it == 200)
-            && began.elapsed() <= median * 3 + Duration::from_millis(5)
-        {
-            break;
-        }
-        ensure!(
-            ended.elapsed() < Duration::from_secs(30),
-            "it does not recover"
-        );
-    }
-    let recovery = ended.elapsed();
+    let recovery = recovered.duration_since(ended);
     server.stop()?;
 
     let rate = all.good.len() as f64 / time.as_secs_f64();
@@ -105,10 +102,11 @@ pub(super) fn run(options: &Options) -> Result<()> {
         best.limited.is_empty(),
         "callers were refused that could be served"
     );
+    ensure!(n_limited > 0, "nobody was refused: that was no overload");
     ensure!(
-        limited_50 <= LIMITED_MAX,
+        limited_99 <= LIMITED_MAX,
         "a refusal takes {:.0} ms",
-        ms(limited_50)
+        ms(limited_99)
     );
     ensure!(rate >= best_rate * SHARE_MIN, "less is done under load");
     ensure!(
@@ -135,8 +133,8 @@ fn search(http: &mut Http, n: usize) -> Result<u16> {
     Ok(http.ask("POST", "/tools/koi_search", &query.to_string())?.0)
 }
 
-/// So many callers, each as fast as it is answered.
-fn crowd(http: &Http, n_callers: usize, time: Duration) -> Result<Answers> {
+/// So many callers, each as fast as it is answered; then one more, until it is answered in the usual time.
+fn crowd(http: &Http, n_callers: usize, time: Duration, usual: Duration) -> Result<Answers> {
     let stop = Arc::new(AtomicBool::new(false));
     let mut callers = Vec::new();
     for caller in 0..n_callers {
@@ -151,7 +149,7 @@ fn crowd(http: &Http, n_callers: usize, time: Duration) -> Result<Answers> {
                     Ok(429) => {
                         answers.limited.push(began.elapsed());
                         // Whoever is told to come later does, or the crowd only measures itself.
-                        std::thread::sleep(Duration::from_millis(100));
+                        std::thread::sleep(COMES_BACK);
                     }
                     Ok(status) => answers.wrong.push(format!("{status}")),
                     Err(why) => answers.wrong.push(format!("{why:#}")),
@@ -162,7 +160,19 @@ fn crowd(http: &Http, n_callers: usize, time: Duration) -> Result<Answers> {
     }
     std::thread::sleep(time);
     stop.store(true, Ordering::Relaxed);
-    let mut all = Answers::default();
+    let mut all = Answers {
+        ended: Some(Instant::now()),
+        ..Answers::default()
+    };
+    let mut alone = http.clone();
+    let until = Instant::now() + PATIENCE;
+    while all.recovered.is_none() && Instant::now() < until {
+        let began = Instant::now();
+        let answer = search(&mut alone, 0);
+        if answer.is_ok_and(|it| it == 200) && began.elapsed() <= usual {
+            all.recovered = Some(Instant::now());
+        }
+    }
     for caller in callers {
         let answers = caller
             .join()

@@ -197,3 +197,34 @@ fn an_order_to_stop_is_followed() {
     assert!(server.child.wait().unwrap().success());
     assert!(began.elapsed() < Duration::from_secs(10), "it hung");
 }
+
+/// With so few descriptors a crowd would leave none to open the store's files with.
+#[test]
+fn a_crowd_does_not_use_up_the_descriptors() {
+    let place = Place::new();
+    let served = place.command(&["serve", "--listen", "127.0.0.1:0"]);
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "ulimit -n 160 && exec \"$0\" \"$@\""])
+        .arg(served.get_program())
+        .args(served.get_args())
+        .env_clear()
+        .current_dir(place.0.path());
+    for (name, value) in served.get_envs() {
+        command.env(name, value.unwrap());
+    }
+    let server = Server::of(command);
+    let mut crowd = Vec::new();
+    for n in 0..300 {
+        let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+        // Whoever gave way already is told so here.
+        let _ = stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: loc");
+        crowd.push(stream);
+        if n % 50 == 49 {
+            assert_eq!(server.get("/healthz", "").0, 200, "{n} connections");
+            let note = format!(r#"{{"path":"n{n}.md","content":"x"}}"#);
+            let (status, body) = server.post("/tools/vault_write_note", "", &note);
+            assert_eq!(status, 200, "{body}");
+        }
+    }
+}

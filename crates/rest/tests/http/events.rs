@@ -1,9 +1,10 @@
 //! The log as server-sent events: everything once, in order.
 
-use crate::place::{Place, Wire, get};
+use crate::place::{Place, Wire, get, post};
 use kenning_core::Space;
 use kenning_engine::{Caller, Principal, Scope};
-use serde_json::Value;
+use kenning_tools::slots::STREAMS_OF_ONE_MAX;
+use serde_json::{Value, json};
 
 struct Event {
     id: u64,
@@ -181,12 +182,31 @@ async fn a_revoked_token_hears_no_more() {
 async fn too_many_followers_are_told_so_and_a_place_is_free_again() {
     let place = Place::new().await;
     let mut followers = Vec::new();
-    for _ in 0..64 {
+    for _ in 0..STREAMS_OF_ONE_MAX {
         followers.push(Follower::new(&place, "", "").await);
     }
     let answer = place.get("/events", "").await;
     assert_eq!(answer.code(), "limited");
     assert_eq!(answer.header("retry-after"), Some("1"));
+    // Whoever listens over MCP holds a connection as well.
+    let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {} });
+    let listen = json!({ "jsonrpc": "2.0", "id": 7, "method": "subscriptions/listen",
+        "params": { "_meta": meta, "notifications": { "toolsListChanged": true } } });
+    let modern = "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: subscriptions/listen\r\n";
+    let answer = place.post("/mcp", modern, &listen.to_string()).await;
+    assert_eq!((answer.status, &answer.json()["id"]), (429, &json!(7)));
+    let token = place.token(&[Scope::Read], "default", None);
+    let token = format!("Authorization: Bearer {token}\r\n");
+    let _neighbor = Follower::new(&place, "", &token).await;
+    let mut wire = place.connect().await;
+    let headers = format!("{modern}{token}");
+    let request = post("/mcp", &headers, listen.to_string().as_bytes());
+    wire.send(request).await;
+    let answer = wire.head().await.unwrap();
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.header("content-type"), Some("text/event-stream"));
     assert_eq!(place.get("/healthz", "").await.status, 200);
     followers.truncate(10);
     loop {

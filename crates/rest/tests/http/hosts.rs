@@ -303,7 +303,7 @@ async fn what_a_foreign_page_embeds_is_refused_but_a_link_may_be_followed() {
         ("https://evil.example", 403),
         ("rubbish", 403),
         ("http://localhost/tools", 200),
-        ("https://localhost/", 200),
+        ("https://localhost/", 403),
     ] {
         let headers = format!("Referer: {referer}\r\n");
         let answer = place.get(working[0], &headers).await;

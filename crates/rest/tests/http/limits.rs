@@ -139,28 +139,6 @@ async fn three_hundred_clients_at_once_are_served() {
 }
 
 #[tokio::test]
-async fn a_connection_too_many_waits_for_another_to_end() {
-    let place = within(Limits {
-        connections_max: 3,
-        ..Limits::default()
-    })
-    .await;
-    let mut open = Vec::new();
-    for _ in 0..3 {
-        let mut wire = place.connect().await;
-        wire.send(get("/healthz", "")).await;
-        assert_eq!(wire.answer().await.unwrap().status, 200);
-        open.push(wire);
-    }
-    let mut fourth = place.connect().await;
-    fourth.send(get("/healthz", "")).await;
-    let early = tokio::time::timeout(SHORT, fourth.head()).await;
-    assert!(early.is_err(), "three are served already");
-    open.pop();
-    assert_eq!(fourth.head().await.unwrap().status, 200);
-}
-
-#[tokio::test]
 async fn the_rate_limit_binds_others_but_not_this_machine() {
     let setup = Setup {
         calls_per_minute: Some(5),
@@ -198,7 +176,7 @@ impl Drop for Told {
 }
 
 /// A route that says that it was asked and then never answers.
-fn waiting() -> (Router, mpsc::UnboundedReceiver<&'static str>) {
+pub(crate) fn waiting() -> (Router, mpsc::UnboundedReceiver<&'static str>) {
     let (tell, told) = mpsc::unbounded_channel();
     let handler = move || {
         let told = Told(tell.clone());

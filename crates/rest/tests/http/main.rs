@@ -13,6 +13,7 @@
 
 mod backups;
 mod credentials;
+mod crowds;
 mod events;
 mod far;
 mod hostile;

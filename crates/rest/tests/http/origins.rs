@@ -57,3 +57,18 @@ async fn pages_of_named_origins_may_call_and_no_others() {
         .await;
     assert_eq!(plain.header("access-control-allow-origin"), None);
 }
+
+/// A proxy that speaks TLS passes on the name that was called; its pages have an origin of https.
+#[tokio::test]
+async fn behind_a_proxy_with_tls_the_operator_names_the_origin() {
+    for (named, expected) in [(vec!["https://kenning.example"], 200), (vec![], 403)] {
+        let place = Place::with(Setup {
+            allow_hosts: vec!["kenning.example".to_owned()],
+            allow_origins: named,
+            ..Setup::default()
+        })
+        .await;
+        let request = "GET /stats HTTP/1.1\r\nHost: kenning.example\r\nOrigin: https://kenning.example\r\n\r\n";
+        assert_eq!(place.ask(request).await.status, expected);
+    }
+}
