@@ -22,7 +22,7 @@ use crate::{Engine, context, graph, roots};
 use kenning_audit::{Draft, Tx};
 use kenning_core::{Code, Error, Hash, Kind, Result, Space};
 use kenning_search::passages;
-use kenning_store::{ReadTx, When, patience};
+use kenning_store::{Passage, ReadTx, When, patience};
 use kenning_vault::{Dir, Lock};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -221,6 +221,8 @@ impl Engine {
         intent: Vec<u8>,
     ) -> Result<Option<String>> {
         let (file, writing) = (file.clone(), writing.clone());
+        let prepared = Prepared::of(&file, &writing.content, writing.props.clone());
+        let hash = Hash::of(writing.content.as_bytes()).to_string();
         self.log.write(space, move |tx| {
             // A write whose caller waited no longer may have been committed after we had looked for
             // one. It never came to its file, so the file being another is nobody else's doing.
@@ -232,19 +234,13 @@ impl Engine {
             {
                 adopt(tx, &file, theirs)?;
             }
-            let Writing {
-                content,
-                event,
-                details,
-                props,
-            } = writing;
-            put(tx, &file, &content, props)?;
-            let hash = Hash::of(content.as_bytes()).to_string();
-            let mut data = json!({ "path": file.name, "bytes": content.len(), "content": hash });
+            prepared.put(tx)?;
+            let n_bytes = writing.content.len();
+            let mut data = json!({ "path": file.name, "bytes": n_bytes, "content": hash });
             if let Some(data) = data.as_object_mut() {
-                data.extend(details);
+                data.extend(writing.details);
             }
-            tx.record(event, data)?;
+            tx.record(writing.event, data)?;
             tx.set(INTENTS, &file.key, &intent)?;
             Ok(before)
         })
@@ -461,35 +457,54 @@ fn adopt(tx: &mut Tx<'_>, file: &FileNode, theirs: &str) -> Result<()> {
     Ok(())
 }
 
-fn put(
-    tx: &mut Tx<'_>,
-    file: &FileNode,
-    content: &str,
-    mut props: Map<String, Value>,
-) -> Result<()> {
-    if file.source == roots::VAULT.name && graph::is_note(&file.name) {
-        return graph::put_note(tx, &file.key, content).map(drop);
+/// A file's node as it will be stored, made before the transaction that keeps others waiting.
+enum Prepared {
+    Note(Box<graph::ReadNote>),
+    Other(Box<Draft>, Option<Vec<Passage>>),
+}
+
+impl Prepared {
+    fn of(file: &FileNode, content: &str, mut props: Map<String, Value>) -> Self {
+        if file.source == roots::VAULT.name && graph::is_note(&file.name) {
+            return Self::Note(Box::new(graph::ReadNote::of(&file.key, content)));
+        }
+        let title = title_of(&file.name);
+        props.insert("path".to_owned(), Value::from(file.name.as_str()));
+        props.insert("source".to_owned(), Value::from(file.source));
+        let draft = Draft {
+            kind: Kind::Document,
+            project: String::new(),
+            key: file.key.clone(),
+            title: title.to_owned(),
+            body: content.to_owned(),
+            props,
+        };
+        let pieces = file.is_searchable().then(|| {
+            if context::is_daily_log(&file.key) {
+                context::passages_of_log(content)
+            } else {
+                passages(title, content)
+            }
+        });
+        Self::Other(Box::new(draft), pieces)
     }
-    let title = title_of(&file.name);
-    props.insert("path".to_owned(), Value::from(file.name.as_str()));
-    props.insert("source".to_owned(), Value::from(file.source));
-    let node = tx.put_node(Draft {
-        kind: Kind::Document,
-        project: String::new(),
-        key: file.key.clone(),
-        title: title.to_owned(),
-        body: content.to_owned(),
-        props,
-    })?;
-    if !file.is_searchable() {
-        return Ok(());
+
+    fn put(self, tx: &mut Tx<'_>) -> Result<()> {
+        match self {
+            Self::Note(note) => note.put(tx).map(drop),
+            Self::Other(draft, pieces) => {
+                let node = tx.put_node(*draft)?;
+                match pieces {
+                    Some(pieces) => tx.put_passages(node.id, &pieces),
+                    None => Ok(()),
+                }
+            }
+        }
     }
-    let pieces = if context::is_daily_log(&file.key) {
-        context::passages_of_log(content)
-    } else {
-        passages(title, content)
-    };
-    tx.put_passages(node.id, &pieces)
+}
+
+fn put(tx: &mut Tx<'_>, file: &FileNode, content: &str, props: Map<String, Value>) -> Result<()> {
+    Prepared::of(file, content, props).put(tx)
 }
 
 /// `People/Bill Baue.md` is about `Bill Baue`.

@@ -1,7 +1,7 @@
 //! One caller asks for little, another for as much as it can: does the first one notice?
 //!
-//! Each has a token of its own on one server. The quiet one recalls, searches and writes short notes, one call
-//! after the other. The loud one does all at once: it writes notes of megabytes, asks queries that compute until
+//! Each has a token of its own on one server. The quiet one recalls and writes short notes, one call after the
+//! other. The loud one does all at once: it writes notes of megabytes, asks queries that compute until
 //! they are stopped, searches for pages of text, has the graph made anew, fills its place in line with hundreds
 //! of calls, and sends bodies that never end. Rounds with and without the loud one alternate, because the
 //! machine has other things to do, and the medians of their p99 are compared.
@@ -162,20 +162,16 @@ fn measure(http: &Http, time: Duration, seed: u64) -> Result<Took> {
                     break;
                 }
                 let n = random.below(100);
-                let (tool, arguments) = match round % 3 {
-                    0 => (
-                        "memory_recall",
-                        json!({ "query": format!("measure of thing {n}") }),
-                    ),
-                    1 => {
-                        let content = format!("# Diary\n\nentry {n} of round {round}\n");
-                        let path = format!("quiet/c{caller}-{n}.md");
-                        (
-                            "vault_write_note",
-                            json!({ "path": path, "content": content }),
-                        )
-                    }
-                    _ => ("koi_search", json!({ "query": format!("thing {}", n % 9) })),
+                let (tool, arguments) = if round % 2 == 0 {
+                    let query = format!("measure of thing {n}");
+                    ("memory_recall", json!({ "query": query }))
+                } else {
+                    let content = format!("# Diary\n\nentry {n} of round {round}\n");
+                    let path = format!("quiet/c{caller}-{n}.md");
+                    (
+                        "vault_write_note",
+                        json!({ "path": path, "content": content }),
+                    )
                 };
                 let began = Instant::now();
                 good(&mut http, tool, &arguments)?;

@@ -18,10 +18,10 @@ use std::time::{Duration, Instant};
 
 /// Callers that show what can be done.
 const FEW: usize = 8;
-/// Callers at once: about three in five may work or wait, the others must be refused.
-const MANY: usize = 900;
-/// Who is refused comes back after this time. It is told to wait for a second.
-const COMES_BACK: Duration = Duration::from_millis(500);
+/// Callers at once: four in five may work or wait, the others must be refused.
+const MANY: usize = 700;
+/// Who is refused comes back when it was told to.
+const COMES_BACK: Duration = Duration::from_secs(1);
 /// What a refusal may take …
 const LIMITED_MAX: Duration = Duration::from_millis(50);
 /// … how much of the best must still be done …

@@ -38,7 +38,7 @@ use crate::{Caller, Engine};
 use kenning_audit::{Draft, Tx};
 use kenning_core::{Error, Hash, Result, Space};
 use kenning_search::Recent;
-use kenning_store::{Node, ReadTx};
+use kenning_store::{Node, Passage, ReadTx};
 use library::{Followed, Scope};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -148,29 +148,48 @@ pub(crate) fn is_note(name: &str) -> bool {
     name.to_ascii_lowercase().ends_with(".md")
 }
 
-/// Puts a note of the vault, with its card, in the place of what was known of it.
-pub(crate) fn put_note(tx: &mut Tx<'_>, key: &str, text: &str) -> Result<Node> {
-    let document = kenning_graph::parse(text);
-    let frontmatter = document.frontmatter.clone();
-    let has_title = document.title.is_some();
-    let mut card = Card::of(
-        document,
-        crate::roots::VAULT.name,
-        key,
-        Hash::of(text.as_bytes()),
-    );
-    let is_named_by_heading = card.heading.is_some() && kenning_graph::is_generic(key);
-    if !has_title && !is_named_by_heading {
-        // A note is called as its file is: `iPhone.md` is about the iPhone.
-        let last = key.rsplit(['/', ':']).next().unwrap_or(key);
-        card.title = last.strip_suffix(".md").unwrap_or(last).to_owned();
+/// A note of the vault as it will be stored. Reading a long text takes a while, so it is done before the
+/// transaction, which keeps every other writer waiting.
+pub(crate) struct ReadNote {
+    key: String,
+    card: Card,
+    draft: Draft,
+    passages: Vec<Passage>,
+}
+
+impl ReadNote {
+    pub(crate) fn of(key: &str, text: &str) -> Self {
+        let document = kenning_graph::parse(text);
+        let frontmatter = document.frontmatter.clone();
+        let has_title = document.title.is_some();
+        let mut card = Card::of(
+            document,
+            crate::roots::VAULT.name,
+            key,
+            Hash::of(text.as_bytes()),
+        );
+        let is_named_by_heading = card.heading.is_some() && kenning_graph::is_generic(key);
+        if !has_title && !is_named_by_heading {
+            // A note is called as its file is: `iPhone.md` is about the iPhone.
+            let last = key.rsplit(['/', ':']).next().unwrap_or(key);
+            card.title = last.strip_suffix(".md").unwrap_or(last).to_owned();
+        }
+        Self {
+            key: key.to_owned(),
+            draft: note::draft(&card, frontmatter, key, "", text.to_owned()),
+            passages: note::passages_of_card(&card, text),
+            card,
+        }
     }
-    let draft: Draft = note::draft(&card, frontmatter, key, "", text.to_owned());
-    let node = tx.put_node(draft)?;
-    tx.put_passages(node.id, &note::passages_of_card(&card, text))?;
-    card.node = node.id;
-    tx.set(VAULT_CARDS, key, &card.to_bytes()?)?;
-    Ok(node)
+
+    /// Puts it, with its card, in the place of what was known of it.
+    pub(crate) fn put(mut self, tx: &mut Tx<'_>) -> Result<Node> {
+        let node = tx.put_node(self.draft)?;
+        tx.put_passages(node.id, &self.passages)?;
+        self.card.node = node.id;
+        tx.set(VAULT_CARDS, &self.key, &self.card.to_bytes()?)?;
+        Ok(node)
+    }
 }
 
 /// There is nothing to ask yet.
