@@ -213,6 +213,8 @@ pub struct Error {
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
+    /// Whether something that is required was not given: some contracts tell that from what is given and wrong.
+    pub is_missing: bool,
     /// The cause, for the log only.
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
@@ -260,7 +262,16 @@ impl Error {
             code,
             message: capped(message.into()),
             hint: None,
+            is_missing: false,
             source: None,
+        }
+    }
+
+    /// The caller did not give something that is required.
+    pub fn missing(message: impl Into<String>) -> Self {
+        Self {
+            is_missing: true,
+            ..Self::invalid(message)
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a tool is.
 
 use crate::envelope::{self, Reply};
+use crate::koi::api::{Api, Route};
 use crate::pages::{self, Cursor, Window};
 use crate::{Board, input, koi, schema};
 use kenning_core::Result;
@@ -32,6 +33,10 @@ pub trait Tool: Send + Sync + 'static {
     type Input: DeserializeOwned + JsonSchema + Send;
     /// What it answers. [`Text`] where the contract promises bare text.
     type Output: Serialize + JsonSchema;
+
+    /// The tool as a part of its contract's HTTP API, where it is one: then the operator may have another
+    /// server answer it.
+    const API: Option<Api<Self::Input>> = None;
 
     /// The permission that a call with these arguments needs.
     fn scope(arguments: &Value) -> Scope {
@@ -246,6 +251,8 @@ pub trait AnyTool: Send + Sync {
     fn output_schema(&self) -> Option<Value>;
     /// The permission that a call with these arguments needs.
     fn scope(&self, arguments: &Value) -> Scope;
+    /// Its routes in the HTTP API of its contract.
+    fn routes(&self) -> &'static [Route];
     /// Checks the arguments and does it.
     fn call(&self, ctx: &Call<'_>, arguments: Value) -> Reply;
 }
@@ -301,18 +308,31 @@ impl<T: Tool> AnyTool for Plate<T> {
         T::scope(arguments)
     }
 
+    fn routes(&self) -> &'static [Route] {
+        T::API.map_or(&[], |api| api.routes)
+    }
+
     fn call(&self, ctx: &Call<'_>, arguments: Value) -> Reply {
         let began = Instant::now();
         let asked = envelope::asked(T::TOOLSET, &arguments);
-        let server = koi::far::server(ctx.engine, &ctx.caller.principal.space, T::TOOLSET, T::NAME);
-        let answered = server.and_then(|server| match server {
+        let far = match T::API {
+            None => Ok(None),
+            Some(api) => {
+                let server = ctx.engine.far_server(&ctx.caller.principal.space);
+                server.map(|server| server.map(|server| (api, server)))
+            }
+        };
+        let answered = far.and_then(|far| match far {
             None => {
                 let output = T::call(ctx, input::parse::<T::Input>(arguments)?)?;
                 envelope::to_value(&output)
             }
-            Some(server) => {
-                input::parse::<T::Input>(arguments.clone())?;
-                let answer = koi::far::ask(&server, T::NAME, &arguments)?;
+            Some((api, server)) => {
+                let request = (api.request)(input::parse::<T::Input>(arguments)?)?;
+                let mut answer = koi::far::ask(&server, T::NAME, api.routes, request)?;
+                if let Some(fields) = answer.as_object_mut() {
+                    (api.complete)(fields);
+                }
                 koi::conform::conform(T::NAME, self.output_schema().as_ref(), answer)
             }
         });

@@ -152,8 +152,7 @@ pub(crate) fn kiwi_error(
     body.extend(details);
     // The contract tells what is missing from what is there and wrong.
     let status = match error.code {
-        Code::InvalidInput if error.message.contains("missing") => Some(400),
-        Code::InvalidInput if error.message.contains(" is required") => Some(400),
+        Code::InvalidInput if error.is_missing => Some(400),
         Code::InvalidInput | Code::Conflict => Some(422),
         _ => None,
     };

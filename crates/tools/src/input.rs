@@ -28,7 +28,14 @@ pub(crate) fn parse<T: DeserializeOwned + JsonSchema>(arguments: Value) -> Resul
             .hint(fields::<T>()));
         }
     };
+    let given: Vec<String> = arguments
+        .as_object()
+        .map(|it| it.keys().cloned().collect())
+        .unwrap_or_default();
     serde_path_to_error::deserialize(arguments).map_err(|error| {
+        if let Some(name) = missing::<T>(&given) {
+            return Error::missing(format!("missing field `{name}`")).hint(fields::<T>());
+        }
         let path = error.path().to_string();
         let inner = in_plain_words(error.into_inner().to_string());
         let message = if path == "." || inner.contains(&format!("`{path}`")) {
@@ -51,6 +58,20 @@ fn in_plain_words(message: String) -> String {
         _ => return message,
     };
     format!("{before}expected {word}")
+}
+
+/// The first required argument that was not given, unless something was given that nobody asked for.
+fn missing<T: JsonSchema>(given: &[String]) -> Option<String> {
+    let schema = schema::of_input::<T>();
+    if given
+        .iter()
+        .any(|it| schema["properties"].get(it).is_none())
+    {
+        return None;
+    }
+    let mut required = schema["required"].as_array()?.iter();
+    let missing = required.find(|it| !given.iter().any(|name| *it == name))?;
+    missing.as_str().map(ToOwned::to_owned)
 }
 
 fn kind_of(value: &Value) -> &'static str {

@@ -65,6 +65,11 @@ pub(crate) fn of_input<T: JsonSchema>() -> Value {
     schema
 }
 
+/// The schema of a request over HTTP, which tells what may be null from what may only be absent.
+pub(crate) fn of_request<T: JsonSchema>() -> Value {
+    Value::Object(generate::<T>())
+}
+
 /// A field that may be absent may also be null; saying so costs tokens and tells a model nothing.
 fn drop_null(schema: &mut Value) {
     match schema {

@@ -138,7 +138,7 @@ impl From<Error> for Failure {
             code,
             message,
             hint,
-            source: _,
+            ..
         } = error;
         Self {
             code,

@@ -116,7 +116,7 @@ impl Engine {
         let is_missing = what.destination == ItemScope::Project && target.project_path.is_none();
         if is_missing {
             return Err(
-                Error::invalid("`project_path` is required if `destination` is `project`")
+                Error::missing("`project_path` is required if `destination` is `project`")
                     .hint("give the absolute path of the project, or use `user`")
                     .into(),
             );

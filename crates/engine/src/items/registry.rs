@@ -675,7 +675,7 @@ impl RegistryPackage {
     /// What was sent; every file must have the hash that it says.
     pub fn of_json(value: &Value) -> Result<Self> {
         let missing = |name: &str| {
-            Error::invalid(format!("`{name}` is missing or not text"))
+            Error::missing(format!("`{name}` is missing or not text"))
                 .hint("docs/guides/kiwi.md shows what a push sends")
         };
         let text = |name: &str| {

@@ -139,7 +139,7 @@ impl Engine {
                 );
             }
             ItemFault::with(
-                Error::invalid(format!("Required directive inputs are missing: {}", fault.missing.join(", "))).hint(&*solution),
+                Error::missing(format!("Required directive inputs are missing: {}", fault.missing.join(", "))).hint(&*solution),
                 json!({
                     "error": "Required directive inputs are missing",
                     "missing_inputs": fault.missing, "validation_issues": fault.issues,

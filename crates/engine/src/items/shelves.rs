@@ -137,7 +137,7 @@ impl Engine {
         let (dir, project) = match scope {
             Scope::Project => {
                 let project = project.ok_or_else(|| {
-                    Error::invalid("`project_path` is required where the destination is `project`")
+                    Error::missing("`project_path` is required where the destination is `project`")
                         .hint("give the absolute path of the project, or use `user`")
                 })?;
                 let name = format!("{PROJECT_DIR}/{}", item_type.folder());

@@ -493,7 +493,7 @@ fn whole_text(
     let text_of = |name: &str| content.fields.get(name).and_then(Value::as_str);
     for name in ["title", "entry_type"] {
         let value = text_of(name).ok_or_else(|| {
-            Error::invalid(format!("`{name}` is missing"))
+            Error::missing(format!("`{name}` is missing"))
                 .hint("give it beside `content`, or begin the content with frontmatter")
         })?;
         head += &format!("{name}: {}\n", json!(value));

@@ -1,15 +1,17 @@
 //! The KOI API in the OpenAPI document, from its table.
 
 use super::fields::{self, Field, Need};
-use super::table::{ROUTES, Route, Takes, Verb};
+use super::table::{self, Entry, Takes};
 use kenning_tools::AnyTool;
+use kenning_tools::koi::api::Verb;
 use serde_json::{Map, Value, json};
 
 /// The paths of those routes whose tool is shown.
 pub(crate) fn paths(tools: &[&'static dyn AnyTool]) -> Map<String, Value> {
     let mut paths: Map<String, Value> = Map::new();
-    for route in ROUTES {
-        if !tools.iter().any(|it| it.name() == route.like) {
+    for entry in table::routes() {
+        let route = entry.route;
+        if !tools.iter().any(|it| it.name() == route.tool) {
             continue;
         }
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
@@ -17,20 +19,19 @@ pub(crate) fn paths(tools: &[&'static dyn AnyTool]) -> Map<String, Value> {
             Verb::Get => "get",
             Verb::Post => "post",
         };
-        path[verb] = operation(route);
+        path[verb] = operation(entry);
     }
     paths
 }
 
-fn operation(route: &Route) -> Value {
+fn operation(entry: &Entry) -> Value {
     let mut parameters = Vec::new();
-    if let Some((_, rest)) = route.path.split_once('{') {
-        let name = rest.split('}').next().unwrap_or_default();
+    if let Some(name) = entry.route.field_in_path() {
         let schema = json!({ "type": "string" });
         parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
     }
     let mut operation = json!({
-        "summary": route.summary,
+        "summary": entry.route.summary,
         "tags": ["koi"],
         "responses": {
             "200": { "description": "The answer", "content": { "application/json": { "schema": {} } } },
@@ -50,7 +51,7 @@ fn operation(route: &Route) -> Value {
             },
         },
     });
-    match route.takes {
+    match &entry.takes {
         Takes::Nothing => (),
         Takes::Query(fields) => parameters.extend(fields.iter().map(in_query)),
         Takes::Body(kind) => {
@@ -69,6 +70,6 @@ fn operation(route: &Route) -> Value {
 fn in_query(field: &Field) -> Value {
     json!({
         "name": field.name, "in": "query", "required": field.need == Need::Required,
-        "schema": fields::schema(field.kind),
+        "schema": fields::schema(&field.kind),
     })
 }

@@ -6,11 +6,12 @@ use kenning_engine::{
     Caller, Engine, EntityDocument, EntityView, PageEvaluation, RegisterEntity, SaidEntity,
     SaidRelation, StatedDocument, normalized_name, note_of_entity,
 };
+use kenning_tools::koi::api::Nothing;
 use kenning_tools::koi::moments::naive as moment;
 use kenning_tools::koi::{
-    Refusal, get_entity_documents, get_entity_neighborhood, ingest_url, knowledge_search,
-    monitor_url,
+    Refusal, get_entity_documents, ingest_url, knowledge_search, resolve_entity,
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -30,50 +31,10 @@ const URIS_MAX: usize = 1_000;
 /// What the original's editor calls a note.
 const NOTE_RID: &str = "orn:obsidian.entity:Notes/";
 
-/// Takes nothing.
-#[derive(Deserialize)]
-pub(super) struct Nothing {}
-
 fn bounded(wanted: Option<i64>, (default, max): (usize, usize)) -> usize {
     wanted.map_or(default, |it| {
         usize::try_from(it.max(1)).unwrap_or(max).min(max)
     })
-}
-
-/// An unknown name is related to nobody; the tool refuses it, the original's API does not.
-pub(super) fn relationships(
-    engine: &Engine,
-    caller: &Caller,
-    request: get_entity_neighborhood::Request,
-) -> Answer {
-    let uri = request.entity_uri.clone();
-    match get_entity_neighborhood::answer(engine, caller, request) {
-        Ok(found) => written(&found),
-        Err(refusal) if refusal.error.code == Code::NotFound => {
-            let nothing = json!({ "entity_uri": uri, "relationships": [], "count": 0 });
-            Ok(warned(engine, caller, nothing))
-        }
-        Err(refusal) => Err(refusal),
-    }
-}
-
-/// The same for documents.
-pub(super) fn mentioned_in(
-    engine: &Engine,
-    caller: &Caller,
-    request: get_entity_documents::Request,
-) -> Answer {
-    let uri = request.entity_uri.clone();
-    match get_entity_documents::answer(engine, caller, request) {
-        Ok(found) => written(&found),
-        Err(refusal) if refusal.error.code == Code::NotFound => {
-            let nothing = json!({
-                "entity_uri": uri, "total_count": 0, "truncated": false, "documents": [],
-            });
-            Ok(warned(engine, caller, nothing))
-        }
-        Err(refusal) => Err(refusal),
-    }
 }
 
 /// An answer with why entities may be missing from it, if anything is known.
@@ -88,27 +49,6 @@ fn warned(engine: &Engine, caller: &Caller, mut answer: Value) -> Value {
 fn written(answer: &impl serde::Serialize) -> Answer {
     let written = serde_json::to_value(answer);
     Ok(written.map_err(|cause| Error::internal("an answer is not JSON").because(cause))?)
-}
-
-#[derive(Deserialize)]
-pub(super) struct SearchRequest {
-    q: String,
-    #[serde(default)]
-    limit: Option<i64>,
-    #[serde(default)]
-    source: Option<String>,
-}
-
-/// `POST /search` by a query.
-pub(super) fn search(engine: &Engine, caller: &Caller, request: SearchRequest) -> Answer {
-    let request = knowledge_search::Request {
-        query: request.q,
-        limit: request.limit,
-        source: request.source,
-        include_chunks: false,
-        skip: 0,
-    };
-    written(&knowledge_search::answer(engine, caller, request)?)
 }
 
 /// Says only what was looked at: the store, the models, the types, the settings.
@@ -223,13 +163,15 @@ pub(super) fn reload_schemas(engine: &Engine, caller: &Caller, _: Nothing) -> An
     }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct PageRequest {
     #[serde(default)]
     entity_type: Option<String>,
     #[serde(default)]
+    #[schemars(with = "i64")]
     limit: Option<i64>,
     #[serde(default)]
+    #[schemars(with = "i64")]
     offset: Option<i64>,
 }
 
@@ -289,7 +231,7 @@ fn registry_row(it: &EntityView) -> Value {
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct EntityRequest {
     entity_uri: String,
 }
@@ -375,10 +317,11 @@ fn check_many(uris: &[String]) -> Result<(), Refusal> {
     Ok(())
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct AllMentionedRequest {
     uris: Vec<String>,
     #[serde(default)]
+    #[schemars(with = "i64")]
     limit_per_entity: Option<i64>,
 }
 
@@ -396,22 +339,24 @@ pub(super) fn all_mentioned_in(
             limit: request.limit_per_entity,
             skip: 0,
         };
-        results.insert(uri, mentioned_in(engine, caller, one)?);
+        let found = get_entity_documents::known_or_none(engine, caller, one)?;
+        results.insert(uri, written(&found)?);
     }
     Ok(json!({ "total_entities": results.len(), "results": results }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct CandidatesRequest {
     #[serde(default)]
     project: Option<String>,
     #[serde(default)]
-    attendees: Vec<String>,
+    attendees: Option<Vec<String>>,
     #[serde(default)]
-    topics: Vec<String>,
+    topics: Option<Vec<String>>,
     #[serde(default)]
     document_rid: Option<String>,
     #[serde(default)]
+    #[schemars(with = "Vec<String>")]
     entity_types: Option<Vec<String>>,
 }
 
@@ -423,8 +368,8 @@ pub(super) fn contextual_candidates(
 ) -> Answer {
     let groups = [
         ("project", Vec::from_iter(request.project)),
-        ("attendees", request.attendees),
-        ("topics", request.topics),
+        ("attendees", request.attendees.unwrap_or_default()),
+        ("topics", request.topics.unwrap_or_default()),
     ];
     let names: Vec<String> = groups.iter().flat_map(|it| it.1.clone()).collect();
     check_many(&names)?;
@@ -450,18 +395,19 @@ pub(super) fn contextual_candidates(
     }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct QueryRequest {
     #[serde(default)]
     query: Option<String>,
     #[serde(default)]
     question: Option<String>,
     #[serde(default)]
+    #[schemars(with = "i64")]
     limit: Option<i64>,
     #[serde(default)]
     source: Option<String>,
     #[serde(default)]
-    filters: Map<String, Value>,
+    filters: Option<Map<String, Value>>,
 }
 
 /// A search in the form of the neighboring server. Clients send an empty one to wake it.
@@ -472,7 +418,8 @@ pub(super) fn query(engine: &Engine, caller: &Caller, request: QueryRequest) -> 
     if text.is_empty() || text == "warmup" {
         return Ok(json!({ "results": [], "count": 0, "query": text }));
     }
-    let filtered = request.filters.get("source").and_then(Value::as_str);
+    let filters = request.filters.unwrap_or_default();
+    let filtered = filters.get("source").and_then(Value::as_str);
     let asked = knowledge_search::Request {
         query: text.clone(),
         limit: request.limit,
@@ -494,18 +441,18 @@ pub(super) fn query(engine: &Engine, caller: &Caller, request: QueryRequest) -> 
     }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct RegisterRequest {
     vault_rid: String,
     vault_path: String,
     entity_type: String,
+    #[schemars(length(min = 1))]
     name: String,
     #[serde(default)]
     properties: Map<String, Value>,
     #[serde(default)]
-    frontmatter: Map<String, Value>,
-    #[serde(default)]
-    content_hash: Option<String>,
+    frontmatter: Option<Map<String, Value>>,
+    content_hash: String,
 }
 
 /// Registers a note about an entity.
@@ -521,8 +468,8 @@ pub(super) fn register_entity(
         entity_type: request.entity_type,
         name: request.name,
         properties: request.properties,
-        frontmatter: request.frontmatter,
-        content_hash: request.content_hash,
+        frontmatter: request.frontmatter.unwrap_or_default(),
+        content_hash: Some(request.content_hash),
     };
     let done = engine.register_entity(caller, note)?;
     let mut answer = json!({
@@ -535,7 +482,7 @@ pub(super) fn register_entity(
     Ok(answer)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct SyncRequest {
     vault_path: String,
     entity_uri: String,
@@ -563,35 +510,23 @@ pub(super) fn sync_relationships(engine: &Engine, caller: &Caller, request: Sync
     }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct IngestRequest {
     document_rid: String,
     #[serde(default)]
     content: Option<String>,
+    entities: Vec<ingest_url::RequestEntity>,
     #[serde(default)]
+    relationships: Vec<ingest_url::RequestRelation>,
+    #[serde(default)]
+    #[schemars(with = "String")]
     source: Option<String>,
-    entities: Vec<IngestEntity>,
     #[serde(default)]
-    relationships: Vec<IngestRelationship>,
-}
-
-#[derive(Deserialize)]
-struct IngestEntity {
-    name: String,
-    r#type: String,
-    #[serde(default)]
-    confidence: Option<f64>,
-    #[serde(default)]
-    context: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct IngestRelationship {
-    subject: String,
-    predicate: String,
-    object: String,
-    #[serde(default)]
-    confidence: Option<f64>,
+    #[expect(
+        dead_code,
+        reason = "clients of the original send it; it is checked, and not looked at"
+    )]
+    context: Option<resolve_entity::Context>,
 }
 
 /// Takes over what a document says of entities, and says what became of each. What stands around a mention
@@ -676,7 +611,7 @@ pub(super) fn ingest(engine: &Engine, caller: &Caller, request: IngestRequest) -
     Ok(answer)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct EvaluateRequest {
     url: String,
     #[serde(default)]
@@ -686,6 +621,7 @@ pub(super) struct EvaluateRequest {
     #[serde(default)]
     bioregional_tags: Vec<String>,
     #[serde(default)]
+    #[schemars(with = "String")]
     decision: Option<String>,
 }
 
@@ -706,9 +642,25 @@ pub(super) fn evaluate(engine: &Engine, caller: &Caller, request: EvaluateReques
     }))
 }
 
-/// Looks at every monitored page now.
-pub(super) fn scan_monitored(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
-    written(&monitor_url::scan(engine, caller)?)
+/// Which entities to describe by pages.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "requests are checked by it, and not looked at")]
+pub(super) struct EnrichRequest {
+    entity_uri: Option<String>,
+    entity_type: Option<String>,
+    #[serde(default)]
+    limit: i64,
+}
+
+/// Which entities to describe by what a model knows.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "requests are checked by it, and not looked at")]
+pub(super) struct DescribeRequest {
+    entity_type: Option<String>,
+    #[serde(default)]
+    limit: i64,
+    #[serde(default)]
+    regenerate_notes: bool,
 }
 
 /// What a language model would write of its own knowledge. Where there is none the original's clients are
@@ -728,11 +680,12 @@ pub(super) fn no_descriptions(engine: &Engine, _: &Caller, _: Value) -> Answer {
     ))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct RegenerateRequest {
     #[serde(default)]
     entity_type: Option<String>,
     #[serde(default)]
+    #[schemars(with = "i64")]
     limit: Option<i64>,
 }
 

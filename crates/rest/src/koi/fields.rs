@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 const MANUAL: &str = "https://errors.pydantic.dev/2.14/v/";
 
 /// The kind of a value.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Kind {
     /// Any text.
     Text,
@@ -25,9 +25,9 @@ pub(super) enum Kind {
     /// Fields that are the caller's affair.
     Map,
     /// Several of one kind.
-    List(&'static Kind),
+    List(Box<Kind>),
     /// These fields.
-    Record(&'static [Field]),
+    Record(Vec<Field>),
 }
 
 /// Whether a field may be left out.
@@ -42,32 +42,84 @@ pub(super) enum Need {
 }
 
 /// A field of a body, or a parameter of a query.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Field {
     /// Its name on the wire.
-    pub(super) name: &'static str,
+    pub(super) name: String,
     /// What it is.
     pub(super) kind: Kind,
     /// Whether it may be left out.
     pub(super) need: Need,
 }
 
-/// A field that has to be there.
-pub(super) const fn required(name: &'static str, kind: Kind) -> Field {
-    let need = Need::Required;
-    Field { name, kind, need }
+impl Kind {
+    /// The kind that a request's schema describes.
+    pub(super) fn of(schema: &Value) -> Self {
+        match kind_name(schema) {
+            "string" if schema["minLength"].as_u64().is_some_and(|it| it > 0) => Self::Name,
+            "string" => Self::Text,
+            "integer" => Self::Whole,
+            "number" => Self::Number,
+            "boolean" => Self::Flag,
+            "array" => Self::List(Box::new(Self::of(&schema["items"]))),
+            _ => match schema["properties"].as_object() {
+                None => Self::Map,
+                Some(properties) => {
+                    let required = schema["required"].as_array();
+                    let is_required = |name: &str| {
+                        required.is_some_and(|it| it.iter().any(|it| it.as_str() == Some(name)))
+                    };
+                    let fields = properties.iter().map(|(name, schema)| {
+                        let (schema, is_nullable) = without_null(schema);
+                        Field {
+                            kind: Self::of(schema),
+                            need: match (is_required(name), is_nullable) {
+                                (true, _) => Need::Required,
+                                (false, true) => Need::Optional,
+                                (false, false) => Need::Default,
+                            },
+                            name: name.clone(),
+                        }
+                    });
+                    Self::Record(fields.collect())
+                }
+            },
+        }
+    }
+
+    /// Whether it can stand in a query, which knows texts only.
+    pub(super) fn fits_a_query(&self) -> bool {
+        matches!(
+            self,
+            Self::Text | Self::Name | Self::Whole | Self::Number | Self::Flag
+        )
+    }
 }
 
-/// A field with a default.
-pub(super) const fn default(name: &'static str, kind: Kind) -> Field {
-    let need = Need::Default;
-    Field { name, kind, need }
+/// The type that a schema names first beside null.
+fn kind_name(schema: &Value) -> &str {
+    let named = match &schema["type"] {
+        Value::Array(kinds) => kinds.iter().find(|it| *it != "null"),
+        kind => Some(kind),
+    };
+    named.and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A field that may be absent or null.
-pub(super) const fn optional(name: &'static str, kind: Kind) -> Field {
-    let need = Need::Optional;
-    Field { name, kind, need }
+/// The schema of what is not null, and whether null fits too.
+fn without_null(schema: &Value) -> (&Value, bool) {
+    if let Some(choices) = schema["anyOf"].as_array() {
+        let is_null = |it: &&Value| it["type"] == "null";
+        let other = choices.iter().find(|it| !is_null(it));
+        return (
+            other.unwrap_or(schema),
+            choices.iter().any(|it| is_null(&it)),
+        );
+    }
+    let kinds = schema["type"].as_array();
+    (
+        schema,
+        kinds.is_some_and(|it| it.iter().any(|it| it == "null")),
+    )
 }
 
 /// Everything that is wrong with a request, as the list of its answer.
@@ -89,7 +141,7 @@ impl Problems {
         problems
     }
 
-    /// A body that is not JSON.
+    /// A body that is not JSON: at which byte, and why.
     pub(super) fn not_json(at: usize, message: &str) -> Self {
         Self(vec![json!({
             "type": "json_invalid", "loc": ["body", at], "msg": "JSON decode error", "input": {},
@@ -99,7 +151,7 @@ impl Problems {
 }
 
 /// The value of a body or of one thing in it, made what it should be.
-pub(super) fn read(kind: Kind, value: Value, place: &[Value]) -> Result<Value, Problems> {
+pub(super) fn read(kind: &Kind, value: Value, place: &[Value]) -> Result<Value, Problems> {
     let mut problems = Problems::default();
     let read = read_into(kind, value, place, &mut problems);
     match read {
@@ -110,7 +162,7 @@ pub(super) fn read(kind: Kind, value: Value, place: &[Value]) -> Result<Value, P
 
 /// The parameters of a query; of one that stands twice the last counts.
 pub(super) fn read_query(
-    fields: &'static [Field],
+    fields: &[Field],
     query: Vec<(String, String)>,
 ) -> Result<Value, Problems> {
     let given: Map<String, Value> = query
@@ -128,7 +180,7 @@ pub(super) fn read_query(
 
 /// `missing_input` is what a missing field is said to be missing in.
 fn record(
-    fields: &'static [Field],
+    fields: &[Field],
     mut given: Map<String, Value>,
     place: &[Value],
     missing_input: Option<&Value>,
@@ -137,23 +189,23 @@ fn record(
     let mut read = Map::new();
     for field in fields {
         let mut place = place.to_vec();
-        place.push(field.name.into());
-        match (given.remove(field.name), field.need) {
+        place.push(field.name.as_str().into());
+        match (given.remove(&field.name), field.need) {
             (None, Need::Required) => {
                 let input = missing_input.cloned().unwrap_or_default();
                 problems.add("missing", &place, "Field required", input);
             }
             (None, _) | (Some(Value::Null), Need::Optional) => (),
             (Some(value), _) => {
-                let value = read_into(field.kind, value, &place, problems);
-                read.extend(value.map(|it| (field.name.to_owned(), it)));
+                let value = read_into(&field.kind, value, &place, problems);
+                read.extend(value.map(|it| (field.name.clone(), it)));
             }
         }
     }
     Value::Object(read)
 }
 
-fn read_into(kind: Kind, value: Value, place: &[Value], problems: &mut Problems) -> Option<Value> {
+fn read_into(kind: &Kind, value: Value, place: &[Value], problems: &mut Problems) -> Option<Value> {
     match (kind, value) {
         (Kind::Text, value @ Value::String(_)) | (Kind::Map, value @ Value::Object(_)) => {
             Some(value)
@@ -193,7 +245,7 @@ fn read_into(kind: Kind, value: Value, place: &[Value], problems: &mut Problems)
             for (n, value) in values.into_iter().enumerate() {
                 let mut place = place.to_vec();
                 place.push(n.into());
-                read.extend(read_into(*kind, value, &place, problems));
+                read.extend(read_into(kind, value, &place, problems));
             }
             Some(Value::Array(read))
         }
@@ -294,7 +346,7 @@ fn flag(value: &Value) -> Result<Value, Problem> {
 }
 
 /// The same as a JSON Schema.
-pub(super) fn schema(kind: Kind) -> Value {
+pub(super) fn schema(kind: &Kind) -> Value {
     match kind {
         Kind::Text => json!({ "type": "string" }),
         Kind::Name => json!({ "type": "string", "minLength": 1 }),
@@ -302,14 +354,14 @@ pub(super) fn schema(kind: Kind) -> Value {
         Kind::Number => json!({ "type": "number" }),
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Map => json!({ "type": "object" }),
-        Kind::List(kind) => json!({ "type": "array", "items": schema(*kind) }),
+        Kind::List(kind) => json!({ "type": "array", "items": schema(kind) }),
         Kind::Record(fields) => {
             let properties: Map<String, Value> = fields
                 .iter()
-                .map(|it| (it.name.to_owned(), schema(it.kind)))
+                .map(|it| (it.name.clone(), schema(&it.kind)))
                 .collect();
             let required = fields.iter().filter(|it| it.need == Need::Required);
-            let required: Vec<&str> = required.map(|it| it.name).collect();
+            let required: Vec<&str> = required.map(|it| it.name.as_str()).collect();
             json!({ "type": "object", "properties": properties, "required": required })
         }
     }
@@ -319,22 +371,36 @@ pub(super) fn schema(kind: Kind) -> Value {
 mod tests {
     use super::*;
 
-    const FIELDS: &[Field] = &[
-        required("label", Kind::Name),
-        optional("hint", Kind::Text),
-        default("limit", Kind::Whole),
-        default("sure", Kind::Number),
-        default("all", Kind::Flag),
-        default("tags", Kind::List(&Kind::Text)),
-        optional(
-            "context",
-            Kind::Record(&[required("people", Kind::List(&Kind::Text))]),
-        ),
-        default("more", Kind::Map),
-    ];
+    /// A request with a field of every kind and need.
+    fn fields() -> Kind {
+        let text = json!({ "type": "string" });
+        Kind::of(&json!({
+            "type": "object",
+            "properties": {
+                "label": { "type": "string", "minLength": 1 },
+                "hint": { "type": ["string", "null"] },
+                "limit": { "type": "integer" },
+                "sure": { "type": "number" },
+                "all": { "type": "boolean" },
+                "tags": { "type": "array", "items": text },
+                "context": {
+                    "anyOf": [
+                        {
+                            "type": "object",
+                            "properties": { "people": { "type": "array", "items": text } },
+                            "required": ["people"],
+                        },
+                        { "type": "null" },
+                    ],
+                },
+                "more": { "type": "object", "additionalProperties": true },
+            },
+            "required": ["label"],
+        }))
+    }
 
     fn check(body: Value, expected: Result<Value, &[(&str, Value)]>) {
-        let read = read(Kind::Record(FIELDS), body.clone(), &["body".into()]);
+        let read = read(&fields(), body.clone(), &["body".into()]);
         match (read, expected) {
             (Ok(read), Ok(expected)) => assert_eq!(read, expected, "{body}"),
             (Err(problems), Err(expected)) => {
@@ -403,14 +469,21 @@ mod tests {
 
     #[test]
     fn of_a_parameter_that_stands_twice_the_last_counts() {
-        const QUERY: &[Field] = &[required("query", Kind::Text), default("limit", Kind::Whole)];
+        let schema = json!({
+            "type": "object",
+            "properties": { "query": { "type": "string" }, "limit": { "type": "integer" } },
+            "required": ["query"],
+        });
+        let Kind::Record(fields) = Kind::of(&schema) else {
+            panic!("a record");
+        };
         let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());
         let query = vec![pair("query", "a"), pair("limit", "1"), pair("limit", "2")];
         assert_eq!(
-            read_query(QUERY, query),
+            read_query(&fields, query),
             Ok(json!({ "query": "a", "limit": 2 }))
         );
-        let problems = read_query(QUERY, vec![pair("limit", "abc")]).unwrap_err();
+        let problems = read_query(&fields, vec![pair("limit", "abc")]).unwrap_err();
         assert_eq!(problems.0[0]["loc"], json!(["query", "query"]));
         assert_eq!(problems.0[0]["input"], Value::Null);
         assert_eq!(problems.0[1]["type"], "int_parsing");

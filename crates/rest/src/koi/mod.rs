@@ -1,14 +1,13 @@
 //! The KOI API: the routes that clients of the original call, with its bodies, statuses and errors.
 //!
-//! [`table`] has a row for each route: what it takes, which tool's permission it needs, and which function
-//! answers. Here a request is matched with its row, read, permitted and answered, from here or, when the
+//! A route is declared beside the tool that it belongs to, and says what it takes, whose permission it needs and
+//! what answers it; [`table`] gathers them. Here a request is matched with its row, read, permitted and answered, from here or, when the
 //! operator named another KOI server, from there. Errors are `{"detail": …}`; what the layer around every
 //! route refuses keeps the form that it has everywhere.
 
 pub(crate) mod description;
 mod facts;
 mod fields;
-mod python_json;
 mod table;
 
 use crate::memory::Asker;
@@ -24,10 +23,11 @@ use http_body_util::BodyExt;
 use kenning_core::{Code, Error};
 use kenning_engine::{Caller, FORWARDED, FarServer, Scope};
 use kenning_tools::koi::Refusal;
+use kenning_tools::koi::api::{Route, Verb};
 use kenning_tools::slots::Load;
 use kenning_tools::{AnyTool, Board, Selection, TOOLS, Toolset, hide_internal};
 use serde_json::{Map, Value, json};
-use table::{LOOK, ROUTES, Route, Takes, Verb};
+use table::{Entry, LOOK, Takes};
 
 /// The route that servers of other contracts have too.
 const HEALTH: &str = "/health";
@@ -90,8 +90,8 @@ impl Koi {
 
     /// Whether the caller may do what the route's tool does.
     fn permit(&self, route: &Route, caller: &Caller) -> Result<(), Refusal> {
-        let fixed = Value::Object(table::fixed(route));
-        let Some(tool) = self.tool(route.like, &fixed) else {
+        let fixed = Value::Object(route.fixed_fields());
+        let Some(tool) = self.tool(route.tool, &fixed) else {
             self.refuse_read_only()?;
             return Err(nothing());
         };
@@ -105,7 +105,7 @@ impl Koi {
 pub(crate) fn routes(with_health: bool) -> Router<Shared> {
     let mut router = Router::new();
     let mut known: Vec<&str> = Vec::new();
-    for route in ROUTES {
+    for Entry { route, .. } in table::routes() {
         if route.path == HEALTH && !with_health {
             continue;
         }
@@ -125,8 +125,8 @@ pub(crate) fn routes(with_health: bool) -> Router<Shared> {
 /// Whether a path that leads nowhere would lead to something of this API.
 pub(crate) fn is_ours(path: &str) -> bool {
     let first = path.trim_start_matches('/').split('/').next();
-    let of = |route: &Route| route.path.trim_start_matches('/').split('/').next() == first;
-    first.is_some_and(|it| it != "health") && ROUTES.iter().any(of)
+    let of = |it: &Entry| it.route.path.trim_start_matches('/').split('/').next() == first;
+    first.is_some_and(|it| it != "health") && table::routes().iter().any(of)
 }
 
 /// The answer for a path that leads nowhere.
@@ -146,7 +146,7 @@ async fn handle(
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
-    let (route, in_path) = match found(&parts.method, &path) {
+    let (entry, in_path) = match found(&parts.method, &path) {
         Ok(it) => it,
         Err(refusal) => {
             body::drain(body).await;
@@ -159,7 +159,7 @@ async fn handle(
     };
     let bytes = bytes.to_bytes();
     let asked = Asked {
-        route,
+        entry,
         in_path,
         query: Query::try_from_uri(&parts.uri).map_or_else(|_| Vec::new(), |it| it.0),
         is_json: is_json(&parts.headers),
@@ -172,7 +172,7 @@ async fn handle(
             .clone()
             .patiently(caller.waited, || respond(&koi, caller, asked))
     };
-    match attended_as(Load::of_tool(route.like), &slots, caller, work).await {
+    match attended_as(Load::of_tool(entry.route.tool), &slots, caller, work).await {
         Ok(response) => response,
         Err(error) => refused(&error.into()),
     }
@@ -180,7 +180,7 @@ async fn handle(
 
 /// A request whose route is known.
 struct Asked {
-    route: &'static Route,
+    entry: &'static Entry,
     in_path: Map<String, Value>,
     query: Vec<(String, String)>,
     is_json: bool,
@@ -189,23 +189,23 @@ struct Asked {
 }
 
 /// The row of a path, and what the path itself says.
-fn found(method: &Method, path: &str) -> Result<(&'static Route, Map<String, Value>), Refusal> {
+fn found(method: &Method, path: &str) -> Result<(&'static Entry, Map<String, Value>), Refusal> {
     let path = decoded(path).ok_or_else(nothing)?;
-    let here: Vec<_> = ROUTES
+    let here: Vec<_> = table::routes()
         .iter()
-        .filter_map(|route| Some((route, table::matched(route.path, &path)?)))
+        .filter_map(|entry| Some((entry, table::matched(entry.route.path, &path)?)))
         .collect();
     if here.is_empty() {
         return Err(nothing());
     }
     // What is a path of its own is no entity of that name; the longest pattern is the most exact.
     let is_exact = here.iter().any(|it| it.1.is_empty());
-    let longest = here.iter().map(|it| it.0.path.len()).max();
-    let fits = |it: &&(&Route, Map<String, Value>)| {
+    let longest = here.iter().map(|it| it.0.route.path.len()).max();
+    let fits = |it: &&(&Entry, Map<String, Value>)| {
         if is_exact {
             it.1.is_empty()
         } else {
-            Some(it.0.path.len()) == longest
+            Some(it.0.route.path.len()) == longest
         }
     };
     let verb = match *method {
@@ -214,7 +214,7 @@ fn found(method: &Method, path: &str) -> Result<(&'static Route, Map<String, Val
         _ => None,
     };
     let mut here = here.iter().filter(fits);
-    let found = here.find(|it| Some(it.0.verb) == verb);
+    let found = here.find(|it| Some(it.0.route.verb) == verb);
     let found = found.map(|it| (it.0, it.1.clone()));
     found.ok_or_else(|| {
         let error = Error::invalid("Method Not Allowed");
@@ -301,14 +301,14 @@ fn forwarded(
     caller: &Caller,
     asked: Asked,
 ) -> Result<Response<Body>, Denial> {
-    koi.permit(asked.route, caller)?;
+    koi.permit(asked.entry.route, caller)?;
     if asked.is_forwarded {
         let error = Error::unavailable("KOI_API_ENDPOINT here names a server that asks this one")
             .hint("unset it on the server that has the data");
         return Err(Refusal::new(508, error).into());
     }
     let target = far_target(&asked)?;
-    let answer = match asked.route.verb {
+    let answer = match asked.entry.route.verb {
         Verb::Get => server.get(&target),
         Verb::Post => server.post(&target, far_body(koi, caller, &asked)?),
     };
@@ -322,7 +322,7 @@ fn forwarded(
 
 /// The route's path there, made anew of what was read from the request.
 fn far_target(asked: &Asked) -> Result<String, Refusal> {
-    let mut target = asked.route.path.to_owned();
+    let mut target = asked.entry.route.path.to_owned();
     for (name, value) in &asked.in_path {
         let value = FarServer::segment(value.as_str().unwrap_or_default());
         // Nobody is called so.
@@ -342,7 +342,7 @@ fn far_target(asked: &Asked) -> Result<String, Refusal> {
 
 /// The body for there. What would be written there must be permitted here.
 fn far_body(koi: &Koi, caller: &Caller, asked: &Asked) -> Result<Vec<u8>, Denial> {
-    let Takes::Body(kind) = asked.route.takes else {
+    let Takes::Body(kind) = &asked.entry.takes else {
         return Ok(Vec::new());
     };
     if !asked.is_json && !asked.body.is_empty() {
@@ -351,7 +351,7 @@ fn far_body(koi: &Koi, caller: &Caller, asked: &Asked) -> Result<Vec<u8>, Denial
         let text: String = text.chars().take(1_000).collect();
         return Ok(Value::String(text).to_string().into_bytes());
     }
-    if !asked.route.may_ingest() {
+    if !asked.entry.may_ingest() {
         return Ok(asked.body.clone());
     }
     let mut request = read_body(kind, &asked.body, true)?.map_err(Denial::Problems)?;
@@ -366,10 +366,10 @@ fn far_body(koi: &Koi, caller: &Caller, asked: &Asked) -> Result<Vec<u8>, Denial
 }
 
 fn answered(koi: &Koi, caller: &Caller, asked: Asked) -> Result<Response<Body>, Denial> {
-    let route = asked.route;
+    let route = asked.entry.route;
     // Whoever may not ask is not told what is wrong with the question.
     koi.permit(route, caller)?;
-    let read = match route.takes {
+    let read = match &asked.entry.takes {
         Takes::Nothing => Ok(Value::Object(Map::new())),
         Takes::Query(fields) => fields::read_query(fields, asked.query),
         Takes::Body(kind) => read_body(kind, &asked.body, asked.is_json)?,
@@ -377,14 +377,14 @@ fn answered(koi: &Koi, caller: &Caller, asked: Asked) -> Result<Response<Body>, 
     let mut request = read.map_err(Denial::Problems)?;
     if let Value::Object(fields) = &mut request {
         fields.extend(asked.in_path);
-        fields.extend(table::fixed(route));
+        fields.extend(route.fixed_fields());
     }
     let value = (route.answer)(koi.board.engine(), caller, request)?;
     Ok(answer::json(StatusCode::OK, &value))
 }
 
 /// The body as its route wants it.
-fn read_body(kind: Kind, body: &[u8], is_json: bool) -> Result<Result<Value, Problems>, Refusal> {
+fn read_body(kind: &Kind, body: &[u8], is_json: bool) -> Result<Result<Value, Problems>, Refusal> {
     if body.is_empty() {
         return Ok(Err(Problems::no_body()));
     }
@@ -396,12 +396,10 @@ fn read_body(kind: Kind, body: &[u8], is_json: bool) -> Result<Result<Value, Pro
         match serde_json::from_str(text) {
             Ok(value) => value,
             Err(cause) => {
-                let (at, why) = python_json::fault(text).unwrap_or_else(|| {
-                    let before = text.lines().take(cause.line().saturating_sub(1));
-                    let before: usize = before.map(|it| it.chars().count() + 1).sum();
-                    (before + cause.column(), "Expecting value")
-                });
-                return Ok(Err(Problems::not_json(at, why)));
+                let before = text.lines().take(cause.line().saturating_sub(1));
+                let before: usize = before.map(|it| it.len() + 1).sum();
+                let at = before + cause.column().saturating_sub(1);
+                return Ok(Err(Problems::not_json(at, &cause.to_string())));
             }
         }
     } else {
@@ -465,7 +463,7 @@ mod tests {
             ),
         ] {
             let (found, said) = found(&method, path).ok().unwrap();
-            assert_eq!(found.path, route, "{path}");
+            assert_eq!(found.route.path, route, "{path}");
             assert_eq!(
                 said.get("entity_uri").and_then(Value::as_str),
                 uri,
@@ -487,7 +485,7 @@ mod tests {
     #[test]
     fn every_route_is_of_a_tool_and_no_two_are_the_same() {
         let mut seen = std::collections::HashSet::new();
-        for route in ROUTES {
+        for Entry { route, .. } in table::routes() {
             assert!(
                 seen.insert((route.verb == Verb::Get, route.path)),
                 "{}",
@@ -495,8 +493,8 @@ mod tests {
             );
             let tool = kenning_tools::TOOLS
                 .iter()
-                .find(|it| it.name() == route.like);
-            assert!(tool.is_some(), "{}: {}", route.path, route.like);
+                .find(|it| it.name() == route.tool);
+            assert!(tool.is_some(), "{}: {}", route.path, route.tool);
         }
     }
 }

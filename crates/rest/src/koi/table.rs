@@ -1,595 +1,286 @@
-//! Every route of the KOI API: what it takes, whose permission it needs, and what answers it.
+//! Every route of the KOI API.
 //!
-//! The router, the OpenAPI document and the tests all read this table.
+//! A tool of the contract declares its own routes; those that are no tools stand here. The router, the OpenAPI
+//! document and the tests all read [`routes`].
 
 use super::facts;
-use super::fields::{Field, Kind, default, optional, required};
-use kenning_core::Error;
-use kenning_engine::{Caller, Engine};
-use kenning_tools::koi::{
-    Refusal, code_query, federation_status, github_files, github_repos, github_scan, ingest_url,
-    knowledge_search, koi_search, monitor_url, preview_url, process_url, resolve_entity,
-};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use super::fields::{Field, Kind};
+use kenning_tools::TOOLS;
+use kenning_tools::koi::api::{self, Nothing, Place, Route, Verb};
+use kenning_tools::koi::{github_files, github_repos};
 use serde_json::{Map, Value};
+use std::sync::LazyLock;
 
-/// How a route is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verb {
-    /// `GET`
-    Get,
-    /// `POST`
-    Post,
-}
-
-/// Where a route has its arguments.
-#[derive(Clone, Copy, Debug)]
+/// Where a route has its arguments, and what they are.
+#[derive(Clone, Debug)]
 pub(super) enum Takes {
     /// Nowhere.
     Nothing,
     /// In the query.
-    Query(&'static [Field]),
+    Query(Vec<Field>),
     /// In a JSON body.
     Body(Kind),
 }
 
-/// A route.
-pub(super) struct Route {
-    /// How it is asked.
-    pub(super) verb: Verb,
-    /// Its path; `{name}` is a part that may have slashes.
-    pub(super) path: &'static str,
-    /// For the manual.
-    pub(super) summary: &'static str,
-    /// The tool whose permission it needs.
-    pub(super) like: &'static str,
-    /// What the path itself says beside its `{name}`.
-    pub(super) fixed: &'static [(&'static str, &'static str)],
-    /// Where its arguments are.
+/// A route, and what it takes.
+pub(super) struct Entry {
+    pub(super) route: &'static Route,
     pub(super) takes: Takes,
-    /// What answers it.
-    pub(super) answer: fn(&Engine, &Caller, Value) -> Result<Value, Refusal>,
 }
 
-impl Route {
+impl Entry {
+    fn new(route: &'static Route) -> Self {
+        let elsewhere = |name: &str| {
+            route.field_in_path() == Some(name) || route.fixed.iter().any(|it| it.0 == name)
+        };
+        let kind = match Kind::of(&(route.schema)()) {
+            Kind::Record(mut fields) => {
+                fields.retain(|it| !elsewhere(&it.name));
+                Kind::Record(fields)
+            }
+            other => other,
+        };
+        let takes = match (route.place, kind) {
+            (Place::Query, Kind::Record(mut fields)) => {
+                fields.retain(|it| it.kind.fits_a_query());
+                Takes::Query(fields)
+            }
+            (Place::Nowhere | Place::Query, _) => Takes::Nothing,
+            (Place::Body, kind) => Takes::Body(kind),
+        };
+        Self { route, takes }
+    }
+
     /// Whether a request may also ask to keep what it finds.
     pub(super) fn may_ingest(&self) -> bool {
-        match self.takes {
+        match &self.takes {
             Takes::Body(Kind::Record(fields)) => fields.iter().any(|it| it.name == "auto_ingest"),
             _ => false,
         }
     }
 }
 
-/// Reads a request, asks, writes the answer.
-fn via<R: DeserializeOwned, O: Serialize>(
-    engine: &Engine,
-    caller: &Caller,
-    request: Value,
-    answer: fn(&Engine, &Caller, R) -> Result<O, Refusal>,
-) -> Result<Value, Refusal> {
-    let request = serde_json::from_value(request)
-        .map_err(|cause| Error::invalid(format!("the request cannot be read: {cause}")))?;
-    let answered = answer(engine, caller, request)?;
-    let written = serde_json::to_value(answered);
-    Ok(written.map_err(|cause| Error::internal("an answer is not JSON").because(cause))?)
+/// Every route: those of the tools in the order of the contract, then those that other clients use.
+pub(super) fn routes() -> &'static [Entry] {
+    static ROUTES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+        let of_tools = TOOLS.iter().flat_map(|tool| tool.routes());
+        of_tools.chain(OTHERS).map(Entry::new).collect()
+    });
+    &ROUTES
 }
-
-macro_rules! via {
-    ($answer:path) => {
-        |engine, caller, request| via(engine, caller, request, $answer)
-    };
-}
-
-const RESOLVE: &[Field] = &[
-    required("label", Kind::Name),
-    optional("type_hint", Kind::Text),
-    default("limit", Kind::Whole),
-    optional("context", CONTEXT),
-];
-
-const CONTEXT: Kind = Kind::Record(&[
-    optional("associated_people", Kind::List(&Kind::Text)),
-    optional("project", Kind::Text),
-    optional("organizations", Kind::List(&Kind::Text)),
-    optional("topics", Kind::List(&Kind::Text)),
-    optional("source_text", Kind::Text),
-]);
-
-const ENTITY: Kind = Kind::Record(&[
-    required("name", Kind::Text),
-    required("type", Kind::Text),
-    default("mentions", Kind::List(&Kind::Text)),
-    default("confidence", Kind::Number),
-    optional("context", Kind::Text),
-]);
-
-const RELATIONSHIP: Kind = Kind::Record(&[
-    required("subject", Kind::Text),
-    required("predicate", Kind::Text),
-    required("object", Kind::Text),
-    default("confidence", Kind::Number),
-]);
-
-const MERGE: Kind = Kind::Record(&[required("from", Kind::Text), required("into", Kind::Text)]);
-
-const PAGE: &[Field] = &[
-    optional("entity_type", Kind::Text),
-    default("limit", Kind::Whole),
-    default("offset", Kind::Whole),
-];
-
-const MONITOR: &[Field] = &[required("url", Kind::Text), default("title", Kind::Text)];
 
 /// A tool that only looks, and one that changes what entities there are.
 pub(super) const LOOK: &str = "koi_search";
 const CHANGE: &str = "vault_write_note";
 
-/// The routes, in the order of the contract, then those that other clients use.
-pub(super) const ROUTES: &[Route] = &[
-    Route {
-        verb: Verb::Post,
-        path: "/entity/resolve",
-        summary: "Which entities a label may mean",
-        like: "resolve_entity",
-        fixed: &[],
-        takes: Takes::Body(Kind::Record(RESOLVE)),
-        answer: via!(resolve_entity::answer),
-    },
-    Route {
-        verb: Verb::Get,
-        path: "/entity/resolve",
-        summary: "The same by a query",
-        like: "resolve_entity",
-        fixed: &[],
-        takes: Takes::Query(&[
-            required("label", Kind::Name),
-            optional("type_hint", Kind::Text),
-            default("limit", Kind::Whole),
-        ]),
-        answer: via!(resolve_entity::answer),
-    },
-    Route {
-        verb: Verb::Get,
-        path: "/relationships/{entity_uri}",
-        summary: "What an entity is related to",
-        like: "get_entity_neighborhood",
-        fixed: &[],
-        takes: Takes::Query(&[optional("predicate", Kind::Text)]),
-        answer: via!(facts::relationships),
-    },
-    Route {
-        verb: Verb::Get,
-        path: "/entity/{entity_uri}/mentioned-in",
-        summary: "The documents that mention an entity",
-        like: "get_entity_documents",
-        fixed: &[],
-        takes: Takes::Query(&[default("limit", Kind::Whole)]),
-        answer: via!(facts::mentioned_in),
-    },
-    Route {
-        verb: Verb::Get,
-        path: "/entity-search",
-        summary: "Entities and documents that answer a question",
-        like: "koi_search",
-        fixed: &[],
-        takes: Takes::Query(&[
-            required("query", Kind::Name),
-            default("limit", Kind::Whole),
-            optional("type_filter", Kind::Text),
-        ]),
-        answer: via!(koi_search::answer),
-    },
-    Route {
-        verb: Verb::Post,
-        path: "/search",
-        summary: "Documents and passages that answer a question",
-        like: "knowledge_search",
-        fixed: &[],
-        takes: Takes::Body(Kind::Record(&[
-            required("query", Kind::Name),
-            default("limit", Kind::Whole),
-            optional("source", Kind::Text),
-            default("include_chunks", Kind::Flag),
-        ])),
-        answer: via!(knowledge_search::answer),
-    },
-    Route {
-        verb: Verb::Get,
-        path: "/search",
-        summary: "The same by a query",
-        like: "knowledge_search",
-        fixed: &[],
-        takes: Takes::Query(&[
-            required("q", Kind::Name),
-            default("limit", Kind::Whole),
-            optional("source", Kind::Text),
-        ]),
-        answer: via!(facts::search),
-    },
-    Route {
-        verb: Verb::Post,
-        path: "/web/preview",
-        summary: "Fetches a page and shows it",
-        like: "preview_url",
-        fixed: &[],
-        takes: Takes::Body(Kind::Record(&[
-            required("url", Kind::Text),
-            optional("submitted_by", Kind::Text),
-            default("submitted_via", Kind::Text),
-            optional("submission_message", Kind::Text),
-        ])),
-        answer: via!(preview_url::answer),
-    },
+/// The routes that are no tools of the contract.
+const OTHERS: &[Route] = &[
+    github_repos::REGISTER,
+    github_repos::UNREGISTER,
+    github_files::FILES,
     Route {
         verb: Verb::Post,
         path: "/web/evaluate",
         summary: "Keeps what somebody thinks of a page",
-        like: "ingest_url",
+        tool: "ingest_url",
         fixed: &[],
-        takes: Takes::Body(Kind::Record(&[
-            required("url", Kind::Text),
-            optional("relevance_score", Kind::Number),
-            optional("relevance_reasoning", Kind::Text),
-            default("bioregional_tags", Kind::List(&Kind::Text)),
-            default("decision", Kind::Text),
-        ])),
-        answer: via!(facts::evaluate),
-    },
-    Route {
-        verb: Verb::Post,
-        path: "/web/process",
-        summary: "Extracts entities and relationships from a page",
-        like: "process_url",
-        fixed: &[],
-        takes: Takes::Body(Kind::Record(&[
-            required("url", Kind::Text),
-            default("hint_entities", Kind::List(&Kind::Text)),
-            default("auto_ingest", Kind::Flag),
-        ])),
-        answer: via!(process_url::answer),
-    },
-    Route {
-        verb: Verb::Post,
-        path: "/web/ingest",
-        summary: "Takes a page into the graph",
-        like: "ingest_url",
-        fixed: &[],
-        takes: Takes::Body(Kind::Record(&[
-            required("url", Kind::Text),
-            default("entities", Kind::List(&ENTITY)),
-            default("relationships", Kind::List(&RELATIONSHIP)),
-            default("vault_folder", Kind::Text),
-            default("merge", Kind::List(&MERGE)),
-        ])),
-        answer: via!(ingest_url::answer),
-    },
-    Route {
-        verb: Verb::Get,
-        path: "/web/monitor/status",
-        summary: "Which pages are monitored",
-        like: "monitor_url",
-        fixed: &[("action", "status")],
-        takes: Takes::Nothing,
-        answer: via!(monitor_url::answer),
-    },
-    Route {
-        verb: Verb::Post,
-        path: "/web/monitor/add",
-        summary: "Monitors a page",
-        like: "monitor_url",
-        fixed: &[("action", "add")],
-        takes: Takes::Body(Kind::Record(MONITOR)),
-        answer: via!(monitor_url::answer),
-    },
-    Route {
-        verb: Verb::Post,
-        path: "/web/monitor/remove",
-        summary: "Monitors a page no longer",
-        like: "monitor_url",
-        fixed: &[("action", "remove")],
-        takes: Takes::Body(Kind::Record(MONITOR)),
-        answer: via!(monitor_url::answer),
-    },
-    Route {
-        verb: Verb::Post,
-        path: "/web/monitor/scan",
-        summary: "Looks at every monitored page now",
-        like: "monitor_url",
-        fixed: &[("action", "add")],
-        takes: Takes::Nothing,
-        answer: via!(facts::scan_monitored),
-    },
-    Route {
-        verb: Verb::Post,
-        path: "/github/scan",
-        summary: "Scans repositories",
-        like: "github_scan",
-        fixed: &[("action", "scan")],
-        takes: Takes::Query(&[optional("repo_name", Kind::Text)]),
-        answer: via!(github_scan::answer),
-    },
-    Route {
-        verb: Verb::Get,
-        path: "/github/status",
-        summary: "How repositories stand",
-        like: "github_scan",
-        fixed: &[("action", "status")],
-        takes: Takes::Query(&[optional("repo_name", Kind::Text)]),
-        answer: via!(github_scan::answer),
-    },
-    Route {
-        verb: Verb::Post,
-        path: "/github/repos",
-        summary: "Registers a repository",
-        like: "github_scan",
-        fixed: &[("action", "scan")],
-        takes: Takes::Body(Kind::Record(&[
-            required("repo_url", Kind::Name),
-            optional("repo_name", Kind::Text),
-            default("branch", Kind::Text),
-        ])),
-        answer: via!(github_repos::answer),
-    },
-    Route {
-        verb: Verb::Post,
-        path: "/github/repos/remove",
-        summary: "Unregisters a repository, with its documents or without",
-        like: "github_scan",
-        fixed: &[("action", "scan")],
-        takes: Takes::Body(Kind::Record(&[
-            required("repo_name", Kind::Name),
-            default("keep_documents", Kind::Flag),
-        ])),
-        answer: via!(github_repos::remove),
-    },
-    Route {
-        verb: Verb::Get,
-        path: "/github/files",
-        summary: "The files of repositories",
-        like: "github_scan",
-        fixed: &[("action", "status")],
-        takes: Takes::Query(&[
-            optional("repo_name", Kind::Text),
-            default("limit", Kind::Whole),
-        ]),
-        answer: via!(github_files::answer),
-    },
-    Route {
-        verb: Verb::Post,
-        path: "/code/query",
-        summary: "Asks the graph of code",
-        like: "code_query",
-        fixed: &[],
-        takes: Takes::Body(Kind::Record(&[default("cypher", Kind::Text)])),
-        answer: via!(code_query::answer),
-    },
-    Route {
-        verb: Verb::Get,
-        path: "/koi-net/health",
-        summary: "How this node stands among others",
-        like: "federation_status",
-        fixed: &[],
-        takes: Takes::Nothing,
-        answer: via!(federation_status::answer),
+        place: Place::Body,
+        schema: api::fields::<facts::EvaluateRequest>,
+        answer: |engine, caller, request| api::via(engine, caller, request, facts::evaluate),
     },
     Route {
         verb: Verb::Get,
         path: "/health",
         summary: "Whether the KOI server is well, and what it can",
-        like: LOOK,
+        tool: LOOK,
         fixed: &[],
-        takes: Takes::Nothing,
-        answer: via!(facts::health),
+        place: Place::Nowhere,
+        schema: api::fields::<Nothing>,
+        answer: |engine, caller, request| api::via(engine, caller, request, facts::health),
     },
     Route {
         verb: Verb::Get,
         path: "/stats",
         summary: "How many entities there are",
-        like: LOOK,
+        tool: LOOK,
         fixed: &[],
-        takes: Takes::Nothing,
-        answer: via!(facts::stats),
+        place: Place::Nowhere,
+        schema: api::fields::<Nothing>,
+        answer: |engine, caller, request| api::via(engine, caller, request, facts::stats),
     },
     Route {
         verb: Verb::Get,
         path: "/relationship-stats",
         summary: "How many relationships there are",
-        like: LOOK,
+        tool: LOOK,
         fixed: &[],
-        takes: Takes::Nothing,
-        answer: via!(facts::relationship_stats),
+        place: Place::Nowhere,
+        schema: api::fields::<Nothing>,
+        answer: |engine, caller, request| {
+            api::via(engine, caller, request, facts::relationship_stats)
+        },
     },
     Route {
         verb: Verb::Get,
         path: "/entity-types",
         summary: "The types of entities, and how their names are compared",
-        like: LOOK,
+        tool: LOOK,
         fixed: &[],
-        takes: Takes::Nothing,
-        answer: via!(facts::entity_types),
+        place: Place::Nowhere,
+        schema: api::fields::<Nothing>,
+        answer: |engine, caller, request| api::via(engine, caller, request, facts::entity_types),
     },
     Route {
         verb: Verb::Post,
         path: "/reload-schemas",
         summary: "Reads the types that the vault declares",
-        like: LOOK,
+        tool: LOOK,
         fixed: &[],
-        takes: Takes::Nothing,
-        answer: via!(facts::reload_schemas),
+        place: Place::Nowhere,
+        schema: api::fields::<Nothing>,
+        answer: |engine, caller, request| api::via(engine, caller, request, facts::reload_schemas),
     },
     Route {
         verb: Verb::Get,
         path: "/entities",
         summary: "The entities",
-        like: LOOK,
+        tool: LOOK,
         fixed: &[],
-        takes: Takes::Query(PAGE),
-        answer: via!(facts::entities),
+        place: Place::Query,
+        schema: api::fields::<facts::PageRequest>,
+        answer: |engine, caller, request| api::via(engine, caller, request, facts::entities),
     },
     Route {
         verb: Verb::Get,
         path: "/entity/{entity_uri}",
         summary: "An entity and the documents that mention it",
-        like: LOOK,
+        tool: LOOK,
         fixed: &[],
-        takes: Takes::Nothing,
-        answer: via!(facts::entity),
+        place: Place::Nowhere,
+        schema: api::fields::<facts::EntityRequest>,
+        answer: |engine, caller, request| api::via(engine, caller, request, facts::entity),
     },
     Route {
         verb: Verb::Get,
         path: "/vault-entities",
         summary: "The entities that notes are about",
-        like: LOOK,
+        tool: LOOK,
         fixed: &[],
-        takes: Takes::Query(PAGE),
-        answer: via!(facts::vault_entities),
+        place: Place::Query,
+        schema: api::fields::<facts::PageRequest>,
+        answer: |engine, caller, request| api::via(engine, caller, request, facts::vault_entities),
     },
     Route {
         verb: Verb::Post,
         path: "/resolve-to-vault",
         summary: "The notes about entities",
-        like: LOOK,
+        tool: LOOK,
         fixed: &[],
-        takes: Takes::Body(Kind::List(&Kind::Text)),
-        answer: via!(facts::resolve_to_vault),
+        place: Place::Body,
+        schema: api::fields::<Vec<String>>,
+        answer: |engine, caller, request| {
+            api::via(engine, caller, request, facts::resolve_to_vault)
+        },
     },
     Route {
         verb: Verb::Post,
         path: "/entities/mentioned-in",
         summary: "The documents that mention each of several entities",
-        like: "get_entity_documents",
+        tool: "get_entity_documents",
         fixed: &[],
-        takes: Takes::Body(Kind::Record(&[
-            required("uris", Kind::List(&Kind::Text)),
-            default("limit_per_entity", Kind::Whole),
-        ])),
-        answer: via!(facts::all_mentioned_in),
+        place: Place::Body,
+        schema: api::fields::<facts::AllMentionedRequest>,
+        answer: |engine, caller, request| {
+            api::via(engine, caller, request, facts::all_mentioned_in)
+        },
     },
     Route {
         verb: Verb::Post,
         path: "/get-contextual-candidates",
         summary: "Who is spoken of together with others",
-        like: LOOK,
+        tool: LOOK,
         fixed: &[],
-        takes: Takes::Body(Kind::Record(&[
-            optional("project", Kind::Text),
-            optional("attendees", Kind::List(&Kind::Text)),
-            optional("topics", Kind::List(&Kind::Text)),
-            optional("document_rid", Kind::Text),
-            default("entity_types", Kind::List(&Kind::Text)),
-        ])),
-        answer: via!(facts::contextual_candidates),
+        place: Place::Body,
+        schema: api::fields::<facts::CandidatesRequest>,
+        answer: |engine, caller, request| {
+            api::via(engine, caller, request, facts::contextual_candidates)
+        },
     },
     Route {
         verb: Verb::Post,
         path: "/query",
         summary: "Documents that answer a question, in another form",
-        like: "knowledge_search",
+        tool: "knowledge_search",
         fixed: &[],
-        takes: Takes::Body(Kind::Record(&[
-            optional("query", Kind::Text),
-            optional("question", Kind::Text),
-            default("limit", Kind::Whole),
-            optional("source", Kind::Text),
-            optional("filters", Kind::Map),
-        ])),
-        answer: via!(facts::query),
+        place: Place::Body,
+        schema: api::fields::<facts::QueryRequest>,
+        answer: |engine, caller, request| api::via(engine, caller, request, facts::query),
     },
     Route {
         verb: Verb::Post,
         path: "/register-entity",
         summary: "Registers a note about an entity",
-        like: CHANGE,
+        tool: CHANGE,
         fixed: &[],
-        takes: Takes::Body(Kind::Record(&[
-            required("vault_rid", Kind::Text),
-            required("vault_path", Kind::Text),
-            required("entity_type", Kind::Text),
-            required("name", Kind::Name),
-            default("properties", Kind::Map),
-            optional("frontmatter", Kind::Map),
-            required("content_hash", Kind::Text),
-        ])),
-        answer: via!(facts::register_entity),
+        place: Place::Body,
+        schema: api::fields::<facts::RegisterRequest>,
+        answer: |engine, caller, request| api::via(engine, caller, request, facts::register_entity),
     },
     Route {
         verb: Verb::Post,
         path: "/sync-relationships",
         summary: "Takes over what the fields of a note say",
-        like: CHANGE,
+        tool: CHANGE,
         fixed: &[],
-        takes: Takes::Body(Kind::Record(&[
-            required("vault_path", Kind::Text),
-            required("entity_uri", Kind::Text),
-            required("frontmatter", Kind::Map),
-        ])),
-        answer: via!(facts::sync_relationships),
+        place: Place::Body,
+        schema: api::fields::<facts::SyncRequest>,
+        answer: |engine, caller, request| {
+            api::via(engine, caller, request, facts::sync_relationships)
+        },
     },
     Route {
         verb: Verb::Post,
         path: "/ingest",
         summary: "Takes over what a document says of entities",
-        like: CHANGE,
+        tool: CHANGE,
         fixed: &[],
-        takes: Takes::Body(Kind::Record(&[
-            required("document_rid", Kind::Text),
-            optional("content", Kind::Text),
-            required("entities", Kind::List(&ENTITY)),
-            default("relationships", Kind::List(&RELATIONSHIP)),
-            default("source", Kind::Text),
-            optional("context", CONTEXT),
-        ])),
-        answer: via!(facts::ingest),
+        place: Place::Body,
+        schema: api::fields::<facts::IngestRequest>,
+        answer: |engine, caller, request| api::via(engine, caller, request, facts::ingest),
     },
     Route {
         verb: Verb::Post,
         path: "/entity/enrich",
         summary: "Describes entities by what pages say of them, with a language model",
-        like: CHANGE,
+        tool: CHANGE,
         fixed: &[],
-        takes: Takes::Body(Kind::Record(&[
-            optional("entity_uri", Kind::Text),
-            optional("entity_type", Kind::Text),
-            default("limit", Kind::Whole),
-        ])),
-        answer: via!(facts::no_descriptions),
+        place: Place::Body,
+        schema: api::fields::<facts::EnrichRequest>,
+        answer: |engine, caller, request| api::via(engine, caller, request, facts::no_descriptions),
     },
     Route {
         verb: Verb::Post,
         path: "/entity/describe",
         summary: "Describes entities by what a language model knows of them",
-        like: CHANGE,
+        tool: CHANGE,
         fixed: &[],
-        takes: Takes::Body(Kind::Record(&[
-            optional("entity_type", Kind::Text),
-            default("limit", Kind::Whole),
-            default("regenerate_notes", Kind::Flag),
-        ])),
-        answer: via!(facts::no_descriptions),
+        place: Place::Body,
+        schema: api::fields::<facts::DescribeRequest>,
+        answer: |engine, caller, request| api::via(engine, caller, request, facts::no_descriptions),
     },
     Route {
         verb: Verb::Post,
         path: "/vault/regenerate",
         summary: "Writes notes about entities that have none",
-        like: CHANGE,
+        tool: CHANGE,
         fixed: &[],
-        takes: Takes::Query(&[
-            optional("entity_type", Kind::Text),
-            default("limit", Kind::Whole),
-        ]),
-        answer: via!(facts::regenerate_notes),
+        place: Place::Query,
+        schema: api::fields::<facts::RegenerateRequest>,
+        answer: |engine, caller, request| {
+            api::via(engine, caller, request, facts::regenerate_notes)
+        },
     },
 ];
-
-/// What the path of a route itself says.
-pub(super) fn fixed(route: &Route) -> Map<String, Value> {
-    let fixed = route.fixed.iter();
-    fixed
-        .map(|(name, value)| ((*name).to_owned(), (*value).into()))
-        .collect()
-}
 
 /// What a path says where the pattern has a `{name}`; `None` when it is no such path.
 pub(super) fn matched(pattern: &str, path: &str) -> Option<Map<String, Value>> {

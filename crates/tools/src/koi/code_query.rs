@@ -2,6 +2,7 @@
 //!
 //! There is no code graph yet, so every query is answered from an empty one, by `cypher`.
 
+use super::api::{self, Api, Place, Route, Verb};
 use super::cypher::{self, Fault, Stop};
 use super::refusal::Refusal;
 use crate::{Call, Effect, Example, Tool, Toolset};
@@ -26,11 +27,20 @@ pub struct Input {
 }
 
 /// What the HTTP API is asked.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct Request {
     /// A query.
     #[serde(default)]
+    #[schemars(with = "String")]
     pub cypher: Option<String>,
+}
+
+impl From<Input> for Request {
+    fn from(input: Input) -> Self {
+        Self {
+            cypher: Some(input.cypher),
+        }
+    }
 }
 
 /// Query result rows.
@@ -79,9 +89,53 @@ impl Tool for CodeQuery {
     ];
     type Input = Input;
     type Output = Output;
+    const API: Option<Api<Input>> = Some(Api {
+        routes: &[Route {
+            verb: Verb::Post,
+            path: "/code/query",
+            summary: "Asks the graph of code",
+            tool: Self::NAME,
+            fixed: &[],
+            place: Place::Body,
+            schema: api::fields::<Request>,
+            answer: |engine, caller, request| api::via(engine, caller, request, answer),
+        }],
+        request: |input| api::written(&Request::from(input)),
+        complete: |answer| {
+            if !answer.contains_key("columns") {
+                let columns = columns(answer.get("results"));
+                answer.insert("columns".to_owned(), columns.into());
+            }
+        },
+    });
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
-        let cypher = Some(input.cypher);
-        Ok(answer(ctx.engine, ctx.caller, Request { cypher })?)
+        Ok(answer(ctx.engine, ctx.caller, input.into())?)
+    }
+}
+
+/// The names of all columns; `c2` comes before `c10`.
+fn columns(rows: Option<&Value>) -> Vec<String> {
+    let rows = rows.and_then(Value::as_array).into_iter().flatten();
+    let mut names: Vec<String> = Vec::new();
+    for name in rows.filter_map(Value::as_object).flat_map(Map::keys) {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    names.sort_by_key(|it| (it.len(), it.clone()));
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn columns_are_those_of_all_rows_in_their_order() {
+        let rows = json!([{ "c10": 1, "c2": 2 }, { "c1": 3 }]);
+        assert_eq!(columns(Some(&rows)), ["c1", "c2", "c10"]);
+        assert_eq!(columns(None), Vec::<String>::new());
     }
 }

@@ -10,7 +10,6 @@ use serde_json::{Map, Value, json};
 
 /// An answer that fits the schema, or an error that says where it does not.
 pub(crate) fn conform(tool: &str, schema: Option<&Value>, mut answer: Value) -> Result<Value> {
-    complete(tool, &mut answer);
     if let Some(schema) = schema {
         let fitted = fit(schema, &mut answer, "");
         fitted.map_err(|fault| {
@@ -21,41 +20,6 @@ pub(crate) fn conform(tool: &str, schema: Option<&Value>, mut answer: Value) -> 
         })?;
     }
     Ok(answer)
-}
-
-/// Adds what follows from the rest of the answer, where an original server does not say it.
-fn complete(tool: &str, answer: &mut Value) {
-    let Some(fields) = answer.as_object_mut() else {
-        return;
-    };
-    match tool {
-        "koi_search" => {
-            fields.entry("documents").or_insert_with(|| json!([]));
-        }
-        "ingest_url" if fields.contains_key("success") => {
-            for list in ["relationships", "warnings"] {
-                fields.entry(list).or_insert_with(|| json!([]));
-            }
-        }
-        "code_query" if !fields.contains_key("columns") => {
-            let columns = columns(fields.get("results"));
-            fields.insert("columns".to_owned(), columns.into());
-        }
-        _ => {}
-    }
-}
-
-/// The names of all columns; `c2` comes before `c10`.
-fn columns(rows: Option<&Value>) -> Vec<String> {
-    let rows = rows.and_then(Value::as_array).into_iter().flatten();
-    let mut names: Vec<String> = Vec::new();
-    for name in rows.filter_map(Value::as_object).flat_map(Map::keys) {
-        if !names.contains(name) {
-            names.push(name.clone());
-        }
-    }
-    names.sort_by_key(|it| (it.len(), it.clone()));
-    names
 }
 
 /// Makes a value fit its schema where that loses nothing. `at` is where it stands in the answer.
@@ -220,12 +184,5 @@ mod tests {
             let error = conform("x", Some(&schema()), answer).unwrap_err();
             assert!(error.message.ends_with(expected), "{error}");
         }
-    }
-
-    #[test]
-    fn columns_are_those_of_all_rows_in_their_order() {
-        let rows = json!([{ "c10": 1, "c2": 2 }, { "c1": 3 }]);
-        assert_eq!(columns(Some(&rows)), ["c1", "c2", "c10"]);
-        assert_eq!(columns(None), Vec::<String>::new());
     }
 }

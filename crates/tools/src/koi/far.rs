@@ -1,140 +1,101 @@
 //! The tools of the KOI contract that another server answers, when the operator named one.
 //!
-//! This is the one place where a call leaves for there: the board asks before it runs a tool. What the server
-//! says is passed on, fields that we do not know included; `conform` puts right what clients would refuse.
+//! This is the one place where a call leaves for there. What is sent follows from the tool's own request and
+//! route (`api`). What the server says is passed on, fields that we do not know included; `conform` puts right what clients would refuse.
 
-use super::limit::{Limit, wanted, within};
-use crate::Toolset;
-use kenning_core::{Code, Error, Result, Space};
-use kenning_engine::{Engine, FarAnswer, FarServer};
+use super::api::{Place, Route, Verb};
+use super::resolve_entity;
+use kenning_core::{Code, Error, Result};
+use kenning_engine::{FarAnswer, FarServer};
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
 
 /// A name that means something less surely means nothing known.
 const CONFIDENCE_MIN: f64 = 0.5;
 /// Two that are nearer to each other than this are as likely.
 const TIE: f64 = 1e-9;
 
-/// The server that answers a tool, if the operator named one and the tool is one of the API's.
-pub(crate) fn server(
-    engine: &Engine,
-    space: &Space,
-    toolset: Toolset,
+/// What it says to the request that a call is.
+pub(crate) fn ask(
+    server: &FarServer,
     tool: &str,
-) -> Result<Option<Arc<FarServer>>> {
-    if toolset != Toolset::Koi || tool.starts_with("vault_") {
-        return Ok(None);
+    routes: &[Route],
+    request: Value,
+) -> Result<Value> {
+    let is_meant = |route: &&Route| {
+        let mut fixed = route.fixed.iter();
+        fixed.all(|(name, value)| request[*name] == *value)
+    };
+    let route = routes.iter().find(is_meant);
+    let route = route.ok_or_else(|| Error::not_found("route of the KOI API for", tool))?;
+    send(server, tool, route, request)
+}
+
+/// What it says to a request by a route.
+pub(crate) fn send(server: &FarServer, tool: &str, route: &Route, request: Value) -> Result<Value> {
+    let Value::Object(mut fields) = request else {
+        return Err(Error::internal("a request is not an object"));
+    };
+    let is_fixed = |name: &str| route.fixed.iter().any(|it| it.0 == name);
+    fields.retain(|name, _| !is_fixed(name));
+    check(route, &fields)?;
+    let mut path = route.path.to_owned();
+    if let Some(name) = route.field_in_path() {
+        let named = fields.remove(name);
+        let named = named.as_ref().and_then(Value::as_str).unwrap_or_default();
+        let uri = FarServer::segment(&uri_of(server, tool, named)?)?;
+        path = path.replace(&format!("{{{name}}}"), &uri);
     }
-    engine.far_server(space)
+    if route.place == Place::Query {
+        path += &query(&fields);
+    }
+    let body = match route.place {
+        Place::Body => Value::Object(fields).to_string().into_bytes(),
+        Place::Query | Place::Nowhere => Vec::new(),
+    };
+    let answer = match route.verb {
+        Verb::Get => server.get(&path),
+        Verb::Post => server.post(&path, body),
+    };
+    taken(tool, answer?)
 }
 
-/// What it says to a call whose arguments were checked.
-pub(crate) fn ask(server: &FarServer, tool: &str, arguments: &Value) -> Result<Value> {
-    let text = |name: &str| arguments.get(name).and_then(Value::as_str);
-    let given = |names: &[&str]| -> Map<String, Value> {
-        let fields = names.iter().filter_map(|name| {
-            let value = arguments.get(*name).filter(|it| !it.is_null())?;
-            Some(((*name).to_owned(), value.clone()))
-        });
-        fields.collect()
-    };
-    let post = |path: &str, body: Value| server.post(path, body.to_string().into_bytes());
-    let limit = || {
-        let limit = arguments.get("limit").cloned().unwrap_or_default();
-        let limit: Option<Limit> = serde_json::from_value(limit).unwrap_or_default();
-        within(wanted(limit))
-    };
-    let repo = || {
-        let name = text("repo_name").filter(|it| !it.is_empty());
-        let name = name.map(|it| format!("?repo_name={}", FarServer::escaped(it)));
-        name.unwrap_or_default()
-    };
-    let answered = match tool {
-        "resolve_entity" => {
-            check("label", text("label"))?;
-            post("/entity/resolve", given(&["label", "type_hint"]).into())
+/// Refuses a request that says nothing where the route needs something.
+fn check(route: &Route, fields: &Map<String, Value>) -> Result<()> {
+    if route.place == Place::Nowhere && route.field_in_path().is_none() {
+        return Ok(());
+    }
+    let schema = (route.schema)();
+    let required = schema["required"].as_array().into_iter().flatten();
+    for field in required.filter_map(Value::as_str) {
+        let needs_text = schema["properties"][field]["minLength"].is_u64()
+            || route.field_in_path() == Some(field);
+        let is_said = match fields.get(field) {
+            None => false,
+            Some(Value::String(text)) => !needs_text || !text.trim().is_empty(),
+            Some(_) => true,
+        };
+        if !is_said {
+            return Err(Error::invalid(format!("`{field}` is empty")).hint("say what is meant"));
         }
-        "get_entity_neighborhood" => {
-            let uri = uri_of(server, tool, text("entity_uri"))?;
-            server.get(&format!("/relationships/{}", FarServer::segment(&uri)?))
-        }
-        "get_entity_documents" => {
-            let uri = uri_of(server, tool, text("entity_uri"))?;
-            server.get(&format!(
-                "/entity/{}/mentioned-in",
-                FarServer::segment(&uri)?
-            ))
-        }
-        "koi_search" => {
-            let query = check("query", text("query"))?;
-            let kind = text("type_filter").filter(|it| !it.is_empty());
-            let kind = kind.map(|it| format!("&type_filter={}", FarServer::escaped(it)));
-            let (query, limit, kind) =
-                (FarServer::escaped(query), limit(), kind.unwrap_or_default());
-            server.get(&format!("/entity-search?query={query}&limit={limit}{kind}"))
-        }
-        "knowledge_search" => {
-            check("query", text("query"))?;
-            let mut body = given(&["query", "source"]);
-            body.insert("limit".to_owned(), limit().into());
-            let chunks = arguments.get("include_chunks").and_then(Value::as_bool);
-            body.insert("include_chunks".to_owned(), chunks.unwrap_or(true).into());
-            post("/search", body.into())
-        }
-        "preview_url" => {
-            let mut body = given(&["url", "submitted_by", "submitted_via"]);
-            body.entry("submitted_via").or_insert_with(|| "api".into());
-            post("/web/preview", body.into())
-        }
-        "process_url" => {
-            // Older servers ingest what they process unless they are told not to.
-            let mut body = given(&["url", "hint_entities"]);
-            body.insert("auto_ingest".to_owned(), false.into());
-            post("/web/process", body.into())
-        }
-        "ingest_url" => {
-            let body = given(&["url", "entities", "relationships", "merge"]);
-            post("/web/ingest", body.into())
-        }
-        "monitor_url" => match text("action").unwrap_or("status") {
-            action @ ("add" | "remove") => {
-                check("url", text("url"))?;
-                let path = format!("/web/monitor/{action}");
-                post(&path, given(&["url", "title"]).into())
-            }
-            "status" => server.get("/web/monitor/status"),
-            other => return Err(unknown_action(other, "`add`, `remove` or `status`")),
-        },
-        "github_scan" => match text("action").unwrap_or("status") {
-            "scan" => server.post(&format!("/github/scan{}", repo()), Vec::new()),
-            "status" => server.get(&format!("/github/status{}", repo())),
-            other => return Err(unknown_action(other, "`scan` or `status`")),
-        },
-        "code_query" => post("/code/query", given(&["cypher"]).into()),
-        "federation_status" => server.get("/koi-net/health"),
-        other => return Err(Error::not_found("route of the KOI API for", other)),
-    };
-    taken(tool, answered?)
+    }
+    Ok(())
 }
 
-/// Registers a repository there, and says what became of it.
-pub(crate) fn register_repository(
-    server: &FarServer,
-    request: &super::github_repos::Request,
-) -> Result<Value> {
-    let body = serde_json::to_vec(request)
-        .map_err(|cause| Error::internal("a request is not JSON").because(cause))?;
-    taken("add_repo", server.post("/github/repos", body)?)
-}
-
-/// Unregisters a repository there, and says what became of it.
-pub(crate) fn unregister_repository(
-    server: &FarServer,
-    request: &super::github_repos::Removal,
-) -> Result<Value> {
-    let body = serde_json::to_vec(request)
-        .map_err(|cause| Error::internal("a request is not JSON").because(cause))?;
-    taken("remove_repo", server.post("/github/repos/remove", body)?)
+/// Fields as a query; an empty text says nothing.
+fn query(fields: &Map<String, Value>) -> String {
+    let mut query = String::new();
+    for (name, value) in fields {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        if !text.is_empty() {
+            let sign = if query.is_empty() { '?' } else { '&' };
+            let (name, text) = (FarServer::escaped(name), FarServer::escaped(&text));
+            query += &format!("{sign}{name}={text}");
+        }
+    }
+    query
 }
 
 /// The body of a success; else what the contract's clients say of an error.
@@ -183,13 +144,17 @@ fn detail(body: &Value) -> Option<String> {
 }
 
 /// The URI that a name has there. What the server would only make up is nobody.
-fn uri_of(server: &FarServer, tool: &str, name: Option<&str>) -> Result<String> {
-    let name = check("entity_uri", name)?;
+fn uri_of(server: &FarServer, tool: &str, name: &str) -> Result<String> {
+    let name = name.trim();
     if name.starts_with("orn:") {
         return Ok(name.to_owned());
     }
-    let body = json!({ "label": name }).to_string().into_bytes();
-    let found = taken(tool, server.post("/entity/resolve", body)?)?;
+    let found = send(
+        server,
+        tool,
+        &resolve_entity::RESOLVE,
+        json!({ "label": name }),
+    )?;
     let unresolved = || {
         let message = format!("Could not resolve \"{name}\" to a known entity");
         let warning = found["warnings"][0].as_str();
@@ -207,15 +172,6 @@ fn uri_of(server: &FarServer, tool: &str, name: Option<&str>) -> Result<String> 
         (Some(_), Some(uri)) => Ok(uri.to_owned()),
         _ => Err(unresolved()),
     }
-}
-
-fn check<'a>(field: &str, text: Option<&'a str>) -> Result<&'a str> {
-    let text = text.map(str::trim).filter(|it| !it.is_empty());
-    text.ok_or_else(|| Error::invalid(format!("`{field}` is empty")).hint("say what is meant"))
-}
-
-fn unknown_action(action: &str, known: &str) -> Error {
-    Error::invalid(format!("`action`: `{action}` is not known")).hint(format!("use {known}"))
 }
 
 #[cfg(test)]

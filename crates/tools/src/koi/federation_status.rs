@@ -3,6 +3,7 @@
 //! Nothing federates yet, and that is what it says: who this node is, that it has no peers and no queue, and
 //! by which rules it would speak with any.
 
+use super::api::{self, Api, Nothing, Place, Route, Verb};
 use super::refusal::Refusal;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
@@ -18,10 +19,6 @@ pub struct FederationStatus;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {}
-
-/// What the HTTP API is asked.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-pub struct Request {}
 
 /// Node identity, connected peers, event queue size, protocol policy.
 #[derive(Serialize, JsonSchema)]
@@ -73,7 +70,7 @@ struct Protocol {
 }
 
 /// Answers a call, whoever makes it.
-pub fn answer(engine: &Engine, caller: &Caller, _: Request) -> Result<Output, Refusal> {
+pub fn answer(engine: &Engine, caller: &Caller, _: Nothing) -> Result<Output, Refusal> {
     caller.principal.require(Scope::Read)?;
     let log = engine.log();
     Ok(Output {
@@ -122,8 +119,22 @@ impl Tool for FederationStatus {
     }];
     type Input = Input;
     type Output = Output;
+    const API: Option<Api<Input>> = Some(Api {
+        routes: &[Route {
+            verb: Verb::Get,
+            path: "/koi-net/health",
+            summary: "How this node stands among others",
+            tool: Self::NAME,
+            fixed: &[],
+            place: Place::Nowhere,
+            schema: api::fields::<Nothing>,
+            answer: |engine, caller, request| api::via(engine, caller, request, answer),
+        }],
+        request: |_| api::written(&Nothing {}),
+        complete: api::as_it_is,
+    });
 
     fn call(ctx: &Call<'_>, _: Input) -> Result<Output> {
-        Ok(answer(ctx.engine, ctx.caller, Request {})?)
+        Ok(answer(ctx.engine, ctx.caller, Nothing {})?)
     }
 }

@@ -1,10 +1,11 @@
 //! `get_entity_documents`
 
 use super::Refusal;
+use super::api::{self, Api, Place, Route, Verb};
 use super::limit::bounded;
 use super::moments::naive;
 use crate::{Call, Effect, Example, Tool, Toolset};
-use kenning_core::Result;
+use kenning_core::{Code, Result};
 use kenning_engine::{Caller, Engine, EntityDocument, Page};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,16 +28,26 @@ pub struct Input {
 }
 
 /// What the HTTP API takes.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct Request {
     /// A URI or a name.
     pub entity_uri: String,
     /// At most so many documents.
     #[serde(default)]
+    #[schemars(with = "i64")]
     pub limit: Option<i64>,
     /// So many that the caller has seen are left out; not a field of that API.
     #[serde(skip)]
     pub skip: usize,
+}
+
+impl From<Input> for Request {
+    fn from(input: Input) -> Self {
+        Self {
+            entity_uri: input.entity_uri,
+            ..Self::default()
+        }
+    }
 }
 
 /// Document references mentioning the entity.
@@ -104,12 +115,25 @@ impl Tool for GetEntityDocuments {
     ];
     type Input = Input;
     type Output = Output;
+    const API: Option<Api<Input>> = Some(Api {
+        routes: &[Route {
+            verb: Verb::Get,
+            path: "/entity/{entity_uri}/mentioned-in",
+            summary: "The documents that mention an entity",
+            tool: Self::NAME,
+            fixed: &[],
+            place: Place::Query,
+            schema: api::fields::<Request>,
+            answer: |engine, caller, request| api::via(engine, caller, request, known_or_none),
+        }],
+        request: |input| api::written(&Request::from(input)),
+        complete: api::as_it_is,
+    });
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
         let request = Request {
-            entity_uri: input.entity_uri,
-            limit: None,
             skip: ctx.skip(LIST),
+            ..Request::from(input)
         };
         let answer = answer(ctx.engine, ctx.caller, request)?;
         ctx.of_all(LIST, answer.total);
@@ -133,4 +157,28 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
         next_cursor: None,
         total: found.total,
     })
+}
+
+/// The same for the HTTP API, where nothing mentions an unknown name; the tool refuses it.
+///
+/// # Errors
+/// What [`answer`] refuses for another reason.
+pub fn known_or_none(
+    engine: &Engine,
+    caller: &Caller,
+    request: Request,
+) -> Result<Output, Refusal> {
+    let entity_uri = request.entity_uri.clone();
+    match answer(engine, caller, request) {
+        Err(refusal) if refusal.error.code == Code::NotFound => Ok(Output {
+            entity_uri,
+            total_count: 0,
+            truncated: false,
+            documents: Vec::new(),
+            warnings: engine.entity_warnings(caller),
+            next_cursor: None,
+            total: 0,
+        }),
+        answered => answered,
+    }
 }

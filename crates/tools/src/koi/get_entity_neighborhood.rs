@@ -1,8 +1,9 @@
 //! `get_entity_neighborhood`
 
 use super::Refusal;
+use super::api::{self, Api, Place, Route, Verb};
 use crate::{Call, Effect, Example, Tool, Toolset};
-use kenning_core::Result;
+use kenning_core::{Code, Result};
 use kenning_engine::{Caller, Engine, Relationship};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,13 +20,22 @@ pub struct Input {
 }
 
 /// What the HTTP API takes.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct Request {
     /// A URI or a name.
     pub entity_uri: String,
     /// Only relationships of this kind.
     #[serde(default)]
     pub predicate: Option<String>,
+}
+
+impl From<Input> for Request {
+    fn from(input: Input) -> Self {
+        Self {
+            entity_uri: input.entity_uri,
+            predicate: None,
+        }
+    }
 }
 
 /// Typed relationships and connected entities.
@@ -92,13 +102,23 @@ impl Tool for GetEntityNeighborhood {
     ];
     type Input = Input;
     type Output = Output;
+    const API: Option<Api<Input>> = Some(Api {
+        routes: &[Route {
+            verb: Verb::Get,
+            path: "/relationships/{entity_uri}",
+            summary: "What an entity is related to",
+            tool: Self::NAME,
+            fixed: &[],
+            place: Place::Query,
+            schema: api::fields::<Request>,
+            answer: |engine, caller, request| api::via(engine, caller, request, known_or_none),
+        }],
+        request: |input| api::written(&Request::from(input)),
+        complete: api::as_it_is,
+    });
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
-        let request = Request {
-            entity_uri: input.entity_uri,
-            predicate: None,
-        };
-        Ok(answer(ctx.engine, ctx.caller, request)?)
+        Ok(answer(ctx.engine, ctx.caller, input.into())?)
     }
 }
 
@@ -112,4 +132,18 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
         count: found.relationships.len(),
         relationships: found.relationships.into_iter().map(Row::from).collect(),
     })
+}
+
+/// The same for the HTTP API, where an unknown name is related to nobody; the tool refuses it.
+fn known_or_none(engine: &Engine, caller: &Caller, request: Request) -> Result<Output, Refusal> {
+    let entity_uri = request.entity_uri.clone();
+    match answer(engine, caller, request) {
+        Err(refusal) if refusal.error.code == Code::NotFound => Ok(Output {
+            entity_uri,
+            relationships: Vec::new(),
+            count: 0,
+            warnings: engine.entity_warnings(caller),
+        }),
+        answered => answered,
+    }
 }

@@ -1,9 +1,11 @@
 //! `GET /github/files`: the files of repositories that are documents. No tool of the contract; the HTTP API
 //! has it.
 
+use super::api::{self, Place, Route, Verb};
 use super::limit::bounded;
 use super::moments::zoned as moment;
 use super::refusal::Refusal;
+use crate::Tool;
 use kenning_engine::{Caller, Engine, RepositoryFile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,15 +16,28 @@ const LIMIT_DEFAULT: usize = 100;
 const LIMIT_MAX: usize = 10_000;
 
 /// Which files.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub struct Request {
     /// Only of this repository.
     #[serde(default)]
     pub repo_name: Option<String>,
     /// At most so many.
     #[serde(default)]
+    #[schemars(with = "i64")]
     pub limit: Option<i64>,
 }
+
+/// The files of repositories.
+pub const FILES: Route = Route {
+    verb: Verb::Get,
+    path: "/github/files",
+    summary: "The files of repositories",
+    tool: super::GithubScan::NAME,
+    fixed: &[("action", "status")],
+    place: Place::Query,
+    schema: api::fields::<Request>,
+    answer: |engine, caller, request| api::via(engine, caller, request, answer),
+};
 
 /// The files, in the order of their paths.
 #[derive(Serialize, JsonSchema)]

@@ -1,8 +1,10 @@
 //! `POST /github/repos` and `POST /github/repos/remove`: which repositories are scanned. No tools of the
 //! contract; the HTTP API and the command line have them.
 
+use super::api::{self, Place, Route, Verb};
 use super::far;
 use super::refusal::Refusal;
+use crate::Tool;
 use kenning_core::{Error, Result as Done};
 use kenning_engine::{Caller, Engine, NewRepository};
 use schemars::JsonSchema;
@@ -10,17 +12,40 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A repository to be.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct Request {
     /// `https://…`, or the path of one in a configured directory.
+    #[schemars(length(min = 1))]
     pub repo_url: String,
     /// `owner/name`; else taken from the address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repo_name: Option<String>,
     /// Else the repository's default branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub branch: Option<String>,
 }
+
+/// Registers a repository.
+pub const REGISTER: Route = Route {
+    verb: Verb::Post,
+    path: "/github/repos",
+    summary: "Registers a repository",
+    tool: super::GithubScan::NAME,
+    fixed: &[("action", "scan")],
+    place: Place::Body,
+    schema: api::fields::<Request>,
+    answer: |engine, caller, request| api::via(engine, caller, request, answer),
+};
+
+/// Unregisters one.
+pub const UNREGISTER: Route = Route {
+    path: "/github/repos/remove",
+    summary: "Unregisters a repository, with its documents or without",
+    schema: api::fields::<Removal>,
+    answer: |engine, caller, request| api::via(engine, caller, request, remove),
+    ..REGISTER
+};
 
 /// What became of it.
 #[derive(Serialize, JsonSchema)]
@@ -52,7 +77,7 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
 pub fn register(engine: &Engine, caller: &Caller, request: Request) -> Done<Value> {
     engine.may_write(caller)?;
     if let Some(server) = engine.far_server(&caller.principal.space)? {
-        return far::register_repository(&server, &request);
+        return far::send(&server, "add_repo", &REGISTER, api::written(&request)?);
     }
     let done = answer(engine, caller, request)?;
     serde_json::to_value(done)
@@ -60,9 +85,10 @@ pub fn register(engine: &Engine, caller: &Caller, request: Request) -> Done<Valu
 }
 
 /// A repository that is to be scanned no longer.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct Removal {
     /// Its name, as `github_scan` shows it.
+    #[schemars(length(min = 1))]
     pub repo_name: String,
     /// Whether the documents that its scans brought stay.
     #[serde(default)]
@@ -97,7 +123,7 @@ pub fn remove(engine: &Engine, caller: &Caller, request: Removal) -> Result<Remo
 pub fn unregister(engine: &Engine, caller: &Caller, request: Removal) -> Done<Value> {
     engine.may_write(caller)?;
     if let Some(server) = engine.far_server(&caller.principal.space)? {
-        return far::unregister_repository(&server, &request);
+        return far::send(&server, "remove_repo", &UNREGISTER, api::written(&request)?);
     }
     let done = remove(engine, caller, request)?;
     serde_json::to_value(done)

@@ -1,5 +1,6 @@
 //! `github_scan`
 
+use super::api::{self, Api, Place, Route, Verb};
 use super::moments::zoned as moment;
 use super::refusal::Refusal;
 use crate::{Call, Effect, Example, Tool, Toolset};
@@ -26,7 +27,7 @@ pub struct Input {
 }
 
 /// What the HTTP API is asked: `GET /github/status` and `POST /github/scan`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct Request {
     /// `scan` or `status`.
     #[serde(default)]
@@ -34,6 +35,31 @@ pub struct Request {
     /// Only this one.
     #[serde(default)]
     pub repo_name: Option<String>,
+}
+
+impl TryFrom<Input> for Request {
+    type Error = Error;
+
+    fn try_from(input: Input) -> Result<Self> {
+        let action = input.action.as_deref().map_or(STATUS, str::trim);
+        let action = match action {
+            "" | STATUS => STATUS,
+            SCAN => SCAN,
+            other => return Err(unknown_action(other)),
+        };
+        Ok(Self {
+            action: Some(action.to_owned()),
+            repo_name: input.repo_name,
+        })
+    }
+}
+
+const STATUS: &str = "status";
+const SCAN: &str = "scan";
+
+fn unknown_action(action: &str) -> Error {
+    let action: String = action.chars().take(40).collect();
+    Error::invalid(format!("`action`: `{action}` is unknown")).hint("`scan` or `status`")
 }
 
 /// Scan progress or sensor status.
@@ -146,12 +172,12 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
     let name = request.repo_name.as_deref().map(str::trim);
     let name = name.filter(|it| !it.is_empty());
     match request.action.as_deref().map(str::trim) {
-        None | Some("" | "status") => {
+        None | Some("" | STATUS) => {
             let message = missing(engine, caller, name)?;
             let status = engine.repository_status(caller)?;
             Ok(Output::Status(shown(status, name, message)))
         }
-        Some("scan") => {
+        Some(SCAN) => {
             let results = engine.scan_repositories(caller, name)?;
             if results.is_empty() {
                 let message = missing(engine, caller, name)?;
@@ -159,12 +185,7 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
             }
             Ok(Output::Scan(scanned(results)))
         }
-        Some(other) => {
-            let other: String = other.chars().take(40).collect();
-            Err(Error::invalid(format!("`action`: `{other}` is unknown"))
-                .hint("`scan` or `status`")
-                .into())
-        }
+        Some(other) => Err(unknown_action(other).into()),
     }
 }
 
@@ -308,6 +329,32 @@ impl Tool for GithubScan {
     ];
     type Input = Input;
     type Output = Output;
+    const API: Option<Api<Input>> = Some(Api {
+        routes: &[
+            Route {
+                verb: Verb::Post,
+                path: "/github/scan",
+                summary: "Scans repositories",
+                tool: Self::NAME,
+                fixed: &[("action", SCAN)],
+                place: Place::Query,
+                schema: api::fields::<Request>,
+                answer: |engine, caller, request| api::via(engine, caller, request, answer),
+            },
+            Route {
+                verb: Verb::Get,
+                path: "/github/status",
+                summary: "How repositories stand",
+                tool: Self::NAME,
+                fixed: &[("action", STATUS)],
+                place: Place::Query,
+                schema: api::fields::<Request>,
+                answer: |engine, caller, request| api::via(engine, caller, request, answer),
+            },
+        ],
+        request: |input| api::written(&Request::try_from(input)?),
+        complete: api::as_it_is,
+    });
 
     /// Asking how things stand changes nothing.
     fn scope(arguments: &Value) -> Scope {
@@ -322,10 +369,6 @@ impl Tool for GithubScan {
     }
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
-        let request = Request {
-            action: input.action,
-            repo_name: input.repo_name,
-        };
-        Ok(answer(ctx.engine, ctx.caller, request)?)
+        Ok(answer(ctx.engine, ctx.caller, input.try_into()?)?)
     }
 }

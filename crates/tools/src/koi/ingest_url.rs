@@ -1,6 +1,7 @@
 //! `ingest_url`
 
 use super::Refusal;
+use super::api::{self, Api, Place, Route, Verb};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
 use kenning_engine::{
@@ -9,6 +10,7 @@ use kenning_engine::{
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 /// How sure somebody is who does not say.
 const CONFIDENCE_DEFAULT: f64 = 0.9;
@@ -34,7 +36,7 @@ pub struct Input {
 }
 
 /// Two names or URIs of one entity.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub struct Merge {
     /// Who becomes the other one
@@ -63,26 +65,30 @@ struct Relation {
 }
 
 /// What may be asked over HTTP.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct Request {
     /// URL to ingest
     pub url: String,
     /// Who and what it is about
     #[serde(default)]
+    #[schemars(with = "Vec<RequestEntity>")]
     pub entities: Option<Vec<RequestEntity>>,
     /// How they are related
     #[serde(default)]
+    #[schemars(with = "Vec<RequestRelation>")]
     pub relationships: Option<Vec<RequestRelation>>,
     /// The vault's folder for the note about it
     #[serde(default)]
+    #[schemars(with = "String")]
     pub vault_folder: Option<String>,
     /// Which entities are one
     #[serde(default)]
+    #[schemars(with = "Vec<Merge>")]
     pub merge: Option<Vec<Merge>>,
 }
 
 /// An entity of the page.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct RequestEntity {
     /// Its name
     pub name: String,
@@ -90,9 +96,11 @@ pub struct RequestEntity {
     pub r#type: String,
     /// Where the page names it
     #[serde(default)]
+    #[schemars(with = "Vec<String>")]
     pub mentions: Option<Vec<String>>,
     /// How sure that is
     #[serde(default)]
+    #[schemars(with = "f64")]
     pub confidence: Option<f64>,
     /// What is said of it
     #[serde(default)]
@@ -100,7 +108,7 @@ pub struct RequestEntity {
 }
 
 /// A relationship that the page states.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct RequestRelation {
     /// Who stands first
     pub subject: String,
@@ -110,7 +118,38 @@ pub struct RequestRelation {
     pub object: String,
     /// How sure that is
     #[serde(default)]
+    #[schemars(with = "f64")]
     pub confidence: Option<f64>,
+}
+
+impl From<Input> for Request {
+    fn from(input: Input) -> Self {
+        let entities = input.entities.map(|all| {
+            let all = all.into_iter().map(|it| RequestEntity {
+                name: it.name,
+                r#type: it.r#type,
+                context: it.context,
+                ..RequestEntity::default()
+            });
+            all.collect()
+        });
+        let relationships = input.relationships.map(|all| {
+            let all = all.into_iter().map(|it| RequestRelation {
+                subject: it.subject,
+                predicate: it.predicate,
+                object: it.object,
+                ..RequestRelation::default()
+            });
+            all.collect()
+        });
+        Self {
+            url: input.url,
+            entities,
+            relationships,
+            vault_folder: None,
+            merge: input.merge,
+        }
+    }
 }
 
 /// Ingestion result with resolved entities.
@@ -321,33 +360,28 @@ impl Tool for IngestUrl {
     }];
     type Input = Input;
     type Output = Output;
+    const API: Option<Api<Input>> = Some(Api {
+        routes: &[Route {
+            verb: Verb::Post,
+            path: "/web/ingest",
+            summary: "Takes a page into the graph",
+            tool: Self::NAME,
+            fixed: &[],
+            place: Place::Body,
+            schema: api::fields::<Request>,
+            answer: |engine, caller, request| api::via(engine, caller, request, answer),
+        }],
+        request: |input| api::written(&Request::from(input)),
+        complete: |answer| {
+            if answer.contains_key("success") {
+                for list in ["relationships", "warnings"] {
+                    answer.entry(list).or_insert_with(|| json!([]));
+                }
+            }
+        },
+    });
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
-        let entities = input.entities.map(|all| {
-            let all = all.into_iter().map(|it| RequestEntity {
-                name: it.name,
-                r#type: it.r#type,
-                context: it.context,
-                ..RequestEntity::default()
-            });
-            all.collect()
-        });
-        let relationships = input.relationships.map(|all| {
-            let all = all.into_iter().map(|it| RequestRelation {
-                subject: it.subject,
-                predicate: it.predicate,
-                object: it.object,
-                ..RequestRelation::default()
-            });
-            all.collect()
-        });
-        let request = Request {
-            url: input.url,
-            entities,
-            relationships,
-            vault_folder: None,
-            merge: input.merge,
-        };
-        Ok(answer(ctx.engine, ctx.caller, request)?)
+        Ok(answer(ctx.engine, ctx.caller, input.into())?)
     }
 }

@@ -1,7 +1,8 @@
 //! `knowledge_search`
 
 use super::Refusal;
-use super::limit::{Limit, rounded, wanted, within};
+use super::api::{self, Api, Place, Route, Verb};
+use super::limit::{Limit, asked, rounded, within};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
 use kenning_engine::{Caller, Engine, FoundPassage, KnowledgeQuery, Page};
@@ -35,22 +36,48 @@ pub struct Input {
 }
 
 /// What the HTTP API takes.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct Request {
     /// In any words.
+    #[schemars(length(min = 1))]
     pub query: String,
+    /// At most so many documents, and so many passages.
+    #[serde(default)]
+    #[schemars(with = "i64")]
+    pub limit: Option<i64>,
     /// Only what is from there.
     #[serde(default)]
     pub source: Option<String>,
-    /// At most so many documents, and so many passages.
-    #[serde(default)]
-    pub limit: Option<i64>,
     /// Whether passages are wanted too.
     #[serde(default)]
     pub include_chunks: bool,
     /// So many that the caller has seen are left out; not a field of that API.
     #[serde(skip)]
     pub skip: usize,
+}
+
+impl From<Input> for Request {
+    fn from(input: Input) -> Self {
+        Self {
+            query: input.query,
+            limit: asked(input.limit),
+            source: input.source,
+            include_chunks: input.include_chunks.unwrap_or(true),
+            skip: 0,
+        }
+    }
+}
+
+/// The same as parameters of a query, where the question has another name.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct QueryRequest {
+    #[schemars(length(min = 1))]
+    q: String,
+    #[serde(default)]
+    #[schemars(with = "i64")]
+    limit: Option<i64>,
+    #[serde(default)]
+    source: Option<String>,
 }
 
 /// Document-level and chunk-level search results.
@@ -174,20 +201,57 @@ impl Tool for KnowledgeSearch {
     ];
     type Input = Input;
     type Output = Output;
+    const API: Option<Api<Input>> = Some(Api {
+        routes: &[
+            Route {
+                verb: Verb::Post,
+                path: "/search",
+                summary: "Documents and passages that answer a question",
+                tool: Self::NAME,
+                fixed: &[],
+                place: Place::Body,
+                schema: api::fields::<Request>,
+                answer: |engine, caller, request| api::via(engine, caller, request, answer),
+            },
+            Route {
+                verb: Verb::Get,
+                path: "/search",
+                summary: "The same by a query",
+                tool: Self::NAME,
+                fixed: &[],
+                place: Place::Query,
+                schema: api::fields::<QueryRequest>,
+                answer: |engine, caller, request| api::via(engine, caller, request, answer_query),
+            },
+        ],
+        request: |input| api::written(&Request::from(input)),
+        complete: api::as_it_is,
+    });
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
         let request = Request {
-            query: input.query,
-            source: input.source,
-            limit: wanted(input.limit),
-            include_chunks: input.include_chunks.unwrap_or(true),
             skip: ctx.skip_together(&LISTS),
+            ..Request::from(input)
         };
         let answer = answer(ctx.engine, ctx.caller, request)?;
         ctx.more(LISTS[0], answer.has_more.0);
         ctx.more(LISTS[1], answer.has_more.1);
         Ok(answer)
     }
+}
+
+fn answer_query(
+    engine: &Engine,
+    caller: &Caller,
+    request: QueryRequest,
+) -> Result<Output, Refusal> {
+    let request = Request {
+        query: request.q,
+        limit: request.limit,
+        source: request.source,
+        ..Request::default()
+    };
+    answer(engine, caller, request)
 }
 
 /// The documents and passages that answer a question.

@@ -1,12 +1,14 @@
 //! `koi_search`
 
 use super::Refusal;
-use super::limit::{Limit, rounded, wanted, within};
+use super::api::{self, Api, Place, Route, Verb};
+use super::limit::{Limit, asked, rounded, within};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
 use kenning_engine::{Caller, Engine, FoundDocument, FoundEntity, Page};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 /// The tool.
 pub struct KoiSearch;
@@ -30,19 +32,32 @@ pub struct Input {
 }
 
 /// What the HTTP API takes.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct Request {
     /// In any words.
+    #[schemars(length(min = 1))]
     pub query: String,
+    /// At most so many.
+    #[serde(default)]
+    #[schemars(with = "i64")]
+    pub limit: Option<i64>,
     /// Only entities of this type.
     #[serde(default)]
     pub type_filter: Option<String>,
-    /// At most so many.
-    #[serde(default)]
-    pub limit: Option<i64>,
     /// So many that the caller has seen are left out; not a field of that API.
     #[serde(skip)]
     pub skip: usize,
+}
+
+impl From<Input> for Request {
+    fn from(input: Input) -> Self {
+        Self {
+            query: input.query,
+            limit: asked(input.limit),
+            type_filter: input.type_filter,
+            skip: 0,
+        }
+    }
 }
 
 /// Entities and documents matching the query.
@@ -134,13 +149,27 @@ impl Tool for KoiSearch {
     ];
     type Input = Input;
     type Output = Output;
+    const API: Option<Api<Input>> = Some(Api {
+        routes: &[Route {
+            verb: Verb::Get,
+            path: "/entity-search",
+            summary: "Entities and documents that answer a question",
+            tool: Self::NAME,
+            fixed: &[],
+            place: Place::Query,
+            schema: api::fields::<Request>,
+            answer: |engine, caller, request| api::via(engine, caller, request, answer),
+        }],
+        request: |input| api::written(&Request::from(input)),
+        complete: |answer| {
+            answer.entry("documents").or_insert_with(|| json!([]));
+        },
+    });
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
         let request = Request {
-            query: input.query,
-            type_filter: input.type_filter,
-            limit: wanted(input.limit),
             skip: ctx.skip_together(&LISTS),
+            ..Request::from(input)
         };
         let answer = answer(ctx.engine, ctx.caller, request)?;
         ctx.more(LISTS[0], answer.has_more.0);

@@ -30,11 +30,16 @@ impl JsonSchema for Limit {
 }
 
 /// What a tool's caller wants, as a request says it: 0 is nothing said, a part of one more is one more.
-pub(super) fn wanted(limit: Option<Limit>) -> Option<i64> {
+fn wanted(limit: Option<Limit>) -> Option<i64> {
     let wanted = limit.map(|it| it.0).filter(|it| *it != 0.0)?;
     let bounds = i64::try_from(MAX).unwrap_or(i64::MAX);
     let least = (1..bounds).find(|it| *it as f64 >= wanted);
     Some(least.unwrap_or(bounds))
+}
+
+/// The limit of the request that a tool's call is: never left to the default of whoever answers.
+pub(super) fn asked(limit: Option<Limit>) -> Option<i64> {
+    wanted(limit).or_else(|| i64::try_from(DEFAULT).ok())
 }
 
 /// How many results a request gets.

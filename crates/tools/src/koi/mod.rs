@@ -1,5 +1,6 @@
 //! The tools of the KOI contract.
 
+pub mod api;
 pub mod code_query;
 pub(crate) mod conform;
 mod cypher;

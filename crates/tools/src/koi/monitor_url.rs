@@ -1,6 +1,7 @@
 //! `monitor_url`
 
 use super::Refusal;
+use super::api::{self, Api, Nothing, Place, Route, Verb};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::{Error, Result};
 use kenning_engine::{Caller, Engine, MonitorAdded, MonitorStatus, MonitoredPage, Scope};
@@ -28,7 +29,7 @@ pub struct Input {
 }
 
 /// What to do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
     /// Look at a page from now on
@@ -53,17 +54,34 @@ impl Action {
 }
 
 /// What may be asked over HTTP.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct Request {
     /// What to do
     #[serde(default)]
     pub action: Option<Action>,
-    /// Of which page
-    #[serde(default)]
+    /// Of which page; the routes that take it need it
+    #[schemars(required)]
     pub url: Option<String>,
     /// What it is called
     #[serde(default)]
+    #[schemars(with = "String")]
     pub title: Option<String>,
+}
+
+impl TryFrom<Input> for Request {
+    type Error = Error;
+
+    fn try_from(input: Input) -> Result<Self> {
+        let action = input
+            .action
+            .as_deref()
+            .map_or(Ok(Action::Status), Action::parse)?;
+        Ok(Self {
+            action: Some(action),
+            url: input.url,
+            title: input.title,
+        })
+    }
 }
 
 /// Monitor action result or current status.
@@ -200,7 +218,7 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
 }
 
 /// What a look at all monitored pages came to.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
 pub struct Scanned {
     status: &'static str,
     checked: usize,
@@ -208,14 +226,14 @@ pub struct Scanned {
     failed: Vec<Failed>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
 struct Failed {
     url: String,
     error: String,
 }
 
 /// Looks at every monitored page now.
-pub fn scan(engine: &Engine, caller: &Caller) -> Result<Scanned, Refusal> {
+pub fn scan(engine: &Engine, caller: &Caller, _: Nothing) -> Result<Scanned, Refusal> {
     let scanned = engine.scan_monitored(caller)?;
     let failed = scanned.failed.into_iter();
     Ok(Scanned {
@@ -245,6 +263,52 @@ impl Tool for MonitorUrl {
     ];
     type Input = Input;
     type Output = Output;
+    const API: Option<Api<Input>> = Some(Api {
+        routes: &[
+            Route {
+                verb: Verb::Get,
+                path: "/web/monitor/status",
+                summary: "Which pages are monitored",
+                tool: Self::NAME,
+                fixed: &[("action", "status")],
+                place: Place::Nowhere,
+                schema: api::fields::<Request>,
+                answer: |engine, caller, request| api::via(engine, caller, request, answer),
+            },
+            Route {
+                verb: Verb::Post,
+                path: "/web/monitor/add",
+                summary: "Monitors a page",
+                tool: Self::NAME,
+                fixed: &[("action", "add")],
+                place: Place::Body,
+                schema: api::fields::<Request>,
+                answer: |engine, caller, request| api::via(engine, caller, request, answer),
+            },
+            Route {
+                verb: Verb::Post,
+                path: "/web/monitor/remove",
+                summary: "Monitors a page no longer",
+                tool: Self::NAME,
+                fixed: &[("action", "remove")],
+                place: Place::Body,
+                schema: api::fields::<Request>,
+                answer: |engine, caller, request| api::via(engine, caller, request, answer),
+            },
+            Route {
+                verb: Verb::Post,
+                path: "/web/monitor/scan",
+                summary: "Looks at every monitored page now",
+                tool: Self::NAME,
+                fixed: &[("action", "add")],
+                place: Place::Nowhere,
+                schema: api::fields::<Nothing>,
+                answer: |engine, caller, request| api::via(engine, caller, request, scan),
+            },
+        ],
+        request: |input| api::written(&Request::try_from(input)?),
+        complete: api::as_it_is,
+    });
 
     /// Only adding asks a page.
     fn scope(arguments: &Value) -> Scope {
@@ -260,11 +324,6 @@ impl Tool for MonitorUrl {
     }
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
-        let request = Request {
-            action: input.action.as_deref().map(Action::parse).transpose()?,
-            url: input.url,
-            title: input.title,
-        };
-        Ok(answer(ctx.engine, ctx.caller, request)?)
+        Ok(answer(ctx.engine, ctx.caller, input.try_into()?)?)
     }
 }

@@ -1,6 +1,7 @@
 //! `preview_url`
 
 use super::Refusal;
+use super::api::{self, Api, Place, Route, Verb};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
 use kenning_engine::{
@@ -32,7 +33,7 @@ pub struct Input {
 }
 
 /// What may be asked over HTTP.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct Request {
     /// URL to preview
     pub url: String,
@@ -41,7 +42,23 @@ pub struct Request {
     pub submitted_by: Option<String>,
     /// Where it was shared
     #[serde(default)]
+    #[schemars(with = "String")]
     pub submitted_via: Option<String>,
+    /// What was said with it; taken, and not looked at
+    #[serde(default)]
+    pub submission_message: Option<String>,
+}
+
+impl From<Input> for Request {
+    fn from(input: Input) -> Self {
+        Self {
+            url: input.url,
+            submitted_by: input.submitted_by,
+            // Other servers have another default than the contract's.
+            submitted_via: input.submitted_via.or_else(|| Some("api".to_owned())),
+            submission_message: None,
+        }
+    }
 }
 
 /// Title, content summary, detected entities, safety check.
@@ -235,13 +252,22 @@ impl Tool for PreviewUrl {
     }];
     type Input = Input;
     type Output = Output;
+    const API: Option<Api<Input>> = Some(Api {
+        routes: &[Route {
+            verb: Verb::Post,
+            path: "/web/preview",
+            summary: "Fetches a page and shows it",
+            tool: Self::NAME,
+            fixed: &[],
+            place: Place::Body,
+            schema: api::fields::<Request>,
+            answer: |engine, caller, request| api::via(engine, caller, request, answer),
+        }],
+        request: |input| api::written(&Request::from(input)),
+        complete: api::as_it_is,
+    });
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
-        let request = Request {
-            url: input.url,
-            submitted_by: input.submitted_by,
-            submitted_via: input.submitted_via,
-        };
-        Ok(answer(ctx.engine, ctx.caller, request)?)
+        Ok(answer(ctx.engine, ctx.caller, input.into())?)
     }
 }

@@ -1,6 +1,7 @@
 //! `process_url`
 
 use super::Refusal;
+use super::api::{self, Api, Place, Route, Verb};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
 use kenning_engine::{Caller, Engine, ProcessRequest};
@@ -23,16 +24,29 @@ pub struct Input {
 }
 
 /// What may be asked over HTTP.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct Request {
     /// URL to process
     pub url: String,
     /// Entity names that may be in it
     #[serde(default)]
+    #[schemars(with = "Vec<String>")]
     pub hint_entities: Option<Vec<String>>,
     /// Whether what is found goes into the graph at once; not unless somebody says so
     #[serde(default)]
+    #[schemars(with = "bool")]
     pub auto_ingest: Option<bool>,
+}
+
+impl From<Input> for Request {
+    fn from(input: Input) -> Self {
+        Self {
+            url: input.url,
+            hint_entities: input.hint_entities,
+            // Older servers ingest what they process unless they are told not to.
+            auto_ingest: Some(false),
+        }
+    }
 }
 
 /// Structured extraction with entities, relationships, descriptions.
@@ -136,13 +150,22 @@ impl Tool for ProcessUrl {
     }];
     type Input = Input;
     type Output = Output;
+    const API: Option<Api<Input>> = Some(Api {
+        routes: &[Route {
+            verb: Verb::Post,
+            path: "/web/process",
+            summary: "Extracts entities and relationships from a page",
+            tool: Self::NAME,
+            fixed: &[],
+            place: Place::Body,
+            schema: api::fields::<Request>,
+            answer: |engine, caller, request| api::via(engine, caller, request, answer),
+        }],
+        request: |input| api::written(&Request::from(input)),
+        complete: api::as_it_is,
+    });
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
-        let request = Request {
-            url: input.url,
-            hint_entities: input.hint_entities,
-            auto_ingest: None,
-        };
-        Ok(answer(ctx.engine, ctx.caller, request)?)
+        Ok(answer(ctx.engine, ctx.caller, input.into())?)
     }
 }

@@ -1,6 +1,7 @@
 //! `resolve_entity`
 
 use super::Refusal;
+use super::api::{self, Api, Place, Route, Verb};
 use super::limit::bounded;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
@@ -23,15 +24,17 @@ pub struct Input {
 }
 
 /// What the HTTP API takes.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct Request {
     /// Entity name or label to resolve.
+    #[schemars(length(min = 1))]
     pub label: String,
     /// Its type, if the caller knows.
     #[serde(default)]
     pub type_hint: Option<String>,
     /// At most so many candidates.
     #[serde(default)]
+    #[schemars(with = "i64")]
     pub limit: Option<i64>,
     /// What stands around the label.
     #[serde(default)]
@@ -39,18 +42,54 @@ pub struct Request {
 }
 
 /// What stands around a label.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct Context {
     /// People who are spoken of.
     #[serde(default)]
-    pub associated_people: Vec<String>,
+    pub associated_people: Option<Vec<String>>,
     /// The project that is spoken of.
     #[serde(default)]
     pub project: Option<String>,
     /// Organizations that are spoken of.
     #[serde(default)]
-    pub organizations: Vec<String>,
+    pub organizations: Option<Vec<String>>,
+    /// What is spoken of; taken, and not looked at.
+    #[serde(default)]
+    pub topics: Option<Vec<String>>,
+    /// The text around it; taken, and not looked at.
+    #[serde(default)]
+    pub source_text: Option<String>,
 }
+
+impl From<Input> for Request {
+    fn from(input: Input) -> Self {
+        Self {
+            label: input.label,
+            type_hint: input.type_hint,
+            ..Self::default()
+        }
+    }
+}
+
+/// Which entities a label may mean.
+pub(super) const RESOLVE: Route = Route {
+    verb: Verb::Post,
+    path: "/entity/resolve",
+    summary: "Which entities a label may mean",
+    tool: ResolveEntity::NAME,
+    fixed: &[],
+    place: Place::Body,
+    schema: api::fields::<Request>,
+    answer: |engine, caller, request| api::via(engine, caller, request, answer),
+};
+
+/// The same by a query, where what stands around the label has no place.
+const RESOLVE_BY_QUERY: Route = Route {
+    verb: Verb::Get,
+    summary: "The same by a query",
+    place: Place::Query,
+    ..RESOLVE
+};
 
 /// So many candidates are answered unless the request says otherwise, and at most.
 const CANDIDATES: (usize, usize) = (5, 100);
@@ -130,17 +169,18 @@ impl Tool for ResolveEntity {
     ];
     type Input = Input;
     type Output = Output;
+    const API: Option<Api<Input>> = Some(Api {
+        routes: &[RESOLVE, RESOLVE_BY_QUERY],
+        request: |input| api::written(&Request::from(input)),
+        complete: api::as_it_is,
+    });
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
-        let request = Request {
-            label: input.label.clone(),
-            type_hint: input.type_hint.clone(),
-            ..Request::default()
-        };
-        let answer = answer(ctx.engine, ctx.caller, request)?;
-        let hint = input.type_hint.filter(|it| !it.trim().is_empty());
+        let (label, hint) = (input.label.clone(), input.type_hint.clone());
+        let answer = answer(ctx.engine, ctx.caller, input.into())?;
+        let hint = hint.filter(|it| !it.trim().is_empty());
         if let Some(hint) = hint.filter(|_| answer.is_new) {
-            let doubts = (ctx.engine).doubts_of_type(ctx.caller, &input.label, hint.trim())?;
+            let doubts = (ctx.engine).doubts_of_type(ctx.caller, &label, hint.trim())?;
             doubts.into_iter().for_each(|it| ctx.remark(it));
         }
         Ok(answer)
@@ -151,9 +191,9 @@ impl Tool for ResolveEntity {
 pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Output, Refusal> {
     let context = request.context.unwrap_or_default();
     let context = EntityContext {
-        people: context.associated_people,
+        people: context.associated_people.unwrap_or_default(),
         project: context.project,
-        organizations: context.organizations,
+        organizations: context.organizations.unwrap_or_default(),
     };
     let hint = request.type_hint.as_deref();
     let found = engine.resolve_entity(caller, &request.label, hint, context)?;

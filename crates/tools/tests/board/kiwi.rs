@@ -522,7 +522,20 @@ fn bad_input_names_the_field_and_the_remedy_and_has_the_status_of_the_contract()
             "project_path",
         ),
     ];
-    for (arguments, status, said) in cases {
+    // A status follows from what is wrong, whatever words the caller used.
+    let words = [
+        (
+            json!({ "item_type": "missing", "action": "run", "item_id": "x" }),
+            422,
+            "Unknown item_type: missing",
+        ),
+        (
+            json!({ "item_type": "tool", "action": "a thing is required", "item_id": "x" }),
+            422,
+            "Unknown action",
+        ),
+    ];
+    for (arguments, status, said) in cases.into_iter().chain(words) {
         let reply = shelf.house.call("execute", arguments.clone());
         assert!(reply.text.contains(said), "{arguments}: {}", reply.text);
         assert_eq!(reply.status, Some(status), "{arguments}: {}", reply.text);

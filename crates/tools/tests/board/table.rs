@@ -34,6 +34,7 @@ fn every_example_answers_as_it_says() {
     let house = everything(&House::new());
     house.put_document("docs/concepts/auth.md", "Who somebody is, and how we know.");
     house.call("kg_graph_generate", json!({}));
+    let mut answers = String::new();
     for tool in TOOLS {
         assert!(
             !tool.examples().is_empty(),
@@ -45,7 +46,56 @@ fn every_example_answers_as_it_says() {
             let reply = house.call(tool.name(), input);
             let shown = format!("{}: {}: {}", tool.name(), example.title, reply.text);
             assert!(reply.text.contains(example.output), "{shown}");
+            let (name, title) = (tool.name(), example.title);
+            let told = if reply.is_error() { "error" } else { "answer" };
+            answers += &format!("{name}: {title}\n{} -> {told}\n", example.input);
+            let whole = match &reply.value {
+                Some(value) => format!("{:#}", settled(value)),
+                None => reply.text.clone(),
+            };
+            answers += &format!("{whole}\n");
+            for remark in &reply.remarks {
+                answers += &format!("(beside it: {remark})\n");
+            }
+            answers += "\n";
         }
+    }
+    // Any change to a whole answer is seen in review.
+    insta::assert_snapshot!("examples", answers);
+}
+
+/// Fields that differ from run to run, and what they hold: everything else is compared as it is.
+const VARYING: [(&str, &str); 14] = [
+    ("executionTime", "duration"),
+    ("uptime", "duration"),
+    ("lastModified", "time"),
+    ("pid", "id"),
+    ("projectRoot", "path"),
+    ("base_path_hash", "hash"),
+    ("checksum", "hash"),
+    ("file_size", "bytes"),
+    ("rss", "bytes"),
+    ("heapTotal", "bytes"),
+    ("heapUsed", "bytes"),
+    ("external", "bytes"),
+    ("arrayBuffers", "bytes"),
+    ("version", "version"),
+];
+
+/// An answer whose varying fields hold the name of their kind.
+fn settled(answer: &Value) -> Value {
+    match answer {
+        Value::Object(fields) => {
+            let settled = fields.iter().map(|(name, value)| {
+                let kind = VARYING.iter().find(|it| it.0 == name);
+                let kind = kind.filter(|_| value.is_string() || value.is_number());
+                let value = kind.map_or_else(|| settled(value), |it| format!("<{}>", it.1).into());
+                (name.clone(), value)
+            });
+            Value::Object(settled.collect())
+        }
+        Value::Array(items) => items.iter().map(settled).collect(),
+        other => other.clone(),
     }
 }
 

@@ -163,12 +163,18 @@ pub(super) fn check_inputs(tool: &Tool, inputs: &Map<String, Value>) -> ItemResu
         "Provide them: execute(item_type='tool', action='run', item_id='{}', parameters={{'inputs': {{...}}}})",
         tool.id
     );
-    let (error, issues) = match fault.missing.as_slice() {
-        [] => ("Input validation failed", fault.issues.join("; ")),
-        missing => ("Required tool inputs are missing", missing.join(", ")),
+    let error = match fault.missing.as_slice() {
+        [] => Error::invalid(format!(
+            "Input validation failed: {}",
+            fault.issues.join("; ")
+        )),
+        missing => Error::missing(format!(
+            "Required tool inputs are missing: {}",
+            missing.join(", ")
+        )),
     };
     Err(ItemFault::with(
-        Error::invalid(format!("{error}: {issues}")).hint(&*solution),
+        error.hint(&*solution),
         json!({
             "missing_inputs": fault.missing, "validation_issues": fault.issues,
             "all_inputs": all, "provided_inputs": names, "solution": solution,

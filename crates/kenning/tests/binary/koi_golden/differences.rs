@@ -117,6 +117,14 @@ pub(super) const ROWS: &[Row] = &[
         }),
     },
     Row {
+        lines: &[25],
+        path: "detail[*].ctx.error",
+        theirs: "what Python's reader of JSON says is wrong",
+        ours: "what ours says, with its line and column: the field is for people",
+        note: "1",
+        instead: Instead::Is(r#""key must be a string at line 1 column 2""#),
+    },
+    Row {
         lines: &[28, 29, 31, 75],
         path: "relationships",
         theirs: "relationships that are alike stand in no order",

@@ -107,7 +107,11 @@ fn asked(house: &House, tool: &str, request: Value) -> (u16, Value) {
         "process" => asked!(process_url),
         "ingest" => asked!(ingest_url),
         "monitor" => asked!(monitor_url),
-        "scan" => of(koi::monitor_url::scan(engine, &caller)),
+        "scan" => of(koi::monitor_url::scan(
+            engine,
+            &caller,
+            koi::api::Nothing {},
+        )),
         other => panic!("{other} is no tool"),
     }
 }

@@ -64,11 +64,8 @@ fn web_refusals_are_the_recorded_ones() {
         );
         let reply = house.call("preview_url", line["body"].clone());
         assert!(reply.is_error());
-        assert!(
-            reply
-                .text
-                .contains(line["response"]["detail"].as_str().unwrap())
-        );
+        let detail = line["response"]["detail"].as_str().unwrap();
+        assert!(reply.text.contains(detail), "{line}: {}", reply.text);
         n_cases += 1;
     }
     assert_eq!(n_cases, 12);
