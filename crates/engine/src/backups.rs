@@ -7,13 +7,13 @@
 //! An agent may make a backup with the scope `write`: it is given nothing that it could not see, and
 //! the place is the operator's. Whoever wants to look at backups or bring one back needs `admin`.
 
-use crate::transfer::check_backup;
-use crate::{Caller, Engine, Restored, Scope};
+use crate::Engine;
 use jiff::Timestamp;
 use kenning_audit::archive::Checked;
 use kenning_backup::{Backups, BucketSettings, Kind, Metadata, Passphrase, Place, Request, Source};
 use kenning_core::{Code, Error, Result};
 use kenning_egress::Policy;
+use kenning_kernel::{Caller, Restored, Scope, check_backup};
 use kenning_memory::config::{self, BackupPlace, Bucket, Config, Text};
 use kenning_memory::{daily, now};
 use kenning_vault::{Dir, Lock};
@@ -142,8 +142,8 @@ pub struct RestoredBackup {
 impl Engine {
     /// Makes a backup and then deletes those that are older than `vault.retention_days`.
     pub fn vault_backup(&self, caller: &Caller, kind: BackupKind) -> Result<BackupView> {
-        let dir = self.context_to_write(caller)?;
-        let config = self.memory_config()?;
+        let dir = self.omi.context_to_write(caller)?;
+        let config = self.kernel.memory_config()?;
         if !config.vault.enabled {
             return Err(
                 Error::denied("backups are off: config.yaml says `vault.enabled: false`")
@@ -154,7 +154,7 @@ impl Engine {
         let _lock = self.lock_backups()?;
         caller.check()?;
 
-        let (mut files, mut dump) = (self.data.scratch()?, self.data.scratch()?);
+        let (mut files, mut dump) = (self.kernel.data().scratch()?, self.kernel.data().scratch()?);
         let spooled = self.spool_all(caller, &dir, &mut files, &mut dump)?;
         let now = self.timestamp_now();
         let base_path = dir.path().to_string_lossy();
@@ -166,7 +166,7 @@ impl Engine {
             base_path: &base_path,
             retention_days: config.vault.retention_days,
             now,
-            random: self.log.random(),
+            random: self.kernel.log().random(),
         };
         let from_start = Spooled {
             name: STORE.to_owned(),
@@ -259,7 +259,7 @@ impl Engine {
         let backups = self.backups_to_read(caller)?;
         let backups = backups.ok_or_else(|| Error::not_found("backup", id))?;
         let backups = backups.accepting_unsealed(accept_unsealed);
-        if self.read_only {
+        if self.kernel.is_read_only() {
             return Err(Error::denied("nothing may be written").hint("start without `--read-only`"));
         }
         let metadata = backups.metadata(id)?;
@@ -276,8 +276,10 @@ impl Engine {
                 (dir, restored.files)
             }
             RestoreTo::InPlace => {
-                let dir = self.context_to_write(caller)?;
-                let _lock = self.lock_file(&self.omi.file(now::FILE, 0), LOCK_WAIT)?;
+                let dir = self.omi.context_to_write(caller)?;
+                let _lock = self
+                    .kernel
+                    .lock_file(&self.kernel.omi().file(now::FILE, 0), LOCK_WAIT)?;
                 if !force {
                     refuse_differing(&backups, id, &dir)?;
                 }
@@ -289,7 +291,7 @@ impl Engine {
             (false, _) => None,
             (true, RestoreTo::Dir(_)) => Some(self.load_store(caller, &dir, keep_tokens)?),
             (true, RestoreTo::InPlace) => {
-                let work = self.data.private_subdir("restoring")?;
+                let work = self.kernel.data().private_subdir("restoring")?;
                 backups.restore_part(id, &work, &|name| name == STORE)?;
                 let loaded = self.load_store(caller, &work, keep_tokens);
                 // What cannot be removed now is replaced by the next restore.
@@ -334,14 +336,20 @@ impl Engine {
         dump: &mut File,
     ) -> Result<Vec<Spooled>> {
         let space = &caller.principal.space;
-        self.patiently(caller.waited, || self.finish_context_writes(space, dir))?;
-        let lock = self.lock_file(&self.omi.file(now::FILE, 0), LOCK_WAIT)?;
+        self.kernel
+            .patiently(caller.waited, || self.omi.finish_context_writes(space, dir))?;
+        let lock = self
+            .kernel
+            .lock_file(&self.kernel.omi().file(now::FILE, 0), LOCK_WAIT)?;
         let spooled = spool(dir, files)?;
         // A thread's patience with the store is for calls that read or write a little. A copy of
         // everything takes the time that it takes, so it has a thread of its own.
         let dumped = std::thread::scope(|scope| {
             let mut out = io::BufWriter::new(dump);
-            let work = move || self.dump(caller, space, move || drop(lock), &mut out);
+            let work = move || {
+                self.kernel
+                    .dump(caller, space, move || drop(lock), &mut out)
+            };
             scope.spawn(work).join()
         });
         let dumped = dumped.map_err(|_| Error::internal("the copy of the store panicked"))?;
@@ -365,7 +373,7 @@ impl Engine {
             "backup_id": view.backup_id, "backup_type": view.kind.as_str(),
             "file_size": view.file_size, "checksum": view.checksum, "encrypted": view.encrypted,
         });
-        self.log.write(&caller.principal.space, move |tx| {
+        self.kernel.log().write(&caller.principal.space, move |tx| {
             tx.record("VaultBackedUp", data).map(drop)
         })
     }
@@ -373,10 +381,11 @@ impl Engine {
     /// The backups for whoever may look at them; `None` where there is not even a directory.
     fn backups_to_read(&self, caller: &Caller) -> Result<Option<Backups>> {
         caller.principal.require(Scope::Admin)?;
-        let Some(dir) = self.omi.existing(&caller.principal.space)? else {
+        let Some(dir) = self.kernel.omi().existing(&caller.principal.space)? else {
             return Ok(None);
         };
-        self.backups_in(&dir, &self.memory_config()?).map(Some)
+        self.backups_in(&dir, &self.kernel.memory_config()?)
+            .map(Some)
     }
 
     fn backups_in(&self, dir: &Dir, config: &Config) -> Result<Backups> {
@@ -384,17 +393,19 @@ impl Engine {
             BackupPlace::Local => Place::Local(dir.clone()),
             BackupPlace::Bucket(bucket) => Place::Bucket(self.bucket(bucket)?),
         };
-        let passphrase = (self.environment)(PASSPHRASE).map(Passphrase::new);
-        Ok(Backups::new(place, self.data.clone()).sealed_with(passphrase.transpose()?))
+        let passphrase = (self.kernel.environment())(PASSPHRASE).map(Passphrase::new);
+        Ok(Backups::new(place, self.kernel.data().clone()).sealed_with(passphrase.transpose()?))
     }
 
     fn bucket(&self, bucket: &Bucket) -> Result<kenning_backup::Bucket> {
         let needed = |key: &str, text: &Option<Text>| {
             let text = text.as_ref().ok_or_else(|| config::missing(key))?;
-            text.expand(&*self.environment)
+            text.expand(self.kernel.environment())
         };
         let region = bucket.region.as_ref();
-        let region = region.map(|it| it.expand(&*self.environment)).transpose()?;
+        let region = region
+            .map(|it| it.expand(self.kernel.environment()))
+            .transpose()?;
         let settings = BucketSettings {
             endpoint: needed("vault.endpoint", &bucket.endpoint)?,
             region: region.unwrap_or_else(|| "auto".to_owned()),
@@ -408,12 +419,12 @@ impl Engine {
     }
 
     fn has_passphrase(&self) -> bool {
-        (self.environment)(PASSPHRASE).is_some()
+        (self.kernel.environment())(PASSPHRASE).is_some()
     }
 
     /// One at a time: an agent that asks again and again costs no more than one that asks once.
     fn lock_backups(&self) -> Result<Lock> {
-        let locks = self.data.private_subdir("locks")?;
+        let locks = self.kernel.data().private_subdir("locks")?;
         locks
             .lock("backup.lock", Duration::ZERO)
             .map_err(|error| match error.code {
@@ -425,8 +436,8 @@ impl Engine {
     }
 
     fn refuse_full_store(&self) -> Result<()> {
-        for space in self.log.store().spaces()? {
-            if self.log.roots(&space)?.seq > 0 {
+        for space in self.kernel.log().store().spaces()? {
+            if self.kernel.log().roots(&space)?.seq > 0 {
                 return Err(Error::conflict(format!(
                     "the store is not empty: the space `{space}` has events"
                 ))
@@ -444,7 +455,7 @@ impl Engine {
     }
 
     fn timestamp_now(&self) -> Timestamp {
-        let ms = i64::try_from(self.log.clock().now_ms()).ok();
+        let ms = i64::try_from(self.kernel.log().clock().now_ms()).ok();
         let at = ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
         at.unwrap_or(Timestamp::MAX)
     }
@@ -511,7 +522,7 @@ fn spool(dir: &Dir, into: &mut File) -> Result<Vec<Spooled>> {
 /// The context, the configuration and the checksums; not vectors, which are in the store's dump or can
 /// be made again.
 fn names(dir: &Dir) -> Result<Vec<String>> {
-    let known = [now::FILE, config::FILE, crate::context::checksums::MEMORY];
+    let known = [now::FILE, config::FILE, kenning_omi::checksums::MEMORY];
     let mut names: Vec<String> = known.map(str::to_owned).to_vec();
     let beside = dir.list(".")?;
     let sums = beside.into_iter().filter(|it| it.is_file);

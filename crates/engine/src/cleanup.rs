@@ -11,8 +11,9 @@
 //! | SQLite's write-ahead log | SQLite, after the next checkpoint | above 32 MiB, once nobody reads |
 //! | events of reads | nobody: the log is for ever | `events.reads` says which there are |
 
-use crate::{Doctor, Engine, items, web};
+use crate::Engine;
 use kenning_core::{Code, Error, Result};
+use kenning_kernel::Doctor;
 use kenning_memory::config::{READS_SAMPLED, Reads};
 use kenning_search::SPACES_MAX;
 use kenning_vault::{Dir, Unfinished};
@@ -46,11 +47,11 @@ impl Engine {
     /// # Errors
     /// Those of the data directory. What lies elsewhere and cannot be looked at is left alone.
     pub fn clean_up(&self) -> Result<Option<Cleaned>> {
-        if self.read_only {
+        if self.kernel.is_read_only() {
             return Ok(None);
         }
-        let now_ms = self.log.clock().now_ms();
-        let last_ms = match self.data.read(STAMP, 64) {
+        let now_ms = self.kernel.log().clock().now_ms();
+        let last_ms = match self.kernel.data().read(STAMP, 64) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).trim().parse().unwrap_or(0),
             Err(error) if error.code == Code::NotFound => 0,
             Err(error) => return Err(error),
@@ -59,12 +60,13 @@ impl Engine {
         if last_ms <= now_ms && now_ms - last_ms < EVERY_MS {
             return Ok(None);
         }
-        let _lock = match self.data.lock_briefly(LOCK, Duration::ZERO) {
+        let _lock = match self.kernel.data().lock_briefly(LOCK, Duration::ZERO) {
             Ok(lock) => lock,
             Err(error) if error.code == Code::Unavailable => return Ok(None),
             Err(error) => return Err(error),
         };
-        self.data
+        self.kernel
+            .data()
             .write_private(STAMP, now_ms.to_string().as_bytes())?;
         let mut cleaned = Cleaned::default();
         for dir in self.written_dirs() {
@@ -74,8 +76,8 @@ impl Engine {
                 Err(error) => tracing::warn!("files of killed writes stay: {error}"),
             }
         }
-        if self.data.exists(LOCKS)? {
-            cleaned.locks = free_locks(&self.data.subdir(LOCKS)?);
+        if self.kernel.data().exists(LOCKS)? {
+            cleaned.locks = free_locks(&self.kernel.data().subdir(LOCKS)?);
         }
         if cleaned != Cleaned::default() {
             let Cleaned { unfinished, locks } = cleaned;
@@ -86,36 +88,26 @@ impl Engine {
 
     /// The directories that this process writes to.
     fn written_dirs(&self) -> Vec<Dir> {
-        let mut dirs = vec![self.data.clone()];
-        for root in [&self.vault, &self.omi] {
+        let mut dirs = vec![self.kernel.data().clone()];
+        for root in [self.kernel.vault(), self.kernel.omi()] {
             dirs.extend(root.place().and_then(|it| Dir::open(&it).ok()));
         }
-        let project = self.project.place().map(|it| it.join(".ai"));
-        let user = self.items.user_dir();
+        let project = self.kernel.project().place().map(|it| it.join(".ai"));
+        let user = self.kiwi.user_dir();
         let items = [project, user].into_iter().flatten();
         dirs.extend(items.filter_map(|it| Dir::open(&it).ok()));
         dirs
     }
 
-    /// Whether this read becomes an event. A mistake in the file costs no event.
-    pub(crate) fn records_read(&self) -> bool {
-        match self.memory_config().unwrap_or_default().reads {
-            Reads::All => true,
-            Reads::Off => false,
-            Reads::Sampled => {
-                let mut bytes = [0; 8];
-                self.log.random().fill(&mut bytes);
-                u64::from_be_bytes(bytes).is_multiple_of(READS_SAMPLED)
-            }
-        }
-    }
-
     /// How much there is of what grows, and what bounds it.
     pub(crate) fn examine_growth(&self, found: &mut Doctor) -> Result<()> {
         let (mut n_grants, mut n_pages) = (0, 0);
-        for space in self.log.store().spaces()? {
-            let (grants, pages) = self.log.read(&space, |tx| {
-                Ok((tx.list(items::GRANTS)?.len(), web::n_previewed(tx)?))
+        for space in self.kernel.log().store().spaces()? {
+            let (grants, pages) = self.kernel.log().read(&space, |tx| {
+                Ok((
+                    tx.list(kenning_kiwi::GRANTS)?.len(),
+                    kenning_koi::n_previewed(tx)?,
+                ))
             })?;
             n_grants += grants;
             n_pages += pages;
@@ -125,27 +117,27 @@ impl Engine {
             "run grants",
             format!(
                 "{n_grants}; each goes after an hour, at most {} a space",
-                items::GRANTS_MAX
+                kenning_kiwi::GRANTS_MAX
             ),
         );
         see(
             "previewed pages",
             format!(
                 "{n_pages}; each goes after {} days, at most {} a space",
-                web::PREVIEW_DAYS_MAX,
-                web::PREVIEWS_MAX
+                kenning_koi::PREVIEW_DAYS_MAX,
+                kenning_koi::PREVIEWS_MAX
             ),
         );
         see(
             "environments",
             format!(
                 "{}; each goes {} days after its last use, at most {}",
-                self.n_environments(),
-                items::VENV_DAYS_MAX,
-                items::VENVS_MAX
+                self.kiwi.n_environments(),
+                kenning_kiwi::VENV_DAYS_MAX,
+                kenning_kiwi::VENVS_MAX
             ),
         );
-        let n_locks = self.data.list(LOCKS).map_or(0, |it| it.len());
+        let n_locks = self.kernel.data().list(LOCKS).map_or(0, |it| it.len());
         see(
             "lock files",
             format!("{n_locks}; those that nobody holds go"),
@@ -170,7 +162,7 @@ impl Engine {
             ),
         );
         see("in memory", format!("at most {SPACES_MAX} spaces at once"));
-        let reads = match self.memory_config().unwrap_or_default().reads {
+        let reads = match self.kernel.memory_config().unwrap_or_default().reads {
             Reads::All => "all are events (`events.reads` can change that)".to_owned(),
             Reads::Sampled => format!("one in {READS_SAMPLED} is an event"),
             Reads::Off => "none is an event".to_owned(),

@@ -1,154 +1,84 @@
-//! The hall: what all doors open onto.
+//! What all doors open onto.
 //!
-//! [`Engine`] knows who may do what, in which transaction, and composes the wings. It is synchronous:
-//! doors call it on threads that may wait. It keeps nothing between calls that is not in the store,
-//! so that any number of processes can stand on one data directory.
-//!
-//! Reading order: [`Engine::open`], then `files` (a write that is also a file), then `notes` and
-//! `context`, which write such files.
+//! [`Engine`] puts the kernel and the wings together and has what needs several of them: opening,
+//! `doctor`, `verify`, backups and cleaning up. A door asks a wing (`engine.koi()`, `engine.kg()`, …);
+//! what it needs of the kernel is in `calls`, and the log and the store are out of its reach.
 
-mod authors;
 mod backups;
-mod bus;
-mod caller;
+mod calls;
 mod cleanup;
-mod context;
-mod edges;
-mod embedding;
-mod entities;
-mod events;
-mod far;
-mod files;
-mod follow;
-mod graph;
-mod index_files;
-mod items;
-mod later;
-mod local_token;
-mod mail;
-mod memories;
-mod moments;
-mod notes;
-mod paging;
-mod principal;
-mod process;
-mod repositories;
-mod roots;
 mod sensors;
-mod sessions;
-mod tokens;
-mod transfer;
-mod vectors;
-mod wasm_tools;
-mod web;
-mod webhooks;
 
-pub use authors::AuthorView;
 pub use backups::{
     BackupKind, BackupList, BackupView, RestoreOptions, RestoreTo, RestoredBackup, VerifiedBackup,
 };
-pub use bus::{EVENT_TYPES, EventQuery, EventType, MemoryEvent, MemoryEvents};
-pub use caller::{ANSWER_CHARS_MAX, Caller, DEADLINE_DEFAULT, Progress, Waited};
 pub use cleanup::Cleaned;
-pub use context::{FilesIntegrity, Now, NowFile, NowUpdate};
-pub use embedding::{EmbeddingStatus, Reindexed};
-pub use entities::{
-    Company, EntityCandidate, EntityContext, EntityDocument, EntityDocuments, EntityImport,
-    EntityResolution, EntityStats, EntityType, EntityTypes, EntityView, FoundDocument,
-    FoundEntities, FoundEntity, FoundKnowledge, FoundPassage, Identities, ImportedEntities,
-    InCompany, KnowledgeQuery, MergeOutcome, MergeProposal, MergedEntity, Neighborhood, NoteState,
-    PendingRelationship, ProposedEntity, RegisterEntity, RegisteredEntity, Relationship,
-    RelationshipStats, SaidEntity, SaidEntityOutcome, SaidMerge, SaidOutcome, SaidRelation,
-    SaidRelationOutcome, SearchMethod, StatedDocument, SyncedRelationships, Veto,
-    frontmatter_fault, normalized_name,
+pub use kenning_kami::{
+    ArgumentView, CheckedPackage, FileRun, FoundPackage, FoundTool, Granted, InstallOptions,
+    Installation, InstalledTool, Kami, ToolFunction, ToolRun, ToolUsage, TrustedKey, WasmOptions,
+    tool_manifest_wasm,
 };
-pub use events::{EventView, KeptCheckpoints, Proof};
-pub use far::{FORWARDED, FarAnswer, FarServer};
-pub use graph::{
-    Backlink, Backlinks, BrokenLink, Community, DocumentName, ExportFormat, Orphan, PathStep,
-    Suggestion, SuggestionReason,
+pub use kenning_kernel::{
+    ANSWER_CHARS_MAX, AuthorView, Caller, DEADLINE_DEFAULT, Doctor, EmbeddingStatus, Environment,
+    EventView, KeptCheckpoints, LOCAL_TOKEN_PREFIX, NOTE_BYTES_MAX, NewToken, Page, Principal,
+    ProcessMemory, Progress, Proof, Reindexed, Restored, Scope, TokenView, Transferred, Waited,
+    local_token, parse_moment, read_back, timestamp,
 };
-pub use graph::{
-    CacheStats, Connected, DocType, Document, DocumentContent, DocumentQuery, FileError,
-    FoundDocuments, Generate, Generated, GraphHealth, GraphStats, GraphWatch, Incoming, Outgoing,
-    Status, TagCount, Tagged, WatchOptions, snippet,
+pub use kenning_kg::{
+    Backlink, Backlinks, BrokenLink, CacheStats, Community, Connected, DocType, Document,
+    DocumentContent, DocumentName, DocumentQuery, ExportFormat, FileError, FoundDocuments,
+    FoundVectors, Generate, Generated, GraphHealth, GraphStats, GraphWatch, Incoming, Keywords, Kg,
+    NAMESPACE_DEFAULT, NewVector, Orphan, Outgoing, PathStep, Status, Suggestion, SuggestionReason,
+    TagCount, Tagged, UpsertedVector, VECTOR_DIMENSIONS_MAX, VECTOR_RESULTS_MAX, VectorHit,
+    VectorNamespace, VectorQuery, WatchOptions, snippet,
 };
-pub use items::{
+pub use kenning_kiwi::{
     AskedWords, Catalogue, DeletedItem, DirectiveRun, DirectiveStep, ExportedSkills, FoundItem,
     FoundItems, ItemFault, ItemOptions, ItemQuery, ItemResult, ItemScope, ItemSort, ItemSource,
-    ItemTarget, ItemType, KnowledgeRun, LinkedItem, LoadFrom, LoadItem, LoadedItem, NewItem,
+    ItemTarget, ItemType, Kiwi, KnowledgeRun, LinkedItem, LoadFrom, LoadItem, LoadedItem, NewItem,
     PublishedItem, RegistryPackage, RegistryVersion, SignAs, SignCandidate, SignItem, SignState,
     SignedItem, Skill, ToolItemRun,
 };
-pub use kenning_memory::types::MemoryType;
+pub use kenning_koi::{
+    Company, EntityCandidate, EntityContext, EntityDocument, EntityDocuments, EntityImport,
+    EntityResolution, EntityStats, EntityType, EntityTypes, EntityView, EvaluatedPage,
+    ExtractedEntity, ExtractedRelation, FORWARDED, FarAnswer, FarServer, ForgottenRepository,
+    FoundDocument, FoundEntities, FoundEntity, FoundKnowledge, FoundPassage, Identities,
+    ImportedEntities, InCompany, IngestRequest, IngestedPage, Ingestion, KnowledgeQuery, Koi,
+    MailRead, MatchedEntity, MergeOutcome, MergeProposal, MergedEntity, MonitorAdded,
+    MonitorStatus, MonitoredPage, Neighborhood, NewRepository, NoteState, PageEvaluation,
+    PageMetadata, PagePreview, PageSafety, PageWatch, PendingRelationship, PreviewRequest,
+    Previewed, ProcessRequest, ProcessedPage, ProposedEntity, RegisterEntity, Registered,
+    RegisteredEntity, Relationship, RelationshipStats, RepositoryFile, RepositoryOptions,
+    RepositoryStatus, RepositoryView, SaidEntity, SaidEntityOutcome, SaidMerge, SaidOutcome,
+    SaidRelation, SaidRelationOutcome, ScanProgress, ScanResult, Scanned, ScannedPages,
+    SearchMethod, StatedDocument, SyncedRelationships, Veto, WatchPace, WebAbilities, WebEntity,
+    WebFault, WebFaultKind, WebOptions, WebRelation, WebResult, frontmatter_fault, normalized_name,
+    note_of_entity,
+};
+pub use kenning_omi::{
+    BeliefUpdate, Central, Contradiction, EVENT_TYPES, EventQuery, EventType, Evidence,
+    EvidenceUpdate, FilesIntegrity, GraphEdge, Integrity, IntegrityScope, MEMORY_BYTES_MAX, Memory,
+    MemoryAccess, MemoryDetails, MemoryEvent, MemoryEvents, MemoryGraph, MemoryRelation,
+    MemoryType, Neighbor, NewMemory, Now, NowFile, NowUpdate, Omi, Pace, Recall, RecallSort,
+    Recalled, RecalledMemory, SessionEnded, SessionStarted, StoredMemory, Topology, Webhooks,
+};
 pub use kenning_search::{IndexState, Mode, Partial, asks_for_something};
 pub use kenning_store::check_json_depth;
-pub use local_token::{LOCAL_TOKEN_PREFIX, local_token};
-pub use mail::MailRead;
-pub use memories::{
-    BeliefUpdate, Central, Contradiction, Evidence, EvidenceUpdate, GraphEdge, Integrity,
-    IntegrityScope, MEMORY_BYTES_MAX, Memory, MemoryAccess, MemoryDetails, MemoryGraph,
-    MemoryRelation, Neighbor, NewMemory, Recall, RecallSort, Recalled, RecalledMemory,
-    StoredMemory, Topology,
-};
-pub use moments::{parse_moment, timestamp};
-pub use notes::NOTE_BYTES_MAX;
-pub use paging::Page;
-pub use principal::{Principal, Scope};
-pub use process::ProcessMemory;
-pub use repositories::{
-    ForgottenRepository, NewRepository, Registered, RepositoryFile, RepositoryOptions,
-    RepositoryStatus, RepositoryView, ScanProgress, ScanResult, Scanned,
-};
 pub use sensors::{SENSORS_LOOK, Sensors};
-pub use sessions::{SessionEnded, SessionStarted};
-pub use tokens::{NewToken, TokenView};
-pub use transfer::{Restored, Transferred, read_back};
-pub use vectors::{
-    FoundVectors, Keywords, NAMESPACE_DEFAULT, NewVector, UpsertedVector, VECTOR_DIMENSIONS_MAX,
-    VECTOR_RESULTS_MAX, VectorHit, VectorNamespace, VectorQuery,
-};
-pub use wasm_tools::{
-    ArgumentView, CheckedPackage, FileRun, FoundPackage, FoundTool, Granted, InstallOptions,
-    Installation, InstalledTool, ToolFunction, ToolRun, ToolUsage, TrustedKey, WasmOptions,
-    tool_manifest_wasm,
-};
-pub use web::{
-    EvaluatedPage, ExtractedEntity, ExtractedRelation, IngestRequest, IngestedPage, Ingestion,
-    MatchedEntity, MonitorAdded, MonitorStatus, MonitoredPage, PageEvaluation, PageMetadata,
-    PagePreview, PageSafety, PageWatch, PreviewRequest, Previewed, ProcessRequest, ProcessedPage,
-    ScannedPages, WatchPace, WebAbilities, WebEntity, WebFault, WebFaultKind, WebOptions,
-    WebRelation, WebResult, note_of_entity,
-};
-pub use webhooks::{Pace, Webhooks};
 
-use embedding::Chosen;
-use index_files::IndexFiles;
 use jiff::tz::TimeZone;
-use kenning_audit::{Continuity, Log, Signer, Verify};
-use kenning_core::{Clock, Did, Error, Hash, Random, Result, Space};
-use kenning_search::{Collections, Searcher};
-use kenning_store::{Store, patience};
+use kenning_audit::Verify;
+use kenning_core::{Clock, Did, Kind, Random, Result, Space};
+use kenning_kernel::{Forms, Hooks, Kernel, files};
+use kenning_store::{Node, Passage, Store};
 use kenning_vault::Dir;
-use later::Later;
-use roots::Root;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Weak};
 
-/// The name of the key file in the data directory.
-const KEY_FILE: &str = "node.key";
-
-/// Looks up a variable of the environment.
-pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
-
-/// How long a call waits in all for the store, when that is a database that may fall silent, and for
-/// the files of others: whoever holds a file's lock meanwhile makes others wait too.
-const SHARED_WAIT: Duration = Duration::from_millis(4_500);
-
-/// What a process needs to open the hall.
+/// What a process needs to open the engine.
 pub struct Options {
-    /// The cellar.
+    /// Where everything is kept.
     pub store: Store,
     /// The data directory: key, locks.
     pub data: Dir,
@@ -179,47 +109,27 @@ pub struct Options {
     /// Variables that `config.yaml` may name as `${NAME}`, and the passphrase of backups
     /// (`MOLTVAULT_KEY`), and the KOI server in place of this one (`KOI_API_ENDPOINT`).
     pub environment: Environment,
-    /// Whether other machines may stand on the same store: then a file is locked beside itself, not
+    /// Whether other machines may use the same store: then a file is locked beside itself, not
     /// in the data directory, which is each one's own.
     pub shared: bool,
     /// Whether nothing may be written, not even what was left unfinished.
     pub read_only: bool,
 }
 
-/// What all doors open onto.
-pub struct Engine {
-    log: Log,
-    data: Dir,
-    vault: Root,
-    omi: Root,
-    project: Root,
-    libraries: graph::Libraries,
-    continuity: Arc<Continuity>,
-    wasm: wasm_tools::WasmTools,
-    items: items::Items,
-    entities: entities::Entities,
-    far: far::Far,
-    repositories: repositories::Repositories,
-    mail: mail::Mail,
-    web: web::Web,
-    opened: Instant,
-    zone: TimeZone,
-    environment: Environment,
-    chosen: Chosen,
-    linked: memories::Linked,
-    checked_logs: memories::CheckedLogs,
-    shared: bool,
-    searcher: Arc<Searcher>,
-    collections: Collections,
-    later: Later,
-    read_only: bool,
+/// What the wings are told, beside the kernel.
+pub struct WingOptions {
+    /// How WASM tools are kept and run.
+    pub wasm: WasmOptions,
+    /// Where directives, tools and knowledge are.
+    pub items: ItemOptions,
+    /// Where pages, repositories and mail come from.
+    pub koi: kenning_koi::Options,
 }
 
-impl Engine {
-    /// Opens the hall: finds or makes the node's key, then finishes the file writes that a killed
-    /// process left behind.
-    pub fn open(options: Options) -> Result<Self> {
-        let Options {
+impl Options {
+    /// What the kernel is told, and what the wings are.
+    pub fn split(self) -> (kenning_kernel::Options, WingOptions) {
+        let Self {
             store,
             data,
             vault,
@@ -237,95 +147,116 @@ impl Engine {
             environment,
             shared,
             read_only,
-        } = options;
-        let signer = find_or_make_key(&data, &*random)?;
-        let log = Log::new(store, signer, clock, random);
-        let later = Later::new(log.clone(), read_only);
-        let engine = Self {
-            log,
-            searcher: Arc::new(Searcher::kept_by(IndexFiles::new(data.clone(), read_only))),
-            collections: Collections::default(),
-            later,
+        } = self;
+        let kernel = kenning_kernel::Options {
+            store,
             data,
-            vault: Root::new(&roots::VAULT, vault, space.clone()),
-            omi: Root::new(&roots::OMI, omi, space.clone()),
-            project: Root::new(&roots::PROJECT, project, space.clone()),
-            libraries: graph::Libraries::default(),
-            continuity: Arc::default(),
-            wasm: wasm_tools::WasmTools::new(wasm),
-            items: items::Items::new(items),
-            entities: entities::Entities::default(),
-            far: far::Far::default(),
-            repositories: repositories::Repositories::new(repositories, space.clone()),
-            mail: mail::Mail::new(mail, space.clone()),
-            web: web::Web::new(web),
-            opened: Instant::now(),
+            vault,
+            omi,
+            project,
+            space,
+            clock,
             zone,
+            random,
             environment,
-            chosen: Chosen::default(),
-            linked: memories::Linked::default(),
-            checked_logs: memories::CheckedLogs::default(),
             shared,
             read_only,
+            hooks: Hooks {
+                forms: Forms {
+                    vault: &kenning_kg::VaultForm,
+                    omi: &kenning_omi::ContextForm,
+                },
+                passages_of,
+            },
         };
-        let clock_fault = match read_only {
-            true => None,
-            false => engine.log.clock_fault(&space)?,
+        let koi = kenning_koi::Options {
+            repositories,
+            mail,
+            web,
         };
-        if let Some(fault) = &clock_fault {
-            // What was left unfinished waits: `audit reset-clock` must be able to open the store.
-            tracing::warn!("space {space}: {fault}");
-        }
-        if !read_only && clock_fault.is_none() {
-            engine.finish_file_writes()?;
-            engine.finish_item_writes(&space)?;
-            engine.sweep_killed_runs();
-        }
+        (kernel, WingOptions { wasm, items, koi })
+    }
+}
+
+/// What all doors open onto.
+pub struct Engine {
+    kernel: Arc<Kernel>,
+    kami: Arc<Kami>,
+    kiwi: Arc<Kiwi>,
+    kg: Arc<Kg>,
+    omi: Arc<Omi>,
+    koi: Arc<Koi>,
+}
+
+impl Engine {
+    /// Opens the kernel and the wings, then finishes the file writes that a killed process left behind.
+    pub fn open(options: Options) -> Result<Self> {
+        let (kernel, wings) = options.split();
+        Self::over(Arc::new(Kernel::open(kernel)?), wings)
+    }
+
+    /// The same over a kernel that is open already.
+    pub fn over(kernel: Arc<Kernel>, wings: WingOptions) -> Result<Self> {
+        let WingOptions { wasm, items, koi } = wings;
+        let kami = Arc::new(Kami::new(Arc::clone(&kernel), wasm));
+        let kiwi = Arc::new(Kiwi::new(Arc::clone(&kernel), Arc::clone(&kami), items));
+        let kg = Arc::new(Kg::new(Arc::clone(&kernel)));
+        let omi = Arc::new(Omi::new(Arc::clone(&kernel)));
+        let (documents, found) = (Arc::clone(&kg), Arc::clone(&kiwi));
+        let koi = Arc::new(Koi::new(Arc::clone(&kernel), documents, found, koi));
+        let who: Weak<Koi> = Arc::downgrade(&koi);
+        kg.ask_for_entities(who);
+        let engine = Self {
+            kernel,
+            kami,
+            kiwi,
+            kg,
+            omi,
+            koi,
+        };
+        engine.finish_writes()?;
         Ok(engine)
     }
 
-    /// Runs a call: all its waits together have one end, and what its door has waited for is taken
-    /// off. Every call of a tool is made through this, and so is everything else here that a door asks
-    /// for while somebody waits. Long work (backup, restore, verify, import, export) is not.
-    pub fn patiently<T>(&self, waited: Waited, work: impl FnOnce() -> T) -> T {
-        if self.shared {
-            patience::within(SHARED_WAIT.saturating_sub(waited.0), work)
-        } else {
-            work()
+    fn finish_writes(&self) -> Result<()> {
+        if self.kernel.is_read_only() {
+            return Ok(());
         }
-    }
-
-    /// Whether the caller may change things, and this process may write.
-    ///
-    /// # Errors
-    /// Denied when either may not.
-    pub fn may_write(&self, caller: &Caller) -> Result<()> {
-        caller.principal.require(Scope::Write)?;
-        self.writable()
-    }
-
-    pub(crate) fn writable(&self) -> Result<()> {
-        if self.read_only {
-            return Err(
-                Error::denied("this process only reads").hint("start it without `--read-only`")
-            );
+        let space = self.kernel.vault().space();
+        if let Some(fault) = self.kernel.log().clock_fault(space)? {
+            // What was left unfinished waits: `audit reset-clock` must be able to open the store.
+            tracing::warn!("space {space}: {fault}");
+            return Ok(());
         }
+        self.kernel.finish_file_writes()?;
+        self.kiwi.finish_item_writes(space)?;
+        self.kiwi.sweep_killed_runs();
         Ok(())
     }
 
-    /// How long this has been open, and what memory it holds.
-    pub fn process(&self) -> (Duration, ProcessMemory) {
-        (self.opened.elapsed(), ProcessMemory::now())
+    /// WASM tools.
+    pub fn kami(&self) -> &Arc<Kami> {
+        &self.kami
     }
 
-    /// The log.
-    pub fn log(&self) -> &Log {
-        &self.log
+    /// Directives, tools and knowledge.
+    pub fn kiwi(&self) -> &Arc<Kiwi> {
+        &self.kiwi
     }
 
-    /// Calls `wake` after appends that the store hears of, and gives how often to look for others.
-    pub fn on_append(&self, wake: Arc<dyn Fn() + Send + Sync>) -> Duration {
-        self.log.store().subscribe(wake)
+    /// Documents and vectors.
+    pub fn kg(&self) -> &Arc<Kg> {
+        &self.kg
+    }
+
+    /// Memories, the current context and sessions.
+    pub fn omi(&self) -> &Arc<Omi> {
+        &self.omi
+    }
+
+    /// Entities, notes, pages, repositories and mail.
+    pub fn koi(&self) -> &Arc<Koi> {
+        &self.koi
     }
 
     /// What is wrong with this installation, one sentence each, and what was looked at.
@@ -333,21 +264,26 @@ impl Engine {
         let mut found = Doctor::default();
         found
             .seen
-            .push(("store".to_owned(), self.log.store().describe()));
-        found
-            .seen
-            .push(("author".to_owned(), self.log.signer().did().to_string()));
-        for fault in self.log.store().check()? {
+            .push(("store".to_owned(), self.kernel.log().store().describe()));
+        found.seen.push((
+            "author".to_owned(),
+            self.kernel.log().signer().did().to_string(),
+        ));
+        for fault in self.kernel.log().store().check()? {
             found.faults.push(format!("store: {fault}"));
         }
-        for space in self.log.store().spaces()? {
-            let roots = self.log.roots(&space)?;
+        for space in self.kernel.log().store().spaces()? {
+            let roots = self.kernel.log().roots(&space)?;
             found
                 .seen
                 .push((format!("space {space}"), format!("{} events", roots.seq)));
-            self.examine_authors(&space, &mut found)?;
-            let pending = self.log.read(&space, |tx| tx.list(files::INTENTS))?.len();
-            if let Some(fault) = self.log.clock_fault(&space)? {
+            self.kernel.examine_authors(&space, &mut found)?;
+            let pending = self
+                .kernel
+                .log()
+                .read(&space, |tx| tx.list(files::INTENTS))?
+                .len();
+            if let Some(fault) = self.kernel.log().clock_fault(&space)? {
                 found.faults.push(format!("space {space}: {fault}"));
             }
             if pending > 0 {
@@ -356,16 +292,20 @@ impl Engine {
                 ));
             }
         }
-        for root in [&self.vault, &self.omi, &self.project] {
+        for root in [
+            self.kernel.vault(),
+            self.kernel.omi(),
+            self.kernel.project(),
+        ] {
             root.examine(&mut found);
         }
-        if let Err(error) = self.memory_config() {
+        if let Err(error) = self.kernel.memory_config() {
             found.faults.push(format!("omi: {error}"));
         }
-        if let Err(error) = self.web_settings() {
+        if let Err(error) = self.koi.web_abilities() {
             found.faults.push(format!("web: {error}"));
         }
-        self.examine_notes(&mut found)?;
+        self.koi.examine_notes(&mut found)?;
         self.examine_growth(&mut found)?;
         Ok(found)
     }
@@ -387,43 +327,26 @@ impl Engine {
         let asked = Verify {
             authors,
             since: since.and_then(|it| it.of(space)),
-            ..Verify::of(space).by(self.log.signer().did())
+            ..Verify::of(space).by(self.kernel.log().signer().did())
         };
-        self.log.read(space, |tx| {
+        self.kernel.log().read(space, |tx| {
             let mut report = kenning_audit::verify(tx, &asked, progress)?;
-            report.faults.extend(entities::faults_of_statements(tx)?);
+            report.faults.extend(kenning_koi::faults_of_statements(tx)?);
             report.faults.extend(files::faults_of_intents(tx)?);
             Ok(report)
         })
     }
 }
 
-/// What `doctor` found.
-#[derive(Debug, Default)]
-pub struct Doctor {
-    /// What was looked at, and how it is.
-    pub seen: Vec<(String, String)>,
-    /// What is wrong.
-    pub faults: Vec<String>,
-    /// What works and is not as somebody meant it.
-    pub warnings: Vec<String>,
-}
-
-/// Two processes that start at once agree on one key: whoever makes the file first.
-fn find_or_make_key(data: &Dir, random: &dyn Random) -> Result<Signer> {
-    if !data.exists(KEY_FILE)? {
-        let secret = Signer::generate(random).secret();
-        data.create_new_private(KEY_FILE, Hash(secret).to_string().as_bytes())?;
+/// The passages of any node, as its wing cuts them.
+fn passages_of(node: &Node) -> Vec<Passage> {
+    match node.kind {
+        Kind::Item => kenning_kiwi::passages_of(node),
+        Kind::Entity => kenning_koi::passages_of(node),
+        Kind::Document if kenning_omi::is_daily_log(&node.key) => {
+            kenning_omi::passages_of_log(&node.body)
+        }
+        Kind::Document => kenning_kg::passages_of(node),
+        _ => kenning_search::passages(&node.title, &node.body),
     }
-    read_key(data, KEY_FILE)
-}
-
-fn read_key(data: &Dir, name: &str) -> Result<Signer> {
-    let bytes = data.read(name, 1_024)?;
-    let text = String::from_utf8_lossy(&bytes);
-    let secret = Hash::from_hex(text.trim()).ok_or_else(|| {
-        Error::corrupt(format!("`{name}` in the data directory is not a key"))
-            .hint("restore it from a copy, or remove it to go on under a new identity")
-    })?;
-    Ok(Signer::from_secret(&secret.0))
 }

@@ -4,8 +4,7 @@
 //! them may look.
 
 use crate::Engine;
-use crate::later::contained;
-use crate::repositories::Repositories;
+use kenning_kernel::later::contained;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -51,8 +50,8 @@ impl Sensors {
     pub fn start(engine: &Arc<Engine>, look: Duration) -> Self {
         let stop = Arc::new(Stop::default());
         let (theirs, seen) = (Arc::clone(&stop), Arc::clone(engine));
-        let thread = (!engine.read_only).then(|| {
-            let watching = Repositories::count_watching(&seen);
+        let thread = (!engine.kernel.is_read_only()).then(|| {
+            let watching = seen.koi.count_scanner();
             std::thread::spawn(move || {
                 let _watching = watching;
                 while theirs.pause(look) {
@@ -70,7 +69,7 @@ impl Sensors {
     /// Stops, ends what is under way, and waits for that no longer than this. The next process goes on.
     pub fn stop(mut self, patience: Duration) {
         self.stop.stop();
-        self.engine.repositories.cancel();
+        self.engine.koi.cancel_scans();
         let until = Instant::now() + patience;
         let Some(thread) = self.thread.take() else {
             return;
@@ -95,10 +94,10 @@ fn look_around(engine: &Engine) {
     if let Err(error) = engine.clean_up() {
         tracing::warn!("what killed processes left stays: {error}");
     }
-    if let Err(error) = contained(|| engine.scan_due_repositories()) {
+    if let Err(error) = contained(|| engine.koi.scan_due_repositories()) {
         tracing::warn!("repositories were not looked at: {error}");
     }
-    if let Err(error) = contained(|| engine.look_at_mail_now()) {
+    if let Err(error) = contained(|| engine.koi.look_at_mail_now()) {
         tracing::warn!("mail was not looked at: {error}");
     }
 }

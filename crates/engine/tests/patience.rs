@@ -89,9 +89,11 @@ type Ask<'a> = &'a dyn Fn(&Engine, &Caller) -> Result<()>;
 /// Everything that is asked while somebody waits.
 const ASKED: &[(&str, Ask<'static>)] = &[
     ("write_note", &|it, who| {
-        it.write_note(who, "a.md", "a".to_owned()).map(drop)
+        it.koi().write_note(who, "a.md", "a".to_owned()).map(drop)
     }),
-    ("read_note", &|it, who| it.read_note(who, "a.md").map(drop)),
+    ("read_note", &|it, who| {
+        it.koi().read_note(who, "a.md").map(drop)
+    }),
     ("create_token", &|it, who| {
         let new = NewToken {
             name: "t".to_owned(),

@@ -40,7 +40,9 @@ fn open(root: &Path) -> Engine {
 }
 
 fn is_safe(root: &Path) -> bool {
-    let found = open(root).check_integrity(&owner(), IntegrityScope::All);
+    let found = open(root)
+        .omi()
+        .check_integrity(&owner(), IntegrityScope::All);
     let found = found.unwrap();
     assert_eq!(found.overall_safe, found.faults.is_empty(), "{found:?}");
     found.overall_safe
@@ -72,7 +74,7 @@ fn a_changed_byte_of_a_memory_an_edge_or_an_event_is_seen() {
             memory("one: the limit is 100", &[]),
             memory("two", &["one"]),
         ];
-        engine.store_memories(&owner(), both).unwrap();
+        engine.omi().store_memories(&owner(), both).unwrap();
         drop(engine);
         assert!(is_safe(root.path()), "before");
         let file = rusqlite::Connection::open(root.path().join("data").join(FILE_NAME)).unwrap();
@@ -97,8 +99,8 @@ fn a_store_that_was_taken_back_under_a_running_server_is_read_anew() {
             memory_type: "fact".parse().unwrap(),
             ..NewMemory::default()
         };
-        engine.store_memories(&owner(), vec![memory]).unwrap();
-        engine.settle();
+        engine.omi().store_memories(&owner(), vec![memory]).unwrap();
+        engine.omi().settle();
     };
     let finds = |query: &str| {
         let recall = Recall {
@@ -106,8 +108,8 @@ fn a_store_that_was_taken_back_under_a_running_server_is_read_anew() {
             min_relevance: 0.0,
             ..Recall::default()
         };
-        let found = engine.recall(&owner(), &recall).unwrap();
-        engine.settle();
+        let found = engine.omi().recall(&owner(), &recall).unwrap();
+        engine.omi().settle();
         format!("{:?}", found.memories)
     };
     store("Alpha: the harbor opens in March");

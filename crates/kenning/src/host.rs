@@ -124,7 +124,7 @@ impl Host for Program {
         // Nobody waits for it, and whoever starts next does what it did not.
         let cleaning = Arc::clone(&engine);
         std::thread::spawn(move || drop(cleaning.clean_up()));
-        let pages = PageWatch::start(board.engine(), WatchPace::default());
+        let pages = PageWatch::start(board.engine().koi(), WatchPace::default());
         let _hooks = answer_hooks(&board, settings);
         let server = Server::new(board, Principal::owner(settings.space.clone()));
         let served = run(1, async {
@@ -135,7 +135,7 @@ impl Host for Program {
         });
         pages.stop(PAGES_WAIT);
         // Whoever cleans up may still hold the engine, whose end would else wait for this.
-        engine.settle();
+        engine.omi().settle();
         served
     }
 
@@ -351,7 +351,7 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
         let listener = kenning_rest::bind(address).await?;
         let bound = listener.local_addr();
         let bound = bound.map_err(|cause| Error::unavailable("the address").because(cause))?;
-        board.engine().note_served_at(bound);
+        board.engine().koi().note_served_at(bound);
         if !bound.ip().is_unspecified() {
             hosts.extra.push(match bound {
                 std::net::SocketAddr::V4(it) => it.ip().to_string(),
@@ -363,9 +363,9 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
     let stop = CancellationToken::new();
     tokio::spawn(cancel_on_signal(stop.clone()));
     let watch = watch(&board, &settings, &options).await?;
-    let hooks = Webhooks::start(board.engine(), Pace::default());
+    let hooks = Webhooks::start(board.engine().omi(), Pace::default());
     let sensors = Sensors::start(board.engine(), SENSORS_LOOK);
-    let pages = PageWatch::start(board.engine(), WatchPace::default());
+    let pages = PageWatch::start(board.engine().koi(), WatchPace::default());
     let guard = Guard::new(
         board.engine().clone(),
         hosts,
@@ -430,7 +430,7 @@ async fn watch(
             docs_path,
             ..WatchOptions::default()
         };
-        GraphWatch::start(&engine, principal, options, |done| match done {
+        GraphWatch::start(engine.kg(), principal, options, |done| match done {
             Ok(done) => tracing::info!(
                 "the graph follows: {} added, {} updated, {} removed",
                 done.nodes_added,

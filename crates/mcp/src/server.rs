@@ -44,7 +44,7 @@ pub trait Handler: ServerHandler + Clone {
 
 impl Handler for Server {
     fn for_one_connection(mut self) -> Self {
-        self.session = Some(self.board.engine().new_session_id().into());
+        self.session = Some(self.board.engine().omi().new_session_id().into());
         self
     }
 

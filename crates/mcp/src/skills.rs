@@ -128,7 +128,10 @@ pub(crate) async fn list_resources(
     principal: Principal,
     request: Option<PaginatedRequestParams>,
 ) -> Result<ListResourcesResult, ErrorData> {
-    let skills = looked(server, principal, |engine, caller| engine.skills(caller)).await?;
+    let skills = looked(server, principal, |engine, caller| {
+        engine.kiwi().skills(caller)
+    })
+    .await?;
     let mut all = Vec::new();
     for skill in &skills {
         all.push(
@@ -186,7 +189,7 @@ pub(crate) async fn read_resource(
     let (name, path) = named(asked).ok_or_else(missing)?;
     let mime_type = mime_type(&path);
     let bytes = looked(server, principal, move |engine, caller| {
-        match engine.skill_file(caller, &name, &path) {
+        match engine.kiwi().skill_file(caller, &name, &path) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(fault) if fault.error.code == Code::NotFound => Ok(None),
             Err(fault) => Err(fault.error),
@@ -210,7 +213,10 @@ pub(crate) async fn list_prompts(
     server: &Server,
     principal: Principal,
 ) -> Result<ListPromptsResult, ErrorData> {
-    let skills = looked(server, principal, |engine, caller| engine.skills(caller)).await?;
+    let skills = looked(server, principal, |engine, caller| {
+        engine.kiwi().skills(caller)
+    })
+    .await?;
     let prompts = skills.into_iter().map(|it| {
         let arguments = it.inputs.iter().map(|input| {
             PromptArgument::new(&input.name)
@@ -232,7 +238,7 @@ pub(crate) async fn get_prompt(
     let name = request.name.clone();
     let given: Map<String, Value> = request.arguments.unwrap_or_default().into_iter().collect();
     let found = looked(server, principal, move |engine, caller| {
-        match engine.skill_prompt(caller, &name, &given) {
+        match engine.kiwi().skill_prompt(caller, &name, &given) {
             Ok(found) => Ok(Some(found)),
             Err(fault) if fault.error.code == Code::NotFound => Ok(None),
             Err(fault) => Err(fault.error),

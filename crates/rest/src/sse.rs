@@ -232,7 +232,9 @@ impl Reader {
                     (end, events.iter().map(frame).collect())
                 }
                 Shape::Memory(wanted) => {
-                    let found = engine.memory_events_after(&caller, seq, BATCH, wanted)?;
+                    let found = engine
+                        .omi()
+                        .memory_events_after(&caller, seq, BATCH, wanted)?;
                     (found.seq, found.events.iter().map(memory_frame).collect())
                 }
             };

@@ -13,8 +13,10 @@
 mod schema;
 
 use jiff::tz::TimeZone;
+use kenning_audit::Log;
 use kenning_core::{Clock, FixedClock, SeededRandom, Space};
 use kenning_engine::{Caller, Engine, Environment, Options, Principal};
+use kenning_kernel::Kernel;
 use kenning_store::Store;
 use kenning_store_postgres::Postgres;
 use kenning_store_sqlite::Sqlite;
@@ -111,6 +113,7 @@ pub struct House {
     pub root: Arc<tempfile::TempDir>,
     /// What time it is; it stands still unless it is advanced.
     pub clock: Arc<FixedClock>,
+    kernel: Arc<Kernel>,
     outside: Outside,
     /// How many times it was opened again: each makes other ids.
     n_opened: Arc<AtomicU64>,
@@ -142,8 +145,11 @@ impl House {
             .unwrap()
             .write("People/Bill Baue.md", b"# Bill Baue\n")
             .unwrap();
+        let Opened { board, kernel } =
+            open_at(root.path(), Some(vault), selection, &clock, SEED, &outside);
         Self {
-            board: open_at(root.path(), Some(vault), selection, &clock, SEED, &outside),
+            board,
+            kernel,
             root,
             clock,
             outside,
@@ -160,8 +166,11 @@ impl House {
     pub fn without_vault_in(selection: Selection, outside: Outside) -> Self {
         let root = Arc::new(tempfile::tempdir().unwrap());
         let clock = Arc::new(FixedClock::at(NOW_MS));
+        let Opened { board, kernel } =
+            open_at(root.path(), None, selection, &clock, SEED, &outside);
         Self {
-            board: open_at(root.path(), None, selection, &clock, SEED, &outside),
+            board,
+            kernel,
             root,
             clock,
             outside,
@@ -178,14 +187,16 @@ impl House {
             vault: None,
             project: project.to_owned(),
         };
+        let Opened { board, kernel } = open_places(
+            &places,
+            Selection::default(),
+            &clock,
+            SEED,
+            &Outside::default(),
+        );
         Self {
-            board: open_places(
-                &places,
-                Selection::default(),
-                &clock,
-                SEED,
-                &Outside::default(),
-            ),
+            board,
+            kernel,
             root,
             clock,
             outside: Outside::default(),
@@ -208,8 +219,11 @@ impl House {
         let vault = Some(self.vault()).filter(|it| it.is_dir());
         let seed = SEED + 1 + self.n_opened.fetch_add(1, Ordering::Relaxed);
         let root = self.root.path();
+        let Opened { board, kernel } =
+            open_at(root, vault, selection, &self.clock, seed, &self.outside);
         Self {
-            board: open_at(root, vault, selection, &self.clock, seed, &self.outside),
+            board,
+            kernel,
             root: Arc::clone(&self.root),
             clock: Arc::clone(&self.clock),
             outside: self.outside.clone(),
@@ -218,14 +232,21 @@ impl House {
     }
 
     /// A board that was opened by hand.
-    pub fn of(board: Board, root: impl Into<Arc<tempfile::TempDir>>) -> Self {
+    pub fn of(opened: Opened, root: impl Into<Arc<tempfile::TempDir>>) -> Self {
+        let Opened { board, kernel } = opened;
         Self {
             board,
+            kernel,
             root: root.into(),
             clock: Arc::new(FixedClock::at(NOW_MS)),
             outside: Outside::default(),
             n_opened: Arc::default(),
         }
+    }
+
+    /// The log, which no door can reach.
+    pub fn log(&self) -> &Log {
+        self.kernel.log()
     }
 
     /// Whoever started the process, at the command line.
@@ -339,8 +360,16 @@ fn store(root: &Path, data: &Path) -> Store {
     }
 }
 
+/// A board, and what no door can reach.
+pub struct Opened {
+    /// The board.
+    pub board: Board,
+    /// What its engine stands on.
+    pub kernel: Arc<Kernel>,
+}
+
 /// Opens the data directory beneath `root`, as another process would.
-pub fn open(root: &Path, vault: Option<PathBuf>, selection: Selection) -> Board {
+pub fn open(root: &Path, vault: Option<PathBuf>, selection: Selection) -> Opened {
     let clock = Arc::new(FixedClock::at(NOW_MS));
     open_at(root, vault, selection, &clock, SEED, &Outside::default())
 }
@@ -352,7 +381,7 @@ fn open_at(
     clock: &Arc<FixedClock>,
     seed: u64,
     outside: &Outside,
-) -> Board {
+) -> Opened {
     let project = root.join("project");
     Dir::create(&project).unwrap();
     let places = Places {
@@ -376,10 +405,10 @@ fn open_places(
     clock: &Arc<FixedClock>,
     seed: u64,
     outside: &Outside,
-) -> Board {
+) -> Opened {
     let root = places.root;
     let data = Dir::create(&root.join("data")).unwrap();
-    let engine = Engine::open(Options {
+    let (options, wings) = Options {
         store: store(root, data.path()),
         data,
         vault: places.vault.clone(),
@@ -405,6 +434,10 @@ fn open_places(
         environment: outside.environment(),
         shared: false,
         read_only: selection.read_only,
-    });
-    Board::new(Arc::new(engine.unwrap()), selection).unwrap()
+    }
+    .split();
+    let kernel = Arc::new(Kernel::open(options).unwrap());
+    let engine = Engine::over(Arc::clone(&kernel), wings).unwrap();
+    let board = Board::new(Arc::new(engine), selection).unwrap();
+    Opened { board, kernel }
 }

@@ -68,11 +68,15 @@ impl Board {
     ///
     /// This blocks, as [`Board::call`] does.
     pub fn installed(&self, caller: &Caller) -> Vec<ToolFunction> {
-        let all = self.engine.tool_functions(caller).unwrap_or_else(|error| {
-            // A shelf that cannot be read hides no other tool.
-            tracing::warn!("the installed tools cannot be listed: {error}");
-            Vec::new()
-        });
+        let all = self
+            .engine
+            .kami()
+            .tool_functions(caller)
+            .unwrap_or_else(|error| {
+                // A shelf that cannot be read hides no other tool.
+                tracing::warn!("the installed tools cannot be listed: {error}");
+                Vec::new()
+            });
         let shown = all
             .into_iter()
             .filter(|it| self.selection.shows_installed(it));
@@ -104,7 +108,7 @@ impl Board {
         if is_ours(name) {
             return Ok(None);
         }
-        self.engine.find_tool(caller, name)
+        self.engine.kami().find_tool(caller, name)
     }
 
     /// Calls an installed tool; `None` when there is none of that name.
@@ -126,7 +130,7 @@ impl Board {
             } else {
                 arguments.to_string()
             };
-            self.engine.run_found_tool(caller, &found, &input)
+            self.engine.kami().run_found_tool(caller, &found, &input)
         };
         let reply = match run() {
             Ok(run) => envelope::kami(run),

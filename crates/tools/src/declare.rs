@@ -318,7 +318,7 @@ impl<T: Tool> AnyTool for Plate<T> {
         let far = match T::API {
             None => Ok(None),
             Some(api) => {
-                let server = ctx.engine.far_server(&ctx.caller.principal.space);
+                let server = ctx.engine.koi().far_server(&ctx.caller.principal.space);
                 server.map(|server| server.map(|server| (api, server)))
             }
         };

@@ -85,7 +85,11 @@ fn generation(house: &House, what: &str, incremental: bool) -> Result<(Generated
             _ => parts.push((what.to_owned(), began.elapsed())),
         }
     }));
-    let done = house.board.engine().generate_graph(&caller, &generate)?;
+    let done = house
+        .board
+        .engine()
+        .kg()
+        .generate_graph(&caller, &generate)?;
     let (took, used) = (began.elapsed(), cpu()?.saturating_sub(before));
     println!(
         "{what}: {:.2} s ({:.2} s processor), {} added, {} updated, {} removed, {} errors",
@@ -114,7 +118,7 @@ fn asking(house: &House) -> Result<()> {
             ..DocumentQuery::default()
         };
         let began = Instant::now();
-        black_box(engine.find_documents(&house.owner(), &query)?);
+        black_box(engine.kg().find_documents(&house.owner(), &query)?);
         Ok(began.elapsed())
     };
     let first = ask(0)?;
@@ -129,7 +133,7 @@ fn asking(house: &House) -> Result<()> {
         ms(used) / QUESTIONS as f64,
     );
     let began = Instant::now();
-    black_box(engine.graph_stats(&house.owner())?);
+    black_box(engine.kg().graph_stats(&house.owner())?);
     println!("kg_graph_stats: {:.2} ms", ms(began.elapsed()));
     Ok(())
 }

@@ -67,7 +67,7 @@ fn storing(house: &House, n: usize) -> Result<()> {
         });
         let batch: Vec<NewMemory> = memories.collect();
         let began = Instant::now();
-        engine.store_memories(&house.owner(), batch)?;
+        engine.omi().store_memories(&house.owner(), batch)?;
         batches.push(began.elapsed());
     }
     let first = batches.first().copied().unwrap_or_default();
@@ -79,7 +79,7 @@ fn storing(house: &House, n: usize) -> Result<()> {
         began.elapsed().as_secs_f64(),
     );
     let began = Instant::now();
-    engine.settle();
+    engine.omi().settle();
     println!(
         "  joining alike ones afterwards: {:.1} s more in the background",
         began.elapsed().as_secs_f64()
@@ -95,7 +95,7 @@ fn recalling(house: &House, n: usize) -> Result<()> {
             ..Recall::default()
         };
         let began = Instant::now();
-        black_box(engine.recall(&house.owner(), &recall)?);
+        black_box(engine.omi().recall(&house.owner(), &recall)?);
         Ok(began.elapsed())
     };
     let first = ask(0)?;

@@ -92,7 +92,9 @@ fn filled(
     let flush = |batch: &mut Vec<NewMemory>| -> Result<()> {
         if !batch.is_empty() {
             let engine = house.board.engine();
-            engine.store_memories(&house.owner(), std::mem::take(batch))?;
+            engine
+                .omi()
+                .store_memories(&house.owner(), std::mem::take(batch))?;
         }
         Ok(())
     };
@@ -114,7 +116,7 @@ fn filled(
     }
     flush(&mut batch)?;
     house.clock.advance((days - today) as u64 * DAY_MS);
-    house.board.engine().settle();
+    house.board.engine().omi().settle();
     Ok(house)
 }
 
@@ -214,7 +216,7 @@ fn by_mode(house: &House, text: &str, mode: Mode) -> Result<Vec<String>> {
         mode,
         ..Recall::default()
     };
-    let found = house.board.engine().recall(&house.owner(), &recall)?;
+    let found = house.board.engine().omi().recall(&house.owner(), &recall)?;
     Ok(found.memories.into_iter().map(|it| it.memory.id).collect())
 }
 
@@ -265,7 +267,7 @@ fn calibration(collection: &Collection, house: &House, foreign: &[String]) -> Re
     if !foreign.is_empty() {
         let mut passed = 0;
         for text in foreign {
-            let found = house.board.engine().recall(
+            let found = house.board.engine().omi().recall(
                 &house.owner(),
                 &Recall {
                     query: text.clone(),

@@ -279,17 +279,19 @@ fn through_the_engine(
                 content: body,
                 ..NewMemory::default()
             };
-            engine.store_memories(&house.owner(), vec![memory])?;
+            engine.omi().store_memories(&house.owner(), vec![memory])?;
             return Ok(());
         }
         let text = format!(
             "---\ntags: [bench, note]\n---\n# Note {n}\n\nAfter [[note {}]].\n\n{body}\n",
             n.saturating_sub(1)
         );
-        engine.write_note(&house.owner(), &format!("bench/{caller}/note {n}.md"), text)?;
+        engine
+            .koi()
+            .write_note(&house.owner(), &format!("bench/{caller}/note {n}.md"), text)?;
         Ok(())
     })?;
-    engine.settle();
+    engine.omi().settle();
     let report = engine.verify(&Space::default(), &|_| ())?;
     ensure!(
         report.is_clean(),

@@ -1,7 +1,7 @@
 //! Who may depend on whom.
 //!
-//! Dependencies point down: binary, doors, tools, engine, then search, audit, store and the gates,
-//! then core. [`CRATES`] is the whole rule; a new crate needs a row here, and a reason of the form "so
+//! Dependencies point down: binary, doors, tools, engine, wings, kernel, then search, audit, store and the
+//! gates, then core. [`CRATES`] is the whole rule; a new crate needs a row here, and a reason of the form "so
 //! that X cannot depend on Y".
 
 use super::Faults;
@@ -66,8 +66,9 @@ const CRATES: &[(&str, May)] = &[
         "kenning-backup",
         Only(&["kenning-core", "kenning-egress", "kenning-vault"]),
     ),
+    // So that what all wings share can depend on none of them.
     (
-        "kenning-engine",
+        "kenning-kernel",
         Only(&[
             "kenning-core",
             "kenning-store",
@@ -75,14 +76,101 @@ const CRATES: &[(&str, May)] = &[
             "kenning-search",
             "kenning-embed",
             "kenning-memory",
+            "kenning-vault",
+            "kenning-egress",
+        ]),
+    ),
+    // One crate a wing, so that a wing cannot reach into another and is built without it.
+    (
+        "kenning-kami",
+        Only(&[
+            "kenning-core",
+            "kenning-store",
+            "kenning-audit",
+            "kenning-search",
+            "kenning-sandbox",
+            "kenning-vault",
+            "kenning-egress",
+            "kenning-kernel",
+        ]),
+    ),
+    (
+        "kenning-kiwi",
+        Only(&[
+            "kenning-core",
+            "kenning-store",
+            "kenning-audit",
+            "kenning-search",
+            "kenning-items",
+            "kenning-jail",
+            "kenning-vault",
+            "kenning-egress",
+            "kenning-kernel",
+            "kenning-kami",
+        ]),
+    ),
+    (
+        "kenning-kg",
+        Only(&[
+            "kenning-core",
+            "kenning-store",
+            "kenning-audit",
+            "kenning-search",
+            "kenning-embed",
+            "kenning-graph",
+            "kenning-entities",
+            "kenning-vault",
+            "kenning-kernel",
+        ]),
+    ),
+    (
+        "kenning-omi",
+        Only(&[
+            "kenning-core",
+            "kenning-store",
+            "kenning-audit",
+            "kenning-search",
+            "kenning-memory",
+            "kenning-vault",
+            "kenning-egress",
+            "kenning-kernel",
+        ]),
+    ),
+    (
+        "kenning-koi",
+        Only(&[
+            "kenning-core",
+            "kenning-store",
+            "kenning-audit",
+            "kenning-search",
+            "kenning-embed",
             "kenning-graph",
             "kenning-entities",
             "kenning-items",
-            "kenning-sandbox",
-            "kenning-jail",
+            "kenning-vault",
+            "kenning-egress",
+            "kenning-kernel",
+            "kenning-kg",
+            "kenning-kiwi",
+        ]),
+    ),
+    (
+        "kenning-engine",
+        Only(&[
+            "kenning-core",
+            "kenning-store",
+            "kenning-audit",
+            "kenning-search",
+            "kenning-memory",
             "kenning-backup",
             "kenning-vault",
             "kenning-egress",
+            "kenning-kernel",
+            "kenning-kami",
+            "kenning-kiwi",
+            "kenning-kg",
+            "kenning-omi",
+            "kenning-koi",
         ]),
     ),
     ("kenning-tools", Only(&["kenning-core", "kenning-engine"])),
@@ -108,8 +196,10 @@ const CRATES: &[(&str, May)] = &[
     (
         "kenning-testing",
         Only(&[
+            "kenning-audit",
             "kenning-core",
             "kenning-engine",
+            "kenning-kernel",
             "kenning-store",
             "kenning-store-sqlite",
             "kenning-store-postgres",

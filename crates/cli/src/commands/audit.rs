@@ -77,7 +77,7 @@ fn verify(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<
     let engine = host.open(settings)?;
     let mut spaces = vec![settings.space.clone()];
     if matches.get_flag("all-spaces") {
-        spaces = engine.log().store().spaces()?;
+        spaces = engine.spaces()?;
         // One that was there when its checkpoint was signed and is not now has been removed.
         let kept = since.iter().flat_map(|it| it.spaces()).cloned();
         spaces.extend(kept);
@@ -200,7 +200,7 @@ fn say_clean(n_events: u64, n_unchecked: u64) {
 
 /// Whether the database holds our tables and nothing else.
 fn verify_schema(engine: &Engine, settings: &Settings) -> Result<bool> {
-    let faults = engine.log().store().schema_faults()?;
+    let faults = engine.schema_faults()?;
     if settings.json && !faults.is_empty() {
         output::print_json(&json!({ "schema": { "clean": false, "faults": faults } }));
     } else {

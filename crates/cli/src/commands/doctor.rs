@@ -24,7 +24,7 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings) -> Result<u8> {
         let looked = host.open(settings).and_then(|engine| {
             let mut opened = engine.doctor()?;
             // What `omi audit` ends with 9 for is not well here.
-            for fault in engine.context_faults(&owner(settings))? {
+            for fault in engine.omi().context_faults(&owner(settings))? {
                 opened
                     .faults
                     .push(format!("omi: {fault} (`omi audit` says more)"));

@@ -311,7 +311,7 @@ pub(super) fn take_turn(
     if let Err(error) = (turn.afterwards)(&scene) {
         report(Err(error));
     }
-    engine.settle();
+    engine.omi().settle();
 }
 
 fn read_input() -> Result<Value> {
@@ -349,10 +349,10 @@ fn now_of_file(settings: &Settings) -> Result<String> {
 }
 
 fn at_start(scene: &Scene<'_>) -> Result<Said> {
-    let now = scene.engine.now_read(&scene.caller)?;
+    let now = scene.engine.omi().now_read(&scene.caller)?;
     let mut context = match &now {
         Some(now) => {
-            let is_as_written = scene.engine.context_integrity(&scene.caller)?.now_md;
+            let is_as_written = scene.engine.omi().context_integrity(&scene.caller)?.now_md;
             left_off(now, is_as_written)
         }
         None => String::new(),
@@ -372,7 +372,11 @@ fn begin_session(scene: &Scene<'_>) -> Result<()> {
         return Ok(());
     }
     let id = scene.text("session_id");
-    scene.engine.session_start(&scene.caller, id).map(drop)
+    scene
+        .engine
+        .omi()
+        .session_start(&scene.caller, id)
+        .map(drop)
 }
 
 fn with_prompt(scene: &Scene<'_>) -> Result<Said> {
@@ -389,14 +393,14 @@ fn with_prompt(scene: &Scene<'_>) -> Result<Said> {
 
 fn before_compaction(scene: &Scene<'_>) -> Result<Said> {
     refuse_read_only(scene)?;
-    if scene.engine.now_read(&scene.caller)?.is_some() {
+    if scene.engine.omi().now_read(&scene.caller)?.is_some() {
         // A client's word goes into the file, so only words that are known.
         let reason = match scene.text("trigger") {
             Some("manual") => Some("pre-compact, manual"),
             Some("auto") => Some("pre-compact, auto"),
             _ => None,
         };
-        scene.engine.now_checkpoint(&scene.caller, reason)?;
+        scene.engine.omi().now_checkpoint(&scene.caller, reason)?;
     }
     Ok(Said::default())
 }
@@ -404,7 +408,7 @@ fn before_compaction(scene: &Scene<'_>) -> Result<Said> {
 fn at_end(scene: &Scene<'_>) -> Result<Said> {
     refuse_read_only(scene)?;
     let id = scene.text("session_id");
-    scene.engine.session_end(&scene.caller, id)?;
+    scene.engine.omi().session_end(&scene.caller, id)?;
     Ok(Said::default())
 }
 
@@ -432,7 +436,7 @@ fn recalled(
         until: Some(scene.index_until),
         ..Recall::default()
     };
-    let found = scene.engine.recall(&scene.caller, &recall)?;
+    let found = scene.engine.omi().recall(&scene.caller, &recall)?;
     Ok((found.memories, found.index_state))
 }
 

@@ -43,6 +43,7 @@ pub(super) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
     let format = format.ok_or_else(|| Error::invalid(format!("no form `{wanted}`")))?;
     let graph = host
         .open(settings)?
+        .kg()
         .export_graph(&owner(settings), format)?;
     let to = text("output");
     if to == "-" {

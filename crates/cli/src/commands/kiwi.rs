@@ -224,6 +224,7 @@ fn sign_many(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Resu
             dry_run: false,
         };
         let found = engine
+            .kiwi()
             .sign_candidates(&caller, &target, location)
             .map_err(|it| it.error)?;
         for it in &found {
@@ -290,7 +291,9 @@ fn export(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<
         .map_err(|cause| Error::invalid("`--skills` is no path").because(cause))?;
     let replace = matches.get_flag("force");
     let engine = host.open(settings)?;
-    let done = engine.export_skills(&owner(settings), &to, replace)?;
+    let done = engine
+        .kiwi()
+        .export_skills(&owner(settings), &to, replace)?;
     for (id, why) in &done.left_out {
         output::say(&format!("left out `{id}`: {why}"));
     }
@@ -381,12 +384,14 @@ pub(crate) fn registry(host: &dyn Host, settings: &Settings, matches: &ArgMatche
     if what == "deprecate" {
         let (version, reason) = (word("version")?, word("reason")?);
         engine
+            .kiwi()
             .registry_deprecate(&caller, item_type, &id, &version, &reason)
             .map_err(|it| it.error)?;
         output::say(&format!("{id} {version} is deprecated: {reason}"));
         return Ok(0);
     }
     let versions = engine
+        .kiwi()
         .registry_versions(&caller, item_type, &id)
         .map_err(|it| it.error)?;
     if settings.json {

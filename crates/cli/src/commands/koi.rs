@@ -157,7 +157,7 @@ pub(crate) fn run(
         let mut caller = owner(settings);
         // Somebody who imports a large graph waits for it.
         caller.deadline += PATIENCE;
-        if ![ADD_REPO, REMOVE_REPO].contains(&name) && engine.far_server(&caller.principal.space)?.is_some() {
+        if ![ADD_REPO, REMOVE_REPO].contains(&name) && engine.koi().far_server(&caller.principal.space)?.is_some() {
             let endpoint = env_vars::KOI_API_ENDPOINT;
             output::say(&format!(
                 "{endpoint} is set, but `{name}` is about the store here: the KOI API has no such route"
@@ -177,7 +177,9 @@ fn act(
     let word = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
     match name {
         "merge" => {
-            let done = engine.merge_entities(caller, &word("from"), &word("into"))?;
+            let done = engine
+                .koi()
+                .merge_entities(caller, &word("from"), &word("into"))?;
             let shown = json!({
                 "uri": done.uri, "name": done.name, "into": done.into, "into_name": done.into_name,
             });
@@ -185,7 +187,7 @@ fn act(
             tell(as_json, &shown, &format!("{from} is {into} now"));
         }
         "unmerge" => {
-            let done = engine.unmerge_entity(caller, &word("from"))?;
+            let done = engine.koi().unmerge_entity(caller, &word("from"))?;
             let shown = json!({
                 "uri": done.uri, "name": done.name, "from": done.into, "from_name": done.into_name,
             });
@@ -194,7 +196,10 @@ fn act(
         }
         "veto" => {
             let is_undone = matches.get_flag("undo");
-            let veto = engine.veto_entity(caller, &word("label"), &word("entity"), is_undone)?;
+            let veto =
+                engine
+                    .koi()
+                    .veto_entity(caller, &word("label"), &word("entity"), is_undone)?;
             let shown = json!({
                 "label": veto.label, "uri": veto.uri, "name": veto.name, "undone": is_undone,
             });
@@ -211,7 +216,7 @@ fn act(
             );
         }
         "forget" => {
-            let n = engine.forget_statement(caller, &word("source"))?;
+            let n = engine.koi().forget_statement(caller, &word("source"))?;
             let shown = json!({ "source": word("source"), "statements": n });
             tell(
                 as_json,
@@ -297,7 +302,7 @@ fn ends(merged: &MergedEntity) -> (String, String) {
 }
 
 fn merged(engine: &Engine, caller: &Caller, as_json: bool) -> Result<()> {
-    let all = engine.entity_identities(caller)?;
+    let all = engine.koi().entity_identities(caller)?;
     if as_json {
         let merged = all
             .merged
@@ -327,7 +332,9 @@ fn entities(engine: &Engine, caller: &Caller, as_json: bool, matches: &ArgMatche
     let number = |name: &str| matches.get_one::<usize>(name).copied().unwrap_or_default();
     let kind = matches.get_one::<String>("type").map(String::as_str);
     let (limit, offset) = (number("limit"), number("offset"));
-    let mut all = engine.entities(caller, kind, limit.saturating_add(1), offset)?;
+    let mut all = engine
+        .koi()
+        .entities(caller, kind, limit.saturating_add(1), offset)?;
     if all.len() > limit {
         all.truncate(limit);
         let next = offset + limit;
@@ -358,8 +365,8 @@ fn entities(engine: &Engine, caller: &Caller, as_json: bool, matches: &ArgMatche
 }
 
 fn stats(engine: &Engine, caller: &Caller, as_json: bool) -> Result<()> {
-    let entities = engine.entity_stats(caller)?;
-    let relationships = engine.relationship_stats(caller)?;
+    let entities = engine.koi().entity_stats(caller)?;
+    let relationships = engine.koi().relationship_stats(caller)?;
     if as_json {
         output::print_json(&json!({
             "total_entities": entities.total, "by_type": entities.by_type,
@@ -401,7 +408,7 @@ fn import(engine: &Engine, caller: &Caller, as_json: bool, matches: &ArgMatches)
         name: name.unwrap_or_default(),
         exports,
     };
-    let done = engine.import_entities(caller, &import)?;
+    let done = engine.koi().import_entities(caller, &import)?;
     if as_json {
         output::print_json(&json!({
             "entities": done.n_entities, "relationships": done.n_relationships,

@@ -39,7 +39,7 @@ fn create(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<
             .unwrap_or_default(),
         scopes,
         space: settings.space.clone(),
-        expires_ms: lifetime.map(|it| engine.log().clock().now_ms().saturating_add(it)),
+        expires_ms: lifetime.map(|it| engine.now_ms().saturating_add(it)),
     };
     let token = engine.create_token(&owner(settings), new)?;
     if settings.json {

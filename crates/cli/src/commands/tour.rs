@@ -73,7 +73,7 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings) -> Result<u8> {
         let answer = reply.text.trim_end().replace('\n', "\n  ");
         output::print(&format!("{sentence}\n\n  {tool} {arguments}\n  {answer}\n"));
     }
-    engine.settle();
+    engine.omi().settle();
     output::print("Behind every write stands an event:\n");
     for event in engine.events_after(&owner(&settings), 0, 10)? {
         let it = &event.json;

@@ -57,16 +57,16 @@ pub(super) fn change(
     match what {
         "add" => {
             let name = word("name").unwrap_or_default();
-            let key = engine.trust_key(caller, &key()?, &name)?;
+            let key = engine.kami().trust_key(caller, &key()?, &name)?;
             output::say(&format!("{} is trusted", key.key));
         }
         "remove" => {
             let key = key()?;
-            engine.distrust_key(caller, &key)?;
+            engine.kami().distrust_key(caller, &key)?;
             output::say(&format!("{key} is no longer trusted"));
         }
         _ => {
-            let keys = engine.trusted_keys(caller)?;
+            let keys = engine.kami().trusted_keys(caller)?;
             if as_json {
                 let keys = keys
                     .iter()

@@ -5,6 +5,7 @@ use clap::{Arg, ArgMatches, Command};
 use kenning_core::Result;
 use kenning_engine::{Generated, GraphWatch, Principal, WatchOptions, timestamp};
 use serde_json::json;
+use std::sync::Arc;
 
 /// The command line of it.
 pub(crate) fn command() -> Command {
@@ -26,10 +27,10 @@ pub(super) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
         docs_path: folder.cloned().unwrap_or_else(|| "docs".to_owned()),
         ..WatchOptions::default()
     };
-    let (as_json, clock) = (settings.json, engine.log().clone());
+    let (as_json, clock) = (settings.json, Arc::clone(&engine));
     let principal = Principal::owner(settings.space.clone());
-    let watch = GraphWatch::start(&engine, principal, options, move |done| {
-        let at = timestamp(clock.clock().now_ms());
+    let watch = GraphWatch::start(engine.kg(), principal, options, move |done| {
+        let at = timestamp(clock.now_ms());
         match done {
             Ok(done) => show(done, &at, as_json),
             Err(error) => output::complain(&format!("error: {error}")),

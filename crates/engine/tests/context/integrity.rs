@@ -9,15 +9,19 @@ impl Place {
         let place = Self::new();
         place.update("the task", &["a"]);
         place.put("MEMORY.md", "# Curated\n\nby hand\n");
-        place.engine.daily_append(&owner(), "yesterday").unwrap();
+        place
+            .engine
+            .omi()
+            .daily_append(&owner(), "yesterday")
+            .unwrap();
         place.clock.advance(DAY_MS);
-        place.engine.daily_append(&owner(), "today").unwrap();
+        place.engine.omi().daily_append(&owner(), "today").unwrap();
         assert_eq!(place.check(), FilesIntegrity::default());
         place
     }
 
     fn check(&self) -> FilesIntegrity {
-        self.engine.context_integrity(&owner()).unwrap()
+        self.engine.omi().context_integrity(&owner()).unwrap()
     }
 
     /// Flips one bit in the middle of a file.
@@ -68,8 +72,8 @@ fn what_is_written_here_stays_good() {
     for n in 0..3 {
         place.clock.advance(1_000);
         place.update(&format!("task {n}"), &["done"]);
-        place.engine.daily_append(&owner(), "more").unwrap();
-        place.engine.now_checkpoint(&owner(), None).unwrap();
+        place.engine.omi().daily_append(&owner(), "more").unwrap();
+        place.engine.omi().now_checkpoint(&owner(), None).unwrap();
         assert_eq!(place.check(), FilesIntegrity::default());
     }
     let place = place.reopened();
@@ -90,7 +94,7 @@ fn one_flipped_bit_in_any_file_is_noticed() {
         let place = Place::furnished();
         place.flip(name);
         for engine in [&place.engine, &place.reader()] {
-            let found = engine.context_integrity(&owner()).unwrap();
+            let found = engine.omi().context_integrity(&owner()).unwrap();
             assert_eq!(
                 (found.now_md, found.memory_md),
                 (now_md, memory_md),
@@ -115,7 +119,7 @@ fn every_byte_of_a_checksum_counts() {
             let mut bytes = whole.clone().into_bytes();
             bytes[at] ^= 1;
             std::fs::write(place.omi().join(name), bytes).unwrap();
-            let found = reader.context_integrity(&owner()).unwrap();
+            let found = reader.omi().context_integrity(&owner()).unwrap();
             assert!(!found.faults.is_empty(), "{name}: byte {at}");
         }
         place.put(name, &whole);
@@ -132,9 +136,16 @@ fn what_a_person_has_looked_at_can_be_accepted() {
     place.put(".daily.hash", "nonsense\n");
     let found = place.check().faults;
     assert_eq!(found.len(), 4, "{found:?}");
-    let error = place.engine.context_accept(&only(Scope::Read)).unwrap_err();
+    let error = place
+        .engine
+        .omi()
+        .context_accept(&only(Scope::Read))
+        .unwrap_err();
     assert_eq!(error.code, kenning_core::Code::Denied);
-    assert_eq!(place.engine.context_accept(&owner()).unwrap().len(), 4);
+    assert_eq!(
+        place.engine.omi().context_accept(&owner()).unwrap().len(),
+        4
+    );
     assert_eq!(place.check(), FilesIntegrity::default());
     assert_eq!(place.file(".daily.hash").lines().count(), 1);
     assert_eq!(place.found("anew"), ["omi:MEMORY.md"]);
@@ -148,7 +159,14 @@ fn what_a_person_has_looked_at_can_be_accepted() {
         events[events.len() - 3..],
         ["FileAdopted", "FileAdopted", "FileRemoved"]
     );
-    assert!(place.engine.context_accept(&owner()).unwrap().is_empty());
+    assert!(
+        place
+            .engine
+            .omi()
+            .context_accept(&owner())
+            .unwrap()
+            .is_empty()
+    );
     assert!(place.is_clean());
 }
 
@@ -195,7 +213,7 @@ fn a_damaged_list_is_not_healed_by_the_next_entry() {
     let place = Place::furnished();
     let list = place.file(".daily.hash");
     place.put(".daily.hash", &format!("nonsense\n{list}"));
-    place.engine.daily_append(&owner(), "more").unwrap();
+    place.engine.omi().daily_append(&owner(), "more").unwrap();
     let faults = place.check().faults;
     assert_eq!(faults.len(), 1);
     assert!(faults[0].contains("`.daily.hash`: line"), "{faults:?}");
@@ -209,7 +227,7 @@ fn who_may_only_read_records_nothing() {
         (&place.engine, only(Scope::Read)),
         (&place.reader(), owner()),
     ] {
-        let found = engine.context_integrity(&caller).unwrap();
+        let found = engine.omi().context_integrity(&caller).unwrap();
         assert_eq!(found, FilesIntegrity::default());
     }
     let names: Vec<_> = std::fs::read_dir(place.omi()).unwrap().collect();
@@ -232,7 +250,11 @@ fn a_checksum_that_cannot_be_read_or_written_costs_no_entry() {
         let place = Place::new();
         std::fs::create_dir_all(place.omi().join(sums)).unwrap();
         place.update("the task", &[]);
-        place.engine.daily_append(&owner(), "an entry").unwrap();
+        place
+            .engine
+            .omi()
+            .daily_append(&owner(), "an entry")
+            .unwrap();
         assert_eq!(place.now().task, "the task");
         let found = place.check();
         assert_eq!(
@@ -254,13 +276,18 @@ fn a_log_that_was_changed_stays_suspect_when_it_is_appended_to() {
     let place = Place::new();
     let name = place
         .engine
+        .omi()
         .daily_append(&owner(), "what happened")
         .unwrap();
     place.put(&name, &place.file(&name).replace("happened", "was forged"));
-    place.engine.daily_append(&owner(), "and then").unwrap();
+    place
+        .engine
+        .omi()
+        .daily_append(&owner(), "and then")
+        .unwrap();
     let found = place.check();
     assert!(!found.memory_md, "{found:?}");
     assert!(found.faults[0].contains(&name), "{found:?}");
-    place.engine.context_accept(&owner()).unwrap();
+    place.engine.omi().context_accept(&owner()).unwrap();
     assert_eq!(place.check(), FilesIntegrity::default());
 }

@@ -16,6 +16,7 @@ mod unfinished;
 use jiff::tz::TimeZone;
 use kenning_core::{FixedClock, Kind, SeededRandom, Space};
 use kenning_engine::{Caller, Engine, EventView, Now, NowUpdate, Options, Principal, Scope};
+use kenning_kernel::Kernel;
 use kenning_store::{Row, Store, Table, When};
 use kenning_store_sqlite::Sqlite;
 use kenning_vault::Dir;
@@ -31,6 +32,7 @@ const DAY_MS: u64 = 86_400_000;
 /// An engine whose context is in `omi` beneath `root`, and a clock that a test can move.
 struct Place {
     engine: Engine,
+    kernel: Arc<Kernel>,
     clock: Arc<FixedClock>,
     root: tempfile::TempDir,
 }
@@ -43,7 +45,7 @@ impl Place {
     /// Opens a directory again, as another process would.
     fn at(root: tempfile::TempDir) -> Self {
         let clock = Arc::new(FixedClock::at(NOW_MS));
-        let engine = open(
+        let (engine, kernel) = open_both(
             root.path().join("omi"),
             root.path().join("data"),
             &clock,
@@ -51,14 +53,20 @@ impl Place {
         );
         Self {
             engine,
+            kernel,
             clock,
             root,
         }
     }
 
     fn reopened(self) -> Self {
-        let Self { engine, root, .. } = self;
-        drop(engine);
+        let Self {
+            engine,
+            kernel,
+            root,
+            ..
+        } = self;
+        drop((engine, kernel));
         Self::at(root)
     }
 
@@ -84,12 +92,13 @@ impl Place {
 
     fn update(&self, task: &str, completions: &[&str]) {
         self.engine
+            .omi()
             .now_update(&owner(), update(task, completions))
             .unwrap();
     }
 
     fn now(&self) -> Now {
-        self.engine.now_read(&owner()).unwrap().unwrap()
+        self.engine.omi().now_read(&owner()).unwrap().unwrap()
     }
 
     /// The kinds of the events, oldest first.
@@ -101,7 +110,7 @@ impl Place {
 
     /// The texts that a file's node had, the present one last.
     fn revisions(&self, key: &str) -> Vec<String> {
-        let read = self.engine.log().read(&Space::default(), |tx| {
+        let read = self.kernel.log().read(&Space::default(), |tx| {
             let node = tx.node_by_key("", Kind::Document, key, When::Now)?;
             let node = node.unwrap();
             let history = tx.history(node.id)?;
@@ -114,7 +123,7 @@ impl Place {
     /// The keys of the nodes in which a word is found.
     fn found(&self, word: &str) -> Vec<String> {
         let wanted = kenning_search::tokens(word);
-        let read = self.engine.log().read(&Space::default(), |tx| {
+        let read = self.kernel.log().read(&Space::default(), |tx| {
             let mut nodes = BTreeSet::new();
             tx.scan(Table::Passages, &mut |row| {
                 if let Row::Passage(it) = row {
@@ -145,7 +154,20 @@ impl Place {
 }
 
 fn open(omi: PathBuf, data: PathBuf, clock: &Arc<FixedClock>, read_only: bool) -> Engine {
-    Engine::open(options(omi, data, clock, read_only)).unwrap()
+    open_both(omi, data, clock, read_only).0
+}
+
+/// The engine, and the kernel for what no door can reach.
+fn open_both(
+    omi: PathBuf,
+    data: PathBuf,
+    clock: &Arc<FixedClock>,
+    read_only: bool,
+) -> (Engine, Arc<Kernel>) {
+    let (kernel, wings) = options(omi, data, clock, read_only).split();
+    let kernel = Arc::new(Kernel::open(kernel).unwrap());
+    let engine = Engine::over(Arc::clone(&kernel), wings).unwrap();
+    (engine, kernel)
 }
 
 fn options(omi: PathBuf, data: PathBuf, clock: &Arc<FixedClock>, read_only: bool) -> Options {

@@ -8,11 +8,15 @@ use kenning_memory::now::DEFAULT;
 #[test]
 fn nothing_is_read_where_nothing_was_written() {
     let place = Place::new();
-    assert_eq!(place.engine.now_read(&owner()).unwrap(), None);
+    assert_eq!(place.engine.omi().now_read(&owner()).unwrap(), None);
     assert!(!place.omi().exists(), "reading makes no directory");
     for text in ["", DEFAULT, &DEFAULT.replace('\n', "\r\n"), "  \n"] {
         place.put("NOW.md", text);
-        assert_eq!(place.engine.now_read(&owner()).unwrap(), None, "{text:?}");
+        assert_eq!(
+            place.engine.omi().now_read(&owner()).unwrap(),
+            None,
+            "{text:?}"
+        );
     }
 }
 
@@ -25,7 +29,7 @@ fn an_update_writes_the_file_of_the_contract_with_checksum_and_heartbeat() {
         pending: Some(vec!["JWT or sessions".to_owned()]),
         files: Some(vec!["src/auth.py".to_owned()]),
     };
-    place.engine.now_update(&owner(), update).unwrap();
+    place.engine.omi().now_update(&owner(), update).unwrap();
     let text = "\
 # NOW - 2027-01-15T08:00:00
 
@@ -70,7 +74,7 @@ fn what_is_left_out_stays_and_completions_are_added() {
         pending: Some(vec!["p".to_owned()]),
         ..NowUpdate::default()
     };
-    place.engine.now_update(&owner(), pending).unwrap();
+    place.engine.omi().now_update(&owner(), pending).unwrap();
     place.update("two\n## lines", &["b"]);
     let now = place.now();
     assert_eq!(now.task, "two\n## lines");
@@ -115,7 +119,7 @@ fn two_processes_that_add_completions_lose_none() {
                 completions: Some(vec![format!("{who} {n}")]),
                 ..NowUpdate::default()
             };
-            engine.now_update(&owner(), update).unwrap();
+            engine.omi().now_update(&owner(), update).unwrap();
         }
     };
     std::thread::scope(|threads| {
@@ -134,6 +138,7 @@ fn two_processes_that_add_completions_lose_none() {
     assert!(
         place
             .engine
+            .omi()
             .context_integrity(&owner())
             .unwrap()
             .faults
@@ -153,7 +158,11 @@ fn what_a_person_wrote_is_kept_in_the_history() {
         completions: Some(vec!["b".to_owned()]),
         ..NowUpdate::default()
     };
-    place.engine.now_update(&owner(), completions).unwrap();
+    place
+        .engine
+        .omi()
+        .now_update(&owner(), completions)
+        .unwrap();
     let now = place.now();
     assert_eq!((now.task.as_str(), now.completions.len()), ("theirs", 2));
     assert_eq!(
@@ -180,7 +189,7 @@ fn a_file_without_a_time_has_the_time_it_was_changed() {
 fn every_update_leaves_a_capsule_that_is_whole() {
     let place = Place::new();
     place.update("the intent", &["a"]);
-    let node = place.engine.log().read(&Space::default(), |tx| {
+    let node = place.kernel.log().read(&Space::default(), |tx| {
         tx.node_by_key("", Kind::Document, "omi:NOW.md", When::Now)
     });
     let node = node.unwrap().unwrap();
@@ -196,7 +205,7 @@ fn every_update_leaves_a_capsule_that_is_whole() {
 fn checkpoints_are_copies_with_a_reason_and_names_of_their_own() {
     let place = Place::new();
     place.update("the task", &[]);
-    let copy = |reason| place.engine.now_checkpoint(&owner(), reason).unwrap();
+    let copy = |reason| place.engine.omi().now_checkpoint(&owner(), reason).unwrap();
     assert_eq!(copy(None), "NOW-20270115-080000.md");
     assert_eq!(copy(Some("by hand")), "NOW-20270115-080000-2.md");
     let text = place.file("NOW-20270115-080000.md");
@@ -220,15 +229,17 @@ fn who_may_not_is_told_so_and_nothing_is_made() {
     let place = Place::new();
     let error = place
         .engine
+        .omi()
         .now_update(&only(Scope::Read), update("x", &[]));
     assert_eq!(error.unwrap_err().code, Code::Denied);
     let error = place
         .reader()
+        .omi()
         .now_update(&owner(), update("x", &[]))
         .unwrap_err();
     assert!(error.to_string().contains("--read-only"), "{error}");
     let stranger = Caller::new(Principal::owner("team".parse().unwrap()));
-    let error = place.engine.now_read(&stranger).unwrap_err();
+    let error = place.engine.omi().now_read(&stranger).unwrap_err();
     assert_eq!(
         error.message,
         "the space `team` has no directory for NOW.md"
@@ -243,10 +254,11 @@ fn a_directory_that_cannot_be_made_is_named_by_its_variable() {
     for error in [
         place
             .engine
+            .omi()
             .now_update(&owner(), update("x", &[]))
             .unwrap_err(),
-        place.engine.daily_append(&owner(), "x").unwrap_err(),
-        place.engine.now_read(&owner()).unwrap_err(),
+        place.engine.omi().daily_append(&owner(), "x").unwrap_err(),
+        place.engine.omi().now_read(&owner()).unwrap_err(),
     ] {
         assert!(error.message.contains("OMI_BASE_PATH"), "{error}");
         assert_eq!(error.code, Code::Unavailable);
@@ -265,6 +277,7 @@ fn what_is_too_long_is_refused_before_anything_is_kept() {
     place.update("before", &[]);
     let error = place
         .engine
+        .omi()
         .now_update(&owner(), update(&"x".repeat(2 << 20), &[]))
         .unwrap_err();
     assert_eq!(error.code, Code::TooLarge);
@@ -281,10 +294,11 @@ fn where_other_machines_write_too_locks_lie_beside_the_files() {
         ..options(place.omi(), data.clone(), &place.clock, false)
     };
     let engine = Engine::open(shared).unwrap();
-    engine.now_update(&owner(), update("x", &[])).unwrap();
-    engine.daily_append(&owner(), "y").unwrap();
+    engine.omi().now_update(&owner(), update("x", &[])).unwrap();
+    engine.omi().daily_append(&owner(), "y").unwrap();
     assert!(
         engine
+            .omi()
             .context_integrity(&owner())
             .unwrap()
             .faults
@@ -316,10 +330,11 @@ fn files_have_the_time_of_the_place_and_a_day_ends_at_its_midnight() {
     let engine = Engine::open(there).unwrap();
     place.clock.advance(3 * 3_600_000);
     let name = engine
+        .omi()
         .daily_append(&owner(), "after midnight there")
         .unwrap();
     assert_eq!(name, "memory/2027-01-16.md");
-    engine.now_update(&owner(), update("x", &[])).unwrap();
+    engine.omi().now_update(&owner(), update("x", &[])).unwrap();
     assert!(
         place
             .file("NOW.md")

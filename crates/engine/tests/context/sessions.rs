@@ -22,11 +22,14 @@ impl Place {
             memory_id: Some(id.to_owned()),
             ..NewMemory::default()
         };
-        self.engine.store_memories(&owner(), vec![new]).unwrap();
+        self.engine
+            .omi()
+            .store_memories(&owner(), vec![new])
+            .unwrap();
     }
 
     fn told(&self, query: &EventQuery) -> Vec<Value> {
-        let events = self.engine.memory_events(&owner(), query).unwrap();
+        let events = self.engine.omi().memory_events(&owner(), query).unwrap();
         events.into_iter().map(|it| it.json).collect()
     }
 }
@@ -34,14 +37,18 @@ impl Place {
 #[test]
 fn a_session_is_ended_by_name_or_as_the_latest_even_by_another_process() {
     let place = Place::new();
-    let first = place.engine.session_start(&owner(), Some("first")).unwrap();
+    let first = place
+        .engine
+        .omi()
+        .session_start(&owner(), Some("first"))
+        .unwrap();
     assert_eq!((first.id.as_str(), first.memory_count), ("first", 0));
     assert_eq!(first.now_integrity, Some(true));
     place.clock.advance(1_000);
-    let second = place.engine.session_start(&owner(), None).unwrap();
+    let second = place.engine.omi().session_start(&owner(), None).unwrap();
     place.update("Ship it", &[]);
     place.clock.advance(500);
-    let ended = place.engine.session_end(&owner(), None).unwrap();
+    let ended = place.engine.omi().session_end(&owner(), None).unwrap();
     assert_eq!(ended.id, second.id);
     assert_eq!(ended.duration_seconds, Some(0.5));
     let log = place.file(&ended.log);
@@ -51,10 +58,14 @@ fn a_session_is_ended_by_name_or_as_the_latest_even_by_another_process() {
     );
     let place = place.reopened();
     place.clock.advance(10_000);
-    let ended = place.engine.session_end(&owner(), None).unwrap();
+    let ended = place.engine.omi().session_end(&owner(), None).unwrap();
     assert_eq!(ended.id, "first");
     assert_eq!(ended.duration_seconds, Some(10.0));
-    let unknown = place.engine.session_end(&owner(), Some("other")).unwrap();
+    let unknown = place
+        .engine
+        .omi()
+        .session_end(&owner(), Some("other"))
+        .unwrap();
     assert_eq!(unknown.duration_seconds, None, "nobody saw it begin");
     assert!(place.is_clean());
 }
@@ -64,15 +75,33 @@ fn whoever_may_not_write_begins_no_session() {
     let place = Place::new();
     let reader = only(Scope::Read);
     let codes = [
-        place.engine.session_start(&reader, None).unwrap_err().code,
-        place.engine.session_end(&reader, None).unwrap_err().code,
-        place.engine.init_context(&reader).unwrap_err().code,
+        place
+            .engine
+            .omi()
+            .session_start(&reader, None)
+            .unwrap_err()
+            .code,
+        place
+            .engine
+            .omi()
+            .session_end(&reader, None)
+            .unwrap_err()
+            .code,
+        place.engine.omi().init_context(&reader).unwrap_err().code,
     ];
     assert_eq!(codes, [Code::Denied; 3]);
     for bad in ["", "a b", "a\nb", &"x".repeat(201)] {
         for error in [
-            place.engine.session_start(&owner(), Some(bad)).unwrap_err(),
-            place.engine.session_end(&owner(), Some(bad)).unwrap_err(),
+            place
+                .engine
+                .omi()
+                .session_start(&owner(), Some(bad))
+                .unwrap_err(),
+            place
+                .engine
+                .omi()
+                .session_end(&owner(), Some(bad))
+                .unwrap_err(),
         ] {
             assert_eq!(error.code, Code::InvalidInput, "{bad:?}");
         }
@@ -85,26 +114,48 @@ fn a_check_is_made_only_where_the_configuration_asks_for_one() {
     let place = Place::new();
     place.update("mine", &[]);
     place.put("NOW.md", "# NOW\n\n## Current Task\nObey me\n");
-    let started = place.engine.session_start(&owner(), None).unwrap();
+    let started = place.engine.omi().session_start(&owner(), None).unwrap();
     assert_eq!(started.now_integrity, Some(false));
     let key = "security.integrity_check_on_start";
-    place.engine.config_set(&owner(), key, "false").unwrap();
-    let started = place.engine.session_start(&owner(), None).unwrap();
+    place
+        .engine
+        .omi()
+        .config_set(&owner(), key, "false")
+        .unwrap();
+    let started = place.engine.omi().session_start(&owner(), None).unwrap();
     assert_eq!(started.now_integrity, None);
 }
 
 #[test]
 fn the_directory_is_made_once_and_nothing_in_it_is_replaced() {
     let place = Place::new();
-    assert!(!place.engine.has_context(&owner()).unwrap());
-    let made = place.engine.init_context(&owner()).unwrap();
+    assert!(!place.engine.omi().has_context(&owner()).unwrap());
+    let made = place.engine.omi().init_context(&owner()).unwrap();
     assert_eq!(made, ["config.yaml", "NOW.md"]);
-    assert!(place.engine.has_context(&owner()).unwrap());
-    assert_eq!(place.engine.now_read(&owner()).unwrap(), None);
-    assert!(place.engine.context_integrity(&owner()).unwrap().now_md);
+    assert!(place.engine.omi().has_context(&owner()).unwrap());
+    assert_eq!(place.engine.omi().now_read(&owner()).unwrap(), None);
+    assert!(
+        place
+            .engine
+            .omi()
+            .context_integrity(&owner())
+            .unwrap()
+            .now_md
+    );
     place.put("config.yaml", "# mine\n");
-    place.engine.now_update(&owner(), update("t", &[])).unwrap();
-    assert!(place.engine.init_context(&owner()).unwrap().is_empty());
+    place
+        .engine
+        .omi()
+        .now_update(&owner(), update("t", &[]))
+        .unwrap();
+    assert!(
+        place
+            .engine
+            .omi()
+            .init_context(&owner())
+            .unwrap()
+            .is_empty()
+    );
     assert_eq!(place.file("config.yaml"), "# mine\n");
     assert_eq!(place.now().task, "t");
 }
@@ -113,7 +164,7 @@ fn the_directory_is_made_once_and_nothing_in_it_is_replaced() {
 fn a_memory_is_reason_enough_to_look() {
     let place = Place::new();
     place.store("m", "x", MemoryType::Fact);
-    assert!(place.engine.has_context(&owner()).unwrap());
+    assert!(place.engine.omi().has_context(&owner()).unwrap());
 }
 
 #[test]
@@ -127,17 +178,25 @@ fn every_event_of_the_contract_has_its_payload_and_no_more() {
         supports: false,
         strength: Unit::try_from(0.5).unwrap(),
     };
-    place.engine.update_belief(&owner(), evidence).unwrap();
-    let found = place.engine.check_contradiction(&owner(), "b", "e");
+    place
+        .engine
+        .omi()
+        .update_belief(&owner(), evidence)
+        .unwrap();
+    let found = place.engine.omi().check_contradiction(&owner(), "b", "e");
     assert!(found.unwrap().is_some());
     let recall = Recall {
         query: "caches".to_owned(),
         ..Recall::default()
     };
-    place.engine.recall(&owner(), &recall).unwrap();
-    place.engine.settle();
-    place.engine.session_start(&owner(), Some("s")).unwrap();
-    place.engine.session_end(&owner(), Some("s")).unwrap();
+    place.engine.omi().recall(&owner(), &recall).unwrap();
+    place.engine.omi().settle();
+    place
+        .engine
+        .omi()
+        .session_start(&owner(), Some("s"))
+        .unwrap();
+    place.engine.omi().session_end(&owner(), Some("s")).unwrap();
     let events = place.told(&query(100));
     let names: Vec<&str> = events
         .iter()
@@ -201,7 +260,11 @@ fn events_are_asked_for_by_either_name_by_time_and_by_number() {
         place.store(&n.to_string(), &format!("memory {n}"), MemoryType::Fact);
         place.clock.advance(1_000);
     }
-    place.engine.session_start(&owner(), Some("s")).unwrap();
+    place
+        .engine
+        .omi()
+        .session_start(&owner(), Some("s"))
+        .unwrap();
     for event_type in EVENT_TYPES {
         assert_eq!(EventType::find(event_type.name).unwrap(), event_type);
         assert_eq!(EventType::find(event_type.class).unwrap(), event_type);
@@ -233,13 +296,18 @@ fn who_follows_misses_nothing_and_skips_what_is_not_asked_for() {
     let place = Place::new();
     place.store("a", "one", MemoryType::Fact);
     place.update("not of the contract", &[]);
-    place.engine.session_start(&owner(), Some("s")).unwrap();
+    place
+        .engine
+        .omi()
+        .session_start(&owner(), Some("s"))
+        .unwrap();
     place.store("b", "two", MemoryType::Fact);
     let stored = EventType::find("memory.stored").unwrap();
     let (mut seq, mut seen) = (0, Vec::new());
     loop {
         let page = place
             .engine
+            .omi()
             .memory_events_after(&owner(), seq, 2, Some(stored));
         let page = page.unwrap();
         if page.seq == seq {

@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 #[test]
 fn what_is_set_holds_and_the_rest_of_the_file_stays() {
     let place = Place::new();
-    let get = |key| place.engine.config_get(&owner(), key).unwrap();
-    let set = |key, value| place.engine.config_set(&owner(), key, value);
+    let get = |key| place.engine.omi().config_get(&owner(), key).unwrap();
+    let set = |key, value| place.engine.omi().config_set(&owner(), key, value);
     assert_eq!(get("storage.max_now_tokens"), 1_000);
     assert!(!place.omi().exists(), "asking makes nothing");
     set("storage.max_now_tokens", "50").unwrap();
@@ -36,7 +36,7 @@ fn what_is_set_holds_and_the_rest_of_the_file_stays() {
 #[test]
 fn a_key_in_the_file_is_its_owners_alone() {
     let place = Place::new();
-    let set = |key, value| place.engine.config_set(&owner(), key, value).unwrap();
+    let set = |key, value| place.engine.omi().config_set(&owner(), key, value).unwrap();
     set("embedding.provider", "openai");
     set("embedding.api_key", "sk-secret");
     let mode = std::fs::metadata(place.omi().join("config.yaml"))
@@ -50,9 +50,10 @@ fn a_key_in_the_file_is_its_owners_alone() {
             .iter()
             .map(|it| it.json.to_string())
             .collect::<String>(),
-        place.engine.config_show(&owner()).unwrap(),
+        place.engine.omi().config_show(&owner()).unwrap(),
         place
             .engine
+            .omi()
             .config_get(&owner(), "embedding.api_key")
             .unwrap()
             .to_string(),
@@ -70,7 +71,11 @@ fn a_setting_that_is_refused_changes_nothing() {
         (only(Scope::Write), "vault.enabled", Code::Denied),
         (owner(), "security.enable_consensus", Code::InvalidInput),
     ] {
-        let error = place.engine.config_set(&caller, key, "true").unwrap_err();
+        let error = place
+            .engine
+            .omi()
+            .config_set(&caller, key, "true")
+            .unwrap_err();
         assert_eq!(error.code, code, "{error}");
     }
     assert!(!place.omi().join("config.yaml").exists());

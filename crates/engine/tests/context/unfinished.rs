@@ -14,7 +14,7 @@ impl Place {
             "before": before.map(|it| Hash::of(it.as_bytes()).to_string()),
         });
         let intent = intent.to_string();
-        let left = self.engine.log().write(&Space::default(), move |tx| {
+        let left = self.kernel.log().write(&Space::default(), move |tx| {
             tx.set("intents", &key, intent.as_bytes())
         });
         left.unwrap();
@@ -22,7 +22,7 @@ impl Place {
 
     fn intents(&self) -> usize {
         let read = self
-            .engine
+            .kernel
             .log()
             .read(&Space::default(), |tx| tx.list("intents"));
         read.unwrap().len()
@@ -58,6 +58,7 @@ fn a_write_that_was_committed_is_carried_out_on_the_next_open() {
     assert!(
         place
             .engine
+            .omi()
             .context_integrity(&owner())
             .unwrap()
             .faults
@@ -79,6 +80,7 @@ fn a_checksum_that_was_not_written_is_written_by_the_next_open() {
     assert!(
         place
             .engine
+            .omi()
             .context_integrity(&owner())
             .unwrap()
             .faults
@@ -98,9 +100,20 @@ fn a_living_process_carries_it_out_before_it_reads_checks_or_writes() {
         place
     };
     assert_eq!(leave().now().task, "two");
-    assert!(leave().engine.context_integrity(&owner()).unwrap().now_md);
+    assert!(
+        leave()
+            .engine
+            .omi()
+            .context_integrity(&owner())
+            .unwrap()
+            .now_md
+    );
     let place = leave();
-    place.engine.daily_append(&owner(), "an entry").unwrap();
+    place
+        .engine
+        .omi()
+        .daily_append(&owner(), "an entry")
+        .unwrap();
     assert_eq!(place.file("NOW.md"), after);
     assert_eq!(place.intents(), 0);
     let place = leave();
@@ -116,13 +129,17 @@ fn a_living_process_carries_it_out_before_it_reads_checks_or_writes() {
 #[test]
 fn an_entry_that_was_committed_is_in_the_log_and_in_the_list() {
     let place = Place::new();
-    place.engine.daily_append(&owner(), "first").unwrap();
+    place.engine.omi().daily_append(&owner(), "first").unwrap();
     let before = place.file("memory/2027-01-15.md");
     let after = format!("{before}\n\n## [2027-01-15T08:00:01]\n\nsecond\n");
     place.leave_intent("memory/2027-01-15.md", &after, Some(&before));
     place.clock.advance(DAY_MS);
     // The entry of another day must not bring back an older list.
-    place.engine.daily_append(&owner(), "next day").unwrap();
+    place
+        .engine
+        .omi()
+        .daily_append(&owner(), "next day")
+        .unwrap();
     assert_eq!(place.file("memory/2027-01-15.md"), after);
     assert_eq!(place.file(".daily.hash").lines().count(), 2);
     let sum = kenning_memory::digest::sha256_hex(after.as_bytes());
@@ -152,7 +169,7 @@ fn another_directory_is_none_of_our_business() {
         "key": "omi:memory/2027-01-15.md", "bytes_max": 1_000, "content": "x", "before": null,
     });
     let intent = intent.to_string();
-    let left = place.engine.log().write(&Space::default(), move |tx| {
+    let left = place.kernel.log().write(&Space::default(), move |tx| {
         tx.set("intents", "omi:memory/2027-01-15.md", intent.as_bytes())
     });
     left.unwrap();
@@ -168,6 +185,9 @@ fn who_may_not_write_carries_out_nothing() {
     place.update("one", &[]);
     place.leave_intent("NOW.md", &after, Some(&before));
     let reader = place.reader();
-    assert_eq!(reader.now_read(&owner()).unwrap().unwrap().task, "one");
+    assert_eq!(
+        reader.omi().now_read(&owner()).unwrap().unwrap().task,
+        "one"
+    );
     assert_eq!(place.intents(), 1);
 }

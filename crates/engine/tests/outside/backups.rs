@@ -35,7 +35,11 @@ const WITH_STORE: RestoreOptions = RestoreOptions {
 fn lived_in() -> Place {
     let place = Place::new();
     place.task("write the report");
-    place.engine.daily_append(&owner(), "a good day").unwrap();
+    place
+        .engine
+        .omi()
+        .daily_append(&owner(), "a good day")
+        .unwrap();
     place.remember("the cache is warm after ten minutes");
     place.put("MEMORY.md", "# Curated\n");
     place.put("config.yaml", "vault:\n  retention_days: 30\n");
@@ -139,7 +143,7 @@ fn a_lost_house_is_rebuilt_from_a_backup() {
         .verify(&kenning_core::Space::default(), &|_| ());
     assert!(report.unwrap().is_clean());
     // File, checksum and node are of one moment.
-    let integrity = fresh.engine.context_integrity(&owner()).unwrap();
+    let integrity = fresh.engine.omi().context_integrity(&owner()).unwrap();
     assert_eq!(integrity.faults, [""; 0]);
 }
 

@@ -14,6 +14,7 @@ mod webhooks;
 use jiff::tz::TimeZone;
 use kenning_core::{FixedClock, SeededRandom, Space};
 use kenning_engine::{Caller, Engine, MemoryType, NewMemory, NowUpdate, Options, Principal, Scope};
+use kenning_kernel::Kernel;
 use kenning_store::Store;
 use kenning_store_sqlite::Sqlite;
 use kenning_vault::Dir;
@@ -28,6 +29,7 @@ const DAY_MS: u64 = 86_400_000;
 /// An engine whose context is in `omi` beneath a fresh directory.
 struct Place {
     engine: Arc<Engine>,
+    kernel: Arc<Kernel>,
     clock: Arc<FixedClock>,
     root: Arc<tempfile::TempDir>,
 }
@@ -46,9 +48,10 @@ impl Place {
     fn new() -> Self {
         let root = Arc::new(tempfile::tempdir().unwrap());
         let clock = Arc::new(FixedClock::at(NOW_MS));
-        let engine = open(root.path(), &clock, Start::default());
+        let (engine, kernel) = open(root.path(), &clock, Start::default());
         Self {
             engine,
+            kernel,
             clock,
             root,
         }
@@ -56,8 +59,10 @@ impl Place {
 
     /// Another process on the same directories.
     fn again(&self, start: Start) -> Self {
+        let (engine, kernel) = open(self.root.path(), &self.clock, start);
         Self {
-            engine: open(self.root.path(), &self.clock, start),
+            engine,
+            kernel,
             clock: Arc::clone(&self.clock),
             root: Arc::clone(&self.root),
         }
@@ -82,7 +87,7 @@ impl Place {
             task: Some(task.to_owned()),
             ..NowUpdate::default()
         };
-        self.engine.now_update(&owner(), update).unwrap();
+        self.engine.omi().now_update(&owner(), update).unwrap();
     }
 
     fn remember(&self, content: &str) -> String {
@@ -91,7 +96,11 @@ impl Place {
             memory_type: MemoryType::Fact,
             ..NewMemory::default()
         };
-        let stored = self.engine.store_memories(&owner(), vec![new]).unwrap();
+        let stored = self
+            .engine
+            .omi()
+            .store_memories(&owner(), vec![new])
+            .unwrap();
         stored[0].id.clone()
     }
 
@@ -102,7 +111,8 @@ impl Place {
     }
 }
 
-fn open(root: &Path, clock: &Arc<FixedClock>, start: Start) -> Arc<Engine> {
+/// The engine, and the kernel for what no door can reach.
+fn open(root: &Path, clock: &Arc<FixedClock>, start: Start) -> (Arc<Engine>, Arc<Kernel>) {
     let name = if start.data.is_empty() {
         "data"
     } else {
@@ -112,7 +122,7 @@ fn open(root: &Path, clock: &Arc<FixedClock>, start: Start) -> Arc<Engine> {
     // Another process makes other ids.
     let seed = data.list(".").unwrap().len() as u64;
     let passphrase = start.passphrase;
-    let engine = Engine::open(Options {
+    let options = Options {
         store: Store::new(Sqlite::open(data.path()).unwrap()),
         data,
         vault: None,
@@ -134,8 +144,11 @@ fn open(root: &Path, clock: &Arc<FixedClock>, start: Start) -> Arc<Engine> {
         }),
         shared: false,
         read_only: start.read_only,
-    });
-    Arc::new(engine.unwrap())
+    };
+    let (kernel, wings) = options.split();
+    let kernel = Arc::new(Kernel::open(kernel).unwrap());
+    let engine = Engine::over(Arc::clone(&kernel), wings).unwrap();
+    (Arc::new(engine), kernel)
 }
 
 fn owner() -> Caller {

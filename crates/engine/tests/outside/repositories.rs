@@ -192,8 +192,8 @@ fn a_repository_behind_https_is_fetched_through_the_gate() {
 
     // Nobody granted it: the gate says why, and the server hears nothing.
     let engine = open(root.path(), Vec::new(), &server.authority);
-    engine.register_repository(&owner, &new).unwrap();
-    let found = engine.scan_repositories(&owner, None).unwrap();
+    engine.koi().register_repository(&owner, &new).unwrap();
+    let found = engine.koi().scan_repositories(&owner, None).unwrap();
     let [ScanResult::Failed { error, .. }] = &found[..] else {
         unreachable!("{found:?}");
     };
@@ -203,7 +203,7 @@ fn a_repository_behind_https_is_fetched_through_the_gate() {
 
     let host = format!("127.0.0.1:{}", server.port);
     let engine = open(root.path(), vec![host.clone()], &server.authority);
-    let found = engine.scan_repositories(&owner, None).unwrap();
+    let found = engine.koi().scan_repositories(&owner, None).unwrap();
     let [ScanResult::Done(scanned)] = &found[..] else {
         unreachable!("{found:?}");
     };
@@ -216,7 +216,7 @@ fn a_repository_behind_https_is_fetched_through_the_gate() {
         source: Some("github".to_owned()),
         page: kenning_engine::Page::first(5),
     };
-    let found = engine.search_knowledge(&owner, &query).unwrap();
+    let found = engine.koi().search_knowledge(&owner, &query).unwrap();
     assert_eq!(found.documents[0].rid, "github:acme/demo:README.md");
     assert!(!server.asked.lock().unwrap().is_empty());
 
@@ -224,7 +224,7 @@ fn a_repository_behind_https_is_fetched_through_the_gate() {
     std::fs::write(work.join("more.md"), "more\n").unwrap();
     git(&work, &["add", "--all"]);
     git(&work, &["commit", "--quiet", "--message", "y"]);
-    let found = engine.scan_repositories(&owner, None).unwrap();
+    let found = engine.koi().scan_repositories(&owner, None).unwrap();
     assert!(
         matches!(&found[..], [ScanResult::Done(it)] if it.files_processed == 1 && it.total_files == 2),
         "{found:?}"
@@ -236,7 +236,7 @@ fn a_repository_behind_https_is_fetched_through_the_gate() {
     let stranger = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
     std::fs::write(&other, stranger.cert.pem()).unwrap();
     let engine = open(root.path(), vec![host], &other);
-    let found = engine.scan_repositories(&owner, None).unwrap();
+    let found = engine.koi().scan_repositories(&owner, None).unwrap();
     assert!(
         matches!(&found[..], [ScanResult::Failed { .. }]),
         "{found:?}"
@@ -258,8 +258,8 @@ fn without_git_a_scan_names_it() {
         repo_url: "https://example.com/acme/demo".to_owned(),
         ..NewRepository::default()
     };
-    engine.register_repository(&owner, &new).unwrap();
-    let found = engine.scan_repositories(&owner, None).unwrap();
+    engine.koi().register_repository(&owner, &new).unwrap();
+    let found = engine.koi().scan_repositories(&owner, None).unwrap();
     let [ScanResult::Failed { error, .. }] = &found[..] else {
         unreachable!("{found:?}");
     };

@@ -24,7 +24,7 @@ fn hooked(server: &Server, more: &str) -> Place {
         "config.yaml",
         &format!("events:\n  webhooks:\n    - url: {url}\n{more}"),
     );
-    let hooks = Webhooks::start(&place.engine, QUICK);
+    let hooks = Webhooks::start(place.engine.omi(), QUICK);
     wait_for_cursors(&place, 1);
     hooks.stop(PATIENCE);
     place
@@ -35,7 +35,7 @@ fn wait_for_cursors(place: &Place, n: usize) {
     let space = kenning_core::Space::default();
     let count = || {
         let read = place
-            .engine
+            .kernel
             .log()
             .read(&space, |tx| tx.list("webhook.cursor"));
         read.unwrap().len()
@@ -52,7 +52,7 @@ fn an_event_is_posted_as_the_contract_says_with_the_headers_of_the_file() {
         &server,
         "      headers:\n        Authorization: Bearer ${HOOK_TOKEN}\n",
     );
-    let hooks = Webhooks::start(&place.engine, QUICK);
+    let hooks = Webhooks::start(place.engine.omi(), QUICK);
     let id = place.remember("the cache is warm after ten minutes");
     let seen = server.next();
     hooks.stop(PATIENCE);
@@ -79,7 +79,7 @@ fn a_receiver_that_fails_is_asked_again_and_the_order_is_kept() {
     let server = Server::start();
     let place = hooked(&server, STORED);
     server.answer(&[500, 503]);
-    let hooks = Webhooks::start(&place.engine, QUICK);
+    let hooks = Webhooks::start(place.engine.omi(), QUICK);
     let (one, two) = (place.remember("one thing"), place.remember("another thing"));
     let ids: Vec<String> = (0..4)
         .map(|_| {
@@ -99,7 +99,7 @@ fn after_three_retries_an_event_is_given_up_and_the_next_one_sent() {
     let server = Server::start();
     let place = hooked(&server, STORED);
     server.answer(&[500, 404, 302, 500]);
-    let hooks = Webhooks::start(&place.engine, QUICK);
+    let hooks = Webhooks::start(place.engine.omi(), QUICK);
     let (one, two) = (place.remember("one thing"), place.remember("another thing"));
     for expected in [&one, &one, &one, &one, &two] {
         assert_eq!(server.next().json()["memory_id"], expected.as_str());
@@ -113,7 +113,7 @@ fn only_the_kinds_that_the_filter_names_are_sent() {
     for name in ["memory.stored", "MemoryStored", "MemoryStoredEvent"] {
         let server = Server::start();
         let place = hooked(&server, &format!("      events: [{name}]\n"));
-        let hooks = Webhooks::start(&place.engine, QUICK);
+        let hooks = Webhooks::start(place.engine.omi(), QUICK);
         place.task("nobody asked for this");
         place
             .engine
@@ -130,7 +130,7 @@ fn only_the_kinds_that_the_filter_names_are_sent() {
 fn what_happens_while_nobody_serves_is_sent_by_the_next_process_once() {
     let server = Server::start();
     let place = hooked(&server, STORED);
-    let hooks = Webhooks::start(&place.engine, QUICK);
+    let hooks = Webhooks::start(place.engine.omi(), QUICK);
     let before = place.remember("before the end");
     assert_eq!(server.next().json()["memory_id"], before.as_str());
     hooks.stop(PATIENCE);
@@ -138,7 +138,7 @@ fn what_happens_while_nobody_serves_is_sent_by_the_next_process_once() {
     assert!(server.rest().is_empty());
 
     let next = place.again(Start::default());
-    let hooks = Webhooks::start(&next.engine, QUICK);
+    let hooks = Webhooks::start(next.engine.omi(), QUICK);
     let after = next.remember("after the start");
     for expected in [between, after] {
         assert_eq!(server.next().json()["memory_id"], expected.as_str());
@@ -153,8 +153,8 @@ fn two_processes_send_each_event_once() {
     let place = hooked(&server, STORED);
     let other = place.again(Start::default());
     let both = [
-        Webhooks::start(&place.engine, QUICK),
-        Webhooks::start(&other.engine, QUICK),
+        Webhooks::start(place.engine.omi(), QUICK),
+        Webhooks::start(other.engine.omi(), QUICK),
     ];
     let mut expected = Vec::new();
     for n in 0..20 {
@@ -183,18 +183,18 @@ fn a_lease_of_a_process_that_was_killed_is_waited_for_and_then_taken() {
     let place = hooked(&server, STORED);
     let space = kenning_core::Space::default();
     let cursors = place
-        .engine
+        .kernel
         .log()
         .read(&space, |tx| tx.list("webhook.cursor"));
     let name = cursors.unwrap()[0].0.clone();
     let until_ms = crate::NOW_MS + 1_000;
     let lease = format!("somebody {until_ms}");
-    let set = place.engine.log().write(&space, move |tx| {
+    let set = place.kernel.log().write(&space, move |tx| {
         tx.set("webhook.lease", &name, lease.as_bytes())
     });
     set.unwrap();
     let id = place.remember("left behind");
-    let hooks = Webhooks::start(&place.engine, QUICK);
+    let hooks = Webhooks::start(place.engine.omi(), QUICK);
     // As long as the other one may live, nothing is sent; a moment is enough to see an eager courier.
     std::thread::sleep(Duration::from_millis(200));
     assert!(server.rest().is_empty());
@@ -210,7 +210,7 @@ fn an_event_waits_while_the_configuration_is_wrong() {
     let good = std::fs::read_to_string(place.omi().join("config.yaml")).unwrap();
     let wrong = format!("{good}      headers:\n        X-Key: ${{NOT_SET}}\n");
     place.put("config.yaml", &wrong);
-    let hooks = Webhooks::start(&place.engine, QUICK);
+    let hooks = Webhooks::start(place.engine.omi(), QUICK);
     let id = place.remember("worth waiting for");
     place.put("config.yaml", &good);
     assert_eq!(server.next().json()["memory_id"], id.as_str());
@@ -226,6 +226,6 @@ fn a_process_that_only_reads_sends_nothing() {
         read_only: true,
         ..Start::default()
     });
-    Webhooks::start(&reader.engine, QUICK).stop(PATIENCE);
+    Webhooks::start(reader.engine.omi(), QUICK).stop(PATIENCE);
     assert!(server.rest().is_empty());
 }

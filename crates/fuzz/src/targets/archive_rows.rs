@@ -79,13 +79,12 @@ static SEED: LazyLock<String> = LazyLock::new(|| {
     house.call("memory_store", memory);
     let vector = json!({ "id": "v", "vector": [1.0, 0.5], "metadata": { "a": 1 } });
     house.board.call("kg_vector_upsert", vector, &house.owner());
-    let engine = house.board.engine();
-    engine
+    house
         .log()
         .checkpoint(&Space::default())
         .expect("a checkpoint");
     let mut lines = Vec::new();
-    let dumped = engine.log().read(&Space::default(), |tx| {
+    let dumped = house.log().read(&Space::default(), |tx| {
         archive::dump(tx, &mut |row| {
             lines.push(row.to_string());
             Ok(())

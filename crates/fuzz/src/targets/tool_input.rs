@@ -210,7 +210,7 @@ impl Tools {
             "verify: the log is not clean: {report:?}"
         );
         let mut fault = None;
-        let dumped = engine.log().read(&space, |tx| {
+        let dumped = self.house.log().read(&space, |tx| {
             archive::dump(tx, &mut |row| {
                 let line = row.to_string();
                 if serde_json::from_str::<Value>(&line).ok().as_ref() != Some(&row) {

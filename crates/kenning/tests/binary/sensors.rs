@@ -98,7 +98,11 @@ fn register(place: &Place) {
         ..NewRepository::default()
     };
     let owner = Caller::new(Principal::owner(Space::default()));
-    engine.unwrap().register_repository(&owner, &new).unwrap();
+    engine
+        .unwrap()
+        .koi()
+        .register_repository(&owner, &new)
+        .unwrap();
 }
 
 fn command(place: &Place, arguments: &[&str]) -> Command {

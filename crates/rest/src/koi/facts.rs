@@ -39,7 +39,7 @@ fn bounded(wanted: Option<i64>, (default, max): (usize, usize)) -> usize {
 
 /// An answer with why entities may be missing from it, if anything is known.
 fn warned(engine: &Engine, caller: &Caller, mut answer: Value) -> Value {
-    let warnings = engine.entity_warnings(caller);
+    let warnings = engine.koi().entity_warnings(caller);
     if !warnings.is_empty() {
         answer["warnings"] = json!(warnings);
     }
@@ -60,9 +60,9 @@ pub(super) fn health(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
         ),
         _ => error.into(),
     };
-    let types = engine.entity_types(caller).map_err(unavailable)?;
+    let types = engine.koi().entity_types(caller).map_err(unavailable)?;
     let model = engine.embedding_status(caller).map_err(unavailable)?;
-    let web = engine.web_abilities()?;
+    let web = engine.koi().web_abilities()?;
     let is_built_in = model.provider == "builtin";
     let tells_meanings = !is_built_in && model.fault.is_none();
     let keys: Vec<&str> = types.types.iter().map(|it| it.key.as_str()).collect();
@@ -75,7 +75,7 @@ pub(super) fn health(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
         "semantic_matching": tells_meanings,
         "entity_types": keys,
         "schema_version": types.version,
-        "github_sensor": engine.can_scan_repositories(),
+        "github_sensor": engine.koi().can_scan_repositories(),
         "web_sensor": web.is_monitoring,
         "llm_enrichment": web.has_model,
         "resolution_tiers": {
@@ -91,7 +91,7 @@ pub(super) fn health(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
 
 /// How many entities there are, and the newest.
 pub(super) fn stats(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
-    let stats = engine.entity_stats(caller)?;
+    let stats = engine.koi().entity_stats(caller)?;
     let recent = stats.recent.iter().map(|it| {
         json!({
             "entity_text": it.name, "entity_type": it.kind, "created_at": moment(it.created_ms),
@@ -107,7 +107,7 @@ pub(super) fn stats(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
 
 /// How many relationships there are, and which wait for somebody.
 pub(super) fn relationship_stats(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
-    let stats = engine.relationship_stats(caller)?;
+    let stats = engine.koi().relationship_stats(caller)?;
     let pending = stats.top_pending.iter().take(20).map(|it| {
         let side = if it.is_subject { "subject" } else { "object" };
         json!({
@@ -125,7 +125,7 @@ pub(super) fn relationship_stats(engine: &Engine, caller: &Caller, _: Nothing) -
 
 /// The types, and how their names are compared.
 pub(super) fn entity_types(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
-    let types = engine.entity_types(caller)?;
+    let types = engine.koi().entity_types(caller)?;
     let rows = types.types.iter().map(|it| {
         json!({
             "type_key": it.key, "label": label(&it.key), "folder": it.folder,
@@ -153,7 +153,7 @@ fn label(key: &str) -> String {
 
 /// The types are read whenever somebody asks; this says which there are now.
 pub(super) fn reload_schemas(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
-    let types = engine.entity_types(caller)?;
+    let types = engine.koi().entity_types(caller)?;
     let keys: Vec<&str> = types.types.iter().map(|it| it.key.as_str()).collect();
     let heard = types.types.iter().filter(|it| it.phonetic_matching);
     let heard: Vec<&str> = heard.map(|it| it.key.as_str()).collect();
@@ -188,7 +188,7 @@ impl PageRequest {
 pub(super) fn entities(engine: &Engine, caller: &Caller, request: PageRequest) -> Answer {
     let (limit, offset) = request.bounds();
     let kind = request.entity_type.as_deref();
-    let found = engine.entities(caller, kind, limit, offset)?;
+    let found = engine.koi().entities(caller, kind, limit, offset)?;
     let rows: Vec<Value> = found.iter().map(listed).collect();
     Ok(json!({ "entities": rows, "count": rows.len(), "limit": limit, "offset": offset }))
 }
@@ -239,7 +239,9 @@ pub(super) struct EntityRequest {
 /// An entity and what mentions it, the newest first.
 pub(super) fn entity(engine: &Engine, caller: &Caller, request: EntityRequest) -> Answer {
     let unknown = || Refusal::new(404, Error::new(Code::NotFound, "Entity not found"));
-    let found = engine.entity_with_documents(caller, &request.entity_uri, DOCUMENTS_MAX);
+    let found = engine
+        .koi()
+        .entity_with_documents(caller, &request.entity_uri, DOCUMENTS_MAX);
     let found = match found {
         Err(error) if error.code == Code::NotFound => None,
         found => found?,
@@ -259,14 +261,14 @@ pub(super) fn entity(engine: &Engine, caller: &Caller, request: EntityRequest) -
 pub(super) fn vault_entities(engine: &Engine, caller: &Caller, request: PageRequest) -> Answer {
     let (limit, offset) = request.bounds();
     let kind = request.entity_type.as_deref();
-    let all = engine.entities(caller, kind, usize::MAX, 0)?;
+    let all = engine.koi().entities(caller, kind, usize::MAX, 0)?;
     let noted: Vec<(&EntityView, &str)> = all
         .iter()
         .filter_map(|it| Some((it, it.path.as_deref()?)))
         .collect();
     let shown: Vec<(&EntityView, &str)> = noted.iter().copied().skip(offset).take(limit).collect();
     let paths: Vec<&str> = shown.iter().map(|it| it.1).collect();
-    let states = engine.note_states(caller, &paths)?;
+    let states = engine.koi().note_states(caller, &paths)?;
     let rows = shown.iter().zip(states).map(|((it, path), state)| {
         json!({
             "vault_rid": format!("{NOTE_RID}{path}"), "vault_path": path,
@@ -287,7 +289,7 @@ pub(super) fn resolve_to_vault(engine: &Engine, caller: &Caller, uris: Vec<Strin
     check_many(&uris)?;
     let (mut mappings, mut not_found) = (Vec::new(), Vec::new());
     for uri in &uris {
-        let found = match engine.entity(caller, uri) {
+        let found = match engine.koi().entity(caller, uri) {
             Err(error) if error.code == Code::NotFound => None,
             found => found?,
         };
@@ -377,7 +379,9 @@ pub(super) fn contextual_candidates(
         .entity_types
         .unwrap_or_else(|| vec!["Person".to_owned()]);
     let except = request.document_rid.as_deref();
-    let company = engine.entities_in_company(caller, &names, &types, except)?;
+    let company = engine
+        .koi()
+        .entities_in_company(caller, &names, &types, except)?;
     let candidates = company.found.iter().map(|it| {
         json!({
             "name": it.entity.name, "uri": it.entity.uri,
@@ -471,7 +475,7 @@ pub(super) fn register_entity(
         frontmatter: request.frontmatter.unwrap_or_default(),
         content_hash: Some(request.content_hash),
     };
-    let done = engine.register_entity(caller, note)?;
+    let done = engine.koi().register_entity(caller, note)?;
     let mut answer = json!({
         "success": true, "canonical_uri": done.canonical_uri, "is_new": done.is_new,
         "vault_rid": vault_rid, "merged_with": done.merged_with,
@@ -491,7 +495,7 @@ pub(super) struct SyncRequest {
 
 /// Takes over what the fields of a note say. The note is about the entity of the URI.
 pub(super) fn sync_relationships(engine: &Engine, caller: &Caller, request: SyncRequest) -> Answer {
-    let known = match engine.entity(caller, &request.entity_uri) {
+    let known = match engine.koi().entity(caller, &request.entity_uri) {
         Err(error) if error.code == Code::NotFound => None,
         known => known?,
     };
@@ -503,7 +507,7 @@ pub(super) fn sync_relationships(engine: &Engine, caller: &Caller, request: Sync
         frontmatter: request.frontmatter,
         ..RegisterEntity::default()
     };
-    let done = engine.sync_relationships(caller, note)?;
+    let done = engine.koi().sync_relationships(caller, note)?;
     Ok(json!({
         "success": true, "vault_path": request.vault_path, "entity_uri": done.uri,
         "stats": { "resolved": done.n_stored, "pending": done.n_pending },
@@ -565,7 +569,7 @@ pub(super) fn ingest(engine: &Engine, caller: &Caller, request: IngestRequest) -
         entities,
         relations,
     };
-    let done = engine.ingest_statement(caller, stated)?;
+    let done = engine.koi().ingest_statement(caller, stated)?;
     let rows = done.entities.iter().map(|it| {
         let merged = (it.said != it.name).then_some(&it.said);
         let mut row = json!({
@@ -633,7 +637,9 @@ pub(super) fn evaluate(engine: &Engine, caller: &Caller, request: EvaluateReques
         relevance_reasoning: request.relevance_reasoning,
         bioregional_tags: request.bioregional_tags,
     };
-    let done = engine.evaluate_page(caller, &request.url, evaluation)?;
+    let done = engine
+        .koi()
+        .evaluate_page(caller, &request.url, evaluation)?;
     Ok(json!({
         "url": done.url, "status": done.status,
         "relevance_score": done.evaluation.relevance_score,
@@ -666,7 +672,7 @@ pub(super) struct DescribeRequest {
 /// What a language model would write of its own knowledge. Where there is none the original's clients are
 /// told in its words; where there is one, that nothing is made up here.
 pub(super) fn no_descriptions(engine: &Engine, _: &Caller, _: Value) -> Answer {
-    if !engine.web_abilities()?.has_model {
+    if !engine.koi().web_abilities()?.has_model {
         let error = Error::unavailable(NO_MODEL);
         return Err(Refusal::new(
             503,
@@ -697,8 +703,8 @@ pub(super) fn regenerate_notes(
 ) -> Answer {
     let limit = bounded(request.limit, (500, LISTED.1));
     let kind = request.entity_type.as_deref();
-    let types = engine.entity_types(caller)?.types;
-    let all = engine.entities(caller, kind, usize::MAX, 0)?;
+    let types = engine.koi().entity_types(caller)?.types;
+    let all = engine.koi().entities(caller, kind, usize::MAX, 0)?;
     let (mut n_written, mut n_faults) = (0, 0);
     for it in all.iter().filter(|it| it.path.is_none()) {
         if n_written == limit {
@@ -708,12 +714,12 @@ pub(super) fn regenerate_notes(
         let folder = folder.map_or("Misc", |it| it.folder.as_str());
         let (file, content) = note_of_entity(it);
         let path = format!("{folder}/{file}");
-        let is_free = match engine.read_note(caller, &path) {
+        let is_free = match engine.koi().read_note(caller, &path) {
             Err(error) if error.code == Code::NotFound => true,
             Err(error) if error.code == Code::InvalidInput => return Err(error.into()),
             _ => false,
         };
-        let written = is_free && engine.write_note(caller, &path, content).is_ok();
+        let written = is_free && engine.koi().write_note(caller, &path, content).is_ok();
         if written {
             n_written += 1;
         } else {

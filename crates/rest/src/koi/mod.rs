@@ -277,7 +277,7 @@ impl<T: Into<Refusal>> From<T> for Denial {
 
 /// The answer, from here or from the server that answers in our place.
 fn respond(koi: &Koi, caller: &Caller, asked: Asked) -> Response<Body> {
-    let answered = match koi.board.engine().far_server(&caller.principal.space) {
+    let answered = match koi.board.engine().koi().far_server(&caller.principal.space) {
         Err(error) => Err(error.into()),
         Ok(None) => answered(koi, caller, asked),
         Ok(Some(server)) => forwarded(koi, &server, caller, asked),

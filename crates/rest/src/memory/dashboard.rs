@@ -207,7 +207,7 @@ async fn of_graph(
 ) -> Result<Value> {
     let work = move |caller: &Caller| {
         let engine = memory.engine_as("memory_recall")?;
-        let graph = engine.patiently(caller.waited, || engine.memory_graph(caller));
+        let graph = engine.patiently(caller.waited, || engine.omi().memory_graph(caller));
         graph.map(shown)
     };
     attended(slots, caller, work).await?
@@ -333,8 +333,8 @@ async fn stats(
     let work = move |caller: &Caller| {
         let engine = memory.engine_as("memory_recall")?;
         let (graph, central) = engine.patiently(caller.waited, || {
-            let graph = engine.memory_graph(caller)?;
-            Ok::<_, kenning_core::Error>((graph, engine.central_memories(caller, CENTRAL)?))
+            let graph = engine.omi().memory_graph(caller)?;
+            Ok::<_, kenning_core::Error>((graph, engine.omi().central_memories(caller, CENTRAL)?))
         })?;
         let events = engine.roots(caller)?.seq;
         let mut types: BTreeMap<&str, u64> = MemoryType::ALL.map(|it| (it.as_str(), 0)).into();

@@ -142,7 +142,12 @@ async fn health(
     State(slots): State<Slots>,
     Asker(caller): Asker,
 ) -> Response<Body> {
-    let work = move |caller: &Caller| memory.engine_as("memory_recall")?.memory_count(caller);
+    let work = move |caller: &Caller| {
+        memory
+            .engine_as("memory_recall")?
+            .omi()
+            .memory_count(caller)
+    };
     let counted = attended(&slots, caller, work).await.and_then(|it| it);
     let shown = counted.map(
         |n| json!({ "status": "healthy", "version": env!("CARGO_PKG_VERSION"), "memories": n }),
@@ -291,7 +296,7 @@ async fn start_session(
         let id = session_id(&headers, body).await?;
         let work = move |caller: &Caller| {
             let engine = memory.engine_as("memory_store")?;
-            engine.session_start(caller, id.as_deref())
+            engine.omi().session_start(caller, id.as_deref())
         };
         let started = attended(&slots, caller, work).await??;
         Ok(json!({
@@ -313,7 +318,7 @@ async fn end_session(
         let id = session_id(&headers, body).await?;
         let work = move |caller: &Caller| {
             let engine = memory.engine_as("memory_store")?;
-            engine.session_end(caller, id.as_deref())
+            engine.omi().session_end(caller, id.as_deref())
         };
         let ended = attended(&slots, caller, work).await??;
         Ok(json!({

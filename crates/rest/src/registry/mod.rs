@@ -127,7 +127,9 @@ async fn push(
     let sent = arguments(&headers, body).await;
     worked(&slots, caller, StatusCode::CREATED, move |caller| {
         let pushed = RegistryPackage::of_json(&sent?)?;
-        let done = writable(&board)?.registry_push(caller, &pushed, false)?;
+        let done = writable(&board)?
+            .kiwi()
+            .registry_push(caller, &pushed, false)?;
         Ok(json!({
             "status": "published", "name": done.id, "version": done.version, "url": done.url,
             "integrity": done.sha256,
@@ -145,7 +147,10 @@ async fn pull(
 ) -> Response<Body> {
     worked(&slots, caller, StatusCode::OK, move |caller| {
         let ((item_type, id), version) = (named(path)?, asked(query)?.version);
-        let pulled = engine(&board)?.registry_pull(caller, item_type, &id, version.as_deref())?;
+        let pulled =
+            engine(&board)?
+                .kiwi()
+                .registry_pull(caller, item_type, &id, version.as_deref())?;
         Ok(pulled.to_json())
     })
     .await
@@ -159,7 +164,9 @@ async fn versions(
 ) -> Response<Body> {
     worked(&slots, caller, StatusCode::OK, move |caller| {
         let (item_type, id) = named(path)?;
-        let versions = engine(&board)?.registry_versions(caller, item_type, &id)?;
+        let versions = engine(&board)?
+            .kiwi()
+            .registry_versions(caller, item_type, &id)?;
         let versions: Vec<Value> = versions.iter().map(RegistryVersion::to_json).collect();
         Ok(json!({ "item_type": item_type.word(), "item_id": id, "versions": versions }))
     })
@@ -187,7 +194,7 @@ async fn search(
             limit: usize::try_from(limit.get()).unwrap_or(10),
             ..ItemQuery::default()
         };
-        let found = engine(&board)?.search_items(caller, &asked)?;
+        let found = engine(&board)?.kiwi().search_items(caller, &asked)?;
         let results: Vec<Value> = found
             .items
             .iter()
@@ -222,7 +229,9 @@ async fn deprecate(
             Error::invalid("`version` is missing").hint("say which version should not be used")
         })?;
         let reason = text("reason").unwrap_or("deprecated");
-        writable(&board)?.registry_deprecate(caller, item_type, &id, version, reason)?;
+        writable(&board)?
+            .kiwi()
+            .registry_deprecate(caller, item_type, &id, version, reason)?;
         Ok(json!({ "status": "deprecated", "name": id, "version": version, "reason": reason }))
     })
     .await
@@ -238,7 +247,10 @@ async fn remove(
     worked(&slots, caller, StatusCode::OK, move |caller| {
         let ((item_type, id), version) = (named(path)?, asked(query)?.version);
         let engine = writable(&board)?;
-        let done = engine.registry_delete(caller, item_type, &id, version.as_deref(), false)?;
+        let done =
+            engine
+                .kiwi()
+                .registry_delete(caller, item_type, &id, version.as_deref(), false)?;
         Ok(json!({ "status": "deleted", "name": id, "deleted": done.paths }))
     })
     .await

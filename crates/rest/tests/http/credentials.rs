@@ -302,7 +302,7 @@ async fn a_token_of_another_space_sees_nothing_of_this_one() {
         );
     }
     // Its own events come, and nothing else came before.
-    let log = place.house.board.engine().log();
+    let log = place.house.log();
     log.write(&"team".parse().unwrap(), |tx| tx.record("Told", json!({})))
         .unwrap();
     let next = String::from_utf8(theirs.chunk().await.unwrap()).unwrap();

@@ -126,7 +126,10 @@ async fn a_write_of_another_process_arrives() {
     let other = kenning_testing::open(root, Some(vault), kenning_tools::Selection::default());
     let owner = Caller::new(Principal::owner(Space::default()));
     let arguments = serde_json::json!({ "path": "Other.md", "content": "x" });
-    let reply = other.call("vault_write_note", arguments, &owner).unwrap();
+    let reply = other
+        .board
+        .call("vault_write_note", arguments, &owner)
+        .unwrap();
     assert!(!reply.is_error(), "{}", reply.text);
     let event = follower.next().await.unwrap();
     assert_eq!((event.id, event.kind.as_str()), (1, "NoteWritten"));

@@ -59,7 +59,7 @@ async fn koi_what_an_ingested_document_says_is_found_and_describes_whom_no_note_
     assert_eq!(found["results"][0]["rid"], "minutes:7", "{found}");
     let owner = Caller::new(Principal::owner(Space::default()));
     let engine = place.house.board.engine();
-    engine.forget_statement(&owner, "minutes:7").unwrap();
+    engine.koi().forget_statement(&owner, "minutes:7").unwrap();
     let found = place.get("/search?q=figs", "").await.json();
     assert!(!found.to_string().contains("minutes:7"), "{found}");
     // A note of the vault has its own text, and nobody says that he is the vault.

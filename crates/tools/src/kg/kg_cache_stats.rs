@@ -42,7 +42,7 @@ impl Tool for KgCacheStats {
     type Output = KgReply<Stats>;
 
     fn call(ctx: &Call<'_>, _: Input) -> Result<KgReply<Stats>> {
-        let health = ctx.engine.graph_health(ctx.caller)?;
+        let health = ctx.engine.kg().graph_health(ctx.caller)?;
         if !health.has_graph {
             return Err(
                 Error::unavailable("Cache not initialized").hint("run `kg_graph_generate` first")

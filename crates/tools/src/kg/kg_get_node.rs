@@ -78,6 +78,7 @@ impl Tool for KgGetNode {
         }
         let found = ctx
             .engine
+            .kg()
             .document(ctx.caller, id.as_deref(), path.as_deref())?;
         let mut document = found.document;
         let (outgoing, incoming) = words::links(&mut document);

@@ -97,7 +97,7 @@ impl Tool for KgGraphGenerate {
             force: input.force,
             incremental: input.incremental,
         };
-        let done = ctx.engine.generate_graph(ctx.caller, &what)?;
+        let done = ctx.engine.kg().generate_graph(ctx.caller, &what)?;
         let error_count = done.errors.len();
         let output = Output {
             mode: if done.incremental {

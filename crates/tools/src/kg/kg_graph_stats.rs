@@ -67,8 +67,8 @@ impl Tool for KgGraphStats {
     type Output = KgReply<Stats>;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Stats>> {
-        let cached = ctx.engine.graph_is_in_memory(ctx.caller)?;
-        let stats = ctx.engine.graph_stats(ctx.caller);
+        let cached = ctx.engine.kg().graph_is_in_memory(ctx.caller)?;
+        let stats = ctx.engine.kg().graph_stats(ctx.caller);
         let stats = stats.map_err(words::run_generation_first)?;
         let average_links_per_node = stats.average_links();
         let details = input.detailed.then(|| Details {

@@ -39,7 +39,7 @@ impl Tool for KgHealth {
     type Output = KgReply<Health>;
 
     fn call(ctx: &Call<'_>, _: Input) -> Result<KgReply<Health>> {
-        let health = ctx.engine.graph_health(ctx.caller)?;
+        let health = ctx.engine.kg().graph_health(ctx.caller)?;
         let tools = TOOLS.iter().filter(|it| it.toolset() == Toolset::Kg);
         Ok(KgReply::new(Health {
             database: health.has_graph,

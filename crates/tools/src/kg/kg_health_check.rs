@@ -146,7 +146,7 @@ impl Tool for KgHealthCheck {
     type Output = KgReply<Health>;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Health>> {
-        let graph = ctx.engine.graph_health(ctx.caller)?;
+        let graph = ctx.engine.kg().graph_health(ctx.caller)?;
         let (uptime, memory) = ctx.engine.process();
         let all = Component::ALL.into_iter();
         let checked: Vec<Component> = all
@@ -166,7 +166,7 @@ impl Tool for KgHealthCheck {
             status: worst.as_str(),
             components,
             component_details,
-            timestamp: timestamp(ctx.engine.log().clock().now_ms()),
+            timestamp: timestamp(ctx.engine.now_ms()),
             details: input.detailed.then(|| details(uptime, memory)),
         };
         Ok(KgReply::new(health).with("componentsChecked", names))

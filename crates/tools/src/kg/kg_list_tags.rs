@@ -38,7 +38,7 @@ impl Tool for KgListTags {
     type Output = KgReply<Vec<Tag>>;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Vec<Tag>>> {
-        let all = ctx.engine.document_tags(ctx.caller)?;
+        let all = ctx.engine.kg().document_tags(ctx.caller)?;
         let total = all.len();
         let skip = ctx.skip("data");
         ctx.of_all("data", total);

@@ -80,7 +80,7 @@ impl Tool for KgQuery {
             content: input.include_content,
             ..DocumentQuery::default()
         };
-        let found = ctx.engine.find_documents(ctx.caller, &query)?;
+        let found = ctx.engine.kg().find_documents(ctx.caller, &query)?;
         ctx.of_all("data", found.total);
         let nodes: Vec<Node> = found
             .documents

@@ -79,7 +79,7 @@ impl Tool for KgSearchNodes {
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Found>> {
         let text = input.query.text(QUERY_REQUIRED)?;
-        let cached = ctx.engine.graph_is_in_memory(ctx.caller)?;
+        let cached = ctx.engine.kg().graph_is_in_memory(ctx.caller)?;
         let skip = ctx.skip("data.nodes");
         let query = DocumentQuery {
             text: Some(text.clone()),
@@ -89,7 +89,7 @@ impl Tool for KgSearchNodes {
             content: true,
             ..DocumentQuery::default()
         };
-        let found = ctx.engine.find_documents(ctx.caller, &query);
+        let found = ctx.engine.kg().find_documents(ctx.caller, &query);
         let found = found.map_err(words::run_generation_first)?;
         ctx.of_all("data.nodes", found.total);
         let nodes: Vec<Node> = found

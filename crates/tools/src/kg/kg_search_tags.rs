@@ -81,11 +81,12 @@ impl Tool for KgSearchTags {
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Found>> {
         let tags = tags(input.tags.value())?;
-        let cached = ctx.engine.graph_is_in_memory(ctx.caller)?;
+        let cached = ctx.engine.kg().graph_is_in_memory(ctx.caller)?;
         let skip = ctx.skip("data.nodes");
         let limit = input.limit.map_or(20, Clamped::get) + skip;
         let found = ctx
             .engine
+            .kg()
             .documents_by_tags(ctx.caller, &tags, input.match_all, limit);
         let (found, total_matching) = found.map_err(words::run_generation_first)?;
         ctx.of_all("data.nodes", total_matching);

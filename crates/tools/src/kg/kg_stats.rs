@@ -71,7 +71,7 @@ impl Tool for KgStats {
     type Output = KgReply<Stats>;
 
     fn call(ctx: &Call<'_>, _: Input) -> Result<KgReply<Stats>> {
-        let stats: GraphStats = ctx.engine.graph_stats(ctx.caller)?;
+        let stats: GraphStats = ctx.engine.kg().graph_stats(ctx.caller)?;
         Ok(KgReply::new(Stats {
             total_nodes: stats.nodes,
             total_edges: stats.edges,

@@ -176,11 +176,11 @@ impl Tool for KgVectorSearch {
         // One more tells whether there is more.
         query.skip = ctx.skip("data.results");
         query.limit += query.skip + 1;
-        let cached = ctx.engine.graph_is_in_memory(ctx.caller)?;
-        let found = ctx.engine.search_vectors(ctx.caller, &query)?;
+        let cached = ctx.engine.kg().graph_is_in_memory(ctx.caller)?;
+        let found = ctx.engine.kg().search_vectors(ctx.caller, &query)?;
         if found.total == 0
             && found.hits.is_empty()
-            && !ctx.engine.graph_health(ctx.caller)?.has_graph
+            && !ctx.engine.kg().graph_health(ctx.caller)?.has_graph
         {
             return Err(Error::unavailable("Vector store not initialized")
                 .hint("run `kg_graph_generate`, or put vectors in with `kg_vector_upsert`"));

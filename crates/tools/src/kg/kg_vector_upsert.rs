@@ -110,7 +110,7 @@ impl Tool for KgVectorUpsert {
             numbers: vector_of(&input.vector)?,
             metadata,
         };
-        let (put, total_vectors) = ctx.engine.upsert_vector(ctx.caller, new)?;
+        let (put, total_vectors) = ctx.engine.kg().upsert_vector(ctx.caller, new)?;
         Ok(KgReply {
             data: Data {
                 id: put.id,

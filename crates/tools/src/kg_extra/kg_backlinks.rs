@@ -59,6 +59,7 @@ impl Tool for KgBacklinks {
         let limit = input.limit.map_or(50, Clamped::get);
         let found = ctx
             .engine
+            .kg()
             .graph_backlinks(ctx.caller, &input.node, skip, limit)?;
         ctx.of_all("data.backlinks", found.total);
         let backlinks: Vec<Back> = found

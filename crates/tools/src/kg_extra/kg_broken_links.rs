@@ -57,7 +57,10 @@ impl Tool for KgBrokenLinks {
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Output>> {
         let skip = ctx.skip("data.links");
         let limit = input.limit.map_or(100, Clamped::get);
-        let (links, total) = ctx.engine.graph_broken_links(ctx.caller, skip, limit)?;
+        let (links, total) = ctx
+            .engine
+            .kg()
+            .graph_broken_links(ctx.caller, skip, limit)?;
         ctx.of_all("data.links", total);
         let links: Vec<Broken> = links
             .into_iter()

@@ -57,6 +57,7 @@ impl Tool for KgCommunities {
         let skip = ctx.skip("data.communities");
         let (all, total) = ctx
             .engine
+            .kg()
             .graph_communities(ctx.caller, skip + limit, members)?;
         ctx.of_all("data.communities", total);
         let communities: Vec<Group> = all

@@ -60,7 +60,7 @@ impl Tool for KgExport {
             FormatWord::Json => ExportFormat::Json,
             FormatWord::Canvas => ExportFormat::Canvas,
         };
-        let text = ctx.engine.export_graph(ctx.caller, format)?;
+        let text = ctx.engine.kg().export_graph(ctx.caller, format)?;
         if text.len() > CONTENT_BYTES_MAX {
             return Err(Error::too_large(format!(
                 "the graph is {} bytes as {}",

@@ -57,6 +57,7 @@ impl Tool for KgNeighbors {
         let limit = input.limit.map_or(50, Clamped::get);
         let (node, near) =
             ctx.engine
+                .kg()
                 .graph_neighbors(ctx.caller, &input.node, depth, usize::MAX)?;
         let total = near.len();
         let neighbors: Vec<Neighbor> = ctx

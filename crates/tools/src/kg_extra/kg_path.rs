@@ -55,9 +55,10 @@ impl Tool for KgPath {
     type Output = KgReply<Output>;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Output>> {
-        let path = ctx
-            .engine
-            .graph_path(ctx.caller, &input.from, &input.to, input.directed)?;
+        let path =
+            ctx.engine
+                .kg()
+                .graph_path(ctx.caller, &input.from, &input.to, input.directed)?;
         let found = path.is_some();
         let path: Vec<Step> = path
             .unwrap_or_default()

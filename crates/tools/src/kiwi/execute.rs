@@ -131,12 +131,19 @@ fn with_near_names(ctx: &Call<'_>, target: &ItemTarget, mut error: Error) -> Err
         return error;
     }
     let (engine, project) = (ctx.engine, target.project_path.as_deref());
-    let ids = engine.item_ids(ctx.caller, target.item_type, project);
+    let ids = engine
+        .kiwi()
+        .item_ids(ctx.caller, target.item_type, project);
     let mut known = ids.unwrap_or_default();
     match target.item_type {
         ItemType::Tool => known.extend(ctx.board.tool_names(ctx.caller)),
         ItemType::Directive => {
-            known.extend(engine.builtin_directive_names().map(ToOwned::to_owned));
+            known.extend(
+                engine
+                    .kiwi()
+                    .builtin_directive_names()
+                    .map(ToOwned::to_owned),
+            );
         }
         ItemType::Knowledge => {}
     }
@@ -173,7 +180,9 @@ impl Doing<'_> {
         let (ctx, engine) = (self.ctx, self.ctx.engine);
         settled(
             ctx,
-            engine.require_run_may_act(ctx.caller, run_id, "execute"),
+            engine
+                .kiwi()
+                .require_run_may_act(ctx.caller, run_id, "execute"),
         )
     }
 
@@ -211,17 +220,25 @@ impl Doing<'_> {
                 let given = self.given(&["dry_run"]);
                 let engine = self.ctx.engine;
                 let parent = self.run_id.as_deref();
-                let run =
-                    engine.run_directive_within(self.ctx.caller, &self.target, &given, parent);
+                let run = engine.kiwi().run_directive_within(
+                    self.ctx.caller,
+                    &self.target,
+                    &given,
+                    parent,
+                );
                 let run = settled(self.ctx, run)?;
                 Ok(self.answer("executed", "run", directive(run)))
             }
             ItemType::Knowledge => {
                 if let Some(run_id) = &self.run_id {
-                    let known = self.ctx.engine.require_run(self.ctx.caller, run_id);
+                    let known = self.ctx.engine.kiwi().require_run(self.ctx.caller, run_id);
                     settled(self.ctx, known)?;
                 }
-                let run = self.ctx.engine.run_knowledge(self.ctx.caller, &self.target);
+                let run = self
+                    .ctx
+                    .engine
+                    .kiwi()
+                    .run_knowledge(self.ctx.caller, &self.target);
                 let run = settled(self.ctx, run)?;
                 Ok(self.answer("executed", "run", knowledge(run)))
             }
@@ -266,14 +283,16 @@ impl Doing<'_> {
             }
             let run = ctx
                 .engine
+                .kami()
                 .run_tool(ctx.caller, &name, &inputs.to_string())?;
             return self.ran_wasm(run);
         }
         let run_id = self.run_id.as_deref();
         let reaches = |it: &ToolFunction| ctx.board.reaches_installed(it);
-        let run = ctx
-            .engine
-            .run_item_tool(ctx.caller, &self.target, &given, run_id, &reaches);
+        let run =
+            ctx.engine
+                .kiwi()
+                .run_item_tool(ctx.caller, &self.target, &given, run_id, &reaches);
         let run = settled(ctx, run)?;
         self.ran_item(run)
     }
@@ -284,7 +303,7 @@ impl Doing<'_> {
             return Ok(());
         };
         let (ctx, engine) = (self.ctx, self.ctx.engine);
-        settled(ctx, engine.require_run_may(ctx.caller, run_id, tool))
+        settled(ctx, engine.kiwi().require_run_may(ctx.caller, run_id, tool))
     }
 
     /// A tool that fails is an error, with everything that it said.
@@ -370,7 +389,7 @@ impl Doing<'_> {
 
     fn publish(self) -> Result<Answer> {
         let (version, changelog) = (self.text("version")?, self.text("changelog")?);
-        let done = self.ctx.engine.publish_item(
+        let done = self.ctx.engine.kiwi().publish_item(
             self.ctx.caller,
             &self.target,
             version.as_deref(),
@@ -408,6 +427,7 @@ impl Doing<'_> {
         let done = self
             .ctx
             .engine
+            .kiwi()
             .delete_item(self.ctx.caller, &self.target, source);
         let done = settled(self.ctx, done)?;
         let fields = json!({ "deleted_from": done.from, "deleted": done.paths });
@@ -446,7 +466,10 @@ impl Doing<'_> {
             category: self.text("category")?,
             content,
         };
-        let done = settled(self.ctx, self.ctx.engine.sign_item(self.ctx.caller, &what))?;
+        let done = settled(
+            self.ctx,
+            self.ctx.engine.kiwi().sign_item(self.ctx.caller, &what),
+        )?;
         let (status, action) = match sign_as {
             SignAs::Sign => ("signed", "sign"),
             SignAs::Create => ("created", "create"),
@@ -471,6 +494,7 @@ impl Doing<'_> {
             .transpose()?;
         let found = ctx
             .engine
+            .kiwi()
             .sign_candidates(ctx.caller, &self.target, location);
         let found = settled(ctx, found)?;
         let (to_sign, rest): (Vec<_>, Vec<_>) =
@@ -492,6 +516,7 @@ impl Doing<'_> {
         }
         let may_sign = ctx
             .engine
+            .kiwi()
             .require_may_sign_many(ctx.caller, &self.target, location);
         if may_sign.is_err() {
             ctx.detail(list.clone());
@@ -517,7 +542,11 @@ impl Doing<'_> {
                 failed.push(json!({ "id": it.id, "path": it.path, "error": error }));
                 continue;
             }
-            match ctx.engine.sign_candidate_item(ctx.caller, &self.target, it) {
+            match ctx
+                .engine
+                .kiwi()
+                .sign_candidate_item(ctx.caller, &self.target, it)
+            {
                 Ok(done) => signed.push(json!({
                     "id": done.id, "version": done.version, "category": done.category,
                     "path": done.path, "integrity": done.hash,
@@ -549,7 +578,9 @@ impl Doing<'_> {
 
     fn link(self) -> Result<Answer> {
         let engine = self.ctx.engine;
-        let done = engine.link_items(self.ctx.caller, &self.target, &self.parameters);
+        let done = engine
+            .kiwi()
+            .link_items(self.ctx.caller, &self.target, &self.parameters);
         let done = settled(self.ctx, done)?;
         let fields = json!({
             "from": done.from, "to": done.to, "target_id": done.to,

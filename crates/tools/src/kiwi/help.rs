@@ -143,7 +143,7 @@ fn tool_help(ctx: &Call<'_>, name: &str) -> Option<(String, String, Value)> {
         let text = page(&tool.name, &tool.description, &tool.input_schema);
         return Some((tool.name, text, tool.input_schema));
     }
-    let item = ctx.engine.describe_item_tool(ctx.caller, name, None);
+    let item = ctx.engine.kiwi().describe_item_tool(ctx.caller, name, None);
     let (description, schema) = item.ok().flatten()?;
     Some((name.to_owned(), page(name, &description, &schema), schema))
 }

@@ -76,7 +76,7 @@ impl Tool for Load {
             version: input.version,
             force: input.force,
         };
-        let done = settled(ctx, ctx.engine.load_item(ctx.caller, &what))?;
+        let done = settled(ctx, ctx.engine.kiwi().load_item(ctx.caller, &what))?;
         Ok(Answer::new(
             ctx,
             json!({

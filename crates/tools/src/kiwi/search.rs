@@ -171,7 +171,7 @@ impl Tool for Search {
             .map_or(10, |it| usize::try_from(it.get()).unwrap_or(10));
         let sort = ItemSort::from(input.sort);
         let skip = ctx.skip(LIST);
-        let found = ctx.engine.search_items_until(
+        let found = ctx.engine.kiwi().search_items_until(
             ctx.caller,
             &ItemQuery {
                 item_type,
@@ -198,7 +198,11 @@ impl Tool for Search {
             }
             if any || item_type == Some(ItemType::Directive) {
                 let (engine, project) = (ctx.engine, input.project_path.as_deref());
-                more.extend(engine.builtin_directives(ctx.caller, &input.query, project)?);
+                more.extend(
+                    engine
+                        .kiwi()
+                        .builtin_directives(ctx.caller, &input.query, project)?,
+                );
             }
             if !more.is_empty() {
                 total += more.len();

@@ -22,7 +22,7 @@ impl Answer {
         if let Value::Object(fields) = fields {
             map.extend(fields.into_iter().filter(|it| !it.1.is_null()));
         }
-        let now = timestamp(ctx.engine.log().clock().now_ms());
+        let now = timestamp(ctx.engine.now_ms());
         map.insert("timestamp".to_owned(), now.into());
         Self(map)
     }

@@ -72,7 +72,6 @@ struct Protocol {
 /// Answers a call, whoever makes it.
 pub fn answer(engine: &Engine, caller: &Caller, _: Nothing) -> Result<Output, Refusal> {
     caller.principal.require(Scope::Read)?;
-    let log = engine.log();
     Ok(Output {
         status: "disabled",
         node: Node {
@@ -84,7 +83,7 @@ pub fn answer(engine: &Engine, caller: &Caller, _: Nothing) -> Result<Output, Re
             public_key: None,
             ontology_uri: Some("http://bkc.regen.network/ontology"),
             ontology_version: Some("1.0.0"),
-            did: Some(log.signer().did().to_string()),
+            did: Some(engine.did().to_string()),
         },
         peers: Vec::new(),
         event_queue_size: 0,
@@ -103,7 +102,7 @@ pub fn answer(engine: &Engine, caller: &Caller, _: Nothing) -> Result<Output, Re
             ],
             extensions: vec!["/koi-net/health"],
         },
-        timestamp: timestamp(log.clock().now_ms()),
+        timestamp: timestamp(engine.now_ms()),
     })
 }
 

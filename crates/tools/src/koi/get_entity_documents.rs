@@ -147,9 +147,13 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
         skip: request.skip,
         limit: bounded(request.limit, DOCUMENTS_MAX, DOCUMENTS_MAX),
     };
-    let found = engine.entity_documents(caller, &request.entity_uri, page)?;
+    let found = engine
+        .koi()
+        .entity_documents(caller, &request.entity_uri, page)?;
     Ok(Output {
-        warnings: engine.note_warnings(caller, std::slice::from_ref(&found.uri))?,
+        warnings: engine
+            .koi()
+            .note_warnings(caller, std::slice::from_ref(&found.uri))?,
         entity_uri: found.uri,
         total_count: found.documents.len(),
         truncated: found.truncated,
@@ -175,7 +179,7 @@ pub fn known_or_none(
             total_count: 0,
             truncated: false,
             documents: Vec::new(),
-            warnings: engine.entity_warnings(caller),
+            warnings: engine.koi().entity_warnings(caller),
             next_cursor: None,
             total: 0,
         }),

@@ -125,9 +125,13 @@ impl Tool for GetEntityNeighborhood {
 /// What an entity is related to.
 pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Output, Refusal> {
     let predicate = request.predicate.as_deref();
-    let found = engine.entity_neighborhood(caller, &request.entity_uri, predicate)?;
+    let found = engine
+        .koi()
+        .entity_neighborhood(caller, &request.entity_uri, predicate)?;
     Ok(Output {
-        warnings: engine.note_warnings(caller, std::slice::from_ref(&found.uri))?,
+        warnings: engine
+            .koi()
+            .note_warnings(caller, std::slice::from_ref(&found.uri))?,
         entity_uri: found.uri,
         count: found.relationships.len(),
         relationships: found.relationships.into_iter().map(Row::from).collect(),
@@ -142,7 +146,7 @@ fn known_or_none(engine: &Engine, caller: &Caller, request: Request) -> Result<O
             entity_uri,
             relationships: Vec::new(),
             count: 0,
-            warnings: engine.entity_warnings(caller),
+            warnings: engine.koi().entity_warnings(caller),
         }),
         answered => answered,
     }

@@ -100,7 +100,7 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
     let name = request.repo_name.as_deref().map(str::trim);
     let name = name.filter(|it| !it.is_empty());
     let limit = bounded(request.limit, LIMIT_DEFAULT, LIMIT_MAX);
-    let (files, total) = engine.repository_files(caller, name, limit)?;
+    let (files, total) = engine.koi().repository_files(caller, name, limit)?;
     let files: Vec<File> = files.into_iter().map(File::from).collect();
     Ok(Output {
         count: files.len(),

@@ -58,7 +58,7 @@ pub struct Output {
 
 /// Registers a repository.
 pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Output, Refusal> {
-    let done = engine.register_repository(
+    let done = engine.koi().register_repository(
         caller,
         &NewRepository {
             repo_url: request.repo_url,
@@ -76,7 +76,7 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
 /// Registers a repository where KOI calls are answered: here, or at the server that the operator named.
 pub fn register(engine: &Engine, caller: &Caller, request: Request) -> Done<Value> {
     engine.may_write(caller)?;
-    if let Some(server) = engine.far_server(&caller.principal.space)? {
+    if let Some(server) = engine.koi().far_server(&caller.principal.space)? {
         return far::send(&server, "add_repo", &REGISTER, api::written(&request)?);
     }
     let done = answer(engine, caller, request)?;
@@ -109,7 +109,10 @@ pub struct Removed {
 
 /// Unregisters a repository.
 pub fn remove(engine: &Engine, caller: &Caller, request: Removal) -> Result<Removed, Refusal> {
-    let done = engine.forget_repository(caller, &request.repo_name, request.keep_documents)?;
+    let done =
+        engine
+            .koi()
+            .forget_repository(caller, &request.repo_name, request.keep_documents)?;
     Ok(Removed {
         status: "removed",
         repo_id: done.repo_id,
@@ -122,7 +125,7 @@ pub fn remove(engine: &Engine, caller: &Caller, request: Removal) -> Result<Remo
 /// Unregisters a repository where KOI calls are answered: here, or at the server that the operator named.
 pub fn unregister(engine: &Engine, caller: &Caller, request: Removal) -> Done<Value> {
     engine.may_write(caller)?;
-    if let Some(server) = engine.far_server(&caller.principal.space)? {
+    if let Some(server) = engine.koi().far_server(&caller.principal.space)? {
         return far::send(&server, "remove_repo", &UNREGISTER, api::written(&request)?);
     }
     let done = remove(engine, caller, request)?;

@@ -174,11 +174,11 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
     match request.action.as_deref().map(str::trim) {
         None | Some("" | STATUS) => {
             let message = missing(engine, caller, name)?;
-            let status = engine.repository_status(caller)?;
+            let status = engine.koi().repository_status(caller)?;
             Ok(Output::Status(shown(status, name, message)))
         }
         Some(SCAN) => {
-            let results = engine.scan_repositories(caller, name)?;
+            let results = engine.koi().scan_repositories(caller, name)?;
             if results.is_empty() {
                 let message = missing(engine, caller, name)?;
                 return Ok(Output::Scan(none_scanned(message)));
@@ -198,7 +198,7 @@ pub(super) fn missing(
     let Some(name) = name else {
         return Ok(None);
     };
-    let all = engine.repository_names(caller)?;
+    let all = engine.koi().repository_names(caller)?;
     if all.iter().any(|it| it.eq_ignore_ascii_case(name)) {
         return Ok(None);
     }

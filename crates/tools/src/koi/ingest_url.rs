@@ -332,7 +332,7 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
             })
             .collect(),
     };
-    Ok(match engine.ingest_page(caller, &request)? {
+    Ok(match engine.koi().ingest_page(caller, &request)? {
         Ingestion::Done(done) => Output::Done(Box::new((*done).into())),
         Ingestion::Already {
             rid,

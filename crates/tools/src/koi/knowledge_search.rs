@@ -264,7 +264,7 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
             limit: within(request.limit),
         },
     };
-    let found = engine.search_knowledge(caller, &asked)?;
+    let found = engine.koi().search_knowledge(caller, &asked)?;
     let (has_more, has_more_passages) = found.has_more;
     let results: Vec<Document> = found.documents.into_iter().map(Document::from).collect();
     let chunks = if request.include_chunks {
@@ -272,7 +272,7 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
     } else {
         Vec::new()
     };
-    let mut warnings = engine.entity_warnings(caller);
+    let mut warnings = engine.koi().entity_warnings(caller);
     if let Some(source) = asked.source.as_deref().filter(|_| results.is_empty()) {
         warnings.extend(unknown_source(source));
     }

@@ -185,7 +185,9 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
         skip: request.skip,
         limit: within(request.limit),
     };
-    let found = engine.search_entities(caller, &request.query, kind, page)?;
+    let found = engine
+        .koi()
+        .search_entities(caller, &request.query, kind, page)?;
     let results: Vec<Row> = found.entities.into_iter().map(Row::from).collect();
     Ok(Output {
         search_method: found.method.as_str(),
@@ -194,7 +196,7 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
         count: results.len(),
         results,
         documents: found.documents.into_iter().map(Document::from).collect(),
-        warnings: engine.entity_warnings(caller),
+        warnings: engine.koi().entity_warnings(caller),
         next_cursor: None,
         has_more: found.has_more,
     })

@@ -195,7 +195,7 @@ impl From<MonitorAdded> for Output {
 pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Output, Refusal> {
     let action = request.action.unwrap_or_default();
     if action == Action::Status {
-        return Ok(engine.monitor_status(caller)?.into());
+        return Ok(engine.koi().monitor_status(caller)?.into());
     }
     let url = request.url.filter(|it| !it.trim().is_empty());
     let Some(url) = url else {
@@ -204,9 +204,9 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
     };
     if action == Action::Add {
         let title = request.title.unwrap_or_default();
-        return Ok(engine.monitor_page(caller, &url, &title)?.into());
+        return Ok(engine.koi().monitor_page(caller, &url, &title)?.into());
     }
-    let status = match engine.forget_monitored(caller, &url)? {
+    let status = match engine.koi().forget_monitored(caller, &url)? {
         true => "removed",
         false => "not_found",
     };
@@ -234,7 +234,7 @@ struct Failed {
 
 /// Looks at every monitored page now.
 pub fn scan(engine: &Engine, caller: &Caller, _: Nothing) -> Result<Scanned, Refusal> {
-    let scanned = engine.scan_monitored(caller)?;
+    let scanned = engine.koi().scan_monitored(caller)?;
     let failed = scanned.failed.into_iter();
     Ok(Scanned {
         status: "completed",

@@ -220,10 +220,10 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
         submitted_by: request.submitted_by,
         submitted_via: request.submitted_via,
     };
-    Ok(match engine.preview_page(caller, &request)? {
+    Ok(match engine.koi().preview_page(caller, &request)? {
         Previewed::Page(page) => {
             let mut page = Page::from(*page);
-            page.warnings = engine.entity_warnings(caller);
+            page.warnings = engine.koi().entity_warnings(caller);
             Output::Page(Box::new(page))
         }
         Previewed::Ingested {

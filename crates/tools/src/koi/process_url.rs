@@ -103,7 +103,7 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
         hint_entities: request.hint_entities.unwrap_or_default(),
         auto_ingest: request.auto_ingest.unwrap_or(false),
     };
-    let done = engine.process_page(caller, &request)?;
+    let done = engine.koi().process_page(caller, &request)?;
     let entities = done.entities.into_iter().map(|it| Entity {
         name: it.name,
         r#type: it.kind,
@@ -134,7 +134,7 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
         entities: entities.collect(),
         relationships: relationships.collect(),
         ingestion,
-        warnings: engine.entity_warnings(caller),
+        warnings: engine.koi().entity_warnings(caller),
     })
 }
 

@@ -180,7 +180,9 @@ impl Tool for ResolveEntity {
         let answer = answer(ctx.engine, ctx.caller, input.into())?;
         let hint = hint.filter(|it| !it.trim().is_empty());
         if let Some(hint) = hint.filter(|_| answer.is_new) {
-            let doubts = (ctx.engine).doubts_of_type(ctx.caller, &label, hint.trim())?;
+            let doubts = (ctx.engine)
+                .koi()
+                .doubts_of_type(ctx.caller, &label, hint.trim())?;
             doubts.into_iter().for_each(|it| ctx.remark(it));
         }
         Ok(answer)
@@ -196,7 +198,9 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
         organizations: context.organizations.unwrap_or_default(),
     };
     let hint = request.type_hint.as_deref();
-    let found = engine.resolve_entity(caller, &request.label, hint, context)?;
+    let found = engine
+        .koi()
+        .resolve_entity(caller, &request.label, hint, context)?;
     let limit = bounded(request.limit, CANDIDATES.0, CANDIDATES.1);
     let uris: Vec<String> = found
         .candidates
@@ -204,7 +208,7 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
         .map(|it| it.entity.uri.clone())
         .collect();
     Ok(Output {
-        warnings: engine.note_warnings(caller, &uris)?,
+        warnings: engine.koi().note_warnings(caller, &uris)?,
         is_new: found.is_new(),
         candidates: found
             .candidates

@@ -44,7 +44,7 @@ impl Tool for VaultListNotes {
     type Output = Text;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Text> {
-        let names = ctx.engine.list_notes(ctx.caller, &input.folder);
+        let names = ctx.engine.koi().list_notes(ctx.caller, &input.folder);
         let mut names = names.map_err(|error| {
             in_contract_words(error, "Folder not found", "folder", &input.folder)
         })?;

@@ -43,7 +43,7 @@ impl Tool for VaultReadNote {
     type Output = Text;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Text> {
-        let note = ctx.engine.read_note(ctx.caller, &input.path);
+        let note = ctx.engine.koi().read_note(ctx.caller, &input.path);
         if let Ok(text) = &note {
             let fault = super::vault::frontmatter_fault(&input.path, text);
             fault.into_iter().for_each(|it| ctx.remark(it));

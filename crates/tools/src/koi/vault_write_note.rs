@@ -42,7 +42,7 @@ impl Tool for VaultWriteNote {
     fn call(ctx: &Call<'_>, input: Input) -> Result<Text> {
         let Input { path, content } = input;
         let fault = super::vault::frontmatter_fault(&path, &content);
-        match ctx.engine.write_note(ctx.caller, &path, content) {
+        match ctx.engine.koi().write_note(ctx.caller, &path, content) {
             Ok(written) => {
                 fault.into_iter().for_each(|it| ctx.remark(it));
                 Ok(Text(format!("Written: {written}")))

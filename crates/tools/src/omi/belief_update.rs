@@ -50,7 +50,7 @@ impl Tool for BeliefUpdate {
             supports: input.supports,
             strength: input.strength,
         };
-        let done = ctx.engine.update_belief(ctx.caller, update)?;
+        let done = ctx.engine.omi().update_belief(ctx.caller, update)?;
         if done.is_known {
             ctx.remark("this evidence was counted before: the confidence stays as it is");
         }

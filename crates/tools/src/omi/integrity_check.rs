@@ -82,7 +82,7 @@ impl Tool for IntegrityCheck {
             Scope::Graph => IntegrityScope::Graph,
             Scope::All => IntegrityScope::All,
         };
-        let found = ctx.engine.check_integrity(ctx.caller, scope)?;
+        let found = ctx.engine.omi().check_integrity(ctx.caller, scope)?;
         let topology = found.topology.map(|it| Topology {
             orphan_nodes: it.orphan_nodes,
             sudden_cores: it.sudden_cores,

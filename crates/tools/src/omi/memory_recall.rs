@@ -89,7 +89,7 @@ impl Tool for MemoryRecall {
             context: (input.context).map_or(0, |it| usize::try_from(it.get()).unwrap_or(0)),
             ..Recall::default()
         };
-        let found = ctx.engine.recall(ctx.caller, &recall)?;
+        let found = ctx.engine.omi().recall(ctx.caller, &recall)?;
         found.remark.into_iter().for_each(|it| ctx.remark(it));
         ctx.more(pages::WHOLE, found.has_more);
         Ok(found.memories.into_iter().map(MemoryResult::from).collect())

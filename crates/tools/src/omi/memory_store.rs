@@ -101,7 +101,7 @@ impl Tool for MemoryStore {
         let mut memory = NewMemory::from(input);
         let session = ctx.caller.session.as_deref();
         memory.session_id = memory.session_id.or_else(|| session.map(str::to_owned));
-        let stored = ctx.engine.store_memories(ctx.caller, vec![memory])?;
+        let stored = ctx.engine.omi().store_memories(ctx.caller, vec![memory])?;
         let first = stored.into_iter().next();
         first
             .map(Output::from)

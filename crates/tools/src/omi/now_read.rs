@@ -43,7 +43,7 @@ impl Tool for NowRead {
     type Output = Output;
 
     fn call(ctx: &Call<'_>, _: Input) -> Result<Output> {
-        let now = ctx.engine.now_read(ctx.caller)?.map(|it| Now {
+        let now = ctx.engine.omi().now_read(ctx.caller)?.map(|it| Now {
             current_task: it.task,
             recent_completions: it.completions,
             pending_decisions: it.pending,

@@ -51,7 +51,7 @@ impl Tool for NowUpdate {
             pending: input.pending_decisions,
             files: input.key_files,
         };
-        ctx.engine.now_update(ctx.caller, update)?;
+        ctx.engine.omi().now_update(ctx.caller, update)?;
         Ok(Nothing {})
     }
 }

@@ -57,10 +57,14 @@ impl Tool for BeliefCheckContradiction {
             Some(other) => {
                 let found =
                     ctx.engine
+                        .omi()
                         .check_contradiction(ctx.caller, &input.memory_id_1, other)?;
                 found.into_iter().collect()
             }
-            None => ctx.engine.contradictions(ctx.caller, &input.memory_id_1)?,
+            None => ctx
+                .engine
+                .omi()
+                .contradictions(ctx.caller, &input.memory_id_1)?,
         };
         let contradictions: Vec<Contradiction> = found
             .into_iter()

@@ -40,7 +40,10 @@ impl Tool for BeliefEvidence {
     type Output = Vec<Evidence>;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Vec<Evidence>> {
-        let chain = ctx.engine.evidence_chain(ctx.caller, &input.belief_id)?;
+        let chain = ctx
+            .engine
+            .omi()
+            .evidence_chain(ctx.caller, &input.belief_id)?;
         let chain = chain.into_iter().map(|it| Evidence {
             memory_id: it.id,
             supports: it.supports,

@@ -47,7 +47,7 @@ impl Tool for BeliefRetrieve {
         let min_relevance = input
             .min_relevance
             .map_or(defaults.min_relevance, Unit::get);
-        let found = ctx.engine.recall_beliefs(
+        let found = ctx.engine.omi().recall_beliefs(
             ctx.caller,
             &input.query,
             min_relevance,

@@ -36,7 +36,7 @@ impl Tool for DailyAppend {
     type Output = Output;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
-        let path = ctx.engine.daily_append(ctx.caller, &input.content)?;
+        let path = ctx.engine.omi().daily_append(ctx.caller, &input.content)?;
         Ok(Output { path })
     }
 }

@@ -94,7 +94,10 @@ impl Tool for MemoryGet {
             .hint("ask for the others in another call"));
         }
         let offset = usize::try_from(input.offset.unwrap_or(0)).unwrap_or(usize::MAX);
-        let found = ctx.engine.memories_by_id(ctx.caller, &input.memory_ids)?;
+        let found = ctx
+            .engine
+            .omi()
+            .memories_by_id(ctx.caller, &input.memory_ids)?;
         let mut output = Output {
             memories: Vec::new(),
             missing: Vec::new(),

@@ -50,7 +50,7 @@ impl Tool for MemoryStoreBatch {
             );
         }
         let new: Vec<NewMemory> = input.memories.into_iter().map(NewMemory::from).collect();
-        let stored = ctx.engine.store_memories(ctx.caller, new)?;
+        let stored = ctx.engine.omi().store_memories(ctx.caller, new)?;
         let memories: Vec<_> = stored.into_iter().map(memory_store::Output::from).collect();
         Ok(Output {
             count: memories.len(),

@@ -10,17 +10,16 @@ use std::time::{Duration, UNIX_EPOCH};
 
 /// How many rows a bucket has.
 fn rows(house: &House, bucket: &str) -> usize {
-    let engine = house.board.engine();
     let space = house.owner().principal.space;
-    let rows = engine.log().read(&space, |tx| tx.list(bucket));
+    let rows = house.log().read(&space, |tx| tx.list(bucket));
     rows.unwrap().len()
 }
 
 fn kinds(house: &House) -> Vec<String> {
     let engine = house.board.engine();
-    engine.settle();
+    engine.omi().settle();
     let space = house.owner().principal.space;
-    let events = engine.log().read(&space, |tx| tx.events_after(0, 10_000));
+    let events = house.log().read(&space, |tx| tx.events_after(0, 10_000));
     events.unwrap().into_iter().map(|it| it.kind).collect()
 }
 

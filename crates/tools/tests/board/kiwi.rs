@@ -275,7 +275,7 @@ fn an_update_that_found_no_room_is_finished_before_the_next_one() {
         "write": [["patterns/003-new.md", format!("t:{second}"), before]],
     });
     let key = path.to_str().unwrap().to_owned();
-    let log = shelf.house.board.engine().log();
+    let log = shelf.house.log();
     log.write(&kenning_core::Space::default(), move |tx| {
         tx.set("items/intents", &key, intent.to_string().as_bytes())
     })
@@ -435,10 +435,7 @@ fn a_strangers_signature_counts_when_it_is_trusted() {
     let mine = shelf.text("directives/auth/oauth_setup.md");
     // Under another identity, what was signed before is a stranger's.
     fs::remove_file(shelf.house.root.path().join("data/node.key")).unwrap();
-    let other = House::of(
-        shelf.house.again(Selection::default()).board,
-        shelf.house.root.clone(),
-    );
+    let other = shelf.house.again(Selection::default());
     let call = |arguments: Value| other.call("execute", arguments);
     let run = json!({ "item_type": "directive", "action": "run", "item_id": "oauth_setup" });
     let refused = call(run.clone()).to_json();
@@ -450,10 +447,11 @@ fn a_strangers_signature_counts_when_it_is_trusted() {
     assert!(mine.contains(&signer));
     let engine = other.board.engine();
     engine
+        .kami()
         .trust_key(&other.owner(), &signer, "a friend")
         .unwrap();
     assert_eq!(call(run.clone()).to_json()["status"], "executed");
-    engine.distrust_key(&other.owner(), &signer).unwrap();
+    engine.kami().distrust_key(&other.owner(), &signer).unwrap();
     assert!(call(run).is_error());
 }
 
@@ -727,6 +725,7 @@ fn the_registry_shows_what_was_published_and_nothing_else() {
     };
     assert!(
         engine
+            .kiwi()
             .search_items(&shelf.house.owner(), &query)
             .unwrap()
             .items
@@ -866,7 +865,10 @@ fn a_token_deletes_nothing_from_the_registry_that_another_one_published() {
     maker.done("directive", "publish", "oauth_setup", json!({}));
     let of_maker = maker.house.board.engine();
     let directive = kenning_engine::ItemType::Directive;
-    let package = of_maker.registry_pull(&maker.house.owner(), directive, "oauth_setup", None);
+    let package =
+        of_maker
+            .kiwi()
+            .registry_pull(&maker.house.owner(), directive, "oauth_setup", None);
     let package = package.unwrap();
     let token = |id: &str, scopes: &[Scope]| {
         Caller::new(Principal {
@@ -878,16 +880,19 @@ fn a_token_deletes_nothing_from_the_registry_that_another_one_published() {
     let publisher = [Scope::Read, Scope::Write, Scope::Destroy];
     let (ann, bob) = (token("ann", &publisher), token("bob", &publisher));
     let engine = registry.board.engine();
-    engine.registry_push(&ann, &package, false).unwrap();
+    engine.kiwi().registry_push(&ann, &package, false).unwrap();
     // To push the same once more makes nobody its publisher.
-    engine.registry_push(&bob, &package, false).unwrap();
+    engine.kiwi().registry_push(&bob, &package, false).unwrap();
     let delete = |caller: &Caller, dry_run: bool| {
-        engine.registry_delete(caller, directive, "oauth_setup", None, dry_run)
+        engine
+            .kiwi()
+            .registry_delete(caller, directive, "oauth_setup", None, dry_run)
     };
     let fault = delete(&bob, false).unwrap_err();
     assert_eq!(fault.error.code, Code::Denied);
     assert!(fault.error.message.contains("1.0.0"), "{}", fault.error);
     engine
+        .kiwi()
         .registry_versions(&bob, directive, "oauth_setup")
         .unwrap();
     delete(&token("operator", &Scope::ALL), true).unwrap();

@@ -94,7 +94,10 @@ fn a_repository_of_skills_is_exported_whole_and_byte_for_byte() {
     );
     let to = house.project().join("out");
     let engine = house.board.engine();
-    let done = engine.export_skills(&house.owner(), &to, false).unwrap();
+    let done = engine
+        .kiwi()
+        .export_skills(&house.owner(), &to, false)
+        .unwrap();
     assert_eq!((done.names.len(), done.n_files), (18, n_files));
     assert_eq!((done.left_out, done.faults), (Vec::new(), Vec::new()));
     let after = files_under(&to);
@@ -110,13 +113,20 @@ fn a_repository_of_skills_is_exported_whole_and_byte_for_byte() {
     );
     assert_eq!(mode("skill-1/scripts/run.py"), 0);
     // Again is the same; what says something else is not overwritten unless that is asked for.
-    engine.export_skills(&house.owner(), &to, false).unwrap();
+    engine
+        .kiwi()
+        .export_skills(&house.owner(), &to, false)
+        .unwrap();
     fs::write(to.join("skill-3/LICENSE.txt"), "mine").unwrap();
     let error = engine
+        .kiwi()
         .export_skills(&house.owner(), &to, false)
         .unwrap_err();
     assert!(error.message.contains("skill-3/LICENSE.txt"), "{error}");
-    engine.export_skills(&house.owner(), &to, true).unwrap();
+    engine
+        .kiwi()
+        .export_skills(&house.owner(), &to, true)
+        .unwrap();
     assert_eq!(files_under(&to), after);
 }
 
@@ -183,7 +193,10 @@ fn names_that_no_program_accepts_are_mended_and_what_is_left_out_is_said() {
     );
     let to = house.project().join("out");
     let done = house.board.engine();
-    let done = done.export_skills(&house.owner(), &to, false).unwrap();
+    let done = done
+        .kiwi()
+        .export_skills(&house.owner(), &to, false)
+        .unwrap();
     assert_eq!(
         done.names,
         ["extra", "my-notes", "oauth-setup", "template-skill"]

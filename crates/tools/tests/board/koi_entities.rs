@@ -116,7 +116,7 @@ pub(crate) fn said_of(house: &House, name: &str) -> Vec<String> {
 
 /// Every entity and every edge of the house, without ids and times.
 pub(crate) fn graph(house: &House) -> BTreeSet<String> {
-    let log = house.board.engine().log();
+    let log = house.log();
     let read = log.read(&Space::default(), |tx| {
         let filter = NodeFilter {
             kinds: vec![Kind::Entity, Kind::Document],
@@ -211,7 +211,9 @@ fn koi_company_tells_which_of_two_is_meant() {
             ..EntityContext::default()
         };
         let (engine, owner) = (house.board.engine(), house.owner());
-        let found = engine.resolve_entity(&owner, "Ann", Some("Person"), context);
+        let found = engine
+            .koi()
+            .resolve_entity(&owner, "Ann", Some("Person"), context);
         let found = found.unwrap().candidates.into_iter();
         found.map(|it| it.entity.name).collect::<Vec<_>>()
     };
@@ -254,8 +256,7 @@ fn koi_fields_become_relationships_of_both_ends() {
         assert_eq!(said_of(&house, name), expected, "{name}");
     }
     let rid = "orn:koi-net.person:bill-baue+";
-    let engine = house.board.engine();
-    let network = engine.log().read(&Space::default(), |tx| {
+    let network = house.log().read(&Space::default(), |tx| {
         let node = tx.node_by_key("", Kind::Entity, BILL, When::Now)?;
         Ok(node.unwrap().props["rid"].as_str().unwrap().to_owned())
     });

@@ -106,7 +106,7 @@ fn column(rows: &Value, field: &str) -> Vec<String> {
 
 /// What the store holds: how many entities of each type, and `[subject, predicate, object]` by names.
 fn graph(house: &House) -> (BTreeMap<String, usize>, BTreeSet<[String; 3]>) {
-    let log = house.board.engine().log();
+    let log = house.log();
     let read = log.read(&Space::default(), |tx| {
         let filter = NodeFilter {
             kinds: vec![Kind::Entity],

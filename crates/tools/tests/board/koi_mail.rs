@@ -34,7 +34,12 @@ fn with_mail(house: &House) -> House {
 }
 
 fn read(house: &House) -> MailRead {
-    let read = house.board.engine().read_mail(&house.owner()).unwrap();
+    let read = house
+        .board
+        .engine()
+        .koi()
+        .read_mail(&house.owner())
+        .unwrap();
     assert!(read.is_complete);
     read
 }
@@ -50,7 +55,7 @@ fn documents(house: &House) -> BTreeMap<String, String> {
         key_prefix: Some("email:".to_owned()),
         ..NodeFilter::default()
     };
-    let log = house.board.engine().log();
+    let log = house.log();
     let nodes = log.read(&Space::default(), |tx| {
         tx.nodes(&filter, When::Now, None, 10_000)
     });
@@ -258,7 +263,12 @@ fn koi_mail_broken_messages_lose_nothing_else() {
     put(&root.join("cur/6"), &"x".repeat(26 << 20));
     std::os::unix::fs::symlink("/etc/passwd", root.join("cur/7")).unwrap();
     let house = with_mail(&house);
-    let done = house.board.engine().read_mail(&house.owner()).unwrap();
+    let done = house
+        .board
+        .engine()
+        .koi()
+        .read_mail(&house.owner())
+        .unwrap();
     assert!(done.broken >= 2, "{done:?}");
     let all = documents(&house);
     assert_eq!(all["email:good@example.com"], "as it should be");
@@ -268,7 +278,12 @@ fn koi_mail_broken_messages_lose_nothing_else() {
         !all.values().any(|it| it.contains("root:")),
         "a link leads nowhere"
     );
-    let again = house.board.engine().read_mail(&house.owner()).unwrap();
+    let again = house
+        .board
+        .engine()
+        .koi()
+        .read_mail(&house.owner())
+        .unwrap();
     assert_eq!(
         (again.added, again.broken),
         (0, 0),
@@ -305,8 +320,8 @@ fn koi_mail_two_processes_read_each_message_once() {
     put(&house.mail().join("inbox"), &boxed(&mails));
     let (one, two) = (with_mail(&house), with_mail(&house));
     std::thread::scope(|scope| {
-        scope.spawn(|| one.board.engine().read_mail(&one.owner()).unwrap());
-        two.board.engine().read_mail(&two.owner()).unwrap();
+        scope.spawn(|| one.board.engine().koi().read_mail(&one.owner()).unwrap());
+        two.board.engine().koi().read_mail(&two.owner()).unwrap();
     });
     read(&one);
     let added = one
@@ -322,7 +337,12 @@ fn koi_mail_two_processes_read_each_message_once() {
 #[test]
 fn koi_mail_where_none_is_configured_is_said_and_spoils_no_search() {
     let house = House::new();
-    let error = house.board.engine().read_mail(&house.owner()).unwrap_err();
+    let error = house
+        .board
+        .engine()
+        .koi()
+        .read_mail(&house.owner())
+        .unwrap_err();
     assert!(error.message.contains("KENNING_MAIL"), "{error}");
     assert_eq!(search(&house, "anything")["count"], 0);
 }

@@ -30,7 +30,7 @@ fn register(house: &House, path: &str, kind: &str, name: &str, said: Value) -> (
         ..RegisterEntity::default()
     };
     let engine = house.board.engine();
-    let done = engine.register_entity(&caller(), note).unwrap();
+    let done = engine.koi().register_entity(&caller(), note).unwrap();
     (done.canonical_uri, done.is_new)
 }
 
@@ -66,7 +66,7 @@ fn ingest(
         relations: relations.to_vec(),
         ..StatedDocument::default()
     };
-    engine.ingest_statement(&caller(), stated).unwrap()
+    engine.koi().ingest_statement(&caller(), stated).unwrap()
 }
 
 fn first(found: &Value) -> &str {
@@ -90,7 +90,12 @@ fn koi_a_registered_note_states_what_the_same_note_would_in_the_vault() {
     );
     // The organization is not known yet: the relationship waits for it.
     assert!(said_of(&house, "Coz").is_empty());
-    let stats = house.board.engine().relationship_stats(&caller()).unwrap();
+    let stats = house
+        .board
+        .engine()
+        .koi()
+        .relationship_stats(&caller())
+        .unwrap();
     assert_eq!(stats.total_pending, 1);
     assert_eq!(stats.top_pending[0].label, "r3.0");
     let founders = json!({ "founders": "[[People/Cora Finch]]" });
@@ -145,7 +150,7 @@ fn koi_relationships_of_a_registered_note_are_replaced_and_those_that_wait_are_c
             frontmatter: fields(said),
             ..RegisterEntity::default()
         };
-        let synced = engine.sync_relationships(&caller(), note).unwrap();
+        let synced = engine.koi().sync_relationships(&caller(), note).unwrap();
         (synced.n_stored, synced.n_pending)
     };
     assert_eq!(sync(json!({ "knows": ["Bo", "Cy"] })), (1, 1));
@@ -237,9 +242,13 @@ fn koi_a_bad_part_of_a_statement_loses_nothing_else() {
     );
     assert_eq!(resolve(&house, "Kelp Trust", None)["is_new"], false);
     let engine = house.board.engine();
-    let n = engine.forget_statement(&caller(), "web:orn:web.page:x/1");
+    let n = engine
+        .koi()
+        .forget_statement(&caller(), "web:orn:web.page:x/1");
     assert_eq!(n.unwrap(), 1);
-    let error = engine.forget_statement(&caller(), "web:orn:web.page:x/1");
+    let error = engine
+        .koi()
+        .forget_statement(&caller(), "web:orn:web.page:x/1");
     assert_eq!(error.unwrap_err().code, Code::NotFound);
     assert_eq!(resolve(&house, "Kelp Trust", None)["is_new"], true);
     assert_eq!(resolve(&house, "Pacific Herring", None)["is_new"], true);
@@ -286,6 +295,7 @@ fn koi_two_that_were_merged_are_two_again_when_that_is_taken_back() {
     let before = graph(&house);
     let engine = house.board.engine();
     let merged = engine
+        .koi()
         .merge_entities(&caller(), "Dub", "Bill Baue")
         .unwrap();
     assert_eq!(merged.into, BILL);
@@ -327,6 +337,7 @@ fn koi_two_that_were_merged_are_two_again_when_that_is_taken_back() {
     let again = second
         .board
         .engine()
+        .koi()
         .unmerge_entity(&caller(), "W. Baue")
         .unwrap();
     assert_eq!(again, merged);
@@ -339,7 +350,10 @@ fn koi_merges_that_cannot_be_are_refused_by_name_and_remedy() {
     let house = vault();
     let engine = house.board.engine();
     let refused = |from: &str, into: &str| -> Error {
-        engine.merge_entities(&caller(), from, into).unwrap_err()
+        engine
+            .koi()
+            .merge_entities(&caller(), from, into)
+            .unwrap_err()
     };
     for (from, into, code, part) in [
         ("Bill", "Bill Baue", Code::Conflict, "both names"),
@@ -354,12 +368,21 @@ fn koi_merges_that_cannot_be_are_refused_by_name_and_remedy() {
     }
     // A circle cannot be made: whoever was merged means the other one.
     engine
+        .koi()
         .merge_entities(&caller(), "Shawn Anderson", "Bill")
         .unwrap();
     assert_eq!(refused("Bill", "Shawn Anderson").code, Code::Conflict);
-    let error = engine.unmerge_entity(&caller(), "Bill").unwrap_err();
+    let error = engine.koi().unmerge_entity(&caller(), "Bill").unwrap_err();
     assert_eq!(error.code, Code::NotFound);
-    assert_eq!(engine.entity_identities(&caller()).unwrap().merged.len(), 1);
+    assert_eq!(
+        engine
+            .koi()
+            .entity_identities(&caller())
+            .unwrap()
+            .merged
+            .len(),
+        1
+    );
 }
 
 #[test]
@@ -373,26 +396,44 @@ fn koi_a_veto_holds_in_every_tier_and_against_a_merge_until_it_is_taken_back() {
             BILL,
             "{label}"
         );
-        engine.veto_entity(&caller(), label, BILL, false).unwrap();
+        engine
+            .koi()
+            .veto_entity(&caller(), label, BILL, false)
+            .unwrap();
         let found = resolve(&house, label, Some("Person"));
         assert!(!found["candidates"].to_string().contains(BILL), "{found}");
     }
     engine
+        .koi()
         .veto_entity(&caller(), "Bill Bauer", "Bill Baue", false)
         .unwrap();
     let error = engine
+        .koi()
         .merge_entities(&caller(), "Bill Bauer", BILL)
         .unwrap_err();
     assert_eq!(error.code, Code::Conflict);
-    assert_eq!(engine.entity_identities(&caller()).unwrap().vetoes.len(), 3);
+    assert_eq!(
+        engine
+            .koi()
+            .entity_identities(&caller())
+            .unwrap()
+            .vetoes
+            .len(),
+        3
+    );
     for label in ["Bill", "Bil Baue", "Bill Bauer"] {
-        engine.veto_entity(&caller(), label, BILL, true).unwrap();
+        engine
+            .koi()
+            .veto_entity(&caller(), label, BILL, true)
+            .unwrap();
     }
     assert_eq!(first(&resolve(&house, "Bill", Some("Person"))), BILL);
     engine
+        .koi()
         .merge_entities(&caller(), "Bill Bauer", BILL)
         .unwrap();
     let error = engine
+        .koi()
         .veto_entity(&caller(), "Bill", BILL, true)
         .unwrap_err();
     assert_eq!(error.code, Code::NotFound);
@@ -406,6 +447,7 @@ fn import(house: &House, name: &str, exports: Vec<Value>) -> ImportedEntities {
     house
         .board
         .engine()
+        .koi()
         .import_entities(&caller(), &import)
         .unwrap()
 }
@@ -459,6 +501,7 @@ fn koi_exports_of_another_server_are_taken_over_and_replaced() {
     let error = house
         .board
         .engine()
+        .koi()
         .import_entities(&caller(), &nothing)
         .unwrap_err();
     assert_eq!(error.code, Code::InvalidInput);
@@ -469,23 +512,29 @@ fn koi_exports_of_another_server_are_taken_over_and_replaced() {
 fn koi_counts_follow_the_graph() {
     let house = vault();
     let engine = house.board.engine();
-    let stats = engine.entity_stats(&caller()).unwrap();
+    let stats = engine.koi().entity_stats(&caller()).unwrap();
     assert_eq!(stats.by_type["Person"], 2);
     assert_eq!(stats.total, stats.by_type.values().sum::<usize>());
     ingest(&house, "api:1", &[entity("Ida Moss", "Person")], &[]);
-    let after = engine.entity_stats(&caller()).unwrap();
+    let after = engine.koi().entity_stats(&caller()).unwrap();
     assert_eq!(after.total, stats.total + 1);
     assert_eq!(after.recent[0].name, "Ida Moss");
-    let all = engine.entities(&caller(), Some("person"), 100, 0).unwrap();
+    let all = engine
+        .koi()
+        .entities(&caller(), Some("person"), 100, 0)
+        .unwrap();
     assert_eq!(all.len(), 3);
-    let rest = engine.entities(&caller(), Some("person"), 100, 2).unwrap();
+    let rest = engine
+        .koi()
+        .entities(&caller(), Some("person"), 100, 2)
+        .unwrap();
     assert_eq!(rest, all[2..]);
-    let view = engine.entity(&caller(), "ida moss").unwrap().unwrap();
+    let view = engine.koi().entity(&caller(), "ida moss").unwrap().unwrap();
     assert_eq!(
         (view.source.as_str(), view.source_rid.as_str()),
         ("api", "api:1")
     );
-    assert_eq!(engine.entity(&caller(), "orn:nope:x").unwrap(), None);
+    assert_eq!(engine.koi().entity(&caller(), "orn:nope:x").unwrap(), None);
 }
 
 #[test]
@@ -535,14 +584,35 @@ fn koi_nothing_is_stated_where_nothing_may_be_written() {
         exports: vec![json!({ "entities": [{ "name": "X", "type": "Person" }] })],
     };
     for (what, refused) in [
-        ("merge", engine.merge_entities(&caller, "A", "B").err()),
-        ("unmerge", engine.unmerge_entity(&caller, "A").err()),
-        ("veto", engine.veto_entity(&caller, "A", "B", false).err()),
-        ("register", engine.register_entity(&caller, note()).err()),
-        ("sync", engine.sync_relationships(&caller, note()).err()),
-        ("ingest", engine.ingest_statement(&caller, stated).err()),
-        ("import", engine.import_entities(&caller, &import).err()),
-        ("forget", engine.forget_statement(&caller, "web:x").err()),
+        (
+            "merge",
+            engine.koi().merge_entities(&caller, "A", "B").err(),
+        ),
+        ("unmerge", engine.koi().unmerge_entity(&caller, "A").err()),
+        (
+            "veto",
+            engine.koi().veto_entity(&caller, "A", "B", false).err(),
+        ),
+        (
+            "register",
+            engine.koi().register_entity(&caller, note()).err(),
+        ),
+        (
+            "sync",
+            engine.koi().sync_relationships(&caller, note()).err(),
+        ),
+        (
+            "ingest",
+            engine.koi().ingest_statement(&caller, stated).err(),
+        ),
+        (
+            "import",
+            engine.koi().import_entities(&caller, &import).err(),
+        ),
+        (
+            "forget",
+            engine.koi().forget_statement(&caller, "web:x").err(),
+        ),
     ] {
         let error: Error = refused.unwrap();
         assert_eq!(error.code, Code::Denied, "{what}: {error}");
@@ -566,7 +636,10 @@ fn koi_no_statement_takes_the_place_of_another_sort() {
         assert_eq!(resolve(&house, name, None)["is_new"], false, "{name}");
     }
     let engine = house.board.engine();
-    assert_eq!(engine.forget_statement(&caller(), "import").unwrap(), 1);
+    assert_eq!(
+        engine.koi().forget_statement(&caller(), "import").unwrap(),
+        1
+    );
     assert_eq!(resolve(&house, "Uma Reed", None)["is_new"], true);
 }
 
@@ -630,14 +703,17 @@ fn koi_a_registered_note_that_the_vault_has_is_the_vaults_own() {
         ..RegisterEntity::default()
     };
     let engine = house.board.engine();
-    let done = engine.register_entity(&caller(), note).unwrap();
+    let done = engine.koi().register_entity(&caller(), note).unwrap();
     assert_eq!((done.canonical_uri.as_str(), done.is_new), (BILL, false));
     assert!(done.warning.is_some());
     let unknown = RegisterEntity {
         vault_path: "People/Phantom.md".to_owned(),
         ..RegisterEntity::default()
     };
-    let error = engine.sync_relationships(&caller(), unknown).unwrap_err();
+    let error = engine
+        .koi()
+        .sync_relationships(&caller(), unknown)
+        .unwrap_err();
     assert_eq!(error.code, Code::NotFound);
 }
 
@@ -666,7 +742,9 @@ fn koi_odd_notes_and_labels() {
         "vault:Meetings/Talk.md"
     );
     let engine = house.board.engine();
-    let error = engine.veto_entity(&caller(), "Bill Baue", BILL, false);
+    let error = engine
+        .koi()
+        .veto_entity(&caller(), "Bill Baue", BILL, false);
     assert_eq!(error.unwrap_err().code, Code::Conflict);
     put(&house, "Notes/zh.md", "我在东京见到王伟和海。\n");
     let found = done(
@@ -684,32 +762,32 @@ fn koi_a_statement_merge_or_veto_that_was_changed_behind_the_log_is_told() {
     let space = kenning_core::Space::default();
     ingest(&house, "api:1", &[entity("Ida Moss", "Person")], &[]);
     engine
+        .koi()
         .merge_entities(&caller(), "Shawn Anderson", "Bill Baue")
         .unwrap();
     engine
+        .koi()
         .veto_entity(&caller(), "Idaho Moss", "Ida Moss", false)
         .unwrap();
-    engine.forget_statement(&caller(), "api:1").unwrap();
+    engine.koi().forget_statement(&caller(), "api:1").unwrap();
     ingest(&house, "api:1", &[entity("Ida Moss", "Person")], &[]);
     let faults = || engine.verify(&space, &|_| {}).unwrap().faults;
     assert_eq!(faults(), Vec::<String>::new());
     for bucket in ["entities/said", "entities/merged", "entities/vetoes"] {
-        let row = engine.log().read(&space, |tx| tx.list(bucket));
+        let row = house.log().read(&space, |tx| tx.list(bucket));
         let (key, bytes) = row.unwrap().pop().unwrap();
         let gone = key.clone();
-        let unset = engine
-            .log()
-            .write(&space, move |tx| tx.unset(bucket, &gone));
+        let unset = house.log().write(&space, move |tx| tx.unset(bucket, &gone));
         unset.unwrap();
         assert_eq!(faults().len(), 1, "{bucket}: {:?}", faults());
-        let back = engine
+        let back = house
             .log()
             .write(&space, move |tx| tx.set(bucket, &key, &bytes));
         back.unwrap();
         assert_eq!(faults(), Vec::<String>::new());
     }
     let forged = br#"{"source":"api","rid":"api:2"}"#;
-    let put = engine.log().write(&space, move |tx| {
+    let put = house.log().write(&space, move |tx| {
         tx.set("entities/said", "document:api:2", forged)
     });
     put.unwrap();

@@ -492,7 +492,7 @@ fn contradictions_are_found_by_words_and_by_divided_evidence() {
         2,
         "{found}"
     );
-    board.board.engine().settle();
+    board.board.engine().omi().settle();
     let kinds = house.event_kinds();
     let detected = kinds
         .iter()
@@ -565,8 +565,13 @@ fn alike_memories_are_linked_and_never_merged() {
         &house,
         json!({ "content": "The nightly backup job never failed because the disk of the staging server was full" }),
     );
-    house.board.engine().settle();
-    let graph = house.board.engine().memory_graph(&house.owner()).unwrap();
+    house.board.engine().omi().settle();
+    let graph = house
+        .board
+        .engine()
+        .omi()
+        .memory_graph(&house.owner())
+        .unwrap();
     assert_eq!(graph.memories.len(), 3);
     let similar: Vec<_> = graph
         .edges
@@ -616,7 +621,7 @@ fn a_core_that_nobody_reads_is_sudden() {
     for _ in 0..3 {
         recall(&house, json!({ "query": "the core", "limit": 1 }));
     }
-    house.board.engine().settle();
+    house.board.engine().omi().settle();
     let found = house.call("integrity_check", json!({})).to_json();
     assert_eq!(found["topology"]["sudden_cores"], 0, "{found}");
 }
@@ -631,7 +636,7 @@ fn every_call_leaves_the_events_of_the_contract() {
     let evidence = store(&house, json!({ "content": "A test caught the bug" }));
     believe(&house, &belief, &evidence, true, 0.5);
     recall(&house, json!({ "query": "do tests pay" }));
-    house.board.engine().settle();
+    house.board.engine().omi().settle();
     let kinds = house.event_kinds();
     for kind in [
         "MemoryStoredEvent",
@@ -702,7 +707,7 @@ fn an_index_that_there_was_no_time_for_is_completed_piece_by_piece_and_renewed_b
         until: Some(std::time::Instant::now()),
         ..kenning_engine::Recall::default()
     };
-    let first = engine.recall(&owner, &recall).unwrap().index_state;
+    let first = engine.omi().recall(&owner, &recall).unwrap().index_state;
     let partial = first.partial.expect("not complete");
     assert!(
         partial.taken > 0 && partial.taken < partial.all,
@@ -710,7 +715,7 @@ fn an_index_that_there_was_no_time_for_is_completed_piece_by_piece_and_renewed_b
     );
     assert!(first.is_far_behind);
     let calls = (1..20).find(|_| {
-        let found = engine.recall(&owner, &recall).unwrap();
+        let found = engine.omi().recall(&owner, &recall).unwrap();
         found.index_state.partial.is_none()
     });
     let calls = calls.expect("repeated calls complete it");
@@ -719,7 +724,7 @@ fn an_index_that_there_was_no_time_for_is_completed_piece_by_piece_and_renewed_b
     recall.limit = 20;
     recall.min_relevance = 0.0;
     let ids = |house: &House, recall: &kenning_engine::Recall| {
-        let found = house.board.engine().recall(&owner, recall).unwrap();
+        let found = house.board.engine().omi().recall(&owner, recall).unwrap();
         assert_eq!(found.index_state.partial, None);
         let mut ids: Vec<String> = found.memories.into_iter().map(|it| it.memory.id).collect();
         ids.sort_unstable();
@@ -763,6 +768,7 @@ fn ten_thousand_memories_that_differ_in_one_number_stay_apart() {
             ..kenning_engine::NewMemory::default()
         });
         let stored = engine
+            .omi()
             .store_memories(&house.owner(), batch.collect())
             .unwrap();
         assert!(stored.iter().all(|it| !it.duplicate));
@@ -777,8 +783,8 @@ fn ten_thousand_memories_that_differ_in_one_number_stay_apart() {
             json!(format!("Order {i} was shipped on Monday"))
         );
     }
-    engine.settle();
-    let graph = engine.memory_graph(&house.owner()).unwrap();
+    engine.omi().settle();
+    let graph = engine.omi().memory_graph(&house.owner()).unwrap();
     assert_eq!(graph.memories.len(), 10_000);
     assert!(graph.edges.is_empty(), "{:?}", graph.edges.first());
 }
@@ -854,7 +860,12 @@ fn a_duplicate_brings_its_tags_and_no_memory_is_related_to_itself() {
         ),
         id
     );
-    let memory = house.board.engine().memory(&house.owner(), &id).unwrap();
+    let memory = house
+        .board
+        .engine()
+        .omi()
+        .memory(&house.owner(), &id)
+        .unwrap();
     assert_eq!(memory.tags, ["house", "rain"]);
     let text = refusal(
         &house,

@@ -134,8 +134,8 @@ fn no_edge_is_stronger_than_one() {
         store(&house, json!({ "content": text }));
     }
     let engine = house.board.engine();
-    engine.settle();
-    let graph = engine.memory_graph(&house.owner()).unwrap();
+    engine.omi().settle();
+    let graph = engine.omi().memory_graph(&house.owner()).unwrap();
     let similar: Vec<f64> = graph
         .edges
         .iter()
@@ -227,7 +227,7 @@ fn entries_of_the_daily_log_are_recalled() {
     }
     // That a session ended is no memory of what it was about.
     let engine = house.board.engine();
-    engine.session_end(&house.owner(), None).unwrap();
+    engine.omi().session_end(&house.owner(), None).unwrap();
     let found = recall(
         &house,
         json!({ "query": "session ended, last task: where the nightly backup runs", "min_relevance": 0 }),

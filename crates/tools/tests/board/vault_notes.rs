@@ -49,7 +49,7 @@ fn a_written_note_is_a_node_with_passages_and_an_event() {
     write(&house, "People/Ada.md", "# Ada\n\nwrote the first program");
     let engine = house.board.engine();
     let here = Space::default();
-    engine
+    house
         .log()
         .read(&here, |tx| {
             let node = tx.node_by_key("", Kind::Document, "vault:People/Ada.md", When::Now)?;
@@ -88,8 +88,6 @@ fn what_somebody_else_wrote_is_kept_in_the_history() {
     assert_eq!(read(&house, "n.md"), "theirs", "the file wins");
     write(&house, "n.md", "ours again");
     let bodies = house
-        .board
-        .engine()
         .log()
         .read(&Space::default(), |tx| {
             let node = tx
@@ -253,8 +251,8 @@ fn a_file_that_cannot_be_written_leaves_no_half_write() {
 #[test]
 fn without_a_vault_only_the_call_fails() {
     let root = tempfile::tempdir().unwrap();
-    let board = kenning_testing::open(root.path(), None, Selection::default());
-    let house = House::of(board, root);
+    let opened = kenning_testing::open(root.path(), None, Selection::default());
+    let house = House::of(opened, root);
     let text = read(&house, "a.md");
     assert!(
         text.starts_with("VAULT_PATH environment variable must be set"),
@@ -265,7 +263,8 @@ fn without_a_vault_only_the_call_fails() {
 
 #[test]
 fn an_unfinished_write_is_carried_out_on_the_next_open() {
-    let House { board, root, .. } = House::new();
+    let house = House::new();
+    let root = std::sync::Arc::clone(&house.root);
     let vault = root.path().join("vault");
     let key = "vault:n.md";
     // What a process leaves that was killed between its commit and its file.
@@ -273,34 +272,31 @@ fn an_unfinished_write_is_carried_out_on_the_next_open() {
         "root": vault.to_str().unwrap(), "name": "n.md", "key": key, "bytes_max": 1_000_000,
         "content": "the content", "before": null,
     });
-    let put = |board: &kenning_tools::Board| {
+    let put = |log: &kenning_audit::Log| {
         let intent = intent.to_string();
-        board
-            .engine()
-            .log()
-            .write(&Space::default(), move |tx| {
-                tx.set("intents", key, intent.as_bytes())
-            })
-            .unwrap();
+        log.write(&Space::default(), move |tx| {
+            tx.set("intents", key, intent.as_bytes())
+        })
+        .unwrap();
     };
-    put(&board);
-    drop(board);
-    let board = kenning_testing::open(root.path(), Some(vault.clone()), Selection::default());
+    put(house.log());
+    drop(house);
+    let opened = kenning_testing::open(root.path(), Some(vault.clone()), Selection::default());
     assert_eq!(
         std::fs::read_to_string(vault.join("n.md")).unwrap(),
         "the content"
     );
     // Somebody else's file is never overwritten by an old intent.
-    put(&board);
+    put(opened.kernel.log());
     std::fs::write(vault.join("n.md"), "theirs").unwrap();
-    drop(board);
-    let board = kenning_testing::open(root.path(), Some(vault.clone()), Selection::default());
+    drop(opened);
+    let opened = kenning_testing::open(root.path(), Some(vault.clone()), Selection::default());
     assert_eq!(
         std::fs::read_to_string(vault.join("n.md")).unwrap(),
         "theirs"
     );
-    let house = House::of(board, root);
-    let node = house.board.engine().log().read(&Space::default(), |tx| {
+    let house = House::of(opened, root);
+    let node = house.log().read(&Space::default(), |tx| {
         assert!(tx.list("intents")?.is_empty());
         tx.node_by_key("", Kind::Document, key, When::Now)
     });
@@ -348,8 +344,8 @@ fn a_wrong_name_is_said_to_be_in_its_field() {
 fn a_vault_that_is_not_there_is_not_called_a_missing_note() {
     let root = tempfile::tempdir().unwrap();
     let vault = Some(root.path().join("nowhere"));
-    let board = kenning_testing::open(root.path(), vault, Selection::default());
-    let house = House::of(board, root);
+    let opened = kenning_testing::open(root.path(), vault, Selection::default());
+    let house = House::of(opened, root);
     for text in [read(&house, "a.md"), list(&house, ".")] {
         assert!(text.contains("VAULT_PATH"), "{text}");
         assert!(!text.contains("not found"), "{text}");

@@ -374,7 +374,7 @@ fn a_namespace_keeps_vectors_apart_and_default_is_one() {
         assert_eq!(found, expected, "{namespace}");
     }
     let engine = house.board.engine();
-    let namespaces = engine.vector_namespaces(&house.owner()).unwrap();
+    let namespaces = engine.kg().vector_namespaces(&house.owner()).unwrap();
     let shown: Vec<String> = namespaces
         .iter()
         .map(|it| format!("{} {} {}", it.namespace, it.dimensions, it.vectors))
@@ -457,6 +457,7 @@ fn an_answer_with_numbers_is_not_longer_than_a_client_can_read() {
     });
     let engine = house.board.engine();
     engine
+        .kg()
         .upsert_vectors(&house.owner(), new.collect())
         .unwrap();
     let asked = json!({ "vector": numbers(3, 1_536), "k": 20, "includeVectors": true });
@@ -513,6 +514,7 @@ fn fill(house: &House, n: u64) {
     });
     let engine = house.board.engine();
     engine
+        .kg()
         .upsert_vectors(&house.owner(), new.collect())
         .unwrap();
 }
@@ -677,7 +679,7 @@ fn two_processes_see_what_the_other_wrote_and_removed() {
     both(&["a", "b", "c"]);
     let delete = |house: &House, id: &str| {
         let engine = house.board.engine();
-        engine.delete_vector(&house.owner(), None, id).unwrap()
+        engine.kg().delete_vector(&house.owner(), None, id).unwrap()
     };
     assert!(delete(&one, "b"));
     assert!(!delete(&two, "b"), "it is gone for both");

@@ -25,7 +25,7 @@ pub(super) fn durable() -> Result<()> {
     let (mut times, before) = (Vec::new(), cpu()?);
     for i in 0..data.n {
         let began = Instant::now();
-        engine.upsert_vector(&owner, vector(&data, i))?;
+        engine.kg().upsert_vector(&owner, vector(&data, i))?;
         times.push(began.elapsed());
     }
     let used = cpu()?.saturating_sub(before);
@@ -37,7 +37,7 @@ pub(super) fn durable() -> Result<()> {
     let (mut times, before) = (Vec::new(), cpu()?);
     for i in 0..REMOVED {
         let began = Instant::now();
-        engine.delete_vector(&owner, None, &id(i))?;
+        engine.kg().delete_vector(&owner, None, &id(i))?;
         times.push(began.elapsed());
     }
     let used = cpu()?.saturating_sub(before);
@@ -58,7 +58,7 @@ pub(super) fn loaded() -> Result<()> {
     for batch in all.chunks(BATCH) {
         let new = batch.iter().map(|&i| vector(&data, i)).collect();
         let engine = house.board.engine();
-        engine.upsert_vectors(&house.owner(), new)?;
+        engine.kg().upsert_vectors(&house.owner(), new)?;
     }
     println!(
         "durable upsert in batches of {BATCH}, {LOADED} x {DIMENSIONS}: {:.0} a second",
@@ -94,7 +94,7 @@ fn ask(engine: &Engine, house: &House, query: &[f32]) -> Result<Duration> {
         ..VectorQuery::default()
     };
     let began = Instant::now();
-    engine.search_vectors(&house.owner(), &query)?;
+    engine.kg().search_vectors(&house.owner(), &query)?;
     Ok(began.elapsed())
 }
 

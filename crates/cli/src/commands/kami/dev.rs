@@ -156,7 +156,10 @@ fn build(kami: &Kami<'_>, dir: &Dir) -> Result<()> {
         ..InstallOptions::default()
     };
     let source = dir.path().display().to_string();
-    let installed = kami.engine.install_tool(&kami.caller, &source, &options)?;
+    let installed = kami
+        .engine
+        .kami()
+        .install_tool(&kami.caller, &source, &options)?;
     packages::told(kami, &installed);
     Ok(())
 }

@@ -22,9 +22,11 @@ fn options(matches: &ArgMatches) -> InstallOptions {
 }
 
 pub(super) fn install(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
-    let installed =
-        kami.engine
-            .install_tool(&kami.caller, &must(matches, "source")?, &options(matches))?;
+    let installed = kami.engine.kami().install_tool(
+        &kami.caller,
+        &must(matches, "source")?,
+        &options(matches),
+    )?;
     told(kami, &installed);
     Ok(0)
 }
@@ -104,7 +106,7 @@ pub(super) fn list(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
         let text = format!("{} {} {}", it.id, it.name, it.description).to_lowercase();
         words.split_whitespace().all(|word| text.contains(word))
     };
-    let all = kami.engine.installed_tools(&kami.caller)?;
+    let all = kami.engine.kami().installed_tools(&kami.caller)?;
     let n_all = all.len();
     let tools: Vec<InstalledTool> = all.into_iter().filter(has).collect();
     if kami.settings.json {
@@ -142,6 +144,7 @@ pub(super) fn search(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
     let index = word(matches, "registry").filter(|it| !it.trim().is_empty());
     let found = kami
         .engine
+        .kami()
         .search_tools(&kami.caller, &words, index.as_deref())?;
     if kami.settings.json {
         let found = found.iter().map(|it| {
@@ -186,9 +189,10 @@ pub(super) fn publish(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
              release, and name that as `--source owner/repo@tag`, or give the https address of the archive",
         )
     })?;
-    let entry = kami
-        .engine
-        .tool_index_entry(&kami.caller, &must(matches, "source")?, &source)?;
+    let entry =
+        kami.engine
+            .kami()
+            .tool_index_entry(&kami.caller, &must(matches, "source")?, &source)?;
     output::print_json(&entry);
     output::say(&format!(
         "add this to the index; then `kami search --registry INDEX` finds it and `kami install {source}` installs it"
@@ -199,6 +203,7 @@ pub(super) fn publish(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
 pub(super) fn inspect(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
     let tool = kami
         .engine
+        .kami()
         .installed_tool(&kami.caller, &must(matches, "id")?)?;
     if kami.settings.json {
         output::print_json(&shown(&tool));
@@ -249,6 +254,7 @@ pub(super) fn inspect(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
 pub(super) fn uninstall(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
     let tool = kami
         .engine
+        .kami()
         .uninstall_tool(&kami.caller, &must(matches, "id")?)?;
     done(&format!("removed {} {}", tool.id, tool.version));
     Ok(0)
@@ -259,21 +265,24 @@ pub(super) fn update(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
     if !matches.get_flag("all") {
         let id = must(matches, "id")?;
         let source = word(matches, "source");
-        let updated = kami
-            .engine
-            .update_tool(&kami.caller, &id, source.as_deref(), &options)?;
+        let updated =
+            kami.engine
+                .kami()
+                .update_tool(&kami.caller, &id, source.as_deref(), &options)?;
         told(kami, &updated);
         return Ok(0);
     }
     let mut code = 0;
     for tool in kami
         .engine
+        .kami()
         .installed_tools(&kami.caller)?
         .iter()
         .filter(|it| !it.is_pinned)
     {
         match kami
             .engine
+            .kami()
             .update_tool(&kami.caller, &tool.id, None, &options)
         {
             Ok(updated) => told(kami, &updated),
@@ -287,6 +296,7 @@ pub(super) fn update(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
 pub(super) fn enable(kami: &Kami<'_>, matches: &ArgMatches, enabled: bool) -> Result<u8> {
     let tool = kami
         .engine
+        .kami()
         .enable_tool(&kami.caller, &must(matches, "id")?, enabled)?;
     done(&format!(
         "{} is {}",
@@ -303,7 +313,7 @@ pub(super) fn enable(kami: &Kami<'_>, matches: &ArgMatches, enabled: bool) -> Re
 pub(super) fn pin(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
     let version = word(matches, "to").or_else(|| word(matches, "version"));
     let pinned = !matches.get_flag("unpin");
-    let tool = kami.engine.pin_tool(
+    let tool = kami.engine.kami().pin_tool(
         &kami.caller,
         &must(matches, "id")?,
         version.as_deref(),
@@ -320,9 +330,10 @@ pub(super) fn pin(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
 
 pub(super) fn validate(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
     let source = must(matches, "source")?;
-    let checked = kami
-        .engine
-        .check_tool_package(&kami.caller, &source, &options(matches))?;
+    let checked =
+        kami.engine
+            .kami()
+            .check_tool_package(&kami.caller, &source, &options(matches))?;
     let refusal = checked.refusal;
     if kami.settings.json {
         output::print_json(&json!({
@@ -370,9 +381,11 @@ pub(super) fn validate(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
 
 pub(super) fn keygen(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
     let to = path(matches, "output");
-    let (place, key) =
-        kami.engine
-            .make_signing_key(&kami.caller, to.as_deref(), matches.get_flag("force"))?;
+    let (place, key) = kami.engine.kami().make_signing_key(
+        &kami.caller,
+        to.as_deref(),
+        matches.get_flag("force"),
+    )?;
     output::print(&key);
     done(&format!(
         "the secret is in {}; keep it to yourself",
@@ -384,10 +397,12 @@ pub(super) fn keygen(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
 pub(super) fn sign(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
     let secret = kami
         .engine
+        .kami()
         .signing_key(&kami.caller, path(matches, "keys").as_deref())?;
-    let key = kami
-        .engine
-        .sign_tool_package(&kami.caller, &must(matches, "source")?, &secret)?;
+    let key =
+        kami.engine
+            .kami()
+            .sign_tool_package(&kami.caller, &must(matches, "source")?, &secret)?;
     done(&format!(
         "signed; whoever trusts {key} can install it from anywhere"
     ));
@@ -396,9 +411,11 @@ pub(super) fn sign(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
 
 pub(super) fn verify(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
     let id = must(matches, "id")?;
-    let tool =
-        kami.engine
-            .verify_tool(&kami.caller, &id, word(matches, "public-key").as_deref())?;
+    let tool = kami.engine.kami().verify_tool(
+        &kami.caller,
+        &id,
+        word(matches, "public-key").as_deref(),
+    )?;
     let by = tool.signed_by.as_deref().unwrap_or("nobody");
     output::print(&format!(
         "{} {} is what was installed ({}); signed by {by}",
@@ -418,16 +435,16 @@ pub(super) fn policy(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
         let bytes = dir.read(&name, 1024 * 1024)?;
         let text =
             String::from_utf8(bytes).map_err(|_| Error::invalid("the policy is not UTF-8 text"))?;
-        kami.engine.set_wasm_policy(&kami.caller, &text)?;
+        kami.engine.kami().set_wasm_policy(&kami.caller, &text)?;
         done("the policy holds from now on");
         return Ok(0);
     }
-    let place = kami.engine.wasm_policy_path();
-    match kami.engine.wasm_policy_text()? {
+    let place = kami.engine.kami().wasm_policy_path();
+    match kami.engine.kami().wasm_policy_text()? {
         Some(text) => {
             output::print(text.trim_end());
             // One that cannot be read keeps every tool from running, so it is no success to have shown it.
-            kami.engine.check_wasm_policy(&text)?;
+            kami.engine.kami().check_wasm_policy(&text)?;
         }
         None => output::say(&format!(
             "no policy: tools get what they ask for; write {}",
@@ -438,10 +455,10 @@ pub(super) fn policy(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
 }
 
 pub(super) fn status(kami: &Kami<'_>) -> Result<u8> {
-    let tools = kami.engine.installed_tools(&kami.caller)?;
+    let tools = kami.engine.kami().installed_tools(&kami.caller)?;
     let enabled = tools.iter().filter(|it| it.is_enabled).count();
     let bytes: u64 = tools.iter().map(|it| it.size_bytes).sum();
-    let place = kami.engine.wasm_policy_path();
+    let place = kami.engine.kami().wasm_policy_path();
     let place = place
         .parent()
         .map(|it| it.display().to_string())

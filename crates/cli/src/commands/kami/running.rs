@@ -19,7 +19,7 @@ pub(super) fn exec(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
     for name in unknown_arguments(kami, &id, &input) {
         output::say(&format!("warning: `{id}` has no argument `{name}`"));
     }
-    let run = kami.engine.try_tool(&kami.caller, &id, &input)?;
+    let run = kami.engine.kami().try_tool(&kami.caller, &id, &input)?;
     Ok(show(kami, &run, matches.get_flag("raw")))
 }
 
@@ -28,7 +28,11 @@ fn unknown_arguments(kami: &Kami<'_>, id: &str, input: &str) -> Vec<String> {
     let Ok(Value::Object(given)) = serde_json::from_str(input) else {
         return Vec::new();
     };
-    let all = kami.engine.tool_functions(&kami.caller).unwrap_or_default();
+    let all = kami
+        .engine
+        .kami()
+        .tool_functions(&kami.caller)
+        .unwrap_or_default();
     let Some(function) = all.iter().find(|it| it.name == id) else {
         return Vec::new();
     };
@@ -49,6 +53,7 @@ pub(super) fn run_file(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
     let file = path(matches, "file").ok_or_else(|| Error::invalid("no component named"))?;
     let run = kami
         .engine
+        .kami()
         .run_tool_file(&kami.caller, &file, &input(matches)?, &how)?;
     Ok(show(kami, &run, matches.get_flag("raw")))
 }
@@ -119,7 +124,10 @@ fn show(kami: &Kami<'_>, run: &ToolRun, is_raw: bool) -> u8 {
 }
 
 pub(super) fn logs(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
-    let text = kami.engine.tool_logs(&kami.caller, &must(matches, "id")?)?;
+    let text = kami
+        .engine
+        .kami()
+        .tool_logs(&kami.caller, &must(matches, "id")?)?;
     match text.trim_end() {
         "" => output::say("it has logged nothing"),
         text => output::print(text),

@@ -42,10 +42,10 @@ impl Omi<'_> {
 
 pub(super) fn status(omi: &Omi<'_>) -> Result<u8> {
     let (engine, caller) = (&omi.engine, &omi.caller);
-    let (by_type, edges) = engine.memory_counts(caller)?;
+    let (by_type, edges) = engine.omi().memory_counts(caller)?;
     let total: u64 = by_type.values().sum();
     let embedding = engine.embedding_status(caller)?;
-    let task = engine.now_read(caller)?.map(|it| it.task);
+    let task = engine.omi().now_read(caller)?.map(|it| it.task);
     let task = task.filter(|it| !it.trim().is_empty());
     let events = engine.roots(caller)?.seq;
     if omi.settings.json {
@@ -110,14 +110,17 @@ pub(super) fn reindex(omi: &Omi<'_>) -> Result<u8> {
 
 pub(super) fn audit(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
     if matches.get_flag("accept") {
-        for fault in omi.engine.context_accept(&omi.caller)? {
+        for fault in omi.engine.omi().context_accept(&omi.caller)? {
             output::say(&format!("accepted: {fault}"));
         }
     }
     let mut caller = omi.caller.clone();
     // A person who waits decides how long.
     caller.deadline += std::time::Duration::from_secs(365 * 24 * 60 * 60);
-    let found = omi.engine.check_integrity(&caller, IntegrityScope::All)?;
+    let found = omi
+        .engine
+        .omi()
+        .check_integrity(&caller, IntegrityScope::All)?;
     let events = omi.engine.roots(&caller)?.seq;
     let topology = found.topology.unwrap_or_default();
     // Memories without an edge are unsafe by the contract's rule for `overall_safe`, and no damage: whoever
@@ -175,7 +178,10 @@ pub(super) fn audit(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
 }
 
 pub(super) fn config_get(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
-    let value = omi.engine.config_get(&omi.caller, text(matches, "key"))?;
+    let value = omi
+        .engine
+        .omi()
+        .config_get(&omi.caller, text(matches, "key"))?;
     match value {
         Value::String(text) if !omi.settings.json => output::print(&text),
         value => output::print(&value.to_string()),
@@ -185,8 +191,8 @@ pub(super) fn config_get(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
 
 pub(super) fn config_set(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
     let (key, value) = (text(matches, "key"), text(matches, "value"));
-    omi.engine.config_set(&omi.caller, key, value)?;
-    let holds = omi.engine.config_get(&omi.caller, key)?;
+    omi.engine.omi().config_set(&omi.caller, key, value)?;
+    let holds = omi.engine.omi().config_get(&omi.caller, key)?;
     if omi.settings.json {
         output::print_json(&json!({ (key): holds }));
     } else {
@@ -197,9 +203,9 @@ pub(super) fn config_set(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
 
 pub(super) fn config_show(omi: &Omi<'_>) -> Result<u8> {
     if omi.settings.json {
-        output::print_json(&omi.engine.config_values(&omi.caller)?);
+        output::print_json(&omi.engine.omi().config_values(&omi.caller)?);
     } else {
-        output::print(omi.engine.config_show(&omi.caller)?.trim_end());
+        output::print(omi.engine.omi().config_show(&omi.caller)?.trim_end());
     }
     Ok(0)
 }

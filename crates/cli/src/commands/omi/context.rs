@@ -8,7 +8,7 @@ use kenning_engine::{BackupKind, Now, NowUpdate};
 use serde_json::{Value, json};
 
 pub(super) fn now_show(omi: &Omi<'_>) -> Result<u8> {
-    let now = omi.engine.now_read(&omi.caller)?;
+    let now = omi.engine.omi().now_read(&omi.caller)?;
     if omi.settings.json {
         output::print_json(&now.as_ref().map_or_else(|| json!({}), wire));
     } else {
@@ -38,9 +38,9 @@ pub(super) fn now_update(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
         return Err(Error::invalid("nothing to change")
             .hint("name `--task`, `--completed`, `--pending` or `--file`"));
     }
-    omi.engine.now_update(&omi.caller, update)?;
+    omi.engine.omi().now_update(&omi.caller, update)?;
     if omi.settings.json {
-        let now = omi.engine.now_read(&omi.caller)?;
+        let now = omi.engine.omi().now_read(&omi.caller)?;
         output::print_json(&now.as_ref().map_or_else(|| json!({}), wire));
     } else {
         output::chat("✓ NOW.md updated");
@@ -50,7 +50,7 @@ pub(super) fn now_update(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
 
 pub(super) fn daily_append(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
     let content = text_or_stdin(matches, "content")?;
-    let path = omi.engine.daily_append(&omi.caller, &content)?;
+    let path = omi.engine.omi().daily_append(&omi.caller, &content)?;
     if omi.settings.json {
         output::print_json(&json!({ "path": path }));
     } else {
@@ -61,10 +61,10 @@ pub(super) fn daily_append(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
 
 pub(super) fn daily_show(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
     let text = match matches.get_one::<String>("date") {
-        Some(date) => omi.engine.daily_read_of(&omi.caller, date)?,
+        Some(date) => omi.engine.omi().daily_read_of(&omi.caller, date)?,
         None => {
             let days_ago = matches.get_one::<u32>("days-ago").copied().unwrap_or(0);
-            omi.engine.daily_read(&omi.caller, days_ago)?
+            omi.engine.omi().daily_read(&omi.caller, days_ago)?
         }
     };
     if omi.settings.json {
@@ -79,7 +79,7 @@ pub(super) fn daily_show(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
 
 pub(super) fn daily_list(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
     let days = matches.get_one::<u32>("days").copied().unwrap_or(7);
-    let names = omi.engine.daily_list(&omi.caller, days)?;
+    let names = omi.engine.omi().daily_list(&omi.caller, days)?;
     if omi.settings.json {
         output::print_json(&json!(names));
     } else if !names.is_empty() {
@@ -90,9 +90,9 @@ pub(super) fn daily_list(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
 
 pub(super) fn session_start(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
     let id = matches.get_one::<String>("id").map(String::as_str);
-    let started = omi.engine.session_start(&omi.caller, id)?;
+    let started = omi.engine.omi().session_start(&omi.caller, id)?;
     let now = if matches.get_flag("show-now") {
-        omi.engine.now_read(&omi.caller)?
+        omi.engine.omi().now_read(&omi.caller)?
     } else {
         None
     };
@@ -123,7 +123,7 @@ pub(super) fn session_start(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
 
 pub(super) fn session_end(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
     let id = matches.get_one::<String>("id").map(String::as_str);
-    let ended = omi.engine.session_end(&omi.caller, id)?;
+    let ended = omi.engine.omi().session_end(&omi.caller, id)?;
     let backup = (!matches.get_flag("no-backup"))
         .then(|| back_up(omi))
         .flatten();
@@ -162,13 +162,13 @@ fn back_up(omi: &Omi<'_>) -> Option<String> {
 /// An empty NOW.md stays empty: a stamp would make a context of it.
 pub(super) fn check(omi: &Omi<'_>) -> Result<u8> {
     let (engine, caller) = (&omi.engine, &omi.caller);
-    let is_working = engine.now_read(caller)?.is_some();
+    let is_working = engine.omi().now_read(caller)?.is_some();
     if is_working {
-        engine.now_update(caller, NowUpdate::default())?;
+        engine.omi().now_update(caller, NowUpdate::default())?;
     }
-    let copy = engine.now_checkpoint(caller, None)?;
-    let now = engine.now_read(caller)?;
-    let memory_count = engine.memory_count(caller)?;
+    let copy = engine.omi().now_checkpoint(caller, None)?;
+    let now = engine.omi().now_read(caller)?;
+    let memory_count = engine.omi().memory_count(caller)?;
     if omi.settings.json {
         output::print_json(&json!({
             "checkpoint": copy, "memory_count": memory_count,

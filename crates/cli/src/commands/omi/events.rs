@@ -31,7 +31,7 @@ pub(super) fn list(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
         // One more tells whether there are more.
         limit: limit(matches) + 1,
     };
-    let mut found = omi.engine.memory_events(&omi.caller, &query)?;
+    let mut found = omi.engine.omi().memory_events(&omi.caller, &query)?;
     if found.len() == query.limit {
         found.remove(0);
         let (shown, first) = (found.len(), found.first().map_or(0, |it| it.at_ms));
@@ -69,6 +69,7 @@ pub(super) fn subscribe(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
     loop {
         let found = omi
             .engine
+            .omi()
             .memory_events_after(&omi.caller, seq, PAGE, event_type)?;
         for event in &found.events {
             output::print(&if omi.settings.json {

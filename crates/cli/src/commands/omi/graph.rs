@@ -13,7 +13,7 @@ use std::path::Path;
 const LABEL_CHARS_MAX: usize = 40;
 
 pub(super) fn export(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
-    let graph = omi.engine.memory_graph(&omi.caller)?;
+    let graph = omi.engine.omi().memory_graph(&omi.caller)?;
     let shown = match text(matches, "format") {
         "json" => format!("{:#}", to_json(&graph)),
         "svg" => picture::svg(&graph),

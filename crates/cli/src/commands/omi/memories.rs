@@ -32,7 +32,7 @@ pub(super) fn store(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
         tags: texts(matches, "tags").unwrap_or_default(),
         session_id: matches.get_one::<String>("session").cloned(),
     };
-    let stored = omi.engine.store_memories(&omi.caller, vec![new])?;
+    let stored = omi.engine.omi().store_memories(&omi.caller, vec![new])?;
     for it in stored {
         if omi.settings.json {
             output::print_json(&wire(&it));
@@ -70,7 +70,7 @@ fn store_batch(omi: &Omi<'_>, file: &str) -> Result<u8> {
                 .hint("split the file; `split -l 5000` does it"),
         );
     }
-    let stored = omi.engine.store_memories(&omi.caller, new)?;
+    let stored = omi.engine.omi().store_memories(&omi.caller, new)?;
     if omi.settings.json {
         let memories: Vec<Value> = stored.iter().map(wire).collect();
         output::print_json(&json!({ "memories": memories, "count": stored.len() }));
@@ -138,7 +138,7 @@ pub(super) fn recall(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
         skip: cursor(matches)?,
         ..Recall::default()
     };
-    let found = omi.engine.recall(&omi.caller, &recall)?;
+    let found = omi.engine.omi().recall(&omi.caller, &recall)?;
     found.remark.iter().for_each(|it| output::remark(it));
     if found.has_more {
         let next = recall.skip + found.memories.len();
@@ -228,7 +228,7 @@ fn rows(memory: &Value) -> Vec<Vec<String>> {
 
 pub(super) fn get(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
     let ids = texts(matches, "id").unwrap_or_default();
-    let found = omi.engine.memories_by_id(&omi.caller, &ids)?;
+    let found = omi.engine.omi().memories_by_id(&omi.caller, &ids)?;
     let missing = ids.iter().zip(&found).filter(|it| it.1.is_none());
     let missing: Vec<&str> = missing.map(|it| it.0.as_str()).collect();
     let found: Vec<Value> = found.iter().flatten().map(details).collect();
@@ -323,7 +323,7 @@ pub(super) fn belief_update(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
         supports: matches.get_flag("supports"),
         strength: unit("strength", strength)?,
     };
-    let done = omi.engine.update_belief(&omi.caller, update)?;
+    let done = omi.engine.omi().update_belief(&omi.caller, update)?;
     if omi.settings.json {
         output::print_json(&json!({
             "old_confidence": done.old_confidence, "new_confidence": done.new_confidence,
@@ -338,6 +338,7 @@ pub(super) fn belief_update(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
 pub(super) fn belief_evidence(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
     let chain = omi
         .engine
+        .omi()
         .evidence_chain(&omi.caller, text(matches, "belief"))?;
     if omi.settings.json {
         let chain = chain.iter().map(|it| {
@@ -368,9 +369,10 @@ pub(super) fn belief_evidence(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8>
 pub(super) fn belief_check(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
     let (engine, caller) = (&omi.engine, &omi.caller);
     let found: Vec<Contradiction> = match (text(matches, "memory"), text(matches, "other")) {
-        ("", _) => engine.divided_beliefs(caller)?,
-        (memory, "") => engine.contradictions(caller, memory)?,
+        ("", _) => engine.omi().divided_beliefs(caller)?,
+        (memory, "") => engine.omi().contradictions(caller, memory)?,
         (memory, other) => engine
+            .omi()
             .check_contradiction(caller, memory, other)?
             .into_iter()
             .collect(),

@@ -64,12 +64,12 @@ pub(crate) fn run(
     match needs {
         Needs::Writing => {
             refuse_read_only(settings, name)?;
-            let made = omi.engine.init_context(&omi.caller)?;
+            let made = omi.engine.omi().init_context(&omi.caller)?;
             if name == "init" {
                 return Ok(care::init(&omi, &made));
             }
         }
-        Needs::Something if !omi.engine.has_context(&omi.caller)? => {
+        Needs::Something if !omi.engine.omi().has_context(&omi.caller)? => {
             return Ok(not_initialized(settings));
         }
         Needs::Something => {}

@@ -130,6 +130,7 @@ fn the_graph_can_be_taken_elsewhere() {
     let page = house
         .board
         .engine()
+        .kg()
         .export_graph(&owner, kenning_engine::ExportFormat::Html)
         .unwrap();
     assert!(

@@ -44,6 +44,7 @@ fn added_changed_removed_and_renamed_files_are_followed() {
         house
             .board
             .engine()
+            .kg()
             .document(&owner, None, Some(path))
             .unwrap()
             .document
@@ -314,7 +315,7 @@ fn a_watcher_follows_bursts_renames_and_removed_folders() {
     let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::<String>::new()));
     let heard = std::sync::Arc::clone(&told);
     let watch = GraphWatch::start(
-        house.board.engine(),
+        house.board.engine().kg(),
         principal,
         WatchOptions::default(),
         move |done| {
@@ -404,7 +405,7 @@ fn a_note_whose_file_is_being_written_is_neither_removed_nor_put_back() {
             "root": vault.to_str().unwrap(), "name": path, "key": key, "bytes_max": 1_000_000,
             "content": "the newest text", "before": before,
         });
-        let log = house.board.engine().log();
+        let log = house.log();
         let set = log.write(&Space::default(), move |tx| {
             tx.set("intents", &key, intent.to_string().as_bytes())
         });
@@ -417,7 +418,7 @@ fn a_note_whose_file_is_being_written_is_neither_removed_nor_put_back() {
     for arguments in [json!({}), json!({ "force": true })] {
         ask(&house, "kg_graph_generate", arguments);
         for key in ["vault:new.md", "vault:old.md"] {
-            let log = house.board.engine().log();
+            let log = house.log();
             let node = log.read(&Space::default(), |tx| {
                 tx.node_by_key("", Kind::Document, key, When::Now)
             });

@@ -224,6 +224,7 @@ fn an_installed_component_runs_by_its_id() {
     let options = kenning_engine::InstallOptions::default();
     let source = package.display().to_string();
     engine
+        .kami()
         .install_tool(&bench.house.owner(), &source, &options)
         .unwrap();
     let done = bench.ran("parrot", json!({ "message": "hi" }));

@@ -101,7 +101,7 @@ fn documents(house: &House) -> BTreeMap<String, Node> {
         key_prefix: Some("github:".to_owned()),
         ..NodeFilter::default()
     };
-    let log = house.board.engine().log();
+    let log = house.log();
     let nodes = log.read(&Space::default(), |tx| {
         tx.nodes(&filter, When::Now, None, 100_000)
     });
@@ -119,7 +119,7 @@ fn verify(house: &House) {
     let report = engine.verify(&Space::default(), &|_| {}).unwrap();
     assert!(report.is_clean(), "{report:?}");
     for (key, node) in documents(house) {
-        let log = engine.log();
+        let log = house.log();
         let passages = log.read(&Space::default(), |tx| tx.passages(node.id));
         let joined: String = passages.unwrap().into_iter().map(|it| it.text).collect();
         assert_eq!(joined, node.body, "{key}");
@@ -393,6 +393,7 @@ fn koi_repos_a_failed_scan_says_why_and_the_next_one_tries_again() {
         let done = house
             .board
             .engine()
+            .koi()
             .register_repository(&house.owner(), &new);
         done.unwrap().status
     };
@@ -498,6 +499,7 @@ fn koi_repos_outside_the_configured_directories_are_denied() {
         let error = house
             .board
             .engine()
+            .koi()
             .register_repository(&house.owner(), &new)
             .unwrap_err();
         assert_eq!(error.code, code, "{url}: {error}");
@@ -579,6 +581,7 @@ fn koi_repos_hostile_addresses_are_refused_before_anything_starts() {
         let error = house
             .board
             .engine()
+            .koi()
             .register_repository(&house.owner(), &new)
             .unwrap_err();
         assert!(
@@ -596,6 +599,7 @@ fn koi_repos_hostile_addresses_are_refused_before_anything_starts() {
         let error = house
             .board
             .engine()
+            .koi()
             .register_repository(&house.owner(), &new)
             .unwrap_err();
         assert_eq!(error.code, Code::InvalidInput, "{name}");
@@ -630,6 +634,7 @@ fn koi_repos_behind_private_addresses_are_refused_by_the_proxy() {
         house
             .board
             .engine()
+            .koi()
             .register_repository(&house.owner(), &new)
             .unwrap();
     }
@@ -656,6 +661,7 @@ fn koi_repos_a_scan_beyond_the_wait_goes_on_and_is_seen_by_others() {
     register(&house, &repo, "many");
     let engine = house.board.engine();
     let found = engine
+        .koi()
         .scan_repositories_within(&house.owner(), None, Duration::ZERO)
         .unwrap();
     assert!(
@@ -720,6 +726,7 @@ fn koi_repos_a_cancelled_call_ends_its_scan_and_the_next_goes_on() {
     let error = house
         .board
         .engine()
+        .koi()
         .scan_repositories(&caller, None)
         .unwrap_err();
     assert_eq!(error.code, Code::Timeout, "{error}");
@@ -735,12 +742,15 @@ fn koi_repos_are_forgotten_with_their_documents() {
     register(&house, &repo, "acme/demo");
     scan(&house);
     let engine = house.board.engine();
-    let done = engine.forget_repository(&house.owner(), "acme/demo", false);
+    let done = engine
+        .koi()
+        .forget_repository(&house.owner(), "acme/demo", false);
     let done = done.unwrap();
     assert_eq!((done.repo_id, done.n_removed, done.n_kept), (Some(1), 4, 0));
     assert!(documents(&house).is_empty());
     assert_eq!(status(&house)["active_repos"], 0);
     let error = engine
+        .koi()
         .forget_repository(&house.owner(), "acme/demo", false)
         .unwrap_err();
     assert_eq!(error.code, Code::NotFound);
@@ -773,18 +783,26 @@ fn koi_repos_need_the_permission_to_write_and_to_fetch() {
         (&[Scope::Read, Scope::Write], &remote, false),
         (&[Scope::Read, Scope::Write, Scope::Fetch], &remote, true),
     ] {
-        let done = engine.register_repository(&with(scopes), new);
+        let done = engine.koi().register_repository(&with(scopes), new);
         assert_eq!(done.is_ok(), is_good, "{scopes:?} {new:?}");
     }
-    assert!(engine.repository_status(&with(&[Scope::Read])).is_ok());
     assert!(
         engine
+            .koi()
+            .repository_status(&with(&[Scope::Read]))
+            .is_ok()
+    );
+    assert!(
+        engine
+            .koi()
             .scan_repositories(&with(&[Scope::Read]), None)
             .is_err()
     );
     // Of another space there are no directories.
     let space: Space = "other".parse().unwrap();
-    let error = engine.register_repository(&Caller::new(Principal::owner(space)), &local);
+    let error = engine
+        .koi()
+        .register_repository(&Caller::new(Principal::owner(space)), &local);
     assert_eq!(error.unwrap_err().code, Code::Denied);
 }
 
@@ -830,7 +848,7 @@ fn koi_federation_is_off_and_says_so() {
     for name in names(&golden["node"]) {
         assert!(found["node"].get(&name).is_some(), "{name}");
     }
-    let did = house.board.engine().log().signer().did().to_string();
+    let did = house.log().signer().did().to_string();
     assert_eq!(
         (&found["status"], &found["node"]["did"]),
         (&json!("disabled"), &json!(did))

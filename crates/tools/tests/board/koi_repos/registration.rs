@@ -59,6 +59,7 @@ fn koi_repos_are_unregistered_and_their_documents_stay_if_asked() {
     assert!(documents(&house).is_empty());
     let engine = house.board.engine();
     let error = engine
+        .koi()
         .forget_repository(&house.owner(), "acme/demo", false)
         .unwrap_err();
     assert_eq!(error.code, Code::NotFound);
@@ -75,9 +76,10 @@ fn koi_repos_need_the_permission_to_remove_unless_the_documents_stay() {
     principal.scopes = vec![Scope::Read, Scope::Write];
     let writer = Caller::new(principal);
     let engine = house.board.engine();
-    let error = engine.forget_repository(&writer, "acme/demo", false);
+    let error = engine.koi().forget_repository(&writer, "acme/demo", false);
     assert_eq!(error.unwrap_err().code, Code::Denied);
     engine
+        .koi()
         .forget_repository(&writer, "acme/demo", true)
         .unwrap();
 }
@@ -132,7 +134,9 @@ fn koi_repos_the_default_branch_is_found_out() {
     };
     let engine = house.board.engine();
     let register = |branch: Option<&str>| {
-        let done = engine.register_repository(&house.owner(), &new(branch));
+        let done = engine
+            .koi()
+            .register_repository(&house.owner(), &new(branch));
         done.unwrap().status
     };
     assert_eq!(register(None), "added");
@@ -173,7 +177,10 @@ fn koi_repos_the_default_branch_is_found_out() {
         repo_url: empty.0.to_str().unwrap().to_owned(),
         ..NewRepository::default()
     };
-    engine.register_repository(&house.owner(), &new).unwrap();
+    engine
+        .koi()
+        .register_repository(&house.owner(), &new)
+        .unwrap();
     let asked = json!({ "action": "scan", "repo_name": "empty" });
     let found = call(&house, "github_scan", asked);
     let error = found["results"][0]["error"].as_str().unwrap();

@@ -345,7 +345,7 @@ fn web_titles_and_names_cannot_break_a_note() {
 
 /// The keys of all entities.
 fn entities(house: &House) -> Vec<String> {
-    let log = house.board.engine().log();
+    let log = house.log();
     let filter = NodeFilter {
         kinds: vec![Kind::Entity],
         ..NodeFilter::default()
@@ -404,7 +404,7 @@ fn web_a_rejected_page_is_not_ingested() {
             decision: Some(decision.to_owned()),
             ..PageEvaluation::default()
         };
-        engine.evaluate_page(&house.owner(), &url, evaluation)
+        engine.koi().evaluate_page(&house.owner(), &url, evaluation)
     };
     assert!(judge("rejected").is_err());
     previewed(&house, &url);
@@ -453,7 +453,7 @@ fn web_one_page_is_ingested_once_however_many_ask() {
             .count(),
         1
     );
-    let log = house.board.engine().log();
+    let log = house.log();
     let n_edges = log
         .read(&Space::default(), |tx| {
             let entity = entities(&house)
@@ -600,7 +600,10 @@ fn web_a_nickname_of_somebody_known_is_proposed_and_merged_when_the_caller_says_
 
     // It can be taken back.
     let engine = house.board.engine();
-    engine.unmerge_entity(&house.owner(), "Bill Holm").unwrap();
+    engine
+        .koi()
+        .unmerge_entity(&house.owner(), "Bill Holm")
+        .unwrap();
     assert_eq!(entity(&house, "Bill Holm")["name"], "Bill Holm");
 }
 
@@ -709,7 +712,10 @@ fn web_a_nickname_in_the_same_company_is_settled_and_can_be_taken_back() {
     assert!(!house.vault().join("People/Bill Holm.md").exists());
     assert_eq!(entity(&house, "Bill Holm")["name"], "William Holm");
     let engine = house.board.engine();
-    engine.unmerge_entity(&house.owner(), "Bill Holm").unwrap();
+    engine
+        .koi()
+        .unmerge_entity(&house.owner(), "Bill Holm")
+        .unwrap();
     assert_eq!(entity(&house, "Bill Holm")["name"], "Bill Holm");
     let report = engine.verify(&Space::default(), &|_| {}).unwrap();
     assert!(report.is_clean(), "{report:?}");
@@ -779,6 +785,7 @@ fn web_a_veto_is_heard_and_another_type_of_the_same_name_is_told() {
     let house = house_of_william(&site);
     let engine = house.board.engine();
     engine
+        .koi()
         .veto_entity(&house.owner(), "Bill Holm", "William Holm", false)
         .unwrap();
     let found = done(
@@ -821,7 +828,9 @@ fn web_a_judgment_is_kept_and_goes_into_note_document_and_topics() {
         relevance_reasoning: Some("Names \"our\" herring: twice".to_owned()),
         bioregional_tags: vec!["herring".to_owned(), "estuary".to_owned()],
     };
-    let judged = engine.evaluate_page(&house.owner(), &url, judgment.clone());
+    let judged = engine
+        .koi()
+        .evaluate_page(&house.owner(), &url, judgment.clone());
     assert_eq!(judged.unwrap().evaluation, judgment);
     let shown = previewed(&house, &url);
     let expected = json!({
@@ -844,7 +853,7 @@ fn web_a_judgment_is_kept_and_goes_into_note_document_and_topics() {
     }
     let props = |house: &House| {
         let key = found["document_rid"].as_str().unwrap();
-        let log = house.board.engine().log();
+        let log = house.log();
         let node = log.read(&Space::default(), |tx| {
             tx.node_by_key("", Kind::Page, key, When::Now)
         });
@@ -858,7 +867,7 @@ fn web_a_judgment_is_kept_and_goes_into_note_document_and_topics() {
         relevance_score: Some(0.1),
         ..judgment
     };
-    let judged = engine.evaluate_page(&house.owner(), &url, judgment);
+    let judged = engine.koi().evaluate_page(&house.owner(), &url, judgment);
     assert_eq!(judged.unwrap().status, "ingested");
     assert_eq!(props(&house)["relevance"], 0.1);
 }

@@ -11,7 +11,10 @@ const DAY_MS: u64 = 86_400_000;
 /// Looks at what is due, as the thread of a server does.
 fn check(house: &House) -> kenning_engine::ScannedPages {
     let engine = house.board.engine();
-    engine.check_due_pages(&Space::default(), || true).unwrap()
+    engine
+        .koi()
+        .check_due_pages(&Space::default(), || true)
+        .unwrap()
 }
 
 #[test]
@@ -144,7 +147,7 @@ fn web_a_process_that_died_with_a_lease_holds_nobody_up_for_long() {
     );
     house.clock.advance(DAY_MS);
     // A process that takes the lease, and is gone before it has asked.
-    let log = house.board.engine().log();
+    let log = house.log();
     let now_ms = kenning_core::Clock::now_ms(&*house.clock);
     log.write(&Space::default(), move |tx| {
         let (key, bytes) = tx.list("web/monitored")?.pop().unwrap();
@@ -332,8 +335,8 @@ fn web_a_serving_process_looks_by_itself_and_stops() {
         between: Duration::ZERO,
     };
     let watches = [
-        PageWatch::start(house.board.engine(), pace),
-        PageWatch::start(other.board.engine(), pace),
+        PageWatch::start(house.board.engine().koi(), pace),
+        PageWatch::start(other.board.engine().koi(), pace),
     ];
     assert_eq!(done(&house, "monitor_url", json!({}))["running"], true);
     for n in 2..5 {
@@ -431,7 +434,7 @@ fn web_a_serving_process_looks_at_once_and_not_only_after_a_while() {
         look: Duration::from_secs(3_600),
         between: Duration::ZERO,
     };
-    let watch = PageWatch::start(house.board.engine(), pace);
+    let watch = PageWatch::start(house.board.engine().koi(), pace);
     wait_until(|| site.n_seen() == 2);
     watch.stop(Duration::from_secs(20));
 }

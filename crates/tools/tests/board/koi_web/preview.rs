@@ -458,7 +458,7 @@ fn web_pages_that_were_only_looked_at_are_forgotten_after_a_month() {
     let house = house(&site);
     let keys = |bucket: &str| {
         let space = house.owner().principal.space;
-        let log = house.board.engine().log();
+        let log = house.log();
         log.read(&space, |tx| tx.list(bucket)).unwrap().len()
     };
     for n in 0..14 {

@@ -19,13 +19,22 @@ fn who_may_not_run_is_refused() {
     let engine = shop.engine();
     let plain = InstallOptions::default();
     for refusal in [
-        engine.install_tool(&reader, &source, &plain).map(drop),
-        engine.update_tool(&reader, ECHO, None, &plain).map(drop),
-        engine.uninstall_tool(&reader, ECHO).map(drop),
-        engine.enable_tool(&reader, ECHO, false).map(drop),
-        engine.pin_tool(&reader, ECHO, None, true).map(drop),
-        engine.trust_key(&reader, &"00".repeat(32), "").map(drop),
-        engine.set_wasm_policy(&reader, ""),
+        engine
+            .kami()
+            .install_tool(&reader, &source, &plain)
+            .map(drop),
+        engine
+            .kami()
+            .update_tool(&reader, ECHO, None, &plain)
+            .map(drop),
+        engine.kami().uninstall_tool(&reader, ECHO).map(drop),
+        engine.kami().enable_tool(&reader, ECHO, false).map(drop),
+        engine.kami().pin_tool(&reader, ECHO, None, true).map(drop),
+        engine
+            .kami()
+            .trust_key(&reader, &"00".repeat(32), "")
+            .map(drop),
+        engine.kami().set_wasm_policy(&reader, ""),
     ] {
         refused(refusal, Code::Denied, "admin");
     }
@@ -122,7 +131,12 @@ fn arguments_are_checked_before_anything_runs() {
         assert_eq!(error.code, Code::InvalidInput, "{arguments}");
         assert!(error.message.contains(words), "{error}");
     }
-    drop(shop.engine().tool_logs(&shop.house.owner(), ECHO).unwrap());
+    drop(
+        shop.engine()
+            .kami()
+            .tool_logs(&shop.house.owner(), ECHO)
+            .unwrap(),
+    );
     assert!(!shop.house.event_kinds().contains(&"ToolRun".to_owned()));
 }
 
@@ -197,8 +211,14 @@ fn a_house_without_tools_has_no_directory_for_them() {
     let owner = shop.house.owner();
     assert_eq!(names(&shop.house), [""; 0]);
     assert!(!is_known(&shop.house, ECHO));
-    assert!(shop.engine().installed_tools(&owner).unwrap().is_empty());
-    assert_eq!(shop.engine().wasm_policy_text().unwrap(), None);
+    assert!(
+        shop.engine()
+            .kami()
+            .installed_tools(&owner)
+            .unwrap()
+            .is_empty()
+    );
+    assert_eq!(shop.engine().kami().wasm_policy_text().unwrap(), None);
     assert!(!shop.house.root.path().join("data/kami").exists());
 }
 

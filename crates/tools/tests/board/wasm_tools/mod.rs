@@ -58,14 +58,17 @@ impl Shop {
     fn try_install(&self, package: &Path, how: &InstallOptions) -> Result<String, Error> {
         let source = package.display().to_string();
         let owner = self.house.owner();
-        let installed = self.engine().install_tool(&owner, &source, how);
+        let installed = self.engine().kami().install_tool(&owner, &source, how);
         installed.map(|it| it.tool.version)
     }
 
     fn update(&self, id: &str, package: &Path, how: &InstallOptions) -> Result<String, Error> {
         let source = package.display().to_string();
         let owner = self.house.owner();
-        let updated = self.engine().update_tool(&owner, id, Some(&source), how);
+        let updated = self
+            .engine()
+            .kami()
+            .update_tool(&owner, id, Some(&source), how);
         updated.map(|it| it.tool.version)
     }
 
@@ -146,10 +149,10 @@ fn a_tool_is_installed_called_and_removed() {
     assert_eq!(shop.call(ECHO).as_deref(), Ok(SAID));
     let reply = shop.house.call(ECHO, json!({ "message": "hi" }));
     assert_eq!(reply.structured(), Some(&json!({ "message": "hi" })));
-    shop.engine().uninstall_tool(&owner, ECHO).unwrap();
+    shop.engine().kami().uninstall_tool(&owner, ECHO).unwrap();
     assert!(!is_known(&shop.house, ECHO));
     refused(
-        shop.engine().installed_tool(&owner, ECHO),
+        shop.engine().kami().installed_tool(&owner, ECHO),
         Code::NotFound,
         "tool not found: `dev.example.echo`",
     );
@@ -261,7 +264,7 @@ fn an_update_that_asks_for_more_needs_a_word() {
     let refusal = shop.update(ECHO, &package, &plain);
     refused(refusal, Code::Denied, "`--allow` grants it");
     let owner = shop.house.owner();
-    let tool = shop.engine().installed_tool(&owner, ECHO).unwrap();
+    let tool = shop.engine().kami().installed_tool(&owner, ECHO).unwrap();
     assert_eq!(
         (tool.version.as_str(), tool.granted.net.len()),
         ("1.0.0", 0)
@@ -273,7 +276,7 @@ fn an_update_that_asks_for_more_needs_a_word() {
     assert_eq!(shop.update(ECHO, &package, &allowed).unwrap(), "1.1.0");
     let less = shop.package("echo", "1.2.0", &echo, MODEST);
     assert_eq!(shop.update(ECHO, &less, &plain).unwrap(), "1.2.0");
-    let tool = shop.engine().installed_tool(&owner, ECHO).unwrap();
+    let tool = shop.engine().kami().installed_tool(&owner, ECHO).unwrap();
     assert_eq!(tool.versions, ["1.0.0", "1.1.0", "1.2.0"]);
     let other = shop.package("other", "1.0.0", &echo, MODEST);
     refused(
@@ -296,7 +299,7 @@ fn a_pinned_tool_stays_and_an_earlier_version_comes_back() {
     let bad = shop.package("echo", "2.0.0", &probes::refuse().unwrap(), MODEST);
     shop.update(ECHO, &bad, &plain).unwrap();
     assert_eq!(shop.call(ECHO), Err(SAID.to_owned()), "the new one refuses");
-    let pin = |version, pinned| shop.engine().pin_tool(&owner, ECHO, version, pinned);
+    let pin = |version, pinned| shop.engine().kami().pin_tool(&owner, ECHO, version, pinned);
     refused(
         pin(Some("3.0.0"), true),
         Code::NotFound,
@@ -323,12 +326,18 @@ fn a_disabled_tool_is_neither_listed_nor_called() {
     let shop = Shop::new();
     let owner = shop.house.owner();
     shop.install(&shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST));
-    shop.engine().enable_tool(&owner, ECHO, false).unwrap();
+    shop.engine()
+        .kami()
+        .enable_tool(&owner, ECHO, false)
+        .unwrap();
     assert_eq!(names(&shop.house), [""; 0]);
     assert!(!is_known(&shop.house, ECHO));
-    let run = shop.engine().run_tool(&owner, ECHO, SAID);
+    let run = shop.engine().kami().run_tool(&owner, ECHO, SAID);
     refused(run.map(drop), Code::Denied, "kami enable dev.example.echo");
-    shop.engine().enable_tool(&owner, ECHO, true).unwrap();
+    shop.engine()
+        .kami()
+        .enable_tool(&owner, ECHO, true)
+        .unwrap();
     assert_eq!(shop.call(ECHO).as_deref(), Ok(SAID));
 }
 
@@ -341,13 +350,17 @@ fn only_signatures_of_trusted_keys_count() {
     let source = package.display().to_string();
     let place = shop.packages.path().join("my.key");
     let (_, key) = engine
+        .kami()
         .make_signing_key(&owner, Some(&place), false)
         .unwrap();
-    let twice = engine.make_signing_key(&owner, Some(&place), false);
+    let twice = engine.kami().make_signing_key(&owner, Some(&place), false);
     refused(twice, Code::Conflict, "--force");
-    let secret = engine.signing_key(&owner, Some(&place)).unwrap();
+    let secret = engine.kami().signing_key(&owner, Some(&place)).unwrap();
     assert_eq!(
-        engine.sign_tool_package(&owner, &source, &secret).unwrap(),
+        engine
+            .kami()
+            .sign_tool_package(&owner, &source, &secret)
+            .unwrap(),
         key
     );
     refused(
@@ -355,21 +368,21 @@ fn only_signatures_of_trusted_keys_count() {
         Code::Denied,
         "not trusted",
     );
-    engine.trust_key(&owner, &key, "me").unwrap();
-    assert_eq!(engine.trusted_keys(&owner).unwrap()[0].name, "me");
+    engine.kami().trust_key(&owner, &key, "me").unwrap();
+    assert_eq!(engine.kami().trusted_keys(&owner).unwrap()[0].name, "me");
     fs::write(package.join("tool.wasm"), probes::refuse().unwrap()).unwrap();
     let tampered = shop.try_install(&package, &plain);
     refused(tampered, Code::Denied, "does not fit its content");
     fs::write(package.join("tool.wasm"), probes::echo().unwrap()).unwrap();
     shop.install(&package);
-    let verified = engine.verify_tool(&owner, ECHO, Some(&key)).unwrap();
+    let verified = engine.kami().verify_tool(&owner, ECHO, Some(&key)).unwrap();
     assert_eq!(verified.signed_by.as_deref(), Some(key.as_str()));
     let stranger = "00".repeat(32);
-    let verified = engine.verify_tool(&owner, ECHO, Some(&stranger));
+    let verified = engine.kami().verify_tool(&owner, ECHO, Some(&stranger));
     refused(verified, Code::Denied, "not trusted");
-    engine.distrust_key(&owner, &key).unwrap();
+    engine.kami().distrust_key(&owner, &key).unwrap();
     refused(
-        engine.distrust_key(&owner, &key),
+        engine.kami().distrust_key(&owner, &key),
         Code::NotFound,
         "kami trust list",
     );
@@ -406,7 +419,7 @@ fn an_archive_needs_a_hash_or_somebody_who_vouches() {
         allow_unsigned,
         ..InstallOptions::default()
     };
-    let gone = || drop(engine.uninstall_tool(&owner, ECHO).unwrap());
+    let gone = || drop(engine.kami().uninstall_tool(&owner, ECHO).unwrap());
     let plain = shop.try_install(&archive, &with(None, false));
     refused(plain, Code::Denied, "--sha256");
     let wrong = shop.try_install(&archive, &with(Some(&"ab".repeat(32)), false));
@@ -430,12 +443,13 @@ fn an_archive_needs_a_hash_or_somebody_who_vouches() {
         "leave it out for a directory",
     );
     let key = engine
+        .kami()
         .sign_tool_package(&owner, &package.display().to_string(), &[9; 32])
         .unwrap();
-    engine.trust_key(&owner, &key, "").unwrap();
+    engine.kami().trust_key(&owner, &key, "").unwrap();
     shop.try_install(&zip(&package), &with(None, false))
         .unwrap();
-    let tool = engine.installed_tool(&owner, ECHO).unwrap();
+    let tool = engine.kami().installed_tool(&owner, ECHO).unwrap();
     assert_eq!(tool.signed_by, Some(key));
 }
 
@@ -459,8 +473,8 @@ fn the_policy_is_a_ceiling() {
     assert_eq!(shop.call(ECHO).as_deref(), Ok(SAID));
     let policy = "[default]\nnet_allow_list = [\"*.example.com\"]\nfs_access = \"none\"\n\
                   [tools.\"dev.example.echo\"]\nmax_fuel = 1\n";
-    engine.set_wasm_policy(&owner, policy).unwrap();
-    let tool = engine.installed_tool(&owner, ECHO).unwrap();
+    engine.kami().set_wasm_policy(&owner, policy).unwrap();
+    let tool = engine.kami().installed_tool(&owner, ECHO).unwrap();
     assert_eq!(tool.granted.net, ["a.example.com"]);
     assert_eq!(
         (tool.granted.fs.as_str(), tool.granted.max_fuel),
@@ -469,10 +483,16 @@ fn the_policy_is_a_ceiling() {
     assert_eq!(tool.cut.len(), 3, "{:?}", tool.cut);
     let failed = shop.call(ECHO).unwrap_err();
     assert!(failed.starts_with("fuel exhausted"), "{failed}");
-    let bad = engine.set_wasm_policy(&owner, "[default]\nmax_fuels = 1\n");
+    let bad = engine
+        .kami()
+        .set_wasm_policy(&owner, "[default]\nmax_fuels = 1\n");
     refused(bad, Code::InvalidInput, "max_fuels");
-    assert_eq!(engine.wasm_policy_text().unwrap().as_deref(), Some(policy));
+    assert_eq!(
+        engine.kami().wasm_policy_text().unwrap().as_deref(),
+        Some(policy)
+    );
     engine
+        .kami()
         .set_wasm_policy(&owner, "[default]\nallow_unsigned = false\n")
         .unwrap();
     assert_eq!(shop.call(ECHO).as_deref(), Ok(SAID), "the ceiling is gone");
@@ -505,12 +525,12 @@ fn what_runs_is_what_was_installed() {
     fs::remove_file(&artifact).unwrap();
     let failed = call(&restarted(), ECHO).unwrap_err();
     assert!(failed.starts_with("integrity violation"), "{failed}");
-    let verified = shop.engine().verify_tool(&owner, ECHO, None);
+    let verified = shop.engine().kami().verify_tool(&owner, ECHO, None);
     refused(verified, Code::Corrupt, "integrity violation");
     fs::remove_file(&component).unwrap();
     let failed = call(&restarted(), ECHO).unwrap_err();
     assert!(failed.starts_with("WASM file missing"), "{failed}");
-    let verified = shop.engine().verify_tool(&owner, ECHO, None);
+    let verified = shop.engine().kami().verify_tool(&owner, ECHO, None);
     refused(verified, Code::NotFound, "WASM file missing");
     fs::write(package.join("tool.wasm"), probes::echo().unwrap()).unwrap();
     let again = InstallOptions {
@@ -540,7 +560,14 @@ fn compiled_code_that_was_changed_is_compiled_again() {
     assert_eq!(call(&restarted, ECHO).as_deref(), Ok(SAID));
     assert_ne!(fs::read(shop.file("cache", ".cwasm")).unwrap(), bad);
     let owner = shop.house.owner();
-    drop(restarted.board.engine().tool_logs(&owner, ECHO).unwrap());
+    drop(
+        restarted
+            .board
+            .engine()
+            .kami()
+            .tool_logs(&owner, ECHO)
+            .unwrap(),
+    );
     let restarted = shop.house.again(Selection::default());
     assert_eq!(call(&restarted, ECHO).as_deref(), Ok(SAID));
 }
@@ -559,14 +586,14 @@ fn two_processes_install_and_remove_at_once() {
         let id = format!("dev.example.{name}");
         for _ in 0..5 {
             barrier.wait();
-            engine.install_tool(&owner, &source, &plain).unwrap();
+            engine.kami().install_tool(&owner, &source, &plain).unwrap();
             assert_eq!(call(house, &id).as_deref(), Ok(SAID));
-            engine.uninstall_tool(&owner, &id).unwrap();
+            engine.kami().uninstall_tool(&owner, &id).unwrap();
         }
-        engine.install_tool(&owner, &source, &plain).unwrap();
+        engine.kami().install_tool(&owner, &source, &plain).unwrap();
         barrier.wait();
         let source = both.display().to_string();
-        engine.install_tool(&owner, &source, &plain).is_ok()
+        engine.kami().install_tool(&owner, &source, &plain).is_ok()
     };
     let won = std::thread::scope(|threads| {
         let first = threads.spawn(|| work(&shop.house, "one", &packages[0]));
@@ -597,6 +624,7 @@ fn one_broken_tool_hides_no_other() {
     let owner = shop.house.owner();
     let gone = shop
         .engine()
+        .kami()
         .installed_tool(&owner, "dev.example.gone")
         .unwrap();
     let data = shop.house.root.path().join("data/kami");
@@ -615,16 +643,16 @@ fn one_broken_tool_hides_no_other() {
         })?;
         tx.record("ToolInstalled", json!({ "id": "dev.example.broken" }))
     };
-    shop.engine()
-        .log()
-        .write(&Space::default(), broken)
-        .unwrap();
+    shop.house.log().write(&Space::default(), broken).unwrap();
     let house = shop.house.again(Selection::default());
     assert_eq!(names(&house), [ECHO, "dev.example.gone"]);
     assert!(call(&house, "dev.example.gone").is_err());
     assert_eq!(call(&house, ECHO).as_deref(), Ok(SAID));
     let engine = house.board.engine();
-    engine.uninstall_tool(&owner, "dev.example.gone").unwrap();
+    engine
+        .kami()
+        .uninstall_tool(&owner, "dev.example.gone")
+        .unwrap();
     assert_eq!(call(&house, ECHO).as_deref(), Ok(SAID));
 }
 
@@ -636,7 +664,7 @@ fn a_run_is_an_event_with_what_it_took() {
     shop.install(&shop.package("no", "1.0.0", &probes::refuse().unwrap(), MODEST));
     assert_eq!(shop.call(ECHO).as_deref(), Ok(SAID));
     assert_eq!(shop.call("dev.example.no"), Err(SAID.to_owned()));
-    let log = shop.engine().tool_logs(&owner, ECHO).unwrap();
+    let log = shop.engine().kami().tool_logs(&owner, ECHO).unwrap();
     assert!(log.contains(&format!("warn  {SAID}\n")), "{log}");
     let events = shop.engine().events_after(&owner, 0, 1_000).unwrap();
     let of = |kind: &str| -> Vec<Value> {
@@ -659,10 +687,10 @@ fn a_run_is_an_event_with_what_it_took() {
             "{field} in {usage}"
         );
     }
-    shop.engine().uninstall_tool(&owner, ECHO).unwrap();
+    shop.engine().kami().uninstall_tool(&owner, ECHO).unwrap();
     shop.install(&shop.package("echo", "2.0.0", &probes::echo().unwrap(), MODEST));
     assert_eq!(
-        shop.engine().tool_logs(&owner, ECHO).unwrap(),
+        shop.engine().kami().tool_logs(&owner, ECHO).unwrap(),
         "",
         "its log went with it"
     );
@@ -686,7 +714,7 @@ fn a_tool_is_found_by_the_one_search() {
     assert_eq!(found(), [""; 0]);
     shop.install(&shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST));
     assert_eq!(found(), ["echo"]);
-    shop.engine().uninstall_tool(&owner, ECHO).unwrap();
+    shop.engine().kami().uninstall_tool(&owner, ECHO).unwrap();
     assert_eq!(found(), [""; 0]);
 }
 
@@ -699,7 +727,7 @@ fn a_space_has_tools_and_files_of_its_own() {
     let package = shop.package("files", "1.0.0", &probes::files().unwrap(), sandbox);
     let source = package.display().to_string();
     shop.install(&package);
-    assert!(engine.installed_tools(&other).unwrap().is_empty());
+    assert!(engine.kami().installed_tools(&other).unwrap().is_empty());
     assert!(
         shop.house
             .board
@@ -707,11 +735,12 @@ fn a_space_has_tools_and_files_of_its_own() {
             .is_none()
     );
     engine
+        .kami()
         .install_tool(&other, &source, &InstallOptions::default())
         .unwrap();
     // The probe takes its input as it is; one that is no other operation writes a file.
     let write = |caller: &Caller| {
-        let run = engine.run_tool(caller, "dev.example.files", SAID);
+        let run = engine.kami().run_tool(caller, "dev.example.files", SAID);
         run.unwrap().result
     };
     assert_eq!(write(&owner).as_deref(), Ok(""));
@@ -721,7 +750,10 @@ fn a_space_has_tools_and_files_of_its_own() {
         fs::read_dir(dir).map_or(0, Iterator::count)
     };
     assert_eq!((files("default"), files("other")), (1, 0));
-    engine.uninstall_tool(&owner, "dev.example.files").unwrap();
+    engine
+        .kami()
+        .uninstall_tool(&owner, "dev.example.files")
+        .unwrap();
     assert_eq!(files("default"), 0, "its directory went with it");
     fs::remove_dir_all(shop.house.root.path().join("data/kami/cache")).unwrap();
     assert_eq!(

@@ -46,8 +46,8 @@ fn a_name_that_could_mean_two_things_is_refused_in_either_order() {
         let echo = shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST);
         shop.install(&echo);
         match states {
-            "disabled" => drop(engine.enable_tool(&owner, ECHO, false).unwrap()),
-            "pinned" => drop(engine.pin_tool(&owner, ECHO, None, true).unwrap()),
+            "disabled" => drop(engine.kami().enable_tool(&owner, ECHO, false).unwrap()),
+            "pinned" => drop(engine.kami().pin_tool(&owner, ECHO, None, true).unwrap()),
             _ => {}
         }
         for how in [InstallOptions::default(), allowing()] {
@@ -103,6 +103,7 @@ fn an_update_or_an_earlier_version_takes_no_name_either() {
         "is the name of a function of `dev.example`",
     );
     engine
+        .kami()
         .pin_tool(&owner, "dev.example", Some("1.0.0"), true)
         .unwrap();
     assert_eq!(
@@ -127,7 +128,7 @@ fn the_name_of_a_tool_that_was_removed_is_not_taken_over_unseen() {
     let (engine, owner) = (shop.engine(), shop.house.owner());
     let echo = shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST);
     shop.install(&echo);
-    engine.uninstall_tool(&owner, ECHO).unwrap();
+    engine.kami().uninstall_tool(&owner, ECHO).unwrap();
     let plain = InstallOptions::default();
     let taken = shop.try_install(&taker(&shop), &plain);
     refused(
@@ -136,14 +137,17 @@ fn the_name_of_a_tool_that_was_removed_is_not_taken_over_unseen() {
         "which was the name of another tool that was removed",
     );
     let source = taker(&shop).display().to_string();
-    let checked = engine.check_tool_package(&owner, &source, &plain).unwrap();
+    let checked = engine
+        .kami()
+        .check_tool_package(&owner, &source, &plain)
+        .unwrap();
     assert!(checked.needs_allow.is_some() && checked.refusal.is_none());
     assert!(!is_known(&shop.house, ECHO));
     // The tool itself comes back under its name, with another component too.
     let refuse = shop.package("echo", "2.0.0", &probes::refuse().unwrap(), MODEST);
     shop.install(&refuse);
     assert_eq!(shop.call(ECHO), Err(SAID.to_owned()));
-    engine.uninstall_tool(&owner, ECHO).unwrap();
+    engine.kami().uninstall_tool(&owner, ECHO).unwrap();
     // Whoever wants it can say so.
     shop.try_install(&taker(&shop), &allowing()).unwrap();
     let reply = shop.house.call(ECHO, json!({ "n": 4 }));
@@ -178,7 +182,7 @@ fn of_two_that_are_there_already_the_exact_id_wins() {
         })?;
         tx.record("ToolInstalled", json!({ "id": "dev.example" }))
     };
-    engine.log().write(&Space::default(), written).unwrap();
+    shop.house.log().write(&Space::default(), written).unwrap();
     assert_eq!(
         names(&shop.house),
         [
@@ -194,9 +198,9 @@ fn of_two_that_are_there_already_the_exact_id_wins() {
         Ok(SAID),
         "and it is the tool's own"
     );
-    engine.enable_tool(&owner, ECHO, false).unwrap();
+    engine.kami().enable_tool(&owner, ECHO, false).unwrap();
     assert!(!is_known(&shop.house, ECHO), "also while it is disabled");
-    engine.uninstall_tool(&owner, ECHO).unwrap();
+    engine.kami().uninstall_tool(&owner, ECHO).unwrap();
     assert!(!is_known(&shop.house, ECHO), "and when it is gone");
 }
 
@@ -257,7 +261,10 @@ fn what_is_said_to_be_installable_is() {
     let plain = InstallOptions::default();
     let check = |package: &Path, how: &InstallOptions| {
         let source = package.display().to_string();
-        engine.check_tool_package(&owner, &source, how).unwrap()
+        engine
+            .kami()
+            .check_tool_package(&owner, &source, how)
+            .unwrap()
     };
     let package = shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST);
     assert!(check(&package, &plain).refusal.is_none());
@@ -276,13 +283,15 @@ fn what_is_said_to_be_installable_is() {
     assert!(check(&archive, &unsigned).refusal.is_none());
     // A policy that wants signatures.
     engine
+        .kami()
         .set_wasm_policy(&owner, "[default]\nallow_unsigned = false\n")
         .unwrap();
     let refusal = check(&package, &plain).refusal.unwrap();
     assert_eq!(refusal.code, Code::Denied, "{refusal}");
-    engine.set_wasm_policy(&owner, "").unwrap();
+    engine.kami().set_wasm_policy(&owner, "").unwrap();
     // A key that nobody trusts.
     engine
+        .kami()
         .sign_tool_package(&owner, &package.display().to_string(), &[9; 32])
         .unwrap();
     let refusal = check(&package, &plain).refusal.unwrap();
@@ -302,7 +311,7 @@ fn what_is_said_to_be_installable_is() {
     assert!(check(&more, &plain).needs_allow.is_some());
     assert!(check(&more, &allowing()).needs_allow.is_none());
     // One that is pinned takes nothing, and a name that is taken is refused.
-    engine.pin_tool(&owner, ECHO, None, true).unwrap();
+    engine.kami().pin_tool(&owner, ECHO, None, true).unwrap();
     let refusal = check(&more, &allowing()).refusal.unwrap();
     assert!(refusal.message.contains("pinned"), "{refusal}");
     let refusal = check(&taker(&shop), &allowing()).refusal.unwrap();
@@ -319,18 +328,22 @@ fn a_secret_that_a_tool_can_send_away_is_warned_of() {
     let plain = InstallOptions::default();
     let warning =
         "it sees `GITHUB_TOKEN`, which looks like a secret, and can send it to `api.github.com`";
-    let checked = engine.check_tool_package(&owner, &source, &plain).unwrap();
+    let checked = engine
+        .kami()
+        .check_tool_package(&owner, &source, &plain)
+        .unwrap();
     assert_eq!(checked.concerns, [warning]);
-    let installed = engine.install_tool(&owner, &source, &plain).unwrap();
+    let installed = engine.kami().install_tool(&owner, &source, &plain).unwrap();
     assert_eq!(installed.concerns, [warning]);
     assert_eq!(
-        engine.installed_tool(&owner, ECHO).unwrap().concerns,
+        engine.kami().installed_tool(&owner, ECHO).unwrap().concerns,
         [warning]
     );
     // What the policy takes away cannot leave.
     engine
+        .kami()
         .set_wasm_policy(&owner, "[default]\nenv_allow_list = []\n")
         .unwrap();
-    let tool = engine.installed_tool(&owner, ECHO).unwrap();
+    let tool = engine.kami().installed_tool(&owner, ECHO).unwrap();
     assert_eq!(tool.concerns, [""; 0]);
 }

@@ -43,12 +43,13 @@ fn whoever_waits_for_the_compiler_is_told() {
     let source = package.display().to_string();
     let plain = InstallOptions::default();
     shop.engine()
+        .kami()
         .install_tool(&caller, &source, &plain)
         .unwrap();
     assert!(is_compiled(&told));
     let run = |house: &House| {
         let (caller, told) = listener(house);
-        let ran = house.board.engine().run_tool(&caller, ECHO, SAID);
+        let ran = house.board.engine().kami().run_tool(&caller, ECHO, SAID);
         assert_eq!(ran.unwrap().result.as_deref(), Ok(SAID));
         is_compiled(&told)
     };
@@ -66,10 +67,12 @@ fn a_component_that_is_run_from_a_file_is_compiled_once() {
     let run = |house: &House| {
         let (caller, told) = listener(house);
         let engine = house.board.engine();
-        let ran = engine.run_tool_file(&caller, &file, SAID, &FileRun::default());
+        let ran = engine
+            .kami()
+            .run_tool_file(&caller, &file, SAID, &FileRun::default());
         assert_eq!(ran.unwrap().result.as_deref(), Ok(SAID));
         // As the end of a process does: what was compiled is noted afterwards.
-        engine.settle();
+        engine.omi().settle();
         is_compiled(&told)
     };
     assert!(run(&shop.house));
@@ -86,6 +89,7 @@ fn a_component_that_is_run_from_a_file_is_compiled_once() {
     let ran = again
         .board
         .engine()
+        .kami()
         .run_tool_file(&caller, &file, SAID, &FileRun::default());
     assert_eq!(ran.unwrap().result.as_deref(), Ok(SAID));
 }
@@ -104,7 +108,9 @@ fn code_of_components_that_were_run_long_ago_is_thrown_away() {
         let file = shop.packages.path().join("tool.wasm");
         fs::write(&file, wasm).unwrap();
         let owner = shop.house.owner();
-        let ran = engine.run_tool_file(&owner, &file, SAID, &FileRun::default());
+        let ran = engine
+            .kami()
+            .run_tool_file(&owner, &file, SAID, &FileRun::default());
         assert!(ran.unwrap().result.is_ok());
     }
     assert_eq!(n_files(), 32);
@@ -124,7 +130,7 @@ fn a_call_without_enough_fuel_says_how_much_it_takes_and_where_that_is_set() {
     );
     let wasm = counting.build().unwrap();
     shop.install(&shop.package("echo", "1.0.0", &wasm, "max_fuel = 40"));
-    let tried = |input: &str| engine.try_tool(&owner, ECHO, input).unwrap();
+    let tried = |input: &str| engine.kami().try_tool(&owner, ECHO, input).unwrap();
     let failed = tried(SAID).result.unwrap_err();
     let needed: u64 = {
         let words: Vec<&str> = failed.split_whitespace().collect();
@@ -148,7 +154,7 @@ fn a_call_without_enough_fuel_says_how_much_it_takes_and_where_that_is_set() {
     }
     // Where the policy cut, it is the policy that is named.
     let policy = format!("[default]\nmax_fuel = {}\n", needed / 4);
-    engine.set_wasm_policy(&owner, &policy).unwrap();
+    engine.kami().set_wasm_policy(&owner, &policy).unwrap();
     let failed = tried(SAID).result.unwrap_err();
     assert!(
         failed.contains("the policy lowers `max_fuel`") && failed.contains("in `policy.toml`"),
@@ -164,7 +170,10 @@ fn a_call_without_enough_fuel_says_how_much_it_takes_and_where_that_is_set() {
         max_fuel: Some(40),
         ..FileRun::default()
     };
-    let ran = engine.run_tool_file(&owner, &file, SAID, &how).unwrap();
+    let ran = engine
+        .kami()
+        .run_tool_file(&owner, &file, SAID, &how)
+        .unwrap();
     let failed = ran.result.unwrap_err();
     assert!(
         failed.ends_with(&format!("; try `--fuel {needed}`")),
@@ -208,10 +217,11 @@ fn what_a_component_says_of_itself_is_compared_with_its_manifest() {
     let other = shop.package("echo", "1.0.0", &wasm, MODEST);
     let source = other.display().to_string();
     let checked = engine
+        .kami()
         .check_tool_package(&owner, &source, &InstallOptions::default())
         .unwrap();
     let plain = InstallOptions::default();
-    let installed = engine.install_tool(&owner, &source, &plain).unwrap();
+    let installed = engine.kami().install_tool(&owner, &source, &plain).unwrap();
     for concerns in [&checked.concerns, &installed.concerns] {
         assert_eq!(concerns.len(), 1, "{concerns:?}");
         assert!(
@@ -220,7 +230,7 @@ fn what_a_component_says_of_itself_is_compared_with_its_manifest() {
         );
     }
     let right = shop.package("test", "1.0.0", &wasm, MODEST);
-    let checked = engine.check_tool_package(
+    let checked = engine.kami().check_tool_package(
         &owner,
         &right.display().to_string(),
         &InstallOptions::default(),
@@ -239,10 +249,15 @@ fn a_component_with_several_functions_lists_them_under_short_names() {
     let expected = ["half", "same", "swap", "total", "wished"].map(|it| format!("{id}.{it}"));
     assert_eq!(listed, expected);
     assert_eq!(
-        engine.installed_tool(&owner, id).unwrap().functions.len(),
+        engine
+            .kami()
+            .installed_tool(&owner, id)
+            .unwrap()
+            .functions
+            .len(),
         5
     );
-    let bare = engine.try_tool(&owner, id, "{}");
+    let bare = engine.kami().try_tool(&owner, id, "{}");
     refused(
         bare.map(drop),
         Code::InvalidInput,
@@ -250,7 +265,7 @@ fn a_component_with_several_functions_lists_them_under_short_names() {
     );
     let sum = r#"{"a":2,"b":40}"#;
     for name in ["total", "test.shop.shop.total"] {
-        let ran = engine.try_tool(&owner, &format!("{id}.{name}"), sum);
+        let ran = engine.kami().try_tool(&owner, &format!("{id}.{name}"), sum);
         assert_eq!(ran.unwrap().result.as_deref(), Ok("42"), "{name}");
     }
 }
@@ -262,7 +277,7 @@ fn the_output_of_a_program_is_its_answer() {
     shop.install(&package);
     let id = "dev.example.program";
     assert_eq!(shop.call(id).as_deref(), Ok(SAID));
-    let tool = shop.engine().installed_tool(&shop.house.owner(), id);
+    let tool = shop.engine().kami().installed_tool(&shop.house.owner(), id);
     assert_eq!(tool.unwrap().abi, "command");
     let schema = &shop.house.board.installed(&shop.house.owner())[0].input_schema;
     assert_eq!(schema["required"], json!(["message"]), "the manifest's");
@@ -277,7 +292,7 @@ fn tools_are_found_among_installed_ones_and_in_an_index() {
     let package = shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST);
     shop.install(&package);
     let search = |words: &str, index: Option<&str>| {
-        let found = engine.search_tools(&owner, words, index);
+        let found = engine.kami().search_tools(&owner, words, index);
         found
             .unwrap()
             .into_iter()
@@ -288,12 +303,13 @@ fn tools_are_found_among_installed_ones_and_in_an_index() {
     assert_eq!(search("nothing like it", None), [""; 0]);
     let source = package.display().to_string();
     let entry = engine
+        .kami()
         .tool_index_entry(&owner, &source, "owner/echo@v2")
         .unwrap();
     assert_eq!(entry["version"], "1.0.0");
     assert_eq!(entry["wasm_sha256"].as_str().unwrap().len(), 64);
     refused(
-        engine.tool_index_entry(&owner, &source, "nowhere"),
+        engine.kami().tool_index_entry(&owner, &source, "nowhere"),
         Code::InvalidInput,
         "owner/repo@tag",
     );
@@ -307,7 +323,10 @@ fn tools_are_found_among_installed_ones_and_in_an_index() {
     fs::write(&file, index.to_string()).unwrap();
     let place = file.display().to_string();
     assert_eq!(search("echo", Some(&place)), [ECHO, "dev.other.parrot"]);
-    let found = engine.search_tools(&owner, "parrot", Some(&place)).unwrap();
+    let found = engine
+        .kami()
+        .search_tools(&owner, "parrot", Some(&place))
+        .unwrap();
     let parrot = found.iter().find(|it| it.name == "parrot").unwrap();
     assert_eq!(parrot.source.as_deref(), Some("owner/parrot@v0.1.0"));
     let echo = found.iter().find(|it| it.id == ECHO).unwrap();
@@ -316,11 +335,11 @@ fn tools_are_found_among_installed_ones_and_in_an_index() {
         ("http://example.com/index.json", Code::Denied),
         ("/nowhere/index.json", Code::NotFound),
     ] {
-        let failed = engine.search_tools(&owner, "x", Some(place));
+        let failed = engine.kami().search_tools(&owner, "x", Some(place));
         assert_eq!(failed.unwrap_err().code, code, "{place}");
     }
     fs::write(&file, "{}").unwrap();
-    let failed = engine.search_tools(&owner, "x", Some(&place));
+    let failed = engine.kami().search_tools(&owner, "x", Some(&place));
     refused(failed, Code::InvalidInput, "is not an index of tools");
 }
 
@@ -331,12 +350,16 @@ fn who_vouches_can_be_named_by_a_file() {
     let package = shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST);
     let place = shop.packages.path().join("my.key");
     let (_, key) = engine
+        .kami()
         .make_signing_key(&owner, Some(&place), false)
         .unwrap();
-    let secret = engine.signing_key(&owner, Some(&place)).unwrap();
+    let secret = engine.kami().signing_key(&owner, Some(&place)).unwrap();
     let source = package.display().to_string();
-    engine.sign_tool_package(&owner, &source, &secret).unwrap();
-    engine.trust_key(&owner, &key, "me").unwrap();
+    engine
+        .kami()
+        .sign_tool_package(&owner, &source, &secret)
+        .unwrap();
+    engine.kami().trust_key(&owner, &key, "me").unwrap();
     shop.install(&package);
     let public = shop
         .packages
@@ -344,16 +367,21 @@ fn who_vouches_can_be_named_by_a_file() {
         .join("my.key.pub")
         .display()
         .to_string();
-    let verified = engine.verify_tool(&owner, ECHO, Some(&public)).unwrap();
+    let verified = engine
+        .kami()
+        .verify_tool(&owner, ECHO, Some(&public))
+        .unwrap();
     assert_eq!(verified.signed_by, Some(key));
     fs::write(&public, "ab".repeat(32)).unwrap();
-    let other = engine.verify_tool(&owner, ECHO, Some(&public));
+    let other = engine.kami().verify_tool(&owner, ECHO, Some(&public));
     refused(other, Code::Denied, "not trusted");
     for named in [source.as_str(), "/nowhere/x.pub", "zz"] {
-        let failed = engine.verify_tool(&owner, ECHO, Some(named));
+        let failed = engine.kami().verify_tool(&owner, ECHO, Some(named));
         assert!(failed.is_err(), "{named}");
     }
-    let failed = engine.verify_tool(&owner, ECHO, Some("/nowhere/x.pub"));
+    let failed = engine
+        .kami()
+        .verify_tool(&owner, ECHO, Some("/nowhere/x.pub"));
     refused(
         failed,
         Code::InvalidInput,

@@ -1,0 +1,133 @@
+//! Code of components that are run without being installed.
+//!
+//! Compiled code is believed only if its hash is in the store, so that what `kami run` compiled is noted there,
+//! for the components that were run last. The code of others is thrown away.
+
+use super::run::Pulse;
+use crate::Kami;
+use kenning_core::{Code, Result};
+use kenning_kernel::Caller;
+use kenning_sandbox::{Artifact, Described, Digest, Sha256};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The bucket of what was compiled, by the component's hash.
+const COMPILED: &str = "tools/compiled";
+
+/// Components whose code is kept.
+const COMPILED_MAX: usize = 32;
+
+/// A component of this size is said to be compiled at once, a smaller one when it takes long.
+const LARGE_BYTES: usize = 1024 * 1024;
+
+impl Kami {
+    /// Compiles a component, as long as the caller waits, and says that it does.
+    pub(super) fn compile(&self, caller: &Caller, wasm: &[u8]) -> Result<(Described, Digest)> {
+        let runtime = self.wasm_runtime()?;
+        let work = || loop {
+            match runtime.check(wasm) {
+                // The compiler goes on; the caller decides how long that may take.
+                Err(error) if error.code == Code::Unavailable && caller.check().is_ok() => {}
+                done => break done,
+            }
+        };
+        let described = match caller.progress.clone() {
+            None => work()?,
+            Some(progress) => {
+                let pulse = Pulse::new(progress, Duration::ZERO);
+                let word = format!("compiling {}", size(wasm.len()));
+                if wasm.len() >= LARGE_BYTES {
+                    pulse.tell(&word);
+                }
+                pulse.during(&word, work)?
+            }
+        };
+        Ok((described, runtime.prepare(wasm)?))
+    }
+
+    /// What an earlier process compiled of a component that is installed or was run lately.
+    pub(super) fn known_artifact(&self, caller: &Caller, sha256: Sha256) -> Option<Artifact> {
+        let space = &caller.principal.space;
+        let shelf = self.shelf(space).ok()?;
+        let installed = shelf.tools.iter().find(|it| it.sha256 == sha256);
+        if let Some(artifact) = installed.and_then(|it| it.artifact.clone()) {
+            return Some(artifact);
+        }
+        let key = sha256.to_string();
+        let row = self
+            .kernel
+            .log()
+            .read(space, |tx| tx.get(COMPILED, &key))
+            .ok()??;
+        let row: Value = serde_json::from_slice(&row).ok()?;
+        Artifact::parse(row["artifact"].as_str()?)
+    }
+
+    /// Notes what was compiled for a run, and forgets the code of whatever was run longest ago.
+    pub(super) fn note_compiled(&self, caller: &Caller, digest: &Digest) -> Result<()> {
+        let space = &caller.principal.space;
+        // What was noted before counts.
+        self.kernel.later().flush();
+        let mut known: Vec<(u64, String)> = self
+            .kernel
+            .log()
+            .read(space, |tx| tx.list(COMPILED))?
+            .into_iter()
+            .map(|(key, row)| {
+                let row: Value = serde_json::from_slice(&row).unwrap_or_default();
+                (row["ms"].as_u64().unwrap_or(0), key)
+            })
+            .filter(|it| it.1 != digest.sha256.to_string())
+            .collect();
+        known.sort_unstable();
+        let n_over = (known.len() + 1).saturating_sub(COMPILED_MAX);
+        let over: Vec<String> = known.drain(..n_over).map(|it| it.1).collect();
+        let shelf = self.shelf(space)?;
+        for sha256 in over.iter().filter_map(|it| Sha256::from_hex(it)) {
+            if !shelf.tools.iter().any(|it| it.sha256 == sha256) {
+                self.wasm_runtime()?.forget(sha256)?;
+            }
+        }
+        let (key, artifact) = (digest.sha256.to_string(), digest.artifact.to_string());
+        let ms = self.kernel.log().clock().now_ms();
+        self.kernel.later().write(space, move |tx| {
+            for key in &over {
+                if tx.get(COMPILED, key)?.is_some() {
+                    tx.unset(COMPILED, key)?;
+                }
+            }
+            let row = json!({ "artifact": artifact, "ms": ms }).to_string();
+            tx.set(COMPILED, &key, row.as_bytes())?;
+            tx.record("ToolCompiled", json!({ "sha256": key }))
+                .map(drop)
+        });
+        Ok(())
+    }
+}
+
+/// A size as people read it.
+fn size(bytes: usize) -> String {
+    let tenths = bytes.saturating_mul(10) / (1024 * 1024);
+    match tenths {
+        0 => format!("{} KiB", bytes.div_ceil(1024)),
+        _ => format!("{}.{} MiB", tenths / 10, tenths % 10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_told_in_the_unit_that_fits() {
+        for (bytes, text) in [
+            (0, "0 KiB"),
+            (1, "1 KiB"),
+            (104_857, "103 KiB"),
+            (1_572_864, "1.5 MiB"),
+            (67_108_864, "64.0 MiB"),
+        ] {
+            assert_eq!(size(bytes), text);
+        }
+    }
+}

@@ -1,0 +1,561 @@
+//! What changes which tools there are.
+
+use super::names;
+use super::package::{Found, find, vouched};
+use super::record::{InstalledTool, Record, Stored, StoredVersion, VERSIONS_MAX};
+use super::run::forget_logs;
+use super::trust::trusted;
+use crate::Kami;
+use kenning_audit::{Draft, Tx};
+use kenning_core::{Code, Error, Kind, Result, Space};
+use kenning_kernel::{Caller, Scope};
+use kenning_sandbox::manifest::Manifest;
+use kenning_sandbox::policy::{asks_more, concerns};
+use kenning_sandbox::{Described, Digest, Sha256};
+use kenning_search::passages;
+use kenning_store::{ReadTx, When};
+use kenning_vault::{Dir, Lock};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::time::Duration;
+
+/// The largest component that is read back.
+const WASM_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Held while the tools of a space are changed.
+const LOCK_FILE: &str = "lock";
+const LOCK_WAIT: Duration = Duration::from_secs(30);
+
+/// How to install.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InstallOptions {
+    /// What the archive must be.
+    pub sha256: Option<String>,
+    /// Whether an update may ask for more than the version before.
+    pub allow_more: bool,
+    /// Whether a package that nobody vouches for is accepted from an archive.
+    pub allow_unsigned: bool,
+    /// Whether a tool that is installed is replaced, and what it was is kept as a version.
+    pub replace: bool,
+    /// Whether it may be replaced by an older version.
+    pub allow_downgrade: bool,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Installation {
+    /// The tool as it is now.
+    pub tool: InstalledTool,
+    /// The version before, of an update.
+    pub before: Option<String>,
+    /// What an operator should look at twice, a sentence each.
+    pub concerns: Vec<String>,
+}
+
+impl Kami {
+    /// Installs a tool from a directory, its `tool.toml`, a zip archive or an https address.
+    pub fn install_tool(
+        &self,
+        caller: &Caller,
+        source: &str,
+        options: &InstallOptions,
+    ) -> Result<Installation> {
+        caller.principal.require(Scope::Admin)?;
+        let found = find(source, options.sha256.as_deref())?;
+        self.put_tool(caller, found, options, None)
+    }
+
+    /// Installs a tool again from where it came, or from another place.
+    pub fn update_tool(
+        &self,
+        caller: &Caller,
+        id: &str,
+        source: Option<&str>,
+        options: &InstallOptions,
+    ) -> Result<Installation> {
+        caller.principal.require(Scope::Admin)?;
+        let record = self.record(caller, id)?;
+        if record.stored.pinned {
+            return Err(pinned(id, &record.stored.version));
+        }
+        let from = source.map_or_else(|| record.stored.source.clone(), ToOwned::to_owned);
+        let found = find(&from, options.sha256.as_deref())?;
+        let options = InstallOptions {
+            replace: true,
+            ..options.clone()
+        };
+        self.put_tool(caller, found, &options, Some(id))
+    }
+
+    fn put_tool(
+        &self,
+        caller: &Caller,
+        found: Found,
+        options: &InstallOptions,
+        expected: Option<&str>,
+    ) -> Result<Installation> {
+        let space = &caller.principal.space;
+        let manifest = found.package.manifest.clone();
+        let id = manifest.id.clone();
+        if let Some(expected) = expected.filter(|it| *it != id) {
+            return Err(
+                Error::conflict(format!("that is the tool `{id}` and not `{expected}`"))
+                    .hint("install it under its own name"),
+            );
+        }
+        let (version, described) = self.judge(caller, &found, options)?;
+        let contradictions =
+            self.manifest_contradictions(caller, &manifest, &described, &found.package.wasm)?;
+        let now_ms = self.kernel.log().clock().now_ms();
+        let (options, source) = (options.clone(), found.source);
+        let changing = self.changing(space)?;
+        keep_component(&changing.components, &found.package.wasm)?;
+        let before = self.kernel.log().write(space, {
+            let manifest = manifest.clone();
+            move |tx| put(tx, manifest, version, &options, source, now_ms)
+        });
+        // Also what was kept for nothing, because it was not accepted.
+        self.sweep(space, &changing)?;
+        drop(changing);
+        let before = before?;
+        let tool = self.installed_tool(caller, &id)?;
+        let mut concerns = concerns(&manifest.security);
+        concerns.extend(contradictions);
+        concerns.extend(tool.cut.iter().cloned());
+        Ok(Installation {
+            tool,
+            before,
+            concerns,
+        })
+    }
+
+    /// What would be stored of a package, if it may be installed as far as it alone can tell.
+    pub(super) fn judge(
+        &self,
+        caller: &Caller,
+        found: &Found,
+        options: &InstallOptions,
+    ) -> Result<(StoredVersion, Described)> {
+        let (package, policy) = (&found.package, self.wasm_policy()?);
+        let id = &package.manifest.id;
+        let keys = self.kernel.log().read(&caller.principal.space, trusted)?;
+        let is_vouched = vouched(package, &keys)?;
+        let has_hash = options.sha256.is_some();
+        let may_be_unsigned = policy
+            .allow_unsigned(id)
+            .unwrap_or(found.is_local || has_hash || options.allow_unsigned);
+        if !is_vouched && !may_be_unsigned {
+            return Err(Error::denied(format!("nobody whom you trust vouches for `{id}`")).hint(
+                "give its hash with `--sha256`, trust its author with `kami trust add KEY`, or unpack it and look at it",
+            ));
+        }
+        let (described, digest) = self.compile(caller, &package.wasm)?;
+        let signed = package.signed.as_ref().filter(|_| is_vouched);
+        let version = StoredVersion {
+            manifest: package.manifest_text.clone(),
+            sha256: digest.sha256.to_string(),
+            bytes: package.wasm.len() as u64,
+            artifact: Some(digest.artifact.to_string()),
+            signed: signed.map(ToString::to_string),
+            abi: StoredVersion::abi_of(&described),
+            functions: StoredVersion::functions_of(&described),
+        };
+        Ok((version, described))
+    }
+
+    /// Waits until nobody else on this machine changes which tools a space has. Components lie beside
+    /// the store, so that its transactions do not cover them.
+    fn changing(&self, space: &Space) -> Result<Changing> {
+        let components = self.components(space)?;
+        let lock = components.lock(LOCK_FILE, LOCK_WAIT)?;
+        Ok(Changing {
+            components,
+            _lock: lock,
+        })
+    }
+
+    /// The bytes of a component, whatever they are today.
+    pub(super) fn component(&self, space: &Space, sha256: Sha256) -> Result<Vec<u8>> {
+        self.components(space)?
+            .read(&file_of(&sha256.to_string()), WASM_BYTES_MAX)
+            .map_err(|error| match error.code {
+                Code::NotFound => Error::not_found("component", sha256)
+                    .hint("`kami update` installs the tool again on this machine"),
+                _ => error,
+            })
+    }
+
+    /// Every installed tool, in the order of their ids.
+    pub fn installed_tools(&self, caller: &Caller) -> Result<Vec<InstalledTool>> {
+        caller.principal.require(Scope::Read)?;
+        let policy = self.wasm_policy()?;
+        let shelf = self.shelf(&caller.principal.space)?;
+        Ok(shelf.tools.iter().map(|it| it.view(&policy)).collect())
+    }
+
+    /// One of them.
+    pub fn installed_tool(&self, caller: &Caller, id: &str) -> Result<InstalledTool> {
+        caller.principal.require(Scope::Read)?;
+        Ok(self.record(caller, id)?.view(&*self.wasm_policy()?))
+    }
+
+    pub(super) fn record(&self, caller: &Caller, id: &str) -> Result<std::sync::Arc<Record>> {
+        let shelf = self.shelf(&caller.principal.space)?;
+        let found = shelf.tools.iter().find(|it| it.id == id).cloned();
+        found.ok_or_else(|| {
+            Error::new(Code::NotFound, format!("tool not found: `{id}`"))
+                .hint("`kami list` lists those that are installed")
+        })
+    }
+
+    /// Removes a tool with its own directory. What it was stays in the history.
+    pub fn uninstall_tool(&self, caller: &Caller, id: &str) -> Result<InstalledTool> {
+        caller.principal.require(Scope::Admin)?;
+        let space = &caller.principal.space;
+        let changing = self.changing(space)?;
+        let record = self.record(caller, id)?;
+        let view = record.view(&*self.wasm_policy()?);
+        let (node, name, version) = (record.node, id.to_owned(), record.stored.version.clone());
+        self.kernel.log().write(space, move |tx| {
+            tx.remove_node(node)?;
+            names::retire(tx, &record)?;
+            forget_logs(tx, &name)?;
+            tx.record("ToolRemoved", json!({ "id": name, "version": version }))
+                .map(drop)
+        })?;
+        self.sweep(space, &changing)?;
+        if let Err(error) = self.remove_own_dir(space, id) {
+            // The tool is gone all the same.
+            tracing::warn!("the directory of `{id}` is still there: {error}");
+        }
+        Ok(view)
+    }
+
+    fn remove_own_dir(&self, space: &Space, id: &str) -> Result<()> {
+        let all = self
+            .wasm_dir()?
+            .private_subdir(&format!("sandbox/{space}"))?;
+        if !all.exists(id)? {
+            return Ok(());
+        }
+        // Its own root, so that nothing in it leads to that of another.
+        empty(&all.subdir(id)?, ".")?;
+        all.remove_dir(id)
+    }
+
+    /// Removes components that no tool of the space has any more.
+    fn sweep(&self, space: &Space, changing: &Changing) -> Result<()> {
+        let shelf = self.shelf(space)?;
+        let versions = |it: &std::sync::Arc<Record>| -> Vec<String> {
+            let versions = it.stored.versions.values();
+            versions.map(|it| file_of(&it.sha256)).collect()
+        };
+        let used: HashSet<String> = shelf.tools.iter().flat_map(versions).collect();
+        if shelf.is_partial {
+            // Whose component it is cannot be told, so none is removed.
+            return Ok(());
+        }
+        for file in changing.components.list(".")? {
+            let Some(hash) = file.name.strip_suffix(".wasm") else {
+                continue;
+            };
+            if used.contains(&file.name) {
+                continue;
+            }
+            changing.components.remove(&file.name)?;
+            if let Some(sha256) = Sha256::from_hex(hash) {
+                self.wasm_runtime()?.forget(sha256)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets a tool be called, or no longer.
+    pub fn enable_tool(&self, caller: &Caller, id: &str, enabled: bool) -> Result<InstalledTool> {
+        let what = if enabled { "enabled" } else { "disabled" };
+        self.change_tool(caller, id, what, move |stored| {
+            stored.enabled = enabled;
+            Ok(())
+        })
+    }
+
+    /// Refuses updates of a tool, at this version or one that was installed before; or no longer.
+    pub fn pin_tool(
+        &self,
+        caller: &Caller,
+        id: &str,
+        version: Option<&str>,
+        pinned: bool,
+    ) -> Result<InstalledTool> {
+        let (version, name) = (version.map(ToOwned::to_owned), id.to_owned());
+        self.change_tool(
+            caller,
+            id,
+            if pinned { "pinned" } else { "unpinned" },
+            move |stored| {
+                if let Some(version) = version {
+                    if !stored.versions.contains_key(&version) {
+                        let known: Vec<&str> = stored.versions.keys().map(String::as_str).collect();
+                        return Err(Error::not_found("version", format!("{name} {version}"))
+                            .hint(format!("there are {}", known.join(", "))));
+                    }
+                    stored.version = version;
+                }
+                stored.pinned = pinned;
+                Ok(())
+            },
+        )
+    }
+
+    fn change_tool(
+        &self,
+        caller: &Caller,
+        id: &str,
+        what: &'static str,
+        change: impl FnOnce(&mut Stored) -> Result<()> + Send + 'static,
+    ) -> Result<InstalledTool> {
+        caller.principal.require(Scope::Admin)?;
+        let name = id.to_owned();
+        self.record(caller, id)?;
+        let now_ms = self.kernel.log().clock().now_ms();
+        self.kernel
+            .log()
+            .write(&caller.principal.space, move |tx| {
+                let node = tx.node_by_key("", Kind::Tool, &name, When::Now)?;
+                let node = node.ok_or_else(|| Error::not_found("tool", &name))?;
+                let mut stored = Stored::of(&node)?;
+                change(&mut stored)?;
+                stored.updated_ms = now_ms;
+                let manifest = stored
+                    .versions
+                    .get(&stored.version)
+                    .map(|it| it.manifest.clone());
+                let manifest = Manifest::parse(&manifest.unwrap_or_default())?;
+                put_node(tx, &manifest, &stored)?;
+                let data = json!({ "id": name, "change": what, "version": stored.version });
+                tx.record("ToolChanged", data).map(drop)
+            })?;
+        self.installed_tool(caller, id)
+    }
+
+    /// Notes what was compiled for a call, so that the next process finds it.
+    pub(super) fn note_artifact(&self, caller: &Caller, id: &str, digest: &Digest) {
+        let (id, sha256, artifact) = (
+            id.to_owned(),
+            digest.sha256.to_string(),
+            digest.artifact.to_string(),
+        );
+        self.kernel
+            .later()
+            .write(&caller.principal.space, move |tx| {
+                let Some(node) = tx.node_by_key("", Kind::Tool, &id, When::Now)? else {
+                    return Ok(());
+                };
+                let mut stored = Stored::of(&node)?;
+                let versions = stored
+                    .versions
+                    .values_mut()
+                    .filter(|it| it.sha256 == sha256);
+                versions.for_each(|it| it.artifact = Some(artifact.clone()));
+                tx.put_node(Draft {
+                    kind: Kind::Tool,
+                    project: String::new(),
+                    key: node.key,
+                    title: node.title,
+                    body: node.body,
+                    props: stored.to_props()?,
+                })?;
+                tx.record("ToolChanged", json!({ "id": id, "change": "compiled" }))
+                    .map(drop)
+            });
+    }
+}
+
+/// The right to change which tools a space has.
+struct Changing {
+    components: Dir,
+    _lock: Lock,
+}
+
+fn file_of(sha256: &str) -> String {
+    format!("{sha256}.wasm")
+}
+
+/// Keeps a component under its hash. One that is there is the same.
+fn keep_component(dir: &Dir, wasm: &[u8]) -> Result<()> {
+    let name = file_of(&Sha256::of(wasm).to_string());
+    let is_there = dir.exists(&name)? && dir.read(&name, WASM_BYTES_MAX)? == wasm;
+    if is_there {
+        Ok(())
+    } else {
+        dir.write_private(&name, wasm)
+    }
+}
+
+/// Empties a tool's own directory. A link is removed and not followed.
+fn empty(own: &Dir, name: &str) -> Result<()> {
+    for entry in own.list(name)? {
+        let inner = match name {
+            "." => entry.name,
+            _ => format!("{name}/{}", entry.name),
+        };
+        if own.remove(&inner).is_err() {
+            empty(own, &inner)?;
+            own.remove_dir(&inner)?;
+        }
+    }
+    Ok(())
+}
+
+/// What is known of the tool that a version belongs to, if the version may be installed beside all that
+/// is there.
+pub(super) fn require_accepted(
+    tx: &dyn ReadTx,
+    manifest: &Manifest,
+    version: &StoredVersion,
+    options: &InstallOptions,
+) -> Result<Option<Stored>> {
+    let id = &manifest.id;
+    let known = tx.node_by_key("", Kind::Tool, id, When::Now)?;
+    let known = known.as_ref().map(Stored::of).transpose()?;
+    if let Some(known) = &known {
+        if !options.replace {
+            return Err(Error::conflict(format!(
+                "tool `{id}` v{} is already installed",
+                known.version
+            ))
+            .hint(format!("`kami update {id}` takes what is there now")));
+        }
+        if known.pinned {
+            return Err(pinned(id, &known.version));
+        }
+        if !options.allow_downgrade && is_older(&manifest.version, &known.version) {
+            return Err(Error::conflict(format!(
+                "`{id}` {} is older than {}, which is installed",
+                manifest.version, known.version
+            ))
+            .hint(format!(
+                "`--downgrade` takes it all the same; `kami pin {id} VERSION` goes back to a version that was installed before"
+            )));
+        }
+        let running = known.versions.get(&known.version);
+        let old = running
+            .map(|it| Manifest::parse(&it.manifest))
+            .transpose()?;
+        let more = old
+            .map(|it| asks_more(&it.security, &manifest.security))
+            .unwrap_or_default();
+        if !more.is_empty() && !options.allow_more {
+            return Err(Error::denied(format!(
+                "`{id}` {} asks for more: {}",
+                manifest.version,
+                more.join("; ")
+            ))
+            .hint("look at what is new; `--allow` grants it"));
+        }
+    }
+    names::require_clear(tx, id, version, options.allow_more)?;
+    Ok(known)
+}
+
+/// Writes the version, and says which one it replaces.
+fn put(
+    tx: &mut Tx<'_>,
+    manifest: Manifest,
+    version: StoredVersion,
+    options: &InstallOptions,
+    source: String,
+    now_ms: u64,
+) -> Result<Option<String>> {
+    let known = require_accepted(&**tx, &manifest, &version, options)?;
+    let (id, name) = (manifest.id.clone(), manifest.version.to_string());
+    let sha256 = version.sha256.clone();
+    names::take(tx, &id, &version)?;
+    let (stored, before) = match known {
+        None => {
+            let stored = Stored {
+                version: name.clone(),
+                enabled: true,
+                pinned: false,
+                source,
+                installed_ms: now_ms,
+                updated_ms: now_ms,
+                versions: [(name.clone(), version)].into(),
+            };
+            (stored, None)
+        }
+        Some(mut known) => {
+            let before = known.version.clone();
+            known.version = name.clone();
+            known.source = source;
+            known.updated_ms = now_ms;
+            known.versions.insert(name.clone(), version);
+            forget_oldest(&mut known);
+            (known, Some(before))
+        }
+    };
+    put_node(tx, &manifest, &stored)?;
+    let kind = if before.is_some() {
+        "ToolUpdated"
+    } else {
+        "ToolInstalled"
+    };
+    tx.record(
+        kind,
+        json!({ "id": id, "version": name, "sha256": sha256, "before": before }),
+    )?;
+    Ok(before)
+}
+
+fn is_older(version: &semver::Version, than: &str) -> bool {
+    semver::Version::parse(than).is_ok_and(|than| *version < than)
+}
+
+fn pinned(id: &str, version: &str) -> Error {
+    Error::conflict(format!("`{id}` is pinned to {version}"))
+        .hint(format!("`kami pin {id} --unpin` lets it be updated"))
+}
+
+fn forget_oldest(stored: &mut Stored) {
+    let order = |it: &str| semver_key(it);
+    while stored.versions.len() > VERSIONS_MAX {
+        let oldest = stored
+            .versions
+            .keys()
+            .filter(|it| **it != stored.version)
+            .min_by_key(|it| order(it))
+            .cloned();
+        match oldest {
+            Some(oldest) => drop(stored.versions.remove(&oldest)),
+            None => break,
+        }
+    }
+}
+
+/// Versions in their order, not in that of their letters.
+fn semver_key(version: &str) -> Vec<u64> {
+    let numbers = version.split(['.', '-', '+']).take(3);
+    numbers.map(|it| it.parse().unwrap_or(0)).collect()
+}
+
+fn put_node(tx: &mut Tx<'_>, manifest: &Manifest, stored: &Stored) -> Result<()> {
+    let title = manifest.name.clone();
+    let mut body = format!("{}\n\n{}", manifest.id, manifest.description);
+    for it in &manifest.arguments {
+        body += &format!("\n{}: {}", it.name, it.description);
+    }
+    let node = tx.put_node(Draft {
+        kind: Kind::Tool,
+        project: String::new(),
+        key: manifest.id.clone(),
+        title,
+        body,
+        props: stored.to_props()?,
+    })?;
+    tx.put_passages(node.id, &passages(&node.title, &node.body))
+}
+
+/// What an event says of a tool.
+pub(super) fn said(record: &Record) -> Value {
+    json!({ "id": record.id, "version": record.stored.version, "sha256": record.sha256.to_string() })
+}

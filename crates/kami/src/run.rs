@@ -1,0 +1,555 @@
+//! Running a tool within what it was granted.
+
+use super::Shelf;
+use super::callables::Callable;
+use super::install::said;
+use super::limits::{LimitSource, Needed, explain};
+use super::record::{Record, ToolFunction};
+use crate::Kami;
+use kenning_audit::Tx;
+use kenning_core::{Code, Error, Result};
+use kenning_kernel::Progress;
+use kenning_kernel::{Caller, Scope};
+use kenning_sandbox::policy::effective;
+use kenning_sandbox::{
+    Capabilities, Failure, FsAccess, Limits, LogLevel, LogLine, Outcome, Quota, RunCall, Sha256,
+    ToolCode, Usage,
+};
+use serde_json::{Value, json};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The bucket of what tools logged last.
+const LOGS: &str = "tools/logs";
+
+/// How much more fuel a call gets to measure how much it takes.
+const MEASURE_FACTOR: u64 = 100_000;
+/// More than the engine counts.
+const FUEL_MAX: u64 = i64::MAX as u64;
+
+/// So much of a tool's log is kept.
+const LOG_BYTES_MAX: usize = 64 * 1024;
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct ToolRun {
+    /// What the tool answered, or why it did not.
+    pub result: Result<String, String>,
+    /// Of the failure.
+    pub code: Option<Code>,
+    /// Whether the failure is the tool's own answer.
+    pub is_own_error: bool,
+    /// For a developer who asks: the causes with their backtrace.
+    pub detail: Option<String>,
+    /// What it took.
+    pub usage: ToolUsage,
+    /// What it logged: level and message.
+    pub log: Vec<(&'static str, String)>,
+    /// The end of what it printed, and of what it complained.
+    pub printed: (String, String),
+}
+
+/// An installed tool that was found by its name.
+pub struct FoundTool {
+    shelf: Arc<Shelf>,
+    place: usize,
+}
+
+impl FoundTool {
+    fn callable(&self) -> Option<&Callable> {
+        self.shelf.callables.at(self.place)
+    }
+
+    /// What is called.
+    pub fn function(&self) -> Option<&ToolFunction> {
+        self.callable().map(|it| &it.function)
+    }
+}
+
+/// What a run took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ToolUsage {
+    /// Instructions.
+    pub fuel: u64,
+    /// Wall time, in microseconds.
+    pub wall_us: u64,
+    /// The most linear memory at once.
+    pub memory_peak_bytes: u64,
+    /// Requests over HTTP.
+    pub http_requests: u64,
+}
+
+impl From<Usage> for ToolUsage {
+    fn from(it: Usage) -> Self {
+        Self {
+            fuel: it.fuel,
+            wall_us: u64::try_from(it.wall.as_micros()).unwrap_or(u64::MAX),
+            memory_peak_bytes: it.memory_peak_bytes,
+            http_requests: it.http_requests,
+        }
+    }
+}
+
+/// A component that is run without being installed, with nothing granted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileRun {
+    /// Of linear memory.
+    pub max_memory_mb: Option<u32>,
+    /// Wall time.
+    pub max_execution_ms: Option<u64>,
+    /// Instructions.
+    pub max_fuel: Option<u64>,
+}
+
+/// Tells whoever waits for a run how far it is: the time that it took, of the time that it has.
+pub struct Pulse {
+    progress: Arc<Progress>,
+    began: Instant,
+    seconds_max: f64,
+    // What is told only grows.
+    order: Mutex<()>,
+}
+
+impl Pulse {
+    /// How often a tool that says nothing is told of.
+    const EVERY: Duration = Duration::from_secs(1);
+
+    /// Of work that may take so long.
+    pub fn new(progress: Arc<Progress>, most: Duration) -> Self {
+        Self {
+            progress,
+            began: Instant::now(),
+            seconds_max: most.as_secs_f64(),
+            order: Mutex::default(),
+        }
+    }
+
+    pub(super) fn tell(&self, word: &str) {
+        let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        let seconds = self.began.elapsed().as_secs_f64();
+        // Compiling is not part of the tool's own time.
+        let total = Some(self.seconds_max).filter(|it| *it >= seconds);
+        (self.progress)(seconds, total, word);
+    }
+
+    /// Does the work, and tells that it goes on.
+    pub fn during<T>(&self, word: &str, work: impl FnOnce() -> T) -> T {
+        let (working, done) = channel::<()>();
+        std::thread::scope(|threads| {
+            threads.spawn(move || {
+                while done.recv_timeout(Self::EVERY) == Err(RecvTimeoutError::Timeout) {
+                    self.tell(word);
+                }
+            });
+            let result = work();
+            drop(working);
+            result
+        })
+    }
+}
+
+impl Kami {
+    /// What can be called of the installed tools that are enabled.
+    pub fn tool_functions(&self, caller: &Caller) -> Result<Vec<ToolFunction>> {
+        caller.principal.require(Scope::Read)?;
+        let shelf = self.shelf(&caller.principal.space)?;
+        let enabled = shelf.callables.all();
+        let enabled = enabled.filter(|it| it.record.is_enabled());
+        Ok(enabled.map(|it| it.function.clone()).collect())
+    }
+
+    /// What can be called by this name, which may be written without dots.
+    pub fn find_tool(&self, caller: &Caller, name: &str) -> Result<Option<FoundTool>> {
+        caller.principal.require(Scope::Read)?;
+        let shelf = self.shelf(&caller.principal.space)?;
+        let place = shelf.callables.place(name);
+        let found = place.map(|place| FoundTool { shelf, place });
+        Ok(found.filter(|it| it.callable().is_some_and(|it| it.record.is_enabled())))
+    }
+
+    /// The own name of what can be called by this one.
+    pub fn tool_name(&self, caller: &Caller, name: &str) -> Result<Option<String>> {
+        let found = self.find_tool(caller, name)?;
+        let function = found.as_ref().and_then(FoundTool::function);
+        Ok(function.map(|it| it.name.clone()))
+    }
+
+    /// Runs an installed tool by the name of what can be called, which may be written without dots.
+    pub fn run_tool(&self, caller: &Caller, name: &str, input: &str) -> Result<ToolRun> {
+        let found = self.require_tool(caller, name)?;
+        self.run_found_tool(caller, &found, input)
+    }
+
+    /// The same for a person who tries a tool: one that runs out of fuel is run again, with more, to say how
+    /// much the call takes. Only one that can reach nothing is.
+    pub fn try_tool(&self, caller: &Caller, name: &str, input: &str) -> Result<ToolRun> {
+        let found = self.require_tool(caller, name)?;
+        self.run_found(caller, &found, input, true)
+    }
+
+    fn require_tool(&self, caller: &Caller, name: &str) -> Result<FoundTool> {
+        caller.principal.require(Scope::Run)?;
+        let shelf = self.shelf(&caller.principal.space)?;
+        if let Some(place) = shelf.callables.place(name) {
+            return Ok(FoundTool { shelf, place });
+        }
+        let generic = shelf.tools.iter().find(|it| it.id == name);
+        if let Some(record) = generic {
+            let names: Vec<String> = record
+                .functions()
+                .iter()
+                .map(|it| format!("`{}`", it.name))
+                .collect();
+            return Err(Error::invalid(format!(
+                "`{name}` has {} functions: {}",
+                names.len(),
+                names.join(", ")
+            ))
+            .hint("name one of them"));
+        }
+        Err(
+            Error::new(Code::NotFound, format!("tool not found: `{name}`"))
+                .hint("`kami list` lists those that are installed"),
+        )
+    }
+
+    /// Runs what was found.
+    pub fn run_found_tool(
+        &self,
+        caller: &Caller,
+        found: &FoundTool,
+        input: &str,
+    ) -> Result<ToolRun> {
+        self.run_found(caller, found, input, false)
+    }
+
+    fn run_found(
+        &self,
+        caller: &Caller,
+        found: &FoundTool,
+        input: &str,
+        measures: bool,
+    ) -> Result<ToolRun> {
+        caller.principal.require(Scope::Run)?;
+        let space = &caller.principal.space;
+        let Callable { record, function } = found
+            .callable()
+            .ok_or_else(|| Error::internal("what was found is there"))?;
+        if !record.is_enabled() {
+            return Err(
+                Error::denied(format!("the tool `{}` is disabled", record.id))
+                    .hint(format!(
+                        "the operator switched it off; on the command line `kami enable {}` lets it be called again",
+                        record.id
+                    )),
+            );
+        }
+        let value: Value = serde_json::from_str(input).map_err(|cause| {
+            Error::invalid(format!("`input`: not JSON: {cause}"))
+                .hint("give an object, for example `{}`")
+        })?;
+        if function.function.is_none() {
+            record.manifest.check_arguments(&value)?;
+        }
+        let (granted, _) = effective(&record.manifest, &*self.wasm_policy()?);
+        let own_dir = || {
+            self.wasm_dir()?
+                .private_subdir(&format!("sandbox/{space}/{}", record.id))
+        };
+        let environment = self.kernel.environment();
+        let capabilities = Capabilities::new(&granted, own_dir, Quota::default(), environment)?;
+        let source = || self.component(space, record.sha256);
+        let code = ToolCode {
+            sha256: record.sha256,
+            source: &source,
+            artifact: record.artifact.clone(),
+        };
+        // Whoever waits is told what for. Bytes that are not those that were installed are the run's to refuse.
+        if caller.progress.is_some()
+            && !self.wasm_runtime()?.is_compiled(&code)
+            && let Ok(wasm) = source()
+            && Sha256::of(&wasm) == record.sha256
+        {
+            self.compile(caller, &wasm)?;
+        }
+        let limits = Limits::from(&granted);
+        let name = function.function.as_deref();
+        let (outcome, log) = self.run_code(
+            caller,
+            (&code, &record.id),
+            name,
+            input,
+            limits,
+            &capabilities,
+        )?;
+        if let Some(digest) = &outcome.prepared {
+            self.note_artifact(caller, &record.id, digest);
+        }
+        let needed = match measures && reaches_nothing(&capabilities) {
+            true => self.measure(caller, (&code, &record.id), name, input, limits, &outcome)?,
+            false => Needed::Unknown,
+        };
+        let source = LimitSource::Manifest(&record.manifest);
+        let run = tool_run(outcome, log, &limits, source, needed);
+        self.note_run(caller, record, &run);
+        Ok(run)
+    }
+
+    /// Runs a component from a file, without installing it.
+    pub fn run_tool_file(
+        &self,
+        caller: &Caller,
+        path: &std::path::Path,
+        input: &str,
+        how: &FileRun,
+    ) -> Result<ToolRun> {
+        caller.principal.require(Scope::Run)?;
+        let (dir, name) = kenning_vault::split(path)?;
+        let wasm = dir
+            .read(&name, 64 * 1024 * 1024)
+            .map_err(|error| match error.code {
+                Code::NotFound => Error::new(
+                    Code::NotFound,
+                    format!("WASM file missing: `{}`", path.display()),
+                )
+                .hint("build it with `cargo build --target wasm32-wasip2 --release`"),
+                _ => error,
+            })?;
+        self.run_bytes(caller, &wasm, input, how, LimitSource::Options)
+    }
+
+    /// Runs a component that is in memory, with nothing granted.
+    pub fn run_tool_bytes(
+        &self,
+        caller: &Caller,
+        wasm: &[u8],
+        input: &str,
+        how: &FileRun,
+    ) -> Result<ToolRun> {
+        self.run_bytes(caller, wasm, input, how, LimitSource::Fixed)
+    }
+
+    fn run_bytes(
+        &self,
+        caller: &Caller,
+        wasm: &[u8],
+        input: &str,
+        how: &FileRun,
+        set_by: LimitSource<'_>,
+    ) -> Result<ToolRun> {
+        let sha256 = Sha256::of(wasm);
+        let artifact = self.known_artifact(caller, sha256);
+        if artifact.is_none() {
+            // Before the run, so that whoever waits is told what for.
+            self.compile(caller, wasm)?;
+        }
+        let source = || Ok(wasm.to_vec());
+        let code = ToolCode {
+            sha256,
+            source: &source,
+            artifact,
+        };
+        let defaults = Limits::default();
+        let limits = Limits {
+            max_memory_mb: how.max_memory_mb.unwrap_or(defaults.max_memory_mb),
+            max_execution_ms: how.max_execution_ms.unwrap_or(defaults.max_execution_ms),
+            max_fuel: how.max_fuel.unwrap_or(defaults.max_fuel),
+            ..defaults
+        };
+        let nothing = Capabilities::default();
+        let (outcome, log) = self.run_code(caller, (&code, ""), None, input, limits, &nothing)?;
+        if let Some(digest) = &outcome.prepared
+            && let Err(error) = self.note_compiled(caller, digest)
+        {
+            // Without it everything works; it is only slower.
+            tracing::warn!("compiled code of {sha256} is not noted: {error}");
+        }
+        let needed = match set_by {
+            LimitSource::Options => {
+                self.measure(caller, (&code, ""), None, input, limits, &outcome)?
+            }
+            _ => Needed::Unknown,
+        };
+        Ok(tool_run(outcome, log, &limits, set_by, needed))
+    }
+
+    /// How much fuel a call takes that had too little: with nothing granted it is run again, within the same
+    /// time and memory. What it takes is the same for the same input.
+    fn measure(
+        &self,
+        caller: &Caller,
+        (code, id): (&ToolCode<'_>, &str),
+        function: Option<&str>,
+        input: &str,
+        limits: Limits,
+        outcome: &Outcome,
+    ) -> Result<Needed> {
+        if !matches!(outcome.result, Err(Failure::FuelExhausted { .. })) {
+            return Ok(Needed::Unknown);
+        }
+        let more = Limits {
+            max_fuel: limits.max_fuel.saturating_mul(MEASURE_FACTOR).min(FUEL_MAX),
+            ..limits
+        };
+        let nothing = Capabilities::default();
+        let (again, _) = self.run_code(caller, (code, id), function, input, more, &nothing)?;
+        Ok(match again.result {
+            Ok(_) | Err(Failure::Returned(_)) => Needed::Exactly(again.usage.fuel),
+            Err(_) if again.usage.fuel > limits.max_fuel => Needed::MoreThan(again.usage.fuel),
+            Err(_) => Needed::Unknown,
+        })
+    }
+
+    fn run_code(
+        &self,
+        caller: &Caller,
+        (code, id): (&ToolCode<'_>, &str),
+        function: Option<&str>,
+        input: &str,
+        limits: Limits,
+        capabilities: &Capabilities,
+    ) -> Result<(Outcome, Vec<LogLine>)> {
+        let lines: Arc<Mutex<Vec<LogLine>>> = Arc::default();
+        let theirs = Arc::clone(&lines);
+        let pulse = caller.progress.clone().map(|it| {
+            Arc::new(Pulse::new(
+                it,
+                Duration::from_millis(limits.max_execution_ms),
+            ))
+        });
+        let told = pulse.clone();
+        // A component that is not installed is told from others by its hash.
+        let tool = match id {
+            "" => format!("{} {}", caller.principal.space, code.sha256),
+            id => format!("{} {id}", caller.principal.space),
+        };
+        let call = RunCall {
+            tool: &tool,
+            function,
+            input,
+            limits,
+            capabilities,
+            cancelled: Arc::clone(&caller.cancelled),
+            deadline: caller.deadline,
+            log: Some(Arc::new(move |line: LogLine| {
+                if let Some(pulse) = &told {
+                    pulse.tell(&line.message);
+                }
+                let mut lines = theirs.lock().unwrap_or_else(PoisonError::into_inner);
+                lines.push(line);
+            })),
+        };
+        let runtime = self.wasm_runtime()?;
+        let outcome = match &pulse {
+            None => runtime.run(code, &call),
+            Some(pulse) => pulse.during("running", || runtime.run(code, &call)),
+        };
+        drop(call);
+        let lines = std::mem::take(&mut *lines.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok((outcome, lines))
+    }
+
+    /// The event of a run, and what it logged, afterwards.
+    fn note_run(&self, caller: &Caller, record: &Record, run: &ToolRun) {
+        let mut data = said(record);
+        data["success"] = run.result.is_ok().into();
+        if let Err(message) = &run.result {
+            data["error"] = message.chars().take(500).collect::<String>().into();
+        }
+        data["usage"] = json!({
+            "fuel": run.usage.fuel, "wall_us": run.usage.wall_us,
+            "memory_peak_bytes": run.usage.memory_peak_bytes, "http_requests": run.usage.http_requests,
+        });
+        let (id, text) = (record.id.clone(), log_text(run));
+        self.kernel
+            .later()
+            .write(&caller.principal.space, move |tx| {
+                if !text.is_empty() {
+                    let before = tx.get(LOGS, &id)?.unwrap_or_default();
+                    let mut whole = String::from_utf8_lossy(&before).into_owned();
+                    whole += &format!("-- run {}\n{text}", tx.next_seq());
+                    let start = whole.len().saturating_sub(LOG_BYTES_MAX);
+                    let start = (start..whole.len())
+                        .find(|&it| whole.is_char_boundary(it))
+                        .unwrap_or(0);
+                    tx.set(LOGS, &id, &whole.as_bytes()[start..])?;
+                }
+                tx.record("ToolRun", data).map(drop)
+            });
+    }
+
+    /// What a tool logged and printed lately.
+    pub fn tool_logs(&self, caller: &Caller, id: &str) -> Result<String> {
+        caller.principal.require(Scope::Read)?;
+        self.record(caller, id)?;
+        self.kernel.later().flush();
+        let bytes = self
+            .kernel
+            .log()
+            .read(&caller.principal.space, |tx| tx.get(LOGS, id))?;
+        Ok(bytes
+            .map(|it| String::from_utf8_lossy(&it).into_owned())
+            .unwrap_or_default())
+    }
+}
+
+/// Forgets what a tool that is removed logged.
+pub(super) fn forget_logs(tx: &mut Tx<'_>, id: &str) -> Result<()> {
+    if tx.get(LOGS, id)?.is_some() {
+        tx.unset(LOGS, id)?;
+    }
+    Ok(())
+}
+
+/// Whether a call could be made twice and nobody would notice.
+fn reaches_nothing(capabilities: &Capabilities) -> bool {
+    let has_files = !matches!(capabilities.fs, FsAccess::None);
+    capabilities.net.is_empty() && capabilities.env.is_empty() && !has_files
+}
+
+fn tool_run(
+    outcome: Outcome,
+    log: Vec<LogLine>,
+    limits: &Limits,
+    source: LimitSource<'_>,
+    needed: Needed,
+) -> ToolRun {
+    let failure = outcome.result.as_ref().err();
+    ToolRun {
+        code: failure.map(Failure::code),
+        is_own_error: matches!(failure, Some(Failure::Returned(_))),
+        result: outcome
+            .result
+            .map_err(|it| explain(&it, limits, source, needed)),
+        detail: outcome.detail,
+        usage: outcome.usage.into(),
+        log: log
+            .into_iter()
+            .map(|it| (level(it.level), it.message))
+            .collect(),
+        printed: (outcome.stdout, outcome.stderr),
+    }
+}
+
+fn level(level: LogLevel) -> &'static str {
+    match level {
+        LogLevel::Trace => "trace",
+        LogLevel::Debug => "debug",
+        LogLevel::Info => "info",
+        LogLevel::Warn => "warn",
+        LogLevel::Error => "error",
+    }
+}
+
+fn log_text(run: &ToolRun) -> String {
+    let mut text: String = run
+        .log
+        .iter()
+        .map(|(level, message)| format!("{level:<5} {message}\n"))
+        .collect();
+    for (name, printed) in [("stdout", &run.printed.0), ("stderr", &run.printed.1)] {
+        text.extend(printed.lines().map(|it| format!("{name} {it}\n")));
+    }
+    text
+}

@@ -1,0 +1,88 @@
+//! Keys that the operator trusts to vouch for tools.
+
+use crate::Kami;
+use kenning_core::{Did, Error, Hash, Result};
+use kenning_kernel::{Caller, Scope};
+use kenning_sandbox::signature::PublicKey;
+use kenning_store::ReadTx;
+use serde_json::json;
+
+/// The bucket of trusted keys.
+const TRUSTED: &str = "tools/trusted";
+
+/// A key that the operator trusts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrustedKey {
+    /// 64 hexadecimal digits.
+    pub key: String,
+    /// Whose it is.
+    pub name: String,
+}
+
+/// The keys that the operator trusts.
+pub fn trusted(tx: &dyn ReadTx) -> Result<Vec<PublicKey>> {
+    let all = tx.list(TRUSTED)?;
+    Ok(all
+        .iter()
+        .filter_map(|(key, _)| PublicKey::parse(key).ok())
+        .collect())
+}
+
+/// A key as people have it: 64 hexadecimal digits, or the `did:key:` that a signature names.
+pub(super) fn public_key(text: &str) -> Result<PublicKey> {
+    let did = text.parse::<Did>().ok().and_then(|it| it.public_key());
+    match did {
+        Some(bytes) => PublicKey::parse(&Hash(bytes).to_string()),
+        None => PublicKey::parse(text),
+    }
+}
+
+impl Kami {
+    /// Trusts a key to vouch for tools.
+    pub fn trust_key(&self, caller: &Caller, key: &str, name: &str) -> Result<TrustedKey> {
+        caller.principal.require(Scope::Admin)?;
+        let key = public_key(key)?.to_string();
+        let trusted = TrustedKey {
+            key: key.clone(),
+            name: name.to_owned(),
+        };
+        let name = name.to_owned();
+        self.kernel
+            .log()
+            .write(&caller.principal.space, move |tx| {
+                tx.set(TRUSTED, &key, name.as_bytes())?;
+                tx.record("KeyTrusted", json!({ "key": key, "name": name }))
+                    .map(drop)
+            })?;
+        Ok(trusted)
+    }
+
+    /// Trusts a key no longer. Tools that it vouched for stay.
+    pub fn distrust_key(&self, caller: &Caller, key: &str) -> Result<()> {
+        caller.principal.require(Scope::Admin)?;
+        let key = public_key(key)?.to_string();
+        self.kernel.log().write(&caller.principal.space, move |tx| {
+            if tx.get(TRUSTED, &key)?.is_none() {
+                return Err(
+                    Error::not_found("trusted key", &key).hint("`kami trust list` lists them")
+                );
+            }
+            tx.unset(TRUSTED, &key)?;
+            tx.record("KeyDistrusted", json!({ "key": key })).map(drop)
+        })
+    }
+
+    /// The keys that are trusted.
+    pub fn trusted_keys(&self, caller: &Caller) -> Result<Vec<TrustedKey>> {
+        caller.principal.require(Scope::Read)?;
+        let all = self
+            .kernel
+            .log()
+            .read(&caller.principal.space, |tx| tx.list(TRUSTED))?;
+        let all = all.into_iter().map(|(key, name)| TrustedKey {
+            key,
+            name: String::from_utf8_lossy(&name).into_owned(),
+        });
+        Ok(all.collect())
+    }
+}

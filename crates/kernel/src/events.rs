@@ -1,0 +1,254 @@
+//! The log as people and programs see it.
+
+use crate::{Caller, Kernel, Scope, timestamp};
+use kenning_audit::{Consistency, Inclusion, Origin, Roots, event};
+use kenning_core::{Error, Hash, Hlc, Result, Space};
+use kenning_store::{CheckpointRow, EventRow, ReadTx};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// An event, ready to be shown.
+#[derive(Clone, Debug)]
+pub struct EventView {
+    /// Its place in this log.
+    pub seq: u64,
+    /// Everything about it.
+    pub json: Value,
+}
+
+/// What was proved.
+#[derive(Clone, Debug)]
+pub enum Proof {
+    /// That an event is in the log.
+    Inclusion(Inclusion),
+    /// That an earlier log is a prefix.
+    Consistency(Consistency),
+}
+
+impl Proof {
+    /// As JSON.
+    pub fn to_json(&self) -> Value {
+        let hashes = |path: &[Hash]| path.iter().map(ToString::to_string).collect::<Vec<_>>();
+        match self {
+            Self::Inclusion(it) => json!({
+                "proof": "inclusion", "event": it.event.to_string(), "leafIndex": it.index,
+                "treeSize": it.size, "eventRoot": it.root.to_string(), "path": hashes(&it.path),
+            }),
+            Self::Consistency(it) => json!({
+                "proof": "consistency", "oldSize": it.old_size, "oldRoot": it.old_root.to_string(),
+                "newSize": it.new_size, "newRoot": it.new_root.to_string(),
+                "path": hashes(&it.path),
+            }),
+        }
+    }
+}
+
+impl Kernel {
+    /// Events of the caller's space after a place in the log.
+    pub fn events_after(&self, caller: &Caller, seq: u64, limit: usize) -> Result<Vec<EventView>> {
+        caller.principal.require(Scope::Read)?;
+        let space = &caller.principal.space;
+        let read = || self.log.read(space, |tx| tx.events_after(seq, limit));
+        let rows = self.patiently(caller.waited, read)?;
+        Ok(rows.iter().map(view).collect())
+    }
+
+    /// A number that changes when the log of the caller's space is no continuation of what it was: after
+    /// a failover that lost events, or a restore.
+    pub fn log_generation(&self, caller: &Caller) -> Result<u64> {
+        caller.principal.require(Scope::Read)?;
+        let space = &caller.principal.space;
+        let read = || {
+            self.log.read(space, |tx| {
+                let head = tx.head()?;
+                self.continuity.generation(space, tx, head.as_ref())
+            })
+        };
+        self.patiently(caller.waited, read)
+    }
+
+    /// Where the log of the caller's space stands.
+    pub fn roots(&self, caller: &Caller) -> Result<Roots> {
+        caller.principal.require(Scope::Read)?;
+        let space = &caller.principal.space;
+        self.patiently(caller.waited, || self.log.roots(space))
+    }
+
+    /// Proves that an event, by its place or its id, is in the log as it is now.
+    pub fn prove_inclusion(&self, caller: &Caller, event: &str) -> Result<Proof> {
+        caller.principal.require(Scope::Read)?;
+        let work = |tx: &dyn ReadTx| {
+            let seq = match (event.parse::<u64>(), Hash::from_hex(event)) {
+                (Ok(seq), _) => seq,
+                (_, Some(id)) => {
+                    tx.event_by_id(&id)?
+                        .ok_or_else(|| Error::not_found("event", event))?
+                        .seq
+                }
+                _ => {
+                    return Err(Error::invalid(format!("`{event}` is not an event"))
+                        .hint("give its place in the log or its id of 64 hexadecimal digits"));
+                }
+            };
+            let size = kenning_audit::roots(tx)?.seq;
+            Ok(Proof::Inclusion(kenning_audit::inclusion(tx, seq, size)?))
+        };
+        let space = &caller.principal.space;
+        self.patiently(caller.waited, || self.log.read(space, work))
+    }
+
+    /// Proves that the log with `old` events is a prefix of the log as it is now.
+    pub fn prove_consistency(&self, caller: &Caller, old: u64) -> Result<Proof> {
+        caller.principal.require(Scope::Read)?;
+        let work = |tx: &dyn ReadTx| {
+            let new = kenning_audit::roots(tx)?.seq;
+            Ok(Proof::Consistency(kenning_audit::consistency(
+                tx, old, new,
+            )?))
+        };
+        let space = &caller.principal.space;
+        self.patiently(caller.waited, || self.log.read(space, work))
+    }
+
+    /// Signs what the log is now.
+    pub fn checkpoint(&self, caller: &Caller) -> Result<Value> {
+        caller.principal.require(Scope::Write)?;
+        let space = &caller.principal.space;
+        let row = self.patiently(caller.waited, || self.log.checkpoint(space))?;
+        Ok(checkpoint_json(&row))
+    }
+
+    /// Signs what the log of every space is now; a space without events has nothing to sign.
+    pub fn checkpoint_all(&self, caller: &Caller) -> Result<Vec<Value>> {
+        caller.principal.require(Scope::Admin)?;
+        let mut signed = Vec::new();
+        for space in self.log.store().spaces()? {
+            if self.log.roots(&space)?.seq > 0 {
+                signed.push(checkpoint_json(&self.log.checkpoint(&space)?));
+            }
+        }
+        Ok(signed)
+    }
+}
+
+/// Checkpoints that somebody kept: at most one a space.
+#[derive(Debug, Default)]
+pub struct KeptCheckpoints(BTreeMap<Space, CheckpointRow>);
+
+impl KeptCheckpoints {
+    /// Reads what `kenning audit checkpoint` printed, for one space or for all. Checkpoints of the first
+    /// version do not name their space: such a one is taken to be of `space`.
+    pub fn parse(text: &str, space: &Space) -> Result<Self> {
+        let mut kept = Self::default();
+        for value in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
+            let value = value.map_err(|cause| malformed("{").because(cause))?;
+            let row = parse_checkpoint(&value)?;
+            let named = Origin::from_bytes(&row.origin).map(|it| it.space.parse::<Space>());
+            let named = named.transpose().map_err(|_| malformed("origin"))?;
+            let of = named.unwrap_or_else(|| space.clone());
+            // Of several the newest says most.
+            if kept.0.get(&of).is_none_or(|it| it.seq < row.seq) {
+                kept.0.insert(of, row);
+            }
+        }
+        if kept.0.is_empty() {
+            return Err(malformed("{"));
+        }
+        Ok(kept)
+    }
+
+    /// The spaces that there is a checkpoint of, in order.
+    pub fn spaces(&self) -> impl Iterator<Item = &Space> {
+        self.0.keys()
+    }
+
+    /// The one of a space, if it is among them.
+    pub fn of(&self, space: &Space) -> Option<&CheckpointRow> {
+        self.0.get(space)
+    }
+}
+
+fn malformed(field: &str) -> Error {
+    Error::invalid(format!(
+        "the checkpoint is malformed: `{field}` is missing or wrong"
+    ))
+    .hint("give a file that holds what `kenning audit checkpoint` printed")
+}
+
+fn checkpoint_json(row: &CheckpointRow) -> Value {
+    let origin = Origin::from_bytes(&row.origin);
+    json!({
+        "height": row.height, "size": row.seq, "eventRoot": row.event_root.to_string(),
+        "stateRoot": row.state_root.to_string(), "timestamp": timestamp(row.hlc.ms()),
+        "hlc": row.hlc.to_string(), "author": row.author, "signature": hex(&row.signature),
+        "version": row.version, "origin": origin.map(|it| it.to_json()),
+    })
+}
+
+fn parse_checkpoint(value: &Value) -> Result<CheckpointRow> {
+    let bad = malformed;
+    let number = |name: &str| value[name].as_u64().ok_or_else(|| bad(name));
+    let text = |name: &str| value[name].as_str().ok_or_else(|| bad(name));
+    let hash = |name: &str| Hash::from_hex(text(name)?).ok_or_else(|| bad(name));
+    let hlc = || {
+        let (ms, counter) = text("hlc").ok()?.split_once('.')?;
+        let (ms, counter): (u64, u16) = (ms.parse().ok()?, counter.parse().ok()?);
+        let ms = (ms < 1 << 47).then_some(ms)?;
+        Some(Hlc(Hlc::from_ms(ms).0 | u64::from(counter)))
+    };
+    // The first version did not print its number.
+    let version = match value.get("version") {
+        None => 1,
+        Some(_) => u8::try_from(number("version")?).map_err(|_| bad("version"))?,
+    };
+    let origin = match version {
+        1 => Vec::new(),
+        _ => Origin::from_json(&value["origin"])
+            .ok_or_else(|| bad("origin"))?
+            .to_bytes(),
+    };
+    Ok(CheckpointRow {
+        height: number("height")?,
+        seq: number("size")?,
+        event_root: hash("eventRoot")?,
+        state_root: hash("stateRoot")?,
+        hlc: hlc().ok_or_else(|| bad("hlc"))?,
+        author: text("author")?.to_owned(),
+        signature: unhex(text("signature")?).ok_or_else(|| bad("signature"))?,
+        version,
+        origin,
+    })
+}
+
+fn view(row: &EventRow) -> EventView {
+    let parents: Vec<String> = row.parents.iter().map(ToString::to_string).collect();
+    let mut json = json!({
+        "seq": row.seq, "id": row.id.to_string(), "version": row.version, "kind": row.kind,
+        "timestamp": timestamp(row.hlc.ms()), "hlc": row.hlc.to_string(), "author": row.author,
+        "parents": parents, "changes": event::changes_json(row), "data": event::data(row),
+        "signature": hex(&row.signature),
+    });
+    if row.version > 1 {
+        let origin = Origin::from_bytes(&row.sealed.origin);
+        json["origin"] = origin.map(|it| it.to_json()).into();
+        json["commitment"] = hex(&row.sealed.commitment).into();
+        json["salt"] = hex(&row.sealed.salt).into();
+        if !row.sealed.agent.is_empty() {
+            json["agent"] = row.sealed.agent.as_str().into();
+        }
+        if event::is_erased(row) {
+            json["erased"] = true.into();
+        }
+    }
+    EventView { seq: row.seq, json }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|it| format!("{it:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let is_hex = text.len().is_multiple_of(2) && text.bytes().all(|it| it.is_ascii_hexdigit());
+    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    is_hex.then(|| text.as_bytes().chunks(2).map(pair).collect())?
+}

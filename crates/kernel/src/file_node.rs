@@ -1,0 +1,144 @@
+//! A text file that is also a node, and what its wing knows of it.
+
+use kenning_audit::{Draft, Tx};
+use kenning_core::{Kind, Result};
+use kenning_search::passages;
+use kenning_store::Passage;
+use kenning_vault::Dir;
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// The largest note.
+pub const NOTE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// What a wing knows of the files of its root.
+pub trait FileForm: fmt::Debug + Send + Sync {
+    /// Whether one lock serves all files of the root, because they share something beside them.
+    fn shares_lock(&self) -> bool {
+        false
+    }
+
+    /// The node of a file that has this content. Reading a long text takes a while, so it is done before
+    /// the transaction, which keeps every other writer waiting.
+    fn read(&self, file: &FileNode, content: &str, props: Map<String, Value>) -> Box<dyn ReadFile> {
+        let pieces = passages(file.title(), content);
+        Box::new(PlainFile::new(file, content, props, Some(pieces)))
+    }
+
+    /// Takes away what [`ReadFile::put`] kept beside the node, which is removed.
+    fn forget(&self, _tx: &mut Tx<'_>, _file: &FileNode) -> Result<()> {
+        Ok(())
+    }
+
+    /// The file is on disk: writes what stands beside it. It follows from the content, so whoever
+    /// finishes a write writes the same.
+    fn written(&self, _dir: &Dir, _file: &FileNode, _content: &str) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Of files that nobody knows more of.
+#[derive(Debug)]
+pub struct PlainForm;
+
+impl FileForm for PlainForm {}
+
+/// The forms of the two roots whose files are written here.
+#[derive(Clone, Copy, Debug)]
+pub struct Forms {
+    /// Of notes.
+    pub vault: &'static dyn FileForm,
+    /// Of NOW.md and the daily logs.
+    pub omi: &'static dyn FileForm,
+}
+
+impl Forms {
+    /// Where nobody asks for more than names and texts.
+    pub const PLAIN: Self = Self {
+        vault: &PlainForm,
+        omi: &PlainForm,
+    };
+}
+
+/// A text file that is also a node.
+#[derive(Clone, Debug)]
+pub struct FileNode {
+    /// The name of its root, which its node's key begins with.
+    pub source: &'static str,
+    /// What its wing knows of it.
+    pub form: &'static dyn FileForm,
+    /// Where its root is, for the intent.
+    pub root: String,
+    /// Its name beneath the root.
+    pub name: String,
+    /// The node's key.
+    pub key: String,
+    /// The largest file that is read.
+    pub bytes_max: u64,
+}
+
+impl FileNode {
+    /// What is locked while the file is written.
+    pub(crate) fn lock_name(&self) -> &str {
+        if self.form.shares_lock() {
+            ""
+        } else {
+            &self.name
+        }
+    }
+
+    /// Its node, if it has this content.
+    pub(crate) fn read(&self, content: &str, props: Map<String, Value>) -> Box<dyn ReadFile> {
+        self.form.read(self, content, props)
+    }
+
+    /// `People/Bill Baue.md` is about `Bill Baue`.
+    pub fn title(&self) -> &str {
+        let last = self.name.rsplit('/').next().unwrap_or(&self.name);
+        last.strip_suffix(".md").unwrap_or(last)
+    }
+}
+
+/// A file's node as it will be stored.
+pub trait ReadFile: Send {
+    /// Puts it, with its passages, in the place of what was known of the file.
+    fn put(self: Box<Self>, tx: &mut Tx<'_>) -> Result<()>;
+}
+
+/// The node of a file that says nothing but its text.
+pub struct PlainFile {
+    draft: Draft,
+    pieces: Option<Vec<Passage>>,
+}
+
+impl PlainFile {
+    /// Without passages it is not found.
+    pub fn new(
+        file: &FileNode,
+        content: &str,
+        mut props: Map<String, Value>,
+        pieces: Option<Vec<Passage>>,
+    ) -> Self {
+        props.insert("path".to_owned(), Value::from(file.name.as_str()));
+        props.insert("source".to_owned(), Value::from(file.source));
+        let draft = Draft {
+            kind: Kind::Document,
+            project: String::new(),
+            key: file.key.clone(),
+            title: file.title().to_owned(),
+            body: content.to_owned(),
+            props,
+        };
+        Self { draft, pieces }
+    }
+}
+
+impl ReadFile for PlainFile {
+    fn put(self: Box<Self>, tx: &mut Tx<'_>) -> Result<()> {
+        let node = tx.put_node(self.draft)?;
+        match self.pieces {
+            Some(pieces) => tx.put_passages(node.id, &pieces),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Tokens: who may call over HTTP.
+//!
+//! A token is `kng_<id>_<secret>`; only the hash of the secret is kept, in a space that no token can
+//! be bound to. Making and revoking one are events of that space's log.
+
+use crate::{Caller, Kernel, LOCAL_TOKEN_PREFIX, Principal, Scope, Waited};
+use kenning_audit::Tx;
+use kenning_core::{Error, Hash, Result, Space};
+use serde_json::{Value, json};
+
+const BUCKET: &str = "tokens";
+const PREFIX: &str = "kng";
+/// Longer than any token that is made here.
+const TOKEN_BYTES_MAX: usize = 128;
+
+/// The space of what belongs to no tenant.
+pub(crate) fn system_space() -> Space {
+    // The name has the form that every space name has.
+    "_system".parse().unwrap_or_default()
+}
+
+/// A token to be.
+#[derive(Clone, Debug)]
+pub struct NewToken {
+    /// A name for people and for the log.
+    pub name: String,
+    /// What it may do.
+    pub scopes: Vec<Scope>,
+    /// The one space it sees.
+    pub space: Space,
+    /// Until when, in milliseconds since 1970.
+    pub expires_ms: Option<u64>,
+}
+
+/// A token as it is listed: without its secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenView {
+    /// Its public part.
+    pub id: String,
+    /// A name for people.
+    pub name: String,
+    /// What it may do.
+    pub scopes: Vec<Scope>,
+    /// The one space it sees.
+    pub space: Space,
+    /// When it was made, in milliseconds since 1970.
+    pub created_ms: u64,
+    /// Until when, in milliseconds since 1970.
+    pub expires_ms: Option<u64>,
+}
+
+struct Stored {
+    view: TokenView,
+    secret_hash: Hash,
+}
+
+impl Stored {
+    fn to_bytes(&self) -> Vec<u8> {
+        let view = &self.view;
+        let scopes: Vec<&str> = view.scopes.iter().map(|it| it.as_str()).collect();
+        json!({
+            "name": view.name, "scopes": scopes, "space": view.space.as_str(),
+            "created_ms": view.created_ms, "expires_ms": view.expires_ms,
+            "secret_hash": self.secret_hash.to_string(),
+        })
+        .to_string()
+        .into_bytes()
+    }
+
+    fn from_bytes(id: &str, bytes: &[u8]) -> Option<Self> {
+        let value: Value = serde_json::from_slice(bytes).ok()?;
+        let scopes = value.get("scopes")?.as_array()?;
+        let scopes = scopes
+            .iter()
+            .map(|it| it.as_str()?.parse().ok())
+            .collect::<Option<_>>()?;
+        let view = TokenView {
+            id: id.to_owned(),
+            name: value.get("name")?.as_str()?.to_owned(),
+            scopes,
+            space: value.get("space")?.as_str()?.parse().ok()?,
+            created_ms: value.get("created_ms")?.as_u64()?,
+            expires_ms: value.get("expires_ms")?.as_u64(),
+        };
+        let secret_hash = Hash::from_hex(value.get("secret_hash")?.as_str()?)?;
+        Some(Self { view, secret_hash })
+    }
+}
+
+impl Kernel {
+    /// Makes a token and returns it. This is the only time that it can be seen.
+    pub fn create_token(&self, caller: &Caller, new: NewToken) -> Result<String> {
+        caller.principal.require(Scope::Admin)?;
+        if new.space == system_space() {
+            return Err(Error::denied(
+                "no token can be bound to the space `_system`",
+            ));
+        }
+        if new.scopes.is_empty() {
+            return Err(Error::invalid("a token needs at least one scope")
+                .hint("`--scopes read,write` for example"));
+        }
+        let (mut id, mut secret) = ([0; 6], [0; 24]);
+        self.log.random().fill(&mut id);
+        self.log.random().fill(&mut secret);
+        let id = bs58::encode(id).into_string();
+        let secret = bs58::encode(secret).into_string();
+        let stored = Stored {
+            secret_hash: Hash::of(secret.as_bytes()),
+            view: TokenView {
+                id: id.clone(),
+                name: new.name,
+                scopes: new.scopes,
+                space: new.space,
+                created_ms: self.log.clock().now_ms(),
+                expires_ms: new.expires_ms,
+            },
+        };
+        let token = format!("{PREFIX}_{id}_{secret}");
+        let write = move |tx: &mut Tx<'_>| {
+            tx.set(BUCKET, &id, &stored.to_bytes())?;
+            let view = stored.view;
+            tx.record("TokenCreated", json!({ "id": id, "name": view.name }))
+        };
+        self.patiently(caller.waited, || self.log.write(&system_space(), write))?;
+        Ok(token)
+    }
+
+    /// Every token, without its secret.
+    pub fn tokens(&self, caller: &Caller) -> Result<Vec<TokenView>> {
+        caller.principal.require(Scope::Admin)?;
+        let read = || self.log.read(&system_space(), |tx| tx.list(BUCKET));
+        let rows = self.patiently(caller.waited, read)?;
+        let views = rows
+            .iter()
+            .map(|(id, bytes)| Stored::from_bytes(id, bytes).map(|it| it.view));
+        views
+            .collect::<Option<_>>()
+            .ok_or_else(|| Error::corrupt("a stored token is not of its form"))
+    }
+
+    /// Revokes a token by its id.
+    pub fn revoke_token(&self, caller: &Caller, id: &str) -> Result<()> {
+        caller.principal.require(Scope::Admin)?;
+        let id = id.to_owned();
+        let write = move |tx: &mut Tx<'_>| {
+            if tx.get(BUCKET, &id)?.is_none() {
+                return Err(Error::not_found("token", &id).hint("`kenning token list` lists them"));
+            }
+            tx.unset(BUCKET, &id)?;
+            tx.record("TokenRevoked", json!({ "id": id }))?;
+            Ok(())
+        };
+        self.patiently(caller.waited, || self.log.write(&system_space(), write))
+    }
+
+    /// Revokes every token that came with a restored backup, and says how many there were.
+    pub(crate) fn revoke_restored_tokens(&self, caller: &Caller) -> Result<u64> {
+        caller.principal.require(Scope::Admin)?;
+        let rows = self.log.read(&system_space(), |tx| tx.list(BUCKET))?;
+        if rows.is_empty() {
+            return Ok(0);
+        }
+        self.log.write(&system_space(), move |tx| {
+            let ids: Vec<String> = rows.into_iter().map(|it| it.0).collect();
+            for id in &ids {
+                tx.unset(BUCKET, id)?;
+                tx.record("TokenRevoked", json!({ "id": id, "reason": "restored" }))?;
+            }
+            Ok(ids.len() as u64)
+        })
+    }
+
+    /// Who a token stands for. Every refusal reads the same.
+    pub fn authenticate(&self, token: &str) -> Result<Principal> {
+        let refused = || {
+            Error::unauthenticated("the token is not known, or no longer valid")
+                .hint("make one with `kenning token create`")
+        };
+        if token.trim().starts_with(LOCAL_TOKEN_PREFIX) {
+            return self.authenticate_local(token.trim())?.ok_or_else(refused);
+        }
+        let mut parts = token.trim().splitn(3, '_');
+        let (Some(PREFIX), Some(id), Some(secret)) = (parts.next(), parts.next(), parts.next())
+        else {
+            return Err(refused());
+        };
+        // What is longer than any token of ours is not looked up.
+        if token.len() > TOKEN_BYTES_MAX {
+            return Err(refused());
+        }
+        let read = || self.log.read(&system_space(), |tx| tx.get(BUCKET, id));
+        let stored = self.patiently(Waited::default(), read)?;
+        let stored = stored.and_then(|bytes| Stored::from_bytes(id, &bytes));
+        // An unknown id is compared too, so that it takes as long as a known one.
+        let expected = stored
+            .as_ref()
+            .map_or_else(Hash::default, |it| it.secret_hash);
+        // BLAKE3's own comparison takes the same time wherever the first difference is.
+        let same = blake3::hash(secret.as_bytes()) == blake3::Hash::from_bytes(expected.0);
+        let view = stored.filter(|_| same).ok_or_else(refused)?.view;
+        if view
+            .expires_ms
+            .is_some_and(|end| end <= self.log.clock().now_ms())
+        {
+            return Err(refused());
+        }
+        Ok(Principal {
+            name: view.name,
+            space: view.space,
+            scopes: view.scopes,
+            token: Some(view.id),
+        })
+    }
+}

@@ -1,0 +1,626 @@
+//! Finding and showing documents.
+
+use super::library::{Doc, Library};
+use super::not_generated;
+use crate::Kg;
+use kenning_core::{Code, Error, Kind, NodeId, Result};
+use kenning_graph::{DocType, Status};
+use kenning_kernel::{Caller, Scope};
+use kenning_search::{Filter, Mode, Query, order_by_relevance};
+use kenning_store::{EdgeFilter, ReadTx, When};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, HashSet};
+
+/// Where no document has every word, those that answer at least so well are found.
+const RELEVANCE_MIN: f64 = 0.5;
+
+/// How much of a text a snippet shows, in characters.
+const SNIPPET_CHARS: usize = 200;
+
+/// Of an entity, a memory or an item so many links are shown each way.
+const OTHER_LINKS_MAX: usize = 100;
+
+/// Which documents.
+#[derive(Clone, Debug, Default)]
+pub struct DocumentQuery {
+    /// Words; without any, all documents in the order of their paths.
+    pub text: Option<String>,
+    /// Only of this type.
+    pub doc_type: Option<DocType>,
+    /// Only with this status.
+    pub status: Option<Status>,
+    /// Only with this tag.
+    pub tag: Option<String>,
+    /// At most so many.
+    pub limit: usize,
+    /// Whether texts are shown.
+    pub content: bool,
+    /// Whether links are shown.
+    pub relations: bool,
+    /// Other kinds of nodes to find too; they come after the documents.
+    pub kinds: Vec<Kind>,
+}
+
+/// A document without its text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    /// Its name in the graph.
+    pub id: String,
+    /// Its node.
+    pub node: NodeId,
+    /// What it is, if not a document.
+    pub kind: Kind,
+    /// From the project, or `vault:` and its name there.
+    pub path: String,
+    /// For people.
+    pub title: String,
+    /// What kind of document.
+    pub doc_type: Option<DocType>,
+    /// Whether it holds.
+    pub status: Option<Status>,
+    /// Words to find it by.
+    pub tags: Vec<String>,
+    /// What it says about itself.
+    pub description: Option<String>,
+    /// How long.
+    pub word_count: u64,
+    /// When its file was changed, in milliseconds since 1970.
+    pub modified_ms: u64,
+    /// What it links to.
+    pub outgoing_count: usize,
+    /// What links to it.
+    pub incoming_count: usize,
+    /// Only if they were asked for.
+    pub links: Option<(Vec<Outgoing>, Vec<Incoming>)>,
+    /// The text without frontmatter, only if it was asked for.
+    pub content: Option<String>,
+}
+
+/// A link of a document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outgoing {
+    /// The id of the document it leads to; of a broken link what it says.
+    pub target: String,
+    /// Its relation.
+    pub relation: String,
+    /// What the reader sees.
+    pub text: String,
+    /// The heading or block it leads to.
+    pub heading: Option<String>,
+    /// Where it stands.
+    pub line: u32,
+    /// For a broken link, the document that was perhaps meant.
+    pub broken: Option<Option<String>>,
+}
+
+/// A link to a document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Incoming {
+    /// The id of the document that has it.
+    pub source: String,
+    /// Its relation.
+    pub relation: String,
+    /// What the reader sees.
+    pub text: String,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FoundDocuments {
+    /// Best first.
+    pub documents: Vec<Document>,
+    /// How many there are in all.
+    pub total: usize,
+    /// Whether no document has every word, and these are the nearest in meaning.
+    pub by_meaning: bool,
+}
+
+/// A document with its text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DocumentContent {
+    /// What is known of it; links and content are there.
+    pub document: Document,
+    /// What the file says about itself.
+    pub frontmatter: Map<String, Value>,
+    /// What is wrong with the file.
+    pub faults: Vec<String>,
+}
+
+/// A document and those of the tags asked for that it has.
+pub type Tagged = (Document, Vec<String>);
+
+/// A tag and how many documents have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TagCount {
+    /// The tag, as it is most often written.
+    pub tag: String,
+    /// How many documents have it.
+    pub count: usize,
+}
+
+impl Kg {
+    pub(super) fn graph(
+        &self,
+        caller: &Caller,
+        tx: &dyn ReadTx,
+    ) -> Result<std::sync::Arc<Library>> {
+        caller.principal.require(Scope::Read)?;
+        let library = self.library_in(&caller.principal.space, tx)?;
+        if library.exists() {
+            Ok(library)
+        } else {
+            Err(not_generated())
+        }
+    }
+
+    /// The documents that a query admits, best first.
+    pub fn find_documents(&self, caller: &Caller, query: &DocumentQuery) -> Result<FoundDocuments> {
+        if query.kinds.contains(&Kind::Entity) {
+            caller.principal.require(Scope::Read)?;
+            self.follow_entities(caller)?;
+        }
+        self.kernel.log().read(&caller.principal.space, |tx| {
+            let library = match self.graph(caller, tx) {
+                // Other kinds are there without any document.
+                Err(error) if error.code == Code::Unavailable && !query.kinds.is_empty() => None,
+                library => Some(library?),
+            };
+            let (mut documents, mut total, mut by_meaning) = (Vec::new(), 0, false);
+            if let Some(library) = &library {
+                let found;
+                (found, total, by_meaning) = self.matching(caller, tx, library, query)?;
+                for doc in found {
+                    documents.push(show(tx, library, doc, query.relations, query.content)?);
+                }
+            }
+            if let Some(text) = query.text.as_deref().filter(|_| !query.kinds.is_empty()) {
+                let mut others = self.others(caller, tx, text, &query.kinds, query.limit)?;
+                for it in others.iter_mut().filter(|_| query.relations) {
+                    it.links = Some(links_of_other(tx, library.as_deref(), it.node)?);
+                }
+                total += others.len();
+                documents.extend(others);
+                documents.truncate(query.limit);
+            }
+            Ok(FoundDocuments {
+                documents,
+                total,
+                by_meaning,
+            })
+        })
+    }
+
+    /// The first documents that a query admits, best first, how many there are, and whether they only come
+    /// near in meaning.
+    fn matching<'a>(
+        &self,
+        caller: &Caller,
+        tx: &dyn ReadTx,
+        library: &'a Library,
+        query: &DocumentQuery,
+    ) -> Result<(Vec<&'a Doc>, usize, bool)> {
+        let has_tag = |doc: &Doc| {
+            let tag = query.tag.as_deref();
+            tag.is_none_or(|tag| doc.card.tags.iter().any(|it| is_same_tag(it, tag)))
+        };
+        if let Some(text) = &query.text {
+            return self.ranked_documents(caller, tx, library, text, query, &has_tag);
+        }
+        let admits = |doc: &&Doc| {
+            query.doc_type.is_none_or(|it| it == doc.card.doc_type)
+                && query.status.is_none_or(|it| it == doc.card.status)
+                && has_tag(doc)
+        };
+        let all = library.docs.iter().filter(admits);
+        let total = all.clone().count();
+        Ok((all.take(query.limit).collect(), total, false))
+    }
+
+    /// The documents that have every word, best first; where none has, those that answer well.
+    fn ranked_documents<'a>(
+        &self,
+        caller: &Caller,
+        tx: &dyn ReadTx,
+        library: &'a Library,
+        text: &str,
+        query: &DocumentQuery,
+        has_tag: &dyn Fn(&Doc) -> bool,
+    ) -> Result<(Vec<&'a Doc>, usize, bool)> {
+        let space = &caller.principal.space;
+        let (vector, _) = self.kernel.query_vector(text);
+        let model = self.kernel.chosen_model();
+        let filter = self.document_filter(query.doc_type, query.status);
+        let admitted = |node: NodeId| library.by_node(node).filter(|it| has_tag(it));
+        let now_ms = self.kernel.log().clock().now_ms();
+        self.kernel
+            .searcher()
+            .with(space, tx, model.as_ref(), |index| {
+                let complete = index.nodes_with_all_words(text, &filter);
+                let total = match &query.tag {
+                    None => complete.len(),
+                    Some(_) => complete.iter().filter(|it| admitted(*it).is_some()).count(),
+                };
+                // A document has several passages, and not every passage is of one that has every word.
+                let limit = 4 * query.limit.max(25);
+                let asked = Query {
+                    text,
+                    mode: Mode::Hybrid,
+                    filter: &filter,
+                    limit,
+                    vector: vector.as_deref(),
+                };
+                let mut seen = HashSet::new();
+                let mut found: Vec<&Doc> = Vec::new();
+                let mut hits = index.search(&asked);
+                order_by_relevance(&mut hits, now_ms);
+                for hit in hits {
+                    let counts = if total == 0 {
+                        hit.relevance >= RELEVANCE_MIN
+                    } else {
+                        complete.contains(hit.node)
+                    };
+                    if counts && seen.insert(hit.node) {
+                        found.extend(admitted(hit.node));
+                    }
+                }
+                if total == 0 {
+                    let total = found.len();
+                    found.truncate(query.limit);
+                    return (found, total, true);
+                }
+                // What is beyond the ranked ones still has every word.
+                let rest = complete
+                    .iter()
+                    .filter(|it| !seen.contains(it))
+                    .filter_map(admitted);
+                let missing = query.limit.saturating_sub(found.len());
+                found.extend(rest.take(missing));
+                found.truncate(query.limit);
+                (found, total, false)
+            })
+    }
+
+    /// Which passages are of the graph's documents.
+    pub(crate) fn document_filter(
+        &self,
+        doc_type: Option<DocType>,
+        status: Option<Status>,
+    ) -> Filter {
+        let project = self.graph_scope().project;
+        let doc_type = doc_type.map(|it| format!("type={}", it.as_str()));
+        let status = status.map(|it| format!("status={}", it.as_str()));
+        Filter {
+            kinds: vec![Kind::Document],
+            facets: doc_type.into_iter().chain(status).collect(),
+            any_facet: vec![format!("project={project}"), "source=vault".to_owned()],
+            ..Filter::default()
+        }
+    }
+
+    /// Nodes of other kinds.
+    fn others(
+        &self,
+        caller: &Caller,
+        tx: &dyn ReadTx,
+        text: &str,
+        kinds: &[Kind],
+        limit: usize,
+    ) -> Result<Vec<Document>> {
+        let space = &caller.principal.space;
+        let (vector, _) = self.kernel.query_vector(text);
+        let model = self.kernel.chosen_model();
+        let filter = Filter {
+            kinds: kinds.to_vec(),
+            ..Filter::default()
+        };
+        let query = Query {
+            text,
+            mode: Mode::Hybrid,
+            filter: &filter,
+            limit: 4 * limit,
+            vector: vector.as_deref(),
+        };
+        let mut hits = self
+            .kernel
+            .searcher()
+            .with(space, tx, model.as_ref(), |index| index.search(&query))?;
+        order_by_relevance(&mut hits, self.kernel.log().clock().now_ms());
+        let mut seen = HashSet::new();
+        let mut found = Vec::new();
+        for hit in hits
+            .iter()
+            .filter(|it| it.relevance >= RELEVANCE_MIN && seen.insert(it.node))
+            .take(limit)
+        {
+            found.extend(tx.node(hit.node, When::Now)?.map(|node| other(&node)));
+        }
+        Ok(found)
+    }
+
+    /// One document, by its id or its path.
+    pub fn document(
+        &self,
+        caller: &Caller,
+        id: Option<&str>,
+        path: Option<&str>,
+    ) -> Result<DocumentContent> {
+        self.kernel.log().read(&caller.principal.space, |tx| {
+            let library = self.graph(caller, tx)?;
+            let by_id = id.and_then(|it| {
+                library
+                    .by_id(it)
+                    .or_else(|| library.by_node(it.parse().ok()?))
+            });
+            let doc = match (by_id, path) {
+                (Some(doc), _) => Some(doc),
+                // A path is also what people take for an id.
+                (None, None) => id.and_then(|it| library.by_path(it)),
+                (None, Some(path)) => library.by_path(path),
+            };
+            let doc = doc.ok_or_else(|| {
+                let asked = id.or(path).unwrap_or_default();
+                let near = library
+                    .nearest(asked)
+                    .map(|it| format!("did you mean `{}`?", it.0.id));
+                let hint = near.unwrap_or_else(|| "`kg_query` lists the documents".to_owned());
+                Error::new(kenning_core::Code::NotFound, "Node not found").hint(hint)
+            })?;
+            let document = show(tx, &library, doc, true, true)?;
+            let node = tx.node(doc.card.node, When::Now)?;
+            let frontmatter = node.and_then(|it| {
+                it.props
+                    .get("frontmatter")
+                    .and_then(Value::as_object)
+                    .cloned()
+            });
+            let faults = doc
+                .card
+                .faults
+                .iter()
+                .map(|(line, message)| format!("line {line}: {message}"));
+            Ok(DocumentContent {
+                document,
+                frontmatter: frontmatter.unwrap_or_default(),
+                faults: faults.collect(),
+            })
+        })
+    }
+
+    /// Every tag, the most used first.
+    pub fn document_tags(&self, caller: &Caller) -> Result<Vec<TagCount>> {
+        self.kernel.log().read(&caller.principal.space, |tx| {
+            Ok(tag_counts(&*self.graph(caller, tx)?))
+        })
+    }
+
+    /// Documents with any of these tags, or with all: those with most of them first. Each comes with
+    /// those that it has, in the caller's spelling.
+    pub fn documents_by_tags(
+        &self,
+        caller: &Caller,
+        tags: &[String],
+        all: bool,
+        limit: usize,
+    ) -> Result<(Vec<Tagged>, usize)> {
+        self.kernel.log().read(&caller.principal.space, |tx| {
+            let library = self.graph(caller, tx)?;
+            let mut found: Vec<(&Doc, Vec<String>)> = Vec::new();
+            for doc in &library.docs {
+                let has = |tag: &&String| doc.card.tags.iter().any(|it| is_same_tag(it, tag));
+                let matched: Vec<String> = tags.iter().filter(has).cloned().collect();
+                if !matched.is_empty() && (!all || matched.len() == tags.len()) {
+                    found.push((doc, matched));
+                }
+            }
+            found.sort_by_key(|it| std::cmp::Reverse(it.1.len()));
+            let total = found.len();
+            let shown = found.into_iter().take(limit);
+            let shown =
+                shown.map(|(doc, matched)| Ok((show(tx, &library, doc, false, false)?, matched)));
+            Ok((shown.collect::<Result<Vec<_>>>()?, total))
+        })
+    }
+}
+
+pub(super) fn tag_counts(library: &Library) -> Vec<TagCount> {
+    // By the folded tag, how often each spelling is there.
+    let mut counts: BTreeMap<String, BTreeMap<&str, usize>> = BTreeMap::new();
+    for doc in &library.docs {
+        for tag in &doc.card.tags {
+            *counts
+                .entry(folded(tag))
+                .or_default()
+                .entry(tag)
+                .or_default() += 1;
+        }
+    }
+    let mut all: Vec<TagCount> = counts
+        .into_values()
+        .map(|spellings| {
+            let count = spellings.values().sum();
+            let most = spellings
+                .iter()
+                .max_by(|a, b| a.1.cmp(b.1).then(b.0.cmp(a.0)));
+            TagCount {
+                tag: most.map_or(String::new(), |it| (*it.0).to_owned()),
+                count,
+            }
+        })
+        .collect();
+    all.sort_by(|a, b| b.count.cmp(&a.count).then(a.tag.cmp(&b.tag)));
+    all
+}
+
+fn folded(tag: &str) -> String {
+    tag.trim().trim_start_matches('#').to_lowercase()
+}
+
+/// `#API` and `api` are one tag.
+fn is_same_tag(a: &str, b: &str) -> bool {
+    folded(a) == folded(b)
+}
+
+/// Texts are read only where they are shown.
+pub(super) fn show(
+    tx: &dyn ReadTx,
+    library: &Library,
+    doc: &Doc,
+    links: bool,
+    content: bool,
+) -> Result<Document> {
+    let card = &doc.card;
+    let content = if content {
+        let node = tx.node(card.node, When::Now)?;
+        node.map(|it| {
+            it.body
+                .get(card.body_start..)
+                .unwrap_or(&it.body)
+                .to_owned()
+        })
+    } else {
+        None
+    };
+    Ok(Document {
+        id: doc.id.clone(),
+        node: card.node,
+        kind: Kind::Document,
+        path: doc.path.clone(),
+        title: card.title.clone(),
+        doc_type: Some(card.doc_type),
+        status: Some(card.status),
+        tags: card.tags.clone(),
+        description: card.description.clone(),
+        word_count: card.words,
+        modified_ms: card.modified_ms(),
+        outgoing_count: doc.out.len(),
+        incoming_count: doc.into.len(),
+        links: links.then(|| (outgoing(library, doc), incoming(library, doc))),
+        content,
+    })
+}
+
+fn other(node: &kenning_store::Node) -> Document {
+    let content = &node.body;
+    let title = if node.title.is_empty() {
+        content.chars().take(80).collect()
+    } else {
+        node.title.clone()
+    };
+    let tags = node.props.get("tags").and_then(Value::as_array);
+    Document {
+        // An entity has a name of its own, by which every other tool knows it.
+        id: match node.kind {
+            Kind::Entity => node.key.clone(),
+            _ => node.id.to_string(),
+        },
+        node: node.id,
+        kind: node.kind,
+        path: String::new(),
+        title,
+        doc_type: None,
+        status: None,
+        tags: tags
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(ToOwned::to_owned)
+            .collect(),
+        description: None,
+        word_count: content.split_whitespace().count() as u64,
+        modified_ms: node.updated.ms(),
+        outgoing_count: 0,
+        incoming_count: 0,
+        links: None,
+        content: Some(content.clone()),
+    }
+}
+
+/// What an entity, a memory or an item is related to. Documents are named by their ids in the graph.
+fn links_of_other(
+    tx: &dyn ReadTx,
+    library: Option<&Library>,
+    id: NodeId,
+) -> Result<(Vec<Outgoing>, Vec<Incoming>)> {
+    let named = |id: NodeId| -> Result<Option<(String, String)>> {
+        if let Some(doc) = library.and_then(|it| it.by_node(id)) {
+            return Ok(Some((doc.id.clone(), doc.card.title.clone())));
+        }
+        let node = tx.node(id, When::Now)?;
+        Ok(node.map(|it| {
+            let shown = other(&it);
+            (shown.id, shown.title)
+        }))
+    };
+    let (mut from, mut into) = (Vec::new(), Vec::new());
+    let outgoing = EdgeFilter {
+        src: Some(id),
+        ..EdgeFilter::default()
+    };
+    for edge in tx.edges(&outgoing, When::Now, OTHER_LINKS_MAX)? {
+        from.extend(named(edge.dst)?.map(|(target, text)| Outgoing {
+            target,
+            relation: edge.rel,
+            text,
+            heading: None,
+            line: 0,
+            broken: None,
+        }));
+    }
+    let incoming = EdgeFilter {
+        dst: Some(id),
+        ..EdgeFilter::default()
+    };
+    for edge in tx.edges(&incoming, When::Now, OTHER_LINKS_MAX)? {
+        into.extend(named(edge.src)?.map(|(source, text)| Incoming {
+            source,
+            relation: edge.rel,
+            text,
+        }));
+    }
+    Ok((from, into))
+}
+
+fn outgoing(library: &Library, doc: &Doc) -> Vec<Outgoing> {
+    let whole = doc
+        .out
+        .iter()
+        .map(|arc| (arc.link, Some(library.doc(arc.to).id.clone())));
+    let broken = doc.broken.iter().map(|&link| (link, None));
+    let mut all: Vec<(u32, Option<String>)> = whole.chain(broken).collect();
+    all.sort_by_key(|it| (doc.card.links[it.0 as usize].line, it.0));
+    let shown = all.into_iter().map(|(at, target)| {
+        let link = &doc.card.links[at as usize];
+        let is_broken = target.is_none();
+        Outgoing {
+            target: target.unwrap_or_else(|| link.target.clone()),
+            relation: link.relation().to_owned(),
+            text: link.text.clone(),
+            heading: link.fragment.clone(),
+            line: link.line,
+            broken: is_broken.then(|| library.nearest_to(doc, link).map(|it| it.0.id.clone())),
+        }
+    });
+    shown.collect()
+}
+
+fn incoming(library: &Library, doc: &Doc) -> Vec<Incoming> {
+    let shown = doc.into.iter().map(|&(from, arc)| {
+        let source = library.doc(from);
+        let link = source.link(&source.out[arc as usize]);
+        Incoming {
+            source: source.id.clone(),
+            relation: link.relation().to_owned(),
+            text: link.text.clone(),
+        }
+    });
+    shown.collect()
+}
+
+/// The beginning of a text, on one line.
+pub fn snippet(content: &str) -> String {
+    let line = content.trim().replace(['\n', '\r'], " ");
+    match line.char_indices().nth(SNIPPET_CHARS) {
+        Some((end, _)) => format!("{}...", line[..end].trim_end()),
+        None => line,
+    }
+}

@@ -1,0 +1,32 @@
+//! What is known of the files of the vault.
+
+use super::{ReadNote, VAULT_CARDS, is_note};
+use kenning_audit::Tx;
+use kenning_core::Result;
+use kenning_kernel::{FileForm, FileNode, PlainFile, ReadFile};
+use kenning_search::passages;
+use serde_json::{Map, Value};
+
+/// Of notes, which have cards; another file of the vault is its text.
+#[derive(Debug)]
+pub struct VaultForm;
+
+impl FileForm for VaultForm {
+    fn read(&self, file: &FileNode, content: &str, props: Map<String, Value>) -> Box<dyn ReadFile> {
+        if is_note(&file.name) {
+            return Box::new(ReadNote::of(&file.key, content));
+        }
+        let pieces = passages(file.title(), content);
+        Box::new(PlainFile::new(file, content, props, Some(pieces)))
+    }
+
+    fn forget(&self, tx: &mut Tx<'_>, file: &FileNode) -> Result<()> {
+        tx.unset(VAULT_CARDS, &file.key)
+    }
+}
+
+impl ReadFile for ReadNote {
+    fn put(self: Box<Self>, tx: &mut Tx<'_>) -> Result<()> {
+        (*self).put(tx).map(drop)
+    }
+}

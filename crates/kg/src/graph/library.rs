@@ -1,0 +1,617 @@
+//! The documents of a project and of the vault, in memory: who is called what, and who links to whom.
+//!
+//! Everything here follows from the cards. A library is made when it is first asked for and follows
+//! the log from then on, whichever process wrote.
+
+use super::cards::{self, Card, CardLink, GRAPHS, VAULT_CARDS};
+use super::places::Places;
+use kenning_core::{NodeId, Result};
+use kenning_graph::{Files, Link, Meaning, Named, Names, Origin, Relation};
+use kenning_store::ReadTx;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// More changed documents than this are not asked for one by one.
+const RELOAD_FROM: usize = 1_000;
+
+/// Events that are read at a time.
+const PAGE: usize = 1_000;
+
+/// The kinds of events that change cards; each names the `path` and the `project`.
+pub(crate) const NODE_CREATED: &str = "NodeCreated";
+pub(crate) const NODE_UPDATED: &str = "NodeUpdated";
+pub(crate) const NODE_DELETED: &str = "NodeDeleted";
+/// Files of the vault that were written here or changed by others.
+pub(crate) const NOTE_KINDS: [&str; 3] = ["NoteWritten", "FileAdopted", "FileWriteUndone"];
+
+/// What is known of a graph itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct GraphFacts {
+    /// Folders that documents were generated from.
+    pub(crate) roots: BTreeSet<String>,
+    pub(crate) generated_ms: u64,
+    pub(crate) updated_ms: u64,
+    /// Files that needed not be read because of the shadow cache, and files that were read.
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+    /// What the vault's names were when the links were last written.
+    #[serde(default)]
+    pub(crate) vault_names: String,
+}
+
+/// An edge between documents, by their numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Arc_ {
+    pub(crate) to: u32,
+    /// The first link of this relation to there, by its number in the card.
+    pub(crate) link: u32,
+}
+
+/// A document.
+#[derive(Clone, Debug)]
+pub struct Doc {
+    /// The project's path of the file, or `vault:` and its name there.
+    pub path: String,
+    pub(crate) id: String,
+    /// What is known of it but its text.
+    pub card: Card,
+    pub(crate) out: Vec<Arc_>,
+    /// Who links here, by which of its arcs.
+    pub(crate) into: Vec<(u32, u32)>,
+    /// Links that lead nowhere, by their numbers in the card.
+    pub(crate) broken: Vec<u32>,
+    /// Links to files or headings that are not there: they are no edges, or lead to the page as a whole.
+    pub(crate) lost: Vec<u32>,
+}
+
+/// Where the links of one document lead, as fields of [`Doc`].
+struct Linked {
+    at: u32,
+    out: Vec<Arc_>,
+    broken: Vec<u32>,
+    lost: Vec<u32>,
+}
+
+impl Doc {
+    pub(crate) fn link(&self, arc: &Arc_) -> &CardLink {
+        &self.card.links[arc.link as usize]
+    }
+
+    pub(crate) fn is_orphan(&self) -> bool {
+        self.out.is_empty() && self.into.is_empty()
+    }
+}
+
+/// The documents of a project and of the vault.
+pub struct Library {
+    pub(crate) seq: AtomicU64,
+    /// Of the log that it follows: see [`kenning_audit::Continuity`].
+    pub(crate) generation: u64,
+    pub(crate) facts: Option<GraphFacts>,
+    /// Those of the project in the order of their paths, then those of the vault.
+    pub docs: Vec<Doc>,
+    by_path: HashMap<String, u32>,
+    by_id: HashMap<String, u32>,
+    by_node: HashMap<NodeId, u32>,
+    names: Arc<Names>,
+    vault_only: Arc<Names>,
+    /// What links lead to that is no document.
+    pub(crate) places: Arc<Places>,
+}
+
+/// Which library.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Scope {
+    /// The project, or nothing where none is known.
+    pub(crate) project: String,
+    /// Where the vault lies in the project, if it does: its files are not counted twice.
+    pub(crate) vault_in_project: Option<String>,
+}
+
+impl Scope {
+    /// Of the vault's notes alone: no project's documents are beside them.
+    pub(crate) fn vault() -> Self {
+        Self {
+            project: String::new(),
+            vault_in_project: None,
+        }
+    }
+}
+
+impl Library {
+    /// From the store.
+    pub(crate) fn load(tx: &dyn ReadTx, scope: &Scope) -> Result<Self> {
+        let mut cards = Vec::new();
+        for bucket in [cards::bucket(&scope.project), VAULT_CARDS.to_owned()] {
+            for (path, bytes) in tx.list(&bucket)? {
+                cards.extend(Card::from_bytes(&bytes).map(|card| (path, card)));
+            }
+        }
+        let seq = tx.head()?.map_or(0, |it| it.seq);
+        Ok(Self {
+            seq: seq.into(),
+            facts: facts(tx, scope)?,
+            ..Self::of(cards, scope, Arc::new(Places::load(tx, &scope.project)?))
+        })
+    }
+
+    /// From cards: every name, every edge.
+    pub(crate) fn of(mut cards: Vec<(String, Card)>, scope: &Scope, places: Arc<Places>) -> Self {
+        cards.sort_by(|a, b| (a.1.is_of_vault(), &a.0).cmp(&(b.1.is_of_vault(), &b.0)));
+        hide_twins(&mut cards, scope);
+        let in_docs: Vec<String> = cards
+            .iter()
+            .map(|(path, card)| path_for_id(path, card))
+            .collect();
+        let ids = kenning_graph::unique_ids(in_docs.iter().map(String::as_str));
+        let docs = cards.into_iter().zip(ids).map(|((path, card), id)| Doc {
+            path,
+            id,
+            card,
+            out: Vec::new(),
+            into: Vec::new(),
+            broken: Vec::new(),
+            lost: Vec::new(),
+        });
+        let mut library = Self {
+            seq: AtomicU64::new(0),
+            generation: 0,
+            facts: None,
+            docs: docs.collect(),
+            by_path: HashMap::new(),
+            by_id: HashMap::new(),
+            by_node: HashMap::new(),
+            names: Arc::default(),
+            vault_only: Arc::default(),
+            places,
+        };
+        library.name_all();
+        library.link(|_| true);
+        library
+    }
+
+    fn name_all(&mut self) {
+        let (mut names, mut vault_only) = (Names::new(), Names::new());
+        for (at, doc) in numbered(&self.docs) {
+            self.by_path.insert(doc.path.clone(), at);
+            self.by_id.insert(doc.id.clone(), at);
+            self.by_node.insert(doc.card.node, at);
+            names.insert(at, &named(doc));
+            if doc.card.is_of_vault() {
+                // A vault belongs to no project: what its notes mean must not depend on which one asks.
+                vault_only.insert(at, &named(doc));
+            }
+        }
+        (self.names, self.vault_only) = (Arc::new(names), Arc::new(vault_only));
+    }
+
+    /// Finds out where the links of documents lead.
+    fn link(&mut self, which: impl Fn(&Doc) -> bool) {
+        let mut gone: HashSet<u32> = HashSet::new();
+        let mut found: Vec<Linked> = Vec::new();
+        for (at, doc) in numbered(&self.docs).filter(|it| which(it.1)) {
+            let (names, files) = self.around(doc);
+            let from = origin(doc);
+            let mut out: Vec<Arc_> = Vec::new();
+            let (mut broken, mut lost) = (Vec::new(), Vec::new());
+            for (link, card_link) in numbered(&doc.card.links) {
+                if card_link.is_lost_within() {
+                    lost.push(link);
+                    continue;
+                }
+                let meaning = names.resolve(&from, &as_link(card_link), files);
+                if let (Meaning::Document(to), Some(fragment)) = (&meaning, &card_link.fragment) {
+                    let card = &self.docs[*to as usize].card;
+                    let is_there = kenning_graph::leads_to_anchor(fragment, &card.anchors);
+                    if card.is_read_as_now() && !is_there {
+                        lost.push(link);
+                    }
+                }
+                match meaning {
+                    Meaning::Document(to) if to == at => {}
+                    Meaning::Document(to) => {
+                        let relation = card_link.relation();
+                        let same = |it: &Arc_| it.to == to && doc.link(it).relation() == relation;
+                        if !out.iter().any(same) {
+                            out.push(Arc_ { to, link });
+                        }
+                    }
+                    Meaning::Missing if !card_link.is_other => broken.push(link),
+                    // A card of an earlier version was made when nobody looked whether such files exist.
+                    Meaning::Missing if doc.card.is_read_as_now() => lost.push(link),
+                    Meaning::Missing | Meaning::File | Meaning::Outside => {}
+                }
+            }
+            gone.insert(at);
+            found.push(Linked {
+                at,
+                out,
+                broken,
+                lost,
+            });
+        }
+        for doc in &mut self.docs {
+            doc.into.retain(|it| !gone.contains(&it.0));
+        }
+        for Linked {
+            at,
+            out,
+            broken,
+            lost,
+        } in found
+        {
+            for (arc, it) in numbered(&out) {
+                self.docs[it.to as usize].into.push((at, arc));
+            }
+            self.docs[at as usize].out = out;
+            self.docs[at as usize].broken = broken;
+            self.docs[at as usize].lost = lost;
+        }
+        for doc in &mut self.docs {
+            doc.into.sort_unstable();
+        }
+    }
+
+    /// The names that the links of a document can use, and the files that they can lead to.
+    fn around(&self, doc: &Doc) -> (&Names, &Files) {
+        if doc.card.is_of_vault() {
+            (&self.vault_only, &self.places.vault)
+        } else {
+            (&self.names, &self.places.project)
+        }
+    }
+
+    /// The paths at which links may find something that is no document, of the project or of the vault.
+    pub(crate) fn doubtful(&self, of_vault: bool) -> BTreeSet<String> {
+        let mut paths = BTreeSet::new();
+        for doc in &self.docs {
+            if doc.card.is_of_vault() != of_vault {
+                continue;
+            }
+            let (names, _) = self.around(doc);
+            let from = origin(doc);
+            for link in doc.card.links.iter().filter(|it| !it.is_lost_within()) {
+                paths.extend(names.doubtful(&from, &as_link(link)));
+            }
+        }
+        paths
+    }
+
+    /// The same documents beside other files.
+    pub(crate) fn with_places(mut self, places: Places) -> Self {
+        self.places = Arc::new(places);
+        self.link(|_| true);
+        self
+    }
+
+    /// The same documents, some of them with other cards that are called the same: no name leads
+    /// elsewhere, so only their own links are looked at. `None` if that is not so.
+    pub(crate) fn with_cards(&self, mut changed: HashMap<String, Card>) -> Option<Self> {
+        for (path, card) in &changed {
+            let doc = self.doc(self.number_of(path)?);
+            let old = &doc.card;
+            let is_called_the_same = old.title == card.title
+                && old.heading == card.heading
+                && old.aliases == card.aliases
+                && old.root == card.root
+                && old.node == card.node;
+            if !is_called_the_same {
+                return None;
+            }
+        }
+        let mut docs = self.docs.clone();
+        let paths: HashSet<String> = changed.keys().cloned().collect();
+        for doc in &mut docs {
+            if let Some(card) = changed.remove(&doc.path) {
+                doc.card = card;
+            }
+        }
+        let mut library = Self {
+            seq: AtomicU64::new(0),
+            generation: self.generation,
+            facts: self.facts.clone(),
+            docs,
+            by_path: self.by_path.clone(),
+            by_id: self.by_id.clone(),
+            by_node: self.by_node.clone(),
+            names: Arc::clone(&self.names),
+            vault_only: Arc::clone(&self.vault_only),
+            places: Arc::clone(&self.places),
+        };
+        library.link(|doc| paths.contains(&doc.path));
+        Some(library)
+    }
+
+    /// Takes in what happened since. `None` if it must be loaded anew.
+    pub(crate) fn followed(
+        &self,
+        tx: &dyn ReadTx,
+        scope: &Scope,
+        head: u64,
+    ) -> Result<Option<Followed>> {
+        let mut paths = BTreeSet::new();
+        let mut at = self.seq.load(Ordering::Relaxed);
+        while at < head {
+            let page = tx.events_after(at, PAGE)?;
+            let Some(last) = page.last() else { break };
+            at = last.seq;
+            for row in &page {
+                if !is_about_cards(&row.kind) {
+                    continue;
+                }
+                let Some(event) = kenning_audit::event::parse(row) else {
+                    return Ok(None);
+                };
+                let Some(changed) = changed_paths(&row.kind, &event.data, scope) else {
+                    return Ok(None);
+                };
+                paths.extend(changed);
+                if paths.len() > RELOAD_FROM {
+                    return Ok(None);
+                }
+            }
+        }
+        if paths.is_empty() {
+            self.seq.fetch_max(head, Ordering::Relaxed);
+            return Ok(Some(Followed::Same));
+        }
+        let (mut changed, mut is_removed) = (HashMap::new(), false);
+        for path in &paths {
+            let is_of_vault = path.starts_with("vault:");
+            let bucket = if is_of_vault {
+                VAULT_CARDS.to_owned()
+            } else {
+                cards::bucket(&scope.project)
+            };
+            match tx.get(&bucket, path)?.and_then(|it| Card::from_bytes(&it)) {
+                Some(card) => drop(changed.insert(path.clone(), card)),
+                None => is_removed = true,
+            }
+        }
+        let facts = facts(tx, scope)?;
+        let quick = if is_removed {
+            None
+        } else {
+            self.with_cards(changed.clone())
+        };
+        let library = quick.unwrap_or_else(|| {
+            let kept = self.docs.iter().filter(|it| !paths.contains(&it.path));
+            let kept = kept.map(|it| (it.path.clone(), it.card.clone()));
+            Self::of(
+                kept.chain(changed).collect(),
+                scope,
+                Arc::clone(&self.places),
+            )
+        });
+        Ok(Some(Followed::Another(Box::new(Self {
+            seq: head.into(),
+            generation: self.generation,
+            facts,
+            ..library
+        }))))
+    }
+
+    /// Whether anybody has made a graph.
+    pub(crate) fn exists(&self) -> bool {
+        self.facts.is_some() || !self.docs.is_empty()
+    }
+
+    pub(crate) fn by_id(&self, id: &str) -> Option<&Doc> {
+        self.by_id.get(id).map(|&at| self.doc(at))
+    }
+
+    pub(crate) fn number_of(&self, path: &str) -> Option<u32> {
+        self.by_path.get(path).copied()
+    }
+
+    pub(crate) fn by_node(&self, node: NodeId) -> Option<&Doc> {
+        self.by_node.get(&node).map(|&at| self.doc(at))
+    }
+
+    /// The documents that a document links to.
+    pub fn linked_from<'a>(&'a self, doc: &'a Doc) -> impl Iterator<Item = &'a Doc> {
+        doc.out.iter().map(|it| self.doc(it.to))
+    }
+
+    pub(crate) fn doc(&self, at: u32) -> &Doc {
+        &self.docs[at as usize]
+    }
+
+    /// By a path as people write it: from the project, from a folder of documents, or in the vault.
+    pub(crate) fn by_path(&self, path: &str) -> Option<&Doc> {
+        let path = path.trim_start_matches("./");
+        let known = |path: &str| self.by_path.get(path).map(|&at| self.doc(at));
+        let roots = self.facts.iter().flat_map(|it| &it.roots);
+        let with_extension = (!path.ends_with(".md")).then(|| format!("{path}.md"));
+        [Some(path.to_owned()), with_extension]
+            .into_iter()
+            .flatten()
+            .find_map(|path| {
+                known(&path)
+                    .or_else(|| {
+                        roots
+                            .clone()
+                            .find_map(|root| known(&format!("{root}/{path}")))
+                    })
+                    .or_else(|| known(&format!("vault:{path}")))
+            })
+    }
+
+    /// By its id, its path, or any name that a link could use.
+    pub(crate) fn find(&self, text: &str) -> Option<u32> {
+        let known = self.by_id(text).or_else(|| self.by_path(text));
+        if let Some(doc) = known {
+            return self.number_of(&doc.path);
+        }
+        let link = Link {
+            target: text.to_owned(),
+            fragment: None,
+            text: String::new(),
+            relation: Relation::LINK,
+            is_wiki: true,
+            context: String::new(),
+            line: 0,
+        };
+        let from = Origin {
+            path: "",
+            docs_root: "",
+            is_note: true,
+        };
+        match self.names.resolve(&from, &link, &Files::new()) {
+            Meaning::Document(at) => Some(at),
+            Meaning::File | Meaning::Outside | Meaning::Missing => None,
+        }
+    }
+
+    /// The document that a broken link was perhaps meant for, and how alike the two are.
+    pub(crate) fn nearest_to(&self, doc: &Doc, link: &CardLink) -> Option<(&Doc, f64)> {
+        let (names, _) = self.around(doc);
+        let (at, likeness) = names.nearest_to(&origin(doc), &as_link(link))?;
+        Some((self.doc(at), likeness))
+    }
+
+    /// The document whose name is most like a text.
+    pub(crate) fn nearest(&self, target: &str) -> Option<(&Doc, f64)> {
+        self.names
+            .nearest(target)
+            .map(|(at, likeness)| (self.doc(at), likeness))
+    }
+
+    pub(crate) fn n_edges(&self) -> usize {
+        self.docs.iter().map(|it| it.out.len()).sum()
+    }
+
+    /// What the vault's names are: where these change, links into it may lead elsewhere.
+    pub(crate) fn vault_names(&self) -> String {
+        let mut text = String::new();
+        for doc in self.docs.iter().filter(|it| it.card.is_of_vault()) {
+            let Card {
+                node,
+                title,
+                heading,
+                aliases,
+                ..
+            } = &doc.card;
+            text += &format!("{}\0{node}\0{title}\0{heading:?}\0{aliases:?}\n", doc.path);
+        }
+        kenning_core::Hash::of(text.as_bytes()).to_string()
+    }
+}
+
+/// What a library became.
+pub(crate) enum Followed {
+    Same,
+    Another(Box<Library>),
+}
+
+fn facts(tx: &dyn ReadTx, scope: &Scope) -> Result<Option<GraphFacts>> {
+    let bytes = tx.get(GRAPHS, &cards::short(&scope.project))?;
+    Ok(bytes.and_then(|it| serde_json::from_slice(&it).ok()))
+}
+
+fn is_about_cards(kind: &str) -> bool {
+    [NODE_CREATED, NODE_UPDATED, NODE_DELETED].contains(&kind)
+        || NOTE_KINDS.contains(&kind)
+        || [super::GENERATED, super::LINKED].contains(&kind)
+}
+
+/// The paths whose cards an event changed; `None` if that cannot be told.
+fn changed_paths(kind: &str, data: &Value, scope: &Scope) -> Option<Vec<String>> {
+    if kind == super::GENERATED {
+        return Some(Vec::new());
+    }
+    if kind == super::LINKED {
+        // Other files than documents are there now, or texts are read otherwise.
+        return data.get(super::PLACES).is_none().then(Vec::new);
+    }
+    let text = |name: &str| {
+        data.get(name)
+            .and_then(Value::as_str)
+            .map(ToOwned::to_owned)
+    };
+    let path = text("path")?;
+    if NOTE_KINDS.contains(&kind) {
+        // Files of the context have no cards, and asking for one finds none.
+        return Some(vec![format!("vault:{path}")]);
+    }
+    let project = text("project")?;
+    if project != scope.project && !project.is_empty() {
+        return Some(Vec::new());
+    }
+    Some(
+        [Some(path), text("renamedFrom")]
+            .into_iter()
+            .flatten()
+            .collect(),
+    )
+}
+
+/// The vault may lie in the project: a file is one document, the project's.
+fn hide_twins(cards: &mut Vec<(String, Card)>, scope: &Scope) {
+    let Some(folder) = &scope.vault_in_project else {
+        return;
+    };
+    let own: HashSet<String> = cards
+        .iter()
+        .filter(|it| !it.1.is_of_vault())
+        .map(|it| it.0.clone())
+        .collect();
+    cards.retain(|(path, card)| {
+        let name = path.strip_prefix("vault:").unwrap_or(path);
+        let twin = if folder.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{folder}/{name}")
+        };
+        !card.is_of_vault() || !own.contains(&twin)
+    });
+}
+
+fn path_for_id(path: &str, card: &Card) -> String {
+    let in_docs = cards::beneath(path, &card.root);
+    if card.is_of_vault() {
+        format!("vault/{in_docs}")
+    } else {
+        in_docs.to_owned()
+    }
+}
+
+fn named(doc: &Doc) -> Named<'_> {
+    let path = doc.path.strip_prefix("vault:").unwrap_or(&doc.path);
+    Named {
+        id: &doc.id,
+        path,
+        docs_path: cards::beneath(&doc.path, &doc.card.root),
+        title: &doc.card.title,
+        heading: doc.card.heading.as_deref(),
+        aliases: &doc.card.aliases,
+    }
+}
+
+fn origin(doc: &Doc) -> Origin<'_> {
+    let is_note = doc.card.is_of_vault();
+    Origin {
+        path: doc.path.strip_prefix("vault:").unwrap_or(&doc.path),
+        docs_root: if is_note { "" } else { &doc.card.root },
+        is_note,
+    }
+}
+
+fn as_link(link: &CardLink) -> Link {
+    Link {
+        target: link.target.clone(),
+        fragment: link.fragment.clone(),
+        text: String::new(),
+        relation: Relation::of_key(link.relation()),
+        is_wiki: link.is_wiki,
+        context: String::new(),
+        line: link.line,
+    }
+}
+
+fn numbered<T>(all: &[T]) -> impl Iterator<Item = (u32, &T)> {
+    (0_u32..).zip(all)
+}

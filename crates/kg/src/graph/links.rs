@@ -1,0 +1,170 @@
+//! Edges between documents, as the links of the files say.
+//!
+//! What the edges of a document are follows from all cards together. For each document it is noted, as
+//! a digest, which edges were last written; where the digest differs, the edges in the store are made
+//! what they should be. So it does not matter what a run that was killed left undone, or which process
+//! wrote which card.
+
+use super::generate::step;
+use super::library::{Doc, Library};
+use super::{LINKED, cards};
+use crate::Kg;
+use kenning_audit::{EdgeDraft, Tx};
+use kenning_core::{Hash, NodeId, Result};
+use kenning_graph::Relation;
+use kenning_kernel::Caller;
+use kenning_kernel::edges::{self, BY, Written};
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+
+/// Documents whose edges are written in one transaction.
+const BATCH: usize = 512;
+
+/// What marks an edge as one of ours, among those of other wings.
+const BY_LINKS: &str = "links";
+
+/// The bucket of the digests of the vault's notes.
+const VAULT_LINKS: &str = "graph/links/vault";
+
+/// The bucket of the digests of a project's documents.
+pub(super) fn bucket(project: &str) -> String {
+    format!("graph/links/{}", cards::short(project))
+}
+
+pub(super) fn bucket_of<'a>(path: &str, own: &'a str) -> &'a str {
+    if path.starts_with("vault:") {
+        VAULT_LINKS
+    } else {
+        own
+    }
+}
+
+/// An edge as it should be.
+#[derive(Clone, Debug, PartialEq)]
+struct Wanted {
+    relation: String,
+    to: NodeId,
+    text: String,
+    fragment: Option<String>,
+}
+
+/// What a document's edges should be.
+struct Task {
+    path: String,
+    node: NodeId,
+    wanted: Vec<Wanted>,
+    digest: String,
+}
+
+/// Makes the edges in the store what the library says. With `all`, of every document.
+pub(super) fn write(engine: &Kg, caller: &Caller, library: &Library, all: bool) -> Result<Written> {
+    let space = &caller.principal.space;
+    let project = engine.graph_scope().project;
+    let own = bucket(&project);
+    let known: HashMap<String, Vec<u8>> = engine.kernel.log().read(space, |tx| {
+        let mut known: HashMap<_, _> = tx.list(&own)?.into_iter().collect();
+        known.extend(tx.list(VAULT_LINKS)?);
+        Ok(known)
+    })?;
+    let mut tasks = Vec::new();
+    for doc in &library.docs {
+        let digest = digest(library, doc);
+        let written = known.get(&doc.path).map(Vec::as_slice);
+        if all || written != Some(digest.as_bytes()) {
+            tasks.push(Task {
+                path: doc.path.clone(),
+                node: doc.card.node,
+                wanted: wanted(library, doc),
+                digest,
+            });
+        }
+    }
+    let total = tasks.len();
+    let mut sum = Written::default();
+    let mut done = 0;
+    while !tasks.is_empty() {
+        caller.check()?;
+        let rest = tasks.split_off(tasks.len().min(BATCH));
+        let batch = std::mem::replace(&mut tasks, rest);
+        done += batch.len();
+        let (own, project) = (own.clone(), project.clone());
+        let written = engine
+            .kernel
+            .log()
+            .write_long(space, move |tx| write_batch(tx, &batch, &own, &project))?;
+        sum.added += written.added;
+        sum.ended += written.ended;
+        step(caller, 2, done, total, "documents linked");
+    }
+    Ok(sum)
+}
+
+fn wanted(library: &Library, doc: &Doc) -> Vec<Wanted> {
+    let edges = doc.out.iter().map(|arc| {
+        let link = doc.link(arc);
+        Wanted {
+            relation: link.relation().to_owned(),
+            to: library.doc(arc.to).card.node,
+            text: link.text.clone(),
+            fragment: link.fragment.clone(),
+        }
+    });
+    edges.collect()
+}
+
+fn digest(library: &Library, doc: &Doc) -> String {
+    let mut bytes = Vec::new();
+    for arc in &doc.out {
+        let link = doc.link(arc);
+        let fragment = link.fragment.as_deref();
+        for part in [link.relation(), &link.text, fragment.unwrap_or_default()] {
+            bytes.extend_from_slice(part.as_bytes());
+            bytes.push(0);
+        }
+        bytes.push(u8::from(fragment.is_some()));
+        bytes.extend_from_slice(&library.doc(arc.to).card.node.0);
+    }
+    Hash::of(&bytes).to_string()[..16].to_owned()
+}
+
+fn write_batch(tx: &mut Tx<'_>, batch: &[Task], own: &str, project: &str) -> Result<Written> {
+    let mut written = Written::default();
+    for task in batch {
+        edges::reconcile(tx, task.node, BY_LINKS, drafts(task), &mut written)?;
+        tx.set(
+            bucket_of(&task.path, own),
+            &task.path,
+            task.digest.as_bytes(),
+        )?;
+    }
+    if written.is_any() {
+        let data = json!({
+            "project": project, "documents": batch.len(), "added": written.added, "ended": written.ended,
+        });
+        tx.record(LINKED, data)?;
+    }
+    Ok(written)
+}
+
+fn drafts(task: &Task) -> Vec<EdgeDraft> {
+    let drafts = task.wanted.iter().map(|it| EdgeDraft {
+        src: task.node,
+        rel: it.relation.clone(),
+        dst: it.to,
+        weight: Relation::of_key(&it.relation).weight(),
+        props: props(it),
+    });
+    drafts.collect()
+}
+
+fn props(wanted: &Wanted) -> Map<String, Value> {
+    let mut props = Map::new();
+    props.insert(BY.to_owned(), BY_LINKS.into());
+    if !wanted.text.is_empty() {
+        props.insert("text".to_owned(), wanted.text.as_str().into());
+    }
+    if let Some(fragment) = &wanted.fragment {
+        props.insert("heading".to_owned(), fragment.as_str().into());
+    }
+    props
+}

@@ -1,0 +1,211 @@
+//! Markdown documents as a graph: the project's and the vault's.
+//!
+//! `survey` says how files differ from what is known, `generate` makes nodes, cards and edges of them;
+//! `library` has all cards of a project in memory, with every name and link; `documents`, `reports` and
+//! `insight` answer from it. What the files mean is decided in the `graph` crate, which knows no store.
+
+mod cards;
+mod documents;
+mod form;
+mod generate;
+mod insight;
+mod library;
+mod links;
+mod note;
+mod places;
+mod reports;
+mod survey;
+mod watch;
+
+pub use documents::{
+    Document, DocumentContent, DocumentQuery, FoundDocuments, Incoming, Outgoing, TagCount, Tagged,
+    snippet,
+};
+pub use generate::{FileError, Generate, Generated};
+pub use insight::{
+    Backlink, Backlinks, BrokenLink, Community, DocumentName, ExportFormat, Orphan, PathStep,
+    Suggestion, SuggestionReason,
+};
+pub use kenning_graph::{DocType, Status};
+pub use reports::{CacheStats, Connected, GraphHealth, GraphStats};
+pub use watch::{GraphWatch, WatchOptions};
+
+pub use cards::Card;
+pub use form::VaultForm;
+pub use library::{Doc, Library};
+pub use note::passages_of;
+pub use survey::note_names;
+
+use cards::VAULT_CARDS;
+
+use crate::Kg;
+use kenning_audit::{Draft, Tx};
+use kenning_core::{Error, Hash, Result, Space};
+use kenning_kernel::Caller;
+use kenning_search::Recent;
+use kenning_store::{Node, Passage, ReadTx};
+use library::{Followed, Scope};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The kind of the event that ends a generation which changed something.
+pub(crate) const GENERATED: &str = "GraphGenerated";
+
+/// The kind of the event of edges between documents.
+pub(crate) const LINKED: &str = "GraphLinked";
+
+/// The field of that event which says that everything must be looked at again.
+pub(crate) const PLACES: &str = "places";
+
+/// The libraries that were asked for.
+#[derive(Default)]
+pub(crate) struct Libraries(Mutex<Recent<(Space, Scope), Arc<Library>>>);
+
+impl Kg {
+    /// Which documents make the graph.
+    pub(crate) fn graph_scope(&self) -> Scope {
+        let project = self.kernel.project().place();
+        let vault = self.kernel.vault().place();
+        let vault_in_project = match (&project, &vault) {
+            (Some(project), Some(vault)) => vault.strip_prefix(project).ok(),
+            _ => None,
+        };
+        Scope {
+            vault_in_project: vault_in_project.map(|it| it.to_string_lossy().into_owned()),
+            project: project
+                .map(|it| it.to_string_lossy().into_owned())
+                .unwrap_or_default(),
+        }
+    }
+
+    /// The documents as they are now.
+    pub(crate) fn library(&self, space: &Space) -> Result<Arc<Library>> {
+        self.kernel
+            .log()
+            .read(space, |tx| self.library_in(space, tx))
+    }
+
+    /// The documents as they are in this snapshot.
+    pub(crate) fn library_in(&self, space: &Space, tx: &dyn ReadTx) -> Result<Arc<Library>> {
+        self.library_of(space, tx, self.graph_scope())
+    }
+
+    /// The notes of the vault as they are in this snapshot, whichever project they may lie in.
+    pub fn vault_library(&self, space: &Space, tx: &dyn ReadTx) -> Result<Arc<Library>> {
+        self.library_of(space, tx, Scope::vault())
+    }
+
+    fn library_of(&self, space: &Space, tx: &dyn ReadTx, scope: Scope) -> Result<Arc<Library>> {
+        let key = (space.clone(), scope);
+        let head = tx.head()?;
+        let generation = self
+            .kernel
+            .continuity()
+            .generation(space, tx, head.as_ref())?;
+        let known = self.lock_libraries().get(&key).cloned();
+        let known = known.filter(|it| it.generation >= generation);
+        let head = head.map_or(0, |it| it.seq);
+        let followed = match &known {
+            Some(library) => library.followed(tx, &key.1, head)?,
+            None => None,
+        };
+        let library = match (followed, known) {
+            (Some(Followed::Same), Some(known)) => return Ok(known),
+            (Some(Followed::Another(library)), _) => Arc::new(*library),
+            _ => {
+                let mut library = Library::load(tx, &key.1)?;
+                library.generation = generation;
+                Arc::new(library)
+            }
+        };
+        self.lock_libraries().insert(key, Arc::clone(&library));
+        Ok(library)
+    }
+
+    /// Whether the documents as they are now lie in memory already, so that a call need not read them.
+    pub fn graph_is_in_memory(&self, caller: &Caller) -> Result<bool> {
+        caller.principal.require(kenning_kernel::Scope::Read)?;
+        let key = (caller.principal.space.clone(), self.graph_scope());
+        let Some(library) = self.lock_libraries().get(&key).cloned() else {
+            return Ok(false);
+        };
+        self.kernel.log().read(&key.0, |tx| {
+            let head = tx.head()?;
+            let generation = self
+                .kernel
+                .continuity()
+                .generation(&key.0, tx, head.as_ref())?;
+            let head = head.map_or(0, |it| it.seq);
+            let followed = library.followed(tx, &key.1, head)?;
+            let is_same = matches!(followed, Some(Followed::Same));
+            Ok(is_same && library.generation >= generation)
+        })
+    }
+
+    /// What was noted without an event is seen by reading it again.
+    fn forget_library(&self, space: &Space) {
+        for scope in [self.graph_scope(), Scope::vault()] {
+            self.lock_libraries().remove(&(space.clone(), scope));
+        }
+    }
+
+    fn lock_libraries(&self) -> std::sync::MutexGuard<'_, Recent<(Space, Scope), Arc<Library>>> {
+        self.libraries
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether the vault's file of this name is a document.
+pub(crate) fn is_note(name: &str) -> bool {
+    name.to_ascii_lowercase().ends_with(".md")
+}
+
+/// A note of the vault as it will be stored. Reading a long text takes a while, so it is done before the
+/// transaction, which keeps every other writer waiting.
+pub(crate) struct ReadNote {
+    key: String,
+    card: Card,
+    draft: Draft,
+    passages: Vec<Passage>,
+}
+
+impl ReadNote {
+    pub(crate) fn of(key: &str, text: &str) -> Self {
+        let document = kenning_graph::parse(text);
+        let frontmatter = document.frontmatter.clone();
+        let has_title = document.title.is_some();
+        let mut card = Card::of(
+            document,
+            kenning_kernel::roots::VAULT.name,
+            key,
+            Hash::of(text.as_bytes()),
+        );
+        let is_named_by_heading = card.heading.is_some() && kenning_graph::is_generic(key);
+        if !has_title && !is_named_by_heading {
+            // A note is called as its file is: `iPhone.md` is about the iPhone.
+            let last = key.rsplit(['/', ':']).next().unwrap_or(key);
+            card.title = last.strip_suffix(".md").unwrap_or(last).to_owned();
+        }
+        Self {
+            key: key.to_owned(),
+            draft: note::draft(&card, frontmatter, key, "", text.to_owned()),
+            passages: note::passages_of_card(&card, text),
+            card,
+        }
+    }
+
+    /// Puts it, with its card, in the place of what was known of it.
+    pub(crate) fn put(mut self, tx: &mut Tx<'_>) -> Result<Node> {
+        let node = tx.put_node(self.draft)?;
+        tx.put_passages(node.id, &self.passages)?;
+        self.card.node = node.id;
+        tx.set(VAULT_CARDS, &self.key, &self.card.to_bytes()?)?;
+        Ok(node)
+    }
+}
+
+/// There is nothing to ask yet.
+fn not_generated() -> Error {
+    Error::unavailable("Database not initialized").hint("run `kg_graph_generate` first")
+}

@@ -1,0 +1,245 @@
+//! Follows the trees: after each burst of changes the graph is made what the files say.
+//!
+//! What changed is not taken from the events, which may be cut short or come while a folder is being
+//! moved: a run looks at the whole tree, which costs little where nothing changed. After the last run
+//! of a burst there is one more, a moment later, for what came while the first one looked.
+//!
+//! A folder that is removed and made again, as a checkout may do, is another folder to the kernel: it is
+//! watched anew as soon as it is there.
+
+use super::Generate;
+use crate::Kg;
+use kenning_core::Result;
+use kenning_kernel::later::contained;
+use kenning_kernel::{Caller, Principal};
+use kenning_vault::Watch;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How to watch.
+#[derive(Clone, Debug)]
+pub struct WatchOptions {
+    /// The folder of documents, relative to the project.
+    pub docs_path: String,
+    /// So long it must be quiet before a run …
+    pub quiet: Duration,
+    /// … but no longer than this after the first change.
+    pub patience: Duration,
+    /// How often the tree is looked at where the kernel cannot tell.
+    pub poll: Duration,
+}
+
+impl Default for WatchOptions {
+    fn default() -> Self {
+        Self {
+            docs_path: "docs".to_owned(),
+            quiet: Duration::from_millis(150),
+            patience: Duration::from_secs(2),
+            poll: Duration::from_secs(5),
+        }
+    }
+}
+
+/// How often it is made sure that the watched folders still have their names …
+const LOST_LOOK: Duration = Duration::from_secs(30);
+
+/// … and how often the tree is looked at although nothing was told.
+const SURE_LOOK: Duration = Duration::from_secs(3_600);
+
+/// What a watcher tells.
+type Told = dyn Fn(&Result<super::Generated>) + Send;
+
+enum Signal {
+    Changed,
+    Stop,
+}
+
+/// Follows the trees until it is dropped.
+pub struct GraphWatch {
+    sender: SyncSender<Signal>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl GraphWatch {
+    /// Generates once, then after each change. `told` hears of every run that did something.
+    pub fn start(
+        engine: &Arc<Kg>,
+        principal: Principal,
+        options: WatchOptions,
+        told: impl Fn(&Result<super::Generated>) + Send + 'static,
+    ) -> Result<Self> {
+        // One place is enough: a signal that is waiting stands for all that follow.
+        let (sender, receiver) = sync_channel(1);
+        let wake = sender.clone();
+        let watch = watched(engine, &principal, &options, &wake)?;
+        if let Some(fault) = watch.fault() {
+            tracing::warn!(
+                "the tree is looked at every {:?}, because it cannot be watched: {fault}",
+                options.poll
+            );
+        }
+        let engine = Arc::downgrade(engine);
+        let thread = std::thread::spawn(move || {
+            let mut following = Following {
+                engine,
+                principal,
+                options,
+                watch,
+                wake,
+                told: Box::new(told),
+            };
+            following.run(&receiver);
+        });
+        Ok(Self {
+            sender,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for GraphWatch {
+    fn drop(&mut self) {
+        // A full channel means that the thread is about to look at it again.
+        while let Err(std::sync::mpsc::TrySendError::Full(_)) = self.sender.try_send(Signal::Stop) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+/// Begins to watch the folder of documents, and the vault.
+fn watched(
+    engine: &Kg,
+    principal: &Principal,
+    options: &WatchOptions,
+    wake: &SyncSender<Signal>,
+) -> Result<Watch> {
+    let space = &principal.space;
+    let project = engine.kernel.project().open(space)?;
+    let vault = (engine.kernel.vault().is_named() && engine.kernel.vault().space() == space)
+        .then(|| engine.kernel.vault().open(space))
+        .transpose()?;
+    let docs = if matches!(options.docs_path.as_str(), "" | ".") {
+        project
+    } else {
+        project.subdir(&options.docs_path)?
+    };
+    let trees: Vec<_> = [Some(&docs), vault.as_ref()]
+        .into_iter()
+        .flatten()
+        .collect();
+    let wake = wake.clone();
+    Ok(Watch::start(&trees, move || {
+        drop(wake.try_send(Signal::Changed));
+    }))
+}
+
+struct Following {
+    engine: Weak<Kg>,
+    principal: Principal,
+    options: WatchOptions,
+    watch: Watch,
+    wake: SyncSender<Signal>,
+    told: Box<Told>,
+}
+
+impl Following {
+    fn run(&mut self, receiver: &Receiver<Signal>) {
+        let mut is_settled = false;
+        let mut is_first = true;
+        let mut looked = Instant::now();
+        let mut complaint = None;
+        loop {
+            let is_back = self.watch.is_lost() && self.watch_again();
+            let wait = match (is_first || is_back, is_settled, self.watch.is_live()) {
+                (true, ..) => Duration::ZERO,
+                (_, false, true) => self.options.patience,
+                (.., false) => self.options.poll,
+                (_, true, true) => LOST_LOOK,
+            };
+            match receiver.recv_timeout(wait) {
+                Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(Signal::Changed) => {
+                    is_settled = false;
+                    if !rest(receiver, &self.options) {
+                        return;
+                    }
+                    if self.watch.is_lost() {
+                        self.watch_again();
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    let is_quiet = is_settled && self.watch.is_live() && !is_back;
+                    if is_quiet && looked.elapsed() < SURE_LOOK {
+                        continue;
+                    }
+                    is_settled = !is_first && !is_back;
+                }
+            }
+            let Some(engine) = self.engine.upgrade() else {
+                return;
+            };
+            let done = contained(|| self.generate(&engine, is_first));
+            is_first = false;
+            looked = Instant::now();
+            match &done {
+                Ok(it) => {
+                    complaint = None;
+                    let n_nodes = it.nodes_added + it.nodes_updated + it.nodes_removed;
+                    if n_nodes + it.edges_created > 0 {
+                        (self.told)(&done);
+                    }
+                }
+                // What stays wrong is said once.
+                Err(error) if complaint.as_ref() == Some(&error.message) => {}
+                Err(error) => {
+                    tracing::warn!("the graph does not follow its files: {error}");
+                    complaint = Some(error.message.clone());
+                    (self.told)(&done);
+                }
+            }
+        }
+    }
+
+    fn generate(&self, engine: &Kg, is_first: bool) -> Result<super::Generated> {
+        let mut caller = Caller::new(self.principal.clone());
+        caller.deadline = Instant::now() + Duration::from_secs(24 * 3_600);
+        let what = Generate {
+            docs_path: self.options.docs_path.clone(),
+            incremental: !is_first,
+            force: false,
+        };
+        engine.generate_graph(&caller, &what)
+    }
+
+    /// Watches what has the folder's name now; false while nothing has.
+    fn watch_again(&mut self) -> bool {
+        let Some(engine) = self.engine.upgrade() else {
+            return false;
+        };
+        match watched(&engine, &self.principal, &self.options, &self.wake) {
+            Ok(watch) => {
+                self.watch = watch;
+                true
+            }
+            // The next look finds out.
+            Err(_) => false,
+        }
+    }
+}
+
+/// Waits until it is quiet; false if there is nothing to wait for any more.
+fn rest(receiver: &Receiver<Signal>, options: &WatchOptions) -> bool {
+    let until = Instant::now() + options.patience;
+    loop {
+        match receiver.recv_timeout(options.quiet) {
+            Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
+            Ok(Signal::Changed) if Instant::now() < until => {}
+            Ok(Signal::Changed) | Err(RecvTimeoutError::Timeout) => return true,
+        }
+    }
+}

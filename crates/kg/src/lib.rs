@@ -1,0 +1,63 @@
+//! The graph of documents, and vectors that callers bring.
+//!
+//! `graph` makes nodes and edges of Markdown files and answers from them; `vectors` keeps and finds
+//! vectors in collections. What a file means is decided in the `graph` crate, which knows no store.
+//! Entities are another wing's: where a query asks for them, that wing is asked first ([`Entities`]).
+
+mod graph;
+mod vectors;
+
+pub use graph::{
+    Backlink, Backlinks, BrokenLink, CacheStats, Card, Community, Connected, Doc, DocType,
+    Document, DocumentContent, DocumentName, DocumentQuery, ExportFormat, FileError,
+    FoundDocuments, Generate, Generated, GraphHealth, GraphStats, GraphWatch, Incoming, Library,
+    Orphan, Outgoing, PathStep, Status, Suggestion, SuggestionReason, TagCount, Tagged, VaultForm,
+    WatchOptions, note_names, passages_of, snippet,
+};
+pub use vectors::{
+    FoundVectors, Keywords, NAMESPACE_DEFAULT, NewVector, UpsertedVector, VECTOR_DIMENSIONS_MAX,
+    VECTOR_RESULTS_MAX, VectorHit, VectorNamespace, VectorQuery,
+};
+
+use kenning_core::Result;
+use kenning_kernel::{Caller, Kernel};
+use std::sync::{Arc, OnceLock, Weak};
+
+/// Who makes the nodes of entities, which a query may ask for beside documents.
+pub trait Entities: Send + Sync {
+    /// Brings them up to date.
+    ///
+    /// # Errors
+    /// Those of the store and of the vault.
+    fn follow(&self, caller: &Caller) -> Result<()>;
+}
+
+/// What knows documents, their links, and vectors.
+pub struct Kg {
+    kernel: Arc<Kernel>,
+    libraries: graph::Libraries,
+    entities: OnceLock<Weak<dyn Entities>>,
+}
+
+impl Kg {
+    /// Over a kernel.
+    pub fn new(kernel: Arc<Kernel>) -> Self {
+        Self {
+            kernel,
+            libraries: graph::Libraries::default(),
+            entities: OnceLock::new(),
+        }
+    }
+
+    /// Says who makes the nodes of entities. The first one holds.
+    pub fn ask_for_entities(&self, who: Weak<dyn Entities>) {
+        drop(self.entities.set(who));
+    }
+
+    fn follow_entities(&self, caller: &Caller) -> Result<()> {
+        match self.entities.get().and_then(Weak::upgrade) {
+            Some(entities) => entities.follow(caller),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,495 @@
+//! Finding items by the one search.
+
+use super::index::{LOCAL, PARAMETERS, REGISTRY, USER, bucket_of_id};
+use super::run::{RUNS, counted};
+use super::titles::AskedWords;
+use crate::Kiwi;
+use kenning_core::{Did, Error, Kind, NodeId, Result};
+use kenning_items::{ItemId, ItemType};
+use kenning_kernel::paging::{Page, ranked_until};
+use kenning_kernel::{Caller, Scope};
+use kenning_search::{Filter, Hit, Index, Mode, Query, order_by_relevance};
+use kenning_store::{Node, ReadTx, When};
+use serde_json::Value;
+use std::cmp::Ordering;
+use std::collections::HashSet;
+
+/// What has not every word is found if it answers at least so well.
+const RELEVANCE_MIN: f64 = 0.4;
+/// So much of a text is shown where nothing describes it.
+const DESCRIPTION_CHARS: usize = 200;
+
+/// So many are looked at where they are sorted by something else than relevance.
+const SORTED_MAX: usize = 1_000;
+/// So many are asked of another registry at most.
+const REMOTE_MAX: usize = 100;
+
+/// Points for being what the contract says it must be.
+const VALID_POINTS: f64 = 60.0;
+/// For being what somebody signed who is trusted.
+const SIGNED_POINTS: f64 = 25.0;
+/// For runs of a tool that all went well.
+const RUN_POINTS: f64 = 15.0;
+
+/// Where to look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ItemSource {
+    /// In the project and the user's own space.
+    #[default]
+    Local,
+    /// In the registry.
+    Registry,
+    /// In our own registry, whatever the operator named: this is what others ask us for.
+    OwnRegistry,
+    /// In both.
+    All,
+}
+
+impl ItemSource {
+    fn is_local(self) -> bool {
+        matches!(self, Self::Local | Self::All)
+    }
+}
+
+/// In which order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ItemSort {
+    /// What answers best first.
+    #[default]
+    Relevance,
+    /// What has the highest quality first; what has none last.
+    Quality,
+    /// By name.
+    Name,
+    /// What was changed last first.
+    Updated,
+}
+
+/// What to find.
+#[derive(Clone, Debug, Default)]
+pub struct ItemQuery {
+    /// Of this type; `None` is everything that there is, memories and documents too.
+    pub item_type: Option<ItemType>,
+    /// In any words.
+    pub text: String,
+    /// Where to look.
+    pub source: ItemSource,
+    /// At most so many.
+    pub limit: usize,
+    /// So many of the best are left out, which the caller has seen.
+    pub skip: usize,
+    /// In which order.
+    pub sort: ItemSort,
+    /// The project, if not the server's own.
+    pub project_path: Option<String>,
+    /// Whether entities are left out, which somebody else has found.
+    pub without_entities: bool,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundItem {
+    /// Its id.
+    pub id: String,
+    /// `directive`, `tool`, `knowledge`, or what else it is.
+    pub item_type: String,
+    /// For people.
+    pub name: String,
+    /// Its category.
+    pub category: String,
+    /// What it is for, or how it begins.
+    pub description: String,
+    /// From 0 to 100; `None` where nothing stands behind a number.
+    pub quality: Option<f64>,
+    /// `local` or `registry`.
+    pub source: &'static str,
+    /// Its version, if it has one.
+    pub version: Option<String>,
+    /// Where it lies, if it is a file.
+    pub path: Option<String>,
+    /// How well it answers, from 0 to 1.
+    pub relevance: f64,
+    /// The share of a tool's runs that went well, from 0 to 1; `None` if it was never run.
+    pub success_rate: Option<f64>,
+    /// What a tool wants to be told, as a JSON Schema.
+    pub parameters: Option<Value>,
+    /// When it was last changed, in milliseconds since 1970.
+    pub updated_ms: u64,
+}
+
+impl ItemQuery {
+    fn page(&self) -> Page {
+        Page {
+            skip: self.skip,
+            limit: self.limit,
+        }
+    }
+}
+
+impl FoundItem {
+    /// Which of two comes first.
+    pub fn order(&self, other: &Self, sort: ItemSort) -> Ordering {
+        let by_relevance = || other.relevance.total_cmp(&self.relevance);
+        let first = match sort {
+            ItemSort::Relevance => Ordering::Equal,
+            ItemSort::Quality => {
+                let points = |it: &Self| it.quality.unwrap_or(-1.0);
+                points(other).total_cmp(&points(self))
+            }
+            ItemSort::Name => {
+                let name = |it: &Self| it.name.to_lowercase();
+                name(self).cmp(&name(other))
+            }
+            ItemSort::Updated => other.updated_ms.cmp(&self.updated_ms),
+        };
+        first.then_with(by_relevance)
+    }
+}
+
+/// All that was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FoundItems {
+    /// Best first.
+    pub items: Vec<FoundItem>,
+    /// How many there are in all.
+    pub total: usize,
+    /// Whether there are more behind these.
+    pub has_more: bool,
+}
+
+impl Kiwi {
+    /// The items that answer a query, best first; one whose id is the query comes before all.
+    pub fn search_items(&self, caller: &Caller, query: &ItemQuery) -> Result<FoundItems> {
+        let mut found = self.search_items_until(caller, query)?;
+        (found.items, found.has_more) = query.page().of_ranked(found.items);
+        Ok(found)
+    }
+
+    /// The same from the best one on, those that the page leaves out included, and one more than it holds.
+    pub fn search_items_until(&self, caller: &Caller, query: &ItemQuery) -> Result<FoundItems> {
+        caller.principal.require(Scope::Read)?;
+        if query.text.trim().is_empty() {
+            return Err(Error::invalid("`query` is empty").hint("say in a few words what to find"));
+        }
+        let page = query.page();
+        page.check_ranked()?;
+        let project = self.item_project(caller, query.project_path.as_deref())?;
+        if let ItemSource::Registry | ItemSource::All = query.source
+            && let Some(remote) = self.remote_registry()?
+        {
+            return self.search_with(caller, query, &remote);
+        }
+        if query.source.is_local() {
+            let types = match query.item_type {
+                Some(item_type) => vec![item_type],
+                None => ItemType::ALL.to_vec(),
+            };
+            for item_type in types {
+                for shelf in self.shelves(caller, item_type, project.as_ref())? {
+                    self.index_shelf(caller, &shelf)?;
+                }
+            }
+        }
+        let project = project.map(|it| it.name).unwrap_or_default();
+        let filters = filters(query, &project);
+        let space = &caller.principal.space;
+        let (vector, _) = self.kernel.query_vector(&query.text);
+        let model = self.kernel.chosen_model();
+        let now_ms = self.kernel.log().clock().now_ms();
+        let words = AskedWords::of(&query.text);
+        self.kernel.log().read(space, |tx| {
+            let weighed = |mut hit: Hit| -> Result<Hit> {
+                if let Some(node) = tx.node(hit.node, When::Now)? {
+                    let id = node.props.get("id").and_then(Value::as_str);
+                    let called = format!("{} {}", node.title, id.unwrap_or_default());
+                    hit.relevance = words.weigh(&called, hit.relevance);
+                }
+                Ok(hit)
+            };
+            let best_of = |index: &Index, limit: usize| -> Result<Vec<(NodeId, f64)>> {
+                let mut hits: Vec<Hit> = Vec::new();
+                let mut unranked: Vec<NodeId> = Vec::new();
+                let mut seen = HashSet::new();
+                for filter in &filters {
+                    let complete = index.nodes_with_all_words(&query.text, filter);
+                    let asked = Query {
+                        text: &query.text,
+                        mode: Mode::Hybrid,
+                        filter,
+                        limit: limit.max(25).saturating_mul(4),
+                        vector: vector.as_deref(),
+                    };
+                    let counts = |node: NodeId, relevance: f64| {
+                        relevance >= RELEVANCE_MIN || complete.contains(node)
+                    };
+                    for hit in index.search(&asked) {
+                        if counts(hit.node, hit.relevance) && seen.insert(hit.node) {
+                            hits.push(weighed(hit)?);
+                        }
+                    }
+                    let rest = complete.iter().filter(|it| seen.insert(*it));
+                    unranked.extend(rest);
+                }
+                order_by_relevance(&mut hits, now_ms);
+                let ranked = hits.iter().map(|hit| (hit.node, hit.relevance));
+                let unranked = unranked.into_iter().map(|node| (node, 0.0));
+                Ok(ranked.chain(unranked).collect())
+            };
+            let ranked = self
+                .kernel
+                .searcher()
+                .with(space, tx, model.as_ref(), |index| {
+                    let mut least = f64::INFINITY;
+                    let next_best_of = |limit: usize| {
+                        let mut found = best_of(index, limit)?;
+                        // What is found later answers no better than what was found before.
+                        found.iter_mut().for_each(|it| it.1 = it.1.min(least));
+                        least = found.iter().map(|it| it.1).fold(least, f64::min);
+                        Ok(found)
+                    };
+                    ranked_until(page, |it| it.0, next_best_of)
+                })??;
+            let exact = exact(tx, query, &project)?;
+            let found = exact.iter().map(|it| (*it, 1.0));
+            let others = ranked.into_iter().filter(|it| !exact.contains(&it.0));
+            let all: Vec<(NodeId, f64)> = found.chain(others).collect();
+            let trusted = self.trusted_signers(tx)?;
+            let mut items = Vec::new();
+            // In another order the last may be the first.
+            let looked_at = match query.sort {
+                ItemSort::Relevance => page.with_one_more(),
+                _ => query.limit.max(SORTED_MAX),
+            };
+            for (node, relevance) in all.iter().take(looked_at) {
+                if let Some(node) = tx.node(*node, When::Now)? {
+                    items.push(shown(tx, &trusted, &node, *relevance)?);
+                }
+            }
+            if query.sort != ItemSort::Relevance {
+                items.sort_by(|a, b| a.order(b, query.sort));
+            }
+            Ok(FoundItems {
+                has_more: all.len() >= page.with_one_more(),
+                items,
+                total: all.len(),
+            })
+        })
+    }
+
+    /// Which local items a caller may find, in the server's own project.
+    pub fn filters_of_items(&self, caller: &Caller) -> Result<Vec<Filter>> {
+        let project = self.item_project(caller, None)?;
+        for item_type in ItemType::ALL {
+            for shelf in self.shelves(caller, item_type, project.as_ref())? {
+                self.index_shelf(caller, &shelf)?;
+            }
+        }
+        let project = project.map(|it| it.name).unwrap_or_default();
+        let of_items = filters(&ItemQuery::default(), &project).into_iter();
+        Ok(of_items.filter(|it| it.kinds == [Kind::Item]).collect())
+    }
+
+    /// What is here, and what another registry has.
+    fn search_with(
+        &self,
+        caller: &Caller,
+        query: &ItemQuery,
+        remote: &super::remote::Remote,
+    ) -> Result<FoundItems> {
+        // A registry lists so many at most, and does not go on.
+        let page = query.page();
+        let from_start = ItemQuery {
+            limit: page.with_one_more().min(REMOTE_MAX),
+            ..query.clone()
+        };
+        let mut found = remote.search(&from_start).map_err(|it| it.error)?;
+        if query.source == ItemSource::All {
+            let local = ItemQuery {
+                source: ItemSource::Local,
+                ..query.clone()
+            };
+            let local = self.search_items_until(caller, &local)?;
+            found.total += local.total;
+            found.items.extend(local.items);
+        }
+        found.items.sort_by(|a, b| a.order(b, query.sort));
+        Ok(found)
+    }
+}
+
+/// What is told of a node that was found.
+fn shown(
+    tx: &dyn ReadTx,
+    trusted: &HashSet<Did>,
+    node: &Node,
+    relevance: f64,
+) -> Result<FoundItem> {
+    let text = |name: &str| node.props.get(name).and_then(Value::as_str);
+    let owned = |name: &str| text(name).map(ToOwned::to_owned);
+    let described = owned("description").filter(|it| !it.is_empty());
+    let description = described.unwrap_or_else(|| beginning(without_head(&node.body)));
+    let (item_type, id) = match node.kind {
+        Kind::Item => (
+            owned("type").unwrap_or_default(),
+            owned("id").unwrap_or_default(),
+        ),
+        Kind::Tool => ("tool".to_owned(), node.key.clone()),
+        Kind::Memory => ("memory".to_owned(), kenning_kernel::memory_id(node)),
+        other => (other.as_str().to_owned(), node.key.clone()),
+    };
+    let success_rate = match (node.kind, item_type.as_str()) {
+        (Kind::Item, "tool") => success_rate(tx, &id)?,
+        _ => None,
+    };
+    let quality = match node.kind {
+        Kind::Item => quality(trusted, node, success_rate),
+        _ => None,
+    };
+    Ok(FoundItem {
+        id,
+        item_type,
+        name: node.title.clone(),
+        category: owned("category").unwrap_or_default(),
+        description,
+        quality,
+        source: if text("source") == Some(REGISTRY) {
+            "registry"
+        } else {
+            "local"
+        },
+        version: owned("version"),
+        path: owned("path").filter(|_| node.kind == Kind::Item),
+        relevance,
+        success_rate,
+        parameters: node.props.get(PARAMETERS).cloned(),
+        updated_ms: node.updated.ms(),
+    })
+}
+
+/// The share of a tool's runs that went well. Texts that are merely read have none.
+fn success_rate(tx: &dyn ReadTx, id: &str) -> Result<Option<f64>> {
+    let (runs, successes) = counted(tx.get(RUNS, &format!("tool/{id}"))?.as_deref());
+    #[expect(clippy::cast_precision_loss, reason = "a share")]
+    let rate = (runs > 0).then(|| successes as f64 / runs as f64);
+    Ok(rate)
+}
+
+/// What stands behind an item: that it is valid, that somebody trusted signed it, that its runs
+/// went well. An item that was never run is not blamed for it, and reading a text is no run.
+fn quality(trusted: &HashSet<Did>, node: &Node, success_rate: Option<f64>) -> Option<f64> {
+    let text = |name: &str| node.props.get(name).and_then(Value::as_str);
+    let signer = match text("state") {
+        None | Some("invalid" | "changed") => return None,
+        Some(_) => text("signer").and_then(|it| it.parse::<Did>().ok()),
+    };
+    let mut points = VALID_POINTS;
+    let mut of = VALID_POINTS + SIGNED_POINTS;
+    if let Some(signer) = signer
+        && trusted.contains(&signer)
+    {
+        points += SIGNED_POINTS;
+    }
+    if let Some(rate) = success_rate {
+        points += RUN_POINTS * rate;
+        of += RUN_POINTS;
+    }
+    Some((1_000.0 * points / of).round() / 10.0)
+}
+
+/// Which passages may be found; what one of them admits is found.
+fn filters(query: &ItemQuery, project: &str) -> Vec<Filter> {
+    let here = || {
+        let own = (!project.is_empty()).then(|| format!("project={project}"));
+        own.into_iter()
+            .chain([format!("namespace={USER}")])
+            .collect()
+    };
+    let items = |source: &str, any_facet: Vec<String>| {
+        let of_type = query.item_type.map(|it| format!("type={}", it.word()));
+        Filter {
+            kinds: vec![Kind::Item],
+            facets: of_type
+                .into_iter()
+                .chain([format!("source={source}")])
+                .collect(),
+            any_facet,
+            ..Filter::default()
+        }
+    };
+    let mut filters = Vec::new();
+    if query.source.is_local() {
+        filters.push(items(LOCAL, here()));
+        // An installed WASM tool is a tool too.
+        let others = match query.item_type {
+            Some(ItemType::Tool) => vec![Kind::Tool],
+            Some(_) => Vec::new(),
+            None => Kind::ALL
+                .into_iter()
+                .filter(|it| !matches!(it, Kind::Item | Kind::Vector))
+                .filter(|it| *it != Kind::Entity || !query.without_entities)
+                .collect(),
+        };
+        if !others.is_empty() {
+            // Of this project or of none: another project's documents are not this one's.
+            filters.push(Filter {
+                kinds: others,
+                any_facet: vec![format!("project={project}"), "project=".to_owned()],
+                ..Filter::default()
+            });
+        }
+    }
+    if query.source != ItemSource::Local {
+        filters.push(items(REGISTRY, Vec::new()));
+    }
+    filters
+}
+
+/// Items whose id is what was asked for.
+fn exact(tx: &dyn ReadTx, query: &ItemQuery, project: &str) -> Result<Vec<NodeId>> {
+    let id = query.text.trim();
+    let mut found = Vec::new();
+    if id.parse::<ItemId>().is_err() {
+        return Ok(found);
+    }
+    for (node, _) in tx.list(&bucket_of_id(id))? {
+        let Some(node) = node
+            .parse()
+            .ok()
+            .and_then(|it| tx.node(it, When::Now).transpose())
+        else {
+            continue;
+        };
+        let node = node?;
+        let text = |name: &str| node.props.get(name).and_then(Value::as_str);
+        let is_type = query
+            .item_type
+            .is_none_or(|it| text("type") == Some(it.word()));
+        let is_here = match text("source") {
+            Some(REGISTRY) => query.source != ItemSource::Local,
+            _ => query.source.is_local() && (node.project.is_empty() || node.project == project),
+        };
+        if node.kind == Kind::Item && text("id") == Some(id) && is_type && is_here {
+            found.push(node.id);
+        }
+    }
+    Ok(found)
+}
+
+/// A text without the frontmatter that begins it.
+fn without_head(text: &str) -> &str {
+    let after = text
+        .strip_prefix("---\n")
+        .and_then(|it| it.split_once("\n---"));
+    after.map_or(text, |it| it.1)
+}
+
+/// How a text begins, on one line.
+fn beginning(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    let mut short: String = line.chars().take(DESCRIPTION_CHARS).collect();
+    if short.len() < line.len() {
+        short.push('…');
+    }
+    short
+}

@@ -1,0 +1,726 @@
+//! The registry: versions of items that do not change any more, in the store.
+//!
+//! A version is its files, named by their hashes, and the signature that came with them. Whoever
+//! publishes an id first owns it: later versions bear the same signer. A version that was removed
+//! leaves its hash, so that nobody else's content can take its place.
+
+use super::index::{Page, REGISTRY, draft_of, remove};
+use super::package::{FILES_MAX, ITEM_BYTES_MAX, ItemFile, Package, Vouching};
+use super::{DeletedItem, ItemFault, ItemResult, in_json};
+use crate::Kiwi;
+use kenning_audit::Tx;
+use kenning_core::{Code, Error, Kind, Result};
+use kenning_items::kind::TOOL_EXTENSIONS;
+use kenning_items::sha256_hex;
+use kenning_items::{Category, ItemId, ItemType, Layout, Place, Scope as ItemScope};
+use kenning_kernel::{Caller, Scope, timestamp};
+use kenning_store::{ReadTx, When};
+use serde_json::{Map, Value, json};
+
+const OWNERS: &str = "registry/owners";
+
+/// The name of the registry that is this store.
+pub(super) const OWN: &str = "kenning";
+
+/// A version of an item, as it travels between registries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegistryPackage {
+    /// What it is.
+    pub item_type: ItemType,
+    /// Its id.
+    pub id: String,
+    /// Its version.
+    pub version: String,
+    /// The folders above it.
+    pub category: String,
+    /// Where it lay when it was signed.
+    pub scope: ItemScope,
+    /// The file that describes it and holds its signature.
+    pub main: String,
+    /// All its files.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// What is new in it.
+    pub changelog: Option<String>,
+}
+
+/// A version of an item in the registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegistryVersion {
+    /// Its number.
+    pub version: String,
+    /// The hash that was signed.
+    pub sha256: String,
+    /// By whom.
+    pub signer: String,
+    /// When it was published.
+    pub published_at: String,
+    /// What is new in it.
+    pub changelog: Option<String>,
+    /// Why it should not be used any more, if it should not.
+    pub deprecated: Option<String>,
+    /// How large it is.
+    pub size_bytes: u64,
+}
+
+impl RegistryVersion {
+    /// For the wire between registries, and for programs.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "version": self.version, "integrity": self.sha256, "signer": self.signer,
+            "published_at": self.published_at, "changelog": self.changelog,
+            "deprecated": self.deprecated, "size_bytes": self.size_bytes,
+        })
+    }
+}
+
+/// What was published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublishedItem {
+    /// Its id.
+    pub id: String,
+    /// Its version.
+    pub version: String,
+    /// The name of the registry.
+    pub registry: String,
+    /// Where it can be had.
+    pub url: String,
+    /// The hash that was signed.
+    pub sha256: String,
+}
+
+impl RegistryPackage {
+    pub(super) fn of(package: &Package, version: &str, changelog: Option<String>) -> Self {
+        Self {
+            item_type: package.item_type,
+            id: package.id().as_str().to_owned(),
+            version: version.to_owned(),
+            category: package.category().as_str().to_owned(),
+            scope: package.scope,
+            main: package.main_name(),
+            files: package.files.clone(),
+            changelog,
+        }
+    }
+
+    /// As it would lie on a shelf. Names that lead anywhere else are refused.
+    pub(super) fn to_package(&self) -> Result<Package> {
+        let id: ItemId = self.id.parse()?;
+        let category: Category = self.category.parse()?;
+        let place = self.place(id, category)?;
+        let bytes: u64 = self.files.iter().map(|it| it.1.len() as u64).sum();
+        if self.files.len() > FILES_MAX || bytes > ITEM_BYTES_MAX {
+            return Err(Error::new(
+                Code::TooLarge,
+                format!(
+                    "`{}` has {} files and {bytes} bytes",
+                    self.id,
+                    self.files.len()
+                ),
+            )
+            .hint(format!(
+                "at most {FILES_MAX} files and {ITEM_BYTES_MAX} bytes are taken"
+            )));
+        }
+        for (name, _) in &self.files {
+            check_name(name)?;
+        }
+        let package = Package {
+            item_type: self.item_type,
+            scope: self.scope,
+            place,
+            files: self.files.clone(),
+        };
+        let is_single = matches!(package.place.layout, Layout::File(_));
+        if package.file(&self.main).is_none() || (is_single && self.files.len() != 1) {
+            return Err(Error::invalid(format!(
+                "`files` of `{}` are not those of one item",
+                self.id
+            ))
+            .hint("give the file that `main` names, and all others of its directory"));
+        }
+        Ok(package)
+    }
+
+    fn place(&self, id: ItemId, category: Category) -> Result<Place> {
+        let path = |name: &str| category.join(name);
+        let directory = Place::of(self.item_type, &path(&format!("{id}/{}", self.main)));
+        let single = Place::of(self.item_type, &path(&self.main));
+        let fits = |it: &Place| it.id == id && it.category == category;
+        let is_directory = |it: &Place| matches!(it.layout, Layout::Directory(_));
+        let place = single
+            .filter(|it| fits(it) && !is_directory(it))
+            .or_else(|| directory.filter(|it| fits(it) && is_directory(it)));
+        place.ok_or_else(|| {
+            let extensions = TOOL_EXTENSIONS.join(", ");
+            Error::invalid(format!("`main`: `{}` does not describe `{id}`", self.main)).hint(format!(
+                "use `{id}.md`, or for a tool `manifest.yaml` or `{id}.` with one of {extensions}"
+            ))
+        })
+    }
+}
+
+/// Every part of a name is a plain name.
+fn check_name(name: &str) -> Result<()> {
+    let is_plain = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with('.')
+            && !part
+                .chars()
+                .any(|c| c.is_control() || c == '\\' || c == ':')
+    };
+    if name.len() <= 512 && name.split('/').all(is_plain) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "`files`: `{}` is no name of a file",
+        name.escape_debug()
+    ))
+    .hint("use relative names without hidden parts"))
+}
+
+/// A row of the table of versions.
+struct Row {
+    package: Map<String, Value>,
+}
+
+impl Row {
+    fn of(bytes: &[u8]) -> Option<Self> {
+        match serde_json::from_slice(bytes).ok()? {
+            Value::Object(package) => Some(Self { package }),
+            _ => None,
+        }
+    }
+
+    fn text(&self, name: &str) -> String {
+        let text = self.package.get(name).and_then(Value::as_str);
+        text.unwrap_or_default().to_owned()
+    }
+
+    fn is_removed(&self) -> bool {
+        self.package.get("removed") == Some(&Value::Bool(true))
+    }
+
+    fn files(&self) -> Vec<(String, String)> {
+        let files = self.package.get("files").and_then(Value::as_array);
+        let pair = |it: &Value| {
+            Some((
+                it.get("path")?.as_str()?.to_owned(),
+                it.get("sha256")?.as_str()?.to_owned(),
+            ))
+        };
+        files.into_iter().flatten().filter_map(pair).collect()
+    }
+
+    /// The version with its files, each of which must be what was published.
+    fn package(&self, tx: &dyn ReadTx, item_type: ItemType, id: &str) -> Result<RegistryPackage> {
+        let mut files: Vec<ItemFile> = Vec::new();
+        for (path, sha256) in self.files() {
+            let bytes = tx.get(&blobs(item_type, id), &sha256)?;
+            let bytes = bytes.filter(|it| sha256_hex(it) == sha256).ok_or_else(|| {
+                Error::corrupt(format!("`{path}` of `{id}` is not what was published"))
+                    .hint("publish another version")
+            })?;
+            files.push((path, bytes));
+        }
+        Ok(RegistryPackage {
+            item_type,
+            id: id.to_owned(),
+            version: self.text("version"),
+            category: self.text("category"),
+            scope: self.text("scope").parse()?,
+            main: self.text("main"),
+            files,
+            changelog: Some(self.text("changelog")).filter(|it| !it.is_empty()),
+        })
+    }
+
+    fn view(&self) -> RegistryVersion {
+        let some = |name: &str| Some(self.text(name)).filter(|it| !it.is_empty());
+        RegistryVersion {
+            version: self.text("version"),
+            sha256: self.text("sha256"),
+            signer: self.text("signer"),
+            published_at: timestamp(
+                self.package
+                    .get("at_ms")
+                    .and_then(Value::as_u64)
+                    .unwrap_or(0),
+            ),
+            changelog: some("changelog"),
+            deprecated: some("deprecated"),
+            size_bytes: self
+                .package
+                .get("bytes")
+                .and_then(Value::as_u64)
+                .unwrap_or(0),
+        }
+    }
+}
+
+/// The rows of an item by their versions. Each item has its own bucket, so that a large registry is
+/// no slower than a small one.
+fn versions(item_type: ItemType, id: &str) -> String {
+    format!("registry/versions/{}/{id}", item_type.word())
+}
+
+/// The files of an item by their hashes.
+fn blobs(item_type: ItemType, id: &str) -> String {
+    format!("registry/blobs/{}/{id}", item_type.word())
+}
+
+fn node_key(item_type: ItemType, id: &str) -> String {
+    format!("{REGISTRY}/{}/{id}", item_type.word())
+}
+
+/// Rows of an item, the newest version first.
+fn rows(tx: &dyn ReadTx, item_type: ItemType, id: &str) -> Result<Vec<Row>> {
+    let all = tx.list(&versions(item_type, id))?;
+    let mut rows: Vec<Row> = all.iter().filter_map(|it| Row::of(&it.1)).collect();
+    rows.sort_by_cached_key(|it| {
+        std::cmp::Reverse(semver::Version::parse(&it.text("version")).ok())
+    });
+    Ok(rows)
+}
+
+/// The version that is meant: the one that was named, else the newest that may be used.
+fn chosen<'a>(rows: &'a [Row], version: Option<&str>) -> Option<&'a Row> {
+    let mut there = rows.iter().filter(|it| !it.is_removed());
+    match version {
+        Some(version) if version != "latest" => there.find(|it| it.text("version") == version),
+        _ => {
+            let usable = there.clone().find(|it| it.text("deprecated").is_empty());
+            usable.or_else(|| there.next())
+        }
+    }
+}
+
+pub(super) fn not_in_registry(item_type: ItemType, id: &str) -> Box<ItemFault> {
+    ItemFault::with(
+        Error::new(Code::NotFound, "Item not found in registry").hint(format!(
+            "search(item_type='{item_type}', query='{id}', source='registry') finds what is like it"
+        )),
+        json!({ "item_type": item_type.word(), "item_id": id }),
+    )
+}
+
+impl Kiwi {
+    /// Takes a version into the registry: what is signed, valid and new.
+    pub fn registry_push(
+        &self,
+        caller: &Caller,
+        pushed: &RegistryPackage,
+        dry_run: bool,
+    ) -> ItemResult<PublishedItem> {
+        caller.principal.require(Scope::Write)?;
+        let package = pushed.to_package()?;
+        let item = package.valid_item()?;
+        if item.version() != pushed.version {
+            return Err(Error::invalid(format!(
+                "`version`: `{}` is not the version of the file, `{}`",
+                pushed.version,
+                item.version()
+            ))
+            .hint("write the version into the file and sign it again")
+            .into());
+        }
+        let version = semver::Version::parse(&pushed.version);
+        if version.is_ok_and(|it| (it.major, it.minor, it.patch) == (0, 0, 0)) {
+            return Err(Error::invalid("`version`: `0.0.0` cannot be published")
+                .hint("write a version from 0.0.1 on into the file and sign it again")
+                .into());
+        }
+        let mark = match package.vouching(&item) {
+            Vouching::Signed(mark) => mark,
+            Vouching::Changed(fault) => return Err(Error::from(fault).into()),
+            _ => {
+                let error = format!("`{}` is not signed", pushed.id);
+                return Err(Error::new(Code::Conflict, error)
+                    .hint("a person who has read it signs it with `kenning kiwi sign`")
+                    .into());
+            }
+        };
+        let files: Vec<Value> = package
+            .files
+            .iter()
+            .map(|(path, bytes)| json!({ "path": path, "sha256": sha256_hex(bytes), "bytes": bytes.len() }))
+            .collect();
+        let row = json!({
+            "item_type": pushed.item_type.word(), "id": pushed.id, "version": pushed.version,
+            "category": pushed.category, "scope": pushed.scope.word(), "main": pushed.main,
+            "files": files, "sha256": mark.sha256, "signer": mark.signer.to_string(),
+            "bytes": package.size_bytes(), "changelog": pushed.changelog,
+            "at_ms": self.kernel.log().clock().now_ms(), "publisher": publisher(caller),
+        });
+        let published = PublishedItem {
+            id: pushed.id.clone(),
+            version: pushed.version.clone(),
+            registry: OWN.to_owned(),
+            url: format!(
+                "/registry/v1/pull/{}/{}?version={}",
+                pushed.item_type, pushed.id, pushed.version
+            ),
+            sha256: mark.sha256.clone(),
+        };
+        let (signer, sha256) = (mark.signer.to_string(), mark.sha256);
+        let work = move |tx: &mut Tx<'_>| -> Result<()> {
+            put_version(tx, &package, &row, &signer, &sha256)
+        };
+        if dry_run {
+            let (item_type, id, version) =
+                (pushed.item_type, pushed.id.clone(), pushed.version.clone());
+            let (signer, sha256) = (mark.signer.to_string(), published.sha256.clone());
+            self.kernel.log().read(&caller.principal.space, move |tx| {
+                check_new(tx, item_type, &id, &version, &signer, &sha256).map(drop)
+            })?;
+            return Ok(published);
+        }
+        self.kernel.log().write(&caller.principal.space, work)?;
+        Ok(published)
+    }
+
+    /// A version with all its files.
+    pub fn registry_pull(
+        &self,
+        caller: &Caller,
+        item_type: ItemType,
+        id: &str,
+        version: Option<&str>,
+    ) -> ItemResult<RegistryPackage> {
+        caller.principal.require(Scope::Read)?;
+        let found = self.kernel.log().read(&caller.principal.space, |tx| {
+            let rows = rows(tx, item_type, id)?;
+            let Some(row) = chosen(&rows, version) else {
+                return Ok(None);
+            };
+            row.package(tx, item_type, id).map(Some)
+        })?;
+        found.ok_or_else(|| {
+            let mut fault = not_in_registry(item_type, id);
+            if let Some(version) = version {
+                fault.details.insert("version".to_owned(), version.into());
+            }
+            fault
+        })
+    }
+
+    /// All versions of an item, the newest first.
+    pub fn registry_versions(
+        &self,
+        caller: &Caller,
+        item_type: ItemType,
+        id: &str,
+    ) -> ItemResult<Vec<RegistryVersion>> {
+        caller.principal.require(Scope::Read)?;
+        let rows = self
+            .kernel
+            .log()
+            .read(&caller.principal.space, |tx| rows(tx, item_type, id))?;
+        let there: Vec<_> = rows
+            .iter()
+            .filter(|it| !it.is_removed())
+            .map(Row::view)
+            .collect();
+        if there.is_empty() {
+            return Err(not_in_registry(item_type, id));
+        }
+        Ok(there)
+    }
+
+    /// Says that a version should not be used any more, or that it may again (an empty reason).
+    pub fn registry_deprecate(
+        &self,
+        caller: &Caller,
+        item_type: ItemType,
+        id: &str,
+        version: &str,
+        reason: &str,
+    ) -> ItemResult<()> {
+        // A token says who may push, not whose item it is: a signature says that.
+        caller.principal.require(Scope::Admin)?;
+        let missing = not_in_registry(item_type, id);
+        let (id, version, reason) = (id.to_owned(), version.to_owned(), reason.to_owned());
+        let done = self
+            .kernel
+            .log()
+            .write(&caller.principal.space, move |tx| {
+                let bucket = versions(item_type, &id);
+                let row = tx.get(&bucket, &version)?.and_then(|it| Row::of(&it));
+                let Some(mut row) = row.filter(|it| !it.is_removed()) else {
+                    return Ok(false);
+                };
+                row.package
+                    .insert("deprecated".to_owned(), reason.as_str().into());
+                tx.set(
+                    &bucket,
+                    &version,
+                    Value::Object(row.package).to_string().as_bytes(),
+                )?;
+                show_newest(tx, item_type, &id)?;
+                let data = json!({
+                    "type": item_type.word(), "id": id, "version": version, "reason": reason,
+                });
+                tx.record("ItemDeprecated", data)?;
+                Ok(true)
+            })?;
+        if done { Ok(()) } else { Err(missing) }
+    }
+
+    /// Takes a version away, or all of them. A token may take away what it has published itself; what others
+    /// have published only the operator may (scope `admin`).
+    pub fn registry_delete(
+        &self,
+        caller: &Caller,
+        item_type: ItemType,
+        id: &str,
+        version: Option<&str>,
+        dry_run: bool,
+    ) -> ItemResult<DeletedItem> {
+        caller.principal.require(Scope::Destroy)?;
+        let versions: Vec<String> = self
+            .registry_versions(caller, item_type, id)?
+            .into_iter()
+            .map(|it| it.version)
+            .filter(|it| version.is_none_or(|wanted| wanted == it))
+            .collect();
+        if versions.is_empty() {
+            return Err(not_in_registry(item_type, id));
+        }
+        if caller.principal.require(Scope::Admin).is_err() {
+            self.require_publisher(caller, item_type, id, &versions)?;
+        }
+        let deleted = DeletedItem {
+            from: vec![REGISTRY.to_owned()],
+            paths: versions.iter().map(|it| format!("{id}@{it}")).collect(),
+        };
+        if dry_run {
+            return Ok(deleted);
+        }
+        let id = id.to_owned();
+        self.kernel
+            .log()
+            .write(&caller.principal.space, move |tx| {
+                for version in &versions {
+                    take_version(tx, item_type, &id, version)?;
+                }
+                show_newest(tx, item_type, &id)?;
+                let data = json!({ "type": item_type.word(), "id": id, "versions": versions });
+                tx.record("ItemUnpublished", data).map(drop)
+            })?;
+        Ok(deleted)
+    }
+}
+
+impl Kiwi {
+    /// Refuses a caller who has not published each of these versions. What was published before publishers were
+    /// recorded is nobody's but the operator's.
+    fn require_publisher(
+        &self,
+        caller: &Caller,
+        item_type: ItemType,
+        id: &str,
+        versions: &[String],
+    ) -> Result<()> {
+        let own = publisher(caller);
+        let rows = self
+            .kernel
+            .log()
+            .read(&caller.principal.space, |tx| rows(tx, item_type, id))?;
+        let foreign = rows.iter().find(|row| {
+            versions.contains(&row.text("version"))
+                && (row.text("publisher").is_empty() || row.text("publisher") != own)
+        });
+        let Some(row) = foreign else {
+            return Ok(());
+        };
+        let version = row.text("version");
+        Err(Error::denied(format!(
+            "version {version} of the {item_type} `{id}` was not published with this token"
+        ))
+        .hint("use the token that published it, or one with the scope `admin`"))
+    }
+}
+
+/// Whoever publishes: a token by its id, which is unique, or the operator.
+fn publisher(caller: &Caller) -> String {
+    match &caller.principal.token {
+        Some(id) => format!("token:{id}"),
+        None => "operator".to_owned(),
+    }
+}
+
+/// Whether this version is new; `false` if the very same is there already.
+fn check_new(
+    tx: &dyn ReadTx,
+    item_type: ItemType,
+    id: &str,
+    version: &str,
+    signer: &str,
+    sha256: &str,
+) -> Result<bool> {
+    let owner = tx.get(OWNERS, &format!("{}/{id}", item_type.word()))?;
+    let owner = owner.map(|it| String::from_utf8_lossy(&it).into_owned());
+    if let Some(owner) = owner.filter(|it| it != signer) {
+        return Err(
+            Error::denied(format!("the {item_type} `{id}` belongs to {owner}"))
+                .hint("publish it under another id, or sign it with that key"),
+        );
+    }
+    match tx
+        .get(&versions(item_type, id), version)?
+        .and_then(|it| Row::of(&it))
+    {
+        None => Ok(true),
+        Some(row) if row.is_removed() => Err(Error::conflict(format!(
+            "version {version} of `{id}` was published and removed"
+        ))
+        .hint("its place stays taken: give the file a new version")),
+        Some(row) if row.text("sha256") != sha256 => Err(Error::conflict(format!(
+            "version {version} of `{id}` was published with other content"
+        ))
+        .hint("a published version does not change: give the file a new version")),
+        Some(_) => Ok(false),
+    }
+}
+
+fn put_version(
+    tx: &mut Tx<'_>,
+    package: &Package,
+    row: &Value,
+    signer: &str,
+    sha256: &str,
+) -> Result<()> {
+    let (item_type, id) = (package.item_type, package.id().as_str());
+    let version = row["version"].as_str().unwrap_or_default();
+    if !check_new(&**tx, item_type, id, version, signer, sha256)? {
+        return Ok(());
+    }
+    for (_, bytes) in &package.files {
+        tx.set(&blobs(item_type, id), &sha256_hex(bytes), bytes)?;
+    }
+    tx.set(
+        OWNERS,
+        &format!("{}/{id}", item_type.word()),
+        signer.as_bytes(),
+    )?;
+    tx.set(
+        &versions(item_type, id),
+        version,
+        row.to_string().as_bytes(),
+    )?;
+    show_newest(tx, item_type, id)?;
+    let data = json!({
+        "type": item_type.word(), "id": id, "version": version, "sha256": sha256,
+        "signer": signer, "changelog": row["changelog"],
+    });
+    tx.record("ItemPublished", data).map(drop)
+}
+
+/// What is kept of a version that was removed is that it was, and what it was.
+fn take_version(tx: &mut Tx<'_>, item_type: ItemType, id: &str, version: &str) -> Result<()> {
+    let bucket = versions(item_type, id);
+    let Some(mut row) = tx.get(&bucket, version)?.and_then(|it| Row::of(&it)) else {
+        return Ok(());
+    };
+    let files = row.files();
+    row.package.insert("removed".to_owned(), true.into());
+    row.package.insert("files".to_owned(), json!([]));
+    tx.set(
+        &bucket,
+        version,
+        Value::Object(row.package).to_string().as_bytes(),
+    )?;
+    // The same bytes may be part of another version.
+    let others = tx.list(&bucket)?;
+    let others = others
+        .iter()
+        .filter_map(|it| Row::of(&it.1))
+        .flat_map(|it| it.files());
+    let used: std::collections::HashSet<String> = others.map(|it| it.1).collect();
+    for (_, sha256) in files.into_iter().filter(|it| !used.contains(&it.1)) {
+        tx.unset(&blobs(item_type, id), &sha256)?;
+    }
+    Ok(())
+}
+
+/// The node that the search finds is the newest version; without any there is none.
+fn show_newest(tx: &mut Tx<'_>, item_type: ItemType, id: &str) -> Result<()> {
+    let all = rows(&**tx, item_type, id)?;
+    let key = node_key(item_type, id);
+    let Some(row) = chosen(&all, None) else {
+        if let Some(node) = tx.node_by_key("", Kind::Item, &key, When::Now)? {
+            remove(tx, node.id)?;
+        }
+        return Ok(());
+    };
+    let pulled = row.package(&**tx, item_type, id)?;
+    let mut draft = draft_of(&pulled.to_package()?);
+    draft.key = key;
+    draft.props.insert("source".to_owned(), REGISTRY.into());
+    if !row.text("deprecated").is_empty() {
+        draft
+            .props
+            .insert("deprecated".to_owned(), row.text("deprecated").into());
+    }
+    Page::found_by(draft).write(tx).map(drop)
+}
+
+/// A package as JSON, for the wire between registries.
+impl RegistryPackage {
+    /// What is sent.
+    pub fn to_json(&self) -> Value {
+        let files: Vec<Value> = self
+            .files
+            .iter()
+            .map(|(path, bytes)| json!({ "path": path, "sha256": sha256_hex(bytes), "content": in_json::to_text(bytes) }))
+            .collect();
+        json!({
+            "item_type": self.item_type.word(), "item_id": self.id, "version": self.version,
+            "category": self.category, "scope": self.scope.word(), "main": self.main,
+            "files": files, "changelog": self.changelog,
+        })
+    }
+
+    /// What was sent; every file must have the hash that it says.
+    pub fn of_json(value: &Value) -> Result<Self> {
+        let missing = |name: &str| {
+            Error::missing(format!("`{name}` is missing or not text"))
+                .hint("docs/guides/kiwi.md shows what a push sends")
+        };
+        let text = |name: &str| {
+            let text = value.get(name).and_then(Value::as_str);
+            text.map(ToOwned::to_owned).ok_or_else(|| missing(name))
+        };
+        let mut files: Vec<ItemFile> = Vec::new();
+        let sent = value.get("files").and_then(Value::as_array);
+        for file in sent.ok_or_else(|| missing("files"))? {
+            let field = |name: &str| file.get(name).and_then(Value::as_str);
+            let path = field("path").ok_or_else(|| missing("files[].path"))?;
+            let content = field("content").and_then(in_json::to_bytes);
+            let content = content.ok_or_else(|| missing("files[].content"))?;
+            if let Some(sha256) = field("sha256").filter(|it| *it != sha256_hex(&content)) {
+                return Err(Error::invalid(format!(
+                    "`files`: `{path}` does not have the hash {sha256}"
+                ))
+                .hint("send it again"));
+            }
+            files.push((path.to_owned(), content));
+        }
+        Ok(Self {
+            item_type: text("item_type")?.parse()?,
+            id: text("item_id")?,
+            version: text("version")?,
+            category: value
+                .get("category")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned(),
+            scope: text("scope")?.parse()?,
+            main: text("main")?,
+            files,
+            changelog: value
+                .get("changelog")
+                .and_then(Value::as_str)
+                .map(ToOwned::to_owned),
+        })
+    }
+}

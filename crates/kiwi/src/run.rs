@@ -1,0 +1,305 @@
+//! Running a directive or a knowledge entry: its text is given to whoever asked. Nothing that a text
+//! says is acted on here.
+
+use super::package::Item;
+use super::tool_run::RUN_MS_MAX;
+use super::{ItemFault, ItemResult, ItemTarget, not_found};
+use crate::Kiwi;
+use kenning_core::{Error, Hash};
+use kenning_items::directive::{self, Directive, check_inputs};
+use kenning_items::{ItemType, Place, Scope as ItemScope, builtin};
+use kenning_kernel::{Caller, Scope};
+use serde_json::{Map, Value, json};
+
+/// What runs of directives granted, by their ids.
+pub const GRANTS: &str = "items/grants";
+/// How often a tool was run, and how often that went well.
+pub(super) const RUNS: &str = "items/runs";
+
+/// A step of a directive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirectiveStep {
+    /// Its name.
+    pub name: String,
+    /// What it is about.
+    pub description: String,
+    /// What is to be done.
+    pub action: String,
+}
+
+/// A directive, ready to be followed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DirectiveRun {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// What it is for.
+    pub description: String,
+    /// Its category.
+    pub category: String,
+    /// Where it lies; `None` for one that comes with the program.
+    pub location: Option<ItemScope>,
+    /// The path of its file, if it has one.
+    pub path: Option<String>,
+    /// What it wants to be told.
+    pub inputs: Vec<Value>,
+    /// A schema of all inputs together.
+    pub input_schema: Option<Value>,
+    /// What it was told.
+    pub provided: Map<String, Value>,
+    /// In order.
+    pub steps: Vec<DirectiveStep>,
+    /// The whole text.
+    pub content: String,
+    /// The hash that was signed.
+    pub integrity: Option<String>,
+    /// Under which later calls stay within what it may do; none for a dry run.
+    pub run_id: Option<String>,
+    /// What it may do, in words.
+    pub capabilities: Vec<String>,
+}
+
+/// A knowledge entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnowledgeRun {
+    /// Its id.
+    pub zettel_id: String,
+    /// Its title.
+    pub title: String,
+    /// Its version.
+    pub version: String,
+    /// Everything after the head.
+    pub content: String,
+    /// Of the eight types.
+    pub entry_type: String,
+    /// Its category.
+    pub category: String,
+    /// Words to find it by.
+    pub tags: Vec<String>,
+    /// Where it lies.
+    pub location: ItemScope,
+    /// The path of its file.
+    pub path: String,
+    /// The hash that was signed.
+    pub integrity: Option<String>,
+}
+
+impl Kiwi {
+    /// Checks a directive and what it was told, and gives its steps.
+    pub fn run_directive(
+        &self,
+        caller: &Caller,
+        target: &ItemTarget,
+        parameters: &Map<String, Value>,
+    ) -> ItemResult<DirectiveRun> {
+        self.run_directive_within(caller, target, parameters, None)
+    }
+
+    /// The same as a part of another directive's run: it is granted nothing that the other is not, and
+    /// nothing for longer.
+    pub fn run_directive_within(
+        &self,
+        caller: &Caller,
+        target: &ItemTarget,
+        parameters: &Map<String, Value>,
+        parent: Option<&str>,
+    ) -> ItemResult<DirectiveRun> {
+        caller.principal.require(Scope::Read)?;
+        let parent = parent.map(|it| self.run_grants(caller, it)).transpose()?;
+        let project = self.item_project(caller, target.project_path.as_deref())?;
+        let shelves = self.shelves(caller, ItemType::Directive, project.as_ref())?;
+        let found = self.locate(&shelves, &target.id)?;
+        let (directive, mark, shelf_of, path) = match found {
+            Some((shelf, package)) => {
+                let item = package.valid_item()?;
+                let mark = self.require_vouched(caller, &package, &shelf, &item)?;
+                let path = package.path_on(&shelf).to_string_lossy().into_owned();
+                (directive_of(item)?, mark, Some(shelf), Some(path))
+            }
+            None => match builtin_directive(&target.id) {
+                Some(directive) => (directive, None, None, None),
+                None => return Err(not_found(ItemType::Directive, &target.id)),
+            },
+        };
+        let provided = Value::Object(parameters.clone());
+        check_inputs(&directive, &provided).map_err(|fault| {
+            let all: Vec<Value> = directive.inputs.iter().map(|it| it.to_json()).collect();
+            let solution = format!(
+                "Provide them in parameters: execute(item_type='directive', action='run', item_id='{}', parameters={{...}})",
+                directive.name
+            );
+            let names: Vec<&String> = parameters.keys().collect();
+            if fault.missing.is_empty() {
+                return ItemFault::with(
+                    Error::invalid(format!("Input validation failed: {}", fault.issues.join("; "))).hint(&*solution),
+                    json!({
+                        "error": "Input validation failed", "validation_issues": fault.issues,
+                        "all_inputs": all, "provided_inputs": names, "solution": solution,
+                    }),
+                );
+            }
+            ItemFault::with(
+                Error::missing(format!("Required directive inputs are missing: {}", fault.missing.join(", "))).hint(&*solution),
+                json!({
+                    "error": "Required directive inputs are missing",
+                    "missing_inputs": fault.missing, "validation_issues": fault.issues,
+                    "all_inputs": all, "provided_inputs": names, "solution": solution,
+                }),
+            )
+        })?;
+        let mut grants = kenning_items::grants::Grants::of(&directive.permissions);
+        let now_ms = self.kernel.log().clock().now_ms();
+        let mut at_ms = now_ms;
+        if let Some(parent) = &parent {
+            grants = grants.within(&parent.grants);
+            at_ms = parent.at_ms;
+        }
+        let capabilities = grants.capabilities();
+        // What comes with the program runs in the project of the call.
+        let project_name = match &shelf_of {
+            Some(shelf) => shelf.project.clone(),
+            None => project.map(|it| it.name).unwrap_or_default(),
+        };
+        let mut run_id = None;
+        if !target.dry_run && !self.kernel.is_read_only() {
+            let mut bytes = [0; 16];
+            self.kernel.log().random().fill(&mut bytes);
+            let id = format!("run_{}", &Hash::of(&bytes).to_string()[..24]);
+            let row = json!({
+                "directive": directive.name, "version": directive.version,
+                "grants": grants.to_json(), "at_ms": at_ms,
+                "parent": parent.as_ref().map(|it| &it.id),
+                "project": project_name,
+            });
+            let data = json!({
+                "type": "directive", "id": directive.name, "version": directive.version,
+                "runId": id, "success": true,
+            });
+            self.kernel.log().write(&caller.principal.space, {
+                let id = id.clone();
+                move |tx| {
+                    forget_old_grants(tx, now_ms)?;
+                    tx.set(GRANTS, &id, row.to_string().as_bytes())?;
+                    tx.record("ItemRun", data).map(drop)
+                }
+            })?;
+            run_id = Some(id);
+        }
+        let steps = directive.steps.iter().map(|it| DirectiveStep {
+            name: it.name.clone(),
+            description: it.description.clone(),
+            action: it.action.clone(),
+        });
+        Ok(DirectiveRun {
+            steps: steps.collect(),
+            inputs: directive.inputs.iter().map(|it| it.to_json()).collect(),
+            location: shelf_of.map(|it| it.scope),
+            path,
+            provided: parameters.clone(),
+            integrity: mark.map(|it| it.sha256),
+            run_id,
+            capabilities,
+            name: directive.name,
+            version: directive.version,
+            description: directive.description,
+            category: directive.category,
+            input_schema: directive.input_schema,
+            content: directive.content,
+        })
+    }
+
+    /// A knowledge entry, checked.
+    pub fn run_knowledge(&self, caller: &Caller, target: &ItemTarget) -> ItemResult<KnowledgeRun> {
+        caller.principal.require(Scope::Read)?;
+        let project = self.item_project(caller, target.project_path.as_deref())?;
+        let shelves = self.shelves(caller, ItemType::Knowledge, project.as_ref())?;
+        let found = self.locate(&shelves, &target.id)?;
+        let (shelf, package) = found.ok_or_else(|| not_found(ItemType::Knowledge, &target.id))?;
+        let item = package.valid_item()?;
+        let mark = self.require_vouched(caller, &package, &shelf, &item)?;
+        let Item::Knowledge(entry) = item else {
+            return Err(Error::internal("a knowledge entry is one").into());
+        };
+        let data = json!({
+            "type": "knowledge", "id": entry.zettel_id, "version": entry.version,
+            "success": true,
+        });
+        if !target.dry_run && self.kernel.records_read() {
+            self.kernel
+                .later()
+                .write(&caller.principal.space, move |tx| {
+                    tx.record("ItemRun", data).map(drop)
+                });
+        }
+        Ok(KnowledgeRun {
+            location: shelf.scope,
+            path: package.path_on(&shelf).to_string_lossy().into_owned(),
+            integrity: mark.map(|it| it.sha256),
+            zettel_id: entry.zettel_id,
+            title: entry.title,
+            version: entry.version,
+            content: entry.body,
+            entry_type: entry.entry_type,
+            category: entry.category,
+            tags: entry.tags,
+        })
+    }
+}
+
+/// Grants of runs that a space keeps at most; the oldest go first.
+pub const GRANTS_MAX: usize = 1_000;
+
+/// Removes the grants that grant nothing any more, and the oldest where there are too many. Whoever adds one pays
+/// for it, so there is never more to remove than a little.
+fn forget_old_grants(tx: &mut kenning_audit::Tx<'_>, now_ms: u64) -> kenning_core::Result<()> {
+    let at_ms = |row: &[u8]| {
+        let row: Value = serde_json::from_slice(row).unwrap_or_default();
+        row["at_ms"].as_u64().unwrap_or(0)
+    };
+    let rows = tx.list(GRANTS)?;
+    let mut rows: Vec<(u64, String)> = rows.into_iter().map(|it| (at_ms(&it.1), it.0)).collect();
+    rows.sort();
+    let n_over = (rows.len() + 1).saturating_sub(GRANTS_MAX);
+    for (n, (at_ms, id)) in rows.into_iter().enumerate() {
+        if n < n_over || at_ms.saturating_add(RUN_MS_MAX) < now_ms {
+            tx.unset(GRANTS, &id)?;
+        }
+    }
+    Ok(())
+}
+
+fn directive_of(item: Item) -> kenning_core::Result<Box<Directive>> {
+    match item {
+        Item::Directive(directive) => Ok(directive),
+        _ => Err(Error::internal("a directive is a directive")),
+    }
+}
+
+/// A directive that comes with the program.
+pub(super) fn builtin_directive(id: &str) -> Option<Box<Directive>> {
+    let builtin = builtin::directive(id)?;
+    let path = format!("{}/{id}.md", builtin::CATEGORY);
+    let place = Place::of(ItemType::Directive, &path)?;
+    directive::read(builtin.text, &place).ok().map(Box::new)
+}
+
+/// Counts a run.
+pub(super) fn note_run(
+    tx: &mut kenning_audit::Tx<'_>,
+    key: &str,
+    success: bool,
+) -> kenning_core::Result<()> {
+    let (runs, successes) = counted(tx.get(RUNS, key)?.as_deref());
+    let next = format!("{} {}", runs + 1, successes + u64::from(success));
+    tx.set(RUNS, key, next.as_bytes())
+}
+
+/// Runs, and those that went well.
+pub(super) fn counted(bytes: Option<&[u8]>) -> (u64, u64) {
+    let text = bytes
+        .and_then(|it| std::str::from_utf8(it).ok())
+        .unwrap_or_default();
+    let mut numbers = text.split(' ').map(|it| it.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}

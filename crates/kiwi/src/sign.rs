@@ -1,0 +1,517 @@
+//! Validating and signing items, and whether they still are what was signed.
+
+use super::index::Page;
+use super::package::{Item, ItemFile, Package, Vouching};
+use super::shelves::Shelf;
+use super::write::Writing;
+use super::{ItemFault, ItemResult, ItemTarget, not_found};
+use crate::Kiwi;
+use kenning_core::{Code, Did, Error, Hash, Result};
+use kenning_items::mark::{self, Mark};
+use kenning_items::{Category, ItemId, ItemType, Layout, Place, Scope as ItemScope};
+use kenning_kernel::{Caller, Scope, timestamp};
+use kenning_store::ReadTx;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+
+/// What a caller calls it: all of them validate and sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignAs {
+    /// Whatever there is.
+    Sign,
+    /// What was not signed yet.
+    Create,
+    /// What was signed before.
+    Update,
+}
+
+/// A text for an item that is to be written.
+#[derive(Clone, Debug)]
+pub struct NewItem {
+    /// The whole file; what is missing of a knowledge entry's head is made of the other fields.
+    pub content: String,
+    /// Of a tool that is one file: its extension.
+    pub extension: Option<String>,
+    /// Title, entry type and tags of a knowledge entry whose text has no head.
+    pub fields: serde_json::Map<String, Value>,
+}
+
+/// What to sign.
+#[derive(Clone, Debug)]
+pub struct SignItem {
+    /// Which item.
+    pub target: ItemTarget,
+    /// By which name.
+    pub sign_as: SignAs,
+    /// Where it lies; without it, wherever it is found first.
+    pub location: Option<ItemScope>,
+    /// Where it is to lie; without it, where it is.
+    pub category: Option<String>,
+    /// The text, if it is to be written first.
+    pub content: Option<NewItem>,
+}
+
+/// What was signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedItem {
+    /// Its id.
+    pub id: String,
+    /// Its version.
+    pub version: String,
+    /// Its category.
+    pub category: String,
+    /// Where it lies.
+    pub location: ItemScope,
+    /// The path of its file or directory.
+    pub path: String,
+    /// The SHA-256 of what was signed.
+    pub hash: String,
+    /// When.
+    pub at: String,
+    /// By whom; nobody, if it was only written and a person has to sign it.
+    pub signer: Option<String>,
+    /// How it comes to be signed, if it was not.
+    pub next: Option<String>,
+    /// What else whoever signs it should know.
+    pub warnings: Vec<String>,
+    /// Its category before, if it was moved.
+    pub moved_from: Option<String>,
+}
+
+impl Kiwi {
+    /// Validates an item and signs it with this node's key.
+    pub fn sign_item(&self, caller: &Caller, what: &SignItem) -> ItemResult<SignedItem> {
+        caller.principal.require(Scope::Write)?;
+        let SignItem { target, .. } = what;
+        let id: ItemId = target.id.parse()?;
+        if target.item_type == ItemType::Tool {
+            self.refuse_taken_name(caller, id.as_str())?;
+        }
+        let project = self.item_project(caller, target.project_path.as_deref())?;
+        let category: Option<Category> = what.category.as_deref().map(str::parse).transpose()?;
+        let mut shelves = self.shelves(caller, target.item_type, project.as_ref())?;
+        if let Some(location) = what.location {
+            shelves.retain(|it| it.scope == location);
+        }
+        self.finish_item_writes_of(&caller.principal.space, id.as_str())?;
+        let found = self.locate(&shelves, id.as_str())?;
+        let (shelf, before, mut package) = match (found, &what.content) {
+            (Some((shelf, package)), None) => (shelf, Some(package.clone()), package),
+            (Some((shelf, package)), Some(content)) => {
+                if what.sign_as == SignAs::Create {
+                    return Err(already_there(&package, &shelf));
+                }
+                let mut next = package.clone();
+                replace_text(&mut next, content)?;
+                (shelf, Some(package), next)
+            }
+            (None, Some(content)) if what.sign_as == SignAs::Create => {
+                let own = project.is_some();
+                let fallback = if own {
+                    ItemScope::Project
+                } else {
+                    ItemScope::User
+                };
+                let scope = what.location.unwrap_or(fallback);
+                let shelf = match target.dry_run {
+                    true => {
+                        self.shelf_if_made(caller, target.item_type, scope, project.as_ref())?
+                    }
+                    false => self.shelf_for(caller, target.item_type, scope, project.as_ref())?,
+                };
+                let category = category.clone().unwrap_or_default();
+                let package = new_package(target.item_type, scope, id.clone(), category, content)?;
+                (shelf, None, package)
+            }
+            (None, _) => return Err(not_found(target.item_type, id.as_str())),
+        };
+        self.require_order(what, before.as_ref(), &shelf)?;
+        // Writing a file is an agent's work; that it may be used is a person's word.
+        let is_signing = self.may_sign(caller)?;
+        if what.content.is_none() && !target.dry_run {
+            self.require_may_sign(caller, target.item_type, id.as_str(), shelf.scope)?;
+        }
+        let from = package.place.category.clone();
+        if let Some(category) = category.filter(|it| *it != from) {
+            restate_category(&mut package, &from, &category);
+            package.place.category = category;
+            if shelf.dir.exists(&package.root())? {
+                return Err(already_there(&package, &shelf));
+            }
+        }
+        let item = package
+            .item()
+            .map_err(|faults| invalid(&package, &shelf, &faults))?;
+        let warnings = match &item {
+            Item::Tool(_) => self.check_sources(&package, &shelf)?,
+            Item::Directive(_) | Item::Knowledge(_) => Vec::new(),
+        };
+        let mark = match is_signing {
+            true => Some(self.vouch(&mut package, item.version())?),
+            false => None,
+        };
+        let unsigned = || package.subject(item.version()).sha256();
+        let next = match is_signing {
+            true => None,
+            false => {
+                let (kind, scope) = (target.item_type, shelf.scope);
+                Some(self.how_to_sign(caller, kind, id.as_str(), scope)?)
+            }
+        };
+        let signed = SignedItem {
+            id: id.as_str().to_owned(),
+            version: item.version().to_owned(),
+            category: item.category().to_owned(),
+            location: shelf.scope,
+            path: package.path_on(&shelf).to_string_lossy().into_owned(),
+            hash: mark.as_ref().map_or_else(unsigned, |it| it.sha256.clone()),
+            at: match &mark {
+                Some(mark) => mark.at.clone(),
+                None => seconds(self.kernel.log().clock().now_ms()),
+            },
+            signer: mark.map(|it| it.signer.to_string()),
+            next,
+            warnings,
+            moved_from: (from != package.place.category).then(|| from.as_str().to_owned()),
+        };
+        if target.dry_run {
+            return Ok(signed);
+        }
+        let event = json!({
+            "type": package.item_type.word(), "id": signed.id, "version": signed.version,
+            "path": signed.path, "sha256": signed.hash, "signer": signed.signer,
+        });
+        self.write_item(
+            caller,
+            &shelf,
+            Writing {
+                before: before.as_ref(),
+                after: Some((&package, Page::of(&shelf, &package))),
+                event: (
+                    if is_signing {
+                        "ItemSigned"
+                    } else {
+                        "ItemWritten"
+                    },
+                    event,
+                ),
+            },
+        )?;
+        if package.item_type == ItemType::Tool {
+            self.forget_lockfile(&package, &signed.version, project.as_ref())?;
+        }
+        Ok(signed)
+    }
+
+    /// `create` is for what was not signed, `update` for what was.
+    fn require_order(
+        &self,
+        what: &SignItem,
+        before: Option<&Package>,
+        shelf: &Shelf,
+    ) -> ItemResult<()> {
+        let is_signed =
+            before.is_some_and(|it| !matches!(it.line(), None | Some(mark::Line::Validated(_))));
+        let wrong = match (what.sign_as, before) {
+            (SignAs::Create, Some(_)) if is_signed => ("is already validated", "update"),
+            (SignAs::Update, Some(_)) if !is_signed && what.content.is_none() => {
+                ("is not validated", "create")
+            }
+            _ => return Ok(()),
+        };
+        let id = &what.target.id;
+        let path = before.map(|it| it.path_on(shelf).to_string_lossy().into_owned());
+        Err(ItemFault::with(
+            Error::conflict(format!("{} '{id}' {}", what.target.item_type, wrong.0))
+                .hint(format!("use action `{}`", wrong.1)),
+            json!({ "path": path, "suggestion": format!("Use action '{}'", wrong.1) }),
+        ))
+    }
+
+    /// A tool of the server wins over an item of its name, so such an item could never run.
+    fn refuse_taken_name(&self, caller: &Caller, id: &str) -> Result<()> {
+        if kenning_items::chain::builtin::ids().any(|it| it == id) {
+            return Err(Error::conflict(format!("`{id}` is what tools are run by"))
+                .hint("give the item another id"));
+        }
+        if self.kami.tool_name(caller, id)?.is_some() {
+            return Err(Error::conflict(format!(
+                "an installed WASM tool is called `{id}` already"
+            ))
+            .hint("give the item another id"));
+        }
+        Ok(())
+    }
+
+    /// Whether a signer is this node or one that the operator trusts.
+    pub(super) fn is_trusted(&self, caller: &Caller, signer: &Did) -> Result<bool> {
+        let space = &caller.principal.space;
+        let trusted = self
+            .kernel
+            .log()
+            .read(space, |tx| self.trusted_signers(tx))?;
+        Ok(trusted.contains(signer))
+    }
+
+    /// Everybody whose signature counts.
+    pub(super) fn trusted_signers(&self, tx: &dyn ReadTx) -> Result<HashSet<Did>> {
+        let keys = kenning_kami::trusted(tx)?;
+        let keys = keys.iter().filter_map(|it| Hash::from_hex(&it.to_string()));
+        let others = keys.map(|it| Did::of_key(&it.0));
+        Ok(others
+            .chain([self.kernel.log().signer().did().clone()])
+            .collect())
+    }
+
+    /// Signs an item with this node's key, for where it lies.
+    pub(super) fn vouch(&self, package: &mut Package, version: &str) -> Result<Mark> {
+        let own = self.kernel.log().signer();
+        let at = seconds(self.kernel.log().clock().now_ms());
+        let subject = package.subject(version);
+        let mark = mark::sign(&subject, &at, own.did(), |bytes| own.sign_text(bytes))?;
+        package.embed(&mark)?;
+        Ok(mark)
+    }
+
+    /// The mark of an item that may be used: it is what somebody signed who is trusted. `None` where
+    /// the operator lets items of a project be used without.
+    pub(super) fn require_vouched(
+        &self,
+        caller: &Caller,
+        package: &Package,
+        shelf: &Shelf,
+        item: &Item,
+    ) -> ItemResult<Option<Mark>> {
+        let what = capital(package.item_type);
+        let (id, version) = (package.id(), item.version());
+        let path = package.path_on(shelf).to_string_lossy().into_owned();
+        let solution = self.how_to_sign(caller, package.item_type, id.as_str(), package.scope)?;
+        let unsigned = |error: String, status: &str, hint: &str| {
+            let details = json!({
+                "status": status, "path": path, "hint": hint, "solution": solution,
+            });
+            ItemFault::with(
+                Error::new(Code::Conflict, error).hint(solution.clone()),
+                details,
+            )
+        };
+        match package.vouching(item) {
+            Vouching::Signed(mark) if self.is_trusted(caller, &mark.signer)? => Ok(Some(mark)),
+            Vouching::Signed(mark) => Err(ItemFault::with(
+                Error::new(
+                    Code::Conflict,
+                    format!("{what} '{id}' is signed by a key that you do not trust"),
+                )
+                .hint(trust_command(&mark.signer)),
+                json!({
+                    "status": "untrusted", "signer": mark.signer.to_string(), "path": path,
+                    "solution": trust_command(&mark.signer),
+                }),
+            )),
+            Vouching::Changed(fault) => {
+                let short = |hash: &str| hash.chars().take(12).collect::<String>();
+                let error = format!("{what} content has been modified since last validation");
+                Err(ItemFault::with(
+                    Error::new(Code::Conflict, error).hint(solution.clone()),
+                    json!({
+                        "status": "modified",
+                        "details": format!(
+                            "Integrity mismatch for {id}@{version}: computed={}, stored={}",
+                            short(&fault.computed), short(&fault.stored)
+                        ),
+                        "computed": fault.computed, "stored": fault.stored,
+                        "path": path, "solution": solution,
+                    }),
+                ))
+            }
+            Vouching::Broken(why) => Err(unsigned(
+                format!("{what} has a signature that cannot be read"),
+                "broken",
+                why,
+            )),
+            // The user's own space is shared by all projects: there nothing is let through.
+            _ if package.scope == ItemScope::Project && self.item_policy()?.allow_unsigned => {
+                Ok(None)
+            }
+            Vouching::Validated => Err(unsigned(
+                format!("{what} is validated but not signed"),
+                "validated",
+                "Its line holds a hash that anybody can compute.",
+            )),
+            Vouching::None => Err(unsigned(
+                format!("{what} has no signature"),
+                "missing",
+                "Items must be validated before use.",
+            )),
+        }
+    }
+}
+
+/// What a person types to trust a signer.
+pub(super) fn trust_command(signer: &Did) -> String {
+    format!("A person who knows whose key it is trusts it with `kenning trust add {signer}`")
+}
+
+/// A type as the first word of a sentence.
+pub(super) fn capital(item_type: ItemType) -> &'static str {
+    match item_type {
+        ItemType::Directive => "Directive",
+        ItemType::Tool => "Tool",
+        ItemType::Knowledge => "Knowledge",
+    }
+}
+
+/// `2026-01-02T03:04:05Z`
+pub(super) fn seconds(ms: u64) -> String {
+    let text = timestamp(ms);
+    let whole = text.split(['.', 'Z']).next().unwrap_or_default();
+    format!("{whole}Z")
+}
+
+fn invalid(package: &Package, shelf: &Shelf, faults: &kenning_items::Faults) -> Box<ItemFault> {
+    let named = format!("the {} `{}`", package.item_type, package.id());
+    let error = faults.clone().into_error(named);
+    ItemFault::with(
+        error,
+        json!({
+            "validation_issues": faults.lines(),
+            "path": package.path_on(shelf).to_string_lossy(),
+        }),
+    )
+}
+
+fn already_there(package: &Package, shelf: &Shelf) -> Box<ItemFault> {
+    ItemFault::with(
+        Error::conflict(format!(
+            "{} '{}' already exists",
+            package.item_type,
+            package.id()
+        ))
+        .hint("use action `update`"),
+        json!({
+            "path": package.path_on(shelf).to_string_lossy(),
+            "suggestion": "Use action 'update'",
+        }),
+    )
+}
+
+/// An item that is moved says the new category wherever it said the old one of itself.
+fn restate_category(package: &mut Package, old: &Category, new: &Category) {
+    let name = package.main_name();
+    let Some(file) = package.files.iter_mut().find(|it| it.0 == name) else {
+        return;
+    };
+    let Ok(text) = std::str::from_utf8(&file.1) else {
+        return;
+    };
+    let said = |line: &str| {
+        let bare = line.trim().trim_start_matches(['#', '/']).trim_start();
+        let words = ["category:", "__category__ =", "__category__=", "<category>"];
+        let is_said = words.iter().any(|it| bare.starts_with(it));
+        is_said && line.contains(old.as_str())
+    };
+    let mut is_done = old.is_root();
+    let lines = text.split_inclusive('\n').map(|line| {
+        if is_done || !said(line) {
+            return line.to_owned();
+        }
+        is_done = true;
+        line.replacen(old.as_str(), new.as_str(), 1)
+    });
+    let text: String = lines.collect();
+    file.1 = text.into_bytes();
+}
+
+fn replace_text(package: &mut Package, content: &NewItem) -> Result<()> {
+    let name = package.main_name();
+    let text = whole_text(package.item_type, package.id(), package.category(), content)?;
+    match package.files.iter_mut().find(|it| it.0 == name) {
+        Some(file) => file.1 = text.into_bytes(),
+        None => package.files.push((name, text.into_bytes())),
+    }
+    Ok(())
+}
+
+fn new_package(
+    item_type: ItemType,
+    scope: ItemScope,
+    id: ItemId,
+    category: Category,
+    content: &NewItem,
+) -> Result<Package> {
+    let extension = match item_type {
+        ItemType::Directive | ItemType::Knowledge => "md".to_owned(),
+        ItemType::Tool => content
+            .extension
+            .clone()
+            .unwrap_or_else(|| guess(&content.content)),
+    };
+    if item_type == ItemType::Tool
+        && !kenning_items::kind::TOOL_EXTENSIONS.contains(&extension.as_str())
+    {
+        return Err(
+            Error::invalid(format!("`extension`: `{extension}` is none of a tool")).hint(format!(
+                "use one of {}",
+                kenning_items::kind::TOOL_EXTENSIONS.join(", ")
+            )),
+        );
+    }
+    let text = whole_text(item_type, &id, &category, content)?;
+    let file: ItemFile = (format!("{id}.{extension}"), text.into_bytes());
+    Ok(Package {
+        item_type,
+        scope,
+        place: Place {
+            id,
+            category,
+            layout: Layout::File(extension),
+        },
+        files: vec![file],
+    })
+}
+
+/// What a tool's source is written in, by its first line.
+fn guess(text: &str) -> String {
+    let first = text.lines().next().unwrap_or_default();
+    let extension = match first {
+        it if it.starts_with("#!") && it.contains("python") => "py",
+        it if it.starts_with("#!") && it.contains("node") => "js",
+        it if it.starts_with("#!") => "sh",
+        it if it.starts_with("tool_id:") => "yaml",
+        _ => "py",
+    };
+    extension.to_owned()
+}
+
+/// A knowledge entry whose text has no head gets one.
+fn whole_text(
+    item_type: ItemType,
+    id: &ItemId,
+    category: &Category,
+    content: &NewItem,
+) -> Result<String> {
+    let text = &content.content;
+    let has_head = text.trim_start_matches('\u{feff}').starts_with("---");
+    if item_type != ItemType::Knowledge || has_head || text.starts_with("<!--") {
+        return Ok(text.clone());
+    }
+    let mut head = format!("---\nzettel_id: {}\n", json!(id.as_str()));
+    let text_of = |name: &str| content.fields.get(name).and_then(Value::as_str);
+    for name in ["title", "entry_type"] {
+        let value = text_of(name).ok_or_else(|| {
+            Error::missing(format!("`{name}` is missing"))
+                .hint("give it beside `content`, or begin the content with frontmatter")
+        })?;
+        head += &format!("{name}: {}\n", json!(value));
+    }
+    if !category.is_root() {
+        head += &format!("category: {}\n", json!(category.as_str()));
+    }
+    if let Some(version) = text_of("version") {
+        head += &format!("version: {}\n", json!(version));
+    }
+    if let Some(tags) = content.fields.get("tags") {
+        head += &format!("tags: {tags}\n");
+    }
+    Ok(format!("{head}---\n\n{text}"))
+}

@@ -1,0 +1,116 @@
+//! The lockfile of a tool: which chain it had when it first ran well.
+
+use super::super::package::Package;
+use super::super::person::sign_command;
+use super::super::shelves::{ItemProject, PROJECT_DIR};
+use super::super::sign::seconds;
+use super::super::{ItemFault, ItemResult};
+use super::plan::Plan;
+use crate::Kiwi;
+use kenning_core::{Code, Error, Result};
+use kenning_items::lockfile::Lockfile;
+use kenning_items::{ItemType, Scope as ItemScope};
+use kenning_vault::Dir;
+use serde_json::json;
+
+const LOCKFILE_BYTES_MAX: u64 = 256 * 1024;
+
+/// Whether there is one, and the chain is what it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lock {
+    Missing,
+    Fits,
+}
+
+impl Kiwi {
+    /// Refuses a chain that is another than it was.
+    pub(super) fn check_lockfile(&self, plan: &Plan) -> ItemResult<Lock> {
+        let Some(dir) = self.side_dir(plan.package.scope, plan.project.as_ref(), false)? else {
+            return Ok(Lock::Missing);
+        };
+        let name = lockfile_name(&plan.package, &plan.tool.version);
+        let bytes = match dir.read(&name, LOCKFILE_BYTES_MAX) {
+            Ok(bytes) => bytes,
+            Err(error) if error.code == Code::NotFound => return Ok(Lock::Missing),
+            Err(error) => return Err(error.into()),
+        };
+        let command = sign_command(ItemType::Tool, &plan.tool.id, plan.package.scope);
+        let solution = format!(
+            "A person looks at what runs the tool now, and signs it again with `{command}`"
+        );
+        let path = dir.path().join(&name).to_string_lossy().into_owned();
+        let lockfile = serde_json::from_slice(&bytes)
+            .map_err(|it| Error::corrupt("lockfile: not JSON").because(it))
+            .and_then(|it| Lockfile::from_json(&it))
+            .map_err(|error| {
+                let error = Error::conflict(error.message).hint(solution.clone());
+                ItemFault::with(error, json!({ "lockfile": path, "solution": solution }))
+            })?;
+        lockfile.check(&plan.chain).map_err(|fault| {
+            let details = json!({
+                "status": "locked", "lockfile": path, "position": fault.position,
+                "field": fault.field, "locked": fault.locked, "found": fault.found,
+                "chain": plan.chain.ids(), "solution": solution,
+            });
+            let error = Error::conflict(fault.to_string()).hint(solution.clone());
+            ItemFault::with(error, details)
+        })?;
+        Ok(Lock::Fits)
+    }
+
+    /// Notes the chain of a tool that ran well.
+    pub(super) fn write_lockfile(&self, plan: &Plan) -> Result<()> {
+        let dir = self.side_dir(plan.package.scope, plan.project.as_ref(), true)?;
+        let Some(dir) = dir else { return Ok(()) };
+        let at = seconds(self.kernel.log().clock().now_ms());
+        let text = format!("{:#}\n", Lockfile::of(&plan.chain, at).to_json());
+        dir.write(
+            &lockfile_name(&plan.package, &plan.tool.version),
+            text.as_bytes(),
+        )
+    }
+
+    /// Whoever signs a tool again says that it is to have the chain that it has now.
+    pub(in super::super) fn forget_lockfile(
+        &self,
+        package: &Package,
+        version: &str,
+        project: Option<&ItemProject>,
+    ) -> Result<()> {
+        let Some(dir) = self.side_dir(package.scope, project, false)? else {
+            return Ok(());
+        };
+        match dir.remove(&lockfile_name(package, version)) {
+            Err(error) if error.code != Code::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// What lies beside the items of a scope: lockfiles and outputs.
+    pub(super) fn side_dir(
+        &self,
+        scope: ItemScope,
+        project: Option<&ItemProject>,
+        make: bool,
+    ) -> Result<Option<Dir>> {
+        let opened = match (scope, project, &self.items.options.user) {
+            (ItemScope::Project, Some(project), _) if make => {
+                project.dir.create_subdir(PROJECT_DIR)
+            }
+            (ItemScope::Project, Some(project), _) => project.dir.subdir(PROJECT_DIR),
+            (ItemScope::User, _, Some(user)) if make => Dir::create(user),
+            (ItemScope::User, _, Some(user)) => Dir::open(user),
+            _ => return Ok(None),
+        };
+        match opened {
+            Ok(dir) => Ok(Some(dir)),
+            Err(error) if error.code == Code::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn lockfile_name(package: &Package, version: &str) -> String {
+    let name = format!("{}@{version}.lock.json", package.id());
+    format!("lockfiles/{}", package.category().join(&name))
+}

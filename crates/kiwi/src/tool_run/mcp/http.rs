@@ -1,0 +1,153 @@
+//! A server at an address that the operator named.
+
+use super::{Answer, Line, PROTOCOL, Ready, answer_to, converse, request};
+use crate::policy::McpServer;
+use kenning_core::{Code, Error, Result};
+use kenning_egress::{Egress, Grant, Limits, Method, Policy, Request, Response};
+use serde_json::{Value, json};
+
+pub(super) fn over_http(ready: &Ready<'_>, server: &McpServer, url: &str) -> Result<Answer> {
+    let headers = server.headers.iter();
+    let headers = headers.map(|it| (it.0.clone(), it.1.clone())).collect();
+    let gate = Egress::new(Policy {
+        // Whoever wrote the address into the policy meant it.
+        grants: vec![Grant::parse(url)?],
+        limits: Limits {
+            total_timeout: ready.timeout(),
+            ..Limits::default()
+        },
+        ..Policy::default()
+    });
+    talk(ready, gate, url, headers)
+}
+
+/// An address that the tool names, which it may reach.
+pub(super) fn over_own_http(ready: &Ready<'_>, url: &str) -> Result<Answer> {
+    let given = ready.config.get("headers").and_then(Value::as_object);
+    let headers = given.into_iter().flatten();
+    let headers = headers.filter_map(|it| Some((it.0.clone(), it.1.as_str()?.to_owned())));
+    let gate = super::super::request::gate(ready, ready.timeout());
+    talk(ready, gate, url, headers.collect())
+}
+
+fn talk(
+    ready: &Ready<'_>,
+    gate: Egress,
+    url: &str,
+    headers: Vec<(String, String)>,
+) -> Result<Answer> {
+    let mut line = Http {
+        ready,
+        gate,
+        url,
+        headers,
+        session: None,
+    };
+    let answer = converse(ready, &mut line);
+    line.close();
+    answer
+}
+
+struct Http<'a> {
+    ready: &'a Ready<'a>,
+    gate: Egress,
+    url: &'a str,
+    headers: Vec<(String, String)>,
+    session: Option<String>,
+}
+
+impl Http<'_> {
+    fn send(&self, method: Method, body: Option<&Value>) -> Result<Response> {
+        self.ready.caller.check()?;
+        let mut headers = self.headers.clone();
+        let mut add = |name: &str, value: &str| headers.push((name.to_owned(), value.to_owned()));
+        add("accept", "application/json, text/event-stream");
+        if body.is_some() {
+            add("content-type", "application/json");
+        }
+        if let Some(session) = &self.session {
+            add("mcp-session-id", session);
+            add("mcp-protocol-version", PROTOCOL);
+        }
+        self.gate.fetch(Request {
+            method,
+            url: self.url.to_owned(),
+            headers,
+            body: body
+                .map(|it| it.to_string().into_bytes())
+                .unwrap_or_default(),
+            redirect_is_answer: true,
+            ..Request::default()
+        })
+    }
+
+    /// A server that keeps something for us need not keep it any longer.
+    fn close(&self) {
+        if self.session.is_some()
+            && let Err(error) = self.send(Method::Delete, None)
+        {
+            tracing::debug!("an MCP session stays open: {error}");
+        }
+    }
+}
+
+impl Line for Http<'_> {
+    fn ask(&mut self, id: u64, method: &str, params: Value) -> Result<Answer> {
+        let response = self.send(Method::Post, Some(&request(id, method, &params)))?;
+        if let Some(session) = response.header("mcp-session-id") {
+            self.session = Some(session.to_owned());
+        }
+        let text = String::from_utf8_lossy(&response.body);
+        let messages = messages(&text);
+        let answer = messages.iter().find_map(|it| answer_to(id, it));
+        answer.ok_or_else(|| {
+            let status = response.status;
+            Error::new(
+                Code::Unavailable,
+                format!("the MCP server did not answer `{method}`: HTTP status {status}"),
+            )
+            .hint("look at its `url` and `headers` in the policy")
+        })
+    }
+
+    fn tell(&mut self, method: &str) -> Result<()> {
+        let message = json!({ "jsonrpc": "2.0", "method": method });
+        self.send(Method::Post, Some(&message)).map(drop)
+    }
+}
+
+/// A body is one message, or a stream of events with one each.
+fn messages(body: &str) -> Vec<Value> {
+    if let Ok(message) = serde_json::from_str(body) {
+        return vec![message];
+    }
+    let body = body.replace("\r\n", "\n");
+    let events = body.split("\n\n");
+    let data = events.map(|event| {
+        let lines = event.lines().filter_map(|it| it.strip_prefix("data:"));
+        lines.collect::<Vec<_>>().join("\n")
+    });
+    data.filter_map(|it| serde_json::from_str(&it).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_comes_alone_or_among_events() {
+        for (body, n) in [
+            ("{\"id\": 1}", 1),
+            ("event: message\ndata: {\"id\": 1}\n\n", 1),
+            (
+                "data: {\"id\":\r\ndata: 1}\r\n\r\ndata: {\"id\": 2}\r\n\r\n",
+                2,
+            ),
+            (": nothing\n\ndata: word\n\n", 0),
+            ("", 0),
+        ] {
+            assert_eq!(messages(body).len(), n, "{body:?}");
+        }
+    }
+}

@@ -1,0 +1,546 @@
+//! What answers a question: entities by their names, and passages of everything that is text.
+
+use super::neighborhood::{content, relations};
+use super::{DESCRIBES, aliases, kind};
+use crate::Koi;
+use kenning_core::{Error, Kind, NodeId, Result, Space};
+use kenning_entities::names::chunk_rid;
+use kenning_kernel::paging::{Page, ranked_until};
+use kenning_kernel::{Caller, Scope};
+use kenning_kiwi::{ItemQuery, ItemSource};
+use kenning_search::{Filter, Hit, Mode, Query, order_by_relevance};
+use kenning_store::{EdgeFilter, Node, Passage, ReadTx, When};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// A text that has not every word is found if it answers at least so well …
+const TEXT_RELEVANCE_MIN: f64 = 0.5;
+/// … and an entity if it does at least so: of a name alone, meanings are guessed more often.
+const ENTITY_RELEVANCE_MIN: f64 = 0.7;
+/// A name is found if it has such a share of letters in common.
+const SIMILARITY_MIN: f64 = 0.3;
+/// Of a document so many characters are shown.
+const PREVIEW_CHARS: usize = 500;
+/// The passage of a hit whose passage is not known.
+const UNRANKED: u32 = u32::MAX;
+/// A name is looked for among so many times more than are answered.
+const SPARE: usize = 4;
+
+/// An entity that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundEntity {
+    /// Its URI.
+    pub uri: String,
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub kind: String,
+    /// How well it answers, from 0 to 1.
+    pub similarity: f64,
+    /// Its other names.
+    pub aliases: Vec<String>,
+    /// How many relationships it has.
+    pub relationship_count: usize,
+}
+
+/// A document, a memory or an item that was found beside entities.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundDocument {
+    /// What it is called.
+    pub rid: String,
+    /// For people.
+    pub title: String,
+    /// `document`, `memory`, `directive` …
+    pub kind: String,
+    /// What it is about, or how it begins.
+    pub description: String,
+    /// How well it answers, from 0 to 1.
+    pub similarity: f64,
+}
+
+/// By what something was looked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SearchMethod {
+    /// By its meaning too.
+    Semantic,
+    /// By letters and words only.
+    #[default]
+    Text,
+}
+
+impl SearchMethod {
+    /// The contract's word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Semantic => "semantic",
+            Self::Text => "text",
+        }
+    }
+}
+
+/// What was found by a question.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FoundEntities {
+    /// By what it was looked for.
+    pub method: SearchMethod,
+    /// The best first.
+    pub entities: Vec<FoundEntity>,
+    /// The best first.
+    pub documents: Vec<FoundDocument>,
+    /// Whether there are more entities, and more documents.
+    pub has_more: (bool, bool),
+}
+
+/// What to look for in texts.
+#[derive(Clone, Debug, Default)]
+pub struct KnowledgeQuery {
+    /// In any words.
+    pub text: String,
+    /// Only what is from there: `vault`, `github`, `email`, `web`, `project`, `memory` …
+    pub source: Option<String>,
+    /// Which part of the documents, and of the passages.
+    pub page: Page,
+}
+
+/// A text, or a passage of one, that answers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundPassage {
+    /// What the passage is called; of a whole document nothing.
+    pub chunk_rid: Option<String>,
+    /// What the document is called.
+    pub rid: String,
+    /// The document's title.
+    pub title: String,
+    /// The passage, or how the document begins, verbatim.
+    pub text: String,
+    /// How well it answers, from 0 to 1.
+    pub similarity: f64,
+    /// Where it is from.
+    pub source: String,
+    /// What else is known of it.
+    pub metadata: Map<String, Value>,
+}
+
+/// What texts answer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FoundKnowledge {
+    /// By what it was looked for.
+    pub method: SearchMethod,
+    /// The best first, each once.
+    pub documents: Vec<FoundPassage>,
+    /// The best first.
+    pub passages: Vec<FoundPassage>,
+    /// Whether there are more documents, and more passages.
+    pub has_more: (bool, bool),
+}
+
+impl Koi {
+    /// The entities that answer a question, and the documents, memories and items that do.
+    pub fn search_entities(
+        &self,
+        caller: &Caller,
+        text: &str,
+        type_filter: Option<&str>,
+        page: Page,
+    ) -> Result<FoundEntities> {
+        caller.principal.require(Scope::Read)?;
+        check_query(text)?;
+        page.check_ranked()?;
+        self.follow_entities(caller)?;
+        self.follow_mail(caller);
+        let space = &caller.principal.space;
+        let (entities, has_more_entities) = self.kernel.log().read(space, |tx| {
+            let wanted = type_filter.map(str::trim).filter(|it| !it.is_empty());
+            let ontology = self.ontology(space, tx)?;
+            let wanted = wanted.map(|it| ontology.kind(it).map_or(it, |it| &it.key).to_owned());
+            let filter = Filter {
+                kinds: vec![Kind::Entity],
+                facets: wanted.iter().map(|it| format!("type={it}")).collect(),
+                ..Filter::default()
+            };
+            let best_of = |limit: usize| {
+                let mut found = self.nodes_that_answer(caller, tx, text, &filter, limit)?;
+                // What a note tells is known of whom it is about.
+                for (node, relevance) in self.described_by_notes(caller, tx, text, limit)? {
+                    let best = found.entry(node).or_default();
+                    *best = best.max(relevance);
+                }
+                let spellings = &self.entities.spellings;
+                let limit_names = limit.saturating_mul(SPARE);
+                let alike = spellings.find(self.kernel.later(), space, tx, text, limit_names)?;
+                for (node, similarity) in alike {
+                    if similarity >= SIMILARITY_MIN {
+                        let best = found.entry(node).or_default();
+                        *best = best.max(similarity);
+                    }
+                }
+                let mut entities = Vec::new();
+                for (id, similarity) in found {
+                    let node = tx.node(id, When::Now)?;
+                    let is_wanted =
+                        |it: &Node| wanted.as_deref().is_none_or(|wanted| kind(it) == wanted);
+                    entities.extend(node.filter(is_wanted).map(|it| (it, similarity)));
+                }
+                entities.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.key.cmp(&b.0.key)));
+                Ok(entities)
+            };
+            let entities = ranked_until(page, |it| it.0.id, best_of)?;
+            let (entities, has_more) = page.of_ranked(entities);
+            let shown = entities.iter();
+            let shown = shown.map(|it| Ok((it.0.id, found_entity(tx, &it.0, it.1)?)));
+            Ok((shown.collect::<Result<Vec<_>>>()?, has_more))
+        })?;
+        let found_nodes: Vec<NodeId> = entities.iter().map(|it: &(NodeId, _)| it.0).collect();
+        let entities = entities.into_iter().map(|it| it.1).collect();
+        // What was asked for by its type is no document.
+        let (documents, has_more_documents) = match type_filter {
+            Some(_) => (Vec::new(), false),
+            None => self.documents_that_answer(caller, text, page)?,
+        };
+        Ok(FoundEntities {
+            method: self
+                .kernel
+                .log()
+                .read(space, |tx| self.method_of(space, tx, text, &found_nodes))?,
+            entities,
+            documents,
+            has_more: (has_more_entities, has_more_documents),
+        })
+    }
+
+    fn documents_that_answer(
+        &self,
+        caller: &Caller,
+        text: &str,
+        page: Page,
+    ) -> Result<(Vec<FoundDocument>, bool)> {
+        let query = ItemQuery {
+            item_type: None,
+            text: text.to_owned(),
+            source: ItemSource::Local,
+            limit: page.limit,
+            skip: page.skip,
+            without_entities: true,
+            ..ItemQuery::default()
+        };
+        let found = self.kiwi.search_items(caller, &query)?;
+        let documents = found.items.into_iter().map(|it| FoundDocument {
+            rid: it.id,
+            title: it.name,
+            kind: it.item_type,
+            description: it.description,
+            similarity: it.relevance,
+        });
+        Ok((documents.collect(), found.has_more))
+    }
+
+    /// The documents and passages that answer a question.
+    pub fn search_knowledge(
+        &self,
+        caller: &Caller,
+        query: &KnowledgeQuery,
+    ) -> Result<FoundKnowledge> {
+        caller.principal.require(Scope::Read)?;
+        check_query(&query.text)?;
+        query.page.check_ranked()?;
+        self.follow_entities(caller)?;
+        self.follow_mail(caller);
+        let source = query.source.as_deref().map(str::trim);
+        let filters = match source.filter(|it| !it.is_empty()) {
+            Some(source) => vec![filter_of_source(source)],
+            None => self.filters_of_texts(caller)?,
+        };
+        let space = &caller.principal.space;
+        self.kernel.log().read(space, |tx| {
+            let page = query.page;
+            let best_of = |limit: usize| {
+                let mut hits = Vec::new();
+                for filter in &filters {
+                    let limit = limit.saturating_mul(SPARE);
+                    hits.extend(self.passages_that_answer(
+                        caller,
+                        tx,
+                        &query.text,
+                        filter,
+                        limit,
+                    )?);
+                }
+                order_by_relevance(&mut hits, self.kernel.log().clock().now_ms());
+                Ok(hits)
+            };
+            let hits = ranked_until(page, |it| (it.node, it.n), best_of)?;
+            let mut found = FoundKnowledge::default();
+            let (mut n_documents, mut n_passages) = (0, 0);
+            let pages = page.skip..page.with_one_more() - 1;
+            let mut nodes: HashMap<NodeId, Node> = HashMap::new();
+            let mut seen: HashSet<(NodeId, u32)> = HashSet::new();
+            let mut answered: Vec<NodeId> = Vec::new();
+            for hit in hits {
+                if n_documents > pages.end && n_passages > pages.end {
+                    break;
+                }
+                let is_first = !nodes.contains_key(&hit.node);
+                if is_first {
+                    let Some(node) = tx.node(hit.node, When::Now)? else {
+                        continue;
+                    };
+                    nodes.insert(hit.node, node);
+                }
+                let Some(node) = nodes.get(&hit.node) else {
+                    continue;
+                };
+                if is_first {
+                    if pages.contains(&n_documents) {
+                        let text: String = content(node).chars().take(PREVIEW_CHARS).collect();
+                        found.documents.push(found_text(node, &hit, None, text));
+                        answered.push(node.id);
+                    }
+                    n_documents += 1;
+                }
+                if n_passages > pages.end {
+                    continue;
+                }
+                let passages = tx.passages(hit.node)?;
+                let passage = match hit.n {
+                    UNRANKED => with_most_words(passages, &query.text),
+                    n => passages.into_iter().find(|it| it.n == n),
+                };
+                if let Some(it) = passage.filter(|it| seen.insert((node.id, it.n))) {
+                    if pages.contains(&n_passages) {
+                        found
+                            .passages
+                            .push(found_text(node, &hit, Some(it.n), it.text));
+                        answered.push(node.id);
+                    }
+                    n_passages += 1;
+                }
+            }
+            let has_more = |n: usize| n > pages.end && page.is_within_ranked();
+            found.has_more = (has_more(n_documents), has_more(n_passages));
+            found.method = self.method_of(space, tx, &query.text, &answered)?;
+            Ok(found)
+        })
+    }
+
+    /// Entities whose own notes answer, with how well they do.
+    fn described_by_notes(
+        &self,
+        caller: &Caller,
+        tx: &dyn ReadTx,
+        text: &str,
+        limit: usize,
+    ) -> Result<Vec<(NodeId, f64)>> {
+        let notes = filter_of_source(super::VAULT);
+        let mut found = Vec::new();
+        for (note, relevance) in self.nodes_that_answer(caller, tx, text, &notes, limit)? {
+            if relevance < ENTITY_RELEVANCE_MIN {
+                continue;
+            }
+            let about = EdgeFilter {
+                src: Some(note),
+                rel: Some(DESCRIBES.to_owned()),
+                ..EdgeFilter::default()
+            };
+            let about = tx.edges(&about, When::Now, 1)?;
+            found.extend(about.first().map(|edge| (edge.dst, relevance)));
+        }
+        Ok(found)
+    }
+
+    /// Whether a question was answered by its meaning. A model that was chosen knows a meaning of any
+    /// text, the built-in table of words that it has; and what has no word of the question was not found
+    /// by its words.
+    fn method_of(
+        &self,
+        space: &Space,
+        tx: &dyn ReadTx,
+        text: &str,
+        answers: &[NodeId],
+    ) -> Result<SearchMethod> {
+        let table = kenning_embed::Table::built_in();
+        let is_known = |word: &str| {
+            let is_letter = word.len() == 1;
+            !is_letter && table.token(word.to_lowercase().as_bytes()).is_some()
+        };
+        let mut words = text.split(|it: char| !it.is_alphanumeric());
+        let model = self.kernel.chosen_model();
+        if words.any(is_known) || model.is_some() && self.kernel.query_vector(text).0.is_some() {
+            return Ok(SearchMethod::Semantic);
+        }
+        let by_words = self
+            .kernel
+            .searcher()
+            .with(space, tx, model.as_ref(), |index| {
+                let shares = |node: &NodeId| index.shares_a_word(text, *node);
+                answers.iter().all(shares)
+            })?;
+        Ok(if by_words {
+            SearchMethod::Text
+        } else {
+            SearchMethod::Semantic
+        })
+    }
+
+    /// Everything that is text and that the caller may see: notes, pages, memories, items.
+    fn filters_of_texts(&self, caller: &Caller) -> Result<Vec<Filter>> {
+        let items = self.kiwi.filters_of_items(caller)?;
+        let kinds = [Kind::Document, Kind::Page, Kind::Memory, Kind::Symbol];
+        let texts = Filter {
+            kinds: kinds.to_vec(),
+            ..Filter::default()
+        };
+        Ok(items.into_iter().chain([texts]).collect())
+    }
+
+    /// Passages that answer well enough, or that have every word.
+    fn passages_that_answer(
+        &self,
+        caller: &Caller,
+        tx: &dyn ReadTx,
+        text: &str,
+        filter: &Filter,
+        limit: usize,
+    ) -> Result<Vec<Hit>> {
+        let least = if filter.kinds == [Kind::Entity] {
+            ENTITY_RELEVANCE_MIN
+        } else {
+            TEXT_RELEVANCE_MIN
+        };
+        let space = &caller.principal.space;
+        let (vector, _) = self.kernel.query_vector(text);
+        let model = self.kernel.chosen_model();
+        let query = Query {
+            text,
+            mode: Mode::Hybrid,
+            filter,
+            limit,
+            vector: vector.as_deref(),
+        };
+        self.kernel
+            .searcher()
+            .with(space, tx, model.as_ref(), |index| {
+                let complete = index.nodes_with_all_words(text, filter);
+                let mut hits = index.search(&query);
+                hits.retain(|it| it.relevance >= least || complete.contains(it.node));
+                // Words that ranking makes nothing of are found all the same, where they stand.
+                let seen: HashSet<NodeId> = hits.iter().map(|it| it.node).collect();
+                let rest = complete.iter().filter(|it| !seen.contains(it)).take(limit);
+                hits.extend(rest.map(|node| Hit {
+                    node,
+                    n: UNRANKED,
+                    score: 0.0,
+                    relevance: least,
+                    cosine: 0.0,
+                    created_ms: 0,
+                    is_named: false,
+                }));
+                hits
+            })
+    }
+
+    fn nodes_that_answer(
+        &self,
+        caller: &Caller,
+        tx: &dyn ReadTx,
+        text: &str,
+        filter: &Filter,
+        limit: usize,
+    ) -> Result<BTreeMap<NodeId, f64>> {
+        let mut found = BTreeMap::new();
+        for hit in
+            self.passages_that_answer(caller, tx, text, filter, limit.saturating_mul(SPARE))?
+        {
+            let best: &mut f64 = found.entry(hit.node).or_default();
+            *best = best.max(hit.relevance);
+        }
+        Ok(found)
+    }
+}
+
+fn check_query(text: &str) -> Result<()> {
+    if text.trim().is_empty() {
+        return Err(Error::invalid("`query` is empty").hint("say in a few words what to find"));
+    }
+    Ok(())
+}
+
+/// What is from one source, by the name that callers or the original's sensors have for it.
+fn filter_of_source(source: &str) -> Filter {
+    let source = source.trim().to_lowercase();
+    let name = source.strip_suffix("-sensor").unwrap_or(&source);
+    let name = if name == "obsidian" { "vault" } else { name };
+    if name == Kind::Memory.as_str() {
+        return Filter {
+            kinds: vec![Kind::Memory],
+            ..Filter::default()
+        };
+    }
+    Filter {
+        kinds: vec![Kind::Document, Kind::Page, Kind::Symbol],
+        facets: vec![format!("source={name}")],
+        ..Filter::default()
+    }
+}
+
+/// The passage that has most words of a query, the first of those that have equally many.
+fn with_most_words(passages: Vec<Passage>, query: &str) -> Option<Passage> {
+    let query = query.to_lowercase();
+    let n_words = |it: &Passage| {
+        let text = it.text.to_lowercase();
+        query
+            .split_whitespace()
+            .filter(|word| text.contains(word))
+            .count()
+    };
+    passages.into_iter().rev().max_by_key(n_words)
+}
+
+fn found_entity(tx: &dyn ReadTx, node: &Node, similarity: f64) -> Result<FoundEntity> {
+    Ok(FoundEntity {
+        uri: node.key.clone(),
+        name: node.title.clone(),
+        kind: kind(node).to_owned(),
+        similarity,
+        aliases: aliases(node).map(ToOwned::to_owned).collect(),
+        relationship_count: relations(tx, node.id)?.len(),
+    })
+}
+
+fn found_text(node: &Node, hit: &Hit, passage: Option<u32>, text: String) -> FoundPassage {
+    let rid = match node.kind {
+        Kind::Memory => kenning_kernel::memory_id(node),
+        _ => node.key.clone(),
+    };
+    let prop = |name: &str| node.props.get(name).cloned();
+    let source = prop("source").and_then(|it| it.as_str().map(ToOwned::to_owned));
+    let source = source.unwrap_or_else(|| node.kind.as_str().to_owned());
+    let mut metadata = Map::new();
+    metadata.insert("kind".to_owned(), node.kind.as_str().into());
+    for name in [
+        "path",
+        "type",
+        "tags",
+        "memory_type",
+        "url",
+        "repo",
+        "author",
+        "commit_sha",
+        "content_hash",
+        "email",
+    ] {
+        metadata.extend(prop(name).map(|it| (name.to_owned(), it)));
+    }
+    if let Some(n) = passage {
+        metadata.insert("chunk".to_owned(), json!(n));
+    }
+    FoundPassage {
+        chunk_rid: passage.map(|it| chunk_rid(&rid, it as usize)),
+        rid,
+        title: node.title.clone(),
+        text,
+        similarity: hit.relevance,
+        source,
+        metadata,
+    }
+}

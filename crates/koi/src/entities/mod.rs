@@ -1,0 +1,104 @@
+//! The graph of entities: of the vault, and of what else is stated.
+//!
+//! Notes about people, organizations and what else the ontology knows become nodes; their fields become
+//! relationships, their links mentions. `stated` says what one note states, `said` what ingested pages and
+//! others do (`register`, `import`), `settle` whom those mean, `identity` who is said to be one and who is not, `wanted` which graph
+//! all statements make together; `index` makes the store that graph (`links` its edges). `resolve` says
+//! which entity a label means (`spelling` has names in memory), `neighborhood` what it is related to and
+//! what mentions it, `find` what answers a question, `view`, `notes` and `types` what is there, `company` who is
+//! mentioned together, `proof` whether all of it is what the log says, `warnings` what could not be read,
+//! `note_faults` which notes cannot be read in full.
+//!
+//! Everything here follows from statements: what a note said is gone when the note is, and two that were
+//! merged are two again when the merge is taken back.
+
+mod company;
+mod find;
+mod identity;
+mod import;
+mod index;
+mod links;
+mod neighborhood;
+mod note_faults;
+mod notes;
+mod proof;
+mod register;
+mod resolve;
+mod said;
+mod settle;
+mod spelling;
+mod stated;
+mod types;
+mod view;
+mod wanted;
+mod warnings;
+
+pub use company::{Company, InCompany};
+pub use find::{
+    FoundDocument, FoundEntities, FoundEntity, FoundKnowledge, FoundPassage, KnowledgeQuery,
+    SearchMethod,
+};
+pub use identity::{Identities, MergedEntity, Veto};
+pub use import::{EntityImport, ImportedEntities};
+pub use kenning_entities::names::normalized as normalized_name;
+pub use kenning_entities::ontology::EntityType;
+pub use kenning_entities::resolve::{
+    Candidate as EntityCandidate, Context as EntityContext, Proposed as ProposedEntity,
+    Resolution as EntityResolution,
+};
+pub use neighborhood::{EntityDocument, EntityDocuments, Neighborhood, Relationship};
+pub use note_faults::frontmatter_fault;
+pub use notes::NoteState;
+pub use register::{RegisterEntity, RegisteredEntity, SyncedRelationships};
+pub use said::{
+    MergeOutcome, MergeProposal, SaidEntity, SaidEntityOutcome, SaidMerge, SaidOutcome,
+    SaidRelation, SaidRelationOutcome, StatedDocument,
+};
+pub use types::EntityTypes;
+pub use view::{EntityStats, EntityView, PendingRelationship, RelationshipStats};
+
+pub(crate) use index::{Entities, NODES as GRAPH_NODES, graph_state};
+pub use proof::faults as faults_of_statements;
+pub(crate) use said::{Said, Settled, put_said};
+
+use kenning_search::passages;
+use kenning_store::{Node, Passage};
+use serde_json::Value;
+
+/// Who marks edges as these.
+const BY_ENTITIES: &str = "entities";
+
+/// What entities of the vault say that they are from.
+const VAULT: &str = "vault";
+
+/// Of a document: it mentions an entity.
+const MENTIONS: &str = "mentions";
+
+/// Of a document: it is the note about an entity.
+const DESCRIBES: &str = "describes";
+
+/// The passages of an entity: it is found by every name, and by what is said of it. Its name is a passage
+/// of its own, so that a model that tells meanings has seen the name and nothing else.
+pub fn passages_of(node: &Node) -> Vec<Passage> {
+    let names = std::iter::once(node.title.as_str()).chain(aliases(node));
+    let mut all = passages(&names.collect::<Vec<_>>().join(" "), &node.title);
+    if !node.body.is_empty() {
+        for mut passage in passages("", &node.body) {
+            passage.n = u32::try_from(all.len()).unwrap_or(u32::MAX);
+            all.push(passage);
+        }
+    }
+    all
+}
+
+/// The other names of an entity.
+fn aliases(node: &Node) -> impl Iterator<Item = &str> {
+    let aliases = node.props.get("aliases").and_then(Value::as_array);
+    aliases.into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// The type of an entity.
+fn kind(node: &Node) -> &str {
+    let kind = node.props.get("type").and_then(Value::as_str);
+    kind.unwrap_or_default()
+}

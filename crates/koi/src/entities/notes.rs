@@ -1,0 +1,60 @@
+//! How the notes about entities stand: read from the vault, or registered by somebody else.
+
+use super::VAULT;
+use super::said::{SAID, Settled, note_key};
+use crate::Koi;
+use kenning_core::{Kind, Result};
+use kenning_items::sha256_hex;
+use kenning_kernel::{Caller, Scope};
+use kenning_store::When;
+
+/// How a note stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NoteState {
+    /// `linked`: read from the vault, and there; `registered`: told by another client, not in the vault;
+    /// `missing`: read from the vault once, and not there now.
+    pub status: &'static str,
+    /// SHA-256 of the note, or the mark that the other client gave it.
+    pub content_hash: Option<String>,
+    /// When its content was last read or registered as another, in milliseconds since 1970.
+    pub synced_ms: Option<u64>,
+}
+
+impl Koi {
+    /// How the notes at these paths of the vault stand.
+    pub fn note_states(&self, caller: &Caller, paths: &[&str]) -> Result<Vec<NoteState>> {
+        caller.principal.require(Scope::Read)?;
+        let space = &caller.principal.space;
+        let is_ours = self.kernel.vault().is_named() && self.kernel.vault().space() == space;
+        let dir = is_ours
+            .then(|| self.kernel.vault().open(space).ok())
+            .flatten();
+        self.kernel.log().read(space, |tx| {
+            let mut states = Vec::new();
+            for path in paths {
+                let key = format!("{VAULT}:{path}");
+                let read = tx.node_by_key("", Kind::Document, &key, When::Now)?;
+                if let Some(note) = read.filter(|it| !it.props.contains_key("stated")) {
+                    let is_there = dir
+                        .as_ref()
+                        .is_some_and(|it| it.exists(path).unwrap_or(false));
+                    states.push(NoteState {
+                        status: if is_there { "linked" } else { "missing" },
+                        content_hash: Some(sha256_hex(note.body.as_bytes())),
+                        synced_ms: Some(note.updated.ms()),
+                    });
+                    continue;
+                }
+                let said = tx.get(SAID, &note_key(path))?.unwrap_or_default();
+                let said: Settled = serde_json::from_slice(&said).unwrap_or_default();
+                let note = said.note.unwrap_or_default();
+                states.push(NoteState {
+                    status: "registered",
+                    content_hash: note.content_hash,
+                    synced_ms: note.registered_ms,
+                });
+            }
+            Ok(states)
+        })
+    }
+}

@@ -1,0 +1,506 @@
+//! Pages that are looked at again and again.
+//!
+//! A row says when each is due. Whoever finds one due takes a lease in the store first, so that of several
+//! processes one asks the page, and asks only whether it is another than the one that is known. A page that
+//! does not answer is left alone for longer and longer. What a changed page says takes the place of what it
+//! said before.
+
+use super::ingest::put_document;
+use super::pages::{self, Status, StoredPage, StoredText, of_json, to_json};
+use super::preview::{PreviewRequest, same_without_asking};
+use super::visit::{Validators, Visit, Visited};
+use super::{WebFault, WebResult, address};
+use crate::Koi;
+use crate::inert::line;
+use kenning_audit::Tx;
+use kenning_core::{Error, Hash, Result, Space};
+use kenning_kernel::{Caller, Scope, timestamp};
+use kenning_store::ReadTx;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// The pages that are monitored, by the hash of their address.
+pub(super) const MONITORED: &str = "web/monitored";
+/// How often pages were looked at, and when last.
+const SCANS: (&str, &str) = ("web/counts", "scans");
+/// No visit outlasts a lease.
+const LEASE_MS: u64 = 90_000;
+/// A page that somebody looked at so shortly before need not be asked again.
+const FRESH_MS: u64 = 60_000;
+/// After a first failure.
+const BACK_OFF: Duration = Duration::from_secs(60);
+const BACK_OFF_MAX: Duration = Duration::from_secs(86_400);
+const TITLE_CHARS_MAX: usize = 300;
+/// As the original says it.
+const OFF: &str = "Web sensor not enabled";
+
+/// A page that is monitored, as it is kept.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Row {
+    url: String,
+    title: String,
+    next_ms: u64,
+    last_checked_ms: Option<u64>,
+    /// Visits in a row that came to nothing.
+    n_failures: u32,
+    /// Why the last one did.
+    fault: Option<String>,
+    lease: Option<Lease>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Lease {
+    holder: String,
+    until_ms: u64,
+}
+
+/// What became of a page that is to be monitored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MonitorAdded {
+    /// It is known now, and monitored.
+    Added {
+        /// Its number.
+        id: u64,
+        /// How many words it has.
+        words: usize,
+    },
+    /// It was known, and is monitored now.
+    Upgraded {
+        /// Its number.
+        id: u64,
+    },
+    /// It was monitored before.
+    Already {
+        /// Its number.
+        id: u64,
+    },
+}
+
+/// A page that is monitored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MonitoredPage {
+    /// Its address.
+    pub url: String,
+    /// What it is called.
+    pub title: String,
+    /// When it was last asked.
+    pub last_checked: Option<String>,
+    /// SHA-256 of what it said.
+    pub content_hash: String,
+    /// When it is asked next.
+    pub next_check: String,
+    /// Why the last visit came to nothing.
+    pub fault: Option<String>,
+}
+
+/// How the monitor is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MonitorStatus {
+    /// The operator switched it off.
+    Off(&'static str),
+    /// It is on.
+    On {
+        /// Whether this process looks at pages.
+        running: bool,
+        /// Seconds between two looks.
+        scan_interval_seconds: u64,
+        /// When pages were last looked at.
+        last_scan: Option<String>,
+        /// How often they were.
+        scan_count: u64,
+        /// The pages.
+        sources: Vec<MonitoredPage>,
+    },
+}
+
+/// What a look at all pages came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScannedPages {
+    /// So many were asked.
+    pub checked: usize,
+    /// Those that say something else than before.
+    pub changed: Vec<String>,
+    /// Those that gave no page, and why.
+    pub failed: Vec<(String, String)>,
+}
+
+/// What one look came to.
+enum Look {
+    Same,
+    Changed,
+    Failed(String),
+}
+
+impl Koi {
+    /// How the monitor is.
+    pub fn monitor_status(&self, caller: &Caller) -> Result<MonitorStatus> {
+        caller.principal.require(Scope::Read)?;
+        let settings = self.web_settings()?;
+        if !settings.is_monitoring {
+            return Ok(MonitorStatus::Off(OFF));
+        }
+        self.kernel.log().read(&caller.principal.space, |tx| {
+            let mut sources = Vec::new();
+            for row in rows(tx)? {
+                let page = pages::page(tx, &row.url)?;
+                sources.push(MonitoredPage {
+                    url: row.url,
+                    title: row.title,
+                    last_checked: row.last_checked_ms.map(timestamp),
+                    content_hash: page.map(|it| it.content_hash).unwrap_or_default(),
+                    next_check: timestamp(row.next_ms),
+                    fault: row.fault,
+                });
+            }
+            sources.sort_by(|a, b| a.url.cmp(&b.url));
+            let (scan_count, last_ms) = scans(tx)?;
+            Ok(MonitorStatus::On {
+                running: self.web.n_watching.load(Ordering::Relaxed) > 0,
+                scan_interval_seconds: settings.interval.as_secs(),
+                last_scan: last_ms.map(timestamp),
+                scan_count,
+                sources,
+            })
+        })
+    }
+
+    /// Has a page monitored. It is asked at once, unless that was done a moment ago.
+    pub fn monitor_page(&self, caller: &Caller, url: &str, title: &str) -> WebResult<MonitorAdded> {
+        caller.principal.require(Scope::Fetch)?;
+        self.refuse_if_unmonitored()?;
+        let url = address::written(url)?;
+        let title = line(title, TITLE_CHARS_MAX);
+        let space = &caller.principal.space;
+        let (known, is_monitored) = self.kernel.log().read(space, |tx| {
+            let row = tx.get(MONITORED, &pages::key_of(&url))?;
+            Ok((pages::page(tx, &url)?, row.is_some()))
+        })?;
+        let words = match &known {
+            Some(page) if is_monitored => return Ok(MonitorAdded::Already { id: page.n }),
+            Some(_) => None,
+            None => {
+                let Visited::Page(visit) = self.visit(&url, &Validators::default())? else {
+                    return Err(same_without_asking());
+                };
+                let request = PreviewRequest {
+                    submitted_via: Some("monitor".to_owned()),
+                    ..PreviewRequest::default()
+                };
+                Some(self.keep_visit(space, &url, &request, visit)?.n_words)
+            }
+        };
+        let now_ms = self.kernel.log().clock().now_ms();
+        let later_ms = now_ms.saturating_add(self.monitor_interval_ms()?);
+        let asked = url.clone();
+        let (added, is_due) = self.kernel.log().write(space, move |tx| {
+            let key = pages::key_of(&url);
+            let page = pages::page(&**tx, &url)?;
+            let page = page.ok_or_else(|| Error::internal("a page that was kept is gone"))?;
+            if tx.get(MONITORED, &key)?.is_some() {
+                return Ok((MonitorAdded::Already { id: page.n }, false));
+            }
+            let is_due = page.seen_ms.saturating_add(FRESH_MS) < now_ms;
+            let shown = match title.is_empty() {
+                true => page.shown_title().to_owned(),
+                false => title,
+            };
+            let row = Row {
+                url: url.clone(),
+                title: shown,
+                next_ms: if is_due { now_ms } else { later_ms },
+                last_checked_ms: (page.seen_ms > 0).then_some(page.seen_ms),
+                n_failures: 0,
+                fault: None,
+                lease: None,
+            };
+            tx.set(MONITORED, &key, &to_json(&row)?)?;
+            let data = json!({ "url": url, "rid": page.rid, "title": row.title });
+            tx.record("WebMonitorAdded", data)?;
+            let added = match words {
+                Some(words) => MonitorAdded::Added { id: page.n, words },
+                None => MonitorAdded::Upgraded { id: page.n },
+            };
+            Ok((added, is_due))
+        })?;
+        if is_due {
+            // What comes of it stands in the status: a page that does not answer now is asked again.
+            let mut scanned = ScannedPages::default();
+            let holder = self.page_holder();
+            self.look_at_page(space, &asked, &holder, true, &mut scanned)?;
+            if scanned.checked > 0 {
+                self.count_page_scan(space)?;
+            }
+        }
+        Ok(added)
+    }
+
+    /// Has a page monitored no longer. False if it was not.
+    pub fn forget_monitored(&self, caller: &Caller, url: &str) -> WebResult<bool> {
+        caller.principal.require(Scope::Write)?;
+        self.refuse_if_unmonitored()?;
+        let url = address::written(url)?;
+        let removed = self
+            .kernel
+            .log()
+            .write(&caller.principal.space, move |tx| {
+                let key = pages::key_of(&url);
+                if tx.get(MONITORED, &key)?.is_none() {
+                    return Ok(false);
+                }
+                tx.unset(MONITORED, &key)?;
+                tx.record("WebMonitorRemoved", json!({ "url": url }))?;
+                Ok(true)
+            })?;
+        Ok(removed)
+    }
+
+    /// Looks at every monitored page now, whether it is due or not.
+    pub fn scan_monitored(&self, caller: &Caller) -> WebResult<ScannedPages> {
+        caller.principal.require(Scope::Fetch)?;
+        self.refuse_if_unmonitored()?;
+        let space = &caller.principal.space;
+        let rows = self.kernel.log().read(space, |tx| rows(tx))?;
+        let holder = self.page_holder();
+        let mut scanned = ScannedPages::default();
+        let total = rows.len() as f64;
+        for (n, row) in rows.iter().enumerate() {
+            caller.check()?;
+            caller.progress(n as f64, Some(total), "looking at monitored pages");
+            self.look_at_page(space, &row.url, &holder, true, &mut scanned)?;
+        }
+        self.count_page_scan(space)?;
+        Ok(scanned)
+    }
+
+    /// Looks at the pages that are due. `between` is asked before each, and ends it by saying no.
+    pub fn check_due_pages(
+        &self,
+        space: &Space,
+        mut between: impl FnMut() -> bool,
+    ) -> Result<ScannedPages> {
+        let mut scanned = ScannedPages::default();
+        if self.kernel.is_read_only() || !self.web_settings()?.is_monitoring {
+            return Ok(scanned);
+        }
+        let now_ms = self.kernel.log().clock().now_ms();
+        let rows = self.kernel.log().read(space, |tx| rows(tx))?;
+        let holder = self.page_holder();
+        for row in rows.iter().filter(|it| it.next_ms <= now_ms) {
+            if !between() {
+                break;
+            }
+            self.look_at_page(space, &row.url, &holder, false, &mut scanned)?;
+        }
+        if scanned.checked > 0 {
+            self.count_page_scan(space)?;
+        }
+        Ok(scanned)
+    }
+
+    fn look_at_page(
+        &self,
+        space: &Space,
+        url: &str,
+        holder: &str,
+        is_forced: bool,
+        scanned: &mut ScannedPages,
+    ) -> Result<()> {
+        let Some(page) = self.lease_page(space, url, holder, is_forced)? else {
+            return Ok(());
+        };
+        let visited = self.visit(url, &page.validators());
+        scanned.checked += 1;
+        match self.settle_look(space, url, holder, visited)? {
+            None | Some(Look::Same) => {}
+            Some(Look::Changed) => scanned.changed.push(url.to_owned()),
+            Some(Look::Failed(why)) => scanned.failed.push((url.to_owned(), why)),
+        }
+        Ok(())
+    }
+
+    /// The page, if it is ours to look at.
+    fn lease_page(
+        &self,
+        space: &Space,
+        url: &str,
+        holder: &str,
+        is_forced: bool,
+    ) -> Result<Option<StoredPage>> {
+        let now_ms = self.kernel.log().clock().now_ms();
+        let (url, holder) = (url.to_owned(), holder.to_owned());
+        self.kernel.log().write(space, move |tx| {
+            let Some(mut row) = row(&**tx, &url)? else {
+                return Ok(None);
+            };
+            let is_held = row.lease.as_ref().is_some_and(|it| it.until_ms > now_ms);
+            if is_held || !(is_forced || row.next_ms <= now_ms) {
+                return Ok(None);
+            }
+            row.lease = Some(Lease {
+                holder,
+                until_ms: now_ms.saturating_add(LEASE_MS),
+            });
+            tx.set(MONITORED, &pages::key_of(&url), &to_json(&row)?)?;
+            pages::page(&**tx, &url)
+        })
+    }
+
+    /// Writes down what a visit found, if the lease is still ours.
+    fn settle_look(
+        &self,
+        space: &Space,
+        url: &str,
+        holder: &str,
+        visited: WebResult<Visited>,
+    ) -> Result<Option<Look>> {
+        let now_ms = self.kernel.log().clock().now_ms();
+        let interval_ms = self.monitor_interval_ms()?;
+        let mut bytes = [0; 1];
+        self.kernel.log().random().fill(&mut bytes);
+        let jitter = 0.5 + f64::from(bytes[0]) / 512.0;
+        let (url, holder) = (url.to_owned(), holder.to_owned());
+        self.kernel.log().write_long(space, move |tx| {
+            let Some(mut row) = row(&**tx, &url)? else {
+                return Ok(None);
+            };
+            if row.lease.as_ref().is_none_or(|it| it.holder != holder) {
+                return Ok(None);
+            }
+            row.lease = None;
+            row.last_checked_ms = Some(now_ms);
+            let look = match visited {
+                Ok(Visited::Same) => Look::Same,
+                Ok(Visited::Page(visit)) => adopt(tx, &url, &visit, now_ms)?,
+                Err(fault) => Look::Failed(why(&fault)),
+            };
+            match &look {
+                Look::Failed(why) => {
+                    row.n_failures = row.n_failures.saturating_add(1);
+                    row.fault = Some(why.clone());
+                    row.next_ms = now_ms + back_off(interval_ms, row.n_failures, jitter);
+                }
+                Look::Same | Look::Changed => {
+                    row.n_failures = 0;
+                    row.fault = None;
+                    row.next_ms = now_ms.saturating_add(interval_ms);
+                }
+            }
+            tx.set(MONITORED, &pages::key_of(&url), &to_json(&row)?)?;
+            Ok(Some(look))
+        })
+    }
+
+    fn count_page_scan(&self, space: &Space) -> Result<()> {
+        let now_ms = self.kernel.log().clock().now_ms();
+        self.kernel.log().write(space, move |tx| {
+            let (n, _) = scans(&**tx)?;
+            tx.set(SCANS.0, SCANS.1, format!("{} {now_ms}", n + 1).as_bytes())
+        })
+    }
+
+    fn monitor_interval_ms(&self) -> Result<u64> {
+        let interval = self.web_settings()?.interval;
+        Ok(u64::try_from(interval.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    fn refuse_if_unmonitored(&self) -> WebResult<()> {
+        if self.web_settings()?.is_monitoring {
+            return Ok(());
+        }
+        Err(WebFault::off(OFF, "set WEB_SENSOR_ENABLED=true"))
+    }
+
+    /// A name that nobody else has.
+    fn page_holder(&self) -> String {
+        let mut bytes = [0; 16];
+        self.kernel.log().random().fill(&mut bytes);
+        Hash::of(&bytes).to_string()
+    }
+}
+
+fn row(tx: &dyn ReadTx, url: &str) -> Result<Option<Row>> {
+    let bytes = tx.get(MONITORED, &pages::key_of(url))?;
+    bytes.map(|it| of_json(&it)).transpose()
+}
+
+fn rows(tx: &dyn ReadTx) -> Result<Vec<Row>> {
+    let rows = tx.list(MONITORED)?.into_iter();
+    rows.map(|(_, bytes)| of_json(&bytes)).collect()
+}
+
+/// How often pages were looked at, and when last.
+fn scans(tx: &dyn ReadTx) -> Result<(u64, Option<u64>)> {
+    let bytes = tx.get(SCANS.0, SCANS.1)?.unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let (n, last_ms) = text.split_once(' ').unwrap_or_default();
+    Ok((n.parse().unwrap_or_default(), last_ms.parse().ok()))
+}
+
+/// Keeps what a page says now. Its document says it too, if it has one.
+fn adopt(tx: &mut Tx<'_>, url: &str, visit: &Visit, now_ms: u64) -> Result<Look> {
+    let Some(mut page) = pages::page(&**tx, url)? else {
+        return Ok(Look::Same);
+    };
+    let before = page.content_hash.clone();
+    let (known, text) = (pages::text(&**tx, url)?, StoredText::from(visit));
+    let title = page.title.clone();
+    page.adopt(visit, now_ms);
+    page.title = page.metadata.title.clone().or(title);
+    let is_changed = page.content_hash != before || known.text != text.text;
+    pages::put_page(tx, &page)?;
+    if !is_changed {
+        return Ok(Look::Same);
+    }
+    pages::put_text(tx, url, &text)?;
+    let mut document = None;
+    if page.status == Status::Ingested {
+        put_document(tx, &page, &text)?;
+        document = Some(page.document_rid());
+    }
+    let data = json!({
+        "url": page.url, "rid": page.rid, "documentRid": document, "before": before,
+        "after": page.content_hash, "source": "web",
+    });
+    tx.record("WebPageChanged", data)?;
+    Ok(Look::Changed)
+}
+
+fn why(fault: &WebFault) -> String {
+    match &fault.error.hint {
+        Some(hint) => format!("{}: {hint}", fault.error.message),
+        None => fault.error.message.clone(),
+    }
+}
+
+/// How long a page is left alone that did not answer so often.
+fn back_off(interval_ms: u64, n_failures: u32, jitter: f64) -> u64 {
+    let ms = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
+    let first = ms(BACK_OFF).min(interval_ms);
+    let doubled = first.saturating_mul(1 << n_failures.saturating_sub(1).min(20));
+    let longest = doubled.min(ms(BACK_OFF_MAX));
+    (longest as f64 * jitter) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_not_answer_is_left_alone_for_longer_up_to_a_day() {
+        for (interval_s, n, expected_s) in [
+            (86_400, 1, 60),
+            (86_400, 2, 120),
+            (86_400, 11, 61_440),
+            (86_400, 12, 86_400),
+            (86_400, u32::MAX, 86_400),
+            (10, 1, 10),
+            (10, 3, 40),
+        ] {
+            let ms = back_off(interval_s * 1_000, n, 1.0);
+            assert_eq!(ms, expected_s * 1_000, "{interval_s} {n}");
+        }
+        assert_eq!(back_off(86_400_000, 1, 0.5), 30_000);
+    }
+}

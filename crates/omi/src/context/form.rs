@@ -1,0 +1,35 @@
+//! What is known of NOW.md, its copies and the daily logs.
+
+use super::{checksums, is_daily_log, passages_of_log};
+use kenning_core::Result;
+use kenning_kernel::{FileForm, FileNode, PlainFile, ReadFile};
+use kenning_search::passages;
+use kenning_vault::Dir;
+use serde_json::{Map, Value};
+
+/// Of the files of the context. They share checksums, so one lock serves them all.
+#[derive(Debug)]
+pub struct ContextForm;
+
+impl FileForm for ContextForm {
+    fn shares_lock(&self) -> bool {
+        true
+    }
+
+    fn read(&self, file: &FileNode, content: &str, props: Map<String, Value>) -> Box<dyn ReadFile> {
+        // A copy that is kept of NOW.md says nothing new, so it is not found beside it.
+        let is_searchable = !file.name.starts_with("NOW-");
+        let pieces = is_searchable.then(|| {
+            if is_daily_log(&file.key) {
+                passages_of_log(content)
+            } else {
+                passages(file.title(), content)
+            }
+        });
+        Box::new(PlainFile::new(file, content, props, pieces))
+    }
+
+    fn written(&self, dir: &Dir, file: &FileNode, content: &str) -> Result<()> {
+        checksums::record(dir, file, content)
+    }
+}

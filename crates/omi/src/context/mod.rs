@@ -1,0 +1,88 @@
+//! The current context: NOW.md, and a log a day.
+//!
+//! Both are Markdown files in the directory that `OMI_BASE_PATH` names, and nodes that are found like
+//! notes. Their formats are the memory wing's; here they are read and written: [`checksums`] stand
+//! beside them, and `integrity` compares file, checksum and node.
+
+mod accept;
+pub mod checksums;
+mod daily;
+mod form;
+mod init;
+mod integrity;
+mod now;
+mod settings;
+
+pub(crate) use daily::entry_at;
+pub use daily::{is_daily_log, passages_of_log};
+pub use form::ContextForm;
+pub use integrity::FilesIntegrity;
+pub use kenning_memory::now::{Now, Update as NowUpdate};
+pub use now::NowFile;
+
+use crate::Omi;
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use kenning_core::{Error, Result, Space};
+use kenning_kernel::{Caller, Scope, files};
+use kenning_vault::Dir;
+use std::time::Duration;
+
+/// How long a check or a setting waits for a write to end.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
+
+impl Omi {
+    /// The wall's time where it hangs.
+    pub(crate) fn local_now(&self) -> DateTime {
+        self.local(self.kernel.log().clock().now_ms())
+    }
+
+    fn local(&self, ms: u64) -> DateTime {
+        let at = i64::try_from(ms).ok().map(Timestamp::from_millisecond);
+        let at = at.and_then(Result::ok).unwrap_or(Timestamp::MAX);
+        at.to_zoned(self.kernel.zone().clone()).datetime()
+    }
+
+    /// The directory for a caller who reads; `None` if nobody has written anything yet. What a killed
+    /// process left is carried out first.
+    pub(crate) fn context_to_read(&self, caller: &Caller) -> Result<Option<Dir>> {
+        caller.principal.require(Scope::Read)?;
+        let space = &caller.principal.space;
+        let Some(dir) = self.kernel.omi().existing(space)? else {
+            return Ok(None);
+        };
+        self.kernel
+            .patiently(caller.waited, || self.finish_context_writes(space, &dir))?;
+        Ok(Some(dir))
+    }
+
+    /// The directory for a caller who writes.
+    pub fn context_to_write(&self, caller: &Caller) -> Result<Dir> {
+        caller.principal.require(Scope::Write)?;
+        if self.kernel.is_read_only() {
+            return Err(Error::denied("nothing may be written").hint("start without `--read-only`"));
+        }
+        self.kernel.omi().create(&caller.principal.space)
+    }
+
+    /// Whoever is busy with a write finishes it, so nothing is waited for. Neither is a disk that is
+    /// full: what is there can be read all the same.
+    pub fn finish_context_writes(&self, space: &Space, dir: &Dir) -> Result<()> {
+        if self.kernel.is_read_only()
+            || self
+                .kernel
+                .unfinished_writes(space, self.kernel.omi())?
+                .is_empty()
+        {
+            return Ok(());
+        }
+        let file = self
+            .kernel
+            .omi()
+            .file(kenning_memory::now::FILE, now::BYTES_MAX);
+        let Ok(_lock) = self.kernel.lock_file(&file, Duration::ZERO) else {
+            return Ok(());
+        };
+        files::unless_unavailable(self.kernel.finish_unfinished(space, dir))
+    }
+}

@@ -1,0 +1,46 @@
+//! Memories, the current context and sessions.
+//!
+//! `memories` are nodes that are found by what they mean; `context` is NOW.md, the daily logs and
+//! `config.yaml`; `sessions` begin and end. `bus` shows what happened to them as the memory contract's
+//! events, and `webhooks` tells others.
+
+mod bus;
+mod context;
+mod memories;
+mod sessions;
+mod webhooks;
+
+pub use bus::{EVENT_TYPES, EventQuery, EventType, MemoryEvent, MemoryEvents};
+pub use context::{
+    ContextForm, FilesIntegrity, Now, NowFile, NowUpdate, checksums, is_daily_log, passages_of_log,
+};
+pub use kenning_memory::types::MemoryType;
+pub use memories::{
+    BeliefUpdate, Central, Contradiction, Evidence, EvidenceUpdate, GraphEdge, Integrity,
+    IntegrityScope, MEMORY_BYTES_MAX, Memory, MemoryAccess, MemoryDetails, MemoryGraph,
+    MemoryRelation, Neighbor, NewMemory, Recall, RecallSort, Recalled, RecalledMemory,
+    StoredMemory, Topology,
+};
+pub use sessions::{SessionEnded, SessionStarted};
+pub use webhooks::{Pace, Webhooks};
+
+use kenning_kernel::Kernel;
+use std::sync::Arc;
+
+/// What remembers.
+pub struct Omi {
+    kernel: Arc<Kernel>,
+    linked: memories::Linked,
+    checked_logs: memories::CheckedLogs,
+}
+
+impl Omi {
+    /// Over a kernel.
+    pub fn new(kernel: Arc<Kernel>) -> Self {
+        Self {
+            kernel,
+            linked: memories::Linked::default(),
+            checked_logs: memories::CheckedLogs::default(),
+        }
+    }
+}

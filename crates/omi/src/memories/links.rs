@@ -1,0 +1,158 @@
+//! Alike memories are joined by `similar` edges, never merged.
+//!
+//! It happens afterwards, in the background: a cursor in the store says up to which event it has been
+//! done, so that whatever a killed process left is done by the next one.
+
+use crate::Omi;
+use kenning_audit::{Change, Continuity, EdgeDraft, Log, event};
+use kenning_core::{Kind, NodeId, Result, Space};
+use kenning_memory::duplicates::{Alike, SIMILARITY_MIN, alike};
+use kenning_memory::types::relation;
+use kenning_search::{Filter, Searcher};
+use kenning_store::When;
+use serde_json::{Map, json};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+const CURSORS: &str = "cursors";
+const CURSOR: &str = "alike";
+
+/// Events that are looked at in one step.
+const PAGE: usize = 200;
+
+/// How many of the nearest are compared word by word.
+const NEAREST: usize = 8;
+
+/// So many events without a link may be looked at again by another process.
+const CURSOR_EVERY: u64 = 256;
+
+/// How far this process has come, in each space.
+#[derive(Default)]
+pub(crate) struct Linked(Mutex<HashMap<Space, Arc<Seen>>>);
+
+/// A place in a log of a generation.
+#[derive(Default)]
+struct Seen {
+    generation: AtomicU64,
+    seq: AtomicU64,
+}
+
+impl Linked {
+    fn of(&self, space: &Space) -> Arc<Seen> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(all.entry(space.clone()).or_default())
+    }
+}
+
+/// Two memories that are alike, the later one first, and how much.
+type Pair = ((NodeId, NodeId), f64);
+
+impl Omi {
+    /// Joins alike memories, some time.
+    pub(super) fn link_alike_later(&self, space: &Space) {
+        let (space, searcher) = (space.clone(), self.kernel.searcher().clone());
+        let seen = self.linked.of(&space);
+        let continuity = Arc::clone(self.kernel.continuity());
+        self.kernel.later().run(move |log| {
+            while step(log, &searcher, &continuity, &space, &seen)? {}
+            Ok(())
+        });
+    }
+
+    /// Waits until what is done in the background is done.
+    pub fn settle(&self) {
+        self.kernel.later().flush();
+    }
+}
+
+/// Looks at some more events; whether there may be more. `seen` is how far this process has come: the
+/// cursor is not worth a write of its own after every memory.
+fn step(
+    log: &Log,
+    searcher: &Searcher,
+    continuity: &Continuity,
+    space: &Space,
+    seen: &Seen,
+) -> Result<bool> {
+    let (stored, cursor, end, pairs) = log.read(space, |tx| {
+        let stored = tx.get(CURSORS, CURSOR)?;
+        let stored: u64 = stored
+            .and_then(|it| String::from_utf8(it).ok()?.parse().ok())
+            .unwrap_or(0);
+        let head = tx.head()?;
+        let generation = continuity.generation(space, tx, head.as_ref())?;
+        // The stored cursor went back with the log; what this process remembers did not.
+        if seen.generation.swap(generation, Ordering::Relaxed) != generation {
+            seen.seq.store(0, Ordering::Relaxed);
+        }
+        let cursor = stored.max(seen.seq.load(Ordering::Relaxed));
+        let page = tx.events_after(cursor, PAGE)?;
+        // Each of two new ones finds the other.
+        let mut pairs = BTreeMap::new();
+        for row in page.iter().filter(|it| it.kind == "MemoryStoredEvent") {
+            for change in event::parse(row).into_iter().flat_map(|it| it.changes) {
+                if let Change::PutNode { id, rev: 1, .. } = change {
+                    pairs.extend(pairs_of(tx, searcher, space, id)?);
+                }
+            }
+        }
+        let end = page.last().map_or(cursor, |it| it.seq);
+        Ok((stored, cursor, end, pairs))
+    })?;
+    if end == cursor {
+        return Ok(false);
+    }
+    if pairs.is_empty() && end - stored < CURSOR_EVERY {
+        seen.seq.store(end, Ordering::Relaxed);
+        return Ok(true);
+    }
+    log.write(space, move |tx| {
+        for (&(one, other), &similarity) in &pairs {
+            tx.put_edge(EdgeDraft {
+                src: one,
+                rel: relation::SIMILAR.to_owned(),
+                dst: other,
+                weight: similarity,
+                props: Map::new(),
+            })?;
+        }
+        if !pairs.is_empty() {
+            tx.record("MemoriesLinked", json!({ "pairs": pairs.len() }))?;
+        }
+        tx.set(CURSORS, CURSOR, end.to_string().as_bytes())
+    })?;
+    Ok(true)
+}
+
+fn pairs_of(
+    tx: &dyn kenning_store::ReadTx,
+    searcher: &Searcher,
+    space: &Space,
+    id: NodeId,
+) -> Result<Vec<Pair>> {
+    let Some(node) = tx.node(id, When::Now)? else {
+        return Ok(Vec::new());
+    };
+    let filter = Filter {
+        kinds: vec![Kind::Memory],
+        ..Filter::default()
+    };
+    let near = searcher.with(space, tx, None, |index| index.alike(id, &filter, NEAREST))?;
+    let mut pairs = Vec::new();
+    for (other, similarity) in near {
+        if similarity < SIMILARITY_MIN {
+            break;
+        }
+        let Some(other) = tx.node(other, When::Now)? else {
+            continue;
+        };
+        if alike(&node.body, &other.body, similarity) != Alike::Different {
+            // The later one points to the earlier one, whichever is looked at first.
+            let ends = (node.id.max(other.id), node.id.min(other.id));
+            // A cosine of equal vectors is 1 but for rounding; a strength is never more.
+            pairs.push((ends, similarity.clamp(0.0, 1.0)));
+        }
+    }
+    Ok(pairs)
+}
