@@ -24,6 +24,7 @@ mod options;
 mod reliability;
 mod repository;
 mod soak;
+mod tck;
 mod tidy;
 mod wasm;
 
@@ -116,6 +117,12 @@ const COMMANDS: &[Command] = &[
         about: "work with the real binary for a while and see that nothing grows; or ask more of it than it can;\n      \
                 or let one caller ask for much while another asks for little",
         run: soak::run,
+    },
+    Command {
+        name: "tck",
+        usage: "tck --features DIR [--only TEXT]",
+        about: "run the openCypher conformance kit: passed, failed and skipped by feature, and each failure",
+        run: tck::run,
     },
     Command {
         name: "wasm",

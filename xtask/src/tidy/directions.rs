@@ -53,6 +53,8 @@ const CRATES: &[(&str, May)] = &[
     ("kenning-entities", Only(&["kenning-core"])),
     // So that what an item says and whether it was changed is decided without files or a store.
     ("kenning-items", Only(&["kenning-core"])),
+    // So that the query language runs over any graph, and a store cannot leak into what it means.
+    ("kenning-cypher", Only(&[])),
     // So that nothing else is built anew when the runtime is, and no tool's code runs beside ours.
     (
         "kenning-sandbox",
@@ -236,6 +238,8 @@ const CRATES: &[(&str, May)] = &[
     ),
     // So that the unsafe code which watches a program's system calls can come near no product.
     ("kenning-testing-disk", Only(&[])),
+    // So that the writer of the conformance kit's setup can come near no product.
+    ("kenning-testing-tck", Only(&["kenning-cypher"])),
     // So that what makes hostile inputs can name every door and every wing, and nothing names it.
     ("kenning-fuzz", Anything),
     ("xtask", Anything),
@@ -249,6 +253,7 @@ const TESTS_ONLY: &[&str] = &[
     "kenning-testing-mcp",
     "kenning-testing-wasm",
     "kenning-testing-disk",
+    "kenning-testing-tck",
     "kenning-fuzz",
 ];
 

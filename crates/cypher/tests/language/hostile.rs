@@ -1,0 +1,290 @@
+//! Queries that were written to hurt: each ends within its budget, with an error that says why.
+
+use crate::{ask, run};
+use kenning_cypher::{Budget, Class, Error, MemoryGraph, NoProcedures, Result, Statement, Stop};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+/// A graph in which every node leads to every other.
+fn complete(n: u64) -> MemoryGraph {
+    let mut graph = MemoryGraph::new();
+    let nodes: Vec<_> = (0..n).map(|_| graph.add_node(&["N"], [])).collect();
+    for from in &nodes {
+        for to in &nodes {
+            graph.add_rel(*from, "T", *to, []).unwrap();
+        }
+    }
+    graph
+}
+
+/// Runs with a small budget.
+fn within(graph: &MemoryGraph, text: &str) -> Result<usize> {
+    let mut budget = Budget::new(&|| None);
+    budget.rows_max = 10_000;
+    budget.steps_max = 300_000;
+    budget.memory_bytes_max = 16 << 20;
+    budget.value.bytes_max = 4 << 20;
+    let answer = run(graph, text, &BTreeMap::new(), &NoProcedures, &budget);
+    assert!(budget.memory_bytes_peak() <= 16 << 20, "{text}");
+    Ok(answer?.rows.len())
+}
+
+#[track_caller]
+fn limited(found: Result<usize>, text: &str) -> Error {
+    let short: String = text.chars().take(80).collect();
+    let error = found.expect_err(&short);
+    assert_eq!(error.class(), Class::Limit, "{short}: {error}");
+    error
+}
+
+#[test]
+fn nesting_of_any_kind_is_refused_at_its_limit() {
+    let nest = |open: &str, inner: &str, close: &str, n: usize| {
+        format!("RETURN {}{inner}{} AS x", open.repeat(n), close.repeat(n))
+    };
+    for (open, inner, close) in [
+        ("(", "1", ")"),
+        ("[", "1", "]"),
+        ("{a: ", "1", "}"),
+        ("-(", "1", ")"),
+        ("NOT (", "true", ")"),
+        ("size([", "1", "])"),
+        ("[x IN ", "[1]", "]"),
+        ("CASE WHEN true THEN ", "1", " END"),
+        ("1 + (", "1", ")"),
+        ("(true AND ", "true", ")"),
+        ("reduce(a = 0, b IN [1] | ", "1", ")"),
+        ("EXISTS { RETURN ", "1 AS y", " }"),
+        ("EXISTS { MATCH (n) WHERE ", "true", " }"),
+        ("[()-->() | ", "1", "]"),
+        ("[(", "1", ")][0]"),
+        ("({a: ", "1", "}).a"),
+    ] {
+        let text = nest(open, inner, close, 10_000);
+        let error = limited(within(&MemoryGraph::new(), &text), &text);
+        assert!(
+            ["QueryTooDeep", "QueryTooLong"].contains(&error.detail()),
+            "{open}: {error}"
+        );
+        // Half of what is allowed runs.
+        let text = nest(open, inner, close, 12);
+        assert!(ask(&MemoryGraph::new(), &text).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn the_deepest_that_is_allowed_runs_on_a_small_stack() {
+    for (open, inner, close) in [
+        ("(", "1", ")"),
+        ("[", "1", "]"),
+        ("abs(-(", "1", "))"),
+        ("EXISTS { MATCH (n) WHERE ", "true", " }"),
+        ("CASE WHEN true THEN ", "1", " END"),
+        ("[x IN [1] | ", "1", "]"),
+    ] {
+        // Some are refused by depth, none may overflow: the threads of tests have 2 MiB.
+        for n in [30, 50, 60, 90, 98, 99, 100, 101] {
+            let text = format!("RETURN {}{inner}{} AS x", open.repeat(n), close.repeat(n));
+            let _ = within(&complete(2), &text);
+        }
+    }
+}
+
+#[test]
+fn long_chains_are_flat_or_refused() {
+    let graph = MemoryGraph::new();
+    let sum = format!("RETURN {} AS x", ["1"; 5000].join(" + "));
+    assert_eq!(crate::lines(&graph, &sum), ["5000"]);
+    let and = format!("RETURN {} AS x", ["true"; 5000].join(" AND "));
+    assert_eq!(crate::lines(&graph, &and), ["true"]);
+    let not = format!("RETURN {} true AS x", "NOT ".repeat(10_001));
+    assert_eq!(crate::lines(&graph, &not), ["false"]);
+    let minus = format!("RETURN {}1 AS x", "- ".repeat(10_000));
+    assert_eq!(crate::lines(&graph, &minus), ["1"]);
+    for text in [
+        format!("RETURN {{}}{} AS x", ".a".repeat(10_000)),
+        format!("RETURN []{} AS x", "[0]".repeat(10_000)),
+        format!("RETURN 1{} AS x", " IS NULL".repeat(10_000)),
+        format!("MATCH (n) RETURN n{} AS x", ":A".repeat(10_000)),
+        format!("MATCH (n){} RETURN 1", "--()".repeat(10_000)),
+        format!("MATCH (n) {} RETURN 1", "MATCH (m) ".repeat(1000)),
+        ["RETURN 1 AS x"; 10_000].join(" UNION "),
+        format!("RETURN '{}' AS x", "x".repeat(300_000)),
+    ] {
+        let found = within(&graph, &text);
+        let short: String = text.chars().take(60).collect();
+        if let Err(error) = found {
+            assert!(
+                matches!(error.class(), Class::Limit | Class::Syntax),
+                "{short}: {error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_doubles_meets_the_limit_of_a_value() {
+    let graph = MemoryGraph::new();
+    let twice = |start: &str, step: &str| {
+        format!(
+            "WITH {start} AS a {} RETURN a",
+            format!("WITH {step} AS a ").repeat(60)
+        )
+    };
+    for text in [
+        twice("'x'", "a + a"),
+        twice("[1]", "a + a"),
+        twice("[1]", "[a, a]"),
+        twice("{a: 1}", "{a: a, b: a}"),
+        twice("'x'", "replace(a, 'x', 'xx')"),
+        "RETURN reduce(a = 'x', i IN range(1, 60) | a + a)".to_owned(),
+        "RETURN reduce(a = [1], i IN range(1, 60) | a + a)".to_owned(),
+        "RETURN reduce(a = [1], i IN range(1, 60) | [a, a])".to_owned(),
+        "RETURN reduce(a = [], i IN range(1, 100000) | [a])".to_owned(),
+        "RETURN reduce(a = {}, i IN range(1, 100000) | {a: a})".to_owned(),
+    ] {
+        let error = limited(within(&graph, &text), &text);
+        let details = [
+            "ValueTooLarge",
+            "ValueTooDeep",
+            "MemoryExceeded",
+            "StepsExceeded",
+        ];
+        assert!(details.contains(&error.detail()), "{text}: {error}");
+    }
+}
+
+#[test]
+fn huge_ranges_and_products_meet_a_limit() {
+    let graph = complete(30);
+    for text in [
+        "RETURN range(1, 9223372036854775807)",
+        "RETURN range(-9223372036854775808, 9223372036854775807)",
+        "UNWIND range(1, 100000) AS a UNWIND range(1, 100000) AS b RETURN a",
+        "UNWIND range(1, 100000) AS a UNWIND range(1, 100000) AS b RETURN count(*)",
+        "MATCH (a), (b), (c), (d), (e) RETURN count(*)",
+        "MATCH (a), (b), (c), (d), (e) RETURN a",
+        "MATCH (a)-[*]-(b) RETURN count(*)",
+        "MATCH p = (a)-[*1..30]->(b) RETURN p",
+        "MATCH (a) WHERE (a)-[*]->({missing: 1}) RETURN a",
+        "MATCH (a) RETURN [(a)-[*]->(b) | b]",
+        "MATCH (a)--(b)--(c)--(d) RETURN DISTINCT a, b, c, d",
+        "MATCH (a)--(b)--(c)--(d) RETURN collect([a, b, c, d])",
+        "MATCH (a)--(b)--(c)--(d) WITH a, b, c, d ORDER BY a RETURN count(*)",
+        "UNWIND range(1, 90000) AS x WITH collect(x) AS l UNWIND l AS y WITH l, y WHERE y IN l RETURN y",
+        "RETURN [x IN range(1, 90000) | [y IN range(1, 90000) | x * y]]",
+        "RETURN none(x IN range(1, 90000) WHERE any(y IN range(1, 90000) WHERE x + y < 0))",
+        "UNWIND range(1, 50000) AS x RETURN x",
+    ] {
+        limited(within(&graph, text), text);
+    }
+}
+
+#[test]
+fn the_caller_can_end_a_query_at_any_time() {
+    let graph = complete(40);
+    for (stop, class) in [
+        (Stop::TimedOut, Class::Limit),
+        (Stop::Cancelled, Class::Cancelled),
+    ] {
+        for text in [
+            "MATCH (a)-[*]-(b) RETURN count(*)",
+            "UNWIND range(1, 1000000) AS a UNWIND range(1, 1000000) AS b RETURN count(*)",
+            "RETURN reduce(a = 0, x IN range(1, 1000000) | a + reduce(b = 0, y IN range(1, 1000) | b + y))",
+            "MATCH (a), (b), (c), (d), (e), (f) WHERE id(a) + id(b) + id(c) + id(d) + id(e) + id(f) < 0 RETURN count(*)",
+        ] {
+            let asked = Cell::new(0u32);
+            let ends = || {
+                asked.set(asked.get() + 1);
+                (asked.get() > 20).then_some(stop)
+            };
+            let budget = Budget::new(&ends);
+            let error = run(&graph, text, &BTreeMap::new(), &NoProcedures, &budget).unwrap_err();
+            assert_eq!(error.class(), class, "{text}: {error}");
+            // It is not asked again after it said so, and not much work lies between two questions.
+            assert_eq!(asked.get(), 21, "{text}");
+            assert!(budget.steps() < 1_000_000, "{text}: {}", budget.steps());
+        }
+    }
+}
+
+#[test]
+fn shortest_paths_in_a_dense_graph_end() {
+    let graph = complete(60);
+    let all =
+        "MATCH (a), (b) WHERE id(a) = 0 AND id(b) = 1 RETURN allShortestPaths((a)-[*]-(b)) AS p";
+    assert!(within(&graph, all).is_ok());
+    let every = "MATCH (a), (b), p = allShortestPaths((a)-[*]-(b)) RETURN count(p)";
+    limited(within(&complete(200), every), every);
+}
+
+#[test]
+fn any_text_is_read_or_refused_but_never_more() {
+    let pieces = [
+        "MATCH",
+        "(",
+        ")",
+        "[",
+        "]",
+        "{",
+        "}",
+        "-",
+        ">",
+        "<",
+        ":",
+        "|",
+        "..",
+        "*",
+        "n",
+        "RETURN",
+        "WHERE",
+        "'",
+        "\"",
+        "`",
+        "$",
+        "1",
+        "1.5",
+        "0x",
+        "\\u12",
+        "//",
+        "/*",
+        "*/",
+        "AS",
+        "x",
+        ",",
+        "=",
+        "EXISTS",
+        "CASE",
+        "WHEN",
+        "END",
+        "NOT",
+        "IN",
+        "é",
+        "\u{0}",
+        "😀",
+        "shortestPath",
+        "UNION",
+        "all",
+        "reduce",
+    ];
+    let mut state = 0x2545_f491_4f6c_dd1du64;
+    for _ in 0..4000 {
+        let mut text = String::new();
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let n = (state >> 59) as usize + 1;
+        for _ in 0..n {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let place = (state >> 33) as usize % pieces.len();
+            text.push_str(pieces[place]);
+            if state >> 63 == 0 {
+                text.push(' ');
+            }
+        }
+        let _ = Statement::parse(&text);
+        let _ = Statement::parse(&format!("MATCH (n) WHERE {text} RETURN n"));
+    }
+}
