@@ -13,7 +13,15 @@ impl Kernel {
             return Ok(Config::default());
         }
         match self.omi.existing(self.omi.space())? {
-            Some(dir) => Config::parse(&self.config_text(&dir)?),
+            Some(dir) => {
+                // The stamp is older than what is read: whoever writes in between is seen the next time.
+                let stamp = dir.stamp(config::FILE).ok();
+                let read = || Config::parse(&self.config_text(&dir)?);
+                match stamp {
+                    Some(stamp) => self.chosen.config_at(stamp, read),
+                    None => read(),
+                }
+            }
             None => Ok(Config::default()),
         }
     }

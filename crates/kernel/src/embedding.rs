@@ -13,9 +13,10 @@ use kenning_core::{Code, Error, Hash, Result, Space};
 use kenning_egress::Policy;
 use kenning_embed::http::{Key, Kind, Provider, Settings};
 use kenning_embed::{Embedder, Model};
-use kenning_memory::config::{self, Provider as Name, Text};
+use kenning_memory::config::{self, Config, Provider as Name, Text};
 use kenning_search::{Searcher, collection_of};
 use kenning_store::{NodeFilter, Vector, When};
+use kenning_vault::Stamp;
 use serde_json::{Map, json};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -61,6 +62,26 @@ pub struct Reindexed {
 pub(crate) struct Chosen {
     state: Arc<Mutex<State>>,
     worker: Mutex<Option<Arc<Worker>>>,
+    /// The configuration, as the file with this stamp says.
+    config: Mutex<Option<(Stamp, Config)>>,
+}
+
+impl Chosen {
+    /// The configuration of a file with this stamp, which is read if its stamp was another before.
+    pub(crate) fn config_at(
+        &self,
+        stamp: Stamp,
+        read: impl FnOnce() -> Result<Config>,
+    ) -> Result<Config> {
+        if let Some((of, config)) = &*lock(&self.config)
+            && *of == stamp
+        {
+            return Ok(config.clone());
+        }
+        let config = read()?;
+        *lock(&self.config) = Some((stamp, config.clone()));
+        Ok(config)
+    }
 }
 
 #[derive(Default)]

@@ -138,7 +138,7 @@ pub(crate) struct Admission<'a> {
     further: Vec<u32>,
     /// Properties of which one is enough, if any were asked for.
     any: Option<(u64, Vec<u32>)>,
-    /// A property that nobody has admits nobody.
+    /// A property that nobody has admits nobody, and so do kinds of which there is nothing.
     impossible: bool,
 }
 
@@ -159,6 +159,15 @@ impl Admission<'_> {
                 None => gate.ended_ms == u64::MAX,
                 Some(moment) => gate.created_ms <= moment && moment < gate.ended_ms,
             }
+    }
+
+    /// Every passage that is admitted.
+    pub(crate) fn admitted(&self) -> Vec<u32> {
+        if self.impossible {
+            return Vec::new();
+        }
+        let all = 0..u32::try_from(self.index.entries.len()).unwrap_or(u32::MAX);
+        all.filter(|&at| self.admits(at as usize)).collect()
     }
 
     pub(crate) fn admits(&self, at: usize) -> bool {
@@ -196,6 +205,8 @@ pub struct Index {
     /// First passages by what their nodes are called; those that are dead stay until it is made anew.
     pub(crate) names: HashMap<u64, Vec<u32>>,
     alive: usize,
+    /// How many living passages are of each kind.
+    kinds: HashMap<Kind, usize>,
     pub(crate) facets: HashMap<String, u32>,
     pub(crate) terms: HashMap<Box<str>, u32>,
     pub(crate) postings: Vec<Vec<Posting>>,
@@ -247,6 +258,7 @@ impl Index {
             threads: Threads::default(),
             names: HashMap::new(),
             alive: 0,
+            kinds: HashMap::new(),
             facets: HashMap::new(),
             terms: HashMap::new(),
             postings: Vec::new(),
@@ -350,6 +362,7 @@ impl Index {
         };
         let ended_ms = ended_ms.unwrap_or(u64::MAX);
         self.gates.push(Gate::of(&entry, ended_ms, Some(node.kind)));
+        *self.kinds.entry(node.kind).or_default() += 1;
         self.entries.push(entry);
         self.threads.insert(&self.entries, at);
         self.by_node.entry(node.id).or_default().push(at);
@@ -373,6 +386,7 @@ impl Index {
             self.threads.insert(&self.entries, place);
             self.by_node.entry(entry.node).or_default().push(place);
             self.alive += 1;
+            *self.kinds.entry(self.gates[at].kind).or_default() += 1;
             self.sum_terms += u64::from(entry.terms);
             self.sum_tokens += u64::from(entry.tokens);
             let mut ids = self.tokens(place).to_vec();
@@ -385,6 +399,9 @@ impl Index {
         for at in self.by_node.remove(&node).unwrap_or_default() {
             let entry = &self.entries[at as usize];
             self.gates[at as usize].alive = false;
+            if let Some(n) = self.kinds.get_mut(&self.gates[at as usize].kind) {
+                *n -= 1;
+            }
             self.threads.remove(&self.entries, at);
             let (terms, start, tokens) = (entry.terms, entry.tokens_start, entry.tokens);
             self.sum_terms -= u64::from(terms);
@@ -447,7 +464,9 @@ impl Index {
     pub(crate) fn admission<'a>(&'a self, filter: &'a Filter) -> Admission<'a> {
         let wanted = filter.facets.iter().map(|it| self.facets.get(it).copied());
         let facets: Vec<u32> = wanted.flatten().collect();
-        let impossible = facets.len() < filter.facets.len();
+        let is_there = |kind: &Kind| self.kinds.get(kind).is_some_and(|n| *n > 0);
+        let impossible = facets.len() < filter.facets.len()
+            || !filter.kinds.is_empty() && !filter.kinds.iter().any(is_there);
         let any = (!filter.any_facet.is_empty()).then(|| {
             let known = filter.any_facet.iter().filter_map(|it| self.facets.get(it));
             let known: Vec<u32> = known.copied().collect();

@@ -4,6 +4,7 @@ use super::neighborhood::{content, relations};
 use super::{DESCRIBES, aliases, kind};
 use crate::Koi;
 use kenning_core::{Error, Kind, NodeId, Result, Space};
+use kenning_embed::Model;
 use kenning_entities::names::chunk_rid;
 use kenning_kernel::paging::{Page, ranked_until};
 use kenning_kernel::{Caller, Scope};
@@ -150,6 +151,8 @@ impl Koi {
         self.follow_entities(caller)?;
         self.follow_mail(caller);
         let space = &caller.principal.space;
+        // A model may be far away: it is asked once, and before anything is read.
+        let asked = self.asked(text);
         let (entities, has_more_entities) = self.kernel.log().read(space, |tx| {
             let wanted = type_filter.map(str::trim).filter(|it| !it.is_empty());
             let ontology = self.ontology(space, tx)?;
@@ -160,9 +163,9 @@ impl Koi {
                 ..Filter::default()
             };
             let best_of = |limit: usize| {
-                let mut found = self.nodes_that_answer(caller, tx, text, &filter, limit)?;
+                let mut found = self.nodes_that_answer(caller, tx, &asked, &filter, limit)?;
                 // What a note tells is known of whom it is about.
-                for (node, relevance) in self.described_by_notes(caller, tx, text, limit)? {
+                for (node, relevance) in self.described_by_notes(caller, tx, &asked, limit)? {
                     let best = found.entry(node).or_default();
                     *best = best.max(relevance);
                 }
@@ -175,15 +178,14 @@ impl Koi {
                         *best = best.max(similarity);
                     }
                 }
-                let mut entities = Vec::new();
-                for (id, similarity) in found {
-                    let node = tx.node(id, When::Now)?;
-                    let is_wanted =
-                        |it: &Node| wanted.as_deref().is_none_or(|wanted| kind(it) == wanted);
-                    entities.extend(node.filter(is_wanted).map(|it| (it, similarity)));
-                }
-                entities.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.key.cmp(&b.0.key)));
-                Ok(entities)
+                let is_wanted =
+                    |it: &Node| wanted.as_deref().is_none_or(|wanted| kind(it) == wanted);
+                let n_needed = match page.skip {
+                    0 => page.with_one_more(),
+                    // A later page is put together of several lists, whatever each of them begins with.
+                    _ => usize::MAX,
+                };
+                best_nodes(tx, found, n_needed, is_wanted)
             };
             let entities = ranked_until(page, |it| it.0.id, best_of)?;
             let (entities, has_more) = page.of_ranked(entities);
@@ -202,11 +204,22 @@ impl Koi {
             method: self
                 .kernel
                 .log()
-                .read(space, |tx| self.method_of(space, tx, text, &found_nodes))?,
+                .read(space, |tx| self.method_of(space, tx, &asked, &found_nodes))?,
             entities,
             documents,
             has_more: (has_more_entities, has_more_documents),
         })
+    }
+
+    /// A question, with its vector by the model that was chosen, if one was.
+    fn asked<'a>(&self, text: &'a str) -> Asked<'a> {
+        let model = self.kernel.chosen_model();
+        let vector = model.as_ref().and_then(|_| self.kernel.query_vector(text).0);
+        Asked {
+            text,
+            model,
+            vector,
+        }
     }
 
     fn documents_that_answer(
@@ -252,19 +265,14 @@ impl Koi {
             None => self.filters_of_texts(caller)?,
         };
         let space = &caller.principal.space;
+        let asked = self.asked(&query.text);
         self.kernel.log().read(space, |tx| {
             let page = query.page;
             let best_of = |limit: usize| {
                 let mut hits = Vec::new();
                 for filter in &filters {
                     let limit = limit.saturating_mul(SPARE);
-                    hits.extend(self.passages_that_answer(
-                        caller,
-                        tx,
-                        &query.text,
-                        filter,
-                        limit,
-                    )?);
+                    hits.extend(self.passages_that_answer(caller, tx, &asked, filter, limit)?);
                 }
                 order_by_relevance(&mut hits, self.kernel.log().clock().now_ms());
                 Ok(hits)
@@ -318,7 +326,7 @@ impl Koi {
             }
             let has_more = |n: usize| n > pages.end && page.is_within_ranked();
             found.has_more = (has_more(n_documents), has_more(n_passages));
-            found.method = self.method_of(space, tx, &query.text, &answered)?;
+            found.method = self.method_of(space, tx, &asked, &answered)?;
             Ok(found)
         })
     }
@@ -328,12 +336,12 @@ impl Koi {
         &self,
         caller: &Caller,
         tx: &dyn ReadTx,
-        text: &str,
+        asked: &Asked<'_>,
         limit: usize,
     ) -> Result<Vec<(NodeId, f64)>> {
         let notes = filter_of_source(super::VAULT);
         let mut found = Vec::new();
-        for (note, relevance) in self.nodes_that_answer(caller, tx, text, &notes, limit)? {
+        for (note, relevance) in self.nodes_that_answer(caller, tx, asked, &notes, limit)? {
             if relevance < ENTITY_RELEVANCE_MIN {
                 continue;
             }
@@ -355,17 +363,21 @@ impl Koi {
         &self,
         space: &Space,
         tx: &dyn ReadTx,
-        text: &str,
+        asked: &Asked<'_>,
         answers: &[NodeId],
     ) -> Result<SearchMethod> {
+        let Asked {
+            text,
+            model,
+            vector,
+        } = asked;
         let table = kenning_embed::Table::built_in();
         let is_known = |word: &str| {
             let is_letter = word.len() == 1;
             !is_letter && table.token(word.to_lowercase().as_bytes()).is_some()
         };
         let mut words = text.split(|it: char| !it.is_alphanumeric());
-        let model = self.kernel.chosen_model();
-        if words.any(is_known) || model.is_some() && self.kernel.query_vector(text).0.is_some() {
+        if words.any(is_known) || vector.is_some() {
             return Ok(SearchMethod::Semantic);
         }
         let by_words = self
@@ -398,18 +410,21 @@ impl Koi {
         &self,
         caller: &Caller,
         tx: &dyn ReadTx,
-        text: &str,
+        asked: &Asked<'_>,
         filter: &Filter,
         limit: usize,
     ) -> Result<Vec<Hit>> {
+        let Asked {
+            text,
+            model,
+            vector,
+        } = asked;
         let least = if filter.kinds == [Kind::Entity] {
             ENTITY_RELEVANCE_MIN
         } else {
             TEXT_RELEVANCE_MIN
         };
         let space = &caller.principal.space;
-        let (vector, _) = self.kernel.query_vector(text);
-        let model = self.kernel.chosen_model();
         let query = Query {
             text,
             mode: Mode::Hybrid,
@@ -443,19 +458,52 @@ impl Koi {
         &self,
         caller: &Caller,
         tx: &dyn ReadTx,
-        text: &str,
+        asked: &Asked<'_>,
         filter: &Filter,
         limit: usize,
     ) -> Result<BTreeMap<NodeId, f64>> {
         let mut found = BTreeMap::new();
         for hit in
-            self.passages_that_answer(caller, tx, text, filter, limit.saturating_mul(SPARE))?
+            self.passages_that_answer(caller, tx, asked, filter, limit.saturating_mul(SPARE))?
         {
             let best: &mut f64 = found.entry(hit.node).or_default();
             *best = best.max(hit.relevance);
         }
         Ok(found)
     }
+}
+
+/// A question, and what a model makes of it.
+struct Asked<'a> {
+    text: &'a str,
+    model: Option<Model>,
+    vector: Option<Vec<f32>>,
+}
+
+/// Those of the nodes that are wanted, the best first: at least so many, or all. Of equals the first by
+/// their keys come first.
+fn best_nodes(
+    tx: &dyn ReadTx,
+    found: BTreeMap<NodeId, f64>,
+    n_needed: usize,
+    is_wanted: impl Fn(&Node) -> bool,
+) -> Result<Vec<(Node, f64)>> {
+    let mut order: Vec<(NodeId, f64)> = found.into_iter().collect();
+    order.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let mut best = Vec::new();
+    for equals in order.chunk_by(|a, b| a.1.total_cmp(&b.1).is_eq()) {
+        if best.len() >= n_needed {
+            break;
+        }
+        let mut nodes = Vec::new();
+        for (id, similarity) in equals {
+            let node = tx.node(*id, When::Now)?.filter(&is_wanted);
+            nodes.extend(node.map(|it| (it, *similarity)));
+        }
+        nodes.sort_by(|a, b| a.0.key.cmp(&b.0.key));
+        best.extend(nodes);
+    }
+    Ok(best)
 }
 
 fn check_query(text: &str) -> Result<()> {

@@ -13,7 +13,7 @@ use kenning_kernel::later::{Later, contained};
 use kenning_search::Recent;
 use kenning_store::names::packed_keys;
 use kenning_store::{Node, NodeFilter, ReadTx, When};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -206,7 +206,7 @@ impl Names {
             }
             *n += 1;
         }
-        let mut best: HashMap<NodeId, f64> = HashMap::new();
+        let mut found: Alike = Vec::with_capacity(touched.len());
         for place in touched {
             let (Some(name), Some(&n)) =
                 (self.names.get(place as usize), common.get(place as usize))
@@ -219,21 +219,39 @@ impl Names {
             let all = keys.len() + usize::from(name.n_keys) - usize::from(n);
             let similarity = f64::from(n) / all.max(1) as f64;
             if similarity >= SIMILARITY_MIN {
-                let it = best.entry(name.node).or_default();
-                *it = it.max(similarity);
+                found.push((name.node, similarity));
             }
         }
-        let mut found: Alike = best.into_iter().collect();
-        let order =
-            |a: &(NodeId, f64), b: &(NodeId, f64)| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0));
-        if found.len() > limit {
-            found.select_nth_unstable_by(limit, order);
-            found.truncate(limit);
-        }
-        found.sort_by(order);
-        found
+        best_of(found, limit)
     }
 }
+
+/// The most alike entities, each once with the name that is most alike.
+fn best_of(mut found: Alike, limit: usize) -> Alike {
+    let order =
+        |a: &(NodeId, f64), b: &(NodeId, f64)| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0));
+    // Many thousands share a few letters. The best are told apart first, so that few are looked at twice:
+    // of those that somebody has several names of, more are kept than are asked for.
+    let mut n_kept = limit.saturating_mul(NAMES_EACH);
+    loop {
+        let is_all = n_kept >= found.len();
+        if !is_all {
+            found.select_nth_unstable_by(n_kept, order);
+        }
+        let mut best = found.get(..n_kept).unwrap_or(&found).to_vec();
+        best.sort_by(order);
+        let mut seen = HashSet::new();
+        best.retain(|it| seen.insert(it.0));
+        if is_all || best.len() >= limit {
+            best.truncate(limit);
+            return best;
+        }
+        n_kept = n_kept.saturating_mul(NAMES_EACH).max(1);
+    }
+}
+
+/// So many names of one entity are reckoned with at first.
+const NAMES_EACH: usize = 4;
 
 /// A name with a smaller share of letters in common is no candidate.
 pub(super) const SIMILARITY_MIN: f64 = 0.1;

@@ -26,14 +26,16 @@ pub(super) struct Rough {
 impl Rough {
     pub(super) fn of(asked: &Asked<'_>) -> Self {
         let index = asked.index;
-        let text = asked.text_scores();
-        let mut cosine = Vec::new();
-        index.vectors.scan(&asked.parsed.vector, &mut cosine);
-        if asked.query.mode == Mode::Semantic {
-            asked.put_model_cosines(&mut cosine);
+        let admitted = asked.admission.admitted();
+        let (mut text, mut cosine) = (Vec::new(), Vec::new());
+        // Where nothing may be found nothing is looked at.
+        if !admitted.is_empty() {
+            text = asked.text_scores();
+            index.vectors.scan(&asked.parsed.vector, &mut cosine);
+            if asked.query.mode == Mode::Semantic {
+                asked.put_model_cosines(&mut cosine);
+            }
         }
-        let admitted = (0..index.entries.len()).filter(|&at| asked.admission.admits(at));
-        let admitted: Vec<u32> = admitted.filter_map(|at| u32::try_from(at).ok()).collect();
         let of = |scores: &[f32]| {
             let scores = admitted.iter().map(|&at| f64::from(scores[at as usize]));
             (
