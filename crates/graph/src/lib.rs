@@ -34,5 +34,5 @@ pub use document::{Document, Fault, Link, Readable, frontmatter_faults, parse, r
 pub use inline::inline_fields;
 pub use kinds::{DocType, Relation, Status};
 pub use mentions::{Mention, Mentions};
-pub use names::{Files, Meaning, Named, Names, Origin};
+pub use names::{Files, Meaning, Named, Names, Origin, stems_of_link, stems_of_names};
 pub use paths::{is_generic, slug, stem_of_path, title_of_path, type_of_path, unique_ids};

@@ -9,8 +9,10 @@
 
 mod files;
 mod nearest;
+mod stems;
 
 pub use files::Files;
+pub use stems::{stems_of_link, stems_of_names};
 
 use crate::Link;
 use crate::fold::folded;
@@ -79,8 +81,22 @@ pub struct Names {
     nearest: OnceLock<Nearest>,
 }
 
-#[derive(Debug)]
+impl Clone for Names {
+    fn clone(&self) -> Self {
+        Self {
+            entries: self.entries.clone(),
+            by_name: self.by_name.clone(),
+            by_path: self.by_path.clone(),
+            at: self.at.clone(),
+            of_folder: self.of_folder.clone(),
+            nearest: OnceLock::new(),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
 struct Entry {
+    /// `u32::MAX` for one that was removed.
     doc: u32,
     id: Box<str>,
     path: Box<str>,
@@ -124,32 +140,8 @@ impl Names {
         let at = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
         let path = without_extension(named.path);
         let docs_path = without_extension(named.docs_path);
-        let folded_docs_path = folded(docs_path);
-        let segments = folded_docs_path.rsplitn(3, '/').collect::<Vec<_>>();
-        self.add(&folded_docs_path, at, Kind::DocsPath);
-        self.add(&folded(named.id), at, Kind::Id);
-        // A partial path is looked up by its last two segments, so that the many files called `index`
-        // are not all compared.
-        if let [file, folder, _] = segments[..] {
-            self.add(&format!("{folder}/{file}"), at, Kind::File);
-        }
-        if let [file, _, ..] = segments[..] {
-            self.add(file, at, Kind::File);
-        }
-        if let Some((folder, file)) = folded_docs_path.rsplit_once('/')
-            && INDEXES.contains(&file)
-        {
-            self.add(folder, at, Kind::Folder);
-            if let Some((_, last)) = folder.rsplit_once('/') {
-                self.add(last, at, Kind::Folder);
-            }
-        }
-        for alias in named.aliases {
-            self.add(&folded(alias), at, Kind::Alias);
-        }
-        self.add(&folded(named.title), at, Kind::Title);
-        if let Some(heading) = named.heading {
-            self.add(&folded(heading), at, Kind::Heading);
+        for (name, kind) in names_of(named) {
+            self.add(&name, at, kind);
         }
         let key = folded(path).into_boxed_str();
         self.by_path.entry(key).or_default().push(at);
@@ -158,7 +150,14 @@ impl Names {
         if INDEXES.contains(&&*without_extension(file).to_lowercase()) {
             self.of_folder.entry(folder.into()).or_default().push(at);
         }
-        self.at.insert(whole.into_boxed_str(), at);
+        // Of two files whose names differ only in the form of characters the last by its path is meant.
+        let other = self
+            .at
+            .get(&*whole)
+            .and_then(|it| self.entries.get(*it as usize));
+        if other.is_none_or(|it| *it.path <= *named.path) {
+            self.at.insert(whole.into_boxed_str(), at);
+        }
         self.entries.push(Entry {
             doc,
             id: named.id.into(),
@@ -171,6 +170,57 @@ impl Names {
                 .map(Into::into),
             aliases: named.aliases.iter().map(|it| (**it).into()).collect(),
         });
+    }
+
+    /// Removes the names of a document, which must be those that it was inserted with.
+    pub fn remove(&mut self, doc: u32, named: &Named<'_>) {
+        let key = folded(without_extension(named.path));
+        let Some(same_path) = self.by_path.get_mut(&*key) else {
+            return;
+        };
+        let is_own = |it: &Entry| it.doc == doc;
+        let found = same_path
+            .iter()
+            .position(|at| self.entries.get(*at as usize).is_some_and(is_own));
+        let Some(place) = found else { return };
+        let at = same_path.remove(place);
+        let whole = composed(named.path);
+        let others = same_path.iter().filter_map(|it| {
+            let entry = self.entries.get(*it as usize)?;
+            (composed(&entry.path) == whole).then_some((&entry.path, *it))
+        });
+        let heir = others.max().map(|it| it.1);
+        if same_path.is_empty() {
+            self.by_path.remove(&*key);
+        }
+        if self.at.get(&*whole) == Some(&at) {
+            match heir {
+                Some(heir) => drop(self.at.insert(whole.clone().into_boxed_str(), heir)),
+                None => drop(self.at.remove(&*whole)),
+            }
+        }
+        let folder = whole.rsplit_once('/').map_or("", |it| it.0);
+        drop_from(&mut self.of_folder, folder, |it| *it == at);
+        for name in names_of(named) {
+            drop_from(&mut self.by_name, &name.0, |it| it.0 == at);
+        }
+        if let Some(entry) = self.entries.get_mut(at as usize) {
+            entry.doc = u32::MAX;
+        }
+        self.nearest = OnceLock::new();
+    }
+
+    /// Gives documents other numbers.
+    pub fn renumber(&mut self, number: impl Fn(u32) -> u32) {
+        for entry in self.entries.iter_mut().filter(|it| it.doc != u32::MAX) {
+            entry.doc = number(entry.doc);
+        }
+    }
+
+    /// How many documents were removed: their places stay.
+    #[must_use]
+    pub fn n_removed(&self) -> usize {
+        self.entries.iter().filter(|it| it.doc == u32::MAX).count()
     }
 
     fn add(&mut self, name: &str, at: u32, kind: Kind) {
@@ -306,11 +356,12 @@ impl Names {
         let found = self.by_path.get(&*folded(without_extension(path)))?;
         let small = path.to_lowercase();
         let entries = found.iter().filter_map(|it| self.entries.get(*it as usize));
-        let mut fitting = entries.filter(|it| {
+        let fitting = entries.filter(|it| {
             let own = composed(&it.path).to_lowercase();
             own == small || (!is_markdown(&small) && without_extension(&own) == small)
         });
-        fitting.next()
+        // The first by its path, whatever the order of insertion.
+        fitting.min_by(|a, b| a.path.cmp(&b.path))
     }
 
     /// The one document whose file has this name, wherever it is. Files that every folder has are not
@@ -414,6 +465,44 @@ impl Names {
         let nearest = self.nearest.get_or_init(|| Nearest::of(&self.entries));
         let (at, similarity) = nearest.find(target, folder, &self.entries)?;
         Some((self.entries.get(at as usize)?.doc, similarity))
+    }
+}
+
+/// Every name of a document, folded, and what it is of it; the best first.
+fn names_of(named: &Named<'_>) -> Vec<(String, Kind)> {
+    let path = folded(without_extension(named.docs_path));
+    let mut names = vec![(path.clone(), Kind::DocsPath), (folded(named.id), Kind::Id)];
+    let segments = path.rsplitn(3, '/').collect::<Vec<_>>();
+    // A partial path is looked up by its last two segments, so that the many files called `index`
+    // are not all compared.
+    if let [file, folder, _] = segments[..] {
+        names.push((format!("{folder}/{file}"), Kind::File));
+    }
+    if let [file, _, ..] = segments[..] {
+        names.push((file.to_owned(), Kind::File));
+    }
+    if let Some((folder, file)) = path.rsplit_once('/')
+        && INDEXES.contains(&file)
+    {
+        names.push((folder.to_owned(), Kind::Folder));
+        if let Some((_, last)) = folder.rsplit_once('/') {
+            names.push((last.to_owned(), Kind::Folder));
+        }
+    }
+    for alias in named.aliases {
+        names.push((folded(alias), Kind::Alias));
+    }
+    names.push((folded(named.title), Kind::Title));
+    names.extend(named.heading.map(|it| (folded(it), Kind::Heading)));
+    names
+}
+
+fn drop_from<T>(lists: &mut HashMap<Box<str>, Vec<T>>, key: &str, is_gone: impl Fn(&T) -> bool) {
+    if let Some(list) = lists.get_mut(key) {
+        list.retain(|it| !is_gone(it));
+        if list.is_empty() {
+            lists.remove(key);
+        }
     }
 }
 

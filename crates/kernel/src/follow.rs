@@ -1,11 +1,14 @@
 //! Whether a directory must be looked at again.
 //!
 //! A process that looks once compares stamps and is gone. One that looks again is a server: from then on
-//! the kernel tells when something changed, and where nothing did not even the stamps are compared.
+//! the kernel tells when something changed and what, and where nothing did not even the stamps are compared.
 
-use kenning_vault::{Dir, Watch};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use kenning_vault::{Change, Dir, Watch};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// More names than this are not looked at one by one.
+const NAMES_MAX: usize = 500;
 
 /// What is known of a directory's freshness.
 #[derive(Default)]
@@ -13,37 +16,87 @@ pub struct Follow {
     looks: u32,
     /// Its folders, and when something was last added to them or taken out.
     folders: (Vec<String>, Vec<i64>),
-    watch: Option<(Watch, Arc<AtomicBool>)>,
+    watch: Option<(Watch, Arc<Mutex<Told>>)>,
+}
+
+/// What the kernel told since the last look.
+#[derive(Default)]
+struct Told {
+    is_anything: bool,
+    names: BTreeMap<String, bool>,
+}
+
+/// What must be looked at.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Stale {
+    Nothing,
+    Some(Doubtful),
+    Everything,
+}
+
+/// Files and folders that may be others than before.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Doubtful {
+    /// By their names, and whether only what is in it is another.
+    pub names: BTreeMap<String, bool>,
+    /// Folders that something was added to or taken out of.
+    pub folders: Vec<String>,
 }
 
 impl Follow {
     /// Counts a look, and says whether something may have changed since the last one.
     pub fn is_stale(&mut self, dir: &Dir) -> bool {
+        self.look(dir) != Stale::Nothing
+    }
+
+    /// Counts a look, and says what may have changed since the last one.
+    pub fn look(&mut self, dir: &Dir) -> Stale {
         self.looks += 1;
         let is_watched = |it: &(Watch, _)| !it.0.is_lost();
         // A directory that was removed and made again is another one to the kernel.
         if self.looks >= 2 && !self.watch.as_ref().is_some_and(is_watched) {
-            let changed = Arc::new(AtomicBool::new(true));
-            let theirs = Arc::clone(&changed);
-            let tell = move || theirs.store(true, Ordering::Release);
-            self.watch = Some((Watch::start(&[dir], tell), changed));
+            let told = Arc::new(Mutex::new(Told {
+                is_anything: true,
+                ..Told::default()
+            }));
+            let theirs = Arc::clone(&told);
+            let tell = move |change: Change<'_>| note(&theirs, change);
+            self.watch = Some((Watch::start_telling(dir, tell), told));
         }
-        match &self.watch {
-            Some((watch, changed)) => {
-                // The kernel tells a moment later; a folder knows at once what was added to it.
-                changed.swap(false, Ordering::AcqRel)
-                    || !watch.is_live()
-                    || dir.folder_times(&self.folders.0) != self.folders.1
-            }
-            None => true,
+        let Some((watch, told)) = &self.watch else {
+            return Stale::Everything;
+        };
+        let told = std::mem::take(&mut *told.lock().unwrap_or_else(PoisonError::into_inner));
+        // The kernel tells a moment later; a folder knows at once what was added to it.
+        let times = dir.folder_times(&self.folders.0);
+        if told.is_anything || !watch.is_live() || times.len() != self.folders.1.len() {
+            return Stale::Everything;
         }
+        let folders = self.folders.0.iter().zip(&times).zip(&self.folders.1);
+        let folders = folders.filter(|((_, now), before)| now != before);
+        let folders: Vec<String> = folders.map(|((it, _), _)| it.clone()).collect();
+        self.folders.1 = times;
+        if told.names.is_empty() && folders.is_empty() {
+            return Stale::Nothing;
+        }
+        Stale::Some(Doubtful {
+            names: told.names,
+            folders,
+        })
     }
 
     /// The next look is a real one, whatever the kernel says.
     pub fn touch(&self) {
-        if let Some((_, changed)) = &self.watch {
-            changed.store(true, Ordering::Release);
+        if let Some((_, told)) = &self.watch {
+            let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+            told.is_anything = true;
         }
+    }
+
+    /// Whether a folder is one of those that were noted.
+    pub fn has_folder(&self, folder: &str) -> bool {
+        let is_same = |it: &String| it.as_str().cmp(folder);
+        self.folders.0.binary_search_by(is_same).is_ok()
     }
 
     /// Notes the folders, those above them too, before they are looked at.
@@ -56,6 +109,17 @@ impl Follow {
         let times = dir.folder_times(&folders);
         let is_folder = |it: &(String, i64)| it.1 != 0;
         self.folders = folders.into_iter().zip(times).filter(is_folder).unzip();
+    }
+}
+
+fn note(told: &Mutex<Told>, change: Change<'_>) {
+    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+    match change {
+        Change::Named { name, is_content } if told.names.len() < NAMES_MAX => {
+            let known = told.names.entry(name.to_owned()).or_insert(is_content);
+            *known &= is_content;
+        }
+        Change::Named { .. } | Change::Anything => told.is_anything = true,
     }
 }
 

@@ -43,5 +43,5 @@ pub use name::Name;
 pub use operator::{resolved, split};
 pub use plain::{Kind, Plain};
 pub use unfinished::Unfinished;
-pub use walk::{Found, Stamp, Walked};
-pub use watch::Watch;
+pub use walk::{Found, Listed, Stamp, Walked};
+pub use watch::{Change, Watch};

@@ -6,9 +6,11 @@
 
 use crate::dir::Dir;
 use crate::name::{Name, is_temp};
+use crate::plain::Kind;
 use ignore::{DirEntry, WalkBuilder};
-use kenning_core::{Error, Result};
-use std::os::unix::fs::MetadataExt;
+use kenning_core::{Code, Error, Result};
+use std::collections::BTreeSet;
+use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
@@ -39,6 +41,17 @@ pub struct Found {
     pub name: String,
     /// How it was when the tree was walked.
     pub stamp: Stamp,
+}
+
+/// A name in a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The name.
+    pub name: String,
+    /// Whether it is a folder.
+    pub is_folder: bool,
+    /// Which file it is.
+    pub inode: u64,
 }
 
 /// What a walk found.
@@ -99,6 +112,86 @@ impl Dir {
         }
         walked.files.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(walked)
+    }
+
+    /// Those of these names that [`Dir::walk`] would find, with their stamps. Where no file says which
+    /// others are left out, no folder is read.
+    pub fn find(
+        &self,
+        names: &BTreeSet<String>,
+        skips: &[&str],
+        wants: &dyn Fn(&str) -> bool,
+    ) -> Result<Walked> {
+        let mut walked = Walked::default();
+        for name in names {
+            let is_left_out = |it: &str| it.starts_with('.') || skips.contains(&it);
+            if !wants(name) || name.split('/').any(is_left_out) {
+                continue;
+            }
+            if let Err(error) = Name::parse_file(name) {
+                walked.faults.push((name.clone(), error.to_string()));
+                continue;
+            }
+            if self.has_rules(name)? {
+                let all = self.walk("", skips, wants)?;
+                let is_asked = |it: &String| names.contains(it);
+                return Ok(Walked {
+                    files: keep(all.files, |it| is_asked(&it.name)),
+                    faults: keep(all.faults, |it| is_asked(&it.0)),
+                });
+            }
+            let found = self.look_plain(name)?;
+            if found.is_none_or(|it| it.kind != Kind::File) {
+                continue;
+            }
+            match self.stamp(name) {
+                Ok(stamp) => walked.files.push(Found {
+                    name: name.clone(),
+                    stamp,
+                }),
+                // It was removed since.
+                Err(error) if error.code == Code::NotFound => {}
+                Err(error) => walked.faults.push((name.clone(), error.to_string())),
+            }
+        }
+        Ok(walked)
+    }
+
+    /// Whether a folder above a name says which files are left out of a walk.
+    fn has_rules(&self, name: &str) -> Result<bool> {
+        let mut folder = Some(name);
+        while let Some(name) = folder {
+            folder = name.rsplit_once('/').map(|it| it.0);
+            let above = folder.map_or(String::new(), |it| format!("{it}/"));
+            for rules in [".gitignore", ".ignore", ".git/info/exclude"] {
+                if self.look_plain(&format!("{above}{rules}"))?.is_some() {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// The files and folders in a folder, without a look at any of them. Hidden ones are left out.
+    pub fn names(&self, folder: &str) -> Result<Vec<Listed>> {
+        let error = |cause: std::io::Error| crate::fault::of("directory", folder, cause);
+        let plain = Name::parse(if folder.is_empty() { "." } else { folder })?;
+        let dir = self.root().open_dir(plain.as_path()).map_err(error)?;
+        let mut names = Vec::new();
+        for entry in dir.entries().map_err(error)? {
+            let entry = entry.map_err(error)?;
+            let Ok(name) = entry.file_name().into_string() else {
+                continue;
+            };
+            if !name.starts_with('.') {
+                names.push(Listed {
+                    name,
+                    is_folder: entry.file_type().is_ok_and(|it| it.is_dir()),
+                    inode: entry.ino(),
+                });
+            }
+        }
+        Ok(names)
     }
 
     /// When something was last added to these folders or taken out of them, in nanoseconds since
@@ -166,6 +259,11 @@ fn look_at(
             walked.faults.push((name.to_owned(), why));
         }
     }
+}
+
+fn keep<T>(mut all: Vec<T>, is_kept: impl Fn(&T) -> bool) -> Vec<T> {
+    all.retain(is_kept);
+    all
 }
 
 /// The path of the root is not for callers.

@@ -30,7 +30,9 @@ impl Files {
         self.places.get(path) == Some(&false)
     }
 
-    pub(super) fn is_there(&self, path: &str) -> bool {
+    /// Whether anything is at a path.
+    #[must_use]
+    pub fn is_there(&self, path: &str) -> bool {
         self.places.contains_key(path)
     }
 }

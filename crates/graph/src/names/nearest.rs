@@ -38,7 +38,8 @@ impl Nearest {
             by_letters: HashMap::new(),
         };
         // In the order of paths, so that of equals the same one is found whatever the order of insertion.
-        let mut order: Vec<usize> = (0..entries.len()).collect();
+        let is_there = |at: &usize| entries[*at].doc != u32::MAX;
+        let mut order: Vec<usize> = (0..entries.len()).filter(is_there).collect();
         order.sort_by_key(|at| &entries[*at].path);
         for at in order {
             it.add_all(u32::try_from(at).unwrap_or(u32::MAX), &entries[at]);

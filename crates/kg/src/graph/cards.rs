@@ -190,6 +190,15 @@ impl Card {
         }
     }
 
+    /// Whether no name of the document leads elsewhere if it has this card.
+    pub(crate) fn is_called_like(&self, other: &Self) -> bool {
+        self.title == other.title
+            && self.heading == other.heading
+            && self.aliases == other.aliases
+            && self.root == other.root
+            && self.node == other.node
+    }
+
     /// Whether its text would be read otherwise today.
     pub(crate) fn is_outdated(&self) -> bool {
         !self.is_read_as_now()

@@ -122,7 +122,7 @@ impl Kg {
         Ok(trees)
     }
 
-    fn vault_tree(&self, space: &Space) -> Result<Tree> {
+    pub(super) fn vault_tree(&self, space: &Space) -> Result<Tree> {
         Ok(Tree {
             dir: self.kernel.vault().open(space)?,
             folder: String::new(),
@@ -142,8 +142,9 @@ impl Kg {
         Ok(made.run.result)
     }
 
-    /// Makes the vault's notes what its files say, and nothing else: no graph of a project is begun.
-    pub fn generate_vault(&self, caller: &Caller) -> Result<()> {
+    /// Makes the vault's notes what its files say, and nothing else: no graph of a project is begun. Gives
+    /// the state of the library whose links are all written.
+    pub fn generate_vault(&self, caller: &Caller) -> Result<u64> {
         let space = &caller.principal.space;
         let trees = [self.vault_tree(space)?];
         // The patience with the store is that of a short call, and belongs to the thread.
@@ -155,8 +156,14 @@ impl Kg {
                     .log()
                     .read(space, |tx| self.vault_library(space, tx))?;
                 let what = Generate::default();
-                self.make_as_files_say(caller, &what, &trees, &before, &library::Scope::vault())
-                    .map(drop)
+                let scope = library::Scope::vault();
+                self.make_as_files_say(caller, &what, &trees, &before, &scope)?;
+                drop(before);
+                let after = self
+                    .kernel
+                    .log()
+                    .read(space, |tx| self.vault_library(space, tx))?;
+                Ok(after.version)
             });
             run.join()
                 .unwrap_or_else(|_| Err(Error::internal("the generation panicked")))
@@ -181,33 +188,19 @@ impl Kg {
         step(caller, 0, 0, n_tasks, "files found");
         let looked = look_into(&survey.tasks, what.force, caller)?;
         step(caller, 0, 1, 1, "files read");
-        let mut run = Run {
-            engine: self,
-            caller,
-            project: scope.project.clone(),
-            now_ms: self.kernel.log().clock().now_ms(),
-            cards: before
-                .docs
-                .iter()
-                .map(|it| (it.path.clone(), it.card.clone()))
-                .collect(),
-            result: Generated {
-                incremental: what.incremental && !what.force,
-                project_root: trees[0].dir.path().display().to_string(),
-                docs_path: what.docs_path.clone(),
-                vault_notes: (trees.len() > 1).then_some(survey.n_notes),
-                ..Generated::default()
-            },
-            parsed: HashSet::new(),
-            is_changed: false,
-            is_same_set: true,
-            changed: HashMap::new(),
-            is_read_anew: survey
-                .tasks
-                .iter()
-                .any(|it| it.before.is_some_and(Card::is_outdated)),
+        let docs = before.docs.iter();
+        let cards = docs.map(|it| (it.path.clone(), it.card.clone()));
+        let mut run = Run::new(self, caller, &scope.project, cards.collect());
+        run.result = Generated {
+            incremental: what.incremental && !what.force,
+            project_root: trees[0].dir.path().display().to_string(),
+            docs_path: what.docs_path.clone(),
+            vault_notes: (trees.len() > 1).then_some(survey.n_notes),
+            errors: survey.errors,
+            ..Generated::default()
         };
-        run.result.errors = survey.errors;
+        let tasks = survey.tasks.iter();
+        run.is_read_anew = tasks.filter_map(|it| it.before).any(|it| it.is_outdated());
         run.write_nodes(looked, &survey.removed)?;
         let after = if run.is_same_set {
             before.with_cards(std::mem::take(&mut run.changed))
@@ -231,13 +224,13 @@ impl Kg {
     }
 
     /// The keys of notes whose files are not written yet.
-    fn notes_being_written(&self, space: &Space) -> Result<HashSet<String>> {
+    pub(super) fn notes_being_written(&self, space: &Space) -> Result<HashSet<String>> {
         let intents = self.kernel.log().read(space, |tx| tx.list(INTENTS))?;
         Ok(intents.into_iter().map(|it| it.0).collect())
     }
 
     /// One run at a time for a project, and for the vault.
-    fn graph_locks(&self, caller: &Caller, trees: &[Tree]) -> Result<Vec<Lock>> {
+    pub(super) fn graph_locks(&self, caller: &Caller, trees: &[Tree]) -> Result<Vec<Lock>> {
         let locks = self.kernel.data().private_subdir("locks")?;
         // Each once, since a vault may be the project itself, and in one order, so that no two runs wait for
         // one another.
@@ -337,7 +330,7 @@ struct Made<'e> {
 }
 
 /// A run, from what was read to what is written.
-struct Run<'e> {
+pub(super) struct Run<'e> {
     engine: &'e Kg,
     caller: &'e Caller,
     project: String,
@@ -357,8 +350,36 @@ struct Run<'e> {
     is_read_anew: bool,
 }
 
+impl<'e> Run<'e> {
+    /// Begins one; `cards` are those of the documents that may be changed.
+    pub(super) fn new(
+        engine: &'e Kg,
+        caller: &'e Caller,
+        project: &str,
+        cards: HashMap<String, Card>,
+    ) -> Self {
+        Self {
+            engine,
+            caller,
+            project: project.to_owned(),
+            now_ms: engine.kernel.log().clock().now_ms(),
+            cards,
+            result: Generated::default(),
+            parsed: HashSet::new(),
+            is_changed: false,
+            is_same_set: true,
+            changed: HashMap::new(),
+            is_read_anew: false,
+        }
+    }
+}
+
 impl Run<'_> {
-    fn write_nodes(&mut self, looked: Vec<Looked<'_>>, removed: &[(String, &Card)]) -> Result<()> {
+    pub(super) fn write_nodes(
+        &mut self,
+        looked: Vec<Looked<'_>>,
+        removed: &[(String, &Card)],
+    ) -> Result<()> {
         let mut reads = Vec::new();
         let mut touched = Vec::new();
         let mut failed = HashSet::new();
@@ -498,15 +519,14 @@ impl Run<'_> {
     /// Files that have another stamp and the same content: the next run need not read them.
     fn touch(&mut self, touched: &[&Task<'_>]) -> Result<()> {
         let mut changed: Vec<(String, Hash, Vec<u8>)> = Vec::new();
+        let mut stamped = Vec::new();
         for task in touched {
             let Some(card) = self.cards.get_mut(&task.path) else {
                 continue;
             };
             card.put_stamp(task.stamp, self.now_ms);
             changed.push((task.path.clone(), card.content, card.to_bytes()?));
-        }
-        if !changed.is_empty() {
-            self.engine.forget_library(&self.caller.principal.space);
+            stamped.push((task.path.clone(), card.clone()));
         }
         for batch in changed.chunks(LINK_BATCH) {
             let (batch, bucket) = (batch.to_vec(), cards::bucket(&self.project));
@@ -521,6 +541,10 @@ impl Run<'_> {
                     }
                     Ok(())
                 })?;
+        }
+        if !stamped.is_empty() {
+            self.engine
+                .note_stamps(&self.caller.principal.space, &stamped);
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! the log from then on, whichever process wrote.
 
 use super::cards::{self, Card, CardLink, GRAPHS, VAULT_CARDS};
+use super::following::Journal;
 use super::places::Places;
 use kenning_core::{NodeId, Result};
 use kenning_graph::{Files, Link, Meaning, Named, Names, Origin, Relation};
@@ -11,8 +12,8 @@ use kenning_store::ReadTx;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// More changed documents than this are not asked for one by one.
 const RELOAD_FROM: usize = 1_000;
@@ -65,11 +66,13 @@ pub struct Doc {
     pub(crate) broken: Vec<u32>,
     /// Links to files or headings that are not there: they are no edges, or lead to the page as a whole.
     pub(crate) lost: Vec<u32>,
+    /// By which parts of names its links can be meant, once somebody asked.
+    pub(super) stems: OnceLock<Box<[u64]>>,
 }
 
 /// Where the links of one document lead, as fields of [`Doc`].
+#[derive(Default)]
 struct Linked {
-    at: u32,
     out: Vec<Arc_>,
     broken: Vec<u32>,
     lost: Vec<u32>,
@@ -78,6 +81,17 @@ struct Linked {
 impl Doc {
     pub(crate) fn link(&self, arc: &Arc_) -> &CardLink {
         &self.card.links[arc.link as usize]
+    }
+
+    pub(super) fn put_card(&mut self, card: Card) {
+        self.card = card;
+        self.stems = OnceLock::new();
+    }
+
+    fn put_links(&mut self, linked: Linked) {
+        self.out = linked.out;
+        self.broken = linked.broken;
+        self.lost = linked.lost;
     }
 
     pub(crate) fn is_orphan(&self) -> bool {
@@ -89,17 +103,40 @@ impl Doc {
 pub struct Library {
     pub(crate) seq: AtomicU64,
     /// Of the log that it follows: see [`kenning_audit::Continuity`].
-    pub(crate) generation: u64,
+    pub generation: u64,
     pub(crate) facts: Option<GraphFacts>,
     /// Those of the project in the order of their paths, then those of the vault.
     pub docs: Vec<Doc>,
-    by_path: HashMap<String, u32>,
-    by_id: HashMap<String, u32>,
-    by_node: HashMap<NodeId, u32>,
-    names: Arc<Names>,
-    vault_only: Arc<Names>,
+    pub(super) by_path: HashMap<String, u32>,
+    pub(super) by_id: HashMap<String, u32>,
+    pub(super) by_node: HashMap<NodeId, u32>,
+    pub(super) names: Arc<Names>,
+    /// The names of the vault's notes alone, where there are other documents.
+    pub(super) vault_only: Option<Arc<Names>>,
     /// What links lead to that is no document.
     pub(crate) places: Arc<Places>,
+    /// Another number for each state; what lies between two of them stands in the journal.
+    pub version: u64,
+    pub(super) journal: Journal,
+}
+
+impl Clone for Library {
+    fn clone(&self) -> Self {
+        Self {
+            seq: self.seq.load(Ordering::Relaxed).into(),
+            generation: self.generation,
+            facts: self.facts.clone(),
+            docs: self.docs.clone(),
+            by_path: self.by_path.clone(),
+            by_id: self.by_id.clone(),
+            by_node: self.by_node.clone(),
+            names: Arc::clone(&self.names),
+            vault_only: self.vault_only.clone(),
+            places: Arc::clone(&self.places),
+            version: self.version,
+            journal: self.journal.clone(),
+        }
+    }
 }
 
 /// Which library.
@@ -155,6 +192,7 @@ impl Library {
             into: Vec::new(),
             broken: Vec::new(),
             lost: Vec::new(),
+            stems: OnceLock::new(),
         });
         let mut library = Self {
             seq: AtomicU64::new(0),
@@ -165,100 +203,111 @@ impl Library {
             by_id: HashMap::new(),
             by_node: HashMap::new(),
             names: Arc::default(),
-            vault_only: Arc::default(),
+            vault_only: None,
             places,
+            version: 0,
+            journal: Journal::default(),
         };
         library.name_all();
-        library.link(|_| true);
+        library.link_all();
+        library.begin_journal();
         library
     }
 
     fn name_all(&mut self) {
-        let (mut names, mut vault_only) = (Names::new(), Names::new());
+        let (mut names, mut vault_only) = (Names::new(), None);
+        let is_mixed = self.docs.iter().any(|it| !it.card.is_of_vault());
         for (at, doc) in numbered(&self.docs) {
             self.by_path.insert(doc.path.clone(), at);
             self.by_id.insert(doc.id.clone(), at);
             self.by_node.insert(doc.card.node, at);
             names.insert(at, &named(doc));
-            if doc.card.is_of_vault() {
+            if is_mixed && doc.card.is_of_vault() {
                 // A vault belongs to no project: what its notes mean must not depend on which one asks.
-                vault_only.insert(at, &named(doc));
+                let own = vault_only.get_or_insert_with(Names::new);
+                own.insert(at, &named(doc));
             }
         }
-        (self.names, self.vault_only) = (Arc::new(names), Arc::new(vault_only));
+        (self.names, self.vault_only) = (Arc::new(names), vault_only.map(Arc::new));
     }
 
-    /// Finds out where the links of documents lead.
-    fn link(&mut self, which: impl Fn(&Doc) -> bool) {
-        let mut gone: HashSet<u32> = HashSet::new();
-        let mut found: Vec<Linked> = Vec::new();
-        for (at, doc) in numbered(&self.docs).filter(|it| which(it.1)) {
-            let (names, files) = self.around(doc);
-            let from = origin(doc);
-            let mut out: Vec<Arc_> = Vec::new();
-            let (mut broken, mut lost) = (Vec::new(), Vec::new());
-            for (link, card_link) in numbered(&doc.card.links) {
-                if card_link.is_lost_within() {
-                    lost.push(link);
-                    continue;
-                }
-                let meaning = names.resolve(&from, &as_link(card_link), files);
-                if let (Meaning::Document(to), Some(fragment)) = (&meaning, &card_link.fragment) {
-                    let card = &self.docs[*to as usize].card;
-                    let is_there = kenning_graph::leads_to_anchor(fragment, &card.anchors);
-                    if card.is_read_as_now() && !is_there {
-                        lost.push(link);
-                    }
-                }
-                match meaning {
-                    Meaning::Document(to) if to == at => {}
-                    Meaning::Document(to) => {
-                        let relation = card_link.relation();
-                        let same = |it: &Arc_| it.to == to && doc.link(it).relation() == relation;
-                        if !out.iter().any(same) {
-                            out.push(Arc_ { to, link });
-                        }
-                    }
-                    Meaning::Missing if !card_link.is_other => broken.push(link),
-                    // A card of an earlier version was made when nobody looked whether such files exist.
-                    Meaning::Missing if doc.card.is_read_as_now() => lost.push(link),
-                    Meaning::Missing | Meaning::File | Meaning::Outside => {}
+    /// Finds out where the links of all documents lead.
+    fn link_all(&mut self) {
+        let linked: Vec<Linked> = numbered(&self.docs)
+            .map(|(at, doc)| self.linked(at, doc))
+            .collect();
+        let mut into: Vec<Vec<(u32, u32)>> = vec![Vec::new(); self.docs.len()];
+        for (at, it) in numbered(&linked) {
+            for (arc, it) in numbered(&it.out) {
+                into[it.to as usize].push((at, arc));
+            }
+        }
+        for ((doc, linked), into) in self.docs.iter_mut().zip(linked).zip(into) {
+            doc.into = into;
+            doc.put_links(linked);
+        }
+    }
+
+    /// Finds out where the links of a document lead now; true if they lead elsewhere than before.
+    pub(super) fn link_one(&mut self, at: u32) -> bool {
+        let linked = match self.docs.get(at as usize) {
+            Some(doc) => self.linked(at, doc),
+            None => return false,
+        };
+        let before = std::mem::take(&mut self.docs[at as usize].out);
+        for arc in &before {
+            self.docs[arc.to as usize].into.retain(|it| it.0 != at);
+        }
+        for (n, arc) in numbered(&linked.out) {
+            let into = &mut self.docs[arc.to as usize].into;
+            let place = into.partition_point(|it| *it < (at, n));
+            into.insert(place, (at, n));
+        }
+        let is_other = before != linked.out;
+        self.docs[at as usize].put_links(linked);
+        is_other
+    }
+
+    fn linked(&self, at: u32, doc: &Doc) -> Linked {
+        let (names, files) = self.around(doc);
+        let from = origin(doc);
+        let mut linked = Linked::default();
+        for (link, card_link) in numbered(&doc.card.links) {
+            if card_link.is_lost_within() {
+                linked.lost.push(link);
+                continue;
+            }
+            let meaning = names.resolve(&from, &as_link(card_link), files);
+            if let (Meaning::Document(to), Some(fragment)) = (&meaning, &card_link.fragment) {
+                let card = &self.docs[*to as usize].card;
+                let is_there = kenning_graph::leads_to_anchor(fragment, &card.anchors);
+                if card.is_read_as_now() && !is_there {
+                    linked.lost.push(link);
                 }
             }
-            gone.insert(at);
-            found.push(Linked {
-                at,
-                out,
-                broken,
-                lost,
-            });
-        }
-        for doc in &mut self.docs {
-            doc.into.retain(|it| !gone.contains(&it.0));
-        }
-        for Linked {
-            at,
-            out,
-            broken,
-            lost,
-        } in found
-        {
-            for (arc, it) in numbered(&out) {
-                self.docs[it.to as usize].into.push((at, arc));
+            match meaning {
+                Meaning::Document(to) if to == at => {}
+                Meaning::Document(to) => {
+                    let relation = card_link.relation();
+                    let same = |it: &Arc_| it.to == to && doc.link(it).relation() == relation;
+                    if !linked.out.iter().any(same) {
+                        linked.out.push(Arc_ { to, link });
+                    }
+                }
+                Meaning::Missing if !card_link.is_other => linked.broken.push(link),
+                // A card of an earlier version was made when nobody looked whether such files exist.
+                Meaning::Missing if doc.card.is_read_as_now() => linked.lost.push(link),
+                Meaning::Missing | Meaning::File | Meaning::Outside => {}
             }
-            self.docs[at as usize].out = out;
-            self.docs[at as usize].broken = broken;
-            self.docs[at as usize].lost = lost;
         }
-        for doc in &mut self.docs {
-            doc.into.sort_unstable();
-        }
+        linked
     }
 
     /// The names that the links of a document can use, and the files that they can lead to.
     fn around(&self, doc: &Doc) -> (&Names, &Files) {
         if doc.card.is_of_vault() {
-            (&self.vault_only, &self.places.vault)
+            let own = self.vault_only.as_ref();
+            (own.unwrap_or(&self.names), &self.places.vault)
         } else {
             (&self.names, &self.places.project)
         }
@@ -266,72 +315,56 @@ impl Library {
 
     /// The paths at which links may find something that is no document, of the project or of the vault.
     pub(crate) fn doubtful(&self, of_vault: bool) -> BTreeSet<String> {
-        let mut paths = BTreeSet::new();
-        for doc in &self.docs {
-            if doc.card.is_of_vault() != of_vault {
-                continue;
-            }
-            let (names, _) = self.around(doc);
-            let from = origin(doc);
-            for link in doc.card.links.iter().filter(|it| !it.is_lost_within()) {
-                paths.extend(names.doubtful(&from, &as_link(link)));
-            }
-        }
-        paths
+        let docs = self.docs.iter();
+        let docs = docs.filter(|it| it.card.is_of_vault() == of_vault);
+        docs.flat_map(|it| self.doubtful_of(it)).collect()
+    }
+
+    /// The paths at which the links of a document may find something that is no document.
+    pub(super) fn doubtful_of(&self, doc: &Doc) -> Vec<String> {
+        let (names, _) = self.around(doc);
+        let from = origin(doc);
+        let links = doc.card.links.iter().filter(|it| !it.is_lost_within());
+        links
+            .flat_map(|it| names.doubtful(&from, &as_link(it)))
+            .collect()
     }
 
     /// The same documents beside other files.
     pub(crate) fn with_places(mut self, places: Places) -> Self {
         self.places = Arc::new(places);
-        self.link(|_| true);
+        self.link_all();
         self
     }
 
     /// The same documents, some of them with other cards that are called the same: no name leads
     /// elsewhere, so only their own links are looked at. `None` if that is not so.
-    pub(crate) fn with_cards(&self, mut changed: HashMap<String, Card>) -> Option<Self> {
-        for (path, card) in &changed {
-            let doc = self.doc(self.number_of(path)?);
-            let old = &doc.card;
-            let is_called_the_same = old.title == card.title
-                && old.heading == card.heading
-                && old.aliases == card.aliases
-                && old.root == card.root
-                && old.node == card.node;
-            if !is_called_the_same {
-                return None;
-            }
-        }
-        let mut docs = self.docs.clone();
-        let paths: HashSet<String> = changed.keys().cloned().collect();
-        for doc in &mut docs {
-            if let Some(card) = changed.remove(&doc.path) {
-                doc.card = card;
-            }
-        }
-        let mut library = Self {
-            seq: AtomicU64::new(0),
-            generation: self.generation,
-            facts: self.facts.clone(),
-            docs,
-            by_path: self.by_path.clone(),
-            by_id: self.by_id.clone(),
-            by_node: self.by_node.clone(),
-            names: Arc::clone(&self.names),
-            vault_only: Arc::clone(&self.vault_only),
-            places: Arc::clone(&self.places),
+    pub(crate) fn with_cards(&self, changed: HashMap<String, Card>) -> Option<Self> {
+        let is_called_the_same = |(path, card): (&String, &Card)| {
+            let doc = self.number_of(path).map(|it| self.doc(it));
+            doc.is_some_and(|it| it.card.is_called_like(card))
         };
-        library.link(|doc| paths.contains(&doc.path));
+        if !changed.iter().all(is_called_the_same) {
+            return None;
+        }
+        let mut library = self.clone();
+        for (path, card) in changed {
+            if let Some(at) = library.number_of(&path) {
+                library.docs[at as usize].put_card(card);
+                library.link_one(at);
+            }
+        }
         Some(library)
     }
 
-    /// Takes in what happened since. `None` if it must be loaded anew.
-    pub(crate) fn followed(
+    /// The documents that the log has changed since, by their paths. `None` if everything must be loaded
+    /// anew.
+    pub(crate) fn changed_paths(
         &self,
         tx: &dyn ReadTx,
         scope: &Scope,
         head: u64,
-    ) -> Result<Option<Followed>> {
+    ) -> Result<Option<BTreeSet<String>>> {
         let mut paths = BTreeSet::new();
         let mut at = self.seq.load(Ordering::Relaxed);
         while at < head {
@@ -354,44 +387,17 @@ impl Library {
                 }
             }
         }
-        if paths.is_empty() {
-            self.seq.fetch_max(head, Ordering::Relaxed);
-            return Ok(Some(Followed::Same));
+        Ok(Some(paths))
+    }
+
+    /// Notes that a file has the stamp of a card, if it has its content too.
+    pub(super) fn note_stamp(&mut self, path: &str, card: &Card) {
+        if let Some(at) = self.number_of(path)
+            && let Some(doc) = self.docs.get_mut(at as usize)
+            && doc.card.content == card.content
+        {
+            doc.card.put_stamp(card.stamp(), card.cached_ms);
         }
-        let (mut changed, mut is_removed) = (HashMap::new(), false);
-        for path in &paths {
-            let is_of_vault = path.starts_with("vault:");
-            let bucket = if is_of_vault {
-                VAULT_CARDS.to_owned()
-            } else {
-                cards::bucket(&scope.project)
-            };
-            match tx.get(&bucket, path)?.and_then(|it| Card::from_bytes(&it)) {
-                Some(card) => drop(changed.insert(path.clone(), card)),
-                None => is_removed = true,
-            }
-        }
-        let facts = facts(tx, scope)?;
-        let quick = if is_removed {
-            None
-        } else {
-            self.with_cards(changed.clone())
-        };
-        let library = quick.unwrap_or_else(|| {
-            let kept = self.docs.iter().filter(|it| !paths.contains(&it.path));
-            let kept = kept.map(|it| (it.path.clone(), it.card.clone()));
-            Self::of(
-                kept.chain(changed).collect(),
-                scope,
-                Arc::clone(&self.places),
-            )
-        });
-        Ok(Some(Followed::Another(Box::new(Self {
-            seq: head.into(),
-            generation: self.generation,
-            facts,
-            ..library
-        }))))
     }
 
     /// Whether anybody has made a graph.
@@ -407,8 +413,14 @@ impl Library {
         self.by_path.get(path).copied()
     }
 
-    pub(crate) fn by_node(&self, node: NodeId) -> Option<&Doc> {
+    /// The document that a node is.
+    pub fn by_node(&self, node: NodeId) -> Option<&Doc> {
         self.by_node.get(&node).map(|&at| self.doc(at))
+    }
+
+    /// The documents that link to a document.
+    pub fn linking_to<'a>(&'a self, doc: &'a Doc) -> impl Iterator<Item = &'a Doc> {
+        doc.into.iter().map(|it| self.doc(it.0))
     }
 
     /// The documents that a document links to.
@@ -501,13 +513,7 @@ impl Library {
     }
 }
 
-/// What a library became.
-pub(crate) enum Followed {
-    Same,
-    Another(Box<Library>),
-}
-
-fn facts(tx: &dyn ReadTx, scope: &Scope) -> Result<Option<GraphFacts>> {
+pub(super) fn facts(tx: &dyn ReadTx, scope: &Scope) -> Result<Option<GraphFacts>> {
     let bytes = tx.get(GRAPHS, &cards::short(&scope.project))?;
     Ok(bytes.and_then(|it| serde_json::from_slice(&it).ok()))
 }
@@ -570,7 +576,7 @@ fn hide_twins(cards: &mut Vec<(String, Card)>, scope: &Scope) {
     });
 }
 
-fn path_for_id(path: &str, card: &Card) -> String {
+pub(super) fn path_for_id(path: &str, card: &Card) -> String {
     let in_docs = cards::beneath(path, &card.root);
     if card.is_of_vault() {
         format!("vault/{in_docs}")
@@ -579,7 +585,7 @@ fn path_for_id(path: &str, card: &Card) -> String {
     }
 }
 
-fn named(doc: &Doc) -> Named<'_> {
+pub(super) fn named(doc: &Doc) -> Named<'_> {
     let path = doc.path.strip_prefix("vault:").unwrap_or(&doc.path);
     Named {
         id: &doc.id,
@@ -591,7 +597,7 @@ fn named(doc: &Doc) -> Named<'_> {
     }
 }
 
-fn origin(doc: &Doc) -> Origin<'_> {
+pub(super) fn origin(doc: &Doc) -> Origin<'_> {
     let is_note = doc.card.is_of_vault();
     Origin {
         path: doc.path.strip_prefix("vault:").unwrap_or(&doc.path),
@@ -600,7 +606,7 @@ fn origin(doc: &Doc) -> Origin<'_> {
     }
 }
 
-fn as_link(link: &CardLink) -> Link {
+pub(super) fn as_link(link: &CardLink) -> Link {
     Link {
         target: link.target.clone(),
         fragment: link.fragment.clone(),
@@ -612,6 +618,6 @@ fn as_link(link: &CardLink) -> Link {
     }
 }
 
-fn numbered<T>(all: &[T]) -> impl Iterator<Item = (u32, &T)> {
+pub(super) fn numbered<T>(all: &[T]) -> impl Iterator<Item = (u32, &T)> {
     (0_u32..).zip(all)
 }

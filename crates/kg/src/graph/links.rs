@@ -66,19 +66,62 @@ pub(super) fn write(engine: &Kg, caller: &Caller, library: &Library, all: bool) 
         known.extend(tx.list(VAULT_LINKS)?);
         Ok(known)
     })?;
-    let mut tasks = Vec::new();
-    for doc in &library.docs {
-        let digest = digest(library, doc);
-        let written = known.get(&doc.path).map(Vec::as_slice);
-        if all || written != Some(digest.as_bytes()) {
-            tasks.push(Task {
-                path: doc.path.clone(),
-                node: doc.card.node,
-                wanted: wanted(library, doc),
-                digest,
-            });
-        }
+    let is_written = |path: &str, digest: &str| {
+        let written = known.get(path).map(Vec::as_slice);
+        !all && written == Some(digest.as_bytes())
+    };
+    let docs = library.docs.iter();
+    let tasks = docs
+        .filter_map(|it| task(library, it, is_written))
+        .collect();
+    write_all(engine, caller, tasks)
+}
+
+/// Makes the edges of some notes of the vault what the library says.
+pub(super) fn write_notes(
+    engine: &Kg,
+    caller: &Caller,
+    library: &Library,
+    notes: &[&Doc],
+) -> Result<Written> {
+    let known: HashMap<&str, Vec<u8>> =
+        engine.kernel.log().read(&caller.principal.space, |tx| {
+            let mut known = HashMap::new();
+            for doc in notes {
+                if let Some(digest) = tx.get(VAULT_LINKS, &doc.path)? {
+                    known.insert(doc.path.as_str(), digest);
+                }
+            }
+            Ok(known)
+        })?;
+    let is_written = |path: &str, digest: &str| {
+        let written = known.get(path).map(Vec::as_slice);
+        written == Some(digest.as_bytes())
+    };
+    let docs = notes.iter();
+    let tasks = docs
+        .filter_map(|it| task(library, it, is_written))
+        .collect();
+    write_all(engine, caller, tasks)
+}
+
+fn task(library: &Library, doc: &Doc, is_written: impl Fn(&str, &str) -> bool) -> Option<Task> {
+    let digest = digest(library, doc);
+    if is_written(&doc.path, &digest) {
+        return None;
     }
+    Some(Task {
+        path: doc.path.clone(),
+        node: doc.card.node,
+        wanted: wanted(library, doc),
+        digest,
+    })
+}
+
+fn write_all(engine: &Kg, caller: &Caller, mut tasks: Vec<Task>) -> Result<Written> {
+    let space = &caller.principal.space;
+    let project = engine.graph_scope().project;
+    let own = bucket(&project);
     let total = tasks.len();
     let mut sum = Written::default();
     let mut done = 0;

@@ -6,11 +6,13 @@
 
 mod cards;
 mod documents;
+mod following;
 mod form;
 mod generate;
 mod insight;
 mod library;
 mod links;
+mod narrow;
 mod note;
 mod places;
 mod reports;
@@ -44,7 +46,8 @@ use kenning_core::{Error, Hash, Result, Space};
 use kenning_kernel::Caller;
 use kenning_search::Recent;
 use kenning_store::{Node, Passage, ReadTx};
-use library::{Followed, Scope};
+use library::Scope;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The kind of the event that ends a generation which changed something.
@@ -58,7 +61,10 @@ pub(crate) const PLACES: &str = "places";
 
 /// The libraries that were asked for.
 #[derive(Default)]
-pub(crate) struct Libraries(Mutex<Recent<(Space, Scope), Arc<Library>>>);
+pub(crate) struct Libraries(Mutex<Recent<(Space, Scope), Slot>>);
+
+/// A library, or none yet. Whoever brings it up to date holds it, and nobody else waits.
+type Slot = Arc<Mutex<Option<Arc<Library>>>>;
 
 impl Kg {
     /// Which documents make the graph.
@@ -95,65 +101,79 @@ impl Kg {
     }
 
     fn library_of(&self, space: &Space, tx: &dyn ReadTx, scope: Scope) -> Result<Arc<Library>> {
-        let key = (space.clone(), scope);
         let head = tx.head()?;
         let generation = self
             .kernel
             .continuity()
             .generation(space, tx, head.as_ref())?;
-        let known = self.lock_libraries().get(&key).cloned();
-        let known = known.filter(|it| it.generation >= generation);
         let head = head.map_or(0, |it| it.seq);
-        let followed = match &known {
-            Some(library) => library.followed(tx, &key.1, head)?,
-            None => None,
-        };
-        let library = match (followed, known) {
-            (Some(Followed::Same), Some(known)) => return Ok(known),
-            (Some(Followed::Another(library)), _) => Arc::new(*library),
-            _ => {
-                let mut library = Library::load(tx, &key.1)?;
-                library.generation = generation;
-                Arc::new(library)
+        let slot = self.library_slot(space, &scope);
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &mut *slot
+            && known.generation >= generation
+            && let Some(paths) = known.changed_paths(tx, &scope, head)?
+        {
+            if paths.is_empty() {
+                known.seq.fetch_max(head, Ordering::Relaxed);
+            } else {
+                // Whoever still reads the state before keeps it.
+                Arc::make_mut(known).take_in(tx, &scope, &paths, head)?;
             }
-        };
-        self.lock_libraries().insert(key, Arc::clone(&library));
+            return Ok(Arc::clone(known));
+        }
+        let mut library = Library::load(tx, &scope)?;
+        library.generation = generation;
+        let library = Arc::new(library);
+        *slot = Some(Arc::clone(&library));
         Ok(library)
     }
 
     /// Whether the documents as they are now lie in memory already, so that a call need not read them.
     pub fn graph_is_in_memory(&self, caller: &Caller) -> Result<bool> {
         caller.principal.require(kenning_kernel::Scope::Read)?;
-        let key = (caller.principal.space.clone(), self.graph_scope());
-        let Some(library) = self.lock_libraries().get(&key).cloned() else {
+        let (space, scope) = (&caller.principal.space, self.graph_scope());
+        let slot = self.library_slot(space, &scope);
+        let known = slot.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(library) = known else {
             return Ok(false);
         };
-        self.kernel.log().read(&key.0, |tx| {
+        self.kernel.log().read(space, |tx| {
             let head = tx.head()?;
             let generation = self
                 .kernel
                 .continuity()
-                .generation(&key.0, tx, head.as_ref())?;
+                .generation(space, tx, head.as_ref())?;
             let head = head.map_or(0, |it| it.seq);
-            let followed = library.followed(tx, &key.1, head)?;
-            let is_same = matches!(followed, Some(Followed::Same));
+            let changed = library.changed_paths(tx, &scope, head)?;
+            let is_same = changed.is_some_and(|it| it.is_empty());
             Ok(is_same && library.generation >= generation)
         })
     }
 
-    /// What was noted without an event is seen by reading it again.
-    fn forget_library(&self, space: &Space) {
+    /// Notes in memory which stamps files have: no event tells.
+    fn note_stamps(&self, space: &Space, cards: &[(String, Card)]) {
         for scope in [self.graph_scope(), Scope::vault()] {
-            self.lock_libraries().remove(&(space.clone(), scope));
+            let slot = self.library_slot(space, &scope);
+            let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(known) = &mut *slot {
+                let library = Arc::make_mut(known);
+                for (path, card) in cards {
+                    library.note_stamp(path, card);
+                }
+            }
         }
     }
 
-    fn lock_libraries(&self) -> std::sync::MutexGuard<'_, Recent<(Space, Scope), Arc<Library>>> {
-        self.libraries
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn library_slot(&self, space: &Space, scope: &Scope) -> Slot {
+        let all = self.libraries.0.lock();
+        let mut all = all.unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(all.entry(&(space.clone(), scope.clone()), Slot::default))
     }
+}
+
+/// A note's path in the vault.
+pub fn path_in_vault(doc: &Doc) -> &str {
+    doc.path.strip_prefix("vault:").unwrap_or(&doc.path)
 }
 
 /// Whether the vault's file of this name is a document.

@@ -15,7 +15,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 /// Folders that hold no documents of their own.
-const SKIPPED: &[&str] = &["node_modules", ".git", "_templates"];
+pub(super) const SKIPPED: &[&str] = &["node_modules", ".git", "_templates"];
 
 /// Texts that are kept from reading to writing, in bytes; the rest is read twice.
 const KEPT_BYTES: i64 = 32 * 1024 * 1024;

@@ -214,7 +214,9 @@ impl Koi {
     /// A question, with its vector by the model that was chosen, if one was.
     fn asked<'a>(&self, text: &'a str) -> Asked<'a> {
         let model = self.kernel.chosen_model();
-        let vector = model.as_ref().and_then(|_| self.kernel.query_vector(text).0);
+        let vector = model
+            .as_ref()
+            .and_then(|_| self.kernel.query_vector(text).0);
         Asked {
             text,
             model,

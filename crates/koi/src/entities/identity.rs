@@ -106,12 +106,22 @@ pub(super) fn merged_uris(tx: &dyn ReadTx) -> Result<BTreeMap<String, String>> {
         .collect())
 }
 
+/// Whom a URI was merged into.
+pub(super) fn merged_into(tx: &dyn ReadTx, uri: &str) -> Result<Option<String>> {
+    let bytes = tx.get(MERGED, uri)?;
+    bytes.map(|it| Ok(row(uri, &it)?.into)).transpose()
+}
+
+fn row(uri: &str, bytes: &[u8]) -> Result<Row> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        Error::corrupt(format!("the merge of `{uri}` cannot be read")).because(error)
+    })
+}
+
 fn rows(tx: &dyn ReadTx) -> Result<Vec<(String, Row)>> {
     let mut all = Vec::new();
     for (uri, bytes) in tx.list(MERGED)? {
-        let row = serde_json::from_slice(&bytes).map_err(|error| {
-            Error::corrupt(format!("the merge of `{uri}` cannot be read")).because(error)
-        })?;
+        let row = row(&uri, &bytes)?;
         all.push((uri, row));
     }
     Ok(all)

@@ -5,28 +5,25 @@
 //! that was killed left undone. A run counts in every transaction, and one that finds that another has
 //! counted meanwhile begins anew: two processes end in the same graph.
 
-use super::identity::merged_uris;
-use super::links::{
-    Mentioning, SAID_DOCUMENT, documents, links_of_documents, links_of_things, put_links,
-};
-use super::said::{all_said, said_count};
+use super::incremental::Graph;
+use super::links::{Drafts, Links, document_key, document_of_key, put_links};
+use super::live::{Followed, Live};
+use super::put::{ThingToPut, ThingToRemove, digest_of, put_things, remove_things};
+use super::said::said_count;
 use super::spelling::Spellings;
 use super::stated::Stated;
-use super::view::{Tally, note_recent};
-use super::wanted::{Statements, Thing, Wanted};
-use super::{aliases, kind, passages_of};
+use super::view::Tally;
 use crate::Koi;
-use kenning_audit::{Draft, Tx};
-use kenning_core::{Code, Error, Hash, Kind, NodeId, Result, Space};
-use kenning_entities::names::{alias_key, network_rid, normalized, phonetic_key};
+use kenning_audit::Tx;
+use kenning_core::{Error, Hash, NodeId, Result, Space};
 use kenning_entities::ontology::Ontology;
 use kenning_kernel::Caller;
-use kenning_kernel::follow::{Follow, ancestors};
-use kenning_kg::{Doc, Library};
+use kenning_kernel::follow::{Follow, Stale, ancestors};
+use kenning_kg::Library;
+pub(super) use kenning_kg::path_in_vault as path_of;
 use kenning_search::Recent;
-use kenning_store::{Node, ReadTx, When};
-use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use kenning_store::{ReadTx, When};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Entities, or notes, that are written in one transaction.
@@ -37,7 +34,7 @@ const ATTEMPTS: usize = 8;
 const READING: &str = "3";
 
 /// What each note states, by its path.
-const STATED: &str = "entities/stated";
+pub(super) const STATED: &str = "entities/stated";
 /// What was written of each entity, by its URI: a digest and the node.
 pub(crate) const NODES: &str = "entities/nodes";
 /// The digest of each entity's relationships, by its URI.
@@ -61,18 +58,25 @@ pub(super) const RID: &str = "entities/rid";
 /// What the engine keeps of entities between calls: nothing that is not on disk or in the store too.
 #[derive(Default)]
 pub(crate) struct Entities {
-    known: Mutex<Recent<Space, Known>>,
-    /// The types, as these notes declare them. Whoever holds this lock asks for no other.
-    types: Mutex<Option<(Arc<Library>, Arc<Ontology>)>>,
+    known: Mutex<Recent<Space, Arc<Mutex<Known>>>>,
+    /// The types, as the notes of each space declare them. Whoever holds this lock asks for no other.
+    types: Mutex<Recent<Space, Types>>,
     pub(super) spellings: Spellings,
 }
 
 #[derive(Default)]
 struct Known {
     follow: Follow,
+    /// The state of the library whose links are all written.
+    linked: Option<u64>,
     /// What the graph is known to be made of: the notes, what was said, and how far it was then.
-    settled: Option<(Arc<Library>, u64, u64)>,
+    settled: Option<(u64, u64, u64)>,
+    /// The graph in memory, from the first change on that this process finds.
+    live: Option<Live>,
 }
+
+/// The types that a library declares, and their version.
+type Types = (u64, Arc<Ontology>, Arc<str>);
 
 /// How far the graph is.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -111,9 +115,14 @@ impl Koi {
             return Ok(());
         }
         let space = &caller.principal.space;
-        let known = self.entities.known.lock();
-        let mut known = known.unwrap_or_else(PoisonError::into_inner);
-        let known = known.entry(space, Known::default);
+        let known = {
+            let all = self.entities.known.lock();
+            let mut all = all.unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(all.entry(space, Arc::default))
+        };
+        // One lock for each space: nobody waits for another space's notes.
+        let known = known.lock();
+        let known = &mut *known.unwrap_or_else(PoisonError::into_inner);
         if self.kernel.vault().is_named() && self.kernel.vault().space() == space {
             self.read_vault(caller, known)?;
         }
@@ -128,7 +137,10 @@ impl Koi {
                 self.kernel.embed_later(space);
                 return Ok(());
             };
-            if self.carry_out(caller, plan)? {
+            let Some(live) = &known.live else {
+                continue;
+            };
+            if self.carry_out(caller, &live.graph, plan)? {
                 self.kernel.embed_later(space);
                 return Ok(());
             }
@@ -144,12 +156,30 @@ impl Koi {
         let Ok(dir) = self.kernel.vault().open(space) else {
             return Ok(());
         };
-        if !known.follow.is_stale(&dir) {
+        let stale = known.follow.look(&dir);
+        let follow = &known.follow;
+        let done = match (&stale, known.linked) {
+            (Stale::Nothing, _) => return Ok(()),
+            (Stale::Some(doubtful), Some(linked)) => {
+                self.kg
+                    .generate_notes(caller, doubtful, linked, &|it| follow.has_folder(it))
+            }
+            (Stale::Some(_) | Stale::Everything, _) => Ok(None),
+        };
+        let is_all = matches!(done, Ok(None));
+        let done = match is_all {
+            true => self.kg.generate_vault(caller).map(Some),
+            false => done,
+        };
+        known.linked = match done {
+            Ok(linked) => linked,
+            Err(error) => {
+                known.follow.touch();
+                return Err(error);
+            }
+        };
+        if !is_all {
             return Ok(());
-        }
-        if let Err(error) = self.kg.generate_vault(caller) {
-            known.follow.touch();
-            return Err(error);
         }
         let library = self
             .kernel
@@ -166,91 +196,131 @@ impl Koi {
     /// The types, as the vault declares them.
     pub(crate) fn ontology(&self, space: &Space, tx: &dyn ReadTx) -> Result<Arc<Ontology>> {
         let library = self.kg.vault_library(space, tx)?;
-        self.types_of(tx, &library)
+        Ok(self.types_of(space, tx, &library)?.0)
     }
 
-    fn types_of(&self, tx: &dyn ReadTx, library: &Arc<Library>) -> Result<Arc<Ontology>> {
+    /// The types, and their version.
+    fn types_of(
+        &self,
+        space: &Space,
+        tx: &dyn ReadTx,
+        library: &Library,
+    ) -> Result<(Arc<Ontology>, Arc<str>)> {
         let types = self.entities.types.lock();
         let mut types = types.unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, ontology)) = &*types
-            && Arc::ptr_eq(of, library)
-        {
-            return Ok(Arc::clone(ontology));
+        if let Some((of, ontology, version)) = types.get(space) {
+            let changed = library.changed_since(*of);
+            if changed.is_some_and(|it| !it.iter().any(|path| declares(path))) {
+                let known = (Arc::clone(ontology), Arc::clone(version));
+                let (ontology, version) = (Arc::clone(&known.0), Arc::clone(&known.1));
+                types.insert(space.clone(), (library.version, ontology, version));
+                return Ok(known);
+            }
         }
         let ontology = Arc::new(declared(tx, library)?);
-        *types = Some((Arc::clone(library), Arc::clone(&ontology)));
-        Ok(ontology)
+        let version: Arc<str> = ontology.version().into();
+        let known = (Arc::clone(&ontology), Arc::clone(&version));
+        types.insert(space.clone(), (library.version, ontology, version));
+        Ok(known)
     }
 
-    /// What is to be done; `None` if the graph is what the notes make.
+    /// What is to be done; `None` if the graph is what all statements make.
     fn plan(&self, space: &Space, tx: &dyn ReadTx, known: &mut Known) -> Result<Option<Plan>> {
         let library = self.kg.vault_library(space, tx)?;
         let (state, said) = (State::read(tx)?, said_count(tx)?);
-        let is_settled = |it: &(Arc<Library>, u64, u64)| {
-            Arc::ptr_eq(&it.0, &library) && (it.1, it.2) == (said, state.n)
-        };
-        if known.settled.as_ref().is_some_and(is_settled) {
+        let now = (library.version, said, state.n);
+        if known.settled == Some(now) {
             return Ok(None);
         }
-        let ontology = self.types_of(tx, &library)?;
-        let version = format!("{READING}.{}", ontology.version());
+        let (ontology, version) = self.types_of(space, tx, &library)?;
+        let version = format!("{READING}.{version}");
         let of = fingerprint(&library, &version, said);
         let is_untouched = state == State::default() && said == 0 && library.docs.is_empty();
-        if state.of == of || is_untouched {
-            known.settled = Some((library, said, state.n));
+        let is_settled = state.of == of || is_untouched;
+        // The graph in memory is the one in the store if it was made of the same statements.
+        let was_settled = known.live.as_ref().is_some_and(|it| it.of == state.of);
+        let followed = match &mut known.live {
+            Some(live) => live.follow(tx, &library, &ontology, &version, &of)?,
+            None => None,
+        };
+        if followed.is_none() {
+            known.live = None;
+        }
+        if is_settled {
+            known.settled = Some(now);
             return Ok(None);
         }
-        Plan::of(tx, &library, &ontology, &version, State { n: state.n, of }).map(Some)
+        let state = State { n: state.n, of };
+        let mut plan = match (&known.live, followed) {
+            (Some(live), Some(followed)) if was_settled => {
+                Plan::of_changes(tx, &library, &live.graph, &version, followed, state)?
+            }
+            (Some(live), Some(followed)) => {
+                let plan = Plan::of_all(tx, &library, &live.graph, &version, state)?;
+                let stated = followed.stated;
+                Plan { stated, ..plan }
+            }
+            _ => {
+                let of = state.of.clone();
+                let (live, stated) = Live::read(tx, &library, &ontology, &version, of)?;
+                let plan = Plan::of_all(tx, &library, &live.graph, &version, state)?;
+                known.live = Some(live);
+                Plan { stated, ..plan }
+            }
+        };
+        if let Some(live) = &known.live {
+            plan.tally = Tally::of(&live.graph);
+        }
+        Ok(Some(plan))
     }
 
     /// False if another run was faster: then what is to be done must be found out anew.
-    fn carry_out(&self, caller: &Caller, plan: Plan) -> Result<bool> {
+    fn carry_out(&self, caller: &Caller, graph: &Graph, plan: Plan) -> Result<bool> {
         let mut run = Run {
             engine: self,
             caller,
             n: plan.state.n,
         };
+        if plan.written.is_none() && plan.len() <= BATCH {
+            return run.at_once(graph, plan);
+        }
         let Plan {
             stated,
-            wanted,
-            sounds,
-            tasks,
+            things,
             removed,
+            links,
             mut nodes,
-            edges,
-            notes,
+            written,
             gone_notes,
-            docs,
+            tally,
             state,
         } = plan;
-        let tally = Tally::of(&wanted);
-        let wanted = Arc::new(wanted);
         for batch in batches(stated) {
             if run.step(move |tx| put_stated(tx, batch))?.is_none() {
                 return Ok(false);
             }
         }
-        for batch in batches(tasks) {
-            let (wanted, sounds) = (Arc::clone(&wanted), Arc::clone(&sounds));
-            let Some(put) = run.step(move |tx| put_things(tx, &wanted, &sounds, batch))? else {
+        for batch in batches(things) {
+            let batch = run.things_to_put(graph, batch)?;
+            let Some(put) = run.step(move |tx| put_things(tx, batch))? else {
                 return Ok(false);
             };
             nodes.extend(put);
         }
-        let linked = links_of_things(&wanted, &nodes, &edges);
-        let linked = linked
-            .into_iter()
-            .chain(links_of_documents(&nodes, &docs, &notes));
-        for batch in batches(linked.collect()) {
+        let is_written = |it: &Drafts| match &written {
+            Some((edges, notes)) => !it.differ_from(edges, notes),
+            None => false,
+        };
+        let drafts = links.into_iter().filter_map(|it| it.drafts(&nodes));
+        let drafts = drafts.filter(|it| !is_written(it));
+        for batch in batches(drafts.collect()) {
             if run.step(move |tx| put_links(tx, batch))?.is_none() {
                 return Ok(false);
             }
         }
         for batch in batches(removed) {
-            let wanted = Arc::clone(&wanted);
-            let sounds = Arc::clone(&sounds);
-            let removing = move |tx: &mut Tx<'_>| remove_things(tx, &wanted, &sounds, batch);
-            if run.step(removing)?.is_none() {
+            let batch = run.things_to_remove(graph, batch)?;
+            if run.step(move |tx| remove_things(tx, batch))?.is_none() {
                 return Ok(false);
             }
         }
@@ -275,14 +345,54 @@ impl Run<'_> {
         self.count(String::new(), work)
     }
 
-    fn conclude(&mut self, of: String, gone: Vec<String>, tally: Tally) -> Result<bool> {
-        let done = self.count(of, move |tx| {
-            tally.write(tx)?;
-            gone.iter().try_for_each(|path| {
-                tx.unset(STATED, path)?;
-                tx.unset(NOTES, path)
-            })
+    /// A small change is one transaction: nobody sees half of it.
+    fn at_once(&mut self, graph: &Graph, plan: Plan) -> Result<bool> {
+        let things = self.things_to_put(graph, plan.things)?;
+        let removed = self.things_to_remove(graph, plan.removed)?;
+        let (stated, links, mut nodes) = (plan.stated, plan.links, plan.nodes);
+        let (gone, tally) = (plan.gone_notes, plan.tally);
+        self.caller.check()?;
+        let done = self.count(plan.state.of, move |tx| {
+            put_stated(tx, stated)?;
+            nodes.extend(put_things(tx, things)?);
+            let drafts = links.into_iter().filter_map(|it| it.drafts(&nodes));
+            put_links(tx, drafts.collect())?;
+            remove_things(tx, removed)?;
+            finish(tx, &gone, &tally)
         })?;
+        Ok(done.is_some())
+    }
+
+    fn things_to_put(
+        &self,
+        graph: &Graph,
+        batch: Vec<(String, String)>,
+    ) -> Result<Vec<ThingToPut>> {
+        let space = &self.caller.principal.space;
+        self.engine.kernel.log().read(space, |tx| {
+            let things = batch.iter().filter_map(|(uri, digest)| {
+                let thing = graph.thing(uri)?;
+                Some(ThingToPut::of(tx, graph, uri, thing, digest.clone()))
+            });
+            things.collect()
+        })
+    }
+
+    fn things_to_remove(
+        &self,
+        graph: &Graph,
+        batch: Vec<(String, NodeId)>,
+    ) -> Result<Vec<ThingToRemove>> {
+        let space = &self.caller.principal.space;
+        self.engine.kernel.log().read(space, |tx| {
+            let things = batch.iter();
+            let things = things.map(|(uri, node)| ThingToRemove::of(tx, graph, uri, *node));
+            things.collect()
+        })
+    }
+
+    fn conclude(&mut self, of: String, gone: Vec<String>, tally: Tally) -> Result<bool> {
+        let done = self.count(of, move |tx| finish(tx, &gone, &tally))?;
         Ok(done.is_some())
     }
 
@@ -306,112 +416,176 @@ impl Run<'_> {
 }
 
 /// How the store differs from what all statements make.
+#[derive(Default)]
 struct Plan {
     /// Notes that state something else than before.
     stated: Vec<(String, Stated)>,
-    wanted: Wanted,
-    /// How they sound.
-    sounds: Arc<Sounds>,
     /// Entities that are new or others, with their digests.
-    tasks: Vec<(String, String)>,
+    things: Vec<(String, String)>,
     /// Entities that nothing states any more.
     removed: Vec<(String, NodeId)>,
+    /// What may have other edges than those that were written.
+    links: Vec<Links>,
+    /// The nodes of entities, as far as they are there and needed.
     nodes: HashMap<String, NodeId>,
-    edges: HashMap<String, String>,
-    notes: HashMap<String, String>,
+    /// The digests of edges that were written; `None` if they are asked for one by one.
+    written: Option<(HashMap<String, String>, HashMap<String, String>)>,
     gone_notes: Vec<String>,
-    docs: Vec<Mentioning>,
+    tally: Tally,
     state: State,
 }
 
-/// How names sound.
-#[derive(Default)]
-struct Sounds {
-    of: HashMap<String, String>,
-    by_key: HashMap<String, BTreeSet<String>>,
-}
-
 impl Plan {
-    fn of(
+    /// By everything that was written.
+    fn of_all(
         tx: &dyn ReadTx,
         library: &Library,
-        ontology: &Ontology,
+        graph: &Graph,
         version: &str,
         state: State,
     ) -> Result<Self> {
-        let mut known: HashMap<String, Stated> = HashMap::new();
-        for (path, bytes) in tx.list(STATED)? {
-            known.insert(path, Stated::from_bytes(&bytes).unwrap_or_default());
-        }
-        let mut all: BTreeMap<String, Stated> = BTreeMap::new();
-        let mut stated = Vec::new();
-        for doc in &library.docs {
-            let path = path_of(doc);
-            let of = format!("{version} {}", doc.card.content);
-            let before = known.remove(path).filter(|it| it.of == of);
-            let now = match before {
-                Some(before) => before,
-                None => {
-                    let Some(note) = tx.node(doc.card.node, When::Now)? else {
-                        continue;
-                    };
-                    let now = Stated::of(ontology, path, &note, of);
-                    stated.push((path.to_owned(), now.clone()));
-                    now
-                }
-            };
-            all.insert(path.to_owned(), now);
-        }
-        let (said, merged) = (all_said(tx)?, merged_uris(tx)?);
-        let statements = Statements {
-            notes: Some(&all),
-            said: Some(&said),
-            merged: Some(&merged),
-        };
-        let wanted = Wanted::of(ontology, statements);
-        let sounds = Arc::new(sounds_of(ontology, &wanted));
-        let (mut nodes, mut tasks, mut digests) = (HashMap::new(), Vec::new(), HashMap::new());
-        let mut removed = Vec::new();
-        for (uri, row) in texts(tx, NODES)? {
-            let Some((digest, node)) = row.split_once(' ') else {
-                continue;
-            };
-            let Ok(node) = node.parse::<NodeId>() else {
-                continue;
-            };
-            if wanted.things.contains_key(&uri) {
-                digests.insert(uri.clone(), digest.to_owned());
-                nodes.insert(uri, node);
-            } else {
-                removed.push((uri, node));
-            }
-        }
-        for (uri, thing) in &wanted.things {
-            let digest = digest_of(thing, version);
-            if digests.get(uri) != Some(&digest) {
-                tasks.push((uri.clone(), digest));
-            }
-        }
-        removed.sort_unstable();
-        let notes = texts(tx, NOTES)?;
-        let gone = known.into_keys().chain(notes.keys().cloned());
-        let gone = gone.filter(|it| !all.contains_key(it) && !it.starts_with(SAID_DOCUMENT));
-        let gone: BTreeSet<String> = gone.collect();
-        let docs = documents(library, &wanted, &said, &notes);
-        Ok(Self {
-            stated,
-            sounds,
-            tasks,
-            removed,
-            nodes,
-            edges: texts(tx, EDGES)?,
-            notes,
-            gone_notes: gone.into_iter().collect(),
-            docs,
-            wanted,
+        let mut plan = Self {
             state,
-        })
+            ..Self::default()
+        };
+        let mut digests = HashMap::new();
+        for (uri, row) in texts(tx, NODES)? {
+            let Some((digest, node)) = entity_row(&row) else {
+                continue;
+            };
+            if graph.has(&uri) {
+                digests.insert(uri.clone(), digest.to_owned());
+                plan.nodes.insert(uri, node);
+            } else {
+                plan.removed.push((uri, node));
+            }
+        }
+        plan.removed.sort_unstable();
+        let mut uris: Vec<&str> = graph.uris().collect();
+        uris.sort_unstable();
+        for uri in uris {
+            let Some(thing) = graph.thing(uri) else {
+                continue;
+            };
+            let digest = digest_of(&thing, version);
+            if digests.get(uri) != Some(&digest) {
+                plan.things.push((uri.to_owned(), digest));
+            }
+            plan.links.push(Links::of_thing(graph, uri));
+        }
+        let notes = texts(tx, NOTES)?;
+        for doc in &library.docs {
+            plan.links.push(Links::of_note(graph, library, doc));
+        }
+        // What nothing is said of any more mentions nobody.
+        let written = notes.keys().filter_map(|it| document_of_key(it));
+        let documents: BTreeSet<NodeId> = graph.documents().chain(written).collect();
+        let is_note = |it: &NodeId| library.by_node(*it).is_some();
+        let others = documents.iter().filter(|it| !is_note(it));
+        plan.links
+            .extend(others.map(|it| Links::of_document(graph, *it)));
+        let stated = tx.list(STATED)?.into_iter().map(|it| it.0);
+        let gone: BTreeSet<String> = stated
+            .chain(notes.keys().cloned())
+            .filter(|key| match document_of_key(key) {
+                Some(document) => is_note(&document),
+                None => library.note(key).is_none(),
+            })
+            .collect();
+        plan.gone_notes = gone.into_iter().collect();
+        plan.written = Some((texts(tx, EDGES)?, notes));
+        Ok(plan)
     }
+
+    /// By what changed since everything was as it should be.
+    fn of_changes(
+        tx: &dyn ReadTx,
+        library: &Library,
+        graph: &Graph,
+        version: &str,
+        followed: Followed,
+        state: State,
+    ) -> Result<Self> {
+        let Followed {
+            changes,
+            paths,
+            stated,
+        } = followed;
+        let mut plan = Self {
+            stated,
+            state,
+            ..Self::default()
+        };
+        for uri in &changes.things {
+            let row = text(tx, NODES, uri)?;
+            let row = row.as_deref().and_then(entity_row);
+            match (graph.thing(uri), row) {
+                (Some(thing), row) => {
+                    let digest = digest_of(&thing, version);
+                    if row.is_none_or(|it| it.0 != digest) {
+                        plan.things.push((uri.clone(), digest));
+                    }
+                }
+                (None, Some((_, node))) => plan.removed.push((uri.clone(), node)),
+                (None, None) => {}
+            }
+        }
+        let subjects = changes.subjects.iter().chain(&changes.things);
+        let subjects: BTreeSet<&String> = subjects.filter(|it| graph.has(it)).collect();
+        plan.links
+            .extend(subjects.iter().map(|it| Links::of_thing(graph, it)));
+        let mut notes: BTreeSet<&str> = BTreeSet::new();
+        for path in changes.notes.iter().chain(&paths) {
+            match library.note(path) {
+                Some(doc) => {
+                    notes.insert(path);
+                    if graph.mentions(doc.card.node).is_some() {
+                        plan.gone_notes.push(document_key(doc.card.node));
+                    }
+                    let linking = library.linking_to(doc).map(path_of);
+                    notes.extend(linking);
+                }
+                None => plan.gone_notes.push(path.clone()),
+            }
+        }
+        for document in changes.documents {
+            match library.by_node(document) {
+                Some(doc) => {
+                    notes.insert(path_of(doc));
+                    plan.gone_notes.push(document_key(document));
+                }
+                None => plan.links.push(Links::of_document(graph, document)),
+            }
+        }
+        let docs = notes.into_iter().filter_map(|it| library.note(it));
+        plan.links
+            .extend(docs.map(|it| Links::of_note(graph, library, it)));
+        let mut nodes = HashMap::new();
+        for uri in plan.links.iter().flat_map(Links::uris) {
+            if !nodes.contains_key(uri)
+                && let Some(row) = text(tx, NODES, uri)?
+                && let Some((_, node)) = entity_row(&row)
+            {
+                nodes.insert(uri.to_owned(), node);
+            }
+        }
+        plan.nodes = nodes;
+        Ok(plan)
+    }
+
+    fn len(&self) -> usize {
+        self.stated.len() + self.things.len() + self.removed.len() + self.links.len()
+    }
+}
+
+fn entity_row(row: &str) -> Option<(&str, NodeId)> {
+    let (digest, node) = row.split_once(' ')?;
+    Some((digest, node.parse().ok()?))
+}
+
+fn text(tx: &dyn ReadTx, bucket: &str, key: &str) -> Result<Option<String>> {
+    let bytes = tx.get(bucket, key)?;
+    Ok(bytes.map(|it| String::from_utf8_lossy(&it).into_owned()))
 }
 
 fn texts(tx: &dyn ReadTx, bucket: &str) -> Result<HashMap<String, String>> {
@@ -420,16 +594,15 @@ fn texts(tx: &dyn ReadTx, bucket: &str) -> Result<HashMap<String, String>> {
     Ok(rows.map(|(key, bytes)| (key, text(bytes))).collect())
 }
 
-/// A note's path in the vault.
-pub(super) fn path_of(doc: &Doc) -> &str {
-    doc.path.strip_prefix("vault:").unwrap_or(&doc.path)
+/// Whether the note at a path declares a type.
+fn declares(path: &str) -> bool {
+    path.starts_with("Ontology/schema-")
 }
 
 /// The types, with those that notes declare.
 fn declared(tx: &dyn ReadTx, library: &Library) -> Result<Ontology> {
     let mut ontology = Ontology::default();
-    let declares = |it: &&Doc| path_of(it).starts_with("Ontology/schema-");
-    for doc in library.docs.iter().filter(declares) {
+    for doc in library.docs.iter().filter(|it| declares(path_of(it))) {
         let Some(note) = tx.node(doc.card.node, When::Now)? else {
             continue;
         };
@@ -442,38 +615,12 @@ fn declared(tx: &dyn ReadTx, library: &Library) -> Result<Ontology> {
 
 /// The statements that a graph is made of.
 fn fingerprint(library: &Library, version: &str, said: u64) -> String {
-    let mut bytes = format!("{version} {said}\n").into_bytes();
-    for doc in &library.docs {
-        bytes.extend_from_slice(doc.path.as_bytes());
-        bytes.push(0);
-        bytes.extend_from_slice(&doc.card.content.0);
-        bytes.extend_from_slice(&doc.card.node.0);
-    }
-    Hash::of(&bytes).to_string()
+    let notes = library.fingerprint();
+    Hash::of(format!("{version} {said} {notes}").as_bytes()).to_string()
 }
 
 pub(super) fn digest(parts: &[u8]) -> String {
     Hash::of(parts).to_string()[..16].to_owned()
-}
-
-fn digest_of(thing: &Thing, version: &str) -> String {
-    digest(format!("{version}\n{thing:?}").as_bytes())
-}
-
-fn sounds_of(ontology: &Ontology, wanted: &Wanted) -> Sounds {
-    let mut sounds = Sounds::default();
-    for (uri, thing) in &wanted.things {
-        let Some(kind) = ontology.kind(&thing.kind).filter(|it| it.phonetic_matching) else {
-            continue;
-        };
-        let key = phonetic_key(&thing.name, &kind.phonetic_stopwords);
-        if !key.is_empty() {
-            let alike = sounds.by_key.entry(key.clone()).or_default();
-            alike.insert(uri.clone());
-            sounds.of.insert(uri.clone(), key);
-        }
-    }
-    sounds
 }
 
 fn batches<T>(mut all: Vec<T>) -> impl Iterator<Item = Vec<T>> {
@@ -486,184 +633,17 @@ fn batches<T>(mut all: Vec<T>) -> impl Iterator<Item = Vec<T>> {
     })
 }
 
+/// Writes the counts, and drops what is kept of notes that are gone.
+fn finish(tx: &mut Tx<'_>, gone: &[String], tally: &Tally) -> Result<()> {
+    tally.write(tx)?;
+    gone.iter().try_for_each(|path| {
+        tx.unset(STATED, path)?;
+        tx.unset(NOTES, path)
+    })
+}
+
 fn put_stated(tx: &mut Tx<'_>, batch: Vec<(String, Stated)>) -> Result<()> {
     batch
         .iter()
         .try_for_each(|(path, stated)| tx.set(STATED, path, &stated.to_bytes()?))
-}
-
-fn put_things(
-    tx: &mut Tx<'_>,
-    wanted: &Wanted,
-    sounds: &Sounds,
-    batch: Vec<(String, String)>,
-) -> Result<Vec<(String, NodeId)>> {
-    let (mut put, mut new) = (Vec::new(), Vec::new());
-    for (uri, digest) in batch {
-        let Some(thing) = wanted.things.get(&uri) else {
-            continue;
-        };
-        let before = tx.node_by_key("", Kind::Entity, &uri, When::Now)?;
-        let node = tx.put_node(draft(&uri, thing, sounds.of.get(&uri)))?;
-        let is_new = before.is_none();
-        if node.updated == tx.now() {
-            tx.put_passages(node.id, &passages_of(&node))?;
-            let names = std::iter::once(thing.name.clone()).chain(thing.aliases.iter().cloned());
-            tx.put_names(node.id, &names.collect::<Vec<_>>())?;
-            let kind = if is_new {
-                "EntityAdded"
-            } else {
-                "EntityChanged"
-            };
-            tx.record(kind, event_data(&node))?;
-            if is_new {
-                new.push(uri.clone());
-            }
-        }
-        let mut keys = keys_of(&node);
-        keys.extend(before.iter().flat_map(|it| keys_of(it)));
-        put_keys(tx, wanted, sounds, keys)?;
-        tx.set(RID, &rid(&node), uri.as_bytes())?;
-        put_merged(tx, before.as_ref(), thing, &uri)?;
-        tx.set(NODES, &uri, format!("{digest} {}", node.id).as_bytes())?;
-        put.push((uri, node.id));
-    }
-    note_recent(tx, &new)?;
-    Ok(put)
-}
-
-fn remove_things(
-    tx: &mut Tx<'_>,
-    wanted: &Wanted,
-    sounds: &Sounds,
-    batch: Vec<(String, NodeId)>,
-) -> Result<()> {
-    for (uri, id) in batch {
-        tx.unset(NODES, &uri)?;
-        tx.unset(EDGES, &uri)?;
-        let Some(node) = tx.node(id, When::Now)? else {
-            continue;
-        };
-        put_keys(tx, wanted, sounds, keys_of(&node))?;
-        match wanted.same(&uri) {
-            // Who was merged leads on by every name.
-            into if into != uri => tx.set(RID, &rid(&node), into.as_bytes())?,
-            _ => tx.unset(RID, &rid(&node))?,
-        }
-        for it in merged(&node) {
-            unset_merged(tx, it, &uri)?;
-        }
-        match tx.remove_node(id) {
-            Ok(()) => {}
-            Err(error) if error.code == Code::NotFound => continue,
-            Err(error) => return Err(error),
-        }
-        tx.record("EntityRemoved", event_data(&node))?;
-    }
-    Ok(())
-}
-
-/// The URIs that were merged into an entity.
-pub(super) fn merged(node: &Node) -> impl Iterator<Item = &str> {
-    let merged = node.props.get("merged").and_then(Value::as_array);
-    merged.into_iter().flatten().filter_map(Value::as_str)
-}
-
-/// A URI that was merged into another leads there, like a name among federated nodes.
-fn put_merged(tx: &mut Tx<'_>, before: Option<&Node>, thing: &Thing, uri: &str) -> Result<()> {
-    for it in before.into_iter().flat_map(merged) {
-        if !thing.merged.iter().any(|now| now == it) {
-            unset_merged(tx, it, uri)?;
-        }
-    }
-    thing
-        .merged
-        .iter()
-        .try_for_each(|it| tx.set(RID, it, uri.as_bytes()))
-}
-
-fn unset_merged(tx: &mut Tx<'_>, merged: &str, into: &str) -> Result<()> {
-    match tx.get(RID, merged)? {
-        Some(bytes) if bytes == into.as_bytes() => tx.unset(RID, merged),
-        _ => Ok(()),
-    }
-}
-
-fn rid(node: &Node) -> String {
-    network_rid(&node.key, &node.title, kind(node))
-}
-
-fn draft(uri: &str, thing: &Thing, sound: Option<&String>) -> Draft {
-    let mut props = Map::new();
-    let mut put = |name: &str, value: Value| props.insert(name.to_owned(), value);
-    put("type", thing.kind.as_str().into());
-    put("source", thing.source.as_str().into());
-    put("source_rid", thing.source_rid.as_str().into());
-    put("rid", network_rid(uri, &thing.name, &thing.kind).into());
-    if let Some(sound) = sound {
-        put("sound", sound.as_str().into());
-    }
-    if !thing.aliases.is_empty() {
-        put("aliases", thing.aliases.clone().into());
-    }
-    if let Some(first) = thing.paths.first() {
-        put("path", first.as_str().into());
-    }
-    if thing.paths.len() > 1 {
-        put("paths", thing.paths.clone().into());
-    }
-    if !thing.merged.is_empty() {
-        put("merged", thing.merged.clone().into());
-    }
-    Draft {
-        kind: Kind::Entity,
-        project: String::new(),
-        key: uri.to_owned(),
-        title: thing.name.clone(),
-        body: thing.description.clone(),
-        props,
-    }
-}
-
-fn event_data(node: &Node) -> Value {
-    let path = node.props.get("path").cloned().unwrap_or_default();
-    json!({
-        "nodeId": node.id.to_string(), "uri": node.key, "name": node.title, "type": kind(node),
-        "source": node.props.get("source"), "note": path,
-    })
-}
-
-/// The keys by which somebody is found, with the bucket of each.
-fn keys_of(node: &Node) -> BTreeSet<(&'static str, String)> {
-    let mut keys = BTreeSet::from([(EXACT, normalized(&node.title))]);
-    for alias in aliases(node) {
-        keys.extend([(ALIAS, alias_key(alias)), (ALIAS, normalized(alias))]);
-    }
-    let sound = node.props.get("sound").and_then(Value::as_str);
-    keys.extend(sound.map(|it| (SOUND, it.to_owned())));
-    keys
-}
-
-/// Writes down who is found by these keys now.
-fn put_keys(
-    tx: &mut Tx<'_>,
-    wanted: &Wanted,
-    sounds: &Sounds,
-    keys: BTreeSet<(&'static str, String)>,
-) -> Result<()> {
-    for (bucket, key) in keys {
-        let found = match bucket {
-            EXACT => wanted.named(&key),
-            ALIAS => wanted.called(&key),
-            _ => sounds.by_key.get(&key),
-        };
-        match found {
-            Some(uris) => {
-                let lines: Vec<&str> = uris.iter().map(String::as_str).collect();
-                tx.set(bucket, &key, lines.join("\n").as_bytes())?;
-            }
-            None => tx.unset(bucket, &key)?,
-        }
-    }
-    Ok(())
 }

@@ -1,8 +1,7 @@
 //! The edges that the graph should have, and those of them that the store does not have yet.
 
+use super::incremental::Graph;
 use super::index::{EDGES, NOTES, digest, path_of};
-use super::said::Settled;
-use super::wanted::{Origin, Wanted};
 use super::{BY_ENTITIES, DESCRIBES, MENTIONS, VAULT};
 use kenning_audit::{EdgeDraft, Tx};
 use kenning_core::{NodeId, Result};
@@ -12,181 +11,185 @@ use kenning_store::When;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 
-/// A document, and the entities that it mentions.
-pub(super) struct Mentioning {
-    /// A note's path, or [`SAID_DOCUMENT`] and the node.
-    key: String,
-    node: NodeId,
-    /// The entity that it is about.
-    own: Option<String>,
-    /// By their URIs.
-    to: BTreeMap<String, Mention>,
-}
-
-/// What says that a document mentions an entity.
-struct Mention {
-    source: String,
-    source_rid: String,
-    /// How often, if that was said.
-    n: Option<u32>,
-}
-
 /// What a document is kept under that is no note.
-pub(super) const SAID_DOCUMENT: &str = "said:";
+const SAID_DOCUMENT: &str = "said:";
 
-/// Every document that mentions somebody, by what its text links to or by what was said of it.
-pub(super) fn documents(
-    library: &Library,
-    wanted: &Wanted,
-    said: &BTreeMap<String, Settled>,
-    written: &HashMap<String, String>,
-) -> Vec<Mentioning> {
-    let notes = library
-        .docs
-        .iter()
-        .map(|it| mentioning(library, wanted, it));
-    let mut all: Vec<Mentioning> = notes.collect();
-    let mut at: HashMap<NodeId, usize> =
-        all.iter().enumerate().map(|(n, it)| (it.node, n)).collect();
-    let mut place = |all: &mut Vec<Mentioning>, node: NodeId| {
-        *at.entry(node).or_insert_with(|| {
-            all.push(Mentioning {
-                key: format!("{SAID_DOCUMENT}{node}"),
-                node,
-                own: None,
-                to: BTreeMap::new(),
-            });
-            all.len() - 1
-        })
-    };
-    for it in said.values() {
-        let Some(node) = it.document() else { continue };
-        let n = place(&mut all, node);
-        let Some(document) = all.get_mut(n) else {
-            continue;
-        };
-        for thing in &it.things {
-            let uri = wanted.same(&thing.uri).to_owned();
-            let mention = document.to.entry(uri).or_insert_with(|| Mention {
-                source: it.source.clone(),
-                source_rid: it.rid.clone(),
-                n: None,
-            });
-            mention.n = Some(mention.n.unwrap_or(0) + thing.n_mentions);
-        }
-    }
-    // What nothing is said of any more mentions nobody.
-    for key in written.keys() {
-        let node = key.strip_prefix(SAID_DOCUMENT).map(str::parse::<NodeId>);
-        if let Some(Ok(node)) = node {
-            place(&mut all, node);
-        }
-    }
-    all
+/// What a document's links are kept under, if it is no note.
+pub(super) fn document_key(node: NodeId) -> String {
+    format!("{SAID_DOCUMENT}{node}")
 }
 
-/// The entities whose notes a note links to, in its text or in its fields.
-fn mentioning(library: &Library, wanted: &Wanted, doc: &Doc) -> Mentioning {
-    let links = library.linked_from(doc);
-    let path = path_of(doc);
-    let of_note = |path: &str| wanted.of_note.get(path).cloned();
-    let to = links.filter_map(|it| of_note(path_of(it)));
-    let mention = || Mention {
-        source: VAULT.to_owned(),
-        source_rid: path.to_owned(),
-        n: None,
-    };
-    Mentioning {
-        key: path.to_owned(),
-        node: doc.card.node,
-        own: of_note(path),
-        to: to.map(|it| (it, mention())).collect(),
-    }
+/// The document that links are kept under, if it is no note.
+pub(super) fn document_of_key(key: &str) -> Option<NodeId> {
+    key.strip_prefix(SAID_DOCUMENT)?.parse().ok()
+}
+
+/// Where links begin.
+enum From {
+    Node(NodeId),
+    /// An entity, by its URI.
+    Entity(String),
+}
+
+/// The edges that one node should have. Entities are named by their URIs: their nodes may not be there yet.
+pub(super) struct Links {
+    bucket: &'static str,
+    key: String,
+    from: From,
+    to: Vec<Link>,
+    /// Whether anything still says that there are links: else nothing is kept of them.
+    is_stated: bool,
+}
+
+struct Link {
+    rel: String,
+    to: String,
+    props: Map<String, Value>,
 }
 
 /// The edges of one node, to be written, with their digest and where that is kept.
-pub(super) struct Links {
+pub(super) struct Drafts {
     bucket: &'static str,
     key: String,
     node: NodeId,
     wanted: Vec<EdgeDraft>,
-    digest: String,
+    digest: Option<String>,
 }
 
 impl Links {
-    fn of(bucket: &'static str, key: &str, node: NodeId, wanted: Vec<EdgeDraft>) -> Self {
+    /// The relationships of an entity.
+    pub(super) fn of_thing(graph: &Graph, uri: &str) -> Self {
+        let relations = graph.relations(uri).into_iter();
+        let to = relations.map(|((predicate, to), origin)| {
+            let mut props = said_by(&origin.source, &origin.source_rid);
+            props.insert("predicate".to_owned(), predicate.as_str().into());
+            props.insert("confidence".to_owned(), origin.confidence.into());
+            Link {
+                rel: predicate,
+                to,
+                props,
+            }
+        });
+        Self {
+            bucket: EDGES,
+            key: uri.to_owned(),
+            from: From::Entity(uri.to_owned()),
+            to: to.collect(),
+            is_stated: true,
+        }
+    }
+
+    /// What a note is about, and the entities that it mentions: those whose notes it links to, in its text
+    /// or in its fields, and those that somebody says.
+    pub(super) fn of_note(graph: &Graph, library: &Library, doc: &Doc) -> Self {
+        let path = path_of(doc);
+        let linked = library.linked_from(doc);
+        let linked = linked.filter_map(|it| graph.of_note(path_of(it)));
+        let mut to: BTreeMap<String, Map<String, Value>> = linked
+            .map(|it| (it.to_owned(), said_by(VAULT, path)))
+            .collect();
+        let said = graph.mentions(doc.card.node).unwrap_or_default();
+        for (uri, mention) in said {
+            let props = to
+                .entry(uri)
+                .or_insert_with(|| said_by(&mention.source, &mention.source_rid));
+            props.insert("count".to_owned(), mention.n.into());
+        }
+        let own = graph.of_note(path);
+        to.retain(|uri, _| Some(uri.as_str()) != own);
+        let about = own.map(|it| Link {
+            rel: DESCRIBES.to_owned(),
+            to: it.to_owned(),
+            props: said_by(VAULT, path),
+        });
+        Self {
+            bucket: NOTES,
+            key: path.to_owned(),
+            from: From::Node(doc.card.node),
+            to: about
+                .into_iter()
+                .chain(to.into_iter().map(mention))
+                .collect(),
+            is_stated: true,
+        }
+    }
+
+    /// The entities that somebody says that a document mentions.
+    pub(super) fn of_document(graph: &Graph, document: NodeId) -> Self {
+        let said = graph.mentions(document);
+        let is_stated = said.is_some();
+        let to = said.unwrap_or_default().into_iter().map(|(uri, it)| {
+            let mut props = said_by(&it.source, &it.source_rid);
+            props.insert("count".to_owned(), it.n.into());
+            mention((uri, props))
+        });
+        Self {
+            bucket: NOTES,
+            key: document_key(document),
+            from: From::Node(document),
+            to: to.collect(),
+            is_stated,
+        }
+    }
+
+    /// The URIs of the entities that are named.
+    pub(super) fn uris(&self) -> impl Iterator<Item = &str> {
+        let own = match &self.from {
+            From::Node(_) => None,
+            From::Entity(uri) => Some(uri.as_str()),
+        };
+        own.into_iter()
+            .chain(self.to.iter().map(|it| it.to.as_str()))
+    }
+
+    /// With the nodes of entities; `None` if the node that they begin at is not there.
+    pub(super) fn drafts(self, nodes: &HashMap<String, NodeId>) -> Option<Drafts> {
+        let node = match &self.from {
+            From::Node(node) => *node,
+            From::Entity(uri) => *nodes.get(uri)?,
+        };
+        let to = self.to.into_iter();
+        let wanted: Vec<EdgeDraft> = to
+            .filter_map(|it| edge(node, &it.rel, *nodes.get(&it.to)?, it.props))
+            .collect();
         let mut bytes = node.0.to_vec();
         for it in &wanted {
             bytes.extend_from_slice(it.rel.as_bytes());
             bytes.extend_from_slice(&it.dst.0);
             bytes.extend_from_slice(Value::Object(it.props.clone()).to_string().as_bytes());
         }
-        Self {
-            bucket,
-            key: key.to_owned(),
+        Some(Drafts {
+            bucket: self.bucket,
+            key: self.key,
             node,
             wanted,
-            digest: digest(&bytes),
-        }
+            digest: self.is_stated.then(|| digest(&bytes)),
+        })
     }
 }
 
-/// The relationships that are others than those that were written.
-pub(super) fn links_of_things(
-    wanted: &Wanted,
-    nodes: &HashMap<String, NodeId>,
-    written: &HashMap<String, String>,
-) -> Vec<Links> {
-    let mut all = Vec::new();
-    for uri in wanted.things.keys() {
-        let Some(&node) = nodes.get(uri) else {
-            continue;
-        };
-        let relations = wanted.relations.get(uri).into_iter().flatten();
-        let drafts = relations.filter_map(|((predicate, to), origin)| {
-            let Origin {
-                source,
-                source_rid,
-                confidence,
-            } = origin;
-            let mut props = said_by(source, source_rid);
-            props.insert("predicate".to_owned(), predicate.as_str().into());
-            props.insert("confidence".to_owned(), (*confidence).into());
-            edge(node, predicate, *nodes.get(to)?, props)
-        });
-        let links = Links::of(EDGES, uri, node, drafts.collect());
-        if written.get(uri) != Some(&links.digest) {
-            all.push(links);
-        }
+impl Drafts {
+    /// Whether these are others than those that were written, by the digests of entities and of documents.
+    pub(super) fn differ_from(
+        &self,
+        edges: &HashMap<String, String>,
+        notes: &HashMap<String, String>,
+    ) -> bool {
+        let written = if self.bucket == EDGES { edges } else { notes };
+        self.differ(written.get(&self.key).map(String::as_str))
     }
-    all
+
+    fn differ(&self, written: Option<&str>) -> bool {
+        written != self.digest.as_deref()
+    }
 }
 
-/// What documents are about and mention, where that is another than what was written.
-pub(super) fn links_of_documents(
-    nodes: &HashMap<String, NodeId>,
-    docs: &[Mentioning],
-    written: &HashMap<String, String>,
-) -> Vec<Links> {
-    let mut all = Vec::new();
-    for doc in docs {
-        let own = doc.own.as_ref().and_then(|it| nodes.get(it)).copied();
-        let mentioned = doc.to.iter().filter_map(|(uri, mention)| {
-            let to = nodes.get(uri).copied().filter(|it| Some(*it) != own)?;
-            let mut props = said_by(&mention.source, &mention.source_rid);
-            if let Some(n) = mention.n {
-                props.insert("count".to_owned(), n.into());
-            }
-            edge(doc.node, MENTIONS, to, props)
-        });
-        let about = own.and_then(|it| edge(doc.node, DESCRIBES, it, said_by(VAULT, &doc.key)));
-        let drafts = about.into_iter().chain(mentioned);
-        let links = Links::of(NOTES, &doc.key, doc.node, drafts.collect());
-        if written.get(&doc.key) != Some(&links.digest) {
-            all.push(links);
-        }
+fn mention((to, props): (String, Map<String, Value>)) -> Link {
+    Link {
+        rel: MENTIONS.to_owned(),
+        to,
+        props,
     }
-    all
 }
 
 fn said_by(source: &str, source_rid: &str) -> Map<String, Value> {
@@ -208,15 +211,24 @@ fn edge(src: NodeId, rel: &str, dst: NodeId, props: Map<String, Value>) -> Optio
     (src != dst).then_some(draft)
 }
 
-pub(super) fn put_links(tx: &mut Tx<'_>, batch: Vec<Links>) -> Result<()> {
+/// Makes the edges what they should be, where the digests say that they are others.
+pub(super) fn put_links(tx: &mut Tx<'_>, batch: Vec<Drafts>) -> Result<()> {
     let mut written = Written::default();
     for it in batch {
-        // A note that was removed meanwhile takes its links with it.
-        if tx.node(it.node, When::Now)?.is_none() {
+        let before = tx.get(it.bucket, &it.key)?;
+        if !it.differ(before.as_deref().and_then(|it| str::from_utf8(it).ok())) {
             continue;
         }
-        edges::reconcile(tx, it.node, BY_ENTITIES, it.wanted, &mut written)?;
-        tx.set(it.bucket, &it.key, it.digest.as_bytes())?;
+        // A note that was removed meanwhile takes its links with it.
+        let is_there = tx.node(it.node, When::Now)?.is_some();
+        if is_there {
+            edges::reconcile(tx, it.node, BY_ENTITIES, it.wanted, &mut written)?;
+        }
+        match it.digest {
+            Some(digest) if is_there => tx.set(it.bucket, &it.key, digest.as_bytes())?,
+            Some(_) => {}
+            None => tx.unset(it.bucket, &it.key)?,
+        }
     }
     if written.is_any() {
         let data = json!({ "added": written.added, "ended": written.ended });

@@ -2,8 +2,9 @@
 //!
 //! Notes about people, organizations and what else the ontology knows become nodes; their fields become
 //! relationships, their links mentions. `stated` says what one note states, `said` what ingested pages and
-//! others do (`register`, `import`), `settle` whom those mean, `identity` who is said to be one and who is not, `wanted` which graph
-//! all statements make together; `index` makes the store that graph (`links` its edges). `resolve` says
+//! others do (`register`, `import`), `settle` whom those mean, `identity` who is said to be one and who is not, `incremental` which graph
+//! all statements make together (`wanted` what that is), `live` keeps it in step with the store; `index` makes
+//! the store that graph (`put` its nodes, `links` its edges). `resolve` says
 //! which entity a label means (`spelling` has names in memory), `neighborhood` what it is related to and
 //! what mentions it, `find` what answers a question, `view`, `notes` and `types` what is there, `company` who is
 //! mentioned together, `proof` whether all of it is what the log says, `warnings` what could not be read,
@@ -16,12 +17,15 @@ mod company;
 mod find;
 mod identity;
 mod import;
+mod incremental;
 mod index;
 mod links;
+mod live;
 mod neighborhood;
 mod note_faults;
 mod notes;
 mod proof;
+mod put;
 mod register;
 mod resolve;
 mod said;

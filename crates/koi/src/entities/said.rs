@@ -317,6 +317,11 @@ pub(super) fn note_key(path: &str) -> String {
     format!("note:{path}")
 }
 
+/// The path of a registered note, by what it is kept under.
+pub(super) fn path_of_key(key: &str) -> Option<&str> {
+    key.strip_prefix("note:")
+}
+
 /// What an import is kept under, before the number of a piece.
 pub(super) fn import_key(name: &str) -> String {
     format!("import:{name}:")
@@ -358,16 +363,24 @@ pub(super) fn names_said(tx: &dyn ReadTx, rid: &str) -> Result<HashSet<String>> 
 pub(super) fn all_said(tx: &dyn ReadTx) -> Result<BTreeMap<String, Settled>> {
     let mut all = BTreeMap::new();
     for (rid, bytes) in tx.list(SAID)? {
-        let settled = serde_json::from_slice(&bytes).map_err(|error| {
-            Error::corrupt(format!("what `{rid}` stated cannot be read"))
-                .hint(
-                    "`kenning koi forget` takes it back; then state it again, or restore a backup",
-                )
-                .because(error)
-        })?;
+        let settled = settled_of(&rid, &bytes)?;
         all.insert(rid, settled);
     }
     Ok(all)
+}
+
+/// What a source stated, if it did.
+pub(super) fn said_by(tx: &dyn ReadTx, key: &str) -> Result<Option<Settled>> {
+    let bytes = tx.get(SAID, key)?;
+    bytes.map(|it| settled_of(key, &it)).transpose()
+}
+
+fn settled_of(key: &str, bytes: &[u8]) -> Result<Settled> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        Error::corrupt(format!("what `{key}` stated cannot be read"))
+            .hint("`kenning koi forget` takes it back; then state it again, or restore a backup")
+            .because(error)
+    })
 }
 
 impl Koi {

@@ -2,9 +2,9 @@
 //!
 //! Counts are written when the graph is, so that asking for them reads one row.
 
+use super::incremental::Graph;
 use super::index::STATE;
 use super::neighborhood::EntityDocument;
-use super::wanted::Wanted;
 use super::{aliases, kind};
 use crate::Koi;
 use kenning_audit::Tx;
@@ -99,30 +99,14 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn of(wanted: &Wanted) -> Self {
-        let mut tally = Self::default();
-        for thing in wanted.things.values() {
-            *tally.by_type.entry(thing.kind.clone()).or_default() += 1;
+    pub(super) fn of(graph: &Graph) -> Self {
+        let (total_pending, top_pending) = graph.pending(PENDING_KEPT);
+        Self {
+            by_type: graph.by_type().clone(),
+            by_predicate: graph.by_predicate().clone(),
+            total_pending,
+            top_pending,
         }
-        for (predicate, _) in wanted.relations.values().flat_map(BTreeMap::keys) {
-            *tally.by_predicate.entry(predicate.clone()).or_default() += 1;
-        }
-        let pending = wanted
-            .pending
-            .iter()
-            .map(|(it, &count)| PendingRelationship {
-                label: it.label.clone(),
-                predicate: it.predicate.clone(),
-                is_subject: it.is_subject,
-                count,
-            });
-        tally.top_pending = pending.collect();
-        tally.total_pending = wanted.pending.values().sum();
-        tally
-            .top_pending
-            .sort_by_key(|it| std::cmp::Reverse(it.count));
-        tally.top_pending.truncate(PENDING_KEPT);
-        tally
     }
 
     pub(super) fn write(&self, tx: &mut Tx<'_>) -> Result<()> {
@@ -292,7 +276,7 @@ pub(super) fn view(node: &Node) -> EntityView {
             None => text("path").into_iter().collect(),
         },
         path: text("path"),
-        merged: super::index::merged(node).map(ToOwned::to_owned).collect(),
+        merged: super::put::merged(node).map(ToOwned::to_owned).collect(),
         created_ms: node.created.ms(),
     }
 }

@@ -355,7 +355,7 @@ fn koi_what_a_note_said_is_gone_when_it_says_so_no_more() {
     assert!(report.is_clean());
 }
 
-fn done_text(house: &House, tool: &str, arguments: Value) -> String {
+pub(crate) fn done_text(house: &House, tool: &str, arguments: Value) -> String {
     let reply = house.call(tool, arguments);
     assert!(!reply.is_error(), "{tool}: {}", reply.text);
     reply.text

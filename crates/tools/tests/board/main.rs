@@ -23,6 +23,7 @@ mod kiwi_skills;
 mod kiwi_validated;
 mod koi_entities;
 mod koi_example;
+mod koi_following;
 mod koi_mail;
 mod koi_reading;
 mod koi_repos;
