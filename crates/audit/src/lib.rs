@@ -32,5 +32,5 @@ pub use log::{Clock, Log, Roots, authors, roots};
 pub use migrate::{Migrated, migrate};
 pub use prove::{Consistency, Inclusion, consistency, inclusion};
 pub use since::{Newest, Place, verify_newest};
-pub use tx::{Draft, EdgeDraft, Tx};
+pub use tx::{Draft, EdgeDraft, Passages, Tx};
 pub use verify::{Author, Report, Verify, survey_authors, verify};

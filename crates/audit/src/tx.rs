@@ -42,6 +42,29 @@ pub struct Draft {
     pub props: Map<String, Value>,
 }
 
+/// The passages of a node with their hash: made before the transaction, so that others do not wait while a
+/// text is cut, tokenized and hashed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Passages {
+    list: Vec<Passage>,
+    hash: Option<Hash>,
+}
+
+impl From<Vec<Passage>> for Passages {
+    fn from(list: Vec<Passage>) -> Self {
+        let hash = hash_of_passages(&list);
+        Self { list, hash }
+    }
+}
+
+impl Deref for Passages {
+    type Target = [Passage];
+
+    fn deref(&self) -> &[Passage] {
+        &self.list
+    }
+}
+
 /// An edge to be.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EdgeDraft {
@@ -410,12 +433,26 @@ impl<'a> Tx<'a> {
     /// Replaces the passages of a node. The event holds their hash. Those that are there already
     /// change nothing.
     pub fn put_passages(&mut self, node: NodeId, passages: &[Passage]) -> Result<()> {
+        self.replace_passages(node, passages, || hash_of_passages(passages))
+    }
+
+    /// The same for passages that were hashed before.
+    pub fn put_hashed_passages(&mut self, node: NodeId, passages: &Passages) -> Result<()> {
+        self.replace_passages(node, &passages.list, || passages.hash)
+    }
+
+    fn replace_passages(
+        &mut self,
+        node: NodeId,
+        passages: &[Passage],
+        hash: impl FnOnce() -> Option<Hash>,
+    ) -> Result<()> {
         let is_put = |it: &Change| matches!(it, Change::PutNode { id, .. } if *id == node);
         if !self.changes.iter().rev().any(is_put) && self.raw.passages(node)? == passages {
             return Ok(());
         }
         self.raw.put_passages(node, passages)?;
-        self.note_row(SignedRow::Passages(node), hash_of_passages(passages));
+        self.note_row(SignedRow::Passages(node), hash());
         Ok(())
     }
 

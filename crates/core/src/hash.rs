@@ -12,6 +12,15 @@ impl Hash {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
+    /// The hash of these bytes one after another, without a copy of them.
+    pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        for part in parts {
+            hasher.update(part);
+        }
+        Self(*hasher.finalize().as_bytes())
+    }
+
     /// A hash that only whoever has the secret can make: without it nobody can tell by trying whether
     /// a text is the hashed one. `purpose` keeps the uses of one secret apart.
     pub fn keyed(purpose: &'static str, secret: &[u8; 32], bytes: &[u8]) -> Self {

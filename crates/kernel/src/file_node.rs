@@ -1,6 +1,6 @@
 //! A text file that is also a node, and what its wing knows of it.
 
-use kenning_audit::{Draft, Tx};
+use kenning_audit::{Draft, Passages, Tx};
 use kenning_core::{Kind, Result};
 use kenning_search::passages;
 use kenning_store::Passage;
@@ -108,7 +108,7 @@ pub trait ReadFile: Send {
 /// The node of a file that says nothing but its text.
 pub struct PlainFile {
     draft: Draft,
-    pieces: Option<Vec<Passage>>,
+    passages: Option<Passages>,
 }
 
 impl PlainFile {
@@ -129,15 +129,16 @@ impl PlainFile {
             body: content.to_owned(),
             props,
         };
-        Self { draft, pieces }
+        let passages = pieces.map(Passages::from);
+        Self { draft, passages }
     }
 }
 
 impl ReadFile for PlainFile {
     fn put(self: Box<Self>, tx: &mut Tx<'_>) -> Result<()> {
         let node = tx.put_node(self.draft)?;
-        match self.pieces {
-            Some(pieces) => tx.put_passages(node.id, &pieces),
+        match self.passages {
+            Some(passages) => tx.put_hashed_passages(node.id, &passages),
             None => Ok(()),
         }
     }

@@ -6,7 +6,7 @@
 use super::package::{Item, Package, Vouching};
 use super::shelves::Shelf;
 use crate::Kiwi;
-use kenning_audit::{Draft, Tx};
+use kenning_audit::{Draft, Passages, Tx};
 use kenning_core::{Code, Hash, Kind, NodeId, Result, Space};
 use kenning_items::mark::{self, Style};
 use kenning_items::{ItemType, Layout, Place, Scope};
@@ -181,7 +181,7 @@ impl Kiwi {
 /// An item as a node.
 pub(super) struct Page {
     pub(super) draft: Draft,
-    passages: Vec<Passage>,
+    passages: Passages,
 }
 
 impl Page {
@@ -201,7 +201,8 @@ impl Page {
 
     /// With the passages that it is found by.
     pub(super) fn found_by(draft: Draft) -> Self {
-        let passages = passages(&searched_title(&draft.title, &draft.props), &draft.body);
+        let title = searched_title(&draft.title, &draft.props);
+        let passages = passages(&title, &draft.body).into();
         Self { draft, passages }
     }
 
@@ -211,7 +212,7 @@ impl Page {
         if node.updated != tx.now() {
             return Ok(node.id);
         }
-        tx.put_passages(node.id, &self.passages)?;
+        tx.put_hashed_passages(node.id, &self.passages)?;
         tx.set(&by_id(&node), &node.id.to_string(), b"")?;
         let kind = if node.rev == 1 {
             "ItemAdded"

@@ -6,7 +6,7 @@ use crate::row::{self, joined, signed};
 use kenning_core::{Hash, Hlc, Kind, NodeId, Result, Space};
 use kenning_store::{
     CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Nearest, Node, NodeFilter,
-    Passage, ReadTx, Row, RowKey, Table, TileRow, Vector, When, WriteTx, canonical_json, names,
+    Passage, ReadTx, Row, RowKey, Table, TileRow, Vector, When, WriteTx, canonical_object, names,
 };
 use serde_json::{Map, Value};
 use std::sync::atomic::Ordering;
@@ -181,7 +181,7 @@ impl<'a> Tx<'a> {
 }
 
 fn json(props: &Map<String, Value>) -> Vec<u8> {
-    canonical_json(&Value::Object(props.clone())).into_bytes()
+    canonical_object(props).into_bytes()
 }
 
 /// `AND …` for a filter; the values go to `params`.

@@ -5,7 +5,7 @@ use crate::row;
 use kenning_core::{Hash, Hlc, Kind, NodeId, Result, Space};
 use kenning_store::{
     CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Near, Nearest, Node, NodeFilter,
-    Passage, ReadTx, Row, Table, TileRow, Vector, When, WriteTx, canonical_json, names,
+    Passage, ReadTx, Row, Table, TileRow, Vector, When, WriteTx, canonical_object, names,
 };
 use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -202,7 +202,7 @@ fn cosine(one: &[f32], two: &[f32]) -> Option<f64> {
 }
 
 fn json(props: &Map<String, Value>) -> String {
-    canonical_json(&Value::Object(props.clone()))
+    canonical_object(props)
 }
 
 fn refs<'a>(params: &'a Params<'_>) -> Vec<&'a dyn ToSql> {

@@ -167,6 +167,13 @@ pub fn canonical_json(value: &Value) -> String {
     out
 }
 
+/// The same for the members of an object.
+pub fn canonical_object(members: &Map<String, Value>) -> String {
+    let mut out = String::new();
+    write_object(members, &mut out);
+    out
+}
+
 fn write(value: &Value, out: &mut String) {
     match value {
         Value::Array(items) => {
@@ -179,22 +186,24 @@ fn write(value: &Value, out: &mut String) {
             }
             out.push(']');
         }
-        Value::Object(map) => {
-            let mut entries: Vec<_> = map.iter().collect();
-            entries.sort_by(|a, b| a.0.cmp(b.0));
-            out.push('{');
-            for (i, (key, item)) in entries.into_iter().enumerate() {
-                if i > 0 {
-                    out.push(',');
-                }
-                out.push_str(&Value::from(key.as_str()).to_string());
-                out.push(':');
-                write(item, out);
-            }
-            out.push('}');
-        }
+        Value::Object(map) => write_object(map, out),
         scalar => out.push_str(&scalar.to_string()),
     }
+}
+
+fn write_object(members: &Map<String, Value>, out: &mut String) {
+    let mut entries: Vec<_> = members.iter().collect();
+    entries.sort_by(|a, b| a.0.cmp(b.0));
+    out.push('{');
+    for (i, (key, item)) in entries.into_iter().enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        out.push_str(&Value::from(key.as_str()).to_string());
+        out.push(':');
+        write(item, out);
+    }
+    out.push('}');
 }
 
 #[cfg(test)]

@@ -20,7 +20,9 @@ mod rows;
 pub mod story;
 mod strict;
 
-pub use json::{JSON_DEPTH_MAX, canonical_json, check_json_depth, json_depth, parse_json};
+pub use json::{
+    JSON_DEPTH_MAX, canonical_json, canonical_object, check_json_depth, json_depth, parse_json,
+};
 pub use names::NameHit;
 pub use rows::{
     CREATED_ELSEWHERE_MS, CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, IndexKind, KeyPart,

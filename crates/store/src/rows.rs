@@ -1,6 +1,6 @@
 //! The rows.
 
-use crate::canonical_json;
+use crate::canonical_object;
 use kenning_core::{Hash, Hlc, Kind, NodeId};
 use serde_json::{Map, Value};
 
@@ -48,7 +48,7 @@ impl Node {
     /// The fields are length-prefixed, so that no two contents share their bytes. Times and the
     /// revision are not part of it: the same content has the same hash on every peer.
     pub fn canonical_hash(&self) -> Hash {
-        let props = canonical_json(&Value::Object(self.props.clone()));
+        let props = canonical_object(&self.props);
         hash_fields(
             b'n',
             &[
@@ -64,14 +64,15 @@ impl Node {
     }
 }
 
+/// Each field stands behind its length.
 fn hash_fields(tag: u8, fields: &[&[u8]]) -> Hash {
-    let mut bytes = Vec::with_capacity(64 + fields.iter().map(|it| it.len() + 8).sum::<usize>());
-    bytes.push(tag);
-    for field in fields {
-        bytes.extend_from_slice(&(field.len() as u64).to_be_bytes());
-        bytes.extend_from_slice(field);
-    }
-    Hash::of(&bytes)
+    let lengths: Vec<[u8; 8]> = fields
+        .iter()
+        .map(|it| (it.len() as u64).to_be_bytes())
+        .collect();
+    let fields = lengths.iter().zip(fields);
+    let parts = fields.flat_map(|(length, field)| [length.as_slice(), field]);
+    Hash::of_parts(std::iter::once([tag].as_slice()).chain(parts))
 }
 
 /// Everything that relates.
@@ -98,7 +99,7 @@ pub struct Edge {
 impl Edge {
     /// The hash that the content of this row must have.
     pub fn canonical_hash(&self) -> Hash {
-        let props = canonical_json(&Value::Object(self.props.clone()));
+        let props = canonical_object(&self.props);
         hash_fields(
             b'e',
             &[
@@ -154,7 +155,7 @@ impl Vector {
             .iter()
             .flat_map(|it| (it + 0.0).to_be_bytes())
             .collect();
-        let props = canonical_json(&Value::Object(self.props.clone()));
+        let props = canonical_object(&self.props);
         hash_fields(
             b'v',
             &[

@@ -31,6 +31,28 @@ fn ticks(process: &str, first: usize) -> Result<Duration> {
     Ok(TICK * ticks)
 }
 
+/// Processor time of this process's living threads of that name so far.
+pub(super) fn cpu_of_threads(name: &str) -> Result<Duration> {
+    let mut all = Duration::ZERO;
+    for task in std::fs::read_dir("/proc/self/task").context("no /proc here")? {
+        let task = task?.path();
+        // One that has ended meanwhile has no files any more.
+        let Ok(found) = std::fs::read_to_string(task.join("comm")) else {
+            continue;
+        };
+        if found.trim_end() != name {
+            continue;
+        }
+        let text = std::fs::read_to_string(task.join("schedstat")).unwrap_or_default();
+        let ran = text
+            .split_whitespace()
+            .next()
+            .and_then(|it| it.parse().ok());
+        all += Duration::from_nanos(ran.unwrap_or(0));
+    }
+    Ok(all)
+}
+
 /// Bytes that all write calls of this process have written so far, to files and elsewhere.
 pub(super) fn bytes_written() -> Result<u64> {
     let text = std::fs::read_to_string("/proc/self/io").context("no /proc/self/io here")?;

@@ -7,11 +7,12 @@
 //! slower for both, so that the ratio of a laptop's disk can be measured on a machine whose disk answers
 //! at once.
 //!
-//! `written` are the bytes of all write calls of this process (the write-ahead log, what is copied from
+//! `writer` is the processor time of the one thread that every write of a process goes through: what it
+//! does, all callers wait for. `written` are the bytes of all write calls of this process (the write-ahead log, what is copied from
 //! it into the file, and for notes their own files); `kept` is the size of the store's file afterwards.
 
 use super::house;
-use super::meter::{bytes_written, cpu, ms, percentile};
+use super::meter::{bytes_written, cpu, cpu_of_threads, ms, percentile};
 use crate::options::Options;
 use crate::repository::{output, root};
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
@@ -30,6 +31,8 @@ use std::time::{Duration, Instant};
 const SLOW: &str = "SLOW_FSYNC_MS";
 /// The size of a note's text.
 pub(super) const BODY_BYTES: usize = 200;
+/// The name of the thread that writes; it begins with its store.
+const WRITER: &str = "kenning-writer";
 /// How many rows the bare loop with groups commits at once.
 const BARE_GROUP: usize = 64;
 
@@ -39,6 +42,8 @@ struct Measured {
     took: Duration,
     cpu: Duration,
     latencies: Vec<Duration>,
+    /// Of the thread that writes.
+    writer: Duration,
     bytes_written: u64,
     bytes_kept: u64,
 }
@@ -50,10 +55,11 @@ impl Measured {
 
     fn print(mut self, name: &str, bare: f64) {
         println!(
-            "{name:<26} {:>8.0} {:>7.2} {:>8.3} {:>9.3} {:>9.3} {:>9} {:>9}",
+            "{name:<26} {:>8.0} {:>7.2} {:>8.3} {:>9.3} {:>9.3} {:>9.3} {:>9} {:>9}",
             self.per_second(),
             self.per_second() / bare,
             ms(self.cpu) / self.n_writes.max(1) as f64,
+            ms(self.writer) / self.n_writes.max(1) as f64,
             ms(percentile(&mut self.latencies, 0.5)),
             ms(percentile(&mut self.latencies, 0.99)),
             self.bytes_written / self.n_writes.max(1) as u64,
@@ -99,8 +105,16 @@ pub(super) fn run(options: &Options) -> Result<()> {
         ms(percentile(&mut syncs, 0.99)),
     );
     println!(
-        "{:<26} {:>8} {:>7} {:>8} {:>9} {:>9} {:>9} {:>9}",
-        "", "writes/s", "ratio", "cpu ms", "median ms", "p99 ms", "written B", "kept B"
+        "{:<26} {:>8} {:>7} {:>8} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "",
+        "writes/s",
+        "ratio",
+        "cpu ms",
+        "writer ms",
+        "median ms",
+        "p99 ms",
+        "written B",
+        "kept B"
     );
     let one = bare(directory.path(), 1, time)?;
     let per_second = one.per_second();
@@ -192,6 +206,7 @@ fn bare(directory: &Path, group: usize, time: Duration) -> Result<Measured> {
         took,
         cpu,
         latencies,
+        writer: cpu,
         bytes_written,
         bytes_kept: size_of_store(&directory.join(format!("bare-{group}.db")))?,
     })
@@ -236,6 +251,7 @@ fn called(
         took: began.elapsed(),
         cpu: cpu()? - cpu_before,
         latencies,
+        writer: cpu_of_threads(WRITER)?,
         bytes_written: bytes_written()? - written_before,
         bytes_kept: 0,
     })

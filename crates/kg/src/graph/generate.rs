@@ -10,12 +10,11 @@ use super::library::{GraphFacts, Library, NODE_CREATED, NODE_DELETED, NODE_UPDAT
 use super::survey::{self, Looked, Read, Task, Tree, broken, look_into};
 use super::{GENERATED, library, links, note, places};
 use crate::Kg;
-use kenning_audit::Tx;
+use kenning_audit::{Passages, Tx};
 use kenning_core::{Code, Error, Hash, NodeId, Result, Space};
 use kenning_kernel::edges;
 use kenning_kernel::files::INTENTS;
 use kenning_kernel::{Caller, Scope};
-use kenning_store::Passage;
 use kenning_vault::{Dir, Lock, Name};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -85,7 +84,7 @@ struct Page {
     card: Card,
     frontmatter: Map<String, Value>,
     text: String,
-    passages: Vec<Passage>,
+    passages: Passages,
     /// The node of a file that was renamed.
     moved: Option<(NodeId, String)>,
     /// What the file held when the run began, as far as was known.
@@ -681,7 +680,7 @@ fn page(read: Read<'_>, moved: Option<(NodeId, String)>, now_ms: u64) -> Option<
         }
     };
     card.put_stamp(task.stamp, now_ms);
-    let passages = note::passages_of_card(&card, &text);
+    let passages = note::passages_of_card(&card, &text).into();
     Some(Page {
         path: task.path.clone(),
         card,
@@ -743,7 +742,7 @@ fn write_page(tx: &mut Tx<'_>, project: &str, page: Page) -> Result<Option<Writt
         None => tx.put_node(draft)?,
     };
     card.node = node.id;
-    tx.put_passages(node.id, &passages)?;
+    tx.put_hashed_passages(node.id, &passages)?;
     if let Some((_, from)) = &moved {
         tx.unset(&bucket, from)?;
         tx.unset(links::bucket_of(&path, &links::bucket(project)), from)?;

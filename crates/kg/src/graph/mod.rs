@@ -41,11 +41,11 @@ pub use survey::note_names;
 use cards::VAULT_CARDS;
 
 use crate::Kg;
-use kenning_audit::{Draft, Tx};
+use kenning_audit::{Draft, Passages, Tx};
 use kenning_core::{Error, Hash, Result, Space};
 use kenning_kernel::Caller;
 use kenning_search::Recent;
-use kenning_store::{Node, Passage, ReadTx};
+use kenning_store::{Node, ReadTx};
 use library::Scope;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -187,7 +187,7 @@ pub(crate) struct ReadNote {
     key: String,
     card: Card,
     draft: Draft,
-    passages: Vec<Passage>,
+    passages: Passages,
 }
 
 impl ReadNote {
@@ -210,7 +210,7 @@ impl ReadNote {
         Self {
             key: key.to_owned(),
             draft: note::draft(&card, frontmatter, key, "", text.to_owned()),
-            passages: note::passages_of_card(&card, text),
+            passages: note::passages_of_card(&card, text).into(),
             card,
         }
     }
@@ -218,7 +218,7 @@ impl ReadNote {
     /// Puts it, with its card, in the place of what was known of it.
     pub(crate) fn put(mut self, tx: &mut Tx<'_>) -> Result<Node> {
         let node = tx.put_node(self.draft)?;
-        tx.put_passages(node.id, &self.passages)?;
+        tx.put_hashed_passages(node.id, &self.passages)?;
         self.card.node = node.id;
         tx.set(VAULT_CARDS, &self.key, &self.card.to_bytes()?)?;
         Ok(node)

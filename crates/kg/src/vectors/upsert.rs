@@ -4,7 +4,7 @@ use super::{
     VECTOR_DIMENSIONS_MAX, is_name, key, namespace_or_default, not_a_name, place_of, total,
 };
 use crate::Kg;
-use kenning_audit::{Draft, Tx};
+use kenning_audit::{Draft, Passages, Tx};
 use kenning_core::{Error, Hash, Kind, Result};
 use kenning_kernel::{Caller, Scope};
 use kenning_search::{
@@ -122,6 +122,7 @@ struct Checked {
     namespace: String,
     numbers: Vec<f32>,
     metadata: Map<String, Value>,
+    passages: Passages,
 }
 
 impl Checked {
@@ -148,12 +149,17 @@ impl Checked {
             ))
             .hint("keep the text as a note, and its `path` here"));
         }
-        Ok(Self {
+        let mut checked = Self {
             id,
             namespace,
             numbers,
             metadata,
-        })
+            passages: Passages::default(),
+        };
+        if checked.has_text() {
+            checked.passages = passages(checked.text("title"), checked.text("content")).into();
+        }
+        Ok(checked)
     }
 
     fn text(&self, name: &str) -> &str {
@@ -247,12 +253,7 @@ fn put(tx: &mut Tx<'_>, new: Checked) -> Result<UpsertedVector> {
         body: new.text("content").to_owned(),
         props,
     })?;
-    let pieces = if new.has_text() {
-        passages(&node.title, &node.body)
-    } else {
-        Vec::new()
-    };
-    tx.put_passages(node.id, &pieces)?;
+    tx.put_hashed_passages(node.id, &new.passages)?;
     tx.put_vector(Vector {
         collection: collection.clone(),
         id: node.id.to_string(),

@@ -11,7 +11,7 @@ use super::resolve::by_uri;
 use super::stated::{Stated, is_name};
 use crate::Koi;
 use crate::inert::line as inert_line;
-use kenning_audit::{Draft, Tx};
+use kenning_audit::{Draft, Passages, Tx};
 use kenning_core::{Error, Hash, Kind, NodeId, Result};
 use kenning_entities::names::{normalized, vault_path};
 use kenning_kernel::{Caller, NOTE_BYTES_MAX};
@@ -423,6 +423,10 @@ impl Koi {
             Ok((settled, outcome))
         })?;
         settled.source = named_source(&rid, stated.source.as_deref());
+        let content = content.map(|text| {
+            let cut = passages(vault_path(&rid), &text).into();
+            (text, cut)
+        });
         let is_text_kept = self.kernel.log().write_long(space, move |tx| {
             let (document, is_text_kept) = put_stated(tx, &rid, &settled.source, content)?;
             settled.is_of(document);
@@ -507,7 +511,7 @@ fn put_stated(
     tx: &mut Tx<'_>,
     rid: &str,
     source: &str,
-    content: Option<String>,
+    content: Option<(String, Passages)>,
 ) -> Result<(NodeId, bool)> {
     let there = document_of(&**tx, rid)?;
     let is_stated = |it: &Node| it.props.contains_key(STATED);
@@ -515,9 +519,10 @@ fn put_stated(
         (Some(there), None) => Ok((there.id, true)),
         (Some(there), Some(_)) if !is_stated(&there) => Ok((there.id, false)),
         (_, content) => {
-            let node = tx.put_node(known_by_name(rid, source, content.unwrap_or_default()))?;
+            let (text, passages) = content.unwrap_or_default();
+            let node = tx.put_node(known_by_name(rid, source, text))?;
             if !node.body.is_empty() {
-                tx.put_passages(node.id, &passages(&node.title, &node.body))?;
+                tx.put_hashed_passages(node.id, &passages)?;
             }
             Ok((node.id, true))
         }

@@ -11,7 +11,7 @@ mod mailbox;
 mod message;
 
 use crate::Koi;
-use kenning_audit::{Draft, Tx};
+use kenning_audit::{Draft, Passages, Tx};
 use kenning_core::{Code, Error, Hash, Kind, Result, Space};
 use kenning_kernel::{Caller, Principal};
 use kenning_search::passages;
@@ -443,6 +443,13 @@ impl Reading<'_> {
         if gone.is_empty() && new.is_empty() && (is_noted || state.is_none()) {
             return Ok(());
         }
+        let new: Vec<_> = new
+            .into_iter()
+            .map(|(row, message)| {
+                let passages = message.as_ref().map(passages_of).unwrap_or_default();
+                (row, message, passages)
+            })
+            .collect();
         let done = self.engine.kernel.log().write(&space, move |tx| {
             let bucket = messages_of(&mailbox);
             let mut done = MailRead::default();
@@ -452,10 +459,10 @@ impl Reading<'_> {
                     done.removed += u64::from(release(tx, &String::from_utf8_lossy(&key))?);
                 }
             }
-            for (row, message) in new {
+            for (row, message, passages) in new {
                 let key = match &message {
                     Some(message) => {
-                        let (key, is_new) = put(tx, &shown, message)?;
+                        let (key, is_new) = put(tx, &shown, message, &passages)?;
                         done.added += u64::from(is_new);
                         key
                     }
@@ -488,8 +495,19 @@ fn copies(tx: &Tx<'_>, key: &str) -> Result<u64> {
         .unwrap_or(0))
 }
 
+/// A message is found by who wrote it, too.
+fn passages_of(message: &Message) -> Passages {
+    let title = format!("{} {} {}", message.subject, message.from, message.to);
+    passages(&title, &message.body).into()
+}
+
 /// The document of a message, and whether it is new.
-fn put(tx: &mut Tx<'_>, mailbox: &str, message: &Message) -> Result<(String, bool)> {
+fn put(
+    tx: &mut Tx<'_>,
+    mailbox: &str,
+    message: &Message,
+    passages: &Passages,
+) -> Result<(String, bool)> {
     let mut key = format!("email:{}", message.id);
     let is_same = |it: &kenning_store::Node| {
         it.props.get("content_hash") == Some(&Value::from(message.hash.as_str()))
@@ -527,9 +545,7 @@ fn put(tx: &mut Tx<'_>, mailbox: &str, message: &Message) -> Result<(String, boo
         body: message.body.clone(),
         props,
     })?;
-    // It is found by who wrote it, too.
-    let title = format!("{} {} {}", message.subject, message.from, message.to);
-    tx.put_passages(node.id, &passages(&title, &message.body))?;
+    tx.put_hashed_passages(node.id, passages)?;
     let data = json!({
         "nodeId": node.id.to_string(), "rid": key, "source": "email", "content": message.hash,
     });

@@ -15,7 +15,7 @@ use super::record::{self, Known, Lease, Repository};
 use super::select::{self, Blob};
 use super::source::Source;
 use super::{Places, ScanProgress, Scanned};
-use kenning_audit::{Draft, Log, Tx};
+use kenning_audit::{Draft, Log, Passages, Tx};
 use kenning_core::{Code, Error, Hash, Kind, NodeId, Result, Space};
 use kenning_egress::{Egress, Grant, Policy, Tunnel, TunnelLimits};
 use kenning_items::sha256_hex;
@@ -85,6 +85,7 @@ struct Reading {
     blob: Blob,
     /// None if it is no text.
     text: Option<String>,
+    passages: Passages,
     /// The document that was called otherwise before.
     from: Option<(String, NodeId)>,
 }
@@ -627,17 +628,27 @@ fn read(git: &Git<'_>, batch: Vec<(Blob, Option<(String, NodeId)>)>) -> Result<V
     let readings = batch
         .into_iter()
         .zip(contents)
-        .map(|((blob, from), content)| Reading {
-            text: content.and_then(select::text),
-            blob,
-            from,
+        .map(|((blob, from), content)| {
+            let text = content.and_then(select::text);
+            let cut = text.as_deref().map(|it| passages(&blob.path, it).into());
+            Reading {
+                passages: cut.unwrap_or_default(),
+                text,
+                blob,
+                from,
+            }
         });
     Ok(readings.collect())
 }
 
 /// Makes a file's document what the file is.
 fn put(tx: &mut Tx<'_>, repository: &Repository, commit: &Commit, reading: Reading) -> Result<()> {
-    let Reading { blob, text, from } = reading;
+    let Reading {
+        blob,
+        text,
+        from,
+        passages: cut,
+    } = reading;
     let bucket = repository.files();
     let key = repository.rid(&blob.path);
     let before = tx.node_by_key("", Kind::Document, &key, When::Now)?;
@@ -659,7 +670,6 @@ fn put(tx: &mut Tx<'_>, repository: &Repository, commit: &Commit, reading: Readi
         };
         return tx.set(&bucket, &blob.path, &known.to_bytes());
     };
-    let cut = passages(&blob.path, &text);
     let content_hash = sha256_hex(text.as_bytes())[..32].to_owned();
     let mut props = Map::new();
     for (name, value) in [
@@ -705,7 +715,7 @@ fn put(tx: &mut Tx<'_>, repository: &Repository, commit: &Commit, reading: Readi
         Some(node) => tx.move_node(node, draft)?,
         None => tx.put_node(draft)?,
     };
-    tx.put_passages(node.id, &cut)?;
+    tx.put_hashed_passages(node.id, &cut)?;
     let known = Known {
         object: blob.object,
         document: Some((node.id, cut.len() as u64)),

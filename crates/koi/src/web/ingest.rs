@@ -14,7 +14,7 @@ use crate::{
     Koi, MergeOutcome, MergeProposal, SaidEntity, SaidEntityOutcome, SaidMerge, SaidOutcome,
     SaidRelation, SaidRelationOutcome,
 };
-use kenning_audit::{Draft, Tx};
+use kenning_audit::{Draft, Passages, Tx};
 use kenning_core::{Code, Error, Kind, Result, Space};
 use kenning_entities::names::authority;
 use kenning_entities::ontology::Ontology;
@@ -180,6 +180,7 @@ impl Koi {
         let written: Vec<FileNode> = notes.iter().map(|it| it.file.clone()).collect();
         let contents = notes.iter().map(|it| (it.file.clone(), it.content.clone()));
         let taking = Taking {
+            passages: passages_of(&page, &text),
             page: page.clone(),
             text,
             settled,
@@ -363,6 +364,7 @@ struct Taking {
     text: StoredText,
     settled: Settled,
     notes: Vec<(FileNode, String)>,
+    passages: Passages,
 }
 
 impl Taking {
@@ -375,7 +377,7 @@ impl Taking {
         let page = &mut self.page;
         page.status = Status::Ingested;
         page.note = self.notes.first().map(|it| it.0.name.clone());
-        let node = put_document(tx, page, &self.text)?;
+        let node = put_document(tx, page, &self.text, &self.passages)?;
         self.settled.is_of(node);
         put_said(tx, &self.settled)?;
         pages::put_page(tx, page)?;
@@ -393,11 +395,17 @@ impl Taking {
     }
 }
 
+/// The passages of a page's document.
+pub(super) fn passages_of(page: &StoredPage, text: &StoredText) -> Passages {
+    passages(page.shown_title(), &text.text).into()
+}
+
 /// Puts the document of a page, with its passages.
 pub(super) fn put_document(
     tx: &mut Tx<'_>,
     page: &StoredPage,
     text: &StoredText,
+    passages: &Passages,
 ) -> Result<kenning_core::NodeId> {
     let title = page.shown_title();
     let mut props = Map::new();
@@ -429,7 +437,7 @@ pub(super) fn put_document(
         body: text.text.clone(),
         props,
     })?;
-    tx.put_passages(node.id, &passages(title, &text.text))?;
+    tx.put_hashed_passages(node.id, passages)?;
     Ok(node.id)
 }
 

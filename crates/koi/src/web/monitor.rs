@@ -5,7 +5,7 @@
 //! does not answer is left alone for longer and longer. What a changed page says takes the place of what it
 //! said before.
 
-use super::ingest::put_document;
+use super::ingest::{passages_of, put_document};
 use super::pages::{self, Status, StoredPage, StoredText, of_json, to_json};
 use super::preview::{PreviewRequest, same_without_asking};
 use super::visit::{Validators, Visit, Visited};
@@ -456,7 +456,7 @@ fn adopt(tx: &mut Tx<'_>, url: &str, visit: &Visit, now_ms: u64) -> Result<Look>
     pages::put_text(tx, url, &text)?;
     let mut document = None;
     if page.status == Status::Ingested {
-        put_document(tx, &page, &text)?;
+        put_document(tx, &page, &text, &passages_of(&page, &text))?;
         document = Some(page.document_rid());
     }
     let data = json!({

@@ -1,6 +1,6 @@
 //! A look at a page before anything is made of it.
 
-use super::ingest::put_document;
+use super::ingest::{passages_of, put_document};
 use super::matching::MatchedEntity;
 use super::pages::{self, PageEvaluation, PageMetadata, Status, StoredPage, StoredText};
 use super::settings::WebSettings;
@@ -178,7 +178,7 @@ impl Koi {
             pages::put_page(tx, &page)?;
             if page.status == Status::Ingested {
                 let text = pages::text(&**tx, &asked)?;
-                put_document(tx, &page, &text)?;
+                put_document(tx, &page, &text, &passages_of(&page, &text))?;
             }
             tx.record("WebPageEvaluated", data)?;
             Ok(Some(page.status))

@@ -2,7 +2,7 @@
 
 use super::{MEMORY_BYTES_MAX, Memory, find_memory, given_key, memory, memory_id};
 use crate::Omi;
-use kenning_audit::{Draft, EdgeDraft, Tx};
+use kenning_audit::{Draft, EdgeDraft, Passages, Tx};
 use kenning_core::{Error, Hash, Kind, NodeId, Result};
 use kenning_kernel::{Caller, Scope};
 use kenning_memory::types::{Confidence, MemoryType, relation};
@@ -61,6 +61,8 @@ impl Omi {
             check(memory).map_err(|error| if many { at(i, error) } else { error })?;
         }
         let space = &caller.principal.space;
+        // Cut and hashed here: other writers do not wait meanwhile.
+        let new: Vec<Prepared> = new.into_iter().map(Prepared::new).collect();
         let store_all = move |tx: &mut Tx<'_>| {
             let mut stored = Vec::with_capacity(new.len());
             for (i, memory) in new.into_iter().enumerate() {
@@ -132,7 +134,29 @@ fn content_key(memory: &NewMemory) -> String {
     format!("content:{}", Hash::of(text.as_bytes()))
 }
 
-fn store(tx: &mut Tx<'_>, new: NewMemory) -> Result<StoredMemory> {
+/// A memory with what is made of its text.
+struct Prepared {
+    new: NewMemory,
+    content_key: String,
+    passages: Passages,
+}
+
+impl Prepared {
+    fn new(new: NewMemory) -> Self {
+        Self {
+            content_key: content_key(&new),
+            passages: passages("", &new.content).into(),
+            new,
+        }
+    }
+}
+
+fn store(tx: &mut Tx<'_>, prepared: Prepared) -> Result<StoredMemory> {
+    let Prepared {
+        new,
+        content_key: key,
+        passages,
+    } = prepared;
     let key = match &new.memory_id {
         Some(id) => {
             if let Some(known) = find_memory(&**tx, id)? {
@@ -140,21 +164,18 @@ fn store(tx: &mut Tx<'_>, new: NewMemory) -> Result<StoredMemory> {
             }
             given_key(id)
         }
-        None => {
-            let key = content_key(&new);
-            match tx.node_by_key("", Kind::Memory, &key, When::Now)? {
-                None => key,
-                Some(known) if !known.props.contains_key("superseded_by") => {
-                    relate(tx, &known, &new)?;
-                    return Ok(StoredMemory {
-                        id: memory_id(&known),
-                        duplicate: true,
-                    });
-                }
-                // What was taken back may be said again.
-                Some(_) => format!("{key}:{}", tx.next_seq()),
+        None => match tx.node_by_key("", Kind::Memory, &key, When::Now)? {
+            None => key,
+            Some(known) if !known.props.contains_key("superseded_by") => {
+                relate(tx, &known, &new)?;
+                return Ok(StoredMemory {
+                    id: memory_id(&known),
+                    duplicate: true,
+                });
             }
-        }
+            // What was taken back may be said again.
+            Some(_) => format!("{key}:{}", tx.next_seq()),
+        },
     };
     let node = tx.put_node(Draft {
         kind: Kind::Memory,
@@ -164,7 +185,7 @@ fn store(tx: &mut Tx<'_>, new: NewMemory) -> Result<StoredMemory> {
         body: new.content.clone(),
         props: props(&new),
     })?;
-    tx.put_passages(node.id, &passages("", &node.body))?;
+    tx.put_hashed_passages(node.id, &passages)?;
     let id = memory_id(&node);
     put_relations(tx, node.id, &new.related_to)?;
     if let Some(old) = &new.supersedes {
