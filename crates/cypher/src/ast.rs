@@ -189,6 +189,16 @@ pub(crate) enum Junction {
     Xor,
 }
 
+impl Junction {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::And => "AND",
+            Self::Or => "OR",
+            Self::Xor => "XOR",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextTest {
     StartsWith,

@@ -6,7 +6,7 @@
 
 use super::Compiler;
 use super::patterns::{Condition, Node, Pattern, Rel};
-use crate::ast::Compare;
+use crate::ast::{Compare, Junction};
 use crate::error::Result;
 use crate::functions;
 use crate::graph::{Direction, Token};
@@ -152,22 +152,20 @@ impl Compiler<'_> {
         planner.op = self.op(estimate, kind(Box::new(input)));
     }
 
-    /// Checks every condition whose names are all known.
+    /// Checks every condition whose names are all known, in one step, so that many do not make a plan deep.
     fn apply(&mut self, planner: &mut Planner) {
-        for idx in 0..planner.conditions.len() {
-            let ready = planner.conditions[idx]
-                .as_ref()
-                .is_some_and(|it| it.needs.is_subset(&planner.known));
-            if !ready {
-                continue;
-            }
-            if let Some(it) = planner.conditions[idx].take() {
-                let condition = it.condition;
-                self.push(planner, it.selectivity, |input| OpKind::Filter {
-                    input,
-                    condition,
-                });
-            }
+        let known = &planner.known;
+        let ready = planner
+            .conditions
+            .iter_mut()
+            .filter_map(|it| it.take_if(|it| it.needs.is_subset(known)));
+        let ready: Vec<Condition> = ready.collect();
+        let selectivity = ready.iter().map(|it| it.selectivity).product();
+        if let Some(condition) = all_of(ready) {
+            self.push(planner, selectivity, |input| OpKind::Filter {
+                input,
+                condition,
+            });
         }
     }
 
@@ -451,21 +449,20 @@ impl Compiler<'_> {
         };
         let input = Box::new(argument);
         let mut op = self.op(n, OpKind::Scan { input, slot, label });
-        for condition in &mut planner.conditions {
-            let alone = condition.as_ref().is_some_and(|it| {
-                it.needs.len() == 1 && it.needs.contains(&slot) && only_slot(&it.condition, slot)
-            });
-            if !alone {
-                continue;
-            }
-            if let Some(it) = condition.take() {
-                let estimate = op.estimate * it.selectivity;
-                let kind = OpKind::Filter {
-                    input: Box::new(op),
-                    condition: it.condition,
-                };
-                op = self.op(estimate, kind);
-            }
+        let alone = planner.conditions.iter_mut().filter_map(|it| {
+            it.take_if(|it| {
+                let own = it.needs.len() == 1 && it.needs.contains(&slot);
+                own && only_slot(&it.condition, slot)
+            })
+        });
+        let alone: Vec<Condition> = alone.collect();
+        let selectivity: f64 = alone.iter().map(|it| it.selectivity).product();
+        if let Some(condition) = all_of(alone) {
+            let kind = OpKind::Filter {
+                input: Box::new(op),
+                condition,
+            };
+            op = self.op(n * selectivity, kind);
         }
         op
     }
@@ -487,6 +484,15 @@ impl Compiler<'_> {
             }
         }
     }
+}
+
+/// Conditions that must all hold, as one.
+fn all_of(conditions: Vec<Condition>) -> Option<X> {
+    let mut conditions: Vec<X> = conditions.into_iter().map(|it| it.condition).collect();
+    if conditions.len() > 1 {
+        return Some(X::Junction(Junction::And, conditions));
+    }
+    conditions.pop()
 }
 
 /// What of a node is compared.

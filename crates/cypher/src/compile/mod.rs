@@ -17,6 +17,12 @@ use types::Ty;
 /// How many operators a plan may have.
 const OPERATORS_MAX: usize = 400;
 
+/// How many conditions one `MATCH` may have.
+const CONDITIONS_MAX: usize = 1000;
+
+/// How many columns a projection may have.
+const COLUMNS_MAX: usize = 500;
+
 /// What runs, and what its columns are.
 pub(crate) struct Compiled {
     pub(crate) op: Op,
@@ -109,10 +115,7 @@ pub(crate) fn compile(
         pattern_allowed: false,
     };
     let (op, columns) = compiler.union(&query.union, &Scope::default(), false)?;
-    if compiler.n_ops > OPERATORS_MAX {
-        let message = format!("the query needs more than {OPERATORS_MAX} steps");
-        return Err(Error::limit("QueryTooLong", message));
-    }
+    compiler.check_length(0)?;
     Ok(Compiled {
         op,
         columns,
@@ -141,6 +144,15 @@ impl Compiler<'_> {
             estimate,
             kind,
         }
+    }
+
+    /// Plans are chains that are walked by recursion, so their length is bounded before they are made.
+    fn check_length(&self, n_more: usize) -> Result<()> {
+        if self.n_ops + n_more > OPERATORS_MAX {
+            let message = format!("the query needs more than {OPERATORS_MAX} steps");
+            return Err(Error::limit("QueryTooLong", message));
+        }
+        Ok(())
     }
 
     fn position(&self, at: usize) -> Position {

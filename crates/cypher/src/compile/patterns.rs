@@ -84,6 +84,7 @@ impl Compiler<'_> {
                 &mut own_rels,
                 &mut unread,
             )?;
+            self.check_length(pattern.nodes.len() + pattern.rels.len() + pattern.paths.len())?;
         }
         for (of, properties, filter_slot) in unread {
             self.properties(&inner, of, properties, filter_slot, &mut pattern)?;
@@ -99,6 +100,13 @@ impl Compiler<'_> {
                     selectivity,
                 });
             }
+        }
+        if pattern.conditions.len() > super::CONDITIONS_MAX {
+            let message = format!(
+                "a `MATCH` has more than {} conditions",
+                super::CONDITIONS_MAX
+            );
+            return Err(crate::Error::limit("QueryTooLong", message));
         }
         let known: BTreeSet<Slot> = scope.slots().collect();
         for node in &mut pattern.nodes {

@@ -143,6 +143,10 @@ impl Compiler<'_> {
         at: usize,
         is_with: bool,
     ) -> Result<Vec<(String, Expr)>> {
+        if projection.items.len() > super::COLUMNS_MAX {
+            let message = format!("more than {} columns", super::COLUMNS_MAX);
+            return Err(crate::Error::limit("QueryTooLong", message).at(self.position(at)));
+        }
         let mut items: Vec<(String, Expr)> = Vec::new();
         if projection.star {
             let mut names: Vec<&String> = Vec::new();

@@ -274,6 +274,10 @@ impl Parser<'_> {
                 self.advance();
                 ExprKind::Literal(Value::Float(value))
             }
+            it @ Tok::NoNumber(_) => {
+                let message = format!("{} is not a number", it.describe());
+                return Err(self.fail("InvalidNumberLiteral", at, message));
+            }
             Tok::Str(text) => {
                 self.advance();
                 ExprKind::Literal(Value::str(text))

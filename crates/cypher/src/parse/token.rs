@@ -14,6 +14,8 @@ pub(crate) enum Tok {
     /// Digits of a whole number, and their base.
     Int(String, u32),
     Float(f64),
+    /// What starts as a number and is none.
+    NoNumber(String),
     Str(String),
     Param(String),
     Sign(&'static str),
@@ -35,6 +37,7 @@ impl Tok {
             Self::Quoted(it) => format!("the name `{}`", shorten(it)),
             Self::Int(it, _) => format!("the number `{}`", shorten(it)),
             Self::Float(it) => format!("the number `{it}`"),
+            Self::NoNumber(it) => format!("`{}`", shorten(it)),
             Self::Str(it) => format!("the text '{}'", shorten(it)),
             Self::Param(it) => format!("the parameter `${}`", shorten(it)),
             Self::Sign(it) => format!("`{it}`"),
@@ -304,7 +307,7 @@ impl Lexer<'_> {
             self.pos += 2;
             let digits = self.word();
             if digits.is_empty() || !digits.chars().all(|it| it.is_digit(radix)) {
-                return Err(self.bad_number(start));
+                return Ok(self.no_number(start));
             }
             return Ok(Tok::Int(digits, radix));
         }
@@ -329,13 +332,15 @@ impl Lexer<'_> {
         let number = rest.get(..end).unwrap_or_default().to_owned();
         let follows = rest.get(end..).and_then(|it| it.chars().next());
         if follows.is_some_and(is_word) {
-            return Err(self.bad_number(start));
+            return Ok(self.no_number(start));
         }
         self.pos += end;
         if !is_float {
             return Ok(Tok::Int(number, 10));
         }
-        let value: f64 = number.parse().map_err(|_| self.bad_number(start))?;
+        let Ok(value) = number.parse::<f64>() else {
+            return Ok(self.no_number(start));
+        };
         if value.is_infinite() {
             let message = format!("the number `{}` is too large for a float", shorten(&number));
             return Err(self.fail("FloatingPointOverflow", start, message));
@@ -343,15 +348,14 @@ impl Lexer<'_> {
         Ok(Tok::Float(value))
     }
 
-    fn bad_number(&self, start: usize) -> Error {
+    /// Takes all that is written together: the parser knows whether a number was expected there.
+    fn no_number(&mut self, start: usize) -> Tok {
         let rest = self.text.get(start..).unwrap_or_default();
-        let end = rest.find(|it| !is_word(it)).unwrap_or(rest.len());
-        let text = shorten(rest.get(..end).unwrap_or_default());
-        self.fail(
-            "InvalidNumberLiteral",
-            start,
-            format!("`{text}` is not a number"),
-        )
+        let end = rest
+            .find(|it| !(is_word(it) || it == '.'))
+            .unwrap_or(rest.len());
+        self.pos = start + end;
+        Tok::NoNumber(rest.get(..end).unwrap_or_default().to_owned())
     }
 }
 

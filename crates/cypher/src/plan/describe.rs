@@ -247,6 +247,10 @@ impl Printer<'_> {
                 format!("{} IS {not}NULL", self.expression(of))
             }
             X::Not(of) => format!("NOT {}", self.expression(of)),
+            X::Junction(kind, operands) => {
+                let operands: Vec<String> = operands.iter().map(|it| self.expression(it)).collect();
+                operands.join(&format!(" {} ", kind.word()))
+            }
             X::In(item, list) => {
                 format!("{} IN {}", self.expression(item), self.expression(list))
             }

@@ -274,3 +274,54 @@ fn a_procedure_yields_nodes_that_patterns_go_on_from() {
     );
     assert_eq!(wrong.unwrap_err().detail(), "InvalidNumberOfArguments");
 }
+
+#[test]
+fn aggregates_stand_inside_larger_expressions() {
+    let graph = people();
+    for (text, expected) in [
+        (
+            "MATCH (n:Person) RETURN [x IN collect(n.age) WHERE x > 25 | x + 1] AS l",
+            "[41, 31]",
+        ),
+        (
+            "MATCH (n:Person) RETURN size(collect(n)) * 2 + count(*) AS n",
+            "9",
+        ),
+        (
+            "MATCH (n:Person) RETURN {all: collect(n.name), n: count(*)} AS m",
+            "{all: ['Ann', 'Bob', 'Cid'], n: 3}",
+        ),
+        (
+            "MATCH (n:Person) RETURN CASE WHEN count(*) > 2 THEN 'many' ELSE 'few' END AS c",
+            "'many'",
+        ),
+        ("MATCH (n:Company) RETURN count([(n)<--(m) | m]) AS c", "1"),
+        (
+            "MATCH (n:Person) WITH n.age > 25 AS old, count(*) AS c RETURN collect([old, c]) AS l",
+            "[[true, 2], [false, 1]]",
+        ),
+        (
+            "MATCH p = (:Person {name: 'Ann'})-[:KNOWS]->(b) RETURN [x IN nodes(p) | size([(x)-->(:Company) | 1])] AS l",
+            "[1, 1]",
+        ),
+    ] {
+        assert_eq!(lines(&graph, text), [expected], "{text}");
+    }
+}
+
+#[test]
+fn variable_lengths_with_odd_bounds_find_what_they_say() {
+    let graph = people();
+    for (range, n) in [
+        ("*0", 4),
+        ("*0..0", 4),
+        ("*1..0", 0),
+        ("*2..1", 0),
+        ("*..0", 0),
+        ("*..1", 5),
+        ("*1", 5),
+    ] {
+        let text = format!("MATCH (a)-[{range}]->(b) RETURN count(*)");
+        assert_eq!(lines(&graph, &text), [n.to_string()], "{range}");
+    }
+}

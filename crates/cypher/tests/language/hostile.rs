@@ -123,6 +123,61 @@ fn long_chains_are_flat_or_refused() {
 }
 
 #[test]
+fn long_patterns_and_many_clauses_are_refused_or_run_on_a_small_stack() {
+    let graph = complete(2);
+    let many = |part: &str, n: usize, with: &str| vec![part; n].join(with);
+    for text in [
+        format!("MATCH (n {{{}}}) RETURN n", many("a: 1", 30_000, ", ")),
+        format!("MATCH (n{}) RETURN n", ":N".repeat(60_000)),
+        format!(
+            "MATCH (n) WHERE {} RETURN n",
+            many("n.a = 1", 20_000, " AND ")
+        ),
+        format!("MATCH {} RETURN 1", many("(:N)", 40_000, ", ")),
+        format!("MATCH {} RETURN 1", many("()--()", 30_000, ", ")),
+        format!(
+            "RETURN {}",
+            (0..20_000)
+                .map(|it| format!("1 AS a{it}"))
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
+        format!(
+            "{} RETURN 1",
+            format!("MATCH (){} ", "--()".repeat(90)).repeat(90)
+        ),
+    ] {
+        limited(within(&graph, &text), &text);
+    }
+    for text in [
+        format!("MATCH (){} RETURN count(*)", "-->()".repeat(99)),
+        format!(
+            "MATCH (n) {} RETURN n",
+            "OPTIONAL MATCH (n)-->({x: 1}) ".repeat(98)
+        ),
+        format!(
+            "WITH 1 AS x {} RETURN x",
+            "WITH x + 1 AS x ORDER BY x LIMIT 1 ".repeat(98)
+        ),
+        format!(
+            "WITH [1] AS x {} RETURN x",
+            "UNWIND x AS y WITH collect(DISTINCT y) AS x ".repeat(49)
+        ),
+        format!(
+            "MATCH (n) WHERE {} RETURN n",
+            many("n.a IS NULL", 900, " AND ")
+        ),
+    ] {
+        let found = within(&graph, &text);
+        let short: String = text.chars().take(80).collect();
+        let fine = found
+            .as_ref()
+            .map_or_else(|it| it.class() == Class::Limit, |_| true);
+        assert!(fine, "{short}: {found:?}");
+    }
+}
+
+#[test]
 fn what_doubles_meets_the_limit_of_a_value() {
     let graph = MemoryGraph::new();
     let twice = |start: &str, step: &str| {

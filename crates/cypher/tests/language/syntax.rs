@@ -173,6 +173,28 @@ fn semantic_errors_have_the_classes_of_the_conformance_kit() {
         ("RETURN 9223372036854775808", "IntegerOverflow"),
         ("RETURN 1e999", "FloatingPointOverflow"),
         ("RETURN 12x", "InvalidNumberLiteral"),
+        ("RETURN -0x", "InvalidNumberLiteral"),
+        ("RETURN {1a: 1}", "UnexpectedSyntax"),
+        ("RETURN {, }", "UnexpectedSyntax"),
+        ("RETURN {a: }", "UnexpectedSyntax"),
+        ("RETURN {a.b: 1}", "UnexpectedSyntax"),
+        ("MATCH ()-[r:T $map]->() RETURN r", "InvalidParameterUse"),
+        (
+            "WITH 1 AS r MATCH ()-[r]->() RETURN r",
+            "VariableTypeConflict",
+        ),
+        (
+            "WITH 1 AS p MATCH p = ()-->() RETURN p",
+            "VariableAlreadyBound",
+        ),
+        (
+            "MATCH (p)-->(), p = ()-->() RETURN p",
+            "VariableAlreadyBound",
+        ),
+        (
+            "MATCH (n) WITH n AS a, count(*) AS c ORDER BY max(n.x) RETURN c",
+            "InvalidAggregation",
+        ),
         ("RETURN '\\uZZZZ'", "InvalidUnicodeLiteral"),
         ("RETURN 1 — 2", "InvalidUnicodeCharacter"),
         ("MATCH (n) RETURN (n)-->()", "UnexpectedSyntax"),
