@@ -13,6 +13,7 @@ use kenning_store::{
     CheckpointRow, Edge, EventRow, HeadRow, KvRow, NameRow, Node, Passage, PassageRow, ReadTx, Row,
     SealedData, Store, Table, TileRow, Vector,
 };
+use kenning_text::hex;
 use serde_json::{Map, Value, json};
 
 /// Gives every row of a space as one JSON value each, in an order in which they can be put back.
@@ -187,15 +188,15 @@ pub(crate) fn to_json(row: &Row) -> Value {
             let mut value = json!({
                 "table": "events", "seq": it.seq, "version": it.version, "id": it.id.to_string(),
                 "parents": hashes(&it.parents), "hlc": it.hlc.0, "author": it.author,
-                "kind": it.kind, "payload": hex(&it.payload), "signature": hex(&it.signature),
+                "kind": it.kind, "payload": hex::encode(&it.payload), "signature": hex::encode(&it.signature),
             });
             // Rows of version 1 are written as they always were.
             if it.sealed != SealedData::default() {
-                value["origin"] = hex(&it.sealed.origin).into();
+                value["origin"] = hex::encode(&it.sealed.origin).into();
                 value["agent"] = it.sealed.agent.as_str().into();
-                value["data"] = hex(&it.sealed.data).into();
-                value["salt"] = hex(&it.sealed.salt).into();
-                value["commitment"] = hex(&it.sealed.commitment).into();
+                value["data"] = hex::encode(&it.sealed.data).into();
+                value["salt"] = hex::encode(&it.sealed.salt).into();
+                value["commitment"] = hex::encode(&it.sealed.commitment).into();
             }
             value
         }
@@ -205,28 +206,17 @@ pub(crate) fn to_json(row: &Row) -> Value {
         Row::Checkpoint(it) => json!({
             "table": "checkpoints", "height": it.height, "seq": it.seq,
             "event_root": it.event_root.to_string(), "state_root": it.state_root.to_string(),
-            "hlc": it.hlc.0, "author": it.author, "signature": hex(&it.signature),
-            "version": it.version, "origin": hex(&it.origin),
+            "hlc": it.hlc.0, "author": it.author, "signature": hex::encode(&it.signature),
+            "version": it.version, "origin": hex::encode(&it.origin),
         }),
         Row::Head(it) => json!({
             "table": "heads", "seq": it.seq, "hlc": it.hlc.0, "tips": hashes(&it.tips),
-            "frontier": hashes(&it.frontier), "state": hex(&it.state), "log": hex(&it.log),
+            "frontier": hashes(&it.frontier), "state": hex::encode(&it.state), "log": hex::encode(&it.log),
         }),
         Row::Kv(it) => json!({
-            "table": "kv", "bucket": it.bucket, "key": it.key, "value": hex(&it.value),
+            "table": "kv", "bucket": it.bucket, "key": it.key, "value": hex::encode(&it.value),
         }),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|it| format!("{it:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    text.len()
-        .is_multiple_of(2)
-        .then(|| text.as_bytes().chunks(2).map(pair).collect())?
 }
 
 fn hashes(list: &[Hash]) -> Vec<String> {
@@ -263,7 +253,7 @@ impl Fields<'_> {
     }
 
     fn bytes(&self, name: &str) -> Option<Vec<u8>> {
-        unhex(self.0.get(name)?.as_str()?)
+        hex::decode(self.0.get(name)?.as_str()?)
     }
 
     fn numbers(&self, name: &str) -> Option<Vec<f32>> {

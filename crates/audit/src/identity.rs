@@ -7,6 +7,7 @@
 
 use kenning_core::{Did, Error, Random, Result, Space};
 use kenning_store::canonical_json;
+use kenning_text::hex::{self, Hex};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -23,20 +24,13 @@ impl LogId {
     }
 
     fn from_hex(text: &str) -> Option<Self> {
-        let mut bytes = [0; 16];
-        if text.len() != 32 || !text.bytes().all(|it| it.is_ascii_hexdigit()) {
-            return None;
-        }
-        for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
-            *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-        }
-        Some(Self(bytes))
+        hex::decode_array(text).map(Self)
     }
 }
 
 impl fmt::Display for LogId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        Hex(&self.0).fmt(f)
     }
 }
 

@@ -11,10 +11,11 @@ use crate::record::{
     metadata_key,
 };
 use crate::seal::Sealer;
-use crate::stream::{Measure, Measured, copy, hex, sha256, told, too_large};
+use crate::stream::{Measure, Measured, copy, told, too_large};
 use crate::{Backups, Kind, Metadata};
 use jiff::Timestamp;
 use kenning_core::{Code, Error, Random, Result};
+use kenning_text::hex;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{Read, Seek, Write};
@@ -155,7 +156,7 @@ impl Backups {
             }
             let mut suffix = [0; 3];
             request.random.fill(&mut suffix);
-            id = format!("{first}_{}", hex(&suffix));
+            id = format!("{first}_{}", hex::encode(&suffix));
         }
         Err(
             Error::conflict(format!("too many backups are called `{first}`"))
@@ -318,7 +319,7 @@ impl Backups {
 
 /// Sixteen digits are what other readers of this metadata know.
 fn path_hash(path: &str) -> String {
-    let mut hash = sha256(path.as_bytes());
+    let mut hash = hex::sha256(path.as_bytes());
     hash.truncate(16);
     hash
 }

@@ -9,9 +9,10 @@ use crate::archive::{scan, shown};
 use crate::place::checksum_mismatch;
 use crate::record::{FileRecord, Manifest, RECORD_BYTES_MAX};
 use crate::seal::Opener;
-use crate::stream::{Measured, copy, sha256, told};
+use crate::stream::{Measured, copy, told};
 use crate::{Backups, Kind, Metadata};
 use kenning_core::{Code, Error, Result};
+use kenning_text::hex;
 use kenning_vault::Dir;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -155,7 +156,7 @@ impl Backups {
         let key = metadata.manifest_key();
         let mut bytes = Vec::new();
         self.place.get(&key, RECORD_BYTES_MAX, &mut bytes)?;
-        let found = sha256(&bytes);
+        let found = hex::sha256(&bytes);
         if found != metadata.manifest_checksum {
             return Err(checksum_mismatch(&key, &metadata.manifest_checksum, &found));
         }

@@ -1,6 +1,7 @@
 //! Writers and readers that count, hash and remember errors.
 
 use kenning_core::{Error, Result};
+use kenning_text::hex;
 use sha2::{Digest, Sha256};
 use std::io::{self, Read, Write};
 
@@ -38,7 +39,7 @@ impl<W> Measured<W> {
     pub(crate) fn measure(self) -> Measure {
         Measure {
             n_bytes: self.n_bytes,
-            sha256: hex(&self.hasher.finalize()),
+            sha256: hex::encode(&self.hasher.finalize()),
         }
     }
 }
@@ -86,12 +87,4 @@ pub(crate) fn told(error: io::Error, message: &str) -> Error {
 
 pub(crate) fn too_large(what: &str, max_bytes: u64) -> Error {
     Error::too_large(format!("{what} is larger than {max_bytes} bytes"))
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-pub(crate) fn sha256(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
 }

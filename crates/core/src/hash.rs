@@ -1,5 +1,6 @@
 //! A BLAKE3 hash.
 
+use kenning_text::hex::{self, Hex};
 use std::fmt;
 
 /// 32 bytes of BLAKE3.
@@ -30,15 +31,7 @@ impl Hash {
 
     /// Reads 64 hexadecimal digits.
     pub fn from_hex(text: &str) -> Option<Self> {
-        let mut out = [0; 32];
-        if text.len() != 64 || !text.is_ascii() {
-            return None;
-        }
-        for (byte, pair) in out.iter_mut().zip(text.as_bytes().chunks(2)) {
-            *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-        }
-        // `from_str_radix` takes a leading `+`; a hash does not.
-        (!text.contains('+')).then_some(Self(out))
+        hex::decode_array(text).map(Self)
     }
 }
 
@@ -52,7 +45,7 @@ impl TryFrom<&[u8]> for Hash {
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        Hex(&self.0).fmt(f)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Ids as types of their own, so that one cannot stand in for another.
 
 use crate::{Hash, Hlc, Random};
+use kenning_text::hex;
 use std::fmt;
 use std::str::FromStr;
 
@@ -54,14 +55,8 @@ impl FromStr for NodeId {
         let dashes =
             text.len() == 36 && [8, 13, 18, 23].iter().all(|&i| text.as_bytes()[i] == b'-');
         let digits: String = text.chars().filter(|&c| c != '-').collect();
-        if !dashes || digits.len() != 32 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err(bad());
-        }
-        let mut bytes = [0; 16];
-        for (i, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).map_err(|_| bad())?;
-        }
-        Ok(Self(bytes))
+        let bytes = hex::decode_array(&digits).filter(|_| dashes);
+        bytes.map(Self).ok_or_else(bad)
     }
 }
 

@@ -6,6 +6,7 @@
 //! whoever checked the text before us may have seen another host in it.
 
 use kenning_core::{Error, Result};
+use kenning_text::line::dotted;
 use std::net::IpAddr;
 use url::{Host, Url};
 
@@ -189,9 +190,7 @@ pub(crate) fn shown(text: &str) -> String {
             format!("{}{colon}", after_userinfo(head))
         }
     };
-    if out.chars().count() > CHARS_MAX {
-        out = out.chars().take(CHARS_MAX).chain(['…']).collect();
-    }
+    out = dotted(&out, CHARS_MAX);
     // Nothing written by a stranger may end the backticks or move a terminal's cursor.
     let harmless = |c: char| !c.is_control() && c != '`';
     out.chars()

@@ -16,6 +16,7 @@ use kenning_egress::Policy;
 use kenning_kernel::{Caller, Restored, Scope, check_backup};
 use kenning_memory::config::{self, BackupPlace, Bucket, Config, Text};
 use kenning_memory::{daily, now};
+use kenning_text::list;
 use kenning_vault::{Dir, Lock};
 use serde_json::json;
 use std::fs::File;
@@ -190,7 +191,7 @@ impl Engine {
             Ok(cleaned) => view.remarks.push(format!(
                 "deleted because they are older than {} days: {}",
                 config.vault.retention_days,
-                listed(&cleaned.backups)
+                list::quoted(&cleaned.backups, LISTED_MAX)
             )),
             Err(error) => view
                 .remarks
@@ -557,7 +558,7 @@ fn refuse_occupied(dir: &Dir) -> Result<()> {
     if names.is_empty() {
         return Ok(());
     }
-    let shown = listed(&names);
+    let shown = list::quoted(&names, LISTED_MAX);
     Err(
         Error::conflict(format!("the directory is not empty: it has {shown}"))
             .hint("name an empty or a new one, or replace files of the same names with `--force`"),
@@ -569,22 +570,9 @@ fn refuse_differing(backups: &Backups, id: &str, dir: &Dir) -> Result<()> {
     if differing.is_empty() {
         return Ok(());
     }
-    let shown = listed(&differing);
+    let shown = list::quoted(&differing, LISTED_MAX);
     Err(
         Error::conflict(format!("the restore would replace {shown}, which differ"))
             .hint("restore into another directory (`--to DIR`) and compare, or use `--force`"),
     )
-}
-
-fn listed(names: &[String]) -> String {
-    let shown: Vec<String> = names
-        .iter()
-        .take(LISTED_MAX)
-        .map(|it| format!("`{it}`"))
-        .collect();
-    let shown = shown.join(", ");
-    match names.len().saturating_sub(LISTED_MAX) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
 }

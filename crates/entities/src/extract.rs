@@ -9,9 +9,10 @@ mod cues;
 mod patterns;
 mod sentences;
 
-use crate::fold::folded;
 use crate::mentions::{Mentions, context};
 use crate::ontology::Ontology;
+use kenning_text::fold;
+use kenning_text::line::one_line;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
@@ -222,12 +223,12 @@ impl Facts {
         let written = &text[name.range.clone()];
         let key = match name.id {
             Some(id) => (id.to_string(), String::new()),
-            None => (folded(written), name.kind.clone()),
+            None => (fold::name(written), name.kind.clone()),
         };
         let entities = &mut self.extraction.entities;
         let entity = *self.by_key.entry(key).or_insert_with(|| {
             entities.push(Found {
-                name: written.split_whitespace().collect::<Vec<_>>().join(" "),
+                name: one_line(written),
                 kind: name.kind,
                 id: name.id,
                 confidence: name.confidence,

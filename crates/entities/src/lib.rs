@@ -12,13 +12,11 @@
 #![deny(missing_docs)]
 
 pub mod extract;
-pub mod fold;
 pub mod likeness;
 pub mod mentions;
 pub mod names;
 pub mod ontology;
 pub mod page;
-mod phonetic;
 pub mod quality;
 pub mod resolve;
 pub mod similarity;

@@ -8,10 +8,10 @@ mod person;
 mod slip;
 mod wording;
 
-use crate::fold::without_emoji;
 use crate::names::normalized;
 use crate::ontology::EntityType;
-use crate::similarity::jaro_winkler;
+use kenning_text::script::without_emoji;
+use kenning_text::similarity::jaro_winkler;
 use std::borrow::Cow;
 
 /// Written otherwise, the same name.

@@ -4,11 +4,13 @@
 //! whether its words stand apart or have hyphens between them, and never inside a longer word. Scripts
 //! without spaces have a word for each character. However many names there are, a text is read once.
 
-use crate::fold::{folded, without_emoji};
 use crate::words::{is_known, without_legal_form};
-use std::collections::{HashMap, HashSet};
+use kenning_text::fold;
+use kenning_text::line::{one_line, widened};
+use kenning_text::phrases::{self, Phrases};
+use kenning_text::script::{is_without_spaces, without_emoji};
+use std::collections::HashSet;
 use std::ops::Range;
-use unicode_normalization::char::is_combining_mark;
 
 /// A shorter name is a word of the language more often than a mention.
 const LETTERS_MIN: usize = 3;
@@ -29,14 +31,8 @@ pub struct Mention {
 }
 
 /// Names to look for.
-#[derive(Debug, Default)]
-pub struct Mentions {
-    words: HashMap<Box<str>, u32>,
-    /// From a beginning of a name and a word to a longer beginning. 0 is the empty one.
-    steps: HashMap<(u32, u32), u32>,
-    /// For each beginning, who has it as a whole name.
-    ids: Vec<Vec<u32>>,
-}
+#[derive(Debug)]
+pub struct Mentions(Phrases);
 
 /// A word of a text, or a mark between words.
 #[derive(Debug)]
@@ -49,10 +45,7 @@ pub(crate) struct Word {
 impl Mentions {
     /// Names, and the number of who has each. Names that are too short to tell are left out.
     pub fn new<'a>(names: impl IntoIterator<Item = (u32, &'a str)>) -> Self {
-        let mut it = Self {
-            ids: vec![Vec::new()],
-            ..Self::default()
-        };
+        let mut it = Self(Phrases::new(usize::MAX));
         for (id, name) in names {
             it.insert(id, name);
         }
@@ -70,61 +63,22 @@ impl Mentions {
         if !(1..=WORDS_MAX).contains(&words.len()) || !is_telling(name) {
             return;
         }
-        let mut at = 0;
-        for word in words {
-            let next = u32::try_from(self.words.len()).unwrap_or(u32::MAX);
-            let word = *self.words.entry(word.folded.into()).or_insert(next);
-            let next = u32::try_from(self.ids.len()).unwrap_or(u32::MAX);
-            at = *self.steps.entry((at, word)).or_insert(next);
-            if at == next {
-                self.ids.push(Vec::new());
-            }
-        }
-        let ids = &mut self.ids[at as usize];
-        if !ids.contains(&id) {
-            ids.push(id);
-        }
+        self.0.insert(id, words.into_iter().map(|it| it.folded));
     }
 
     /// Every place where a name stands, in the order of the text. Of names that overlap the longest counts.
     #[must_use]
     pub fn find(&self, text: &str) -> Vec<Mention> {
         let words = words(text);
-        let numbers: Vec<Option<u32>> = words
-            .iter()
-            .map(|it| self.words.get(&*it.folded).copied())
-            .collect();
-        let mut found = Vec::new();
-        let mut start = 0;
-        while start < words.len() {
-            let Some((n_words, ids)) = self.longest(&numbers[start..]) else {
-                start += 1;
-                continue;
-            };
-            let end = words[start + n_words - 1].range.end;
-            found.push(Mention {
-                ids: ids.to_vec(),
-                range: words[start].range.start..end,
-            });
-            start += n_words;
-        }
-        found
-    }
-
-    fn longest(&self, words: &[Option<u32>]) -> Option<(usize, &[u32])> {
-        let mut best = None;
-        let mut at = 0;
-        for (n_before, word) in words.iter().enumerate() {
-            let Some(next) = word.and_then(|it| self.steps.get(&(at, it))) else {
-                break;
-            };
-            at = *next;
-            let ids = self.ids[at as usize].as_slice();
-            if !ids.is_empty() {
-                best = Some((n_before + 1, ids));
+        let found = self.0.find(words.iter().map(|it| it.folded.as_str()));
+        let mentions = found.into_iter().map(|it| {
+            let (first, last) = (&words[it.words.start], &words[it.words.end - 1]);
+            Mention {
+                ids: it.ids.to_vec(),
+                range: first.range.start..last.range.end,
             }
-        }
-        best
+        });
+        mentions.collect()
     }
 }
 
@@ -152,8 +106,8 @@ pub fn written_forms(name: &str) -> Vec<String> {
 
 /// A name up to its legal form, unless there is none or what is left is a word of the language.
 fn without_legal_form_of(name: &str) -> Option<String> {
-    let n_words = |it: &str| folded(it).split(' ').count();
-    let all = folded(name);
+    let n_words = |it: &str| fold::name(it).split(' ').count();
+    let all = fold::name(name);
     let all: Vec<&str> = all.split(' ').collect();
     let n_left = without_legal_form(&all);
     if n_left == all.len() || n_left == 1 && is_known(all.first()?) {
@@ -167,7 +121,7 @@ fn without_legal_form_of(name: &str) -> Option<String> {
 
 fn is_telling(name: &str) -> bool {
     let n_letters = name.chars().filter(|it| it.is_alphanumeric()).count();
-    let is_of_characters = name.chars().any(is_of_script_without_spaces);
+    let is_of_characters = name.chars().any(is_without_spaces);
     n_letters
         >= if is_of_characters {
             CHARACTERS_MIN
@@ -179,55 +133,19 @@ fn is_telling(name: &str) -> bool {
 /// The words around a place in a text, in one line.
 #[must_use]
 pub fn context(text: &str, range: &Range<usize>) -> String {
-    let before: Vec<char> = text[..range.start]
-        .chars()
-        .rev()
-        .take(CONTEXT_CHARS)
-        .collect();
-    let after = text[range.end..].chars().take(CONTEXT_CHARS);
-    let around: String = before
-        .into_iter()
-        .rev()
-        .chain(text[range.clone()].chars())
-        .chain(after)
-        .collect();
-    let words: Vec<&str> = around.split_whitespace().collect();
-    words.join(" ")
+    one_line(&text[widened(text, range, CONTEXT_CHARS)])
 }
 
 /// Words, and the marks between them that part sentences. Hyphens, underscores and spaces part nothing.
 pub(crate) fn words(text: &str) -> Vec<Word> {
-    let mut out: Vec<Word> = Vec::new();
-    let mut start = None;
-    let mut letters = text.char_indices().peekable();
-    let mut last = ' ';
-    while let Some((at, it)) = letters.next() {
-        let next = letters.peek().map_or(' ', |it| it.1);
-        let is_apostrophe = matches!(it, '\'' | '’');
-        let is_inside = it == '.' && last.is_ascii_digit() && next.is_ascii_digit()
-            || is_apostrophe && next.is_alphanumeric() && !is_possessive(&text[at..]);
-        let is_alone = is_of_script_without_spaces(it);
-        let is_of_last = is_combining_mark(it) && is_of_script_without_spaces(last);
-        let is_of_word =
-            it.is_alphanumeric() || is_combining_mark(it) || is_inside && start.is_some();
-        last = it;
-        if is_of_last && start.is_none() && extend(&mut out, text, at + it.len_utf8()) {
-            continue;
-        }
-        if is_of_word && !is_alone {
-            start.get_or_insert(at);
-            continue;
-        }
-        if let Some(start) = start.take() {
-            push(&mut out, text, start..at);
-        }
-        if !(it.is_whitespace() || matches!(it, '-' | '_')) {
-            push(&mut out, text, at..at + it.len_utf8());
-        }
-    }
-    if let Some(start) = start {
-        push(&mut out, text, start..text.len());
-    }
+    let ranges = phrases::words(text, 0..text.len(), |before, rest| {
+        let mut letters = rest.chars();
+        let it = letters.next().unwrap_or(' ');
+        let next = letters.next().unwrap_or(' ');
+        it == '.' && before.is_ascii_digit() && next.is_ascii_digit()
+            || matches!(it, '\'' | '’') && next.is_alphanumeric() && !is_possessive(rest)
+    });
+    let mut out = ranges.into_iter().map(|it| Word::new(text, it)).collect();
     join_coops(&mut out, text);
     out
 }
@@ -272,35 +190,18 @@ fn is_possessive(rest: &str) -> bool {
     is_s && !letters.next().is_some_and(char::is_alphanumeric)
 }
 
-/// Takes a mark into the character before it, which is another one by it.
-fn extend(out: &mut Vec<Word>, text: &str, end: usize) -> bool {
-    let Some(last) = out.pop() else { return false };
-    push(out, text, last.range.start..end);
-    true
-}
-
-fn push(out: &mut Vec<Word>, text: &str, range: Range<usize>) {
-    let written = &text[range.clone()];
-    let folded = folded(written);
-    let is_mark = !folded.contains(char::is_alphanumeric);
-    out.push(Word {
-        folded: if is_mark {
-            written.replace('’', "'")
-        } else {
-            folded
-        },
-        range,
-        is_mark,
-    });
-}
-
-/// Chinese and Japanese characters, and Thai, Lao, Khmer and Burmese letters.
-pub(crate) fn is_of_script_without_spaces(it: char) -> bool {
-    matches!(
-        u32::from(it),
-        0x0e00..=0x0eff | 0x1000..=0x109f | 0x1780..=0x17ff | 0x3040..=0x30ff | 0x3400..=0x4dbf
-            | 0x4e00..=0x9fff | 0xf900..=0xfaff | 0x20000..=0x3ffff
-    )
+impl Word {
+    fn new(text: &str, range: Range<usize>) -> Self {
+        let written = &text[range.clone()];
+        let folded = fold::name(written);
+        let is_mark = !folded.contains(char::is_alphanumeric);
+        let mark = || written.replace('’', "'");
+        Self {
+            folded: if is_mark { mark() } else { folded },
+            range,
+            is_mark,
+        }
+    }
 }
 
 #[cfg(test)]

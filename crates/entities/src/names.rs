@@ -2,13 +2,13 @@
 //!
 //! Two keys of a name are those of the KOI servers, to the letter, faults included, because URIs are made
 //! from them and peers hold the same URIs: [`normalized`] and [`alias_key`]. To compare names as people mean
-//! them there is [`crate::fold`].
+//! them there is [`kenning_text::fold::name`].
 
-use sha2::{Digest, Sha256};
+use kenning_text::hex;
 use std::borrow::Cow;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
-pub use crate::phonetic::phonetic_key;
+pub use kenning_text::sound::phonetic_key;
 
 /// A slug in a URI has so many characters, at most.
 const SLUG_CHARS_MAX: usize = 50;
@@ -127,15 +127,11 @@ pub fn document_date(document: &str) -> Option<&str> {
     day.bytes().enumerate().all(fits).then_some(day)
 }
 
-fn sha256(text: &str, n_letters: usize) -> String {
-    hex(&Sha256::digest(text.as_bytes()), n_letters)
-}
-
-/// The first letters of a hash in hexadecimal.
-pub(crate) fn hex(bytes: &[u8], n_letters: usize) -> String {
-    let letters = bytes.iter().flat_map(|it| [it >> 4, it & 15]);
-    let letter = |it: u8| char::from_digit(u32::from(it), 16).unwrap_or('0');
-    letters.map(letter).take(n_letters).collect()
+/// The first digits of a hash.
+fn sha256(text: &str, n_digits: usize) -> String {
+    let mut digits = hex::sha256(text.as_bytes());
+    digits.truncate(n_digits);
+    digits
 }
 
 #[cfg(test)]

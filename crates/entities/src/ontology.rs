@@ -218,7 +218,7 @@ impl Ontology {
         for it in self.kinds.iter().chain([&self.unknown]) {
             hash.update(format!("{it:?}\n"));
         }
-        crate::names::hex(&hash.finalize(), 8)
+        kenning_text::hex::encode(&hash.finalize()[..4])
     }
 }
 

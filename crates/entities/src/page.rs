@@ -19,10 +19,9 @@ mod summary;
 pub use decode::decode;
 pub use metadata::Metadata;
 
-use crate::names::hex;
 use dom::Dom;
 use hidden::Hidden;
-use sha2::{Digest, Sha256};
+use kenning_text::hex;
 
 /// A summary has so many characters, at most.
 const SUMMARY_CHARS_MAX: usize = 100_000;
@@ -44,7 +43,7 @@ impl Page {
     /// The SHA-256 of the summary, by which the KOI servers tell whether a page has changed.
     #[must_use]
     pub fn content_hash(&self) -> String {
-        hex(&Sha256::digest(self.summary.as_bytes()), 64)
+        hex::sha256(self.summary.as_bytes())
     }
 
     /// Words of the summary.

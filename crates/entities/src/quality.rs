@@ -6,8 +6,9 @@
 use crate::names::{normalized, phonetic_key};
 use crate::ontology::Ontology;
 use crate::resolve::{Candidates, Entity, Query, resolve};
-use crate::similarity::{jaro_winkler, share_enough_words};
+use crate::similarity::share_enough_words;
 use kenning_core::Error;
+use kenning_text::similarity::jaro_winkler;
 use std::collections::BTreeMap;
 
 /// Where plain Jaro-Winkler is usually cut for names.

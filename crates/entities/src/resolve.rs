@@ -8,9 +8,9 @@
 use crate::likeness::{Because, By, contradicts, could_be_called, likeness, may_mean_the_same};
 use crate::names::{alias_key, entity_uri, normalized};
 use crate::ontology::{EntityType, Ontology};
-use crate::phonetic::phonetic_key;
-use crate::similarity::jaro_winkler;
 use kenning_core::Error;
+use kenning_text::similarity::jaro_winkler;
+use kenning_text::sound::phonetic_key;
 use std::cmp::Ordering;
 
 /// So many candidates are answered unless the caller says otherwise.

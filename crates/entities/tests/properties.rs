@@ -1,13 +1,13 @@
 //! What holds of every name, text and page.
 
 use kenning_entities::extract::{Extractor, KnownName};
-use kenning_entities::fold::folded;
 use kenning_entities::likeness::{contradicts, could_be_called, likeness};
 use kenning_entities::mentions::{Mentions, context};
 use kenning_entities::names::{alias_key, entity_uri, normalized, phonetic_key};
 use kenning_entities::ontology::Ontology;
 use kenning_entities::page::{decode, read};
-use kenning_entities::similarity::{edits, jaro_winkler};
+use kenning_text::fold;
+use kenning_text::similarity::{edits, jaro_winkler};
 use proptest::prelude::*;
 
 /// Names as people write them, and what nobody would.
@@ -70,7 +70,7 @@ proptest! {
 
     #[test]
     fn keys_are_made_of_any_name(a in name()) {
-        prop_assert_eq!(folded(&folded(&a)), folded(&a));
+        prop_assert_eq!(fold::name(&fold::name(&a)), fold::name(&a));
         prop_assert!(phonetic_key(&a, &[]).len() <= 4);
         prop_assert!(entity_uri(&a, "Person").starts_with("orn:personal-koi.entity:person-"));
         prop_assert!(normalized(&a).len() + alias_key(&a).len() <= 8 * a.len() + 8);

@@ -10,7 +10,8 @@
 use kenning_entities::names::{alias_key, entity_uri, normalized, page_rid, phonetic_key};
 use kenning_entities::ontology::{Ontology, values};
 use kenning_entities::page;
-use kenning_entities::similarity::{jaro_winkler, token_overlap};
+use kenning_entities::similarity::token_overlap;
+use kenning_text::similarity::jaro_winkler;
 use serde_json::{Map, Value, json};
 
 const VECTORS: &str = include_str!("../../../testing/vectors/koi-vectors.json");

@@ -10,6 +10,7 @@
 use crate::context::{self, Lines};
 use crate::{Link, Relation};
 use crate::{html, target};
+use kenning_text::line::{beginning, one_line};
 use pulldown_cmark::{Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -327,10 +328,9 @@ impl Walk<'_> {
             return Some(found);
         }
         if rest.starts_with('(') {
-            let mut end = (range.end + BRACKETS_BYTES_MAX).min(self.text.len());
-            while !self.text.is_char_boundary(end) {
-                end -= 1;
-            }
+            let end = self
+                .text
+                .floor_char_boundary(range.end + BRACKETS_BYTES_MAX);
             let source = self.text[range.start..end].trim_start_matches('!');
             let mut events = Parser::new_ext(source, Options::empty()).into_offset_iter();
             let first = events.nth(1);
@@ -547,9 +547,5 @@ fn anchor(href: &str, text: String, range: Range<usize>) -> Option<OpenLink> {
 
 /// The words of a text, in one line.
 pub(crate) fn words(text: &str, chars_max: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.len() <= chars_max {
-        return line;
-    }
-    line.chars().take(chars_max).collect()
+    beginning(&one_line(text), chars_max).to_owned()
 }

@@ -31,9 +31,15 @@ impl Lines {
 pub(crate) fn around(text: &str, block: &Range<usize>, place: &Range<usize>) -> String {
     let start = block.start.min(place.start);
     let end = block.end.max(place.end);
-    let from = floor(text, place.start.saturating_sub(REACH_BYTES)).max(start);
-    let until = floor(text, place.end.saturating_add(REACH_BYTES)).min(end);
-    let middle_end = floor(text, place.start.saturating_add(REACH_BYTES)).min(place.end);
+    let from = text
+        .floor_char_boundary(place.start.saturating_sub(REACH_BYTES))
+        .max(start);
+    let until = text
+        .floor_char_boundary(place.end.saturating_add(REACH_BYTES))
+        .min(end);
+    let middle_end = text
+        .floor_char_boundary(place.start.saturating_add(REACH_BYTES))
+        .min(place.end);
     let before = one_line(&text[from..place.start], from == start);
     let before = if from == start {
         without_marker(&before)
@@ -43,14 +49,6 @@ pub(crate) fn around(text: &str, block: &Range<usize>, place: &Range<usize>) -> 
     let middle = one_line(&text[place.start..middle_end], false);
     let after = one_line(&text[place.end..until], false);
     centered(before, &middle, &after)
-}
-
-fn floor(text: &str, byte: usize) -> usize {
-    let mut byte = byte.min(text.len());
-    while !text.is_char_boundary(byte) {
-        byte -= 1;
-    }
-    byte
 }
 
 /// White space becomes one space, and the marks of a quotation go.

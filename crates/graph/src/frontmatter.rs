@@ -6,16 +6,12 @@
 mod salvage;
 
 use crate::Fault;
+use kenning_text::frontmatter::{Block, Found, Head, Language, find, line_at, text_start};
+use kenning_text::yaml::{self, Limits};
 use serde_json::{Map, Number, Value};
 use std::ops::Range;
 
-/// More than anybody writes by hand; beyond it a parser's worst case would be somebody's weapon.
-const BYTES_MAX: usize = 64 * 1024;
-const DEPTH_MAX: usize = 32;
-const NODES_MAX: usize = 20_000;
-const ALIASES_MAX: usize = 200;
-
-const BYTE_ORDER_MARK: char = '\u{feff}';
+const LIMITS: Limits = Limits::FIELDS;
 
 /// What stands before the content.
 #[derive(Debug, Default)]
@@ -28,77 +24,45 @@ pub(crate) struct Frontmatter {
     pub(crate) block: Range<usize>,
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Language {
-    Yaml,
-    Toml,
-}
-
-impl Language {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Yaml => "YAML",
-            Self::Toml => "TOML",
-        }
-    }
-
-    const fn delimiter(self) -> &'static str {
-        match self {
-            Self::Yaml => "---",
-            Self::Toml => "+++",
-        }
-    }
-
-    fn closes(self, line: &str) -> bool {
-        line == self.delimiter() || self == Self::Yaml && line == "..."
-    }
-}
-
 pub(crate) fn read(text: &str) -> Frontmatter {
-    let start = if text.starts_with(BYTE_ORDER_MARK) {
-        BYTE_ORDER_MARK.len_utf8()
-    } else {
-        0
-    };
+    let start = text_start(text);
     let none = Frontmatter {
         body_start: start,
         block: start..start,
         ..Frontmatter::default()
     };
-    let first = line_at(text, start);
-    let language = match text[first.clone()].trim_end() {
-        "---" => Language::Yaml,
-        "+++" => Language::Toml,
-        _ => return none,
-    };
-    let inside = first.end;
     // A rule above a text also is `---`; nobody leaves a line empty before the first field.
-    let is_rule = text[line_at(text, inside)].trim().is_empty();
-    let Some(closing) = closing_line(text, inside, language) else {
-        if is_rule {
-            return none;
+    let is_rule = |inside: usize| text[line_at(text, inside)].trim().is_empty();
+    let Block {
+        language,
+        inside: block,
+        body_start,
+    } = match find(text, Head::FirstLine) {
+        Found::Closed(block) => block,
+        Found::Unclosed {
+            language,
+            inside_start,
+        } if !is_rule(inside_start) => {
+            let delimiter = language.delimiter();
+            let message = format!(
+                "the frontmatter that begins with `{delimiter}` never ends: \
+                 close it with a line `{delimiter}`"
+            );
+            return Frontmatter {
+                faults: vec![Fault::new(1, message)],
+                ..none
+            };
         }
-        let delimiter = language.delimiter();
-        return Frontmatter {
-            faults: vec![Fault::new(
-                1,
-                format!(
-                    "the frontmatter that begins with `{delimiter}` never ends: \
-                     close it with a line `{delimiter}`"
-                ),
-            )],
-            ..none
-        };
+        Found::Unclosed { .. } | Found::Nothing => return none,
     };
-    let block = inside..closing.start;
     match fields(&text[block.clone()], language) {
         Ok(fields) => Frontmatter {
             fields,
             faults: Vec::new(),
-            body_start: closing.end,
+            body_start,
             block,
         },
-        Err(Broken::NoFields) if is_rule => none,
+        Err(Broken::NoFields) if is_rule(block.start) => none,
         Err(broken) => {
             let fields = match (&broken, language) {
                 (Broken::Syntax { .. }, Language::Yaml) => salvage::fields(&text[block.clone()]),
@@ -107,29 +71,11 @@ pub(crate) fn read(text: &str) -> Frontmatter {
             Frontmatter {
                 faults: vec![broken.fault(language, &fields)],
                 fields,
-                body_start: closing.end,
+                body_start,
                 block,
             }
         }
     }
-}
-
-/// The line that begins at `start`, with its end.
-fn line_at(text: &str, start: usize) -> Range<usize> {
-    let rest = &text[start..];
-    start..start + rest.find('\n').map_or(rest.len(), |it| it + 1)
-}
-
-fn closing_line(text: &str, from: usize, language: Language) -> Option<Range<usize>> {
-    let mut start = from;
-    while start < text.len() {
-        let line = line_at(text, start);
-        if language.closes(text[line.clone()].trim_end()) {
-            return Some(line);
-        }
-        start = line.end;
-    }
-    None
 }
 
 enum Broken {
@@ -150,8 +96,9 @@ impl Broken {
             Self::TooLarge(bytes) => Fault::new(
                 1,
                 format!(
-                    "the frontmatter has {bytes} bytes and may have {BYTES_MAX}: \
-                     move what is text below it"
+                    "the frontmatter has {bytes} bytes and may have {}: \
+                     move what is text below it",
+                    LIMITS.bytes_max
                 ),
             ),
             Self::NoFields => Fault::new(
@@ -195,11 +142,11 @@ fn kept_in_words(kept: &Map<String, Value>) -> String {
 }
 
 fn fields(block: &str, language: Language) -> Result<Map<String, Value>, Broken> {
-    if block.len() > BYTES_MAX {
+    if block.len() > LIMITS.bytes_max {
         return Err(Broken::TooLarge(block.len()));
     }
     match language {
-        Language::Yaml => match yaml(block)? {
+        Language::Yaml => match read_yaml(block)? {
             Value::Object(fields) => Ok(fields),
             Value::Null => Ok(Map::new()),
             Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
@@ -210,30 +157,14 @@ fn fields(block: &str, language: Language) -> Result<Map<String, Value>, Broken>
     }
 }
 
-fn yaml(block: &str) -> Result<Value, Broken> {
-    let options = serde_saphyr::options! {
-        strict_booleans: true,
-        with_snippet: false,
-        non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::AsString,
-        budget: serde_saphyr::budget! {
-            max_depth: DEPTH_MAX,
-            flow_nesting_limit: DEPTH_MAX,
-            max_nodes: NODES_MAX,
-            max_aliases: ALIASES_MAX,
+fn read_yaml(block: &str) -> Result<Value, Broken> {
+    yaml::read(block, &LIMITS).map_err(|error| match error {
+        yaml::Error::TooLarge(bytes) => Broken::TooLarge(bytes),
+        yaml::Error::Syntax { line, message, .. } => Broken::Syntax {
+            line: u32::try_from(line).unwrap_or(0),
+            message: reason(&message),
         },
-        alias_limits: serde_saphyr::alias_limits! {
-            max_total_replayed_events: NODES_MAX,
-        },
-    };
-    serde_saphyr::from_str_with_options::<Option<Value>>(block, options)
-        .map(Option::unwrap_or_default)
-        .map_err(|error| Broken::Syntax {
-            line: error
-                .location()
-                .and_then(|it| u32::try_from(it.line()).ok())
-                .unwrap_or(0),
-            message: reason(&error.to_string()),
-        })
+    })
 }
 
 /// What a parser says, without advice on its own settings and without places that count otherwise.
@@ -382,7 +313,7 @@ mod tests {
         let maps = format!("---\na: {}\n---\nb", "{a: ".repeat(5_000));
         let lines: String = (0..300).map(|it| " ".repeat(it) + "a:\n").collect();
         let block = format!("---\n{lines}---\nb");
-        let long = format!("---\na: {}\n---\nb", "x".repeat(BYTES_MAX));
+        let long = format!("---\na: {}\n---\nb", "x".repeat(LIMITS.bytes_max));
         let toml = format!("+++\na = {}\n+++\nb", "[".repeat(30_000));
         let dotted = format!("+++\n{}b = 1\n+++\nb", "a.".repeat(30_000));
         for text in [laughs, deep, closed, maps, block, long, toml, dotted] {

@@ -18,7 +18,6 @@ mod context;
 mod document;
 pub mod export;
 mod fields;
-mod fold;
 mod frontmatter;
 mod html;
 mod inline;

@@ -5,8 +5,9 @@
 //! have a word for each character.
 
 use crate::context::{self, Lines};
-use crate::fold::folded;
 use crate::{body, frontmatter};
+use kenning_text::fold;
+use kenning_text::phrases::{self, Phrases};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -33,14 +34,8 @@ pub struct Mention {
 }
 
 /// The names to look for.
-#[derive(Debug, Default)]
-pub struct Mentions {
-    words: HashMap<Box<str>, u32>,
-    /// From a beginning of a name and a word to a longer beginning. 0 is the empty one.
-    steps: HashMap<(u32, u32), u32>,
-    /// For each beginning, the documents that it is the whole name of.
-    docs: Vec<Vec<u32>>,
-}
+#[derive(Debug)]
+pub struct Mentions(Phrases);
 
 struct Word {
     folded: String,
@@ -51,10 +46,7 @@ impl Mentions {
     /// Names of documents: titles and aliases. Of these only names of two words or of four letters count.
     #[must_use]
     pub fn new(names: &[(u32, String)]) -> Self {
-        let mut it = Self {
-            docs: vec![Vec::new()],
-            ..Self::default()
-        };
+        let mut it = Self(Phrases::new(SHARED_MAX));
         for (doc, name) in names {
             it.insert(*doc, name);
         }
@@ -70,21 +62,7 @@ impl Mentions {
         if !counts || words.len() > WORDS_MAX {
             return;
         }
-        let mut at = 0;
-        for word in words {
-            let next = u32::try_from(self.words.len()).unwrap_or(u32::MAX);
-            let word = *self.words.entry(word.folded.into()).or_insert(next);
-            let next = u32::try_from(self.docs.len()).unwrap_or(u32::MAX);
-            at = *self.steps.entry((at, word)).or_insert(next);
-            if at == next {
-                self.docs.push(Vec::new());
-            }
-        }
-        let docs = &mut self.docs[at as usize];
-        // One more than is of use tells that the name is none.
-        if docs.len() <= SHARED_MAX && !docs.contains(&doc) {
-            docs.push(doc);
-        }
+        self.0.insert(doc, words.into_iter().map(|it| it.folded));
     }
 
     /// Each document whose name stands in a text outside code and links, in the order in which they are
@@ -117,39 +95,12 @@ impl Mentions {
     }
 
     fn matches(&self, words: &[Word]) -> Vec<(Range<usize>, &[u32])> {
-        let numbers: Vec<Option<u32>> = words
-            .iter()
-            .map(|it| self.words.get(&*it.folded).copied())
-            .collect();
-        let mut found = Vec::new();
-        let mut start = 0;
-        while start < words.len() {
-            match self.longest(&numbers[start..]) {
-                Some((n_words, docs)) => {
-                    let last = start + n_words - 1;
-                    found.push((words[start].range.start..words[last].range.end, docs));
-                    start += n_words;
-                }
-                None => start += 1,
-            }
-        }
-        found
-    }
-
-    fn longest(&self, words: &[Option<u32>]) -> Option<(usize, &[u32])> {
-        let mut best = None;
-        let mut at = 0;
-        for (n_before, word) in words.iter().enumerate() {
-            let Some(next) = word.and_then(|it| self.steps.get(&(at, it))) else {
-                break;
-            };
-            at = *next;
-            let docs = self.docs[at as usize].as_slice();
-            if (1..=SHARED_MAX).contains(&docs.len()) {
-                best = Some((n_before + 1, docs));
-            }
-        }
-        best
+        let found = self.0.find(words.iter().map(|it| it.folded.as_str()));
+        let with_place = found.into_iter().map(|it| {
+            let (first, last) = (&words[it.words.start], &words[it.words.end - 1]);
+            (first.range.start..last.range.end, it.ids)
+        });
+        with_place.collect()
     }
 }
 
@@ -170,44 +121,14 @@ fn passages(text: &str, prose: &[(Range<usize>, Range<usize>)]) -> Vec<(Vec<Word
     out
 }
 
-/// Words, and the marks between them that part sentences. Hyphens, underscores and spaces part nothing.
+/// Words, and the marks between them that part sentences.
 fn words(text: &str, run: &Range<usize>) -> Vec<Word> {
-    let mut out: Vec<Word> = Vec::new();
-    let mut start = None;
-    let push = |out: &mut Vec<Word>, range: Range<usize>| {
-        let folded = folded(&text[range.clone()]);
-        if !folded.is_empty() {
-            out.push(Word { folded, range });
-        }
-    };
-    for (at, it) in text[run.clone()].char_indices() {
-        let at = run.start + at;
-        let is_alone = is_of_script_without_spaces(it);
-        let is_of_word = it.is_alphanumeric() || unicode_normalization::char::is_combining_mark(it);
-        if is_of_word && !is_alone {
-            start.get_or_insert(at);
-            continue;
-        }
-        if let Some(start) = start.take() {
-            push(&mut out, start..at);
-        }
-        if !(it.is_whitespace() || it == '-' || it == '_') {
-            push(&mut out, at..at + it.len_utf8());
-        }
-    }
-    if let Some(start) = start {
-        push(&mut out, start..run.end);
-    }
-    out
-}
-
-/// Chinese and Japanese characters, and Thai, Lao, Khmer and Burmese letters.
-fn is_of_script_without_spaces(it: char) -> bool {
-    matches!(
-        u32::from(it),
-        0x0e00..=0x0eff | 0x1000..=0x109f | 0x1780..=0x17ff | 0x3040..=0x30ff | 0x3400..=0x4dbf
-            | 0x4e00..=0x9fff | 0xf900..=0xfaff | 0x20000..=0x3ffff
-    )
+    let ranges = phrases::words(text, run.clone(), |_, _| false);
+    let words = ranges.into_iter().map(|range| Word {
+        folded: fold::title(&text[range.clone()]),
+        range,
+    });
+    words.filter(|it| !it.folded.is_empty()).collect()
 }
 
 #[cfg(test)]

@@ -15,9 +15,9 @@ pub use files::Files;
 pub use stems::{stems_of_link, stems_of_names};
 
 use crate::Link;
-use crate::fold::folded;
 use crate::paths::is_generic;
 use crate::target::{is_markdown, without_extension};
+use kenning_text::fold;
 use nearest::Nearest;
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -143,7 +143,7 @@ impl Names {
         for (name, kind) in names_of(named) {
             self.add(&name, at, kind);
         }
-        let key = folded(path).into_boxed_str();
+        let key = fold::title(path).into_boxed_str();
         self.by_path.entry(key).or_default().push(at);
         let whole = composed(named.path);
         let (folder, file) = whole.rsplit_once('/').unwrap_or(("", &whole));
@@ -174,7 +174,7 @@ impl Names {
 
     /// Removes the names of a document, which must be those that it was inserted with.
     pub fn remove(&mut self, doc: u32, named: &Named<'_>) {
-        let key = folded(without_extension(named.path));
+        let key = fold::title(without_extension(named.path));
         let Some(same_path) = self.by_path.get_mut(&*key) else {
             return;
         };
@@ -353,7 +353,7 @@ impl Names {
     }
 
     fn in_other_letters(&self, path: &str) -> Option<&Entry> {
-        let found = self.by_path.get(&*folded(without_extension(path)))?;
+        let found = self.by_path.get(&*fold::title(without_extension(path)))?;
         let small = path.to_lowercase();
         let entries = found.iter().filter_map(|it| self.entries.get(*it as usize));
         let fitting = entries.filter(|it| {
@@ -371,12 +371,12 @@ impl Names {
         if is_generic(name) {
             return None;
         }
-        let key = folded(name);
+        let key = fold::title(name);
         let mut found = None;
         for (at, _) in self.candidates(&key)? {
             let entry = self.entries.get(*at as usize)?;
             let file = entry.docs_path.rsplit('/').next().unwrap_or_default();
-            if folded(file) != key {
+            if fold::title(file) != key {
                 continue;
             }
             if found.is_some() {
@@ -390,7 +390,7 @@ impl Names {
     /// The document at a path, with or without its ending: the exact one, then one in other letters.
     fn at_path(&self, path: &str) -> Option<&Entry> {
         let stem = without_extension(path);
-        let found = self.by_path.get(&*folded(stem))?;
+        let found = self.by_path.get(&*fold::title(stem))?;
         let entries = found.iter().filter_map(|it| self.entries.get(*it as usize));
         entries.min_by_key(|it| {
             let exactness = if *it.path == *path {
@@ -406,7 +406,7 @@ impl Names {
 
     fn by_name(&self, from_path: &str, target: &str) -> Option<&Entry> {
         let name = without_extension(target).trim_matches('/');
-        let key = folded(name);
+        let key = fold::title(name);
         let mut found = self.candidates(&key);
         if found.is_none()
             && let Some((before, _)) = key.rsplit_once('/')
@@ -417,7 +417,7 @@ impl Names {
         }
         let is_path = key.contains('/');
         let fits = |it: &Entry, kind: Kind| {
-            !(is_path && kind == Kind::File) || ends_with_path(&folded(&it.docs_path), &key)
+            !(is_path && kind == Kind::File) || ends_with_path(&fold::title(&it.docs_path), &key)
         };
         let found = found.unwrap_or_default().iter();
         let found = found.filter_map(|(at, kind)| Some((self.entries.get(*at as usize)?, *kind)));
@@ -470,8 +470,11 @@ impl Names {
 
 /// Every name of a document, folded, and what it is of it; the best first.
 fn names_of(named: &Named<'_>) -> Vec<(String, Kind)> {
-    let path = folded(without_extension(named.docs_path));
-    let mut names = vec![(path.clone(), Kind::DocsPath), (folded(named.id), Kind::Id)];
+    let path = fold::title(without_extension(named.docs_path));
+    let mut names = vec![
+        (path.clone(), Kind::DocsPath),
+        (fold::title(named.id), Kind::Id),
+    ];
     let segments = path.rsplitn(3, '/').collect::<Vec<_>>();
     // A partial path is looked up by its last two segments, so that the many files called `index`
     // are not all compared.
@@ -490,10 +493,10 @@ fn names_of(named: &Named<'_>) -> Vec<(String, Kind)> {
         }
     }
     for alias in named.aliases {
-        names.push((folded(alias), Kind::Alias));
+        names.push((fold::title(alias), Kind::Alias));
     }
-    names.push((folded(named.title), Kind::Title));
-    names.extend(named.heading.map(|it| (folded(it), Kind::Heading)));
+    names.push((fold::title(named.title), Kind::Title));
+    names.extend(named.heading.map(|it| (fold::title(it), Kind::Heading)));
     names
 }
 

@@ -1,9 +1,9 @@
 //! What a document's path says of it: its id, its title and its kind when it names none.
 
 use crate::DocType;
+use kenning_text::script::is_combining_mark;
 use std::collections::{HashMap, HashSet};
 use unicode_normalization::UnicodeNormalization;
-use unicode_normalization::char::is_combining_mark;
 
 /// The id of a document at a path in its docs root: `Guides/First Steps.md` is `guides/first-steps`.
 ///

@@ -1,10 +1,10 @@
 //! Tags, in the frontmatter and in the text.
 
 use crate::frontmatter::texts;
+use kenning_text::script::{is_combining_mark, is_emoji};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::ops::Range;
-use unicode_normalization::char::is_combining_mark;
 
 /// Nobody writes more; more is an attack on whoever lists them.
 const TAGS_MAX: usize = 1_000;
@@ -104,10 +104,6 @@ fn is_of_tag(it: char) -> bool {
 
 fn is_letter(it: char) -> bool {
     it.is_alphabetic() || is_emoji(it)
-}
-
-fn is_emoji(it: char) -> bool {
-    matches!(u32::from(it), 0x1f000..=0x1faff | 0x2600..=0x27bf | 0x200d | 0xfe0f)
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! What the target of a link names: a document, a place in it, or nothing of ours.
 
+use kenning_text::line::one_line;
+use kenning_text::percent::{self, Stray};
 use std::borrow::Cow;
 
 /// Longer than any file's name; such a target leads nowhere.
@@ -127,7 +129,7 @@ pub(crate) fn without_extension(path: &str) -> &str {
 }
 
 fn target(path: &str, fragment: Option<Cow<'_, str>>, is_page: bool) -> Option<Target> {
-    let path = path.split_whitespace().collect::<Vec<_>>().join(" ");
+    let path = one_line(path);
     if path.is_empty() {
         return None;
     }
@@ -182,19 +184,7 @@ fn decoded(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
         return Cow::Borrowed(text);
     }
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let spelled = bytes
-            .get(at + 1..at + 3)
-            .filter(|it| bytes[at] == b'%' && it.iter().all(u8::is_ascii_hexdigit))
-            .and_then(|it| std::str::from_utf8(it).ok())
-            .and_then(|it| u8::from_str_radix(it, 16).ok());
-        out.push(spelled.unwrap_or(bytes[at]));
-        at += if spelled.is_some() { 3 } else { 1 };
-    }
-    String::from_utf8(out).map_or(Cow::Borrowed(text), Cow::Owned)
+    percent::decoded(text, Stray::Keep).map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! holds an [`ItemId`] or a [`Category`] may join it to a directory without looking at it again.
 
 use kenning_core::{Error, Result};
+use kenning_text::line::dotted;
 use std::fmt;
 use std::str::FromStr;
 
@@ -300,11 +301,7 @@ fn part_fault(text: &str, bytes_max: usize) -> Option<&'static str> {
 /// A text as a message may hold it: short, and without control characters.
 pub(crate) fn shown(text: &str) -> String {
     let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-    let mut out: String = text.chars().take(60).map(clean).collect();
-    if text.chars().nth(60).is_some() {
-        out.push('…');
-    }
-    out
+    dotted(text, 60).chars().map(clean).collect()
 }
 
 #[cfg(test)]

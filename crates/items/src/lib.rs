@@ -17,7 +17,6 @@ pub mod arguments;
 pub mod builtin;
 pub mod chain;
 mod declared;
-mod digest;
 pub mod directive;
 mod faults;
 pub mod grants;
@@ -33,7 +32,6 @@ pub mod version;
 mod yaml;
 
 pub(crate) use declared::{agreed_category, declared_category};
-pub use digest::{canonical_json, sha256_hex};
 pub use directive::Directive;
 pub use faults::{Fault, Faults};
 pub use kind::{Category, ItemId, ItemType, Layout, Place, Scope};

@@ -6,6 +6,7 @@
 use crate::directive::{Directive, Spelling};
 use crate::kind::shown;
 use crate::yaml;
+use kenning_text::line::{beginning, one_line};
 use serde_json::{Map, Value, json};
 
 /// The longest name of a skill.
@@ -196,9 +197,7 @@ fn inputs_as_text(directive: &Directive) -> String {
 fn quoted(text: &str, chars_max: usize) -> String {
     let clean = |c: char| if c.is_control() { ' ' } else { c };
     let line: String = text.chars().map(clean).collect();
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let short: String = words.join(" ").chars().take(chars_max).collect();
-    json!(short).to_string()
+    json!(beginning(&one_line(&line), chars_max)).to_string()
 }
 
 fn key(text: &str) -> String {

@@ -5,9 +5,8 @@
 use kenning_items::directive::{self, Directive, Spelling};
 use kenning_items::grants::Grants;
 use kenning_items::mark::{FileHash, original};
-use kenning_items::{
-    Category, Faults, ItemType, Knowledge, Layout, Place, Tool, knowledge, sha256_hex, tool,
-};
+use kenning_items::{Category, Faults, ItemType, Knowledge, Layout, Place, Tool, knowledge, tool};
+use kenning_text::hex;
 use serde_json::{Value, json};
 
 /// One directive with everything in it; the hashes below are of these very bytes.
@@ -593,7 +592,7 @@ fn the_hashes_of_the_original_are_computed_as_python_does() {
     ];
     let files = files.map(|(path, text)| FileHash {
         path: path.to_owned(),
-        sha256: sha256_hex(text.as_bytes()),
+        sha256: hex::sha256(text.as_bytes()),
     });
     let manifest = json!({"tool_type": "script", "executor_id": "python_runtime"});
     assert_eq!(
@@ -608,7 +607,7 @@ fn a_tool_that_the_original_validated_is_compared_with_its_files() {
         "tool_id: echo_tool\ntool_type: script\nexecutor_id: python_runtime\nversion: 1.0.0\n";
     let files = [FileHash {
         path: "echo_tool.yaml".to_owned(),
-        sha256: sha256_hex(text.as_bytes()),
+        sha256: hex::sha256(text.as_bytes()),
     }];
     let fields = json!({"tool_id": "echo_tool", "tool_type": "script", "executor_id": "python_runtime", "version": "1.0.0"});
     let named = json!({"name": "echo_tool", "version": "1.0.0", "tool_type": "script", "executor_id": "python_runtime",
@@ -619,7 +618,7 @@ fn a_tool_that_the_original_validated_is_compared_with_its_files() {
         let tool = read_tool("demo/echo_tool.yaml", &marked).unwrap();
         assert!(tool.compared(&files).unwrap().holds(), "{manifest}");
         let changed = [FileHash {
-            sha256: sha256_hex(b"other"),
+            sha256: hex::sha256(b"other"),
             ..files[0].clone()
         }];
         let compared = tool.compared(&changed).unwrap();

@@ -4,6 +4,7 @@ use crate::{Caller, Kernel, Scope, timestamp};
 use kenning_audit::{Consistency, Inclusion, Origin, Roots, event};
 use kenning_core::{Error, Hash, Hlc, Result, Space};
 use kenning_store::{CheckpointRow, EventRow, ReadTx};
+use kenning_text::hex;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -180,7 +181,7 @@ fn checkpoint_json(row: &CheckpointRow) -> Value {
     json!({
         "height": row.height, "size": row.seq, "eventRoot": row.event_root.to_string(),
         "stateRoot": row.state_root.to_string(), "timestamp": timestamp(row.hlc.ms()),
-        "hlc": row.hlc.to_string(), "author": row.author, "signature": hex(&row.signature),
+        "hlc": row.hlc.to_string(), "author": row.author, "signature": hex::encode(&row.signature),
         "version": row.version, "origin": origin.map(|it| it.to_json()),
     })
 }
@@ -214,7 +215,7 @@ fn parse_checkpoint(value: &Value) -> Result<CheckpointRow> {
         state_root: hash("stateRoot")?,
         hlc: hlc().ok_or_else(|| bad("hlc"))?,
         author: text("author")?.to_owned(),
-        signature: unhex(text("signature")?).ok_or_else(|| bad("signature"))?,
+        signature: hex::decode(text("signature")?).ok_or_else(|| bad("signature"))?,
         version,
         origin,
     })
@@ -226,13 +227,13 @@ fn view(row: &EventRow) -> EventView {
         "seq": row.seq, "id": row.id.to_string(), "version": row.version, "kind": row.kind,
         "timestamp": timestamp(row.hlc.ms()), "hlc": row.hlc.to_string(), "author": row.author,
         "parents": parents, "changes": event::changes_json(row), "data": event::data(row),
-        "signature": hex(&row.signature),
+        "signature": hex::encode(&row.signature),
     });
     if row.version > 1 {
         let origin = Origin::from_bytes(&row.sealed.origin);
         json["origin"] = origin.map(|it| it.to_json()).into();
-        json["commitment"] = hex(&row.sealed.commitment).into();
-        json["salt"] = hex(&row.sealed.salt).into();
+        json["commitment"] = hex::encode(&row.sealed.commitment).into();
+        json["salt"] = hex::encode(&row.sealed.salt).into();
         if !row.sealed.agent.is_empty() {
             json["agent"] = row.sealed.agent.as_str().into();
         }
@@ -241,14 +242,4 @@ fn view(row: &EventRow) -> EventView {
         }
     }
     EventView { seq: row.seq, json }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|it| format!("{it:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let is_hex = text.len().is_multiple_of(2) && text.bytes().all(|it| it.is_ascii_hexdigit());
-    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    is_hex.then(|| text.as_bytes().chunks(2).map(pair).collect())?
 }

@@ -10,6 +10,8 @@ use kenning_kernel::paging::{Page, ranked_until};
 use kenning_kernel::{Caller, Scope};
 use kenning_search::{Filter, Hit, Index, Mode, Query, order_by_relevance};
 use kenning_store::{Node, ReadTx, When};
+use kenning_text::frontmatter::{self, Head};
+use kenning_text::line::{dotted, one_line};
 use serde_json::Value;
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -327,7 +329,7 @@ fn shown(
     let text = |name: &str| node.props.get(name).and_then(Value::as_str);
     let owned = |name: &str| text(name).map(ToOwned::to_owned);
     let described = owned("description").filter(|it| !it.is_empty());
-    let description = described.unwrap_or_else(|| beginning(without_head(&node.body)));
+    let description = described.unwrap_or_else(|| beginning(&node.body));
     let (item_type, id) = match node.kind {
         Kind::Item => (
             owned("type").unwrap_or_default(),
@@ -475,21 +477,8 @@ fn exact(tx: &dyn ReadTx, query: &ItemQuery, project: &str) -> Result<Vec<NodeId
     Ok(found)
 }
 
-/// A text without the frontmatter that begins it.
-fn without_head(text: &str) -> &str {
-    let after = text
-        .strip_prefix("---\n")
-        .and_then(|it| it.split_once("\n---"));
-    after.map_or(text, |it| it.1)
-}
-
-/// How a text begins, on one line.
+/// How a text begins after its frontmatter, on one line.
 fn beginning(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let line = words.join(" ");
-    let mut short: String = line.chars().take(DESCRIPTION_CHARS).collect();
-    if short.len() < line.len() {
-        short.push('…');
-    }
-    short
+    let body = frontmatter::yaml(text, Head::AfterEmptyLines).map_or(text, |it| it.1);
+    dotted(&one_line(body), DESCRIPTION_CHARS)
 }

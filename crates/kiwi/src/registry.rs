@@ -11,10 +11,10 @@ use crate::Kiwi;
 use kenning_audit::Tx;
 use kenning_core::{Code, Error, Kind, Result};
 use kenning_items::kind::TOOL_EXTENSIONS;
-use kenning_items::sha256_hex;
 use kenning_items::{Category, ItemId, ItemType, Layout, Place, Scope as ItemScope};
 use kenning_kernel::{Caller, Scope, timestamp};
 use kenning_store::{ReadTx, When};
+use kenning_text::hex;
 use serde_json::{Map, Value, json};
 
 const OWNERS: &str = "registry/owners";
@@ -216,10 +216,12 @@ impl Row {
         let mut files: Vec<ItemFile> = Vec::new();
         for (path, sha256) in self.files() {
             let bytes = tx.get(&blobs(item_type, id), &sha256)?;
-            let bytes = bytes.filter(|it| sha256_hex(it) == sha256).ok_or_else(|| {
-                Error::corrupt(format!("`{path}` of `{id}` is not what was published"))
-                    .hint("publish another version")
-            })?;
+            let bytes = bytes
+                .filter(|it| hex::sha256(it) == sha256)
+                .ok_or_else(|| {
+                    Error::corrupt(format!("`{path}` of `{id}` is not what was published"))
+                        .hint("publish another version")
+                })?;
             files.push((path, bytes));
         }
         Ok(RegistryPackage {
@@ -342,7 +344,7 @@ impl Kiwi {
         let files: Vec<Value> = package
             .files
             .iter()
-            .map(|(path, bytes)| json!({ "path": path, "sha256": sha256_hex(bytes), "bytes": bytes.len() }))
+            .map(|(path, bytes)| json!({ "path": path, "sha256": hex::sha256(bytes), "bytes": bytes.len() }))
             .collect();
         let row = json!({
             "item_type": pushed.item_type.word(), "id": pushed.id, "version": pushed.version,
@@ -595,7 +597,7 @@ fn put_version(
         return Ok(());
     }
     for (_, bytes) in &package.files {
-        tx.set(&blobs(item_type, id), &sha256_hex(bytes), bytes)?;
+        tx.set(&blobs(item_type, id), &hex::sha256(bytes), bytes)?;
     }
     tx.set(
         OWNERS,
@@ -671,7 +673,7 @@ impl RegistryPackage {
         let files: Vec<Value> = self
             .files
             .iter()
-            .map(|(path, bytes)| json!({ "path": path, "sha256": sha256_hex(bytes), "content": in_json::to_text(bytes) }))
+            .map(|(path, bytes)| json!({ "path": path, "sha256": hex::sha256(bytes), "content": in_json::to_text(bytes) }))
             .collect();
         json!({
             "item_type": self.item_type.word(), "item_id": self.id, "version": self.version,
@@ -697,7 +699,7 @@ impl RegistryPackage {
             let path = field("path").ok_or_else(|| missing("files[].path"))?;
             let content = field("content").and_then(in_json::to_bytes);
             let content = content.ok_or_else(|| missing("files[].content"))?;
-            if let Some(sha256) = field("sha256").filter(|it| *it != sha256_hex(&content)) {
+            if let Some(sha256) = field("sha256").filter(|it| *it != hex::sha256(&content)) {
                 return Err(Error::invalid(format!(
                     "`files`: `{path}` does not have the hash {sha256}"
                 ))

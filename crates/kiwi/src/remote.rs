@@ -9,6 +9,7 @@ use crate::Kiwi;
 use kenning_core::{Code, Error, Result};
 use kenning_egress::{Egress, Grant, Limits, Method, Policy, Request, Response};
 use kenning_items::ItemType;
+use kenning_text::percent;
 use serde_json::{Map, Value};
 use std::cell::OnceCell;
 
@@ -135,9 +136,9 @@ impl Remote {
         version: Option<&str>,
     ) -> ItemResult<RegistryPackage> {
         let query = version
-            .map(|it| format!("?version={}", encoded(it)))
+            .map(|it| format!("?version={}", percent::encoded(it, "")))
             .unwrap_or_default();
-        let path = format!("pull/{item_type}/{}{query}", encoded(id));
+        let path = format!("pull/{item_type}/{}{query}", percent::encoded(id, ""));
         let sent = self
             .ask(Method::Get, &path, None)
             .map_err(|fault| match fault.error.code {
@@ -157,7 +158,7 @@ impl Remote {
     }
 
     pub(super) fn delete(&self, item_type: ItemType, id: &str) -> ItemResult<Vec<String>> {
-        let path = format!("items/{item_type}/{}", encoded(id));
+        let path = format!("items/{item_type}/{}", percent::encoded(id, ""));
         let done = self.ask(Method::Delete, &path, None)?;
         let deleted = done.get("deleted").and_then(Value::as_array);
         let names = deleted.into_iter().flatten().filter_map(Value::as_str);
@@ -171,7 +172,7 @@ impl Remote {
             .unwrap_or_default();
         let path = format!(
             "search?query={}&limit={}{kind}",
-            encoded(&query.text),
+            percent::encoded(&query.text, ""),
             query.limit
         );
         let sent = self.ask(Method::Get, &path, None)?;
@@ -240,18 +241,4 @@ fn fault_of(answer: &Response) -> Box<ItemFault> {
         error = error.hint("set KIWI_REGISTRY_TOKEN to a token of that registry");
     }
     ItemFault::with(error, Value::Null)
-}
-
-/// A text as a part of an address.
-fn encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    let mut out = String::new();
-    for byte in text.bytes() {
-        if plain(byte) {
-            out.push(char::from(byte));
-        } else {
-            out += &format!("%{byte:02X}");
-        }
-    }
-    out
 }

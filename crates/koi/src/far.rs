@@ -7,6 +7,7 @@
 use crate::Koi;
 use kenning_core::{Error, Result, Space};
 use kenning_egress::{Egress, Grant, Limits, Method, Policy, Request, host_of};
+use kenning_text::percent;
 use serde_json::Value;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -202,22 +203,7 @@ impl FarServer {
             return Err(Error::invalid("the URI names nobody: it leads elsewhere")
                 .hint("name an entity as `koi_search` does"));
         }
-        Ok(Self::escaped(text))
-    }
-
-    /// A text as a value in a query.
-    #[must_use]
-    pub fn escaped(text: &str) -> String {
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-        let mut out = String::new();
-        for byte in text.bytes() {
-            if is_plain(byte) {
-                out.push(char::from(byte));
-            } else {
-                out += &format!("%{byte:02X}");
-            }
-        }
-        out
+        Ok(percent::encoded(text, ""))
     }
 
     /// Fetches, by a path with its query.

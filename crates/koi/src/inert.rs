@@ -4,6 +4,8 @@
 //! something else to a terminal or a model. Words stay as they are, also those that tell a reader what to do;
 //! such a page is only marked.
 
+use kenning_text::line::{beginning, one_line};
+
 /// What a page says that was written for assistants and not for people. In small letters, one space between
 /// words.
 const PHRASES: &[&str] = &[
@@ -70,16 +72,8 @@ pub(super) fn inert(text: &str) -> (String, bool) {
 
 /// The same in one line, cut after so many characters.
 pub(crate) fn line(text: &str, chars_max: usize) -> String {
-    let words: Vec<String> = inert(text)
-        .0
-        .split_whitespace()
-        .map(str::to_owned)
-        .collect();
-    let line = words.join(" ");
-    match line.char_indices().nth(chars_max) {
-        Some((at, _)) => line.get(..at).unwrap_or(&line).trim_end().to_owned(),
-        None => line,
-    }
+    let line = one_line(&inert(text).0);
+    beginning(&line, chars_max).trim_end().to_owned()
 }
 
 fn is_joined(it: char) -> bool {
@@ -98,8 +92,7 @@ fn is_hidden(it: char) -> bool {
 
 /// Whether a text tells an assistant what to do.
 pub(super) fn instructs(text: &str) -> bool {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let text = words.join(" ").to_lowercase();
+    let text = one_line(text).to_lowercase();
     PHRASES.iter().any(|it| text.contains(it))
 }
 

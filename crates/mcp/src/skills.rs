@@ -10,6 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kenning_core::Code;
 use kenning_engine::{Caller, Principal};
+use kenning_text::percent::{self, Stray};
 use rmcp::ErrorData;
 use rmcp::model::{
     ContentBlock, GetPromptRequestParams, GetPromptResponse, GetPromptResult, ListPromptsResult,
@@ -67,21 +68,11 @@ fn mime_type(path: &str) -> Option<&'static str> {
 }
 
 fn uri(name: &str, path: &str) -> String {
-    format!("{SCHEME}{}/{}", encoded(name), encoded(path))
-}
-
-/// A path as a part of an address.
-fn encoded(path: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~/".contains(&byte);
-    let mut out = String::new();
-    for byte in path.bytes() {
-        if is_plain(byte) {
-            out.push(char::from(byte));
-        } else {
-            out += &format!("%{byte:02X}");
-        }
-    }
-    out
+    format!(
+        "{SCHEME}{}/{}",
+        percent::encoded(name, "/"),
+        percent::encoded(path, "/")
+    )
 }
 
 /// The name of the skill and the path in its folder that an address means.
@@ -91,18 +82,7 @@ fn named(asked: &str) -> Option<(String, String)> {
 }
 
 fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::new();
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let digits = [rest.next()?, rest.next()?];
-        let digits = std::str::from_utf8(&digits).ok()?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-    }
-    String::from_utf8(bytes).ok()
+    percent::decoded(text, Stray::Refuse)
 }
 
 /// Looks on a thread that may wait.

@@ -3,9 +3,9 @@
 //! A capsule is made whenever NOW.md is updated, so that a session that lost its context can tell
 //! whether what it finds is whole and of the same intent.
 
-use crate::digest::sha256_hex;
-use serde_json::{Map, Value, json};
-use std::fmt::Write;
+use kenning_text::hex;
+use kenning_text::json::{Spelling, canonical};
+use serde_json::{Value, json};
 
 /// The version of the form.
 const VERSION: &str = "1.0";
@@ -80,61 +80,16 @@ impl Capsule {
     }
 
     fn computed_checksum(&self) -> String {
-        let mut text = String::new();
-        sorted(&self.unchecked_json(), &mut text);
-        sha256_hex(text.as_bytes())
+        // As the original writes it, so that both agree.
+        let text = canonical(&self.unchecked_json(), Spelling::AsciiSpaced);
+        hex::sha256(text.as_bytes())
     }
 }
 
 fn intent_hash(intent: &str) -> String {
-    let mut hex = sha256_hex(intent.as_bytes());
-    hex.truncate(INTENT_DIGITS);
-    hex
-}
-
-/// JSON as the original writes it for its checksum, so that both agree: keys sorted, a space after
-/// each comma and colon, ASCII only.
-fn sorted(value: &Value, out: &mut String) {
-    match value {
-        Value::Object(map) => sorted_object(map, out),
-        Value::Array(items) => {
-            out.push('[');
-            for (at, item) in items.iter().enumerate() {
-                out.push_str(if at == 0 { "" } else { ", " });
-                sorted(item, out);
-            }
-            out.push(']');
-        }
-        Value::String(text) => ascii(&Value::from(text.as_str()).to_string(), out),
-        Value::Null | Value::Bool(_) | Value::Number(_) => out.push_str(&value.to_string()),
-    }
-}
-
-fn sorted_object(map: &Map<String, Value>, out: &mut String) {
-    let mut entries: Vec<_> = map.iter().collect();
-    entries.sort_by_key(|(key, _)| key.as_str());
-    out.push('{');
-    for (at, (key, value)) in entries.into_iter().enumerate() {
-        out.push_str(if at == 0 { "" } else { ", " });
-        ascii(&Value::from(key.as_str()).to_string(), out);
-        out.push_str(": ");
-        sorted(value, out);
-    }
-    out.push('}');
-}
-
-fn ascii(quoted: &str, out: &mut String) {
-    let mut units = [0; 2];
-    for c in quoted.chars() {
-        if matches!(c, ' '..='~') {
-            out.push(c);
-        } else {
-            for unit in c.encode_utf16(&mut units) {
-                // Writing to a text cannot fail.
-                let _ = write!(out, "\\u{unit:04x}");
-            }
-        }
-    }
+    let mut digits = hex::sha256(intent.as_bytes());
+    digits.truncate(INTENT_DIGITS);
+    digits
 }
 
 #[cfg(test)]

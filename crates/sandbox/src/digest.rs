@@ -1,5 +1,6 @@
 //! The SHA-256 of a component's bytes: what a tool is, whatever it is called.
 
+use kenning_text::hex::{self, Hex};
 use sha2::Digest as _;
 use std::fmt;
 
@@ -15,13 +16,13 @@ impl Sha256 {
 
     /// Reads 64 hexadecimal digits.
     pub fn from_hex(text: &str) -> Option<Self> {
-        from_hex(text).map(Self)
+        hex::decode_array(text).map(Self)
     }
 }
 
 impl fmt::Display for Sha256 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&to_hex(&self.0))
+        Hex(&self.0).fmt(f)
     }
 }
 
@@ -29,28 +30,6 @@ impl fmt::Debug for Sha256 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
     }
-}
-
-pub(crate) fn to_hex(bytes: &[u8]) -> String {
-    use fmt::Write as _;
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
-}
-
-pub(crate) fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    // `from_str_radix` takes a leading `+`; a hash does not.
-    if text.len() != 2 * N || !text.bytes().all(|it| it.is_ascii_hexdigit()) {
-        return None;
-    }
-    let mut out = [0; N];
-    for (byte, pair) in out.iter_mut().zip(text.as_bytes().chunks(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(out)
 }
 
 #[cfg(test)]

@@ -3,10 +3,11 @@
 //! A key that comes with a package proves nothing, so a signature counts only if its key is among
 //! those that the operator trusts.
 
-use crate::digest::{Sha256, from_hex, to_hex};
+use crate::digest::Sha256;
 use crate::manifest::Manifest;
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use kenning_core::{Error, Result};
+use kenning_text::hex;
 use std::fmt;
 
 /// The file beside `tool.toml` that holds a [`Signed`].
@@ -78,7 +79,7 @@ impl PublicKey {
 
     /// Reads 64 hexadecimal digits.
     pub fn parse(text: &str) -> Result<Self> {
-        let key = from_hex(text.trim()).map(Self);
+        let key = hex::decode_array(text.trim()).map(Self);
         key.ok_or_else(|| Error::invalid("a public key has 64 hexadecimal digits"))
     }
 }
@@ -88,7 +89,7 @@ impl Signed {
     pub fn parse(text: &str) -> Result<Self> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let read = match words[..] {
-            [FORM, key, signature] => from_hex(key).zip(from_hex(signature)),
+            [FORM, key, signature] => hex::decode_array(key).zip(hex::decode_array(signature)),
             _ => None,
         };
         let (key, signature) = read.ok_or_else(|| {
@@ -102,13 +103,13 @@ impl Signed {
 
 impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&to_hex(&self.0))
+        f.write_str(&hex::encode(&self.0))
     }
 }
 
 impl fmt::Display for Signed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{FORM} {} {}", self.key, to_hex(&self.signature))
+        write!(f, "{FORM} {} {}", self.key, hex::encode(&self.signature))
     }
 }
 

@@ -35,9 +35,7 @@ fn cut(body: &str, start: usize) -> usize {
     if body.len() - start <= PASSAGE_BYTES {
         return body.len();
     }
-    let hard = (start + PASSAGE_BYTES..=body.len())
-        .find(|&i| body.is_char_boundary(i))
-        .unwrap_or(body.len());
+    let hard = body.ceil_char_boundary(start + PASSAGE_BYTES);
     let window = &body[start..hard];
     // Not in the first half: a short passage followed by a long one helps nobody.
     let late = |at: Option<usize>, len: usize| {

@@ -1,5 +1,7 @@
 //! Words, parts of identifiers, pairs of CJK characters, symbols.
 
+use kenning_text::fold::{self, Marks};
+use kenning_text::script::{self, is_combining_mark};
 use pagefind_stem::{Algorithm, Stemmer};
 use std::sync::LazyLock;
 use unicode_normalization::UnicodeNormalization;
@@ -32,7 +34,7 @@ fn tokens_of(text: &str) -> Vec<String> {
         if is_cjk(c) {
             flush_word(&mut word, &mut out);
             cjk.push(c);
-        } else if c.is_alphanumeric() || is_mark(c) {
+        } else if c.is_alphanumeric() || is_combining_mark(c) {
             word.push(c);
         } else {
             flush_word(&mut word, &mut out);
@@ -87,11 +89,7 @@ fn parts(word: &str) -> Vec<&str> {
 pub(crate) fn stem(word: &str) -> String {
     let mut word = folded(word);
     if word.len() > TOKEN_BYTES_MAX {
-        let end = (0..=TOKEN_BYTES_MAX)
-            .rev()
-            .find(|&i| word.is_char_boundary(i))
-            .unwrap_or(0);
-        word.truncate(end);
+        word.truncate(word.floor_char_boundary(TOKEN_BYTES_MAX));
     }
     if word.bytes().all(|b| b.is_ascii_lowercase()) {
         let stem = PORTER.stem(&word);
@@ -104,19 +102,6 @@ pub(crate) fn stem(word: &str) -> String {
         }
     }
     word
-}
-
-/// In Latin, Greek and Cyrillic a mark varies its letter; elsewhere it may be a vowel.
-fn without_accents(word: &str) -> String {
-    let mut varies = false;
-    let bare = word.nfd().filter(|&c| {
-        let mark = is_mark(c);
-        if !mark {
-            varies = matches!(u32::from(c), 0x41..=0x52f | 0x1e00..=0x1fff);
-        }
-        !(mark && varies)
-    });
-    bare.nfc().collect()
 }
 
 fn flush_cjk(run: &mut Vec<char>, out: &mut Vec<String>) {
@@ -165,7 +150,7 @@ pub(crate) fn words(text: &str) -> Vec<Word> {
     let (mut group, mut joined) = (0, false);
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
-        let is_word = |c: char| is_cjk(c) || c.is_alphanumeric() || is_mark(c);
+        let is_word = |c: char| is_cjk(c) || c.is_alphanumeric() || is_combining_mark(c);
         if is_word(c) {
             let mut text = String::from(c);
             while let Some(next) = chars.next_if(|&next| is_word(next) && is_cjk(next) == is_cjk(c))
@@ -216,28 +201,12 @@ pub(crate) fn name_key(name: &str) -> String {
 
 /// Small letters, without accents where the alphabet has them as ornaments.
 pub(crate) fn folded(word: &str) -> String {
-    if word.is_ascii() {
-        word.to_ascii_lowercase()
-    } else {
-        without_accents(&word.to_lowercase())
-    }
+    fold::word(word, Marks::Ornaments)
 }
 
-/// Scripts that are written without spaces between words.
+/// Scripts of which pairs of characters are found. Korean has spaces, but its words are put together.
 fn is_cjk(c: char) -> bool {
-    matches!(u32::from(c),
-        0x3040..=0x30ff      // Hiragana, Katakana
-        | 0x3400..=0x4dbf    // CJK extension A
-        | 0x4e00..=0x9fff    // CJK
-        | 0xac00..=0xd7af    // Hangul
-        | 0xf900..=0xfaff    // compatibility
-        | 0x0e00..=0x0eff    // Thai, Lao
-        | 0x20000..=0x323af) // further extensions
-}
-
-/// Combining marks belong to the letter before them.
-fn is_mark(c: char) -> bool {
-    unicode_normalization::char::is_combining_mark(c)
+    script::is_chinese_or_japanese(c) || script::is_hangul(c) || script::is_thai_or_lao(c)
 }
 
 /// What stands for itself: emoji and other symbols beyond ASCII.

@@ -6,6 +6,7 @@
 //! not on the stack.
 
 use kenning_core::{Error, Result};
+use kenning_text::json::{self, Spelling};
 use serde_json::{Map, Value};
 
 /// The most levels of arrays and objects in anything that is stored.
@@ -162,48 +163,12 @@ fn scalar(rest: &mut &str) -> Option<Value> {
 
 /// JSON with sorted keys and no white space: the same value always gives the same bytes.
 pub fn canonical_json(value: &Value) -> String {
-    let mut out = String::new();
-    write(value, &mut out);
-    out
+    json::canonical(value, Spelling::Plain)
 }
 
 /// The same for the members of an object.
 pub fn canonical_object(members: &Map<String, Value>) -> String {
-    let mut out = String::new();
-    write_object(members, &mut out);
-    out
-}
-
-fn write(value: &Value, out: &mut String) {
-    match value {
-        Value::Array(items) => {
-            out.push('[');
-            for (i, item) in items.iter().enumerate() {
-                if i > 0 {
-                    out.push(',');
-                }
-                write(item, out);
-            }
-            out.push(']');
-        }
-        Value::Object(map) => write_object(map, out),
-        scalar => out.push_str(&scalar.to_string()),
-    }
-}
-
-fn write_object(members: &Map<String, Value>, out: &mut String) {
-    let mut entries: Vec<_> = members.iter().collect();
-    entries.sort_by(|a, b| a.0.cmp(b.0));
-    out.push('{');
-    for (i, (key, item)) in entries.into_iter().enumerate() {
-        if i > 0 {
-            out.push(',');
-        }
-        out.push_str(&Value::from(key.as_str()).to_string());
-        out.push(':');
-        write(item, out);
-    }
-    out.push('}');
+    json::canonical_object(members, Spelling::Plain)
 }
 
 #[cfg(test)]

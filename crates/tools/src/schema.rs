@@ -1,5 +1,6 @@
 //! Schemas as a client should see them: no word that a model pays for and nobody reads.
 
+use kenning_text::line::one_line;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
@@ -45,9 +46,7 @@ pub(crate) fn description<T: JsonSchema>() -> String {
         .get("description")
         .and_then(Value::as_str)
         .unwrap_or_default();
-    let paragraphs = text
-        .split("\n\n")
-        .map(|it| it.split_whitespace().collect::<Vec<_>>().join(" "));
+    let paragraphs = text.split("\n\n").map(one_line);
     paragraphs.collect::<Vec<_>>().join("\n\n")
 }
 

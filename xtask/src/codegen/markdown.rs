@@ -1,5 +1,7 @@
 //! Small pieces of Markdown.
 
+use kenning_text::line::one_line;
+
 /// The first line of a page that nobody should edit.
 pub(super) fn notice(source: &str) -> String {
     format!("<!-- Made from {source} by `cargo xtask codegen`. Edit that, not this. -->\n\n")
@@ -7,7 +9,7 @@ pub(super) fn notice(source: &str) -> String {
 
 /// Text that stands in a cell of a table.
 pub(super) fn cell(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = one_line(text);
     line.replace('|', "\\|")
 }
 

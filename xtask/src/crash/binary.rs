@@ -5,10 +5,12 @@ use crate::options::Options;
 use crate::repository::{cargo, output};
 use anyhow::{Context as _, Result, bail, ensure};
 use kenning_core::Hash;
+use kenning_text::hex;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -79,6 +81,48 @@ impl Binary {
             command.env("KENNING_DATABASE_URL", url);
         }
         command
+    }
+
+    /// Starts the program as an HTTP server at a free port by `spawn`, and waits until it listens. Answers the
+    /// process and the address.
+    pub(crate) fn serve(
+        command: &mut Command,
+        spawn: impl FnOnce(&mut Command) -> std::io::Result<Child>,
+    ) -> Result<(Child, String)> {
+        command
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        let mut child = spawn(command.stderr(Stdio::piped()))?;
+        let said = child.stderr.take().context("no standard error")?;
+        let mut said = BufReader::new(said);
+        let mut line = String::new();
+        while !line.contains("listening on http://") {
+            line.clear();
+            ensure!(
+                said.read_line(&mut line)? > 0,
+                "the program does not listen"
+            );
+        }
+        // Whatever else it says must not fill the pipe.
+        std::thread::spawn(move || drop(std::io::copy(&mut said, &mut std::io::sink())));
+        let (_, address) = line.trim().split_once("http://").context("no address")?;
+        Ok((child, address.to_owned()))
+    }
+
+    /// Starts the program as an MCP server over its standard streams by `spawn`.
+    pub(crate) fn mcp(
+        command: &mut Command,
+        spawn: impl FnOnce(&mut Command) -> std::io::Result<Child>,
+    ) -> Result<(Child, ChildStdin, ChildStdout)> {
+        command
+            .arg("mcp")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut child = spawn(command.stderr(Stdio::null()))?;
+        let input = child.stdin.take().context("no standard input")?;
+        let output = child.stdout.take().context("no standard output")?;
+        Ok((child, input, output))
     }
 
     /// Opens the store, which finishes what was left unfinished, and gathers what is there.
@@ -271,9 +315,7 @@ fn is_note(path: &str) -> bool {
 }
 
 fn unhex(text: &str) -> Result<Vec<u8>> {
-    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(pair).collect();
-    bytes.context("not hexadecimal digits")
+    hex::decode(text).context("not hexadecimal digits")
 }
 
 /// Every file beneath a folder of the vault, by its path.
@@ -302,10 +344,7 @@ mod tests {
     #[test]
     fn rows_of_a_backup_are_understood() {
         let mut found = Found::default();
-        let hex = |value: &Value| -> String {
-            let text = value.to_string();
-            text.bytes().map(|it| format!("{it:02x}")).collect()
-        };
+        let hex = |value: &Value| -> String { hex::encode(value.to_string().as_bytes()) };
         let data = json!({ "path": "a.md", "content": Hash::of(b"x").to_string() });
         let payload = hex(&json!({ "data": data }));
         let data = hex(&data);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -80,13 +80,7 @@ impl Server {
         let mut command = binary.command(place);
         match transport {
             Transport::Stdio => {
-                command
-                    .arg("mcp")
-                    .stdin(Stdio::piped())
-                    .stdout(Stdio::piped());
-                let mut child = spawn(command.stderr(Stdio::null()))?;
-                let input = child.stdin.take().context("no standard input")?;
-                let out = child.stdout.take().context("no standard output")?;
+                let (child, input, out) = Binary::mcp(&mut command, spawn)?;
                 let pipe = Arc::new(Pipe {
                     input: Mutex::new(Some(input)),
                     waiting: Mutex::new(Some(HashMap::new())),
@@ -101,26 +95,10 @@ impl Server {
                 Ok(Self { child, door })
             }
             Transport::Http => {
-                command
-                    .args(["serve", "--listen", "127.0.0.1:0"])
-                    .stderr(Stdio::piped());
-                let mut child = spawn(command.stdin(Stdio::null()).stdout(Stdio::null()))?;
-                let said = child.stderr.take().context("no standard error")?;
-                let mut said = BufReader::new(said);
-                let mut line = String::new();
-                while !line.contains("listening on http://") {
-                    line.clear();
-                    ensure!(
-                        said.read_line(&mut line)? > 0,
-                        "the program does not listen"
-                    );
-                }
-                // Whatever else it says must not fill the pipe.
-                std::thread::spawn(move || drop(std::io::copy(&mut said, &mut std::io::sink())));
-                let (_, address) = line.trim().split_once("http://").context("no address")?;
+                let (child, host) = Binary::serve(&mut command, spawn)?;
                 let token = std::fs::read_to_string(place.data().join("http.token"))?;
                 let door = Door::Http(Address {
-                    host: address.to_owned(),
+                    host,
                     token: Some(token),
                 });
                 Ok(Self { child, door })

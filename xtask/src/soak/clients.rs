@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, ChildStdin};
+use std::process::{ChildStdin, ChildStdout};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -140,9 +140,7 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
-    pub(super) fn new(child: &mut Child) -> Result<Self> {
-        let input = child.stdin.take().context("no standard input")?;
-        let out = child.stdout.take().context("no standard output")?;
+    pub(super) fn new(input: ChildStdin, out: ChildStdout) -> Result<Self> {
         let waiting: Arc<Mutex<HashMap<u64, Sender<Value>>>> = Arc::default();
         let heard = Arc::clone(&waiting);
         std::thread::spawn(move || {

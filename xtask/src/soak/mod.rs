@@ -15,7 +15,7 @@ mod samples;
 
 use crate::crash::binary::{Binary, Place};
 use crate::options::Options;
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use clients::{Http, Pipe, Turn};
 use kenning_core::SeededRandom;
 use samples::Sample;
@@ -94,45 +94,21 @@ fn command(binary: &Binary, place: &Place) -> Result<Command> {
 
 /// Starts the HTTP server: the process, its address, and the token of whoever started it.
 fn serve(binary: &Binary, place: &Place) -> Result<(Started, Http)> {
-    use std::io::{BufRead as _, BufReader};
     let mut command = command(binary, place)?;
-    command.args([
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--rate-limit",
-        "100000000",
-    ]);
-    command.stdin(Stdio::null()).stdout(Stdio::null());
-    let child = command.stderr(Stdio::piped()).spawn()?;
-    let mut started = Started { child };
-    let said = started.child.stderr.take().context("no standard error")?;
-    let mut said = BufReader::new(said);
-    let mut line = String::new();
-    while !line.contains("listening on http://") {
-        line.clear();
-        ensure!(
-            said.read_line(&mut line)? > 0,
-            "the program does not listen"
-        );
-    }
-    // Whatever else it says must not fill the pipe.
-    std::thread::spawn(move || drop(std::io::copy(&mut said, &mut std::io::sink())));
-    let (_, host) = line.trim().split_once("http://").context("no address")?;
+    let (child, host) = Binary::serve(&mut command, |it| {
+        it.args(["--rate-limit", "100000000"]).spawn()
+    })?;
+    let started = Started { child };
     let token = std::fs::read_to_string(place.data().join("http.token")).ok();
-    let http = Http::new(host, token.as_deref().map(str::trim));
+    let http = Http::new(&host, token.as_deref().map(str::trim));
     Ok((started, http))
 }
 
 fn mcp(binary: &Binary, place: &Place) -> Result<(Started, Pipe)> {
     let mut command = command(binary, place)?;
-    command
-        .arg("mcp")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped());
-    let child = command.stderr(Stdio::null()).spawn()?;
-    let mut started = Started { child };
-    let pipe = Pipe::new(&mut started.child)?;
+    let (child, input, output) = Binary::mcp(&mut command, Command::spawn)?;
+    let started = Started { child };
+    let pipe = Pipe::new(input, output)?;
     Ok((started, pipe))
 }
 

@@ -1,7 +1,7 @@
 //! Who may depend on whom.
 //!
 //! Dependencies point down: binary, doors, tools, engine, wings, kernel, then search, audit, store and the
-//! gates, then core. [`CRATES`] is the whole rule; a new crate needs a row here, and a reason of the form "so
+//! gates, then core, then text. [`CRATES`] is the whole rule; a new crate needs a row here, and a reason of the form "so
 //! that X cannot depend on Y".
 
 use super::Faults;
@@ -18,8 +18,10 @@ enum May {
 use May::{AnyProduct, Anything, Only};
 
 const CRATES: &[(&str, May)] = &[
-    ("kenning-core", Only(&[])),
-    ("kenning-store", Only(&["kenning-core"])),
+    // So that what is done with texts can depend on nothing that knows why.
+    ("kenning-text", Only(&[])),
+    ("kenning-core", Only(&["kenning-text"])),
+    ("kenning-store", Only(&["kenning-text", "kenning-core"])),
     (
         "kenning-store-sqlite",
         Only(&["kenning-core", "kenning-store"]),
@@ -28,18 +30,27 @@ const CRATES: &[(&str, May)] = &[
         "kenning-store-postgres",
         Only(&["kenning-core", "kenning-store"]),
     ),
-    ("kenning-audit", Only(&["kenning-core", "kenning-store"])),
+    (
+        "kenning-audit",
+        Only(&["kenning-text", "kenning-core", "kenning-store"]),
+    ),
     ("kenning-vault", Only(&["kenning-core"])),
-    ("kenning-egress", Only(&["kenning-core"])),
+    ("kenning-egress", Only(&["kenning-text", "kenning-core"])),
     (
         "kenning-embed",
-        Only(&["kenning-core", "kenning-egress", "kenning-vault"]),
+        Only(&[
+            "kenning-text",
+            "kenning-core",
+            "kenning-egress",
+            "kenning-vault",
+        ]),
     ),
     // So that crates with unsafe code are few and small.
     ("kenning-simd", Only(&[])),
     (
         "kenning-search",
         Only(&[
+            "kenning-text",
             "kenning-core",
             "kenning-store",
             "kenning-audit",
@@ -47,18 +58,23 @@ const CRATES: &[(&str, May)] = &[
             "kenning-simd",
         ]),
     ),
-    ("kenning-memory", Only(&["kenning-core"])),
-    ("kenning-graph", Only(&["kenning-core"])),
+    ("kenning-memory", Only(&["kenning-text", "kenning-core"])),
+    ("kenning-graph", Only(&["kenning-text", "kenning-core"])),
     // So that names can be compared without a store to keep them in.
-    ("kenning-entities", Only(&["kenning-core"])),
+    ("kenning-entities", Only(&["kenning-text", "kenning-core"])),
     // So that what an item says and whether it was changed is decided without files or a store.
-    ("kenning-items", Only(&["kenning-core"])),
+    ("kenning-items", Only(&["kenning-text", "kenning-core"])),
     // So that the query language runs over any graph, and a store cannot leak into what it means.
     ("kenning-cypher", Only(&[])),
     // So that nothing else is built anew when the runtime is, and no tool's code runs beside ours.
     (
         "kenning-sandbox",
-        Only(&["kenning-core", "kenning-egress", "kenning-vault"]),
+        Only(&[
+            "kenning-text",
+            "kenning-core",
+            "kenning-egress",
+            "kenning-vault",
+        ]),
     ),
     // So that the jail is built and tried without the runtime, and nothing of ours runs inside it.
     ("kenning-jail", Only(&["kenning-core"])),
@@ -66,12 +82,18 @@ const CRATES: &[(&str, May)] = &[
     ("kami-guest", Only(&[])),
     (
         "kenning-backup",
-        Only(&["kenning-core", "kenning-egress", "kenning-vault"]),
+        Only(&[
+            "kenning-text",
+            "kenning-core",
+            "kenning-egress",
+            "kenning-vault",
+        ]),
     ),
     // So that what all wings share can depend on none of them.
     (
         "kenning-kernel",
         Only(&[
+            "kenning-text",
             "kenning-core",
             "kenning-store",
             "kenning-audit",
@@ -99,6 +121,7 @@ const CRATES: &[(&str, May)] = &[
     (
         "kenning-kiwi",
         Only(&[
+            "kenning-text",
             "kenning-core",
             "kenning-store",
             "kenning-audit",
@@ -114,6 +137,7 @@ const CRATES: &[(&str, May)] = &[
     (
         "kenning-kg",
         Only(&[
+            "kenning-text",
             "kenning-core",
             "kenning-store",
             "kenning-audit",
@@ -128,6 +152,7 @@ const CRATES: &[(&str, May)] = &[
     (
         "kenning-omi",
         Only(&[
+            "kenning-text",
             "kenning-core",
             "kenning-store",
             "kenning-audit",
@@ -141,6 +166,7 @@ const CRATES: &[(&str, May)] = &[
     (
         "kenning-koi",
         Only(&[
+            "kenning-text",
             "kenning-core",
             "kenning-store",
             "kenning-audit",
@@ -159,6 +185,7 @@ const CRATES: &[(&str, May)] = &[
     (
         "kenning-engine",
         Only(&[
+            "kenning-text",
             "kenning-core",
             "kenning-store",
             "kenning-audit",
@@ -175,18 +202,32 @@ const CRATES: &[(&str, May)] = &[
             "kenning-koi",
         ]),
     ),
-    ("kenning-tools", Only(&["kenning-core", "kenning-engine"])),
+    (
+        "kenning-tools",
+        Only(&["kenning-text", "kenning-core", "kenning-engine"]),
+    ),
     (
         "kenning-mcp",
-        Only(&["kenning-core", "kenning-engine", "kenning-tools"]),
+        Only(&[
+            "kenning-text",
+            "kenning-core",
+            "kenning-engine",
+            "kenning-tools",
+        ]),
     ),
     (
         "kenning-rest",
-        Only(&["kenning-core", "kenning-engine", "kenning-tools"]),
+        Only(&[
+            "kenning-text",
+            "kenning-core",
+            "kenning-engine",
+            "kenning-tools",
+        ]),
     ),
     (
         "kenning-cli",
         Only(&[
+            "kenning-text",
             "kenning-core",
             "kenning-engine",
             "kenning-tools",

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::record::{FileRecord, Manifest, archive_key, manifest_key, metadata_key};
-use crate::stream::sha256;
 use crate::{Limits, Metadata};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use kenning_core::{Code, Result};
+use kenning_text::hex;
 use std::io::Write;
 use tar::{EntryType, Header};
 
@@ -75,7 +75,7 @@ fn lay(home: &Home, archive: &[u8], listed: &[(&str, &str)]) {
     let records = listed.iter().map(|(name, content)| FileRecord {
         name: (*name).to_owned(),
         n_bytes: content.len() as u64,
-        sha256: sha256(content.as_bytes()),
+        sha256: hex::sha256(content.as_bytes()),
         is_here: true,
     });
     let manifest = Manifest::new(ID, None, records.collect());
@@ -85,13 +85,13 @@ fn lay(home: &Home, archive: &[u8], listed: &[(&str, &str)]) {
         backup_type: Kind::Full,
         created_at: NOW.to_owned(),
         file_size: archive.len() as u64,
-        checksum: sha256(archive),
+        checksum: hex::sha256(archive),
         encrypted: false,
         files_included: listed.iter().map(|(name, _)| (*name).to_owned()).collect(),
         base_path_hash: "0".repeat(16),
         retention_days: 90,
         based_on: None,
-        manifest_checksum: sha256(&manifest),
+        manifest_checksum: hex::sha256(&manifest),
     };
     let metadata = serde_json::to_vec(&metadata).unwrap();
     home.place.write(&archive_key(ID, false), archive).unwrap();
@@ -441,7 +441,7 @@ fn a_hostile_manifest_is_refused() {
     ] {
         let changed = good.replacen(from, to, 1);
         assert_ne!(changed, good);
-        let manifest_checksum = sha256(changed.as_bytes());
+        let manifest_checksum = hex::sha256(changed.as_bytes());
         let metadata = Metadata {
             manifest_checksum,
             ..metadata.clone()

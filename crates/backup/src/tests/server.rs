@@ -247,7 +247,7 @@ fn hmac(key: &[u8], text: &str) -> Vec<u8> {
 }
 
 fn hash(bytes: &[u8]) -> String {
-    crate::stream::hex(&Sha256::digest(bytes))
+    kenning_text::hex::encode(&Sha256::digest(bytes))
 }
 
 /// What is wrong with the signature (AWS Signature Version 4), computed from the secret.
@@ -295,7 +295,7 @@ fn signature_fault(asked: &Asked) -> Option<&'static str> {
     for part in scope.split('/') {
         key = hmac(&key, part);
     }
-    let expected = crate::stream::hex(&hmac(&key, &text));
+    let expected = kenning_text::hex::encode(&hmac(&key, &text));
     (expected != field("Signature")).then_some("SignatureDoesNotMatch")
 }
 

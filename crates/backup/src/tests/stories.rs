@@ -91,7 +91,7 @@ fn metadata_has_the_fields_that_its_readers_know() {
         .place
         .read(&archive_key(&made.backup_id, false), 9_999)
         .unwrap();
-    assert_eq!(json["checksum"], crate::stream::sha256(&archive));
+    assert_eq!(json["checksum"], kenning_text::hex::sha256(&archive));
     assert_eq!(json["file_size"], archive.len());
 }
 
@@ -103,7 +103,7 @@ fn a_sealed_backup_shows_names_and_no_content() {
     backups
         .create(&home.request(Kind::Full, NOW), sources(&secret))
         .unwrap();
-    let hash = crate::stream::sha256(b"the treasure is under the oak");
+    let hash = kenning_text::hex::sha256(b"the treasure is under the oak");
     for (name, bytes) in only_files(&home.place) {
         let text = String::from_utf8_lossy(&bytes);
         assert!(
@@ -312,7 +312,7 @@ fn a_flipped_byte_of_a_sealed_backup_is_found_even_if_the_checksum_fits() {
         let mut bytes = whole.clone();
         bytes[n * whole.len() / 100] ^= 4;
         home.place.write(&key, &bytes).unwrap();
-        let checksum = crate::stream::sha256(&bytes);
+        let checksum = kenning_text::hex::sha256(&bytes);
         let metadata = Metadata {
             checksum,
             ..made.clone()

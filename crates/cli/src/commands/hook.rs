@@ -19,6 +19,7 @@ use kenning_engine::{
     Caller, Engine, IndexState, Now, NowFile, Partial, Recall, RecallSort, RecalledMemory,
     asks_for_something,
 };
+use kenning_text::line::{dotted, one_line};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::io::Read;
@@ -481,11 +482,9 @@ fn known(memories: &[RecalledMemory], partial: Option<Partial>) -> String {
     for it in memories {
         let part = it.memory.content.get(it.part.clone());
         let text = part.unwrap_or(&it.memory.content);
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let shown: String = text.chars().take(MEMORY_CHARS_MAX).collect();
-        let more = if shown.len() < text.len() { "…" } else { "" };
+        let shown = dotted(&one_line(text), MEMORY_CHARS_MAX);
         let kind = it.memory.memory_type.as_str();
-        let _ = writeln!(out, "- {shown}{more} ({kind}, {})", it.memory.id);
+        let _ = writeln!(out, "- {shown} ({kind}, {})", it.memory.id);
     }
     if let Some(Partial { taken, all }) = partial {
         let _ = writeln!(

@@ -1,6 +1,7 @@
 //! Rows for people: a table on a terminal, a line each otherwise.
 
 use crate::output;
+use kenning_text::line::{dotted, one_line};
 use std::io::IsTerminal;
 
 /// The widest cell of a table.
@@ -63,11 +64,6 @@ pub(crate) fn cell(text: &str) -> String {
     }
 }
 
-/// A text on one line.
-pub(crate) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 /// How many characters are shown.
 fn width_of(text: &str) -> usize {
     text.chars().filter(|&c| !output::is_mark(c)).count()
@@ -77,8 +73,7 @@ fn cut(text: &str) -> String {
     if width_of(text) <= CELL_CHARS_MAX {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(CELL_CHARS_MAX - 1).collect();
-    format!("{kept}…")
+    dotted(text, CELL_CHARS_MAX - 1)
 }
 
 #[cfg(test)]

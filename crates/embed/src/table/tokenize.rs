@@ -5,8 +5,9 @@
 //! whatever remains is covered by the longest known pieces, or gives nothing.
 
 use super::{TOKENS_MAX, Table, TokenId};
+use kenning_text::fold::{self, Marks};
+use kenning_text::script::is_combining_mark;
 use unicode_normalization::UnicodeNormalization;
-use unicode_normalization::char::{canonical_combining_class, is_combining_mark};
 
 /// The longest word, in characters, that is covered by pieces.
 const WORD_CHARS_MAX: usize = 40;
@@ -31,7 +32,7 @@ impl Table {
             .split(|c: char| !is_word(c))
             .filter(|it| !it.is_empty())
         {
-            fold(word, &mut folded);
+            fold::word_into(word, Marks::All, &mut folded);
             self.push_word(word, &folded, out);
             if out.len() >= TOKENS_MAX {
                 return;
@@ -62,7 +63,7 @@ impl Table {
     /// with its tokens. A part that cannot be covered has none.
     pub fn parts<'a>(&self, word: &'a str) -> Vec<(&'a str, Vec<TokenId>)> {
         let mut folded = String::new();
-        fold(word, &mut folded);
+        fold::word_into(word, Marks::All, &mut folded);
         let known = self.token(folded.as_bytes());
         if known.is_none() && word.is_ascii() && !is_lower(word) {
             let parts = self.identifier_parts(word);
@@ -184,21 +185,6 @@ fn is_word(c: char) -> bool {
     }
     let is_sign = matches!(u32::from(c), 0x24b6..=0x24e9 | 0x1f130..=0x1f189);
     c.is_alphanumeric() && !is_combining_mark(c) && !is_sign
-}
-
-/// Lower case; beyond ASCII also without accents.
-fn fold(word: &str, out: &mut String) {
-    out.clear();
-    if word.is_ascii() {
-        out.push_str(word);
-        out.make_ascii_lowercase();
-        return;
-    }
-    let bare = word.to_lowercase();
-    out.extend(
-        bare.nfd()
-            .filter(|&c| canonical_combining_class(c) == 0 && !is_combining_mark(c)),
-    );
 }
 
 /// Has a letter, and none of its letters is a capital.

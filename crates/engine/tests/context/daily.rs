@@ -19,7 +19,7 @@ fn entries_of_a_day_stand_in_one_file() {
         place.file(".daily.hash"),
         format!(
             "{}  memory/2027-01-15.md\n",
-            kenning_memory::digest::sha256_hex(text.as_bytes())
+            kenning_text::hex::sha256(text.as_bytes())
         )
     );
     assert_eq!(place.events(), ["DailyAppended", "DailyAppended"]);

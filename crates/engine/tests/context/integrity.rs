@@ -175,10 +175,7 @@ fn a_file_that_is_changed_with_its_checksum_is_noticed_by_its_node() {
     let place = Place::furnished();
     let forged = place.file("NOW.md").replace("the task", "a forged task");
     place.put("NOW.md", &forged);
-    place.put(
-        ".now.hash",
-        &kenning_memory::digest::sha256_hex(forged.as_bytes()),
-    );
+    place.put(".now.hash", &kenning_text::hex::sha256(forged.as_bytes()));
     let found = place.check();
     assert_eq!(found.faults, ["`NOW.md` is not what was last written here"]);
     std::fs::remove_file(place.omi().join(".now.hash")).unwrap();

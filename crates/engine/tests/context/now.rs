@@ -48,7 +48,7 @@ Implementing authentication middleware
     assert_eq!(place.file("NOW.md"), text);
     assert_eq!(
         place.file(".now.hash"),
-        kenning_memory::digest::sha256_hex(text.as_bytes())
+        kenning_text::hex::sha256(text.as_bytes())
     );
     assert_eq!(
         place.file("heartbeat-state.json"),

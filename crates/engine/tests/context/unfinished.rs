@@ -47,10 +47,7 @@ fn a_write_that_was_committed_is_carried_out_on_the_next_open() {
     place.update("two", &[]);
     // The node has the new text, file and checksum the old one.
     place.put("NOW.md", &before);
-    place.put(
-        ".now.hash",
-        &kenning_memory::digest::sha256_hex(before.as_bytes()),
-    );
+    place.put(".now.hash", &kenning_text::hex::sha256(before.as_bytes()));
     place.leave_intent("NOW.md", &after, Some(&before));
     let place = place.reopened();
     assert_eq!(place.file("NOW.md"), after);
@@ -142,7 +139,7 @@ fn an_entry_that_was_committed_is_in_the_log_and_in_the_list() {
         .unwrap();
     assert_eq!(place.file("memory/2027-01-15.md"), after);
     assert_eq!(place.file(".daily.hash").lines().count(), 2);
-    let sum = kenning_memory::digest::sha256_hex(after.as_bytes());
+    let sum = kenning_text::hex::sha256(after.as_bytes());
     assert!(place.file(".daily.hash").contains(&sum));
 }
 

@@ -1,8 +1,8 @@
 //! Words between two names that state a relationship.
 
-use crate::fold::folded;
 use crate::ontology::{Direction, Ontology, predicate};
 use crate::words::TITLES;
+use kenning_text::fold;
 
 /// Longer, and what stands between two names is no longer about both.
 const BETWEEN_CHARS_MAX: usize = 60;
@@ -250,7 +250,7 @@ pub(super) fn joins(between: &str) -> bool {
 
 /// In small letters, without marks, without fillers at either end and the title of who is named next.
 fn spoken(between: &str) -> String {
-    let folded = folded(between);
+    let folded = fold::name(between);
     let is_said = |it: &&str| it.contains(char::is_alphanumeric);
     let mut words: Vec<&str> = folded.split(' ').filter(is_said).collect();
     while words.first().is_some_and(|it| FILLERS.contains(it)) {

@@ -6,12 +6,12 @@
 
 use super::slip::is_slip;
 use super::{Because, By, Likeness, ONE_WORD_MIN, SAME_FORM, SAME_LETTERS, are_written_together};
-use crate::fold::{folded, spellings};
-use crate::mentions::is_of_script_without_spaces;
 use crate::ontology::EntityType;
-use crate::phonetic::phonetic_key;
-use crate::similarity::jaro_winkler;
 use crate::words::{GENERATIONS, HONORS, TITLES, are_forms_of_one_name, is_given_name, is_known};
+use kenning_text::fold::{self, spellings};
+use kenning_text::script::{is_hangul, is_without_spaces};
+use kenning_text::similarity::jaro_winkler;
+use kenning_text::sound::phonetic_key;
 
 /// `Bill` for `William`.
 const OTHER_FORM: f64 = 0.95;
@@ -112,16 +112,10 @@ fn are_spelled_out(a: &[String], b: &[String]) -> bool {
 
 /// Whether only the spaces differ. In an alphabet a single name is not a full one: `Jansen` is not `Jan Sen`.
 fn is_spaced_otherwise(a: &[String], b: &[String]) -> bool {
-    let is_of_characters = |it: &String| {
-        it.chars()
-            .all(|it| is_of_script_without_spaces(it) || is_hangul(it))
-    };
+    let is_of_characters =
+        |it: &String| it.chars().all(|it| is_without_spaces(it) || is_hangul(it));
     let is_full = a.len() > 1 && b.len() > 1 || a.iter().all(is_of_characters);
     is_full && are_written_together(a, b)
-}
-
-fn is_hangul(it: char) -> bool {
-    matches!(u32::from(it), 0xac00..=0xd7a3)
 }
 
 /// Whether names of one family are spelled out and differ.
@@ -281,7 +275,7 @@ fn given_first(name: &str) -> String {
     let Some((family, given)) = name.split_once(',') else {
         return name.to_owned();
     };
-    let after = folded(given);
+    let after = fold::name(given);
     let is_title = |it: &str| GENERATIONS.contains(&it) || HONORS.contains(&it);
     if after.is_empty() || after.split(' ').all(is_title) {
         return format!("{family} {given}");

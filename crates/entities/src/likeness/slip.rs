@@ -1,7 +1,7 @@
 //! Slips of the fingers.
 
-use crate::similarity::edits;
 use crate::words::is_known;
+use kenning_text::similarity::edits;
 
 /// A longer token may have two slips.
 const TWO_SLIPS_LETTERS: usize = 10;

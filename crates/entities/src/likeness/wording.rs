@@ -7,11 +7,12 @@ use super::slip::is_slip;
 use super::{
     Because, Likeness, ONE_WORD_MIN, SAME_FORM, SAME_LETTERS, are_written_together, is_distinctive,
 };
-use crate::fold::{folded, spellings};
 use crate::names::normalized;
 use crate::ontology::EntityType;
-use crate::similarity::{jaro_winkler, share_enough_words};
+use crate::similarity::share_enough_words;
 use crate::words::{GENERIC, SMALL, in_full, is_known, joined_coop, without_legal_form};
+use kenning_text::fold::{self, spellings};
+use kenning_text::similarity::jaro_winkler;
 
 /// So many words of a name may have a slip each: one of four.
 const WORDS_PER_SLIP: usize = 4;
@@ -57,7 +58,7 @@ fn initials(name: &str) -> Vec<String> {
         .collect();
     let mut found = Vec::new();
     for (at, word) in words.iter().enumerate() {
-        let folded = folded(word);
+        let folded = fold::name(word);
         let is_first = at == 0;
         let is_capital = word.chars().any(char::is_uppercase);
         let is_initial = word.contains('.')
@@ -74,7 +75,7 @@ fn initials(name: &str) -> Vec<String> {
 
 /// The telling words of a name, in its first spelling.
 fn telling_words_of(name: &str) -> Vec<String> {
-    telling_words(&folded(name), &initials(name))
+    telling_words(&fold::name(name), &initials(name))
 }
 
 /// Words that tell which thing is meant; all words when none does.
@@ -155,7 +156,7 @@ fn is_meant_by(a: &str, b: &str) -> bool {
 /// Whether two names have the same numbers and the same symbols, in the same order.
 pub(super) fn have_the_same_signs(a: &str, b: &str) -> bool {
     let signs = |it: &str| -> Vec<String> {
-        let folded = folded(it);
+        let folded = fold::name(it);
         let groups = folded.split(|it: char| it == ' ' || it.is_alphabetic());
         let signs = groups.filter(|it| !it.is_empty());
         signs.map(str::to_owned).collect()

@@ -5,12 +5,15 @@
 
 use super::{EntityType, Ontology, squeezed};
 use kenning_core::Error;
+use kenning_text::frontmatter::{self, Head};
+use kenning_text::yaml::{self, Limits};
 use serde_json::{Map, Value};
 
-/// More than anybody writes by hand; beyond it a parser's worst case would be somebody's weapon.
-const BYTES_MAX: usize = 64 * 1024;
-const DEPTH_MAX: usize = 16;
-const NODES_MAX: usize = 2_000;
+const LIMITS: Limits = Limits {
+    depth_max: 16,
+    nodes_max: 2_000,
+    ..Limits::FIELDS
+};
 
 impl Ontology {
     /// Takes over what a note says of a type, and answers the type's name; `None` when it says nothing.
@@ -19,10 +22,10 @@ impl Ontology {
     /// Invalid input when the frontmatter is no YAML or a value is not what its field holds; then nothing
     /// is taken over.
     pub fn adopt(&mut self, note: &str) -> Result<Option<String>, Error> {
-        let Some(block) = frontmatter(note) else {
+        let Some((block, _)) = frontmatter::yaml(note, Head::FirstLine) else {
             return Ok(None);
         };
-        let fields = match yaml(block)? {
+        let fields = match read(block)? {
             Value::Object(mut fields) => match fields.remove("resolution") {
                 Some(Value::Object(fields)) => fields,
                 _ => return Ok(None),
@@ -98,47 +101,18 @@ fn set<T>(field: &mut T, value: Option<T>) {
     }
 }
 
-/// The lines between the first `---` and the next.
-fn frontmatter(note: &str) -> Option<&str> {
-    let note = note.strip_prefix('\u{feff}').unwrap_or(note);
-    let first = note.split_inclusive('\n').next()?;
-    if first.trim_end() != "---" {
-        return None;
-    }
-    let mut end = first.len();
-    for line in note[first.len()..].split_inclusive('\n') {
-        if matches!(line.trim_end(), "---" | "...") {
-            return Some(&note[first.len()..end]);
+fn read(block: &str) -> Result<Value, Error> {
+    yaml::read(block, &LIMITS).map_err(|error| match error {
+        yaml::Error::TooLarge(bytes) => {
+            let message = format!("the frontmatter has {bytes} bytes");
+            Error::too_large(message).hint(format!("it may have {}", LIMITS.bytes_max))
         }
-        end += line.len();
-    }
-    None
-}
-
-fn yaml(block: &str) -> Result<Value, Error> {
-    if block.len() > BYTES_MAX {
-        let message = format!("the frontmatter has {} bytes", block.len());
-        return Err(Error::too_large(message).hint(format!("it may have {BYTES_MAX}")));
-    }
-    let options = serde_saphyr::options! {
-        strict_booleans: true,
-        with_snippet: false,
-        budget: serde_saphyr::budget! {
-            max_depth: DEPTH_MAX,
-            flow_nesting_limit: DEPTH_MAX,
-            max_nodes: NODES_MAX,
-        },
-    };
-    serde_saphyr::from_str_with_options::<Option<Value>>(block, options)
-        .map(Option::unwrap_or_default)
-        .map_err(|error| {
-            let line = error.location().map_or(0, |it| it.line());
-            Error::invalid(format!(
-                "the frontmatter is not valid YAML in its line {line}"
-            ))
-            .hint("quote a value that contains `: `, `[[` or `#`, and indent with spaces")
-            .because(error.to_string())
-        })
+        yaml::Error::Syntax { line, message, .. } => Error::invalid(format!(
+            "the frontmatter is not valid YAML in its line {line}"
+        ))
+        .hint("quote a value that contains `: `, `[[` or `#`, and indent with spaces")
+        .because(message),
+    })
 }
 
 fn wrong(field: &str, value: &Value, wanted: &str) -> Error {

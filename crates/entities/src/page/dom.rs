@@ -60,11 +60,7 @@ impl Dom {
         let mut parser = parse_document(Sink::new(), options);
         let mut rest = html;
         while !rest.is_empty() && !parser.tokenizer.sink.sink.is_full() {
-            let mut end = rest.len().min(STEP_BYTES);
-            while !rest.is_char_boundary(end) {
-                end += 1;
-            }
-            let (step, after) = rest.split_at(end);
+            let (step, after) = rest.split_at(rest.ceil_char_boundary(STEP_BYTES));
             parser.process(StrTendril::from_slice(step));
             rest = after;
         }

@@ -3,6 +3,7 @@
 use super::dom::{Dom, Id};
 use super::linked;
 use super::summary::flat;
+use kenning_text::line::one_line;
 
 /// What a page says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -90,8 +91,7 @@ fn of_name(dom: &Dom, all: &[Id], name: &str) -> Vec<Id> {
 
 /// A value that says something.
 fn text(value: &str) -> Option<String> {
-    let words: Vec<&str> = value.split_whitespace().collect();
-    Some(words.join(" ")).filter(|it| !it.is_empty())
+    Some(one_line(value)).filter(|it| !it.is_empty())
 }
 
 struct Head<'a> {

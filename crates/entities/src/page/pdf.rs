@@ -12,6 +12,7 @@ mod layout;
 
 use super::{Metadata, Page, SUMMARY_CHARS_MAX};
 use fonts::Fonts;
+use kenning_text::line::one_line;
 use layout::Layout;
 use lopdf::content::Content;
 use lopdf::{Dictionary, Document, LoadOptions, Object, ObjectId};
@@ -259,7 +260,7 @@ fn metadata(document: &Document) -> Metadata {
         let value = info?.get_deref(name, document).ok()?;
         let text = lopdf::decode_text_string(value).ok()?;
         let text: String = text.chars().take(FIELD_CHARS_MAX).collect();
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = one_line(&text);
         Some(text).filter(|it| it.contains(char::is_alphanumeric))
     };
     let keywords = field(b"Keywords").unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use super::dom::{Dom, Id, WALK_DEPTH_MAX};
 use super::hidden::Hidden;
+use kenning_text::line::one_line;
 
 /// Never part of what a page says.
 const SILENT: &[&str] = &[
@@ -339,9 +340,4 @@ impl<'a> Reader<'a> {
 
 fn push_text(line: &mut String, text: &str) {
     line.extend(text.chars().map(|it| if it == '\n' { ' ' } else { it }));
-}
-
-fn one_line(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ")
 }

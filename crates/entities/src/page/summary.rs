@@ -6,6 +6,7 @@
 
 use super::dom::{Dom, Id};
 use super::hidden::Hidden;
+use kenning_text::line::one_line;
 use std::collections::HashSet;
 
 const DROPPED: &[&str] = &["script", "style", "nav", "footer", "aside", "header"];
@@ -88,6 +89,5 @@ pub(super) fn flat(dom: &Dom, id: Id, is_hidden: impl Fn(Id) -> bool) -> String 
             open.extend(dom.children(it).iter().rev().copied().map(Some));
         }
     }
-    let words: Vec<&str> = out.split_whitespace().collect();
-    words.join(" ")
+    one_line(&out)
 }

@@ -1,6 +1,7 @@
 //! DOT, which Graphviz draws.
 
 use super::Picture;
+use kenning_text::escape::dot as quoted;
 use std::fmt::Write;
 
 /// The picture in DOT.
@@ -28,22 +29,4 @@ pub fn dot(picture: &Picture) -> String {
         let _ = writeln!(out, "  {from} -> {to}{label};");
     }
     out + "}\n"
-}
-
-/// A text in quotes. Backslashes and `&` have a meaning in labels, so they are escaped wherever they stand.
-fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for it in text.chars() {
-        match it {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '&' => out.push_str("&amp;"),
-            '\n' => out.push_str("\\n"),
-            it if it.is_control() => out.push(' '),
-            it => out.push(it),
-        }
-    }
-    out.push('"');
-    out
 }

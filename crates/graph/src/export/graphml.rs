@@ -1,6 +1,7 @@
 //! GraphML, which Gephi, yEd, Cytoscape and NetworkX read.
 
 use super::Picture;
+use kenning_text::escape;
 use std::fmt::Write;
 
 /// The fields: what they are of, their name and their type.
@@ -66,32 +67,11 @@ pub fn graphml(picture: &Picture) -> String {
 }
 
 fn data(out: &mut String, of: &str, name: &str, value: &str) {
-    let value = escaped(value);
+    let value = escape::xml(value);
     let _ = writeln!(out, "      <data key=\"{of}-{name}\">{value}</data>");
 }
 
 /// XML Schema writes infinity otherwise than we do.
 fn number(it: f64) -> String {
     if it.is_finite() { it } else { 0.0 }.to_string()
-}
-
-/// Text in XML. Some characters may not stand there at all, not even escaped.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for it in text.chars() {
-        match it {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            // Unescaped, a parser would make it a line feed.
-            '\r' => out.push_str("&#13;"),
-            '\n' | '\t' => out.push(it),
-            it if it.is_control() || matches!(it, '\u{fffe}' | '\u{ffff}') => {
-                out.push('\u{fffd}');
-            }
-            it => out.push(it),
-        }
-    }
-    out
 }

@@ -4,7 +4,7 @@
 //! with the lines that belong to it) is read by itself. Of an entry that is broken, a value on one line is
 //! taken as the text that it is, and a list item by item. Entries with anything else are left out.
 
-use super::yaml;
+use super::read_yaml;
 use serde_json::{Map, Value};
 
 /// So many entries are read: each is a text of its own for the parser.
@@ -54,7 +54,7 @@ fn key_of(line: &str) -> Option<(&str, &str)> {
 }
 
 fn read(entry: &str) -> Option<(String, Value)> {
-    if let Ok(Value::Object(fields)) = yaml(entry) {
+    if let Ok(Value::Object(fields)) = read_yaml(entry) {
         return fields.into_iter().next();
     }
     let (first, rest) = entry.split_once('\n').unwrap_or((entry, ""));
@@ -88,7 +88,7 @@ fn list_of(text: &str) -> Option<Value> {
 /// The text or number of a line `- item`.
 fn item(line: &str) -> Option<Value> {
     let item = line.trim_start_matches(' ').strip_prefix("- ")?.trim();
-    match yaml(item) {
+    match read_yaml(item) {
         Ok(value @ (Value::String(_) | Value::Number(_) | Value::Bool(_))) => Some(value),
         // `[[a]]` is a link; `a: b` is a text whose quotes were forgotten.
         Ok(value @ Value::Array(_)) => Some(value),

@@ -5,8 +5,8 @@
 //! called alike the one that lies nearest to it is preferred.
 
 use super::Entry;
-use crate::fold::folded;
 use crate::target::without_extension;
+use kenning_text::fold;
 use std::collections::HashMap;
 
 /// Below this two names are only alike by chance.
@@ -157,7 +157,7 @@ fn last_segment(path: &str) -> &str {
 }
 
 fn normal(name: &str) -> String {
-    folded(name).chars().take(CHARS_MAX).collect()
+    fold::title(name).chars().take(CHARS_MAX).collect()
 }
 
 /// The groups of three letters, each once; a name is padded, so that its beginning counts more.

@@ -7,8 +7,8 @@
 
 use super::{Named, Origin, joined, names_of, places};
 use crate::Link;
-use crate::fold::folded;
 use crate::target::without_extension;
+use kenning_text::fold;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The last parts of everything that a link is looked up by.
@@ -44,7 +44,7 @@ pub fn stems_of_names(named: &Named<'_>) -> Vec<u64> {
 }
 
 fn stem(path: &str) -> u64 {
-    let folded = folded(without_extension(path.trim_matches('/')).trim_matches('/'));
+    let folded = fold::title(without_extension(path.trim_matches('/')).trim_matches('/'));
     let last = folded.rsplit('/').next().unwrap_or(&folded);
     let mut hasher = DefaultHasher::new();
     last.hash(&mut hasher);

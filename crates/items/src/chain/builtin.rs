@@ -1,6 +1,8 @@
 //! The links that are built in: four primitives that run something, and three runtimes.
 
 use super::{Children, Link};
+use kenning_text::hex;
+use kenning_text::json::{self, Spelling};
 use serde_json::{Map, Value, json};
 use std::fmt;
 
@@ -105,7 +107,7 @@ fn built_in(
     });
     // Its content is this program's own: the hash names what it does, and changes with it.
     let form = json!({"link": as_child, "config_schema": config_schema});
-    let integrity = crate::sha256_hex(crate::canonical_json(&form).as_bytes());
+    let integrity = hex::sha256(json::canonical(&form, Spelling::Ascii).as_bytes());
     let config = match config {
         Value::Object(config) => config,
         _ => Map::new(),

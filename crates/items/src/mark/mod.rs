@@ -14,12 +14,13 @@
 pub mod original;
 mod place;
 
-use crate::digest::{canonical_json, is_sha256_hex, sha256_hex};
 use crate::kind::{Category, ItemId, ItemType, Scope};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ed25519_dalek::{Signature, VerifyingKey};
 use kenning_core::{Code, Did, Error};
+use kenning_text::hex;
+use kenning_text::json::{self, Spelling};
 use serde_json::json;
 use std::fmt;
 
@@ -164,7 +165,7 @@ impl Subject {
             Ok(text) if path == marked => hash_of_text(item_type, path, text),
             _ => FileHash {
                 path: path.to_owned(),
-                sha256: sha256_hex(bytes),
+                sha256: hex::sha256(bytes),
             },
         };
         Self {
@@ -179,7 +180,7 @@ impl Subject {
 
     /// The SHA-256 of the canonical form: the item's integrity.
     pub fn sha256(&self) -> String {
-        sha256_hex(&canonical(self))
+        hex::sha256(&canonical(self))
     }
 }
 
@@ -190,7 +191,7 @@ fn hash_of_text(item_type: ItemType, name: &str, text: &str) -> FileHash {
     };
     FileHash {
         path: name.to_owned(),
-        sha256: sha256_hex(bare.as_bytes()),
+        sha256: hex::sha256(bare.as_bytes()),
     }
 }
 
@@ -202,14 +203,15 @@ pub fn canonical(subject: &Subject) -> Vec<u8> {
         .iter()
         .map(|it| json!({"path": it.path, "sha256": it.sha256}))
         .collect();
-    let form = canonical_json(&json!({
+    let form = json!({
         "category": subject.category.as_str(),
         "files": files,
         "id": subject.id.as_str(),
         "item_type": subject.item_type.word(),
         "scope": subject.scope.word(),
         "version": subject.version,
-    }));
+    });
+    let form = json::canonical(&form, Spelling::Ascii);
     format!("{FORM}{form}").into_bytes()
 }
 
@@ -337,7 +339,7 @@ impl Mark {
             signer: signer.parse().ok()?,
             signature: URL_SAFE_NO_PAD.decode(signature).ok()?.try_into().ok()?,
         };
-        let is_good = is_time(at) && is_sha256_hex(sha256) && signer.starts_with("did:key:");
+        let is_good = is_time(at) && hex::is_sha256(sha256) && signer.starts_with("did:key:");
         (is_good && mark.to_string() == content).then_some(mark)
     }
 }

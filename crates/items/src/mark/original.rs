@@ -4,8 +4,9 @@
 //! knows that somebody validated the item, not who. It is read and compared, never written.
 
 use super::is_time;
-use crate::digest::{canonical_json, is_sha256_hex, sha256_hex};
 use crate::mark::FileHash;
+use kenning_text::hex;
+use kenning_text::json::{Spelling, canonical};
 use serde_json::{Map, Value, json};
 
 const WORD: &str = "kiwi-mcp:validated:";
@@ -50,7 +51,7 @@ impl Validated {
     pub fn of_frontmatter(fields: &Map<String, Value>) -> Option<Self> {
         let text = |name: &str| fields.get(name)?.as_str().map(str::to_owned);
         let (at, sha256) = (text("validated_at")?, text("content_hash")?);
-        (is_time(&at) && is_sha256_hex(&sha256)).then_some(Self { at, sha256 })
+        (is_time(&at) && hex::is_sha256(&sha256)).then_some(Self { at, sha256 })
     }
 }
 
@@ -59,7 +60,7 @@ pub(super) fn read(content: &str) -> Option<Option<Validated>> {
     let rest = content.strip_prefix(WORD)?;
     let read = || {
         let (at, sha256) = rest.rsplit_once(':')?;
-        (is_time(at) && is_sha256_hex(sha256)).then(|| Validated {
+        (is_time(at) && hex::is_sha256(sha256)).then(|| Validated {
             at: at.to_owned(),
             sha256: sha256.to_owned(),
         })
@@ -68,7 +69,7 @@ pub(super) fn read(content: &str) -> Option<Option<Validated>> {
 }
 
 fn hash(form: &Value) -> String {
-    sha256_hex(canonical_json(form).as_bytes())
+    hex::sha256(canonical(form, Spelling::Ascii).as_bytes())
 }
 
 /// Of a directive: its XML and nothing around it.
@@ -76,7 +77,7 @@ pub fn directive_sha256(name: &str, version: &str, xml: &str) -> String {
     hash(&json!({
         "directive_name": name,
         "version": version,
-        "xml_hash": sha256_hex(xml.as_bytes()),
+        "xml_hash": hex::sha256(xml.as_bytes()),
         "metadata": {},
     }))
 }
@@ -135,7 +136,7 @@ pub fn knowledge_sha256_of_body(zettel_id: &str, version: &str, body: &str) -> S
     hash(&json!({
         "zettel_id": zettel_id,
         "version": version,
-        "content_hash": sha256_hex(body.trim().as_bytes()),
+        "content_hash": hex::sha256(body.trim().as_bytes()),
         "frontmatter": {},
     }))
 }
@@ -152,7 +153,7 @@ pub fn knowledge_sha256(
     hash(&json!({
         "id": zettel_id,
         "version": version,
-        "content_hash": sha256_hex(body.trim().as_bytes()),
+        "content_hash": hex::sha256(body.trim().as_bytes()),
         "metadata": {"category": category, "entry_type": entry_type, "tags": tags},
     }))
 }

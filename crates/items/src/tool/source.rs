@@ -3,6 +3,7 @@
 
 use super::literal;
 use crate::{Faults, yaml};
+use kenning_text::line::one_line;
 use serde_json::{Map, Value};
 
 /// Names in a source, and the fields of a manifest that they are.
@@ -122,7 +123,7 @@ fn statement_length(text: &str) -> usize {
 /// The first paragraph, on one line.
 fn paragraph(text: &str) -> String {
     let first = text.trim().split("\n\n").next().unwrap_or_default();
-    first.split_whitespace().collect::<Vec<_>>().join(" ")
+    one_line(first)
 }
 
 /// The fields that the comments at the head of a file say, their first plain words the description.

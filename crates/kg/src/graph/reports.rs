@@ -7,6 +7,7 @@ use crate::Kg;
 use kenning_core::Result;
 use kenning_graph::{DocType, Status};
 use kenning_kernel::{Caller, Scope};
+use kenning_text::round::{Ties, rounded};
 
 /// A card older than this is stale: nobody has looked at its file for an hour.
 const STALE_MS: u64 = 3_600_000;
@@ -56,7 +57,7 @@ impl GraphStats {
     /// Links for each document, two decimals.
     pub fn average_links(&self) -> f64 {
         let average = self.edges as f64 / (self.nodes as f64).max(1.0);
-        (average * 100.0).round() / 100.0
+        rounded(average, 2, Ties::Away)
     }
 }
 

@@ -7,6 +7,8 @@ use kenning_core::{Kind, NodeId, Result, Space};
 use kenning_kernel::roots;
 use kenning_search::{Index, collection_name};
 use kenning_store::{Node, ReadTx, When};
+use kenning_text::line::dotted;
+use kenning_text::round::{self, Ties};
 use serde_json::{Map, Value};
 
 /// The share of the vector in the order of a hybrid search; the contract's.
@@ -102,7 +104,7 @@ impl Ranked {
 
 /// Four digits: more would be noise.
 fn rounded(value: f64) -> f64 {
-    (value * 10_000.0).round() / 10_000.0
+    round::rounded(value, 4, Ties::Away)
 }
 
 /// The candidates in the order of the answer.
@@ -224,10 +226,9 @@ fn shortened(metadata: Map<String, Value>) -> (Map<String, Value>, bool) {
     let (mut shown, mut n_bytes, mut is_cut) = (Map::new(), 0, false);
     for (name, value) in metadata {
         let value = match value {
-            Value::String(text) if text.chars().count() > TEXT_CHARS_MAX => {
+            Value::String(text) if text.chars().nth(TEXT_CHARS_MAX).is_some() => {
                 is_cut = true;
-                let beginning: String = text.chars().take(TEXT_CHARS_MAX).collect();
-                Value::String(beginning + "…")
+                Value::String(dotted(&text, TEXT_CHARS_MAX))
             }
             other => other,
         };

@@ -8,6 +8,7 @@ use crate::Kiwi;
 use crate::policy::POLICY_FILE;
 use kenning_core::{Code, Error, Result};
 use kenning_egress::{Egress, Grant, Limits, Method, Policy, Request, Response};
+use kenning_text::percent;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 
@@ -171,7 +172,7 @@ fn credential(ready: &Ready<'_>) -> Result<Option<(String, String)>> {
 
 /// An address with its `{name}` filled in; nothing that is filled in can change what is around it.
 fn address(template: &str, inputs: &Map<String, Value>) -> Result<String> {
-    let url = filled_text(template, inputs, encoded);
+    let url = filled_text(template, inputs, |it| percent::encoded(it, ""));
     match url.find('{') {
         None => Ok(url),
         Some(start) => {
@@ -231,20 +232,6 @@ fn filled_text(text: &str, inputs: &Map<String, Value>, form: impl Fn(&str) -> S
         }
     }
     out.push_str(rest);
-    out
-}
-
-/// Everything that has a meaning in an address, as `%XX`.
-fn encoded(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                out.push(char::from(byte));
-            }
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
     out
 }
 

@@ -4,7 +4,6 @@ use super::resolve::by_uri;
 use super::{BY_ENTITIES, MENTIONS, aliases, kind};
 use crate::Koi;
 use kenning_core::{Error, Kind, NodeId, Result, Space};
-use kenning_entities::fold::folded;
 use kenning_entities::mentions::{Mentions, written_forms};
 use kenning_entities::names::{document_date, vault_path};
 use kenning_kernel::edges::BY;
@@ -12,6 +11,7 @@ use kenning_kernel::paging::Page;
 use kenning_kernel::{Caller, Scope};
 use kenning_search::Filter;
 use kenning_store::{Edge, EdgeFilter, Node, ReadTx, When};
+use kenning_text::fold;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -241,7 +241,7 @@ impl Mentioned {
         });
         Self {
             mentions: Mentions::new(own.chain(others)),
-            keys: names.iter().map(|it| folded(it)).collect(),
+            keys: names.iter().map(|it| fold::name(it)).collect(),
         }
     }
 
@@ -254,7 +254,7 @@ impl Mentioned {
         let links = read.links.iter().filter(|it| {
             let name = it.rsplit('/').next().unwrap_or(it);
             let name = name.strip_suffix(".md").unwrap_or(name);
-            self.keys.contains(&folded(name))
+            self.keys.contains(&fold::name(name))
         });
         self.count(&read.prose) + links.count()
     }

@@ -4,9 +4,9 @@ use super::VAULT;
 use super::said::{SAID, Settled, note_key};
 use crate::Koi;
 use kenning_core::{Kind, Result};
-use kenning_items::sha256_hex;
 use kenning_kernel::{Caller, Scope};
 use kenning_store::When;
+use kenning_text::hex;
 
 /// How a note stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Koi {
                         .is_some_and(|it| it.exists(path).unwrap_or(false));
                     states.push(NoteState {
                         status: if is_there { "linked" } else { "missing" },
-                        content_hash: Some(sha256_hex(note.body.as_bytes())),
+                        content_hash: Some(hex::sha256(note.body.as_bytes())),
                         synced_ms: Some(note.updated.ms()),
                     });
                     continue;

@@ -1,7 +1,7 @@
 //! One message: who wrote what to whom, as text.
 
 use kenning_entities::page;
-use kenning_items::sha256_hex;
+use kenning_text::hex;
 use mail_parser::{Address, HeaderValue, MessageParser, PartType};
 use serde_json::{Value, json};
 
@@ -59,7 +59,7 @@ impl Message {
             message.date,
             message.body
         ]);
-        message.hash = sha256_hex(all.to_string().as_bytes())[..32].to_owned();
+        message.hash = hex::sha256(all.to_string().as_bytes())[..32].to_owned();
         if message.id.is_empty() {
             message.id = format!("sha256-{}", message.hash);
         }

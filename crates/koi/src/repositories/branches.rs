@@ -2,6 +2,7 @@
 
 use super::git::{self, Bounds, Git};
 use kenning_core::{Error, Result};
+use kenning_text::list;
 
 /// Names that are tried where a repository does not say which branch is its default.
 const USUAL: [&str; 2] = ["main", "master"];
@@ -102,13 +103,8 @@ impl Branches {
 
     /// What to do about a branch that is not there.
     pub(super) fn remedy(&self) -> String {
-        let shown: Vec<String> = self.names.iter().map(|it| format!("`{it}`")).collect();
-        let more = match shown.len().checked_sub(SHOWN_MAX) {
-            Some(n) if n > 0 => format!(" and {n} more"),
-            _ => String::new(),
-        };
-        let shown = shown.get(..SHOWN_MAX).unwrap_or(&shown).join(", ");
-        format!("register the repository again with one of its branches: {shown}{more}")
+        let shown = list::quoted(&self.names, SHOWN_MAX);
+        format!("register the repository again with one of its branches: {shown}")
     }
 }
 

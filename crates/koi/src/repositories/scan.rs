@@ -18,9 +18,9 @@ use super::{Places, ScanProgress, Scanned};
 use kenning_audit::{Draft, Log, Passages, Tx};
 use kenning_core::{Code, Error, Hash, Kind, NodeId, Result, Space};
 use kenning_egress::{Egress, Grant, Policy, Tunnel, TunnelLimits};
-use kenning_items::sha256_hex;
 use kenning_search::passages;
 use kenning_store::When;
+use kenning_text::hex;
 use kenning_vault::{Dir, Lock};
 use serde_json::{Map, Value, json};
 use std::cell::Cell;
@@ -670,7 +670,7 @@ fn put(tx: &mut Tx<'_>, repository: &Repository, commit: &Commit, reading: Readi
         };
         return tx.set(&bucket, &blob.path, &known.to_bytes());
     };
-    let content_hash = sha256_hex(text.as_bytes())[..32].to_owned();
+    let content_hash = hex::sha256(text.as_bytes())[..32].to_owned();
     let mut props = Map::new();
     for (name, value) in [
         ("source", Value::from("github")),

@@ -9,6 +9,7 @@ use crate::entities::{GRAPH_NODES, graph_state};
 use kenning_core::{Kind, Result, Space};
 use kenning_entities::mentions::Mentions;
 use kenning_store::{Node, NodeFilter, ReadTx, When};
+use kenning_text::line::widened;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -176,18 +177,10 @@ fn read_all(tx: &dyn ReadTx, entities: &mut Vec<Arc<KnownEntity>>) -> Result<()>
 
 /// The words around a place, as they stand there, with dots where more follows.
 fn around(text: &str, range: &Range<usize>) -> String {
-    let before = text.get(..range.start).unwrap_or_default();
-    let after = text.get(range.end..).unwrap_or_default();
-    let start = before
-        .char_indices()
-        .rev()
-        .nth(CONTEXT_CHARS - 1)
-        .map_or(0, |it| it.0);
-    let end = after.char_indices().nth(CONTEXT_CHARS).map(|it| it.0);
+    let shown = widened(text, range, CONTEXT_CHARS);
     let dots = |is_cut: bool| if is_cut { "..." } else { "" };
-    let end_at = range.end + end.unwrap_or(after.len());
-    let shown = text.get(start..end_at).unwrap_or_default().trim();
-    format!("{}{shown}{}", dots(start > 0), dots(end.is_some()))
+    let (before, after) = (dots(shown.start > 0), dots(shown.end < text.len()));
+    format!("{before}{}{after}", text[shown].trim())
 }
 
 #[cfg(test)]

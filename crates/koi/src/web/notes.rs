@@ -7,6 +7,7 @@
 use super::pages::{PageEvaluation, StoredPage};
 use crate::EntityView;
 use crate::inert::line;
+use kenning_text::line::one_line;
 use serde_json::Value;
 
 /// A file's name has so many characters, at most, before its number and extension.
@@ -232,8 +233,7 @@ fn link(path: &str, shown: &str) -> Option<String> {
     }
     let is_meant = ['[', ']', '|', '#', '^', '<', '>', '`'];
     let shown = line(shown, FILE_CHARS_MAX * 5).replace(is_meant, " ");
-    let words: Vec<&str> = shown.split_whitespace().collect();
-    Some(format!("[[{target}|{}]]", words.join(" ")))
+    Some(format!("[[{target}|{}]]", one_line(&shown)))
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ pub use text::Text;
 
 use crate::topology::Thresholds;
 use kenning_core::{Error, Result};
+use kenning_text::yaml::{self, Limits};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -286,7 +287,7 @@ pub fn set(text: &str, key: &str, value: &str) -> Result<String> {
 /// What was typed, as the value that the key's form asks for.
 fn value_from(key: &Key, typed: &str) -> Value {
     let typed = typed.trim();
-    let parsed = yaml(typed).unwrap_or_else(|_| Value::from(typed));
+    let parsed = read_yaml(typed).unwrap_or_else(|_| Value::from(typed));
     let is_yaml = parsed.is_null() || typed.starts_with(['"', '\'']);
     match key.form {
         // Whoever types a name or a key does not think of quotes: `3` is a text there, and so is all
@@ -302,7 +303,7 @@ fn written(value: &Value) -> String {
         return value.to_string();
     };
     let plain = !text.contains(['\n', '\r', '#'])
-        && yaml(&format!("key: {text}"))
+        && read_yaml(&format!("key: {text}"))
             .is_ok_and(|it| it.get("key") == Some(&Value::from(text.as_str())));
     if plain {
         text.clone()
@@ -332,7 +333,7 @@ fn without_headers(mut hook: Value) -> Value {
 /// What the file sets, every key and every value checked.
 fn values(text: &str) -> Result<Values> {
     let mut found = Values::new();
-    let sections = match yaml(text)? {
+    let sections = match read_yaml(text)? {
         Value::Null => Map::new(),
         Value::Object(sections) => sections,
         _ => {
@@ -366,21 +367,25 @@ fn values(text: &str) -> Result<Values> {
     Ok(found)
 }
 
+const LIMITS: Limits = Limits {
+    bytes_max: 1024 * 1024,
+    ..Limits::FIELDS
+};
+
 /// Reads YAML. The error says where, not what stands there: it may be a secret.
-fn yaml(text: &str) -> Result<Value> {
-    if text.trim().is_empty() {
-        return Ok(Value::Null);
-    }
-    let options = serde_saphyr::options! { strict_booleans: true };
-    serde_saphyr::from_str_with_options::<Option<Value>>(text, options)
-        .map(Option::unwrap_or_default)
-        .map_err(|error| {
-            let place = error.location().map_or(String::new(), |it| {
-                format!(" in line {}, column {}", it.line(), it.column())
-            });
+fn read_yaml(text: &str) -> Result<Value> {
+    yaml::read(text, &LIMITS).map_err(|error| match error {
+        yaml::Error::TooLarge(bytes) => Error::too_large(format!("config.yaml has {bytes} bytes"))
+            .hint(format!("it may have {}", LIMITS.bytes_max)),
+        yaml::Error::Syntax { line, column, .. } => {
+            let place = match line {
+                0 => String::new(),
+                line => format!(" in line {line}, column {column}"),
+            };
             Error::invalid(format!("config.yaml is not valid YAML{place}"))
                 .hint("indent with spaces, and name each key once")
-        })
+        }
+    })
 }
 
 /// Reads values that were checked, or their defaults.

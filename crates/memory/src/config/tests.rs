@@ -375,7 +375,7 @@ proptest! {
         if let Ok(text) = set(CONTRACT, "embedding.model", &value) {
             let got = get(&text, "embedding.model").unwrap();
             // What is typed in quotes is what stands in the quotes, and nothing is nothing.
-            let typed = yaml(&value).ok().filter(|it| it.is_null() || value.starts_with(['"', '\'']));
+            let typed = read_yaml(&value).ok().filter(|it| it.is_null() || value.starts_with(['"', '\'']));
             prop_assert_eq!(got, typed.unwrap_or(Value::from(value)));
         }
     }

@@ -9,6 +9,7 @@
 mod figures;
 mod words;
 
+use kenning_text::line::one_line;
 use unicode_normalization::UnicodeNormalization;
 
 /// The cosine from which two texts are alike.
@@ -46,7 +47,7 @@ pub fn alike(one: &str, other: &str, similarity: f64) -> Alike {
 /// The text that counts: composed characters, and one space wherever there is any.
 pub fn normalized(text: &str) -> String {
     let text: String = text.nfc().collect();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    one_line(&text)
 }
 
 /// What is left of a text without what does not count when it is read: case, spaces, quotation marks,

@@ -7,8 +7,8 @@
 use kenning_core::{Code, Error, Result};
 use kenning_kernel::FileNode;
 use kenning_kernel::roots;
-use kenning_memory::digest::sha256_hex;
 use kenning_memory::{daily, now};
+use kenning_text::hex;
 use kenning_vault::Dir;
 
 /// The curated file. Nobody here writes it; it is only watched.
@@ -34,7 +34,7 @@ pub(crate) fn record(dir: &Dir, file: &FileNode, content: &str) -> Result<()> {
     if file.source != roots::OMI.name {
         return Ok(());
     }
-    let sum = sha256_hex(content.as_bytes());
+    let sum = hex::sha256(content.as_bytes());
     match file.name.as_str() {
         now::FILE => {
             let timestamp = now::parse(content).timestamp;

@@ -8,9 +8,10 @@ use kenning_core::{Code, Error, Result, Space};
 use kenning_kernel::FileNode;
 use kenning_kernel::files::{Writing, read_text};
 use kenning_kernel::{Caller, ImportedFiles, roots};
-use kenning_memory::{daily, digest};
+use kenning_memory::daily;
 use kenning_search::passages;
 use kenning_store::Passage;
+use kenning_text::hex;
 use kenning_vault::Dir;
 use std::cell::Cell;
 
@@ -34,26 +35,44 @@ impl Omi {
         let at = self.local_now();
         let file = self.log_of(at.date());
         let entry = daily::entry(at, text);
-        let changed = Cell::new(false);
+        let too_large = || {
+            let message = format!(
+                "`content`: with its {} bytes `{}` would have more than {BYTES_MAX}",
+                text.len(),
+                file.name
+            );
+            Error::too_large(message).hint("shorten it, or write it to a note")
+        };
+        let appended = |before: &str| format!("{before}{entry}");
+        self.change_log(caller, &dir, &file, appended, too_large)?;
+        Ok(file.name)
+    }
+
+    /// Makes another text of a log. That somebody else had changed it before is kept until it is accepted.
+    fn change_log(
+        &self,
+        caller: &Caller,
+        dir: &Dir,
+        file: &FileNode,
+        change: impl Fn(&str) -> String,
+        too_large: impl Fn() -> Error,
+    ) -> Result<()> {
+        let is_suspect = Cell::new(false);
         let writing = |before: Option<&str>| {
-            changed.set(is_changed(&dir, &file.name, before.unwrap_or_default()));
-            let content = format!("{}{entry}", before.unwrap_or_default());
+            let before = before.unwrap_or_default();
+            is_suspect.set(is_changed(dir, &file.name, before));
+            let content = change(before);
             if content.len() as u64 > BYTES_MAX {
-                return Err(Error::too_large(format!(
-                    "`content`: with its {} bytes `{}` would have more than {BYTES_MAX}",
-                    text.len(),
-                    file.name
-                ))
-                .hint("shorten it, or write it to a note"));
+                return Err(too_large());
             }
             Ok(Writing::new(content, "DailyAppended"))
         };
-        self.write_context_file(caller, &dir, &file, writing)?;
-        if changed.get() {
+        self.write_context_file(caller, dir, file, writing)?;
+        if is_suspect.get() {
             // The new checksum covers the whole file: without this nobody would be told any more.
             self.suspect(&caller.principal.space, &file.name)?;
         }
-        Ok(file.name)
+        Ok(())
     }
 
     fn suspect(&self, space: &Space, name: &str) -> Result<()> {
@@ -157,18 +176,12 @@ impl ImportedFiles for Omi {
         if !is_daily_log(&file.key) || there.contains(text.trim()) {
             return Ok(());
         }
-        let writing = |before: Option<&str>| {
-            let before = before.unwrap_or_default().trim_start();
-            let content = format!("{}\n\n{before}", text.trim_end());
-            if content.len() as u64 > BYTES_MAX {
-                return Err(Error::too_large(format!(
-                    "`{name}` would have more than {BYTES_MAX} bytes"
-                ))
-                .hint("move the log that is there first"));
-            }
-            Ok(Writing::new(content, "DailyAppended"))
+        let too_large = || {
+            Error::too_large(format!("`{name}` would have more than {BYTES_MAX} bytes"))
+                .hint("move the log that is there first")
         };
-        self.write_context_file(caller, &dir, &file, writing)
+        let joined = |before: &str| format!("{}\n\n{}", text.trim_end(), before.trim_start());
+        self.change_log(caller, &dir, &file, joined, too_large)
     }
 }
 
@@ -227,7 +240,7 @@ pub(crate) fn entry_at(body: &str, at: usize) -> Option<String> {
 fn is_changed(dir: &Dir, name: &str, text: &str) -> bool {
     let sums = checksums::of_logs(dir).unwrap_or_default();
     let recorded = sums.logs.into_iter().find(|it| it.0 == name);
-    recorded.is_some_and(|it| it.1 != digest::sha256_hex(text.as_bytes()))
+    recorded.is_some_and(|it| it.1 != hex::sha256(text.as_bytes()))
 }
 
 /// `None` before the first day of the calendar.

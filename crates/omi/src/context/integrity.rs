@@ -11,9 +11,9 @@ use kenning_core::{Code, Kind, Result, Space};
 use kenning_kernel::FileNode;
 use kenning_kernel::{Caller, Scope};
 use kenning_memory::daily as logs;
-use kenning_memory::digest::sha256_hex;
 use kenning_memory::now as now_file;
 use kenning_store::{NodeFilter, When, patience};
+use kenning_text::hex;
 use kenning_vault::Dir;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -186,7 +186,7 @@ impl Omi {
             }
             Err(error) => return Ok(Verdict::Fault(error.message)),
         };
-        if sum.is_some_and(|it| it != sha256_hex(&bytes)) {
+        if sum.is_some_and(|it| it != hex::sha256(&bytes)) {
             return Ok(Verdict::Fault(format!(
                 "`{name}` is not what its checksum says"
             )));

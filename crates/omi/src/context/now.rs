@@ -10,8 +10,8 @@ use kenning_kernel::FileNode;
 use kenning_kernel::files::{Writing, read_text};
 use kenning_memory::capsule::Capsule;
 use kenning_memory::config::Config;
-use kenning_memory::digest::sha256_hex;
 use kenning_memory::{now, stamp};
+use kenning_text::hex;
 use kenning_vault::Dir;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -52,7 +52,7 @@ impl NowFile {
         let sum = checksums::of(&dir, now::FILE)?;
         Ok(Some(Self {
             now: found,
-            is_as_written: sum.is_none_or(|it| it == sha256_hex(&bytes)),
+            is_as_written: sum.is_none_or(|it| it == hex::sha256(&bytes)),
         }))
     }
 }

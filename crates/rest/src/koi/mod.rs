@@ -22,6 +22,7 @@ use fields::{Kind, Problems};
 use http_body_util::BodyExt;
 use kenning_core::{Code, Error};
 use kenning_engine::{Caller, FORWARDED, FarServer, Scope};
+use kenning_text::percent::{self, Stray};
 use kenning_tools::koi::Refusal;
 use kenning_tools::koi::api::{Route, Verb};
 use kenning_tools::slots::Load;
@@ -224,24 +225,7 @@ fn found(method: &Method, path: &str) -> Result<(&'static Entry, Map<String, Val
 
 /// The characters of a path that was escaped.
 fn decoded(path: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let [first, after @ ..] = rest {
-        rest = after;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let digits = rest.get(..2).and_then(|it| std::str::from_utf8(it).ok());
-        match digits.and_then(|it| u8::from_str_radix(it, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &rest[2..];
-            }
-            None => bytes.push(b'%'),
-        }
-    }
-    String::from_utf8(bytes).ok()
+    percent::decoded(path, Stray::Keep)
 }
 
 /// A body without a type is taken for JSON, as the original takes it; but not from a browser, where a page can
@@ -330,7 +314,7 @@ fn far_target(asked: &Asked) -> Result<String, Refusal> {
         target = target.replace(&format!("{{{name}}}"), &value);
     }
     let query = asked.query.iter().map(|(name, value)| {
-        let (name, value) = (FarServer::escaped(name), FarServer::escaped(value));
+        let (name, value) = (percent::encoded(name, ""), percent::encoded(value, ""));
         format!("{name}={value}")
     });
     let query = query.collect::<Vec<_>>().join("&");

@@ -249,8 +249,5 @@ fn literal(term: String, word: &Word, has_digit: bool) -> Part {
 
 /// As much of a query as counts.
 pub(super) fn beginning(text: &str) -> &str {
-    let end = (0..=QUERY_BYTES_MAX.min(text.len()))
-        .rev()
-        .find(|&i| text.is_char_boundary(i));
-    &text[..end.unwrap_or(0)]
+    &text[..text.floor_char_boundary(QUERY_BYTES_MAX)]
 }

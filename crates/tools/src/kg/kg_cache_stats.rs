@@ -4,6 +4,7 @@ use super::words::KgReply;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::{Error, Result};
 use kenning_engine::timestamp;
+use kenning_text::round::{Ties, rounded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +53,7 @@ impl Tool for KgCacheStats {
         Ok(KgReply::new(Stats {
             total_entries: cache.entries,
             stale_entries: cache.stale,
-            hit_rate: (cache.hit_rate() * 10_000.0).round() / 10_000.0,
+            hit_rate: rounded(cache.hit_rate(), 4, Ties::Away),
             size_bytes: cache.size_bytes,
             hits: cache.hits,
             misses: cache.misses,

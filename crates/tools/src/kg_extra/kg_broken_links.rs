@@ -3,6 +3,7 @@
 use crate::kg::words::{Clamped, KgReply, NodeName};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
+use kenning_text::round::{Ties, rounded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -73,7 +74,7 @@ impl Tool for KgBrokenLinks {
                     text: it.text,
                     missing: it.missing,
                     suggestion: suggestion.map(NodeName::from),
-                    likeness: likeness.map(|it| (it * 100.0).round() / 100.0),
+                    likeness: likeness.map(|it| rounded(it, 2, Ties::Away)),
                 }
             })
             .collect();

@@ -6,6 +6,7 @@ use kenning_core::{Bounded, Result};
 use kenning_engine::{
     AskedWords, Catalogue, FoundItem, ItemQuery, ItemSort, ItemSource, ItemType, Page,
 };
+use kenning_text::round::{self, Ties};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -137,7 +138,7 @@ impl From<FoundItem> for Row {
 }
 
 fn rounded(number: f64) -> f64 {
-    (number * 1_000.0).round() / 1_000.0
+    round::rounded(number, 3, Ties::Away)
 }
 
 impl Tool for Search {

@@ -7,6 +7,7 @@ use super::api::{Place, Route, Verb};
 use super::resolve_entity;
 use kenning_core::{Code, Error, Result};
 use kenning_engine::{FarAnswer, FarServer};
+use kenning_text::percent;
 use serde_json::{Map, Value, json};
 
 /// A name that means something less surely means nothing known.
@@ -91,7 +92,7 @@ fn query(fields: &Map<String, Value>) -> String {
         };
         if !text.is_empty() {
             let sign = if query.is_empty() { '?' } else { '&' };
-            let (name, text) = (FarServer::escaped(name), FarServer::escaped(&text));
+            let (name, text) = (percent::encoded(name, ""), percent::encoded(&text, ""));
             query += &format!("{sign}{name}={text}");
         }
     }

@@ -3,6 +3,7 @@
 //! The tools take any number and the contract's default for 0; the HTTP API takes whole numbers. Both draw
 //! what is out of bounds into them.
 
+use kenning_text::round::{self, Ties};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -56,7 +57,7 @@ pub(super) fn bounded(wanted: Option<i64>, default: usize, max: usize) -> usize 
 
 /// To four decimals, as the contract's answers have it.
 pub(super) fn rounded(similarity: f64) -> f64 {
-    (similarity * 10_000.0).round() / 10_000.0
+    round::rounded(similarity, 4, Ties::Even)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What the three vault tools share: the contract's words for what went wrong.
 
 use kenning_core::{Code, Error};
+use kenning_text::line::dotted;
 
 /// `File not found: …`, `Path traversal rejected: …`; any other wrong name is said to be in `field`.
 pub(super) fn in_contract_words(error: Error, absent: &str, field: &str, path: &str) -> Error {
@@ -31,14 +32,6 @@ pub(super) fn frontmatter_fault(path: &str, text: &str) -> Option<String> {
 
 /// A path in a message: one line, not too long.
 fn one_line(path: &str) -> String {
-    let shown: String = path
-        .chars()
-        .take(200)
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect();
-    if path.chars().nth(200).is_some() {
-        shown + "…"
-    } else {
-        shown
-    }
+    let plain = |c: char| if c.is_control() { '?' } else { c };
+    dotted(path, 200).chars().map(plain).collect()
 }

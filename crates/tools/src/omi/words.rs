@@ -1,6 +1,7 @@
 //! What the memory tools share on the wire.
 
 use kenning_engine::{MemoryType, Neighbor, RecalledMemory, timestamp};
+use kenning_text::round::{self, Ties};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::borrow::Cow;
@@ -136,5 +137,5 @@ impl From<RecalledMemory> for MemoryResult {
 
 /// Four digits: more would be noise.
 fn rounded(value: f64) -> f64 {
-    (value * 10_000.0).round() / 10_000.0
+    round::rounded(value, 4, Ties::Even)
 }

@@ -42,11 +42,13 @@ impl Project {
 
 /// A hash as the original's Python computes it.
 fn hash(form: &Value) -> String {
-    kenning_items::sha256_hex(kenning_items::canonical_json(form).as_bytes())
+    kenning_text::hex::sha256(
+        kenning_text::json::canonical(form, kenning_text::json::Spelling::Ascii).as_bytes(),
+    )
 }
 
 fn sha(text: &str) -> String {
-    kenning_items::sha256_hex(text.as_bytes())
+    kenning_text::hex::sha256(text.as_bytes())
 }
 
 #[test]

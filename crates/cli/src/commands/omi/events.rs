@@ -5,6 +5,7 @@ use crate::output;
 use clap::ArgMatches;
 use kenning_core::Result;
 use kenning_engine::{EventQuery, EventType, MemoryEvent, parse_moment, timestamp};
+use kenning_text::line::one_line;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -107,9 +108,7 @@ fn row(event: &MemoryEvent) -> Vec<String> {
     });
     let what: Vec<String> = own
         .map(|(name, value)| {
-            let value = value
-                .as_str()
-                .map_or_else(|| value.to_string(), table::one_line);
+            let value = value.as_str().map_or_else(|| value.to_string(), one_line);
             format!("{name}={value}")
         })
         .collect();

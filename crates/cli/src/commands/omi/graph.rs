@@ -5,6 +5,8 @@ use crate::output;
 use clap::ArgMatches;
 use kenning_core::Result;
 use kenning_engine::{Memory, MemoryGraph, timestamp};
+use kenning_text::escape::dot as quoted;
+use kenning_text::line::{fitted, one_line};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
@@ -82,26 +84,7 @@ fn to_dot(graph: &MemoryGraph) -> String {
 
 /// The beginning of a memory, on one line.
 pub(super) fn label(memory: &Memory) -> String {
-    let line = super::super::table::one_line(&memory.content);
-    if line.chars().count() <= LABEL_CHARS_MAX {
-        return line;
-    }
-    let kept: String = line.chars().take(LABEL_CHARS_MAX - 1).collect();
-    format!("{kept}…")
-}
-
-/// A text in DOT: only the quote ends it, and a backslash begins an escape.
-fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            '\n' => out.push_str("\\n"),
-            c if c.is_control() => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out + "\""
+    fitted(&one_line(&memory.content), LABEL_CHARS_MAX)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 use super::graph::label;
 use kenning_engine::{Memory, MemoryGraph, MemoryType};
+use kenning_text::escape::xml as escaped;
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -131,26 +132,6 @@ fn edge_color(relation: &str) -> &'static str {
         "CONTRADICTS" => "#d62728",
         _ => "#999999",
     }
-}
-
-/// Text in XML. Some characters may not stand there at all, not even escaped.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            '\n' | '\t' => out.push(c),
-            c if c.is_control() || matches!(u32::from(c), 0xfffe | 0xffff) => {
-                out.push('\u{fffd}');
-            }
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 /// Where each memory is: a spiral, then pushed and pulled until it is calm.

@@ -1,9 +1,10 @@
-//! Names without what people spell differently.
+//! Titles of documents.
 
 use unicode_normalization::UnicodeNormalization;
 
-/// In small letters and one form of each character, with `-`, `_` and space alike.
-pub(crate) fn folded(name: &str) -> String {
+/// A title, an alias or a path in small letters and one form of each character, with `-`, `_` and space alike.
+#[must_use]
+pub fn title(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     if name.is_ascii() {
         name.chars()
@@ -50,9 +51,9 @@ mod tests {
             ("ﬁle", "file"),
             ("日本", "日本"),
         ] {
-            assert_eq!(folded(a), folded(b), "{a} {b}");
+            assert_eq!(title(a), title(b), "{a} {b}");
         }
-        assert_ne!(folded("a"), folded("á"));
-        assert_eq!(folded("--"), "");
+        assert_ne!(title("a"), title("á"));
+        assert_eq!(title("--"), "");
     }
 }

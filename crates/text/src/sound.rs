@@ -4,7 +4,7 @@
 //! name. A few names of Irish spelling are heard otherwise than any rule of English has it, so they are
 //! spelled as they sound first.
 
-use crate::fold::folded;
+use crate::fold;
 
 /// A key has so many codes, at most.
 const CODES_MAX: usize = 4;
@@ -31,7 +31,7 @@ const HEARD: &[(&str, &str)] = &[
 /// How the first word of a name sounds that is none of `stopwords`; empty when nothing is heard.
 #[must_use]
 pub fn phonetic_key(name: &str, stopwords: &[String]) -> String {
-    let name = folded(name);
+    let name = fold::name(name);
     let words = || {
         name.split(' ')
             .filter(|it| it.contains(char::is_alphanumeric))
