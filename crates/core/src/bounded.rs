@@ -1,4 +1,4 @@
-//! Numbers that know their bounds: the schema and the check cannot drift apart.
+//! Numbers with bounds, so that the JSON Schema and the check always agree.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The schema's own words, applied to a value.
+    /// Whether the schema allows a value.
     fn schema_allows<T: JsonSchema>(value: f64) -> bool {
         let schema = SchemaGenerator::default().into_root_schema_for::<T>();
         let bound = |name: &str| {

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Milliseconds of wall time in the upper 48 bits, a counter in the lower 16.
 ///
-/// Ordering is plain number order. A later event always has a greater one than every event its
-/// author had seen, even when wall clocks disagree or stand still.
+/// Ordering is plain number order. An event always has a greater time than every event that its
+/// author had seen, even if wall clocks disagree or stand still.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hlc(pub u64);
 
 impl Hlc {
-    /// After everything: the end of what is still valid.
+    /// The end of everything that is still valid.
     pub const MAX: Self = Self(i64::MAX as u64);
 
     /// The first moment of a millisecond.
@@ -60,34 +60,34 @@ pub trait Random: Send + Sync {
     fn fill(&self, bytes: &mut [u8]);
 }
 
-/// Why the wall's time and a time that was seen cannot both be right.
+/// Why the wall clock and a time that was seen cannot both be right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Implausible {
-    /// What was seen is so many milliseconds after the wall's time.
+    /// The seen time is this many milliseconds after the wall clock.
     SeenAhead(u64),
-    /// The wall's time is so many milliseconds after what was seen.
+    /// The wall clock is this many milliseconds after the seen time.
     WallAhead(u64),
-    /// The wall's time is after the year 2100.
+    /// The wall clock is after the year 2100.
     WallBeyond,
 }
 
-/// Makes times that only ever go up.
+/// Makes strictly increasing times.
 pub struct HlcClock<C> {
     wall: C,
     last: Mutex<Hlc>,
 }
 
 impl<C: Clock> HlcClock<C> {
-    /// How far a peer's clock may be ahead of ours before we stop believing it.
+    /// How far a peer's clock may be ahead of ours before it is refused.
     pub const DRIFT_MAX_MS: u64 = 24 * 60 * 60 * 1000;
 
-    /// A log that nobody wrote to for longer than this is taken for a clock that is ahead.
+    /// After a longer pause in the log, the wall clock is assumed to be ahead.
     pub const PAUSE_MAX_MS: u64 = 10 * 366 * 24 * 60 * 60 * 1000;
 
     /// The end of the year 2100.
     const BEYOND_MS: u64 = 4_133_980_800_000;
 
-    /// Starts at zero; the first tick takes the wall's time.
+    /// Starts at zero; the first tick takes the time of the wall clock.
     pub fn new(wall: C) -> Self {
         Self {
             wall,
@@ -95,14 +95,14 @@ impl<C: Clock> HlcClock<C> {
         }
     }
 
-    /// A time later than `seen`, than every earlier answer, and not before the wall's.
+    /// A time later than `seen` and every earlier answer, and not before the wall clock.
     pub fn tick(&self, seen: Hlc) -> Hlc {
         let wall = Hlc::from_ms(self.wall.now_ms());
         let mut last = self
             .last
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        // What this process gave out once from a clock that was ahead does not bind it for ever.
+        // A time from a clock that was ahead must not bind this process for ever.
         let bound = wall.max(seen).ms().saturating_add(Self::DRIFT_MAX_MS);
         if last.ms() > bound {
             *last = Hlc::default();
@@ -111,7 +111,7 @@ impl<C: Clock> HlcClock<C> {
         *last
     }
 
-    /// The wall's time, whatever was seen and given out before.
+    /// The time of the wall clock, whatever was seen and returned before.
     pub fn reset(&self) -> Hlc {
         let mut last = self
             .last
@@ -121,7 +121,7 @@ impl<C: Clock> HlcClock<C> {
         *last
     }
 
-    /// Whether the wall's time and the latest time of a log can both be right.
+    /// Whether the wall clock and the latest time of a log can both be right.
     ///
     /// # Errors
     /// One of them is implausibly far ahead.
@@ -139,7 +139,7 @@ impl<C: Clock> HlcClock<C> {
         Ok(())
     }
 
-    /// The wall's time, in milliseconds.
+    /// The time of the wall clock, in milliseconds.
     pub fn now_ms(&self) -> u64 {
         self.wall.now_ms()
     }
@@ -151,12 +151,12 @@ impl<C: Clock + ?Sized> Clock for std::sync::Arc<C> {
     }
 }
 
-/// A clock that stands where it is put. For tests and the simulator.
+/// A clock that is set by hand. For tests and the simulator.
 #[derive(Debug, Default)]
 pub struct FixedClock(AtomicU64);
 
 impl FixedClock {
-    /// Stands at this moment.
+    /// A clock that is set to this moment.
     pub fn at(ms: u64) -> Self {
         Self(AtomicU64::new(ms))
     }

@@ -1,4 +1,4 @@
-//! The one error that crosses doors, and the table that fixes what each code means everywhere.
+//! The error type of all crates, and the table of error codes.
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ pub enum Code {
     InvalidInput,
     /// No such thing.
     NotFound,
-    /// It changed meanwhile, or it exists already.
+    /// It changed in the meantime, or exists already.
     Conflict,
-    /// Not permitted, or outside the gates.
+    /// Not permitted, or outside the allowed directories and hosts.
     Denied,
     /// No credential, or a bad one.
     Unauthenticated,
@@ -25,7 +25,7 @@ pub enum Code {
     Unavailable,
     /// Stored data failed its check.
     Corrupt,
-    /// Our fault.
+    /// A bug.
     Internal,
 }
 
@@ -82,7 +82,7 @@ pub const CODES: &[CodeRow] = &[
     row(
         Code::Conflict,
         "conflict",
-        "it changed meanwhile, or exists",
+        "it changed in the meantime, or exists already",
         409,
         McpForm::IsError,
         4,
@@ -91,7 +91,7 @@ pub const CODES: &[CodeRow] = &[
     row(
         Code::Denied,
         "denied",
-        "not permitted, or outside the gates",
+        "not permitted, or outside the allowed directories and hosts",
         403,
         McpForm::IsError,
         5,
@@ -154,7 +154,7 @@ pub const CODES: &[CodeRow] = &[
     row(
         Code::Internal,
         "internal",
-        "our fault",
+        "an internal error",
         500,
         McpForm::JsonRpc(-32603),
         70,
@@ -185,7 +185,7 @@ const fn row(
 impl Code {
     /// The row of this code.
     pub const fn row(self) -> &'static CodeRow {
-        // The table is in the order of the enum; a test holds it there.
+        // The table is in the order of the enum; a test checks that.
         &CODES[self as usize]
     }
 
@@ -201,7 +201,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// The one error that crosses doors.
+/// The error type of all crates.
 ///
 /// `message` is lower case, has no final period and holds the offending value in backticks. It never
 /// holds absolute paths, SQL, secrets or another tenant's data.
@@ -219,7 +219,7 @@ pub struct Error {
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// A result with the house's error.
+/// A result with [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 macro_rules! constructors {
@@ -233,12 +233,12 @@ macro_rules! constructors {
 
 /// The longest message, and the longest hint, in characters.
 ///
-/// Both hold what the caller sent, and readers of formats repeat it whole: who sends a name of a megabyte
-/// gets the beginning of it back, not all, and neither does the log.
+/// Both may repeat the caller's input, which can be megabytes long; callers and logs get only the
+/// beginning of it.
 pub const MESSAGE_CHARS_MAX: usize = 4_000;
 
-fn capped(mut text: String) -> String {
-    // A text of so many bytes has no more characters.
+fn truncate(mut text: String) -> String {
+    // A text has at most as many characters as bytes.
     if text.len() <= MESSAGE_CHARS_MAX {
         return text;
     }
@@ -260,7 +260,7 @@ impl Error {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
             code,
-            message: capped(message.into()),
+            message: truncate(message.into()),
             hint: None,
             is_missing: false,
             source: None,
@@ -278,9 +278,9 @@ impl Error {
     constructors! {
         /// The caller can repair it.
         invalid => InvalidInput,
-        /// It changed meanwhile, or exists.
+        /// It changed in the meantime, or exists already.
         conflict => Conflict,
-        /// Not permitted, or outside the gates.
+        /// Not permitted, or outside the allowed directories and hosts.
         denied => Denied,
         /// No credential, or a bad one.
         unauthenticated => Unauthenticated,
@@ -294,7 +294,7 @@ impl Error {
         unavailable => Unavailable,
         /// Stored data failed its check.
         corrupt => Corrupt,
-        /// Our fault.
+        /// A bug.
         internal => Internal,
     }
 
@@ -306,7 +306,7 @@ impl Error {
     /// Adds the remedy.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(capped(hint.into()));
+        self.hint = Some(truncate(hint.into()));
         self
     }
 

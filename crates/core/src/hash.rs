@@ -22,8 +22,8 @@ impl Hash {
         Self(*hasher.finalize().as_bytes())
     }
 
-    /// A hash that only whoever has the secret can make: without it nobody can tell by trying whether
-    /// a text is the hashed one. `purpose` keeps the uses of one secret apart.
+    /// A hash that needs a secret: without it, the hashed text cannot be guessed by
+    /// trying. `purpose` keeps the uses of one secret apart.
     pub fn keyed(purpose: &'static str, secret: &[u8; 32], bytes: &[u8]) -> Self {
         let key = blake3::derive_key(purpose, secret);
         Self(*blake3::keyed_hash(&key, bytes).as_bytes())

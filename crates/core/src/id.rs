@@ -1,11 +1,11 @@
-//! Ids as types of their own, so that one cannot stand in for another.
+//! Ids as separate types, so that they cannot be mixed up.
 
 use crate::{Hash, Hlc, Random};
 use kenning_text::hex;
 use std::fmt;
 use std::str::FromStr;
 
-/// Names a node for ever. Printed and read as a UUID (version 7: sorted by time of creation).
+/// The permanent id of a node. Printed and read as a UUID (version 7: sorted by time of creation).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub [u8; 16]);
 
@@ -60,7 +60,7 @@ impl FromStr for NodeId {
     }
 }
 
-/// Names an event by the BLAKE3 hash of its canonical bytes.
+/// The id of an event: the BLAKE3 hash of its canonical bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId(pub Hash);
 

@@ -1,7 +1,7 @@
-//! The words of the house.
+//! Shared types.
 //!
 //! Ids, bounded numbers, hybrid time, randomness and the one table of error codes: everything that
-//! two other crates must agree on. `core` does no I/O, reads no clock and draws no random numbers;
+//! several crates must agree on. `core` does no I/O, reads no clock and draws no random numbers;
 //! those are passed in as [`Clock`] and [`Random`], so that every other crate can be simulated.
 
 #![deny(missing_docs)]

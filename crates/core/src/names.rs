@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The space of a data directory that names none.
+/// The space that is used if none is named.
 pub const DEFAULT_SPACE: &str = "default";
 
 /// A tenant. Everything stored belongs to exactly one; a transaction sees exactly one.
@@ -43,7 +43,7 @@ impl fmt::Display for Space {
     }
 }
 
-/// What a node is. The cellar does not care; wings and searches do.
+/// The kind of a node. The store does not interpret it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// A Markdown document: a note of the vault or a file of the project.
@@ -66,7 +66,7 @@ pub enum Kind {
     Trajectory,
     /// An installed tool.
     Tool,
-    /// A vector that a caller brought, with what belongs to it.
+    /// A vector from a caller, with its properties.
     Vector,
 }
 

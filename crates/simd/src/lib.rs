@@ -2,10 +2,10 @@
 //!
 //! The binary must run on any processor of its family, but the wide instructions of newer ones make
 //! these loops two to four times faster. Each is a plain loop that the compiler turns into vector
-//! instructions, once for each set of features. What comes out is the same on every processor, to the
+//! instructions, once for each set of features. The result is the same on every processor, to the
 //! last bit.
 //!
-//! Choosing a version is the only unsafe code of the house: the macro calls a function compiled for
+//! Choosing a version is the only unsafe code of this crate: the macro calls a function compiled for
 //! features that it has just found to be there. It lives in a crate of its own so that no other crate
 //! may contain unsafe code.
 

@@ -6,7 +6,7 @@ use kenning_core::{CODES, McpForm};
 pub(super) fn page() -> String {
     let mut text = notice("`CODES` of crates/core/src/error.rs");
     text += "# Errors\n\n\
-             Every failure has one of these codes, whichever door it leaves by.\n\
+             Every failure has one of these codes, over MCP, HTTP and the command line alike.\n\
              Each code has a page that says what it means and what to do.\n\n\
              | code | meaning | HTTP | MCP | exit code | call again |\n\
              |---|---|---|---|---|---|\n";

@@ -2,7 +2,7 @@
 
 use kenning_text::line::one_line;
 
-/// The first line of a page that nobody should edit.
+/// The first line of a generated page.
 pub(super) fn notice(source: &str) -> String {
     format!("<!-- Made from {source} by `cargo xtask codegen`. Edit that, not this. -->\n\n")
 }

@@ -125,7 +125,7 @@ fn type_of(schema: &Value) -> String {
     let named: Vec<String> = named
         .into_iter()
         .filter(|it| *it != "null")
-        .map(|it| match it {
+        .map(|name| match name {
             "array" => format!("array of {}", type_of(&schema["items"])),
             other => other.to_owned(),
         })
