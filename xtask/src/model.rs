@@ -1,4 +1,4 @@
-//! Random operations on every floor at once: `cargo xtask model`.
+//! Random operations on every backend at once: `cargo xtask model`.
 //!
 //! The test of `kenning-testing-model` does ten thousand with one seed; this does as many as are asked
 //! for. A difference is printed with all that is needed to see it again, and ends the run.

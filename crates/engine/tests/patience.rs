@@ -4,7 +4,7 @@
 
 use kenning_core::{FixedClock, Result, SeededRandom, Space};
 use kenning_engine::{Caller, Engine, NewToken, Options, Principal, Scope, Waited};
-use kenning_store::{Floor, ReadWork, Store, Wake, WriteWork, patience};
+use kenning_store::{Backend, ReadWork, Store, Wake, WriteWork, patience};
 use kenning_store_sqlite::Sqlite;
 use kenning_vault::Dir;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// How long each wait for the store might have lasted; `None` is for ever.
 type Waits = Arc<Mutex<Vec<Option<Duration>>>>;
 
-/// A real floor that keeps in mind how patient its callers are.
+/// A real backend that records how long its callers are willing to wait.
 struct Watched(Sqlite, Waits);
 
 impl Watched {
@@ -23,7 +23,7 @@ impl Watched {
     }
 }
 
-impl Floor for Watched {
+impl Backend for Watched {
     fn read(&self, space: &Space, work: &mut ReadWork<'_>) -> Result<()> {
         self.note();
         self.0.read(space, work)
@@ -57,9 +57,9 @@ fn house(root: &std::path::Path, shared: bool) -> (Engine, Waits) {
     let data = Dir::create(&root.join("data")).unwrap();
     Dir::create(&root.join("vault")).unwrap();
     let waits = Waits::default();
-    let floor = Watched(Sqlite::open(data.path()).unwrap(), waits.clone());
+    let backend = Watched(Sqlite::open(data.path()).unwrap(), waits.clone());
     let engine = Engine::open(Options {
-        store: Store::new(floor),
+        store: Store::new(backend),
         data,
         omi: None,
         project: None,

@@ -1,8 +1,8 @@
-//! Builds the indexes of large collections, in the background and outside every transaction.
+//! Builds the indexes of large collections in the background, outside any transaction.
 //!
-//! A look is cheap: what has its index is not counted, and nothing is counted that cannot be large
-//! enough. One server builds at a time; the lock is its session's, so a server that dies gives it back.
-//! What it was building is then left behind as not valid, and the next one drops it and begins anew.
+//! A check is cheap: collections that have their index are not counted, nor are those that cannot be large
+//! enough. One server builds at a time; the lock belongs to its session, so a server that dies releases it.
+//! The index it was building then stays behind as invalid, and the next builder drops it and starts again.
 
 use crate::Options;
 use crate::connect::{CONNECT_WAIT, Target};
@@ -17,20 +17,20 @@ use tokio::sync::Notify;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
-/// Any number that nobody else uses as a lock in this database.
+/// An arbitrary number that no other lock in this database uses.
 const LOCK: i64 = 7_310_868_735_422;
 
 /// No row of the table is smaller.
 const ROW_BYTES_MIN: i64 = 48;
 
-/// Building takes as long as it takes, and waits for every older snapshot.
+/// No timeouts: building takes long, and waits for every older snapshot.
 const SESSION: &str = "SET statement_timeout = 0; SET lock_timeout = 0;
     SET client_connection_check_interval = '1s'; SET client_min_messages = 'warning'";
 
-/// Told what is written, it looks again from time to time.
+/// Checks from time to time whether an index is missing, after enough vectors were written.
 pub(crate) struct Builder {
     n_written: AtomicU64,
-    /// After so many vectors it is worth a look.
+    /// How many written vectors cause a check.
     look_every: u64,
     look: Arc<Notify>,
 }
@@ -42,7 +42,7 @@ impl Builder {
             let target = pool.target().clone();
             let from = i64::try_from(options.index_from).unwrap_or(i64::MAX);
             let work = run(target, from, options.index_pause, look.clone());
-            // It ends with the runtime, and its connection with it.
+            // The task and its connection end with the runtime.
             drop(pool.handle()?.spawn(work));
         }
         Ok(Self {
@@ -52,7 +52,7 @@ impl Builder {
         })
     }
 
-    /// So many vectors were put.
+    /// Reports that this many vectors were written.
     pub(crate) fn wrote(&self, n: u64) {
         if n == 0 {
             return;
@@ -81,7 +81,7 @@ async fn run(target: Target, from: i64, pause: Duration, look: Arc<Notify>) {
     }
 }
 
-/// Builds every index that is missing; an error when it must be tried again.
+/// Builds every missing index; an error means that it must be tried again.
 async fn look_once(target: &Target, from: i64) -> Result<()> {
     let (client, driver) = target.connect(CONNECT_WAIT).await?;
     // Ends when the client is dropped.
@@ -92,7 +92,7 @@ async fn look_once(target: &Target, from: i64) -> Result<()> {
         return Ok(());
     }
     if !says_yes(&client, "SELECT pg_try_advisory_lock($1)", &[&LOCK]).await? {
-        return Err(Error::unavailable("another server builds"));
+        return Err(Error::unavailable("another server builds the index"));
     }
     drop_unfinished(&client).await?;
     for (space, collection) in collections(&client).await? {
@@ -110,7 +110,7 @@ async fn says_yes(client: &Client, sql: &str, params: &[&(dyn ToSql + Sync)]) ->
     Ok(rows.first().is_some_and(|row| row.get::<_, bool>(0)))
 }
 
-/// Drops what a builder that was cut off has left.
+/// Drops the invalid indexes that an interrupted builder left behind.
 async fn drop_unfinished(client: &Client) -> Result<()> {
     let sql = "SELECT c.relname::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
                WHERE c.relnamespace = current_schema()::regnamespace AND NOT i.indisvalid
@@ -124,8 +124,8 @@ async fn drop_unfinished(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// Every collection, by its space and the hash of its name. Goes from one to the next in an index, and
-/// not over all rows.
+/// Every collection, by its space and the hash of its name. Skips from one to the next in an index instead
+/// of reading all rows.
 async fn collections(client: &Client) -> Result<Vec<(String, Hash)>> {
     let sql = "WITH RECURSIVE known AS (
                  (SELECT space, sha256(collection) AS collection FROM vectors
@@ -136,7 +136,7 @@ async fn collections(client: &Client) -> Result<Vec<(String, Hash)>> {
                     WHERE (space, sha256(collection)) > (known.space, known.collection)
                     ORDER BY space, sha256(collection) LIMIT 1) AS next)
                SELECT space, collection FROM known";
-    let bad = |_| Error::corrupt("a hash does not have the form it must have");
+    let bad = |_| Error::corrupt("a hash is malformed");
     rows(client, sql, &[])
         .await?
         .iter()
@@ -147,8 +147,8 @@ async fn collections(client: &Client) -> Result<Vec<(String, Hash)>> {
         .collect()
 }
 
-/// Builds the index of a collection if it is large enough and has none. A collection is of one
-/// dimension; if not, its newest vector's counts.
+/// Builds the index of a collection if it is large enough and has none. A collection has one
+/// dimension; if not, that of its newest vector counts.
 async fn build(client: &Client, space: &str, collection: &Hash, from: i64) -> Result<()> {
     let place: [&(dyn ToSql + Sync); 2] = [&space, &collection.0.as_slice()];
     let newest = "SELECT vector_dims(numbers) FROM vectors

@@ -21,12 +21,12 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// Changes that are sent before the first one is answered.
+/// How many changes are sent before the first answer is awaited.
 const AT_ONCE_MAX: usize = 64;
 
 pub(crate) const CONNECT_WAIT: Duration = Duration::from_secs(3);
 
-/// The parameter of an address that is ours and not PostgreSQL's.
+/// Our own parameter in the address, unknown to PostgreSQL.
 const ALLOW_FSYNC_OFF: &str = "allow_fsync_off";
 
 /// The address without our own parameter, and what that says; `None` if it is neither true nor false.
@@ -79,12 +79,12 @@ impl Target {
         // libpq's names for a certificate that is checked; here it always is.
         let known = url.replace("sslmode=verify-full", "sslmode=require");
         let known = known.replace("sslmode=verify-ca", "sslmode=require");
-        let mut config: Config = known.parse().map_err(|_| bad("is not of the right form"))?;
+        let mut config: Config = known.parse().map_err(|_| bad("is malformed"))?;
         if config.get_hosts().is_empty() {
-            return Err(bad("names no host"));
+            return Err(bad("has no host"));
         }
         if !url.contains("sslmode=") {
-            // Unsaid, it is plain on this machine and encrypted beyond it.
+            // By default, connections on this machine are plain and all others encrypted.
             let near = config.get_hosts().iter().all(is_near);
             config.ssl_mode(if near {
                 SslMode::Disable
@@ -137,7 +137,7 @@ impl Target {
         )
     }
 
-    /// Connects. The connection's own work goes on on the runtime.
+    /// Connects. The returned driver moves the bytes of the connection.
     pub(crate) async fn connect(&self, limit: Duration) -> Result<(Client, Driver)> {
         let connected = async {
             match &self.tls {
@@ -172,7 +172,8 @@ fn is_near(host: &Host) -> bool {
 /// the public ones.
 fn tls(authorities: Option<&[u8]>) -> Result<MakeRustlsConnect> {
     let bad = || {
-        Error::invalid("the authorities' file holds no certificate").hint("give one in PEM form")
+        Error::invalid("the file of certificate authorities contains no certificate")
+            .hint("give one in PEM format")
     };
     let mut roots = RootCertStore::empty();
     match authorities {
@@ -191,7 +192,7 @@ fn tls(authorities: Option<&[u8]>) -> Result<MakeRustlsConnect> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|cause| Error::internal("no protocol for encryption").because(cause))?;
+        .map_err(|cause| Error::internal("TLS could not be set up").because(cause))?;
     Ok(MakeRustlsConnect::new(
         config.with_root_certificates(roots).with_no_client_auth(),
     ))
@@ -203,7 +204,7 @@ type Tls = tokio_postgres::Connection<
     <MakeRustlsConnect as tokio_postgres::tls::MakeTlsConnect<tokio_postgres::Socket>>::Stream,
 >;
 
-/// What moves a connection's bytes.
+/// The task that moves a connection's bytes.
 pub(crate) enum Driver {
     Plain(Box<Plain>),
     Tls(Box<Tls>),
@@ -226,21 +227,21 @@ impl Driver {
 pub(crate) struct Connection {
     client: Client,
     runtime: Handle,
-    /// Moves its bytes. Ended with it: else it would wait for an answer that nobody wants any more,
-    /// and the database would keep what the transaction has locked.
+    /// The task that moves its bytes. It is aborted with the connection; else it would wait for an answer
+    /// that is no longer needed, and the database would keep the transaction's locks.
     driver: AbortHandle,
-    /// No wait goes beyond it.
+    /// The deadline of every wait.
     pub(crate) until: Option<Instant>,
-    /// Set when an answer did not come in time: whether it comes later, and to which question, is
-    /// not waited for.
+    /// Set when an answer did not come in time. The connection is then not used again, since a late answer
+    /// could be taken for another one.
     silent: AtomicBool,
-    /// Vectors that were put since the last look at it, whatever became of them.
+    /// Vectors that were written since the last check, committed or not.
     pub(crate) n_vectors: AtomicU64,
-    /// Nodes, likewise.
+    /// Nodes that were written since the last check, committed or not.
     pub(crate) n_nodes: AtomicU64,
-    /// Changes that were asked for and are not yet sent.
+    /// Changes that are not sent yet.
     waiting: Mutex<Vec<(Statement, Later)>>,
-    /// Statements that the server knows already, by their text.
+    /// Prepared statements, by their text.
     statements: Mutex<HashMap<String, Statement>>,
 }
 
@@ -250,7 +251,7 @@ impl Drop for Connection {
     }
 }
 
-/// Parameters of a change that is made later.
+/// Parameters of a deferred change.
 pub(crate) type Later = Vec<Box<dyn ToSql + Sync + Send>>;
 
 pub(crate) type Params<'a> = [&'a (dyn ToSql + Sync)];
@@ -271,12 +272,12 @@ impl Connection {
         }
     }
 
-    /// Whether the other end has fallen silent.
+    /// Whether an answer did not come in time.
     pub(crate) fn is_silent(&self) -> bool {
         self.silent.load(Ordering::Relaxed)
     }
 
-    /// Whether there is any use in asking.
+    /// Whether the connection can still be used.
     pub(crate) fn is_usable(&self) -> bool {
         !self.is_silent() && !self.client.is_closed()
     }
@@ -288,10 +289,10 @@ impl Connection {
     ) -> Result<T> {
         let late = || {
             Err(Error::unavailable("the database did not answer in time")
-                .hint("call again; if it was a write, look first whether it is there"))
+                .hint("call again; after a write, check first whether it took effect"))
         };
         if self.is_silent() {
-            // One wait is enough: what follows a question without an answer has none either.
+            // After one query without an answer, the next ones would get none either.
             return late();
         }
         let left = self
@@ -336,9 +337,9 @@ impl Connection {
         let statement = self.statement(sql)?;
         let waiting = std::mem::take(&mut *self.waiting());
         self.wait(WAIT_MAX, async {
-            // Sent together: the changes first, and the question right behind them.
+            // Sent together: the changes first, then the query.
             let asked = self.client.query(&statement, params);
-            let (changed, rows) = futures::join!(self.changed(&waiting), asked);
+            let (changed, rows) = futures::join!(self.send_changes(&waiting), asked);
             changed.and(rows)
         })
     }
@@ -370,7 +371,7 @@ impl Connection {
         }
     }
 
-    /// Changes rows, no later than before the next question. Who asks for many changes so waits for
+    /// Changes rows, at the latest before the next query. So a caller that makes many changes waits for
     /// the database only once.
     pub(crate) fn later(&self, sql: &str, params: Later) -> Result<()> {
         let statement = self.statement(sql)?;
@@ -385,16 +386,16 @@ impl Connection {
         self.flush()
     }
 
-    /// Makes the changes that wait.
+    /// Makes the deferred changes.
     pub(crate) fn flush(&self) -> Result<()> {
         let waiting = std::mem::take(&mut *self.waiting());
         if waiting.is_empty() {
             return Ok(());
         }
-        self.wait(WAIT_MAX, self.changed(&waiting))
+        self.wait(WAIT_MAX, self.send_changes(&waiting))
     }
 
-    /// Forgets the changes that wait: what they belong to has failed.
+    /// Drops the deferred changes, because their call has failed.
     pub(crate) fn forget(&self) {
         self.waiting().clear();
     }
@@ -404,7 +405,7 @@ impl Connection {
     }
 
     /// Sends all changes when it is first polled, in their order, and gives the first error.
-    async fn changed(
+    async fn send_changes(
         &self,
         changes: &[(Statement, Later)],
     ) -> std::result::Result<(), tokio_postgres::Error> {
@@ -418,7 +419,7 @@ impl Connection {
             }))
         });
         let mut sent: Vec<_> = sent.collect();
-        // Not one of the ready-made joins: of many futures those poll some before others.
+        // Not a ready-made join: those poll many futures in any order.
         poll_fn(|context| {
             let mut is_done = true;
             for it in &mut sent {

@@ -1,17 +1,17 @@
-//! PostgreSQL's errors, by what the caller can do.
+//! Maps PostgreSQL's errors to ours, by what the caller can do about them.
 
 use kenning_core::{Code, Error};
 use tokio_postgres::error::SqlState;
 
-/// The house's error for PostgreSQL's. SQL, addresses and passwords stay out of the message.
+/// Converts an error of PostgreSQL. SQL, addresses and passwords stay out of the message.
 pub(crate) fn from_postgres(cause: tokio_postgres::Error) -> Error {
     let again = "call again";
     let Some(state) = cause.code() else {
-        // No answer from the server at all: it is gone, or it never was.
+        // No answer from the server at all: it stopped, or was never reached.
         let error = if cause.is_closed() {
             Error::unavailable("the database closed the connection").hint(again)
         } else if cause.to_string().starts_with("error deserializing") {
-            Error::corrupt("a stored row does not have the form it must have")
+            Error::corrupt("a stored row is malformed")
         } else {
             Error::unavailable("the database cannot be reached")
                 .hint("check that it runs, then call again")
@@ -20,12 +20,12 @@ pub(crate) fn from_postgres(cause: tokio_postgres::Error) -> Error {
     };
     let class = state.code().get(..2).unwrap_or_default();
     let error = match (class, state) {
-        (_, &SqlState::UNIQUE_VIOLATION) => Error::conflict("a row of that key exists already"),
+        (_, &SqlState::UNIQUE_VIOLATION) => Error::conflict("a row with that key already exists"),
         (_, &SqlState::FOREIGN_KEY_VIOLATION) => {
-            Error::new(Code::NotFound, "a row refers to a row that is not there")
+            Error::new(Code::NotFound, "a row refers to a row that does not exist")
         }
         (_, &SqlState::LOCK_NOT_AVAILABLE) => {
-            Error::unavailable("another server holds the log").hint(again)
+            Error::unavailable("another server holds the lock on the log").hint(again)
         }
         (_, &SqlState::QUERY_CANCELED) => {
             Error::unavailable("the database took too long").hint(again)
@@ -33,10 +33,10 @@ pub(crate) fn from_postgres(cause: tokio_postgres::Error) -> Error {
         (_, &SqlState::PROGRAM_LIMIT_EXCEEDED) => {
             Error::too_large("a value is larger than the database can hold")
         }
-        (_, &SqlState::READ_ONLY_SQL_TRANSACTION) => {
-            Error::denied("this database takes no writes: it is a standby, or set to read only")
-                .hint("write through a server on the primary; start this one with `--read-only`")
-        }
+        (_, &SqlState::READ_ONLY_SQL_TRANSACTION) => Error::denied(
+            "this database does not accept writes: it is a standby, or set to read only",
+        )
+        .hint("write through a server on the primary; start this one with `--read-only`"),
         (_, &SqlState::UNDEFINED_FILE) => Error::unavailable("the database lacks an extension")
             .hint("install pgvector on the database server"),
         ("28", _) => Error::unavailable("the database refused the user or the password")

@@ -1,9 +1,9 @@
-//! The index of a large collection of vectors: a graph (HNSW) that leads to what is near.
+//! The index of a large collection of vectors: an HNSW graph.
 //!
-//! Each index is of one space, one collection and one dimension, so a search in it meets no other
-//! rows, and no tenant's vectors make another's search slower. It holds vectors of length 1: their
-//! inner product is the cosine, and numbers that are very long or very short fit. What it finds is
-//! compared again exactly, with the numbers as they were put.
+//! Each index covers one space, one collection and one dimension, so a search in it reads no other
+//! rows, and one tenant's vectors do not slow down another's search. It holds vectors of length 1: their
+//! inner product is the cosine, and very long or very short vectors fit. What it finds is
+//! compared again exactly, with the original numbers.
 
 use crate::connect::Connection;
 use crate::row;
@@ -14,15 +14,15 @@ use sha2::{Digest, Sha256};
 /// How the name of every such index begins.
 pub(crate) const PREFIX: &str = "vectors_hnsw_";
 
-/// The longest vector that a graph of single precision takes …
+/// The largest dimension of a graph of single precision …
 const SINGLE_MAX: usize = 2_000;
-/// … and one of half precision. Beyond it, all are compared.
+/// … and of one of half precision. Beyond it, all vectors are compared.
 const HALF_MAX: usize = 4_000;
 
-/// How many the graph keeps in sight while it looks: more are slower and miss less.
-const SIGHT_MIN: usize = 200;
-/// What pgvector allows.
-const SIGHT_MAX: usize = 1_000;
+/// The least `hnsw.ef_search`: more candidates are slower and miss less.
+const EF_SEARCH_MIN: usize = 200;
+/// The limit of pgvector.
+const EF_SEARCH_MAX: usize = 1_000;
 
 /// Denser than by default, because texts come in clusters, and a thin graph loses some of them: on
 /// such vectors it raises recall@10 from 0.97 to above 0.99, for a slower build.
@@ -38,7 +38,7 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    /// None where there can be none.
+    /// `None` if the dimension is too large for an index.
     pub(crate) fn of(space: &Space, collection: &str, dimension: usize) -> Option<Self> {
         let collection = Hash(Sha256::digest(collection.as_bytes()).into());
         Self::of_hash(space.as_str(), &collection, dimension)
@@ -66,9 +66,9 @@ impl Graph {
         format!("{PREFIX}{}", &hash[..40])
     }
 
-    /// Which rows it holds. Literals and not parameters: only so the planner sees that they are those
-    /// of the index.
-    fn place(&self) -> String {
+    /// The condition of the rows that it covers. Literals and not parameters: only then the planner sees
+    /// that the index covers the query.
+    fn condition(&self) -> String {
         let Self {
             space,
             collection,
@@ -81,26 +81,26 @@ impl Graph {
         )
     }
 
-    /// A vector as the graph holds it.
-    fn held(&self, vector: &str) -> String {
+    /// The expression of a vector as the graph holds it.
+    fn expression(&self, vector: &str) -> String {
         format!(
             "(l2_normalize({vector})::{}({}))",
             self.kind, self.dimension
         )
     }
 
-    /// Builds it while others read and write.
+    /// The statement that builds it while others read and write.
     pub(crate) fn create(&self) -> String {
         format!(
             "CREATE INDEX CONCURRENTLY {} ON vectors USING hnsw ({} {}_ip_ops) {DENSITY} WHERE {}",
             self.name(),
-            self.held("numbers"),
+            self.expression("numbers"),
             self.kind,
-            self.place()
+            self.condition()
         )
     }
 
-    /// Whether it can be asked.
+    /// Whether it exists and is valid.
     pub(crate) fn is_built(&self, connection: &Connection) -> Result<bool> {
         let sql = "SELECT 1 FROM pg_index WHERE indexrelid = to_regclass($1) AND indisvalid";
         Ok(!connection.query(sql, &[&self.name()])?.is_empty())
@@ -110,25 +110,25 @@ impl Graph {
     pub(crate) fn nearest(&self, connection: &Connection, to: &[f32], n: usize) -> Result<Nearest> {
         // More than asked for: at half precision the order of those at the end is not the exact one.
         let wanted = n.saturating_mul(2).saturating_add(20);
-        let sight = wanted.saturating_mul(2).clamp(SIGHT_MIN, SIGHT_MAX);
+        let ef_search = wanted.saturating_mul(2).clamp(EF_SEARCH_MIN, EF_SEARCH_MAX);
         let steps = wanted.saturating_mul(4).clamp(20_000, 2_000_000);
-        // Without sorting there is no way but the index. What is out of sight at first is looked for
-        // further on, in an order that is only almost right; the exact one is made below.
+        // Without sorting the planner must use the index. An iterative scan goes on where the first candidates
+        // are not enough; its order is approximate, and the exact one is made below.
         connection.batch(&format!(
-            "SET LOCAL enable_sort = off; SET LOCAL hnsw.ef_search = {sight};
+            "SET LOCAL enable_sort = off; SET LOCAL hnsw.ef_search = {ef_search};
              SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.max_scan_tuples = {steps}"
         ))?;
         let to_given = "$1::real[]::vector";
         let sql = format!(
             "SELECT id, -(l2_normalize(numbers) <#> l2_normalize({to_given})) FROM vectors
              WHERE {} ORDER BY {} <#> {} LIMIT $2",
-            self.place(),
-            self.held("numbers"),
-            self.held(to_given)
+            self.condition(),
+            self.expression("numbers"),
+            self.expression(to_given)
         );
         let wanted = i64::try_from(wanted).unwrap_or(i64::MAX);
         let rows = connection.query(&sql, &[&to, &wanted])?;
-        // Whatever else the transaction asks is planned as ever.
+        // Later queries of the transaction are planned as usual.
         connection.batch("SET LOCAL enable_sort TO DEFAULT")?;
         let mut hits: Vec<Near> = rows.iter().map(row::near).collect::<Result<_>>()?;
         hits.sort_by(|a, b| {
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_graph_is_of_one_space_one_collection_and_one_dimension() {
+    fn a_graph_covers_one_space_one_collection_and_one_dimension() {
         let name = |space: &str, collection: &str, dimension| {
             let graph = Graph::of(&space.parse().unwrap(), collection, dimension);
             graph.map(|it| it.name())

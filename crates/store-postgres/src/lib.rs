@@ -1,11 +1,11 @@
-//! The second floor of the cellar: PostgreSQL with pgvector, for those who outgrow one machine.
+//! The server backend: PostgreSQL with pgvector, for more than one machine.
 //!
 //! Any number of servers share one database. A write takes the space's lock in the database for the
 //! length of one group, so the log has one order however many servers append to it; a read sees one
-//! snapshot. Nothing is kept here between calls but connections.
+//! snapshot. Between calls only connections are kept.
 //!
-//! Inside, tokio drives the connections on a thread of its own; outside, everything waits, as on
-//! every floor. No wait is longer than [`WAIT_MAX`]: a call is answered as done or as unavailable.
+//! Inside, tokio drives the connections on its own thread; outside, every call blocks, as with
+//! every backend. No wait is longer than [`WAIT_MAX`]: then the call fails as unavailable.
 
 mod builder;
 mod connect;
@@ -25,7 +25,7 @@ mod writer;
 pub use connect::is_url;
 
 use kenning_core::{Error, Result, Space};
-use kenning_store::{Floor, ReadWork, StoreLock, Wake, WriteWork};
+use kenning_store::{Backend, ReadWork, StoreLock, Wake, WriteWork};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,17 +39,17 @@ pub struct Postgres {
     listener: listen::Listener,
 }
 
-/// How the floor is opened, beyond its address.
+/// Options for opening the database, besides its address.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
     /// The certificates (PEM) that the server's is checked against, when not the public ones.
     pub authorities: Option<&'a [u8]>,
-    /// Nothing is written: no table is brought to the newest version, and no index is built.
+    /// Nothing is written: no migration runs, and no index is built.
     pub read_only: bool,
-    /// A collection of so many vectors gets an index. Below, all are compared.
+    /// The size from which a collection gets an index. In smaller ones all vectors are compared.
     pub index_from: u64,
-    /// How long to wait before looking for collections without their index, and before looking again
-    /// when another server was at it: a command that ends sooner builds none.
+    /// How long to wait before the first check for missing indexes, and before the next one if another server
+    /// was building: a command that ends sooner builds none.
     pub index_pause: Duration,
 }
 
@@ -77,7 +77,7 @@ impl Postgres {
         )
     }
 
-    /// The same, with everything that can be chosen.
+    /// The same, with all options.
     pub fn open_with(url: &str, options: Options<'_>) -> Result<Self> {
         let target = connect::Target::parse(url, options.authorities)?;
         let pool = Arc::new(pool::Pool::new(target)?);
@@ -93,7 +93,7 @@ impl Postgres {
     }
 }
 
-impl Floor for Postgres {
+impl Backend for Postgres {
     fn read(&self, space: &Space, work: &mut ReadWork<'_>) -> Result<()> {
         let mut taken = self.pool.take()?;
         taken
@@ -147,7 +147,7 @@ impl Floor for Postgres {
              JOIN pg_class c ON c.oid = i.indrelid
              WHERE c.relnamespace = current_schema()::regnamespace AND NOT indisvalid
                AND NOT starts_with(indexrelid::regclass::text, $1)",
-            // One of these is not valid while it is built, and is built again when that was cut off.
+            // Vector indexes are left out: one is invalid while it is built, and an interrupted one is built again.
             &[&graph::PREFIX],
         )?;
         taken.give_back();

@@ -1,4 +1,4 @@
-//! The log's tail: the database says when something was appended, by whichever server.
+//! Follows the log: the database notifies of each append, by any server.
 
 use crate::connect::{CONNECT_WAIT, Driver, Target};
 use crate::pool::Pool;
@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_postgres::AsyncMessage;
 
-/// How often followers ask all the same: a notification may be lost while the connection is.
+/// How often followers poll in addition: a notification is lost while the connection is down.
 const POLL: Duration = Duration::from_secs(2);
 /// How long to wait before connecting again.
 const RECONNECT: Duration = Duration::from_secs(1);
-/// The same on a standby, which refuses to be listened to, and logs that, until it is made the primary.
+/// The same on a standby, which refuses `LISTEN`, and logs that, until it becomes the primary.
 const STANDBY: Duration = Duration::from_secs(60);
 
 /// The channel that a commit notifies.
@@ -21,7 +21,7 @@ pub(crate) const CHANNEL: &str = "kenning_log";
 
 type Wakes = Arc<Mutex<Vec<Wake>>>;
 
-/// Listens while anybody is interested.
+/// Listens for appends while there are subscribers.
 pub(crate) struct Listener {
     wakes: Wakes,
     start: Mutex<Option<(tokio::runtime::Handle, Target)>>,
@@ -39,7 +39,7 @@ impl Listener {
         }
     }
 
-    /// Calls `wake` after every append. Gives how often to ask all the same.
+    /// Calls `wake` after every append. Returns how often to poll in addition.
     pub(crate) fn subscribe(&self, wake: Wake) -> Duration {
         self.wakes
             .lock()

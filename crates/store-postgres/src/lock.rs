@@ -1,8 +1,8 @@
-//! Locks that every server on one database knows.
+//! Locks that all servers on one database share.
 //!
-//! A lock is a session's: it is free when its connection ends, however the server ends. So it has a
-//! connection of its own, outside the number that calls share; else those who hold locks could keep the
-//! calls from running that they wait for.
+//! A lock belongs to a session: it is released when its connection ends, however the server ends. So each
+//! lock has its own connection outside the pool; else the holders of locks could use up the connections
+//! that their own calls need.
 
 use crate::connect::Connection;
 use crate::pool::Pool;
@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Locks that one process holds or waits for at the most.
+/// The most locks that one process holds or waits for.
 const LOCKS_MAX: usize = 8;
 
-/// How often to ask again for a lock that another has.
+/// How often to try again for a lock that another server holds.
 const AGAIN: Duration = Duration::from_millis(25);
 
-/// How many there are in this process.
+/// How many this process holds or waits for.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
 /// A lock that is held until this is dropped.
@@ -36,7 +36,7 @@ impl Lock {
         let until = Instant::now() + patience::left(wait);
         let mut connection = pool.open_apart()?;
         connection.until = patience::until();
-        // Another seed than that of the spaces: a name may be a space's.
+        // Not the seed of the spaces' locks, since a name may equal that of a space.
         let sql = "SELECT pg_try_advisory_lock(hashtextextended($1, 1))";
         loop {
             let rows = connection.query(sql, &[&name])?;
@@ -54,7 +54,7 @@ impl Lock {
     }
 }
 
-/// One of those that are counted.
+/// Counts one lock while it exists.
 struct Counted;
 
 impl Counted {

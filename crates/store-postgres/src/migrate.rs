@@ -1,19 +1,19 @@
-//! Numbered migrations, only ever added, run under a lock: two servers that start at once do not
-//! fight.
+//! Numbered migrations, only ever added, run under a lock, so that two servers can start at
+//! once.
 
 use crate::connect::Connection;
 use crate::pool::SESSION;
 use kenning_core::{Error, Result};
 use std::collections::BTreeSet;
 
-/// In order; the place in the list is the version it leads to.
+/// In order; the position in the list is the version that a migration leads to.
 const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_cellar.sql"),
     include_str!("../migrations/0002_sealed_events.sql"),
     include_str!("../migrations/0003_no_full_text.sql"),
 ];
 
-/// The tables that there are after all of them.
+/// The tables that exist after all migrations.
 pub(crate) fn tables() -> BTreeSet<&'static str> {
     let mut tables = BTreeSet::from(["kenning_version"]);
     for line in MIGRATIONS.iter().flat_map(|it| it.lines()) {
@@ -28,19 +28,19 @@ pub(crate) fn tables() -> BTreeSet<&'static str> {
     tables
 }
 
-/// Any number that nobody else uses as a lock in this database.
+/// An arbitrary number that no other lock in this database uses.
 const LOCK: i64 = 7_310_868_735_421;
 
 /// Brings the tables to the newest version. Each step is one transaction.
 pub(crate) fn run(connection: &Connection, read_only: bool) -> Result<()> {
-    run_told(connection, read_only, &mut || Ok(()))
+    run_with(connection, read_only, &mut || Ok(()))
 }
 
-/// The same; `told` is called before every statement of a step, and before its commit.
-fn run_told(
+/// The same; calls `before_each` before every statement of a step, and before its commit.
+fn run_with(
     connection: &Connection,
     read_only: bool,
-    told: &mut dyn FnMut() -> Result<()>,
+    before_each: &mut dyn FnMut() -> Result<()>,
 ) -> Result<()> {
     let found = version(connection)?;
     if found == Some(MIGRATIONS.len()) {
@@ -54,14 +54,14 @@ fn run_told(
         ))
         .hint("open it once without `--read-only`, on the primary, with this program"));
     }
-    // The lock is the session's and comes before the transaction: one that began earlier could
-    // still believe that a table is not there. A connection that dies gives the lock back.
+    // The lock belongs to the session and comes before the transaction, whose snapshot could otherwise
+    // miss a new table. A connection that dies releases it.
     connection.batch_long(&format!(
         "SET lock_timeout = '60s'; SET statement_timeout = 0; SELECT pg_advisory_lock({LOCK})"
     ))?;
     loop {
         connection.batch("BEGIN ISOLATION LEVEL READ COMMITTED")?;
-        if step(connection, told)? {
+        if step(connection, before_each)? {
             break;
         }
         connection.batch("COMMIT")?;
@@ -70,8 +70,8 @@ fn run_told(
     connection.batch(&format!("SELECT pg_advisory_unlock({LOCK}); {SESSION}"))
 }
 
-/// One step; true when there is none left.
-fn step(connection: &Connection, told: &mut dyn FnMut() -> Result<()>) -> Result<bool> {
+/// Runs one step; true when none is left.
+fn step(connection: &Connection, before_each: &mut dyn FnMut() -> Result<()>) -> Result<bool> {
     let from = version(connection)?.unwrap_or(0);
     let Some(migration) = MIGRATIONS.get(from) else {
         if from == MIGRATIONS.len() {
@@ -84,22 +84,22 @@ fn step(connection: &Connection, told: &mut dyn FnMut() -> Result<()>) -> Result
         .hint("use the newer program that wrote it"));
     };
     if from > 0 {
-        // Servers look at the version in every write transaction. This waits for those that are open,
-        // and the next ones wait for the new version.
+        // Servers read the version in every write transaction. This waits for open ones, and later ones
+        // wait for the new version.
         connection.batch_long("LOCK TABLE kenning_version IN ACCESS EXCLUSIVE MODE")?;
     }
     for statement in statements(migration) {
-        told()?;
+        before_each()?;
         connection.batch_long(statement)?;
     }
-    told()?;
+    before_each()?;
     connection.batch(&format!(
         "CREATE TABLE IF NOT EXISTS kenning_version (version INTEGER NOT NULL);
          DELETE FROM kenning_version;
          INSERT INTO kenning_version VALUES ({})",
         from + 1
     ))?;
-    told()?;
+    before_each()?;
     Ok(false)
 }
 
@@ -144,17 +144,17 @@ mod tests {
     use kenning_testing_postgres::shared;
 
     /// Interrupts before the statement of this number; true if there is one.
-    fn interrupted(url: &str, at: usize) -> bool {
+    fn interrupt(url: &str, at: usize) -> bool {
         let pool = Pool::new(Target::parse(url, None).unwrap()).unwrap();
         let mut taken = pool.take().unwrap();
         taken.begun();
         let mut n = 0;
-        let ended = run_told(taken.get().unwrap(), false, &mut || {
+        let ended = run_with(taken.get().unwrap(), false, &mut || {
             n += 1;
             if n <= at {
                 return Ok(());
             }
-            // As when the server or the database dies: nobody says goodbye.
+            // As when the server or the database dies: the connection is not closed properly.
             shared().kill_backends(url);
             Ok(())
         });
@@ -167,7 +167,7 @@ mod tests {
         assert!(n_statements > 20, "{n_statements}");
         for at in 0..n_statements {
             let url = shared().database();
-            assert!(interrupted(&url, at), "before statement {at}");
+            assert!(interrupt(&url, at), "before statement {at}");
             drop(Postgres::open(&url, None).unwrap());
             let version = shared().sql(&url, "SELECT version FROM kenning_version");
             assert_eq!(
@@ -176,6 +176,6 @@ mod tests {
                 "before statement {at}"
             );
         }
-        assert!(!interrupted(&shared().database(), n_statements));
+        assert!(!interrupt(&shared().database(), n_statements));
     }
 }

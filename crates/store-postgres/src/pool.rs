@@ -1,4 +1,4 @@
-//! A bounded number of connections, handed out and taken back.
+//! A pool with a bounded number of connections.
 
 use crate::WAIT_MAX;
 use crate::connect::{Connection, Target};
@@ -9,12 +9,12 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::runtime::{Handle, Runtime};
 
-/// Connections of one process at the most. A server has a hundred by default, for everybody.
+/// The most connections of one process. PostgreSQL allows a hundred by default, for all clients.
 const CONNECTIONS_MAX: usize = 16;
 
-/// What every session is told: no statement, lock or forgotten transaction goes on for ever, nor does
-/// what a client asked for that is gone. And a commit is answered when it is on disk, whatever the
-/// database, the user or the server says: only what waits for still more is left as it is.
+/// Settings of every session: statements, locks and idle transactions have a time limit, and a statement
+/// ends when its client is gone. A commit is acknowledged when it is on disk, whatever the defaults of the
+/// database, the user or the server are; only stricter settings are kept.
 pub(crate) const SESSION: &str = "SET statement_timeout = '60s'; SET lock_timeout = '3s';
     SET idle_in_transaction_session_timeout = '10s'; SET client_connection_check_interval = '1s';
     SET client_min_messages = 'warning';
@@ -42,7 +42,9 @@ impl Pool {
             .thread_name("kenning-postgres")
             .enable_all()
             .build()
-            .map_err(|cause| Error::unavailable("no thread for the database").because(cause))?;
+            .map_err(|cause| {
+                Error::unavailable("the database thread could not be started").because(cause)
+            })?;
         Ok(Self {
             target,
             runtime: Some(runtime),
@@ -64,12 +66,12 @@ impl Pool {
         self.target.describe()
     }
 
-    /// A connection, waited for no longer than [`WAIT_MAX`] and the caller's patience. What is asked
-    /// of it next has what is left of that; [`Taken::begun`] ends this.
+    /// A connection, waited for no longer than [`WAIT_MAX`] and the caller's limit. Its first query has what
+    /// is left of that time, until [`Taken::begun`] is called.
     pub(crate) fn take(&self) -> Result<Taken<'_>> {
         let limit = patience::left(WAIT_MAX);
         if limit.is_zero() {
-            // Whoever has no time left must not find a connection silent that nobody has asked.
+            // Without time left, no connection is taken: it would be marked as silent before any query.
             return Err(
                 Error::unavailable("the database did not answer in time").hint("call again")
             );
@@ -77,7 +79,7 @@ impl Pool {
         let end = Instant::now() + limit;
         let mut state = self.lock();
         loop {
-            // A connection that the server closed while it was idle is of no use.
+            // Skips connections that the server closed while they were idle.
             while let Some(connection) = state.idle.pop() {
                 if connection.is_usable() {
                     state.n_out += 1;
@@ -88,7 +90,7 @@ impl Pool {
             if state.n_out < CONNECTIONS_MAX {
                 state.n_out += 1;
                 drop(state);
-                // Counted from here on, and no longer when it is dropped, whatever happens.
+                // Counted from here on, until it is dropped.
                 let mut taken = self.taken(None, end);
                 taken.connection = Some(self.open(end)?);
                 return Ok(taken);
@@ -132,8 +134,7 @@ impl Pool {
         Ok(connection)
     }
 
-    /// A connection of its own, outside the number that calls share: for who keeps it while calls are
-    /// made.
+    /// A connection outside the pool, for a caller that keeps it for long.
     pub(crate) fn open_apart(&self) -> Result<Connection> {
         self.open(Instant::now() + patience::left(WAIT_MAX))
     }
@@ -143,7 +144,7 @@ impl Pool {
     }
 }
 
-/// A server that does not sync acknowledges what a power failure takes back.
+/// Without fsync the server acknowledges writes that a power failure can undo.
 fn refuse_fsync_off(connection: &Connection) -> Result<()> {
     let rows = connection.query("SELECT current_setting('fsync') = 'off'", &[])?;
     if !rows.first().is_some_and(|row| row.get::<_, bool>(0)) {
@@ -157,11 +158,11 @@ fn refuse_fsync_off(connection: &Connection) -> Result<()> {
     )
 }
 
-/// A connection that is out. Dropped, it is closed, and its place is free: only
-/// [`Taken::give_back`] keeps it, for then it is known to be in a good state.
+/// A connection that is in use. When it is dropped it is closed; only [`Taken::give_back`] returns it
+/// to the pool, because then it is known to be in a good state.
 pub(crate) struct Taken<'a> {
     pool: &'a Pool,
-    /// None only while it is opened and once it was given back.
+    /// `None` only while it is being opened and after it was given back.
     connection: Option<Connection>,
 }
 
@@ -172,7 +173,7 @@ impl Taken<'_> {
             .ok_or_else(|| Error::internal("a connection was used after it was given back"))
     }
 
-    /// The other end answers: each further wait has its own limit, within the caller's patience.
+    /// The server has answered: from now on each wait has its own limit, within the caller's.
     pub(crate) fn begun(&mut self) {
         if let Some(connection) = &mut self.connection {
             connection.until = patience::until();
@@ -192,7 +193,7 @@ impl Drop for Taken<'_> {
         state.n_out = state.n_out.saturating_sub(1);
         let mut idle = Vec::new();
         if self.connection.as_ref().is_some_and(Connection::is_silent) {
-            // Those that wait beside it lead to the same silence; each would cost a caller its time.
+            // Idle connections lead to the same silent server; each would cost a caller its whole wait.
             idle = std::mem::take(&mut state.idle);
         }
         drop(state);
@@ -204,7 +205,7 @@ impl Drop for Taken<'_> {
 impl Drop for Pool {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // Whoever drops us may be on a runtime of its own, where waiting is not allowed.
+            // The pool may be dropped on a thread of another runtime, where blocking is not allowed.
             runtime.shutdown_background();
         }
     }

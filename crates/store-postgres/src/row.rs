@@ -1,4 +1,4 @@
-//! Rows of the database as rows of the house.
+//! Converts rows of the database to the rows of the store.
 
 use kenning_core::{Error, Hash, Hlc, NodeId, Result};
 use kenning_store::{
@@ -10,7 +10,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
 fn bad() -> Error {
-    Error::corrupt("a stored row does not have the form it must have")
+    Error::corrupt("a stored row is malformed")
 }
 
 fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T> {

@@ -1,10 +1,10 @@
 //! Whole tables, page by page.
 //!
-//! A statement that gave a whole table would need the table's time, and every statement has a limit. So
-//! each gives one page, in the order of keys, and the next begins after the last key. All pages are of
-//! one snapshot, which is the transaction's.
+//! One statement for a whole table could run into the statement timeout. So each statement reads one page,
+//! in the order of keys, and the next begins after the last key. All pages come from one snapshot, that of
+//! the transaction.
 //!
-//! Keys of `kv` and `vectors` are texts of any length, which no index holds: their indexes are of hashes.
+//! Keys of `kv` and `vectors` are texts of any length, too long for an index: their indexes use hashes.
 //! There the groups (buckets, collections) come first, then many keys of one group at once, and then the
 //! rows of some keys at a time by the index.
 
@@ -14,22 +14,22 @@ use kenning_core::{Error, Result};
 use kenning_store::{KeyPart, KvRow, Row, RowKey, Table, Vector};
 use tokio_postgres::types::ToSql;
 
-/// Rows of one statement.
+/// How many rows one statement reads.
 const PAGE: usize = 1_000;
 
-/// Keys of one group that are kept at once.
+/// How many keys of one group are in memory at once.
 const KEYS: usize = 200_000;
 
-/// Rows that are looked up at once by their keys.
+/// How many rows one statement looks up by their keys.
 const LOOKED_UP: usize = 500;
 
-/// Who visits rows may take long for one: the database is to wait.
+/// The visitor may take long for a row, so the database must wait.
 const PATIENT: &str = "SET LOCAL statement_timeout = '600s';
     SET LOCAL idle_in_transaction_session_timeout = '600s'";
 
 type Visit<'v> = dyn FnMut(Row) -> Result<()> + 'v;
 
-/// A table whose key an index holds, or the beginning of it.
+/// A table with an index on its key, or on the first columns of it.
 struct Paged {
     columns: String,
     from: &'static str,
@@ -50,8 +50,8 @@ impl Paged {
             })
         };
         match table {
-            Table::Nodes => paged(row::NODE_COLUMNS, "nodes", &["id"], |it| {
-                row::node(it).map(Row::Node)
+            Table::Nodes => paged(row::NODE_COLUMNS, "nodes", &["id"], |row| {
+                row::node(row).map(Row::Node)
             }),
             Table::History => paged(
                 &format!("{}, ended", row::NODE_COLUMNS),
@@ -71,22 +71,22 @@ impl Paged {
                 &["node", "n"],
                 |it| row::passage_row(it).map(Row::Passage),
             ),
-            Table::Names => paged("DISTINCT node, name", "names", &["node", "name"], |it| {
-                row::name(it).map(Row::Name)
+            Table::Names => paged("DISTINCT node, name", "names", &["node", "name"], |row| {
+                row::name(row).map(Row::Name)
             }),
-            Table::Events => paged(row::EVENT_COLUMNS, "events", &["seq"], |it| {
-                row::event(it).map(Row::Event)
+            Table::Events => paged(row::EVENT_COLUMNS, "events", &["seq"], |row| {
+                row::event(row).map(Row::Event)
             }),
-            Table::Tiles => paged("level, idx, hash", "tiles", &["level", "idx"], |it| {
-                row::tile(it).map(Row::Tile)
+            Table::Tiles => paged("level, idx, hash", "tiles", &["level", "idx"], |row| {
+                row::tile(row).map(Row::Tile)
             }),
             Table::Checkpoints => {
-                paged(row::CHECKPOINT_COLUMNS, "checkpoints", &["height"], |it| {
-                    row::checkpoint(it).map(Row::Checkpoint)
+                paged(row::CHECKPOINT_COLUMNS, "checkpoints", &["height"], |row| {
+                    row::checkpoint(row).map(Row::Checkpoint)
                 })
             }
-            Table::Head => paged(row::HEAD_COLUMNS, "heads", &["0"], |it| {
-                row::head(it).map(Row::Head)
+            Table::Head => paged(row::HEAD_COLUMNS, "heads", &["0"], |row| {
+                row::head(row).map(Row::Head)
             }),
             Table::Kv | Table::Vectors => None,
         }
@@ -101,7 +101,7 @@ impl Paged {
             let names = key.join(", ");
             let values = (2..key.len() + 2).map(|n| format!("${n}"));
             let values: Vec<String> = values.collect();
-            // The first condition is one that an index can use, also where it holds only the beginning.
+            // The first condition can use an index that covers only the first columns.
             sql += &format!(
                 " AND {} >= $2 AND ({names}) > ({})",
                 key[0],
@@ -160,8 +160,8 @@ impl Tx<'_> {
             let sql = paged.sql(after.is_none(), page);
             let mut n_rows = 0;
             let mut last = None;
-            self.connection.visit(&sql, &params, &mut |it| {
-                let row = (paged.read)(it)?;
+            self.connection.visit(&sql, &params, &mut |raw| {
+                let row = (paged.read)(raw)?;
                 n_rows += 1;
                 if n_rows == page {
                     last = Some(row.key());
@@ -224,7 +224,7 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// The buckets or collections of this space, whatever their order: from one to the next in an index.
+    /// The buckets or collections of this space, in any order: skips from one to the next in an index.
     fn groups(&self, name: &str, group: &str) -> Result<Vec<Vec<u8>>> {
         let sql = format!(
             "WITH RECURSIVE known AS (
@@ -266,8 +266,8 @@ impl Tx<'_> {
             }),
         };
         self.connection
-            .visit(&sql, &[&self.space, &group, &keys], &mut |it| {
-                visit(read(it)?)
+            .visit(&sql, &[&self.space, &group, &keys], &mut |row| {
+                visit(read(row)?)
             })
     }
 
@@ -367,8 +367,8 @@ mod tests {
         let other: Space = "other".parse().unwrap();
         store.write(&other, |tx| fill(tx)).unwrap();
 
-        let floor = Postgres::open(&url, None).unwrap();
-        let mut taken = floor.pool.take().unwrap();
+        let backend = Postgres::open(&url, None).unwrap();
+        let mut taken = backend.pool.take().unwrap();
         taken.begun();
         let connection = taken.get().unwrap();
         connection.batch("BEGIN").unwrap();

@@ -1,12 +1,11 @@
-//! Whether the schema holds our tables and nothing else.
+//! Checks that the schema holds our tables and nothing else.
 
 use crate::connect::Connection;
 use crate::{error, migrate};
 use kenning_core::Result;
 
-/// Everything in the schema that somebody made, and that is not a part of an extension: kind and name.
-/// Indexes are left out, because they cannot change what is written, and so is what PostgreSQL makes for
-/// itself.
+/// Everything in the schema but extensions: kind and name. Indexes are left out, because they cannot change
+/// what is written, and so is what PostgreSQL creates for itself.
 const OBJECTS: &str = "
     WITH here AS (SELECT oid, relname, relkind FROM pg_class
         WHERE relnamespace = current_schema()::regnamespace)
@@ -25,7 +24,7 @@ const OBJECTS: &str = "
             WHERE d.classid = 'pg_proc'::regclass AND d.objid = pg_proc.oid AND d.deptype = 'e')
     ORDER BY 1, 2";
 
-/// What is there that no migration made, and what is missing.
+/// Objects that no migration made, and tables that are missing.
 pub(crate) fn faults(connection: &Connection) -> Result<Vec<String>> {
     let mut expected = migrate::tables();
     let mut faults = Vec::new();
@@ -33,7 +32,9 @@ pub(crate) fn faults(connection: &Connection) -> Result<Vec<String>> {
         let text = |n: usize| row.try_get::<_, String>(n).map_err(error::from_postgres);
         let (kind, name) = (text(0)?, text(1)?);
         if kind != "table" || !expected.remove(name.as_str()) {
-            faults.push(format!("the {kind} `{name}` is not of this program"));
+            faults.push(format!(
+                "the {kind} `{name}` does not belong to this program"
+            ));
         }
     }
     for name in expected {

@@ -1,4 +1,4 @@
-//! A transaction bound to one space: SQL stands beside the method that uses it.
+//! A transaction bound to one space: each method holds its own SQL.
 
 use crate::connect::{Connection, Later};
 use crate::graph::Graph;
@@ -58,8 +58,8 @@ impl<'a> Tx<'a> {
         self.many(sql, &params, map)
     }
 
-    /// Changes rows, no later than before the next question and the end of the call. What is wrong
-    /// with it is told then.
+    /// Changes rows, at the latest before the next query or the end of the call. An error is reported
+    /// then.
     fn later(&self, sql: &str, params: Later) -> Result<()> {
         self.connection.later(sql, params)
     }
@@ -113,7 +113,7 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
-    /// Moves the current revision, if there is one, to the history without bringing it here.
+    /// Moves the current revision, if there is one, to the history without transferring it.
     fn archive_node(&self, id: NodeId, ended: Hlc) -> Result<()> {
         self.later(
             "INSERT INTO node_history (space, id, kind, project, key, title, body, props, created,
@@ -204,7 +204,7 @@ fn conditions<'a>(filter: &'a NodeFilter, params: &mut Owned<'a>) -> String {
     sql
 }
 
-/// What pgvector holds.
+/// The limit of pgvector.
 const DIMENSIONS_MAX: usize = 16_000;
 
 fn limit(n: usize) -> i64 {
@@ -367,7 +367,7 @@ impl ReadTx for Tx<'_> {
             Box::new(limit(names::candidates(n))),
         ];
         let more = conditions(filter, &mut params);
-        // Kind, project and key stand in `nodes` only, so the filter needs no names before them.
+        // Kind, project and key exist in `nodes` only, so the filter needs no table names.
         let sql = format!(
             "SELECT names.node, names.name FROM names
              JOIN nodes ON nodes.space = names.space AND nodes.id = names.node
@@ -408,7 +408,7 @@ impl ReadTx for Tx<'_> {
     }
 
     fn nearest(&self, collection: &str, to: &[f32], n: usize) -> Result<Nearest> {
-        // No vector of such a length is stored, and the database would refuse to look.
+        // Such a vector has no neighbors, and the database would refuse the query.
         if to.iter().all(|it| *it == 0.0) || to.len() > DIMENSIONS_MAX {
             return Ok(Nearest::exact(Vec::new()));
         }
@@ -417,9 +417,9 @@ impl ReadTx for Tx<'_> {
         {
             return graph.nearest(self.connection, to, n);
         }
-        // Exact: no index stands behind it. A vector of another dimension is of another kind. They
-        // are brought to length 1 first: the squares of what is very long or very short do not fit
-        // into the single precision that `<=>` counts in.
+        // Exact, without an index, among vectors of the same dimension. They are normalized first: the
+        // squares of very long or very short vectors do not fit into the single precision that `<=>`
+        // computes in.
         let sql = format!(
             "SELECT id, -(numbers <#> l2_normalize($3::real[]::vector)) FROM
                (SELECT id, l2_normalize(numbers) AS numbers FROM vectors
@@ -507,7 +507,7 @@ impl ReadTx for Tx<'_> {
             &[&self.space, &bucket.as_bytes()],
             row::kv,
         )?;
-        Ok(rows.into_iter().map(|it| (it.key, it.value)).collect())
+        Ok(rows.into_iter().map(|row| (row.key, row.value)).collect())
     }
 
     fn scan(&self, table: Table, visit: &mut dyn FnMut(Row) -> Result<()>) -> Result<()> {
@@ -545,7 +545,7 @@ impl WriteTx for Tx<'_> {
 
     fn put_edge(&mut self, edge: &Edge) -> Result<()> {
         self.end_edge(edge.src, &edge.rel, edge.dst, edge.from)?;
-        // One that began at this very moment never held: it is replaced.
+        // An edge that began at this very moment was never valid: it is replaced.
         self.insert_edge(
             edge,
             "ON CONFLICT (space, src, sha256(rel), dst, valid_from)

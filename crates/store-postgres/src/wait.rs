@@ -1,8 +1,8 @@
-//! Waiting for a future on whatever thread asks, a runtime's own included.
+//! Blocks on a future on any thread, also on one of a runtime.
 //!
-//! tokio's own `block_on` refuses to wait on a thread of a runtime. Here that does no harm to the
-//! database's connections, which live on a runtime of their own: only the caller's thread stands still,
-//! as it does on every floor.
+//! tokio's own `block_on` refuses to wait on a thread of a runtime. Here blocking does no
+//! harm to the database's connections, which live on their own runtime: only the caller's thread waits,
+//! as with every backend.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ impl Wake for Unpark {
     }
 }
 
-/// Waits for the future's value. The timers and sockets that it makes are this runtime's, which must
-/// have threads of its own; those that it was given are not, and may stand still with the caller.
+/// Waits for the future's value. The timers and sockets that it creates belong to `runtime`, which must
+/// have its own threads; those that it was given do not, and may be blocked with the caller.
 pub(crate) fn wait_for<T>(runtime: &Handle, future: impl Future<Output = T>) -> T {
     let _entered = runtime.enter();
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut context = Context::from_waker(&waker);
-    // On a runtime's thread a task has so many steps before it must make way for others. We never do,
-    // so without this the steps would run out, and with them the timers.
+    // On a runtime's thread a task has a budget of steps before it must yield. This code never yields,
+    // so without this the budget would run out, and timers would stop.
     let mut future = pin!(tokio::task::unconstrained(future));
     loop {
         match future.as_mut().poll(&mut context) {
@@ -41,7 +41,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_thread_of_another_runtime_may_wait_as_often_as_it_likes() {
+    fn a_thread_of_another_runtime_can_block_any_number_of_times() {
         let build = || {
             tokio::runtime::Builder::new_multi_thread()
                 .worker_threads(1)

@@ -1,6 +1,6 @@
-//! The writer thread: many callers, one commit, as on the embedded floor.
+//! The writer thread commits the writes of many callers together, as the SQLite backend does.
 //!
-//! A group is of one space and begins by taking that space's lock in the database, so that the log
+//! A group belongs to one space and begins by taking that space's lock in the database, so that the log
 //! has one order whichever server appends. A call that fails or panics loses its savepoint and
 //! nothing else.
 
@@ -20,17 +20,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A group is committed when it has so many calls …
+/// A group is committed when it has this many calls …
 const GROUP_CALLS_MAX: usize = 256;
-/// … or has kept other servers out for so long.
+/// … or has kept other servers out for this long.
 const GROUP_TIME_MAX: Duration = Duration::from_millis(50);
 
-/// Whatever the database's default is: a snapshot of the whole transaction would be taken before the
-/// space's lock is there, and show a log that has gone on.
+/// Set explicitly: with a stricter default the snapshot would be taken before the space's lock, and show
+/// an outdated log.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
-/// Waits for the space's lock, and looks which version the store has. The version cannot change before
-/// this transaction ends: who changes it needs the table for itself.
+/// Waits for the space's lock, and reads the version of the store. The version cannot change before
+/// this transaction ends: a migration needs an exclusive lock on its table.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0)),
     (SELECT version FROM kenning_version)";
 
@@ -38,13 +38,13 @@ struct Job {
     space: Space,
     work: WriteWork,
     reply: SyncSender<Result<()>>,
-    /// Who takes it first, the writer or the caller that waits no longer, decides.
+    /// Set by the writer when it begins the job, or by the caller when it gives up, whichever is first.
     is_decided: Arc<AtomicBool>,
 }
 
 impl Job {
-    /// Whether it may begin. A caller that gave up was told that nothing happens any more, and
-    /// whatever it kept others away from is theirs by now.
+    /// Whether it may begin. A caller that gave up was told that nothing was written, and may have
+    /// released its locks.
     fn begin(&self) -> bool {
         !self.is_decided.swap(true, Ordering::SeqCst)
     }
@@ -63,7 +63,9 @@ impl Writer {
         let thread = std::thread::Builder::new()
             .name("kenning-writer".to_owned())
             .spawn(move || run(&pool, &builder, &receiver))
-            .map_err(|cause| Error::unavailable("no thread for the writer").because(cause))?;
+            .map_err(|cause| {
+                Error::unavailable("the writer thread could not be started").because(cause)
+            })?;
         Ok(Self {
             jobs: Mutex::new(Some(sender)),
             thread: Some(thread),
@@ -101,7 +103,7 @@ impl Writer {
             }
             Err(RecvTimeoutError::Timeout) => {
                 Err(Error::unavailable("the database did not answer in time")
-                    .hint("look whether the write is there, then call again"))
+                    .hint("check whether the write took effect, then call again"))
             }
         }
     }
@@ -114,27 +116,26 @@ impl Drop for Writer {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(thread) = self.thread.take() {
-            // A writer that panicked has answered nobody; there is nothing to add here.
+            // A writer that panicked has already printed its message.
             drop(thread.join());
         }
     }
 }
 
-/// Has the database count its rows anew, where this process has written more than it knows of. It plans by
-/// these counts, and what it planned for empty tables reads whole spaces for one row. It counts by itself
-/// too, a minute later.
-const COUNT_ANEW: &str = "DO $$ BEGIN
+/// Updates the planner's statistics if this process has written more rows than they show. Plans for empty
+/// tables read a whole space for one row. The database updates them by itself too, a minute later.
+const ANALYZE: &str = "DO $$ BEGIN
     IF (SELECT reltuples FROM pg_class WHERE oid = 'nodes'::regclass) * 2 < $n THEN
         ANALYZE nodes, passages, names, edges, node_history;
     END IF;
 END $$";
 
-/// Nodes after which the database is first asked to count; after eight times as many again.
-const COUNTED_FROM: u64 = 200;
+/// The number of written nodes after which statistics are first updated; then again after eight times as many.
+const ANALYZE_FROM: u64 = 200;
 
 fn run(pool: &Pool, builder: &Builder, jobs: &Receiver<Job>) {
     let mut waiting: VecDeque<Job> = VecDeque::new();
-    let (mut n_nodes, mut count_at) = (0, COUNTED_FROM);
+    let (mut n_nodes, mut count_at) = (0, ANALYZE_FROM);
     while let Some(first) = waiting.pop_front().or_else(|| jobs.recv().ok()) {
         if first.is_decided.load(Ordering::SeqCst) {
             continue;
@@ -142,7 +143,7 @@ fn run(pool: &Pool, builder: &Builder, jobs: &Receiver<Job>) {
         waiting.extend(jobs.try_iter());
         let replies = match pool.take() {
             Err(error) => {
-                // Whoever waited meanwhile waited for the same: they are not to wait one by one.
+                // Callers that queued meanwhile waited for the same database, and fail together instead of one by one.
                 waiting.extend(jobs.try_iter());
                 let all = std::iter::once(first).chain(waiting.drain(..));
                 all.map(|it| (it.reply, Err(same(&error)))).collect()
@@ -154,8 +155,8 @@ fn run(pool: &Pool, builder: &Builder, jobs: &Receiver<Job>) {
                     n_nodes += connection.n_nodes.swap(0, Ordering::Relaxed);
                     if healthy && n_nodes >= count_at {
                         count_at = n_nodes.saturating_mul(8);
-                        // A role that may not count leaves it to the database.
-                        drop(connection.batch(&COUNT_ANEW.replace("$n", &n_nodes.to_string())));
+                        // A role without the permission leaves it to the database.
+                        drop(connection.batch(&ANALYZE.replace("$n", &n_nodes.to_string())));
                     }
                 }
                 if healthy {
@@ -171,7 +172,7 @@ fn run(pool: &Pool, builder: &Builder, jobs: &Receiver<Job>) {
     }
 }
 
-/// Runs one group. Gives the answers, and whether the connection can be used again.
+/// Runs one group. Returns the answers, and whether the connection can be used again.
 fn group(
     taken: &mut Taken<'_>,
     first: Job,
@@ -204,7 +205,7 @@ fn group(
             if !healthy {
                 // The whole transaction is gone with its connection, the calls before this one too.
                 return (
-                    failed(replies, &Error::unavailable("the database is gone")),
+                    fail_all(replies, &Error::unavailable("the database is gone")),
                     false,
                 );
             }
@@ -215,10 +216,10 @@ fn group(
             next = same.and_then(|at| waiting.remove(at));
         }
     }
-    // Nobody is answered before the database has answered.
+    // No caller is answered before the database has confirmed the commit.
     match connection.batch(&format!("SELECT pg_notify('{CHANNEL}', ''); COMMIT")) {
         Ok(()) => (replies, true),
-        Err(error) => (failed(replies, &error), false),
+        Err(error) => (fail_all(replies, &error), false),
     }
 }
 
@@ -231,14 +232,14 @@ fn same(error: &Error) -> Error {
     }
 }
 
-/// What was done in a transaction that did not commit was not done. Whether it did commit when the
-/// connection broke during the commit, nobody can say: the caller is told to look.
-fn failed(replies: Replies, reason: &Error) -> Replies {
+/// The answers after a transaction that did not commit. If the connection broke during the commit, the
+/// outcome is unknown, and the caller is told to check.
+fn fail_all(replies: Replies, reason: &Error) -> Replies {
     let error = |own: Result<()>| match own {
         // A call that was refused for its own reason is still refused for it.
         Err(own) if own.code != Code::Unavailable => Err(own),
         _ => Err(Error::unavailable(reason.message.clone())
-            .hint("look whether the write is there, then call again")),
+            .hint("check whether the write took effect, then call again")),
     };
     replies
         .into_iter()
@@ -246,7 +247,7 @@ fn failed(replies: Replies, reason: &Error) -> Replies {
         .collect()
 }
 
-/// Runs one call in its savepoint. False when the connection is of no use any more.
+/// Runs one call in its savepoint. False when the connection can no longer be used.
 fn one(connection: &Connection, space: &Space, work: WriteWork) -> (Result<()>, bool) {
     if let Err(error) = connection.batch("SAVEPOINT call") {
         return (Err(error), false);
@@ -258,7 +259,7 @@ fn one(connection: &Connection, space: &Space, work: WriteWork) -> (Result<()>, 
         let error = Error::internal("a write panicked and was rolled back");
         Err(error.because(text.unwrap_or_default()))
     });
-    // A change that waits came before whatever the call failed with, so its error comes first.
+    // Deferred changes came before whatever the call failed with, so their error comes first.
     let result = connection.flush().and(own);
     connection.forget();
     let end = if result.is_ok() {

@@ -1,4 +1,4 @@
-//! What holds however the database is configured, and whoever else stands on it.
+//! Guarantees that do not depend on the database's configuration or its other users.
 
 #![allow(
     clippy::unwrap_used,
@@ -31,7 +31,7 @@ fn alter(url: &str, setting: &str) {
     shared().sql(url, &format!("ALTER DATABASE \"{name}\" SET {setting}"));
 }
 
-/// Counts up in a transaction: two who do it at once must not see the same number.
+/// Counts up in a transaction: two concurrent calls must not see the same number.
 fn count_up(store: &Store) -> kenning_core::Result<()> {
     store.write(&Space::default(), |tx| {
         let n = tx.get("bucket", "count")?;
@@ -142,7 +142,7 @@ fn a_server_stops_writing_once_a_newer_one_has_upgraded_the_tables() {
 }
 
 #[test]
-fn a_lock_is_known_to_every_server_and_ends_with_who_holds_it() {
+fn a_lock_is_shared_by_all_servers_and_ends_with_its_holder() {
     let url = shared().database();
     let (one, two) = (open(&url), open(&url));
     let held = one.lock("item", Duration::ZERO).unwrap();
@@ -156,7 +156,7 @@ fn a_lock_is_known_to_every_server_and_ends_with_who_holds_it() {
     shared().kill_backends(&url);
     drop(one.lock("item", Duration::from_secs(3)).unwrap());
     drop(held);
-    // Locks that could not be had are not counted for ever.
+    // Failed attempts do not count toward the limit for ever.
     let held = one.lock("item", Duration::ZERO).unwrap();
     for _ in 0..20 {
         assert!(two.lock("item", Duration::ZERO).is_err());
@@ -166,7 +166,7 @@ fn a_lock_is_known_to_every_server_and_ends_with_who_holds_it() {
 }
 
 #[test]
-fn what_no_migration_made_is_named() {
+fn objects_that_no_migration_made_are_reported() {
     let url = shared().database();
     let store = open(&url);
     assert_eq!(store.schema_faults().unwrap(), [""; 0]);

@@ -1,4 +1,4 @@
-//! What a caller is told when the database goes away, and that it is found again.
+//! Errors while the database is away, and recovery when it is back.
 
 #![allow(
     clippy::unwrap_used,

@@ -37,7 +37,7 @@ fn coordinate(random: &SeededRandom) -> f32 {
     random.below(20_001) as f32 / 10_000.0 - 1.0
 }
 
-/// Points around so many middles, as texts are around topics.
+/// Points in this many clusters, as texts cluster around topics.
 fn clustered(random: &SeededRandom, n: usize, dimension: usize) -> Vec<Vec<f32>> {
     let middles: Vec<Vec<f32>> = (0..40)
         .map(|_| (0..dimension).map(|_| coordinate(random)).collect())
@@ -95,9 +95,9 @@ fn wait_for_index(store: &Store, space: &Space, collection: &str, to: &[f32]) {
 /// The same question where all are compared.
 fn exactly(all: &[Vec<f32>], to: &[f32], n: usize) -> Vec<Near> {
     let length = |it: &[f32]| it.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
-    let cosine = |it: &[f32]| {
-        let product: f64 = it.iter().zip(to).map(|(a, b)| f64::from(a * b)).sum();
-        product / length(it) / length(to)
+    let cosine = |numbers: &[f32]| {
+        let product: f64 = numbers.iter().zip(to).map(|(a, b)| f64::from(a * b)).sum();
+        product / length(numbers) / length(to)
     };
     let mut found: Vec<Near> = (0..)
         .zip(all)
@@ -190,7 +190,7 @@ fn a_large_collection_is_searched_by_its_index_on(server: &Server) {
     let strange = [format!("v{}", all.len()), format!("v{}", all.len() + 1)];
     assert!(found.iter().all(|it| !strange.contains(&it.id)));
 
-    // In a write too, and what that asks next is planned as ever.
+    // In a write too, and its later queries are planned as usual.
     let to = questions[1].clone();
     let in_a_write = store.write(&here, move |tx| {
         let found = tx.nearest("big", &to, 3)?;
@@ -199,7 +199,7 @@ fn a_large_collection_is_searched_by_its_index_on(server: &Server) {
     });
     assert_eq!(in_a_write.unwrap(), (IndexKind::Hnsw, 1));
 
-    // Nobody else's is touched.
+    // Other collections and spaces are not affected.
     for (space, collection, n) in [(&here, "small", 50), (&there, "big", 70)] {
         let found = nearest(&store, space, collection, &questions[0], 100);
         assert_eq!((found.index, found.hits.len()), (IndexKind::Exact, n));
@@ -293,7 +293,7 @@ fn an_index_that_was_cut_off_is_built_anew_and_by_one_server_only() {
         assert_eq!(second.check()?, Vec::<String>::new());
         let cut = format!("SELECT pg_terminate_backend(pid) {builders}");
         assert_eq!(shared().sql(&url, &cut), "t");
-        // Whoever takes over drops it first, which waits for us as well.
+        // The next builder drops it first, which waits for this transaction as well.
         Ok(())
     });
     old.unwrap();

@@ -1,8 +1,7 @@
 //! Encryption, with a certificate that is checked.
 //!
-//! The server that tests can have was built without encryption. So a small relay stands before it: it
-//! speaks the part of PostgreSQL's protocol that begins an encrypted connection, and passes on what
-//! it decrypts to the real server.
+//! The server in tests was built without encryption. So a small relay in front of it speaks the part of
+//! PostgreSQL's protocol that begins an encrypted connection, and passes on what it decrypts.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,7 +22,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-/// What a client sends that asks for encryption: its length and a number that is no version.
+/// The request for encryption: its length, and a number in place of the protocol version.
 const ASKS: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
 struct Relay {

@@ -15,7 +15,7 @@ const READER_CACHE_KIB: i64 = 8 * 1_024;
 /// What a connection that writes may keep of it.
 const WRITER_CACHE_KIB: i64 = 48 * 1_024;
 
-/// What the log keeps of its size once nobody reads what is in it: twice what comes between two checkpoints.
+/// The size to which the log is cut once no reader needs it: twice what is written between two checkpoints.
 const LOG_BYTES_MAX: i64 = 32 << 20;
 
 /// Opens the file, durable and strict.
@@ -32,9 +32,9 @@ pub(crate) fn open(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Lets the one connection that writes keep more pages: names and hashes are written all over the file.
-/// Memory is taken as pages are, so a small store keeps small.
-pub(crate) fn remember_more(connection: &Connection) -> Result<()> {
+/// Gives the writing connection a larger page cache: names and hashes are written all over the file.
+/// The cache grows with the pages in use, so a small store needs little memory.
+pub(crate) fn enlarge_cache(connection: &Connection) -> Result<()> {
     connection
         .pragma_update(None, "cache_size", -WRITER_CACHE_KIB)
         .map_err(error::from_sqlite)
@@ -42,8 +42,8 @@ pub(crate) fn remember_more(connection: &Connection) -> Result<()> {
 
 fn set_up(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.busy_handler(Some(wait_for_other_process))?;
-    // SQLite does not call the handler for this one: two processes that make a store at once would
-    // refuse each other.
+    // SQLite does not call the busy handler for this statement: two processes that create a store at the
+    // same time would fail.
     let mut attempts = 0;
     while let Err(cause) = connection.pragma_update(None, "journal_mode", "WAL") {
         let busy = cause.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
@@ -52,11 +52,11 @@ fn set_up(connection: &mut Connection) -> rusqlite::Result<()> {
         }
         attempts += 1;
     }
-    // FULL syncs the log at every commit: an answer means that it is on disk.
+    // FULL syncs the log at every commit, so an acknowledged write is on disk.
     connection.pragma_update(None, "synchronous", "FULL")?;
     // A checkpoint costs two more syncs: every 16 MiB of log instead of every 4.
     connection.pragma_update(None, "wal_autocheckpoint", 4_000)?;
-    // A long read keeps the log from being used again, so it grows meanwhile; afterwards it is cut to this.
+    // During a long read the log cannot be reused and grows; afterwards it is cut to this size.
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX)?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
     connection.pragma_update(None, "trusted_schema", "OFF")?;
@@ -66,8 +66,8 @@ fn set_up(connection: &mut Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Short naps instead of SQLite's growing ones: a group takes a few milliseconds, so a process that
-/// naps longer than that starves beside one that does not.
+/// Sleeps for short, equal times instead of SQLite's growing ones: a group takes a few milliseconds, so a
+/// process that sleeps longer starves beside one that does not.
 fn wait_for_other_process(attempts: i32) -> bool {
     let nap = Duration::from_micros(match attempts {
         0..4 => 100,

@@ -1,9 +1,9 @@
-//! SQLite's errors, by what the caller can do.
+//! Maps SQLite's errors to ours, by what the caller can do about them.
 
 use kenning_core::{Code, Error};
 use rusqlite::ErrorCode;
 
-/// The house's error for SQLite's. SQL and file names stay in the cause.
+/// Converts an error of SQLite. SQL and file names stay in the cause.
 pub(crate) fn from_sqlite(cause: rusqlite::Error) -> Error {
     let error = match cause.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => {
@@ -20,11 +20,13 @@ pub(crate) fn from_sqlite(cause: rusqlite::Error) -> Error {
                 .hint("check the data directory's owner")
         }
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(),
-        Some(ErrorCode::Unknown) if says_that_the_schema_is_another(&cause) => damaged(),
-        Some(ErrorCode::ConstraintViolation) if names_no_row(&cause) => {
-            Error::new(Code::NotFound, "a row refers to a row that is not there")
+        Some(ErrorCode::Unknown) if is_damaged_schema(&cause) => damaged(),
+        Some(ErrorCode::ConstraintViolation) if is_foreign_key_failure(&cause) => {
+            Error::new(Code::NotFound, "a row refers to a row that does not exist")
         }
-        Some(ErrorCode::ConstraintViolation) => Error::conflict("a row of that key exists already"),
+        Some(ErrorCode::ConstraintViolation) => {
+            Error::conflict("a row with that key already exists")
+        }
         Some(ErrorCode::TooBig) => Error::too_large("a value is larger than the store can hold"),
         _ if matches!(
             cause,
@@ -34,7 +36,7 @@ pub(crate) fn from_sqlite(cause: rusqlite::Error) -> Error {
                 | rusqlite::Error::Utf8Error(..)
         ) =>
         {
-            Error::corrupt("a stored row does not have the form it must have")
+            Error::corrupt("a stored row is malformed")
         }
         _ => Error::internal("the store refused a statement"),
     };
@@ -48,15 +50,15 @@ pub(crate) fn damaged() -> Error {
         .hint("`kenning doctor` says more; `kenning restore` brings back a backup")
 }
 
-/// Whether a row refers to one that is not there.
-fn names_no_row(cause: &rusqlite::Error) -> bool {
+/// Whether a foreign key constraint failed.
+fn is_foreign_key_failure(cause: &rusqlite::Error) -> bool {
     let code = cause.sqlite_error().map(|it| it.extended_code);
     code == Some(rusqlite::ffi::SQLITE_CONSTRAINT_FOREIGNKEY)
 }
 
-/// Our statements are fixed and name only what the migrations made. Where SQLite does not find it, the
-/// pages that say what there is are others.
-fn says_that_the_schema_is_another(cause: &rusqlite::Error) -> bool {
+/// Whether the schema in the file is damaged. Our statements are fixed and use only what the migrations
+/// made, so if SQLite does not find a table, the pages that hold the schema are wrong.
+fn is_damaged_schema(cause: &rusqlite::Error) -> bool {
     let text = cause.to_string();
     [
         "no such table",
@@ -75,8 +77,8 @@ fn says_that_the_schema_is_another(cause: &rusqlite::Error) -> bool {
     .any(|it| text.contains(it))
 }
 
-/// Whether the disk may or may not hold what was committed. Only a reopen can tell. What finds a damaged
-/// page finds it before the record of the commit is written.
+/// Whether it is unknown if the disk holds what was committed; only opening the file again can tell. A
+/// damaged page is found before the commit record is written, so that is not such a case.
 pub(crate) fn leaves_the_disk_unknown(cause: &rusqlite::Error) -> bool {
     !matches!(
         cause.sqlite_error_code(),

@@ -1,15 +1,14 @@
-//! What can be told of a store's file without changing it, or making one.
+//! Checks a store's file without changing or creating it.
 
 use crate::{FILE_NAME, error};
 use kenning_core::Result;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 
-/// Faults of one kind that are told.
+/// How many faults of one kind are reported.
 const FAULTS_MAX: u32 = 20;
 
-/// What is wrong with the file, as SQLite itself says; nothing if it finds nothing. The error says why it
-/// cannot even be looked at.
+/// The faults that SQLite's own check finds. An error says why the file cannot be checked at all.
 pub fn examine(directory: &Path) -> Result<Vec<String>> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(directory.join(FILE_NAME), flags)

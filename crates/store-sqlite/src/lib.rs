@@ -1,10 +1,10 @@
-//! The embedded floor of the cellar: one SQLite file in a directory.
+//! The embedded backend: one SQLite file in a directory.
 //!
 //! One writer thread per process commits in groups, with a savepoint a call; many readers, each on
 //! its own snapshot. Several processes on one file are the normal case: a write takes SQLite's own
 //! lock for the length of one group, and a read always sees what was committed before it began.
 //!
-//! Invariant: nobody is answered before the disk has answered.
+//! Invariant: a write is acknowledged only after the disk has confirmed it.
 
 mod connection;
 mod error;
@@ -20,14 +20,14 @@ mod writer;
 pub use examine::examine;
 
 use kenning_core::{Result, Space};
-use kenning_store::{Floor, ReadWork, Wake, WriteWork};
+use kenning_store::{Backend, ReadWork, Wake, WriteWork};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The file's name in the data directory.
 pub const FILE_NAME: &str = "kenning.db";
 
-/// The embedded floor.
+/// The embedded backend.
 pub struct Sqlite {
     path: PathBuf,
     readers: pool::Pool,
@@ -39,12 +39,12 @@ pub struct Sqlite {
 const POLL: Duration = Duration::from_millis(200);
 
 impl Sqlite {
-    /// Opens the store in a directory, and makes it when it is not there.
+    /// Opens the store in a directory, and creates it if it is missing.
     pub fn open(directory: &Path) -> Result<Self> {
         let path = directory.join(FILE_NAME);
         private::keep_private(&path)?;
         let mut connection = connection::open(&path)?;
-        connection::remember_more(&connection)?;
+        connection::enlarge_cache(&connection)?;
         migrate::run(&mut connection)?;
         let wakes = writer::Wakes::default();
         Ok(Self {
@@ -56,7 +56,7 @@ impl Sqlite {
     }
 }
 
-impl Floor for Sqlite {
+impl Backend for Sqlite {
     fn read(&self, space: &Space, work: &mut ReadWork<'_>) -> Result<()> {
         let connection = self.readers.take()?;
         let done = (|| {
@@ -100,7 +100,7 @@ impl Floor for Sqlite {
     }
 
     fn check(&self) -> Result<Vec<String>> {
-        // A new one: it remembers no page, so everything is read from the disk.
+        // A new connection has an empty cache, so everything is read from the disk.
         let connection = connection::open(&self.path)?;
         let lines: rusqlite::Result<Vec<String>> = (|| {
             let mut lines = Vec::new();
@@ -111,7 +111,7 @@ impl Floor for Sqlite {
             let mut statement = connection.prepare("PRAGMA foreign_key_check")?;
             for table in statement.query_map([], |row| row.get::<_, String>(0))? {
                 lines.push(format!(
-                    "{}: a row refers to a row that is not there",
+                    "{}: a row refers to a row that does not exist",
                     table?
                 ));
             }

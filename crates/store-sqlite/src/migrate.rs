@@ -5,7 +5,7 @@ use kenning_core::{Error, Result};
 use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::{Batch, Connection, TransactionBehavior};
 
-/// In order; the place in the list is the version it leads to.
+/// In order; the position in the list is the version that a migration leads to.
 const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_cellar.sql"),
     include_str!("../migrations/0002_names.sql"),
@@ -13,19 +13,18 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0004_no_full_text.sql"),
 ];
 
-/// Brings the file to the newest version. Each step is one transaction: interrupted, it never was.
+/// Brings the file to the newest version. Each step is one transaction, so an interrupted step leaves no trace.
 pub(crate) fn run(connection: &mut Connection) -> Result<()> {
-    run_told(connection, &mut || ())
+    run_with(connection, &mut || ())
 }
 
-/// The same; `told` is called before every statement, and before the commit.
-fn run_told(connection: &mut Connection, told: &mut dyn FnMut()) -> Result<()> {
+/// The same; calls `before_each` before every statement, and before the commit.
+fn run_with(connection: &mut Connection, before_each: &mut dyn FnMut()) -> Result<()> {
     loop {
         if version(connection)? == MIGRATIONS.len() {
             return Ok(());
         }
-        // Another process may be doing the same: the lock decides, and the version is read again
-        // beneath it.
+        // Another process may be doing the same, so the version is read again under the lock.
         let tx = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(error::from_sqlite)?;
@@ -42,13 +41,13 @@ fn run_told(connection: &mut Connection, told: &mut dyn FnMut()) -> Result<()> {
         };
         let mut statements = Batch::new(&tx, migration);
         while let Some(mut statement) = statements.next().map_err(error::from_sqlite)? {
-            told();
+            before_each();
             statement.execute([]).map_err(error::from_sqlite)?;
         }
-        told();
+        before_each();
         tx.pragma_update(None, "user_version", from as i64 + 1)
             .map_err(error::from_sqlite)?;
-        told();
+        before_each();
         tx.commit().map_err(error::from_sqlite)?;
     }
 }
@@ -120,7 +119,7 @@ mod tests {
         // Pages of the running transaction reach the log too, so that there is something to undo.
         connection.pragma_update(None, "cache_size", 1).unwrap();
         let mut n = 0;
-        run_told(&mut connection, &mut || {
+        run_with(&mut connection, &mut || {
             let copy = copies.path().join(n.to_string());
             std::fs::create_dir(&copy).unwrap();
             for name in [FILE_NAME.to_owned(), format!("{FILE_NAME}-wal")] {

@@ -1,4 +1,4 @@
-//! Readers: connections that are handed out and taken back.
+//! The pool of read connections.
 
 use crate::connection;
 use kenning_core::Result;

@@ -1,7 +1,7 @@
-//! Keeping others of the machine away from the file.
+//! Makes the file readable by its owner only.
 //!
-//! The data directory may be one that was there before, with a mode that lets others in. The log beside the file
-//! and the shared memory get the mode of the file from SQLite itself.
+//! The data directory may have existed before, with a mode that lets other users in. SQLite gives the log
+//! and the shared memory beside the file the same mode as the file.
 
 use kenning_core::{Error, Result};
 use std::fs::{OpenOptions, Permissions};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 const MODE: u32 = 0o600;
 
-/// Makes the file, if it is missing, and takes every permission from all but its owner.
+/// Creates the file if it is missing, and removes all permissions but the owner's.
 pub(crate) fn keep_private(path: &Path) -> Result<()> {
     let failed = |cause: io::Error| {
         Error::unavailable("the store could not be opened")
@@ -42,7 +42,7 @@ fn make(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A file of somebody else's cannot be restricted; then whoever owns it decides.
+/// A file that belongs to another user cannot be restricted; its mode is then that user's decision.
 fn restrict(path: &Path) {
     let Ok(metadata) = path.metadata() else {
         return;
@@ -50,7 +50,7 @@ fn restrict(path: &Path) {
     if metadata.is_file() && metadata.permissions().mode() & 0o077 != 0 {
         let restricted = std::fs::set_permissions(path, Permissions::from_mode(MODE));
         if let Err(cause) = restricted {
-            tracing::warn!("others of this machine can read the store: {cause}");
+            tracing::warn!("other users of this machine can read the store: {cause}");
         }
     }
 }

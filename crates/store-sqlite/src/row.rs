@@ -1,4 +1,4 @@
-//! Rows of the database as rows of the house.
+//! Converts rows of the database to the rows of the store.
 
 use kenning_core::{Hash, Hlc, Kind, NodeId};
 use kenning_store::{
@@ -202,7 +202,7 @@ fn hashes(row: &Row<'_>, column: usize) -> Result<Vec<Hash>> {
         return Err(bad(
             column,
             Type::Blob,
-            "a list of hashes has a length of its own",
+            "the length of a list of hashes is not a multiple of 32",
         ));
     }
     bytes

@@ -1,6 +1,6 @@
-//! Whether the file holds our tables and nothing else.
+//! Checks that the file holds our tables and nothing else.
 //!
-//! What there must be is not a list: the migrations are run in memory, and SQLite says what they make.
+//! The expected schema is not written down twice: the migrations are run in memory and compared.
 
 use crate::{error, migrate};
 use kenning_core::Result;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// Tables that SQLite makes for itself, such as the statistics of `PRAGMA optimize`.
 const OF_SQLITE: [&str; 3] = ["sqlite_stat1", "sqlite_stat4", "sqlite_sequence"];
 
-/// What is there that no migration made, and what is missing or another.
+/// Objects that no migration made, and those that are missing or changed.
 pub(crate) fn faults(connection: &Connection) -> Result<Vec<String>> {
     let mut fresh = Connection::open_in_memory().map_err(error::from_sqlite)?;
     migrate::run(&mut fresh)?;
@@ -20,10 +20,12 @@ pub(crate) fn faults(connection: &Connection) -> Result<Vec<String>> {
         match expected.remove(&(kind.clone(), name.clone())) {
             Some(it) if it == sql => {}
             Some(_) => faults.push(format!(
-                "the {kind} `{name}` is not as this program makes it"
+                "the {kind} `{name}` differs from this program's schema"
             )),
             None if kind == "table" && OF_SQLITE.contains(&name.as_str()) => {}
-            None => faults.push(format!("the {kind} `{name}` is not of this program")),
+            None => faults.push(format!(
+                "the {kind} `{name}` does not belong to this program"
+            )),
         }
     }
     for (kind, name) in expected.into_keys() {
@@ -34,7 +36,7 @@ pub(crate) fn faults(connection: &Connection) -> Result<Vec<String>> {
 
 type Objects = BTreeMap<(String, String), (String, Option<String>)>;
 
-/// Kind and name, with the table that it is of and the statement that makes it.
+/// Kind and name of each object, with its table and the statement that creates it.
 fn objects(connection: &Connection) -> Result<Objects> {
     let read = || -> rusqlite::Result<Objects> {
         let sql = "SELECT type, name, tbl_name, sql FROM sqlite_schema";
@@ -54,7 +56,7 @@ mod tests {
     use rusqlite::Connection;
 
     #[test]
-    fn what_no_migration_made_is_named() {
+    fn objects_that_no_migration_made_are_reported() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::new(Sqlite::open(directory.path()).unwrap());
         assert_eq!(store.schema_faults().unwrap(), [""; 0]);
@@ -72,7 +74,7 @@ mod tests {
         assert_eq!(
             faults,
             [
-                "the index `edges_by_dst` is not as this program makes it",
+                "the index `edges_by_dst` differs from this program's schema",
                 "the table `more` is not of this program",
                 "the trigger `copy` is not of this program",
                 "the view `seen` is not of this program",

@@ -1,4 +1,4 @@
-//! A transaction bound to one space: SQL stands beside the method that uses it.
+//! A transaction bound to one space: each method holds its own SQL.
 
 use crate::error::from_sqlite;
 use crate::row;
@@ -238,7 +238,7 @@ fn node_conditions<'a>(filter: &'a NodeFilter, params: &mut Params<'a>) -> Strin
     sql
 }
 
-/// The first text after all that begin so; none where every later text does.
+/// The first text after all texts with this prefix; `None` if there is no such text.
 fn end_of_prefix(prefix: &str) -> Option<String> {
     let rest = prefix.trim_end_matches(char::MAX);
     let last = rest.chars().next_back()?;
@@ -352,7 +352,7 @@ impl ReadTx for Tx<'_> {
                  WHERE space = ?1 AND id = ?2 ORDER BY rev"
             ),
             params![self.space(), id.0],
-            |it| Ok((row::node(it)?, Hlc(row::number(it, 11)?))),
+            |row| Ok((row::node(row)?, Hlc(row::number(row, 11)?))),
         )
     }
 
@@ -433,8 +433,8 @@ impl ReadTx for Tx<'_> {
         let sql = "SELECT id, numbers FROM vectors WHERE space = ?1 AND collection = ?2";
         let mut statement = self.connection.prepare_cached(sql).map_err(from_sqlite)?;
         let rows = statement
-            .query_map(params![self.space(), collection], |it| {
-                Ok((it.get::<_, String>(0)?, row::numbers(it, 1)?))
+            .query_map(params![self.space(), collection], |row| {
+                Ok((row.get::<_, String>(0)?, row::numbers(row, 1)?))
             })
             .map_err(from_sqlite)?;
         let mut found = Vec::new();
@@ -545,7 +545,7 @@ impl ReadTx for Tx<'_> {
         self.many(
             "SELECT key, value FROM kv WHERE space = ?1 AND bucket = ?2 ORDER BY key",
             params![self.space(), bucket],
-            |it| Ok((it.get(0)?, it.get(1)?)),
+            |row| Ok((row.get(0)?, row.get(1)?)),
         )
     }
 
@@ -561,7 +561,8 @@ impl ReadTx for Tx<'_> {
             Table::History => {
                 let columns = format!("{}, ended", row::NODE_COLUMNS);
                 let sql = select(&columns, "node_history", "id, rev");
-                let map: MapRow<(Node, Hlc)> = |it| Ok((row::node(it)?, Hlc(row::number(it, 11)?)));
+                let map: MapRow<(Node, Hlc)> =
+                    |row| Ok((row::node(row)?, Hlc(row::number(row, 11)?)));
                 self.visit(&sql, map, visit, |(node, ended)| Row::History(node, ended))
             }
             Table::Edges => {
@@ -624,7 +625,7 @@ impl WriteTx for Tx<'_> {
 
     fn put_edge(&mut self, edge: &Edge) -> Result<()> {
         self.end_edge(edge.src, &edge.rel, edge.dst, edge.from)?;
-        // One that began at this very moment never held: it is replaced.
+        // An edge that began at this very moment was never valid: it is replaced.
         self.insert_edge(
             edge,
             "ON CONFLICT (space, src, rel, dst, valid_from)

@@ -1,11 +1,11 @@
-//! The writer thread: many callers, one commit.
+//! The writer thread commits the writes of many callers together.
 //!
 //! A sync of the disk costs more than many writes. So the writer takes whatever callers have queued,
-//! runs each in a savepoint of its own, and commits them together; a call that fails or panics loses
+//! runs each in its own savepoint, and commits them together; a call that fails or panics loses
 //! its savepoint and nothing else.
 //!
 //! On a full disk, an I/O error or out of memory SQLite may roll back the whole transaction by itself.
-//! From then on a savepoint would be a transaction of its own, so the writer looks after every call
+//! From then on a savepoint would be a separate transaction, so the writer checks after every call
 //! whether its transaction is still open, and fails the whole group if it is not.
 
 use crate::{error, migrate, tx::Tx};
@@ -18,12 +18,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A group is committed when it has so many calls …
+/// A group is committed when it has this many calls …
 const GROUP_CALLS_MAX: usize = 512;
-/// … or has kept other processes out for so long.
+/// … or has kept other processes out for this long.
 const GROUP_TIME_MAX: Duration = Duration::from_millis(20);
 
-/// Who wants to know of a commit.
+/// Functions to call after a commit.
 #[derive(Clone, Default)]
 pub(crate) struct Wakes(Arc<Mutex<Vec<Wake>>>);
 
@@ -47,7 +47,7 @@ struct Job {
     reply: SyncSender<Result<()>>,
 }
 
-/// Who waits, and for what.
+/// A waiting caller, and its result.
 type Reply = (SyncSender<Result<()>>, Result<()>);
 
 pub(crate) struct Writer {
@@ -61,7 +61,9 @@ impl Writer {
         let thread = std::thread::Builder::new()
             .name("kenning-writer".to_owned())
             .spawn(move || run(&connection, &receiver, &wakes))
-            .map_err(|cause| Error::unavailable("no thread for the writer").because(cause))?;
+            .map_err(|cause| {
+                Error::unavailable("the writer thread could not be started").because(cause)
+            })?;
         Ok(Self {
             jobs: Mutex::new(Some(sender)),
             thread: Some(thread),
@@ -90,7 +92,7 @@ impl Drop for Writer {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(thread) = self.thread.take() {
-            // A writer that panicked has answered nobody; there is nothing to add here.
+            // A writer that panicked has already printed its message.
             drop(thread.join());
         }
     }
@@ -130,7 +132,7 @@ fn group(connection: &Connection, first: Job, jobs: &Receiver<Job>, wakes: &Wake
             next = next_job(jobs, &mut replies, began);
         }
     }
-    // Nobody is answered before the disk has answered.
+    // No caller is answered before the disk has confirmed the commit.
     match connection.execute_batch("COMMIT") {
         Ok(()) => {
             answer(replies);
@@ -138,7 +140,7 @@ fn group(connection: &Connection, first: Job, jobs: &Receiver<Job>, wakes: &Wake
         }
         Err(cause) if error::leaves_the_disk_unknown(&cause) => stop_the_process(&cause),
         Err(cause) => {
-            // The disk is full, and the log holds no commit record: nothing of this group is there.
+            // The disk is full, and the log holds no commit record: nothing of this group was stored.
             roll_back(connection);
             answer_all(replies, &error::from_sqlite(cause));
         }
@@ -167,13 +169,13 @@ fn answer_all(replies: Vec<Reply>, reason: &Error) {
     );
 }
 
-/// Runs one call in its savepoint. The outer error is for the whole group: its transaction cannot go on.
+/// Runs one call in its savepoint. The outer error fails the whole group: its transaction cannot go on.
 fn one(
     connection: &Connection,
     space: &Space,
     work: WriteWork,
 ) -> std::result::Result<Result<()>, Error> {
-    run_cached(connection, "SAVEPOINT call").map_err(lost)?;
+    run_cached(connection, "SAVEPOINT call").map_err(unusable_transaction)?;
     let mut tx = Tx::new(connection, space);
     let result = catch_unwind(AssertUnwindSafe(|| work(&mut tx)));
     let result = result.unwrap_or_else(|panic| {
@@ -188,7 +190,7 @@ fn one(
         // SQLite rolled back the transaction: the savepoint and all calls before this one are gone.
         let reason = match result {
             Err(error) if error.code == Code::Unavailable => error,
-            _ => Error::unavailable("the store rolled back the transaction"),
+            _ => Error::unavailable("SQLite rolled back the transaction"),
         };
         return Err(reason);
     }
@@ -197,16 +199,16 @@ fn one(
     } else {
         connection.execute_batch("ROLLBACK TO call; RELEASE call")
     };
-    ended.map_err(lost)?;
+    ended.map_err(unusable_transaction)?;
     Ok(result)
 }
 
 /// A savepoint that can be neither begun nor ended leaves the transaction in an unknown state.
-fn lost(cause: rusqlite::Error) -> Error {
+fn unusable_transaction(cause: rusqlite::Error) -> Error {
     let error = error::from_sqlite(cause);
     match error.code {
         Code::Unavailable => error,
-        _ => Error::unavailable("the store rolled back the transaction").because(error),
+        _ => Error::unavailable("SQLite rolled back the transaction").because(error),
     }
 }
 
@@ -222,7 +224,7 @@ fn answer(replies: Vec<Reply>) {
     }
 }
 
-/// After a failed commit or sync the state on disk is unknown, and only a reopen can tell.
+/// After a failed commit or sync the state on disk is unknown until the file is opened again.
 #[expect(
     clippy::exit,
     reason = "going on could acknowledge what is not on disk"
@@ -238,8 +240,9 @@ fn next_job(jobs: &Receiver<Job>, _replies: &mut Vec<Reply>, _began: Instant) ->
     jobs.try_recv().ok()
 }
 
-/// The saboteur of the crash test: callers are answered at once, and the commit comes later. A caller
-/// that makes two writes for one answer has both in the same group. With this, that test must fail.
+/// Deliberately broken, to prove that the crash test works: callers are answered at once, and the commit
+/// comes later. A caller that makes two writes for one answer has both in the same group. With this, that
+/// test must fail.
 #[cfg(feature = "sabotage")]
 fn next_job(jobs: &Receiver<Job>, replies: &mut Vec<Reply>, began: Instant) -> Option<Job> {
     answer(std::mem::take(replies));
@@ -293,7 +296,7 @@ mod tests {
         words
     }
 
-    fn made(directory: &std::path::Path) -> Connection {
+    fn create(directory: &std::path::Path) -> Connection {
         let mut connection = connection::open(&directory.join("test.db")).unwrap();
         migrate::run(&mut connection).unwrap();
         connection
@@ -301,7 +304,7 @@ mod tests {
 
     /// Runs these in one group; gives the connection to look at afterwards.
     fn in_one_group(directory: &std::path::Path, calls: Vec<WriteWork>) -> Connection {
-        let connection = made(directory);
+        let connection = create(directory);
         answers_of_groups(&connection, calls);
         connection
     }
@@ -335,7 +338,7 @@ mod tests {
     #[test]
     fn a_full_disk_in_the_middle_of_a_group_lets_no_call_of_it_commit_alone() {
         let directory = tempfile::tempdir().unwrap();
-        let connection = made(directory.path());
+        let connection = create(directory.path());
         let n_pages: i64 = connection
             .pragma_query_value(None, "page_count", |row| row.get(0))
             .unwrap();
@@ -370,7 +373,7 @@ mod tests {
     #[test]
     fn a_call_that_hides_a_rollback_by_sqlite_fails_with_its_group() {
         let directory = tempfile::tempdir().unwrap();
-        let connection = made(directory.path());
+        let connection = create(directory.path());
         connection
             .execute_batch(
                 "CREATE TRIGGER faulty BEFORE INSERT ON kv WHEN NEW.key = 'rolls back'
@@ -389,7 +392,7 @@ mod tests {
         assert_eq!(
             answers
                 .iter()
-                .map(|it| it.as_ref().err().map(|it| it.code))
+                .map(|answer| answer.as_ref().err().map(|it| it.code))
                 .collect::<Vec<_>>(),
             [Some(Code::Unavailable), Some(Code::Unavailable), None],
             "the third call is in a group of its own"
@@ -400,7 +403,7 @@ mod tests {
     #[test]
     fn a_writer_stops_writing_once_a_newer_program_has_upgraded_the_store() {
         let directory = tempfile::tempdir().unwrap();
-        let connection = made(directory.path());
+        let connection = create(directory.path());
         let newer = connection::open(&directory.path().join("test.db")).unwrap();
         newer.pragma_update(None, "user_version", 999).unwrap();
         let answers = answers_of_groups(&connection, vec![set("old", 10), set("old too", 10)]);

@@ -1,9 +1,9 @@
-//! JSON with one spelling, and how deep it may be nested.
+//! JSON in canonical form, and how deep it may be nested.
 //!
 //! serde_json reads 127 levels and writes any number, so what is stored must stay well below: whatever
 //! wraps a stored value (a backup's line, an event, an answer) adds levels of its own. Older programs
-//! stored more. Their rows and backups are read by [`parse_json`], which keeps its place in a list and
-//! not on the stack.
+//! stored more. Their rows and backups are read by [`parse_json`], which uses a list
+//! instead of recursion.
 
 use kenning_core::{Error, Result};
 use kenning_text::json::{self, Spelling};
@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 /// The most levels of arrays and objects in anything that is stored.
 pub const JSON_DEPTH_MAX: usize = 64;
 
-/// The most levels that are read back. Older programs stored no more than serde_json can read, in what
-/// adds a few.
+/// The most levels that are read back. Older programs stored what serde_json can read, wrapped in a
+/// few more levels.
 const READ_DEPTH_MAX: usize = 512;
 
 /// How many arrays and objects are around the innermost value: 0 for a number, 1 for `{}`.
@@ -96,7 +96,7 @@ fn parse_deep(text: &str) -> Option<Value> {
             }
             _ => scalar(&mut rest)?,
         };
-        // A value ended here, and perhaps what it is in.
+        // A value ended here, and perhaps the array or object around it.
         loop {
             rest = rest.trim_ascii_start();
             let Some(inner) = open.pop() else {

@@ -1,23 +1,23 @@
-//! The cellar's trait.
+//! The storage interface: rows, transactions and the trait of a backend.
 //!
 //! Everything agents know is a [`Node`]; everything that relates is an [`Edge`]; what can be searched
-//! is a [`Passage`]; what can be compared is a [`Vector`]; what happened is an [`EventRow`]. A floor
-//! (SQLite, PostgreSQL) stores these rows and nothing else: it knows no wing, makes no ids, reads no
-//! clock and signs nothing.
+//! is a [`Passage`]; what can be compared is a [`Vector`]; what happened is an [`EventRow`]. A backend
+//! (SQLite, PostgreSQL) stores these rows and nothing else: it knows nothing of what they mean, makes no
+//! ids, reads no clock and signs nothing.
 //!
 //! A transaction is bound to one [`Space`] when it begins and has no way to name another, so one
 //! tenant's rows cannot reach another by forgetting a condition. `write` is called by the `audit`
 //! crate only: it is the one way to change anything, and it adds the event to every change.
 //!
-//! [`story::run`] is the test that every floor must live through.
+//! [`conformance::run`] is the test that every backend must pass.
 
 #![deny(missing_docs)]
 
+pub mod conformance;
 mod json;
 pub mod names;
 pub mod patience;
 mod rows;
-pub mod story;
 mod strict;
 
 pub use json::{
@@ -47,12 +47,12 @@ pub type WriteWork = Box<dyn FnOnce(&mut dyn WriteTx) -> Result<()> + Send>;
 /// A lock that is held until this is dropped.
 pub type StoreLock = Box<dyn std::any::Any + Send>;
 
-/// A back end. Wings see [`Store`], not this.
-pub trait Floor: Send + Sync + 'static {
+/// A storage engine, such as SQLite. Callers use [`Store`], which wraps one.
+pub trait Backend: Send + Sync + 'static {
     /// Runs the work on a consistent snapshot of one space.
     fn read(&self, space: &Space, work: &mut ReadWork<'_>) -> Result<()>;
 
-    /// Runs the work in a transaction of its own and returns once it is durable. An error from the
+    /// Runs the work in its own transaction and returns once it is durable. An error from the
     /// work, or a panic in it, leaves nothing behind.
     fn write(&self, space: &Space, work: WriteWork) -> Result<()>;
 
@@ -61,25 +61,25 @@ pub trait Floor: Send + Sync + 'static {
         self.write(space, work)
     }
 
-    /// Calls `wake` after appends that this floor hears of, and gives how often to look for those
+    /// Calls `wake` after appends that the backend notices, and returns how often to poll for those
     /// that it does not.
     fn subscribe(&self, wake: Wake) -> Duration;
 
     /// Every space that has a head or a key-value pair, in the order of names.
     fn spaces(&self) -> Result<Vec<Space>>;
 
-    /// Waits for a lock that every process on this store knows, on whichever machine it runs; dropped,
-    /// or when the process dies, it is free. `None` where the store is of one machine, so that a lock in
-    /// a file is enough.
+    /// Waits for a lock that all processes on this store share, on any machine. It is released when it is
+    /// dropped or its process dies. `None` if the store belongs to one machine, where a lock file is
+    /// enough.
     fn lock(&self, _name: &str, _wait: Duration) -> Result<Option<StoreLock>> {
         Ok(None)
     }
 
-    /// Asks the back end to check its own files; each string is one thing that is wrong.
+    /// Asks the backend to check its own files; each string is one fault.
     fn check(&self) -> Result<Vec<String>>;
 
-    /// What is in the database beside our tables and what of them is missing or another, one sentence
-    /// each: a trigger that nobody knows of could change what is written.
+    /// Objects in the database that are not ours, and ours that are missing or changed, one sentence
+    /// each: an unknown trigger could change what is written.
     fn schema_faults(&self) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
@@ -88,14 +88,14 @@ pub trait Floor: Send + Sync + 'static {
     fn describe(&self) -> String;
 }
 
-/// The cellar. Cheap to clone.
+/// A store over any backend. Cheap to clone.
 #[derive(Clone)]
-pub struct Store(Arc<dyn Floor>);
+pub struct Store(Arc<dyn Backend>);
 
 impl Store {
-    /// The cellar on this floor.
-    pub fn new(floor: impl Floor) -> Self {
-        Self(Arc::new(floor))
+    /// A store over this backend.
+    pub fn new(backend: impl Backend) -> Self {
+        Self(Arc::new(backend))
     }
 
     /// Runs `work` on a consistent snapshot of one space.
@@ -123,7 +123,7 @@ impl Store {
         space: &Space,
         work: impl FnOnce(&mut dyn WriteTx) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        patience::waiting(|| answered(work, |work| self.0.write(space, work)))
+        patience::waiting(|| run_for_value(work, |work| self.0.write(space, work)))
     }
 
     /// The same for work that may take long. Only `audit` calls this.
@@ -132,10 +132,10 @@ impl Store {
         space: &Space,
         work: impl FnOnce(&mut dyn WriteTx) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        patience::waiting(|| answered(work, |work| self.0.write_long(space, work)))
+        patience::waiting(|| run_for_value(work, |work| self.0.write_long(space, work)))
     }
 
-    /// Calls `wake` after appends that the floor hears of, and gives how often to look for those
+    /// Calls `wake` after appends that the backend notices, and returns how often to poll for those
     /// that it does not.
     pub fn subscribe(&self, wake: Wake) -> Duration {
         self.0.subscribe(wake)
@@ -146,19 +146,19 @@ impl Store {
         patience::waiting(|| self.0.spaces())
     }
 
-    /// Waits for a lock that every process on this store knows, on whichever machine it runs; dropped,
-    /// or when the process dies, it is free. `None` where the store is of one machine, so that a lock in
-    /// a file is enough.
+    /// Waits for a lock that all processes on this store share, on any machine. It is released when it is
+    /// dropped or its process dies. `None` if the store belongs to one machine, where a lock file is
+    /// enough.
     pub fn lock(&self, name: &str, wait: Duration) -> Result<Option<StoreLock>> {
         patience::waiting(|| self.0.lock(name, wait))
     }
 
-    /// Asks the back end to check its own files; each string is one thing that is wrong.
+    /// Asks the backend to check its own files; each string is one fault.
     pub fn check(&self) -> Result<Vec<String>> {
         patience::waiting(|| self.0.check())
     }
 
-    /// What is in the database beside our tables and what of them is missing or another, one sentence
+    /// Objects in the database that are not ours, and ours that are missing or changed, one sentence
     /// each.
     pub fn schema_faults(&self) -> Result<Vec<String>> {
         patience::waiting(|| self.0.schema_faults())
@@ -170,8 +170,8 @@ impl Store {
     }
 }
 
-/// Brings the work's value back from wherever it ran.
-fn answered<T: Send + 'static>(
+/// Runs the work through `run` and returns its value, whichever thread it ran on.
+fn run_for_value<T: Send + 'static>(
     work: impl FnOnce(&mut dyn WriteTx) -> Result<T> + Send + 'static,
     run: impl FnOnce(WriteWork) -> Result<()>,
 ) -> Result<T> {
@@ -180,7 +180,7 @@ fn answered<T: Send + 'static>(
         let mut tx = Strict::new(tx);
         let value = work(&mut tx)?;
         tx.end()?;
-        // Who no longer waits loses the value, not the write.
+        // A caller that no longer waits loses the value, not the write.
         drop(sender.send(value));
         Ok(())
     }))?;
@@ -189,7 +189,7 @@ fn answered<T: Send + 'static>(
         .map_err(|_| Error::internal("a write did not run"))
 }
 
-/// What can be asked of one space. Once a method has failed, every later one fails in the same way.
+/// Reads of one space. Once a method has failed, every later one fails in the same way.
 pub trait ReadTx {
     /// A node by its id, now or at a past moment.
     fn node(&self, id: NodeId, when: When) -> Result<Option<Node>>;
@@ -234,8 +234,8 @@ pub trait ReadTx {
     fn vectors_since(&self, collection: &str, seq: u64, limit: usize) -> Result<Vec<Vector>>;
 
     /// The vectors of a collection that point most nearly the same way, by cosine. Those of another
-    /// dimension and those of length 0 do not count; to a vector of length 0 none is near. A floor
-    /// may look through an index where comparing all would take too long, and says so.
+    /// dimension and those of length 0 do not count; to a vector of length 0 none is near. A backend
+    /// may search an approximate index where comparing all would take too long, and says so.
     fn nearest(&self, collection: &str, to: &[f32], limit: usize) -> Result<Nearest>;
 
     /// The log's head; `None` before the first event.
@@ -276,7 +276,7 @@ pub trait ReadTx {
     }
 }
 
-/// What can be done to one space.
+/// Changes of one space.
 ///
 /// These are raw row operations. Hashes, revisions, times and events are the caller's, which is
 /// `audit`.

@@ -1,4 +1,4 @@
-//! Names that are almost the same: keys of three characters, the same on every floor.
+//! Names that are almost the same: keys of three characters, the same for every backend.
 //!
 //! A name's keys are the runs of three characters of each of its words, with two blanks before and
 //! one behind, so that the beginning of a word counts more than its end. Two names are as similar as
@@ -9,13 +9,13 @@ use kenning_core::NodeId;
 use std::collections::BTreeSet;
 use unicode_normalization::UnicodeNormalization;
 
-/// A longer name is found by its beginning.
+/// A longer name is found by its first characters.
 const CHARS_MAX: usize = 200;
 
 /// A name that was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NameHit {
-    /// Whose.
+    /// The node that has it.
     pub node: NodeId,
     /// The name.
     pub name: String,
@@ -26,17 +26,17 @@ pub struct NameHit {
 /// The keys of a name.
 pub fn keys(name: &str) -> BTreeSet<String> {
     let mut keys = BTreeSet::new();
-    each_key(name, |it| {
-        keys.insert(it.iter().collect());
+    each_key(name, |chars| {
+        keys.insert(chars.iter().collect());
     });
     keys
 }
 
-/// The same keys as numbers, in order and each once: for those who compare many names in memory.
+/// The same keys as numbers, in order and each once: for comparing many names in memory.
 pub fn packed_keys(name: &str) -> Vec<u64> {
     let mut keys = Vec::new();
-    each_key(name, |it| {
-        let packed = it
+    each_key(name, |chars| {
+        let packed = chars
             .iter()
             .fold(0, |sum, &c| sum << 21 | u64::from(u32::from(c)));
         keys.push(packed);
@@ -77,7 +77,7 @@ pub fn similarity(one: &str, two: &str) -> f64 {
     }
 }
 
-/// How many candidates a floor proposes for `n` answers: those with the most keys in common are not
+/// How many candidates a backend proposes for `n` answers: those with the most keys in common are not
 /// always the most similar.
 pub fn candidates(n: usize) -> usize {
     n.saturating_mul(4).saturating_add(50)
@@ -85,10 +85,10 @@ pub fn candidates(n: usize) -> usize {
 
 /// The most similar of the candidates.
 pub fn ranked(text: &str, candidates: Vec<NameRow>, n: usize) -> Vec<NameHit> {
-    let hit = |it: NameRow| NameHit {
-        similarity: similarity(text, &it.name),
-        node: it.node,
-        name: it.name,
+    let hit = |row: NameRow| NameHit {
+        similarity: similarity(text, &row.name),
+        node: row.node,
+        name: row.name,
     };
     let mut hits: Vec<NameHit> = candidates.into_iter().map(hit).collect();
     hits.sort_by(|a, b| {

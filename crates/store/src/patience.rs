@@ -1,24 +1,24 @@
 //! How long a call may wait for the store, however many reads and writes it makes.
 //!
-//! A store that is reached over a network can fall silent. Each wait has a limit of its own, but a
-//! call that makes several would wait for their sum. The limit of the call is the thread's, because
-//! everything a call waits for is waited for on the thread that makes it. Only waits count: a call
-//! that thinks, or that asks somebody else, has as much patience with the store afterwards.
+//! A store over a network can stop answering. Each wait has its own limit, but a call that makes
+//! several waits would wait for their sum. So the limit of a call is kept in a thread-local: a call
+//! waits only on its own thread. Only time spent waiting for the store counts, not time spent
+//! computing or waiting for others.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 thread_local! {
-    /// What is left of the patience.
+    /// What is left of the limit.
     static LEFT: Cell<Option<Duration>> = const { Cell::new(None) };
-    /// When the wait began that is going on.
+    /// When the current wait began.
     static SINCE: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// Runs `work`; all waits of this thread in it together last `limit` at the most.
+/// Runs `work`; all waits of this thread in it together last at most `limit`.
 pub fn within<T>(limit: Duration, work: impl FnOnce() -> T) -> T {
     let outer = LEFT.get();
-    // Inside a wait the time that it has taken already is not yet taken off.
+    // Inside a wait, the time that it has taken so far is not yet subtracted.
     let limit = limit + SINCE.get().map_or(Duration::ZERO, |it| it.elapsed());
     let inner = outer.map_or(limit, |it| it.min(limit));
     LEFT.set(Some(inner));
@@ -26,10 +26,10 @@ pub fn within<T>(limit: Duration, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Runs `work`, which is one wait: what it takes is taken off.
+/// Runs `work` as one wait: its time is subtracted from the limit.
 pub fn waiting<T>(work: impl FnOnce() -> T) -> T {
     if SINCE.get().is_some() {
-        // A part of a wait that is counted already.
+        // Part of a wait that is already counted.
         return work();
     }
     SINCE.set(Some(Instant::now()));
@@ -37,7 +37,7 @@ pub fn waiting<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// When a wait of this thread ends, if it must: the one that is going on, or one that begins now.
+/// When the current wait of this thread, or one that begins now, must end.
 pub fn until() -> Option<Instant> {
     let since = SINCE.get().unwrap_or_else(Instant::now);
     LEFT.get().map(|it| since + it)
@@ -45,12 +45,12 @@ pub fn until() -> Option<Instant> {
 
 /// `limit`, or less if there is less left.
 pub fn left(limit: Duration) -> Duration {
-    until().map_or(limit, |it| {
-        limit.min(it.saturating_duration_since(Instant::now()))
+    until().map_or(limit, |until| {
+        limit.min(until.saturating_duration_since(Instant::now()))
     })
 }
 
-/// A thread outlives a call that panics, and must not inherit its end.
+/// Restores the limit, also after a panic: the thread is used again by other calls.
 struct Restore {
     outer: Option<Duration>,
     inner: Duration,

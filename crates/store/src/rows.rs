@@ -4,10 +4,10 @@ use crate::canonical_object;
 use kenning_core::{Hash, Hlc, Kind, NodeId};
 use serde_json::{Map, Value};
 
-/// Everything agents know.
+/// Anything that agents know.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Its name for ever.
+    /// Its permanent identifier.
     pub id: NodeId,
     /// What it is.
     pub kind: Kind,
@@ -75,16 +75,16 @@ fn hash_fields(tag: u8, fields: &[&[u8]]) -> Hash {
     Hash::of_parts(std::iter::once([tag].as_slice()).chain(parts))
 }
 
-/// Everything that relates.
+/// A relation between two nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Edge {
-    /// From.
+    /// The source node.
     pub src: NodeId,
-    /// How.
+    /// The relation.
     pub rel: String,
-    /// To.
+    /// The target node.
     pub dst: NodeId,
-    /// How strongly.
+    /// The strength of the relation.
     pub weight: f64,
     /// Everything else.
     pub props: Map<String, Value>,
@@ -106,7 +106,7 @@ impl Edge {
                 &self.src.0,
                 self.rel.as_bytes(),
                 &self.dst.0,
-                // Not every floor keeps the sign of a zero.
+                // Not every backend keeps the sign of a zero.
                 &(self.weight + 0.0).to_bits().to_be_bytes(),
                 props.as_bytes(),
             ],
@@ -132,15 +132,15 @@ pub struct Passage {
 /// A vector in a collection, all of one model and one dimension.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vector {
-    /// Which collection.
+    /// The collection.
     pub collection: String,
     /// Its name there.
     pub id: String,
-    /// What made it.
+    /// The model that made it.
     pub model: String,
     /// The numbers.
     pub numbers: Vec<f32>,
-    /// What belongs to it.
+    /// Further properties.
     pub props: Map<String, Value>,
     /// The event it was written with: followers ask for what came after.
     pub seq: u64,
@@ -149,7 +149,7 @@ pub struct Vector {
 impl Vector {
     /// The hash of what it holds, whatever event wrote it.
     pub fn canonical_hash(&self) -> Hash {
-        // Not every store keeps the sign of a zero.
+        // Not every backend keeps the sign of a zero.
         let numbers: Vec<u8> = self
             .numbers
             .iter()
@@ -204,7 +204,7 @@ pub fn hash_of_pair(bucket: &str, key: &str, value: &[u8]) -> Hash {
     hash_fields(b'k', &[bucket.as_bytes(), key.as_bytes(), value])
 }
 
-/// What happened.
+/// A recorded event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventRow {
     /// Its place in this log, from 1.
@@ -215,9 +215,9 @@ pub struct EventRow {
     pub id: Hash,
     /// What its author had seen.
     pub parents: Vec<Hash>,
-    /// When.
+    /// When it was made.
     pub hlc: Hlc,
-    /// Who, as a DID.
+    /// Its author, as a DID.
     pub author: String,
     /// What kind of thing happened.
     pub kind: String,
@@ -239,7 +239,7 @@ pub struct SealedData {
     pub agent: String,
     /// What the event says, as canonical JSON. Not signed itself, so that it can be erased.
     pub data: Vec<u8>,
-    /// Random bytes, so that nobody finds out erased data by trying. Empty once it is erased.
+    /// Random bytes, so that erased data cannot be guessed by trying. Empty once it is erased.
     pub salt: Vec<u8>,
     /// Hash of salt and data: this is what is signed.
     pub commitment: Vec<u8>,
@@ -284,9 +284,9 @@ pub struct CheckpointRow {
     pub event_root: Hash,
     /// Root of all nodes and edges.
     pub state_root: Hash,
-    /// When.
+    /// When it was made.
     pub hlc: Hlc,
-    /// Who, as a DID.
+    /// Its author, as a DID.
     pub author: String,
     /// Ed25519 over all of the above, and the origin.
     pub signature: Vec<u8>,
@@ -299,9 +299,9 @@ pub struct CheckpointRow {
 /// A row of the key-value table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KvRow {
-    /// Which bucket.
+    /// The bucket.
     pub bucket: String,
-    /// Which key.
+    /// The key.
     pub key: String,
     /// The value.
     pub value: Vec<u8>,
@@ -316,12 +316,12 @@ pub struct NameRow {
     pub name: String,
 }
 
-/// What looked for the nearest vectors.
+/// How the nearest vectors were searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexKind {
     /// Every vector of the collection was compared.
     Exact,
-    /// A graph led to those that were compared: one of the nearest may be missing.
+    /// An approximate graph index chose those that were compared: one of the nearest may be missing.
     Hnsw,
 }
 
@@ -335,12 +335,12 @@ impl IndexKind {
     }
 }
 
-/// The nearest vectors, and what found them.
+/// The nearest vectors, and how they were found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nearest {
-    /// What looked.
+    /// How they were searched.
     pub index: IndexKind,
-    /// The most similar first; the cosine is exact, whatever looked.
+    /// The most similar first; the cosine is exact in both cases.
     pub hits: Vec<Near>,
 }
 
@@ -516,7 +516,7 @@ pub struct NodeFilter {
     pub kinds: Vec<Kind>,
     /// Of this project; `Some("")` for those of no project.
     pub project: Option<String>,
-    /// With keys that begin so.
+    /// Whose keys have this prefix.
     pub key_prefix: Option<String>,
 }
 

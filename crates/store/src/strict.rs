@@ -1,9 +1,9 @@
-//! What holds on every floor alike, because no floor is asked.
+//! Rules that hold for every backend, because they are checked before it is called.
 //!
-//! [`Store`](crate::Store) hands out transactions through [`Strict`]. It refuses numbers that one floor
-//! would take and another would not, and it keeps in mind that a method failed. A half of what that
-//! method does may be done, and PostgreSQL answers nothing more: so every later method fails in the
-//! same way, and so does the call, even if its work goes on.
+//! [`Store`](crate::Store) hands out transactions through [`Strict`]. It refuses numbers that one backend
+//! would accept and another would not, and it remembers that a method failed. Such a method may have
+//! done half of its work, and PostgreSQL answers nothing more in that transaction. So every later method
+//! fails in the same way, and so does the call, even if its work goes on.
 
 use crate::json::check_json_depth;
 use crate::{
@@ -14,7 +14,7 @@ use kenning_core::{Code, Error, Hash, Hlc, Kind, NodeId, Result};
 use std::cell::RefCell;
 use std::ops::Deref;
 
-/// What PostgreSQL's vectors hold.
+/// The limit of PostgreSQL's vectors.
 const DIMENSIONS_MAX: usize = 16_000;
 
 /// A transaction: `T` is `&dyn ReadTx` or `&mut dyn WriteTx`.
@@ -31,14 +31,14 @@ impl<T> Strict<T> {
     }
 
     /// The first failure again, if there was one.
-    fn unharmed(&self) -> Result<()> {
+    fn check_not_failed(&self) -> Result<()> {
         match &*self.failed.borrow() {
             None => Ok(()),
             Some((code, message)) => Err(Error::new(*code, message.clone())),
         }
     }
 
-    fn noted<V>(&self, result: Result<V>) -> Result<V> {
+    fn note_failure<V>(&self, result: Result<V>) -> Result<V> {
         if let Err(error) = &result {
             let mut failed = self.failed.borrow_mut();
             failed.get_or_insert_with(|| (error.code, error.message.clone()));
@@ -48,59 +48,61 @@ impl<T> Strict<T> {
 
     /// Fails if a method failed and the work went on.
     pub(crate) fn end(&self) -> Result<()> {
-        self.unharmed()
+        self.check_not_failed()
     }
 }
 
-fn good_edge(edge: &Edge) -> Result<()> {
+fn check_edge(edge: &Edge) -> Result<()> {
     if edge.weight.is_nan() {
         return Err(Error::invalid("the weight of an edge is not a number"));
     }
     Ok(())
 }
 
-/// What is loaded is as deep as an older program stored it; what is new is not.
-fn good_new_node(node: &Node) -> Result<()> {
+/// Only new rows are checked: rows that are loaded may be as deep as an older program stored them.
+fn check_new_node(node: &Node) -> Result<()> {
     check_json_depth(
         &format!("the {} `{}`", node.kind.as_str(), node.key),
         &node.props,
     )
 }
 
-fn good_new_edge(edge: &Edge) -> Result<()> {
+fn check_new_edge(edge: &Edge) -> Result<()> {
     check_json_depth(&format!("the edge `{}`", edge.rel), &edge.props)?;
-    good_edge(edge)
+    check_edge(edge)
 }
 
-fn good_new_vector(vector: &Vector) -> Result<()> {
+fn check_new_vector(vector: &Vector) -> Result<()> {
     check_json_depth(&format!("the vector `{}`", vector.id), &vector.props)?;
-    good_vector(vector)
+    check_vector(vector)
 }
 
-fn good_numbers(numbers: &[f32]) -> Result<()> {
+fn check_numbers(numbers: &[f32]) -> Result<()> {
     if !numbers.iter().all(|it| it.is_finite()) {
-        return Err(Error::invalid("a vector holds what is not a finite number"));
+        return Err(Error::invalid(
+            "a vector contains a value that is not a finite number",
+        ));
     }
     Ok(())
 }
 
-fn good_vector(vector: &Vector) -> Result<()> {
+fn check_vector(vector: &Vector) -> Result<()> {
     match vector.numbers.len() {
-        0 => return Err(Error::invalid("a vector holds no number")),
+        0 => return Err(Error::invalid("a vector is empty")),
         n if n > DIMENSIONS_MAX => {
             let message = format!("a vector of {n} numbers has more than {DIMENSIONS_MAX}");
             return Err(Error::too_large(message));
         }
         _ => {}
     }
-    good_numbers(&vector.numbers)
+    check_numbers(&vector.numbers)
 }
 
 macro_rules! reads {
     ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         $(fn $name(&self, $($argument: $type),*) -> Result<$result> {
-            self.unharmed()?;
-            self.noted(self.tx.$name($($argument),*))
+            self.check_not_failed()?;
+            self.note_failure(self.tx.$name($($argument),*))
         })*
     };
 }
@@ -127,13 +129,17 @@ impl<'a, T: Deref<Target: ReadTx + 'a>> ReadTx for Strict<T> {
     }
 
     fn scan(&self, table: Table, visit: &mut dyn FnMut(Row) -> Result<()>) -> Result<()> {
-        self.unharmed()?;
+        self.check_not_failed()?;
         let mut enough = false;
         let scanned = self
             .tx
             .scan(table, &mut |row| visit(row).inspect_err(|_| enough = true));
-        // Who has seen enough stops so; nothing is wrong then.
-        if enough { scanned } else { self.noted(scanned) }
+        // A visitor that has seen enough stops with an error of its own; nothing failed then.
+        if enough {
+            scanned
+        } else {
+            self.note_failure(scanned)
+        }
     }
 
     fn scan_after(
@@ -142,27 +148,31 @@ impl<'a, T: Deref<Target: ReadTx + 'a>> ReadTx for Strict<T> {
         after: &RowKey,
         visit: &mut dyn FnMut(Row) -> Result<()>,
     ) -> Result<()> {
-        self.unharmed()?;
+        self.check_not_failed()?;
         let mut enough = false;
         let scanned = self.tx.scan_after(table, after, &mut |row| {
             visit(row).inspect_err(|_| enough = true)
         });
-        if enough { scanned } else { self.noted(scanned) }
+        if enough {
+            scanned
+        } else {
+            self.note_failure(scanned)
+        }
     }
 
     fn nearest(&self, collection: &str, to: &[f32], limit: usize) -> Result<Nearest> {
-        self.unharmed()?;
-        let near = good_numbers(to).and_then(|()| self.tx.nearest(collection, to, limit));
-        self.noted(near)
+        self.check_not_failed()?;
+        let near = check_numbers(to).and_then(|()| self.tx.nearest(collection, to, limit));
+        self.note_failure(near)
     }
 }
 
 macro_rules! writes {
     ($(fn $name:ident($($argument:ident: $type:ty),*);)*) => {
         $(fn $name(&mut self, $($argument: $type),*) -> Result<()> {
-            self.unharmed()?;
+            self.check_not_failed()?;
             let done = self.tx.$name($($argument),*);
-            self.noted(done)
+            self.note_failure(done)
         })*
     };
 }
@@ -183,31 +193,31 @@ impl WriteTx for Strict<&mut dyn WriteTx> {
     }
 
     fn put_node(&mut self, node: &Node) -> Result<()> {
-        self.unharmed()?;
-        let done = good_new_node(node).and_then(|()| self.tx.put_node(node));
-        self.noted(done)
+        self.check_not_failed()?;
+        let done = check_new_node(node).and_then(|()| self.tx.put_node(node));
+        self.note_failure(done)
     }
 
     fn put_edge(&mut self, edge: &Edge) -> Result<()> {
-        self.unharmed()?;
-        let done = good_new_edge(edge).and_then(|()| self.tx.put_edge(edge));
-        self.noted(done)
+        self.check_not_failed()?;
+        let done = check_new_edge(edge).and_then(|()| self.tx.put_edge(edge));
+        self.note_failure(done)
     }
 
     fn put_vector(&mut self, vector: &Vector) -> Result<()> {
-        self.unharmed()?;
-        let done = good_new_vector(vector).and_then(|()| self.tx.put_vector(vector));
-        self.noted(done)
+        self.check_not_failed()?;
+        let done = check_new_vector(vector).and_then(|()| self.tx.put_vector(vector));
+        self.note_failure(done)
     }
 
     fn load(&mut self, row: &Row) -> Result<()> {
-        self.unharmed()?;
+        self.check_not_failed()?;
         let good = match row {
-            Row::Edge(edge) => good_edge(edge),
-            Row::Vector(vector) => good_vector(vector),
+            Row::Edge(edge) => check_edge(edge),
+            Row::Vector(vector) => check_vector(vector),
             _ => Ok(()),
         };
         let done = good.and_then(|()| self.tx.load(row));
-        self.noted(done)
+        self.note_failure(done)
     }
 }

@@ -1,14 +1,14 @@
-//! For tests only: the cellar in memory, and random operations on every floor at once.
+//! For tests only: a store in memory, and random operations on all backends at once.
 //!
 //! [`Model`] says in plain maps what the trait promises. [`replay`] does the same random operations to
-//! it, to SQLite and to PostgreSQL, and stops at the first answer that differs. Which floor is wrong it
-//! does not know; a reader of the trait does.
+//! it, to SQLite and to PostgreSQL, and stops at the first answer that differs. It cannot know
+//! which backend is wrong; the documentation of the trait says that.
 //!
 //! Invariant: the same seed does the same operations, on every machine.
 
 #![allow(
     clippy::disallowed_methods,
-    reason = "what is tested is the cellar itself, beneath the events"
+    reason = "the store itself is tested, below the events"
 )]
 
 mod draw;

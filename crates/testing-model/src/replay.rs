@@ -1,4 +1,4 @@
-//! The same operations on every floor, compared one by one.
+//! The same operations on every backend, compared one by one.
 
 use crate::model::Model;
 use crate::steps::{Answer, Step, same};
@@ -13,7 +13,7 @@ use std::fmt;
 /// How much of an answer is printed.
 const SHOWN_CHARS: usize = 3_000;
 
-/// A floor, and how it is opened again.
+/// A backend, and how it is opened again.
 struct Place {
     name: &'static str,
     open: Box<dyn Fn() -> Result<Store>>,
@@ -43,9 +43,9 @@ pub struct Summary {
     pub seed: u64,
     /// How many operations.
     pub operations: u64,
-    /// How often a floor was closed and opened again.
+    /// How often a backend was closed and opened again.
     pub reopened: u64,
-    /// How many steps were refused, by their code, the same on every floor.
+    /// How many steps were refused, by their code, the same for every backend.
     pub refused: BTreeMap<&'static str, u64>,
 }
 
@@ -103,7 +103,7 @@ pub fn replay(seed: u64, operations: u64) -> std::result::Result<Summary, Differ
         let mut answers = Vec::new();
         for place in &mut places {
             let store = place.store().map_err(|error| broken(&error))?;
-            answers.push(step.done_to(&store));
+            answers.push(step.run_on(&store));
         }
         for (place, answer) in places.iter().zip(&answers).skip(1) {
             if !same(&answers[0], answer) {

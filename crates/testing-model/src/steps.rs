@@ -1,4 +1,4 @@
-//! Operations as values, so that the same one is done to every floor and can be printed.
+//! Operations as values, so that the same one is done to every backend and can be printed.
 
 use kenning_core::{Error, Hash, Hlc, Kind, NodeId, Result, Space};
 use kenning_store::{
@@ -71,7 +71,7 @@ pub(crate) enum Step {
     WriteLong(Space, Vec<Change>),
     Read(Space, Vec<Ask>),
     Spaces,
-    /// This floor is closed and opened again.
+    /// This backend is closed and opened again.
     Reopen(usize),
 }
 
@@ -108,7 +108,7 @@ impl Step {
     }
 
     /// Does it and gives every answer.
-    pub(crate) fn done_to(&self, store: &Store) -> Result<Vec<Answer>> {
+    pub(crate) fn run_on(&self, store: &Store) -> Result<Vec<Answer>> {
         match self {
             Self::Write(space, changes, ending) => {
                 let (changes, ending) = (changes.clone(), *ending);
@@ -127,7 +127,7 @@ impl Step {
                 store.write_long(space, move |tx| all(changes, tx))
             }
             Self::Read(space, asks) => {
-                store.read(space, |tx| asks.iter().map(|it| it.asked(tx)).collect())
+                store.read(space, |tx| asks.iter().map(|it| it.run(tx)).collect())
             }
             Self::Spaces => Ok(vec![Answer::Spaces(store.spaces()?)]),
             Self::Reopen(_) => Ok(Vec::new()),
@@ -136,11 +136,11 @@ impl Step {
 }
 
 fn all(changes: Vec<Change>, tx: &mut dyn WriteTx) -> Result<Vec<Answer>> {
-    changes.into_iter().map(|it| it.made(tx)).collect()
+    changes.into_iter().map(|it| it.apply(tx)).collect()
 }
 
 impl Change {
-    fn made(self, tx: &mut dyn WriteTx) -> Result<Answer> {
+    fn apply(self, tx: &mut dyn WriteTx) -> Result<Answer> {
         match self {
             Self::PutNode(node) => tx.put_node(&node)?,
             Self::RemoveNode(id, at) => tx.remove_node(id, at)?,
@@ -157,15 +157,15 @@ impl Change {
             Self::Set(bucket, key, value) => tx.set(&bucket, &key, &value)?,
             Self::Unset(bucket, key) => tx.unset(&bucket, &key)?,
             Self::Load(row) => tx.load(&row)?,
-            Self::Ask(ask) => return ask.asked(tx),
-            Self::Ignore(change) => drop(change.made(tx)),
+            Self::Ask(ask) => return ask.run(tx),
+            Self::Ignore(change) => drop(change.apply(tx)),
         }
         Ok(Answer::Done)
     }
 }
 
 impl Ask {
-    fn asked<T: ReadTx + ?Sized>(&self, tx: &T) -> Result<Answer> {
+    fn run<T: ReadTx + ?Sized>(&self, tx: &T) -> Result<Answer> {
         Ok(match self {
             Self::Node(id, when) => Answer::Nodes(tx.node(*id, *when)?.into_iter().collect()),
             Self::NodeByKey(project, kind, key, when) => {
@@ -198,14 +198,14 @@ impl Ask {
             Self::CheckpointAt(seq) => Answer::Checkpoint(tx.checkpoint_at(*seq)?),
             Self::Get(bucket, key) => Answer::Value(tx.get(bucket, key)?),
             Self::List(bucket) => Answer::List(tx.list(bucket)?),
-            Self::Scan(table) => Answer::Rows(scanned(tx, *table, usize::MAX)?),
-            Self::ScanUntil(table, n) => Answer::Rows(scanned(tx, *table, *n)?),
+            Self::Scan(table) => Answer::Rows(scan(tx, *table, usize::MAX)?),
+            Self::ScanUntil(table, n) => Answer::Rows(scan(tx, *table, *n)?),
         })
     }
 }
 
 /// The first rows of a table. Each must have the hash of its content.
-fn scanned<T: ReadTx + ?Sized>(tx: &T, table: Table, n_max: usize) -> Result<Vec<Row>> {
+fn scan<T: ReadTx + ?Sized>(tx: &T, table: Table, n_max: usize) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     let mut wrong = None;
     let stopped = tx.scan(table, &mut |row| {

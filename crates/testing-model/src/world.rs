@@ -1,7 +1,7 @@
 //! Which operation comes next.
 //!
 //! Times, revisions and places in the log mostly go up by one, as `audit` makes them; sometimes they
-//! do not, and every floor must refuse that in the same way.
+//! do not, and every backend must refuse that in the same way.
 
 use crate::draw::Draw;
 use crate::steps::{Ask, Change, Ending, Step};
@@ -71,7 +71,7 @@ impl World {
     fn drawn(&mut self) -> Step {
         let space = self.space(self.draw.below(N_SPACES));
         match self.draw.below(1_000) {
-            // A step is two operations or three: so one operation in a thousand finds a floor reopened.
+            // A step is two operations or three: so one operation in a thousand finds a reopened backend.
             0..3 => Step::Reopen(self.draw.index(3)),
             3..5 => Step::Spaces,
             5..450 => {
@@ -176,7 +176,9 @@ impl World {
         let before = self.known.read(space, |tx| tx.node(id, When::Now));
         let past = self.known.read(space, |tx| tx.history(id));
         let before = before.ok().flatten();
-        let past = past.ok().and_then(|it| it.last().map(|it| it.0.rev));
+        let past = past
+            .ok()
+            .and_then(|revisions| revisions.last().map(|it| it.0.rev));
         let at = self.tick();
         let last = before.as_ref().map(|it| it.rev).or(past);
         let mut node = Node {

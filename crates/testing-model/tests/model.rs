@@ -1,8 +1,8 @@
-//! The model lives through the story, and every floor agrees with it.
+//! The model passes the conformance test, and every backend agrees with it.
 
 #![allow(clippy::panic, reason = "tests fail by panicking")]
 
-use kenning_store::{Store, story};
+use kenning_store::{Store, conformance};
 use kenning_testing_model::{Model, replay};
 
 /// A number from the environment, to see a difference again or to look longer.
@@ -16,13 +16,13 @@ fn number(name: &str, default: u64) -> u64 {
 }
 
 #[test]
-fn the_model_lives_through_the_story() {
+fn the_model_passes_the_conformance_test() {
     let model = Model::default();
-    story::run(&|| Store::new(model.clone()));
+    conformance::run(&|| Store::new(model.clone()));
 }
 
 #[test]
-fn every_floor_answers_as_the_model_does() {
+fn every_backend_answers_like_the_model() {
     let seed = number("KENNING_SEED", 8);
     match replay(seed, number("KENNING_OPERATIONS", 10_000)) {
         Ok(summary) => println!("{summary}"),

@@ -228,6 +228,6 @@ fn a_server_on_a_hot_standby_reads_and_does_not_write() {
         "x",
     ];
     let (_, err) = place.bad(&[&careless[..], &note].concat());
-    assert!(err.contains("takes no writes"), "{err}");
+    assert!(err.contains("does not accept writes"), "{err}");
     assert!(!place.vault().join("n4.md").exists());
 }

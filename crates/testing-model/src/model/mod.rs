@@ -1,4 +1,4 @@
-//! The cellar in memory: what the trait promises, as plainly as it can be said.
+//! A store in memory: what the trait promises, as simply as possible.
 //!
 //! Nothing here is fast or clever, so that a reader can see that it is right: each table is one sorted
 //! map, each question is a walk over it. A write changes the maps in place and notes how to undo each
@@ -9,7 +9,8 @@ mod write;
 
 use kenning_core::{Error, Hash, Hlc, NodeId, Result, Space};
 use kenning_store::{
-    CheckpointRow, Edge, EventRow, Floor, HeadRow, Node, Passage, ReadWork, Vector, Wake, WriteWork,
+    Backend, CheckpointRow, Edge, EventRow, HeadRow, Node, Passage, ReadWork, Vector, Wake,
+    WriteWork,
 };
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -34,7 +35,7 @@ struct State {
     kv: BTreeMap<(String, String), Vec<u8>>,
 }
 
-/// The cellar in memory. Clones share it, as two processes share a file.
+/// A store in memory. Clones share it, as two processes share a file.
 #[derive(Clone, Default)]
 pub struct Model {
     spaces: Arc<RwLock<BTreeMap<Space, State>>>,
@@ -60,7 +61,7 @@ impl<S: Borrow<State>> Tx<S> {
     }
 }
 
-impl Floor for Model {
+impl Backend for Model {
     fn read(&self, space: &Space, work: &mut ReadWork<'_>) -> Result<()> {
         let spaces = self.spaces.read().unwrap_or_else(PoisonError::into_inner);
         let nothing = State::default();
@@ -93,7 +94,7 @@ impl Floor for Model {
         let spaces = self.spaces.read().unwrap_or_else(PoisonError::into_inner);
         let with_rows = spaces
             .iter()
-            .filter(|it| !it.1.head.is_empty() || !it.1.kv.is_empty());
+            .filter(|entry| !entry.1.head.is_empty() || !entry.1.kv.is_empty());
         Ok(with_rows.map(|it| it.0.clone()).collect())
     }
 

@@ -55,7 +55,7 @@ impl<S: Borrow<State>> ReadTx for Tx<S> {
     ) -> Result<Option<Node>> {
         let all = self.state().nodes_when(when);
         let mut all = all.into_iter();
-        let same = |it: &&Node| it.project == project && it.kind == kind && it.key == key;
+        let same = |node: &&Node| node.project == project && node.kind == kind && node.key == key;
         Ok(all.find(same).cloned())
     }
 
@@ -67,7 +67,7 @@ impl<S: Borrow<State>> ReadTx for Tx<S> {
         limit: usize,
     ) -> Result<Vec<Node>> {
         let all = self.state().nodes_when(when).into_iter();
-        let all = all.filter(|it| admits(filter, it) && after.is_none_or(|id| it.id > id));
+        let all = all.filter(|node| admits(filter, node) && after.is_none_or(|id| node.id > id));
         Ok(all.take(limit).cloned().collect())
     }
 
@@ -82,15 +82,15 @@ impl<S: Borrow<State>> ReadTx for Tx<S> {
     }
 
     fn edges(&self, filter: &EdgeFilter, when: When, limit: usize) -> Result<Vec<Edge>> {
-        let holds = |it: &Edge| match when {
-            When::Now => it.to == Hlc::MAX,
-            When::At(at) => it.from <= at && it.to > at,
+        let holds = |edge: &Edge| match when {
+            When::Now => edge.to == Hlc::MAX,
+            When::At(at) => edge.from <= at && edge.to > at,
         };
-        let all = self.state().edges.values().filter(|it| {
-            holds(it)
-                && filter.src.is_none_or(|src| it.src == src)
-                && filter.rel.as_ref().is_none_or(|rel| it.rel == *rel)
-                && filter.dst.is_none_or(|dst| it.dst == dst)
+        let all = self.state().edges.values().filter(|edge| {
+            holds(edge)
+                && filter.src.is_none_or(|src| edge.src == src)
+                && filter.rel.as_ref().is_none_or(|rel| edge.rel == *rel)
+                && filter.dst.is_none_or(|dst| edge.dst == dst)
         });
         Ok(all.take(limit).cloned().collect())
     }
@@ -124,7 +124,7 @@ impl<S: Borrow<State>> ReadTx for Tx<S> {
 
     fn vectors_since(&self, collection: &str, seq: u64, limit: usize) -> Result<Vec<Vector>> {
         let all = self.state().vectors.values();
-        let all = all.filter(|it| it.collection == collection && it.seq > seq);
+        let all = all.filter(|vector| vector.collection == collection && vector.seq > seq);
         let mut all: Vec<Vector> = all.cloned().collect();
         all.sort_by(|a, b| (a.seq, &a.id).cmp(&(b.seq, &b.id)));
         all.truncate(limit);
@@ -179,7 +179,7 @@ impl<S: Borrow<State>> ReadTx for Tx<S> {
 
     fn list(&self, bucket: &str) -> Result<Vec<(String, Vec<u8>)>> {
         let all = self.state().kv.iter().filter(|it| it.0.0 == bucket);
-        Ok(all.map(|it| (it.0.1.clone(), it.1.clone())).collect())
+        Ok(all.map(|pair| (pair.0.1.clone(), pair.1.clone())).collect())
     }
 
     fn scan(&self, table: Table, visit: &mut dyn FnMut(Row) -> Result<()>) -> Result<()> {

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 type Of<K, V> = fn(&mut State) -> &mut BTreeMap<K, V>;
 
-fn taken() -> Error {
-    Error::conflict("a row of that key exists already")
+fn key_exists() -> Error {
+    Error::conflict("a row with that key already exists")
 }
 
 impl Tx<&mut State> {
@@ -39,7 +39,7 @@ impl Tx<&mut State> {
         V: 'static,
     {
         if table(self.state).contains_key(&key) {
-            return Err(taken());
+            return Err(key_exists());
         }
         self.change(table, key, Some(value));
         Ok(())
@@ -47,12 +47,12 @@ impl Tx<&mut State> {
 
     /// Puts a node; its key may be no other node's.
     fn insert_node(&mut self, node: &Node) -> Result<()> {
-        let twin = |it: &Node| {
-            (&it.project, it.kind, &it.key) == (&node.project, node.kind, &node.key)
-                && it.id != node.id
+        let twin = |other: &Node| {
+            (&other.project, other.kind, &other.key) == (&node.project, node.kind, &node.key)
+                && other.id != node.id
         };
         if self.state.nodes.values().any(twin) {
-            return Err(taken());
+            return Err(key_exists());
         }
         self.change(|it| &mut it.nodes, node.id, Some(node.clone()));
         Ok(())
@@ -85,7 +85,7 @@ impl Tx<&mut State> {
     }
 
     fn insert_name(&mut self, node: NodeId, name: &str) {
-        // A name is kept by its keys; one of signs alone has none, and is found by nothing.
+        // A name without letters and digits has no keys, so it is never found and not stored.
         if !names::keys(name).is_empty() {
             self.change(|it| &mut it.names, (node, name.to_owned()), Some(()));
         }
@@ -128,10 +128,10 @@ impl WriteTx for Tx<&mut State> {
     }
 
     fn end_edge(&mut self, src: NodeId, rel: &str, dst: NodeId, at: Hlc) -> Result<()> {
-        let same = |it: &Edge| (it.src, it.rel.as_str(), it.dst) == (src, rel, dst);
+        let same = |edge: &Edge| (edge.src, edge.rel.as_str(), edge.dst) == (src, rel, dst);
         let open = self.state.edges.iter();
-        let open = open.filter(|it| same(it.1) && it.1.to == Hlc::MAX);
-        let open: Vec<_> = open.map(|it| (it.0.clone(), it.1.clone())).collect();
+        let open = open.filter(|row| same(row.1) && row.1.to == Hlc::MAX);
+        let open: Vec<_> = open.map(|row| (row.0.clone(), row.1.clone())).collect();
         for (key, edge) in open {
             self.change(|it| &mut it.edges, key, Some(Edge { to: at, ..edge }));
         }
@@ -164,7 +164,7 @@ impl WriteTx for Tx<&mut State> {
 
     fn append_event(&mut self, event: &EventRow) -> Result<()> {
         if self.state.events.values().any(|it| it.id == event.id) {
-            return Err(taken());
+            return Err(key_exists());
         }
         self.insert(|it| &mut it.events, event.seq, event.clone())
     }

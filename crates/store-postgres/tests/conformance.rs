@@ -1,4 +1,4 @@
-//! The second floor lives through the same story, on a real server.
+//! The PostgreSQL backend passes the conformance test on a real server.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,23 +8,23 @@
 )]
 
 use kenning_core::Code;
-use kenning_store::{Store, story};
+use kenning_store::{Store, conformance};
 use kenning_store_postgres::Postgres;
 use kenning_testing_postgres::{Version, own, shared};
 
 #[test]
-fn the_second_floor_lives_through_the_story() {
+fn the_postgres_backend_passes_the_conformance_test() {
     let url = shared().database();
     println!("{}", shared().version());
-    story::run(&|| Store::new(Postgres::open(&url, None).unwrap()));
+    conformance::run(&|| Store::new(Postgres::open(&url, None).unwrap()));
 }
 
 #[test]
-fn an_older_server_lives_through_it_too() {
+fn it_passes_on_an_older_server_too() {
     let server = own(Version::V16);
     let url = server.database();
     println!("{}", server.version());
-    story::run(&|| Store::new(Postgres::open(&url, None).unwrap()));
+    conformance::run(&|| Store::new(Postgres::open(&url, None).unwrap()));
 }
 
 #[test]

@@ -1,11 +1,11 @@
-//! Corners in which two floors once gave two answers.
+//! Edge cases in which two backends once gave different answers.
 
 use super::{edge, event, id, node, passage, put, space};
 use crate::{EdgeFilter, Node, NodeFilter, Passage, Store, Vector, When};
 use kenning_core::{Code, Hlc};
 use serde_json::{Map, json};
 
-/// Looks into every corner.
+/// Runs every check.
 pub(super) fn run(store: &Store) {
     every_number_survives(store);
     a_passage_is_kept_as_it_is(store);
@@ -19,7 +19,7 @@ pub(super) fn run(store: &Store) {
     spaces_come_in_the_order_of_names(store);
 }
 
-/// A number that is read back in its last digit differently no longer has the hash that was signed.
+/// A number that comes back with another last digit no longer has the hash that was signed.
 fn every_number_survives(store: &Store) {
     let here = space("numbers");
     let mut it = node(1, "n", "b", 10);
@@ -107,7 +107,7 @@ fn a_prefix_may_end_in_the_last_character(store: &Store) {
     }
 }
 
-/// Where one floor has room for a text, the others have too.
+/// If one backend can store a text, all can.
 fn long_texts_and_zeros_may_stand_everywhere(store: &Store) {
     let here = space("long");
     // Not the same letter again and again: that could be compressed into an entry of an index.

@@ -1,8 +1,8 @@
-//! The story that every floor must live through.
+//! The conformance test that every backend must pass.
 //!
-//! A floor's test calls [`run`] with a function that opens the same empty place again and again; two
-//! stores opened there stand for two processes. The story uses nothing but the trait, so a floor that
-//! lives through it behaves like every other. It panics where a promise is broken, as tests do.
+//! A backend's test calls [`run`] with a function that opens the same empty database again and again;
+//! two stores opened there stand for two processes. The test uses nothing but the trait, so all
+//! backends that pass behave alike. It panics where a promise is broken, as tests do.
 
 #![expect(
     clippy::unwrap_used,
@@ -11,7 +11,7 @@
     reason = "this module is a test that crates share"
 )]
 
-mod corners;
+mod edge_cases;
 
 use crate::{
     CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, IndexKind, Node, NodeFilter, Passage, Row,
@@ -20,7 +20,7 @@ use crate::{
 use kenning_core::{Code, Error, Hash, Hlc, Kind, NodeId, SeededRandom, Space};
 use serde_json::{Map, Value, json};
 
-/// Lives through the whole story. `open` opens the same place each time.
+/// Runs every check. `open` opens the same database each time.
 pub fn run(open: &dyn Fn() -> Store) {
     let store = open();
     nodes_are_found_by_id_and_key(&store);
@@ -30,7 +30,7 @@ pub fn run(open: &dyn Fn() -> Store) {
     passages_are_replaced_as_a_whole(&store);
     filters_admit_what_they_count(&store);
     every_character_survives(&store);
-    corners::run(&store);
+    edge_cases::run(&store);
     vectors_are_followed_by_seq(&store);
     the_nearest_vectors_come_first(&store);
     names_that_are_almost_the_same_are_found(&store);
@@ -217,7 +217,7 @@ fn edge(src: u64, rel: &str, dst: u64, weight: f64, from: u64) -> Edge {
         rel: rel.to_owned(),
         dst: id(dst),
         weight,
-        props: Map::from_iter([("source".to_owned(), json!("story"))]),
+        props: Map::from_iter([("source".to_owned(), json!("conformance"))]),
         from: Hlc(from),
         to: Hlc::MAX,
         hash: Hash::default(),
@@ -241,9 +241,9 @@ fn edges_hold_from_and_to(store: &Store) {
         let edges = store.read(&here, |tx| tx.edges(&filter, when, 10)).unwrap();
         let mut ends: Vec<_> = edges
             .into_iter()
-            .map(|it| (it.src, it.dst, it.weight))
+            .map(|edge| (edge.src, edge.dst, edge.weight))
             .collect();
-        ends.sort_by_key(|it| (it.0, it.1));
+        ends.sort_by_key(|ends| (ends.0, ends.1));
         ends
     };
     let from_one = EdgeFilter {
@@ -257,10 +257,10 @@ fn edges_hold_from_and_to(store: &Store) {
     let mut expected = vec![(id(1), id(2), 0.9)];
     assert_eq!(ends(from_one.clone(), When::Now), expected);
     expected.push((id(4), id(2), 0.5));
-    expected.sort_by_key(|it| (it.0, it.1));
+    expected.sort_by_key(|ends| (ends.0, ends.1));
     assert_eq!(ends(to_two, When::Now), expected);
     let mut then = vec![(id(1), id(2), 0.5), (id(1), id(3), 0.5)];
-    then.sort_by_key(|it| (it.0, it.1));
+    then.sort_by_key(|ends| (ends.0, ends.1));
     assert_eq!(ends(from_one.clone(), When::At(Hlc(15))), then);
     assert!(ends(from_one, When::At(Hlc(9))).is_empty());
     let likes = EdgeFilter {
@@ -496,7 +496,7 @@ fn the_nearest_vectors_come_first(store: &Store) {
         .unwrap();
     let names: Vec<&str> = near.hits.iter().map(|it| it.id.as_str()).collect();
     assert_eq!(names, ["same", "near", "across", "against"]);
-    // So few are compared one by one on every floor.
+    // So few are compared one by one by every backend.
     assert_eq!(near.index, IndexKind::Exact);
     let expected = [1.0, 0.894_427, 0.0, -1.0];
     for (it, expected) in near.hits.iter().zip(expected) {
@@ -534,7 +534,7 @@ fn names_that_are_almost_the_same_are_found(store: &Store) {
             .unwrap();
         assert!(
             hits.windows(2)
-                .all(|it| it[0].similarity >= it[1].similarity)
+                .all(|pair| pair[0].similarity >= pair[1].similarity)
         );
         hits.into_iter().map(|it| it.name).collect::<Vec<_>>()
     };

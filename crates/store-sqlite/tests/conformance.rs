@@ -1,4 +1,4 @@
-//! The embedded floor lives through the story.
+//! The embedded backend passes the conformance test.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,13 +7,13 @@
     reason = "tests fail by panicking"
 )]
 
-use kenning_store::{Store, story};
+use kenning_store::{Store, conformance};
 use kenning_store_sqlite::Sqlite;
 
 #[test]
-fn the_embedded_floor_lives_through_the_story() {
+fn the_embedded_backend_passes_the_conformance_test() {
     let directory = tempfile::tempdir().unwrap();
-    story::run(&|| Store::new(Sqlite::open(directory.path()).unwrap()));
+    conformance::run(&|| Store::new(Sqlite::open(directory.path()).unwrap()));
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_store_of_a_newer_program_is_left_alone() {
     assert!(error.message.contains("version 999"), "{error}");
 }
 
-/// A directory that was there before may let others in.
+/// A directory that existed before may let other users in.
 #[test]
 #[expect(
     clippy::disallowed_methods,
