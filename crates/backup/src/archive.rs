@@ -1,14 +1,14 @@
 //! What is in an archive: regular files with plain names, and nothing else.
 //!
-//! Archives come back from a place that others can write to, so they are read as strictly as they
+//! Backups are kept where others may write, so archives are read as strictly as they
 //! are written. The `tar` crate only splits the bytes into raw entries; it neither joins extension
-//! headers (a long name could fill the memory) nor unpacks anything. Whatever we would not have
+//! headers (a long name could fill the memory) nor unpacks anything. Everything that we would not have
 //! written is refused: links, devices, directories, sparse files, extended headers, names that are
 //! not in their plain form, names that come twice or lie beneath another file, and bytes after the
 //! end.
 
 use crate::Limits;
-use crate::stream::{told, too_large};
+use crate::stream::{too_large, unwrap_error};
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
@@ -63,10 +63,10 @@ impl<W: Write> Packer<W> {
 }
 
 fn unwritable(error: io::Error) -> Error {
-    told(error, "the backup could not be written")
+    unwrap_error(error, "the backup could not be written")
 }
 
-/// The names so far, and what they must not be.
+/// The names so far, to check the next one against.
 #[derive(Default)]
 pub(crate) struct Names {
     files: BTreeSet<String>,
@@ -75,13 +75,13 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Takes a name that obeys every rule.
+    /// Accepts a name if it obeys every rule.
     pub(crate) fn admit(&mut self, name: &str, n_bytes: u64, limits: &Limits) -> Result<()> {
         let plain = Name::parse(name)?;
         if plain.as_str() != name {
             let shown = shown(name);
             return Err(Error::invalid(format!(
-                "`{shown}` is not the plain name of a file"
+                "`{shown}` is not a plain file name"
             )));
         }
         if self.files.len() >= limits.files_max {
@@ -96,7 +96,7 @@ impl Names {
         }
         self.n_bytes = self.n_bytes.saturating_add(n_bytes);
         if self.n_bytes > limits.total_bytes_max {
-            return Err(too_large("the whole of the files", limits.total_bytes_max));
+            return Err(too_large("the sum of all files", limits.total_bytes_max));
         }
         let above = name.match_indices('/').filter_map(|(at, _)| name.get(..at));
         let above: Vec<&str> = above.collect();
@@ -106,7 +106,7 @@ impl Names {
             return Err(Error::invalid(why));
         }
         if !self.files.insert(name.to_owned()) {
-            return Err(Error::invalid(format!("`{}` is there twice", shown(name))));
+            return Err(Error::invalid(format!("`{}` appears twice", shown(name))));
         }
         self.dirs.extend(above.into_iter().map(str::to_owned));
         Ok(())
@@ -155,7 +155,7 @@ pub(crate) fn scan(
             other => {
                 let what = kind_name(other);
                 return Err(broken(&format!(
-                    "it holds {what}, and only files are restored"
+                    "it contains {what}; only regular files are restored"
                 )));
             }
         }
@@ -168,11 +168,11 @@ pub(crate) fn scan(
     end.read_to_end(&mut padding).map_err(unreadable)?;
     let is_padding = padding.iter().all(|byte| *byte == 0);
     if !is_padding || padding.len() as u64 > PADDING_BYTES_MAX {
-        return Err(broken("something follows its end"));
+        return Err(broken("it has data after its end"));
     }
     let mut rest = gzip.into_inner();
     if !rest.fill_buf().map_err(unreadable)?.is_empty() {
-        return Err(broken("something follows its end"));
+        return Err(broken("it has data after its end"));
     }
     Ok(())
 }
@@ -197,7 +197,7 @@ impl<R: Read> Read for Content<'_, R> {
 
 const CUT_OFF: &str = "it is cut off or damaged";
 
-/// Errors of our own readers say more than that the archive is broken.
+/// Keeps errors of our own readers, which say more.
 fn unreadable(error: io::Error) -> Error {
     match error.downcast::<Error>() {
         Ok(ours) => ours,

@@ -1,15 +1,15 @@
 //! A bucket that speaks S3: signing, parts, pages and retries are the `object_store` crate's, and
-//! every line is opened by `egress`.
+//! every connection is opened by `egress`.
 //!
-//! `object_store` is built without its own HTTP client. It is given [`Gate`] instead, which hands
+//! `object_store` is built without its own HTTP client. It is given [`EgressConnector`] instead, which hands
 //! each request to an [`Egress`] that may reach the configured endpoint and follows no redirect: a
 //! server that points elsewhere does not get the backup sent there.
 //!
 //! Large objects travel in pieces in both directions, so no request or answer is larger than what
-//! the gate lets through at once and none needs the whole in memory.
+//! `egress` accepts at once, and none needs the whole in memory.
 
 use crate::place::Object;
-use crate::stream::{told, too_large};
+use crate::stream::{too_large, unwrap_error};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::TryStreamExt;
@@ -31,14 +31,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// The smallest part that S3 takes, except for the last. All are of one size, as R2 demands.
+/// The smallest part that S3 accepts, except for the last. All have the same size, as R2 demands.
 const PART_BYTES: usize = 5 * 1024 * 1024;
-/// What is asked for at once.
+/// How much one request reads.
 const PIECE_BYTES: u64 = 4 * 1024 * 1024;
-/// Objects of one listing: a place with more is not one of ours.
+/// The most objects of one listing.
 const OBJECTS_MAX: usize = 1_000_000;
 
-/// Which bucket, and who asks.
+/// A bucket and its credentials.
 #[derive(Clone)]
 pub struct BucketSettings {
     /// Where the service is, such as `https://ACCOUNT.r2.cloudflarestorage.com`. The bucket's name is
@@ -88,7 +88,7 @@ impl fmt::Debug for Bucket {
 
 impl Bucket {
     /// A bucket at an endpoint that the operator named, wherever that is: the policy is widened by
-    /// this one host and port, and narrowed to follow no redirect. Nothing is asked yet.
+    /// this one host and port, and narrowed to follow no redirect. Sends no request yet.
     pub fn new(settings: BucketSettings, mut policy: Policy) -> Result<Self> {
         check_settings(&settings)?;
         policy.grants.push(Grant::parse(&settings.endpoint)?);
@@ -115,7 +115,7 @@ impl Bucket {
             .with_disable_tagging(true)
             .with_disable_bulk_delete(true)
             .with_retry(retry)
-            .with_http_connector(Gate(Egress::new(policy)));
+            .with_http_connector(EgressConnector(Egress::new(policy)));
         if let Some(token) = &settings.session_token {
             builder = builder.with_token(token.as_str());
         }
@@ -180,7 +180,7 @@ impl Bucket {
         let (mut at, mut tag) = (0, None);
         loop {
             let mut options = GetOptions::new().with_range(Some(at..at + PIECE_BYTES));
-            // Two pieces of two objects would make a third that nobody stored.
+            // Pieces of two versions must not be mixed.
             options.if_match = tag.take();
             let piece = async {
                 let got = self.store.get_opts(&path, options).await?;
@@ -193,14 +193,14 @@ impl Bucket {
                 return Err(too_large(&format!("`{key}`"), max_bytes));
             }
             out.write_all(&bytes)
-                .map_err(|error| told(error, "a file could not be written"))?;
+                .map_err(|error| unwrap_error(error, "a file could not be written"))?;
             at += bytes.len() as u64;
             if at >= size {
                 return Ok(());
             }
             if bytes.is_empty() {
                 let name = &self.name;
-                let why = format!("bucket `{name}` broke off in the middle of `{key}`");
+                let why = format!("bucket `{name}` closed the connection in the middle of `{key}`");
                 return Err(Error::unavailable(why));
             }
             tag = found;
@@ -216,7 +216,7 @@ impl Bucket {
                 if objects.len() == OBJECTS_MAX {
                     return Ok(Err(Error::too_large("the bucket has too many objects")));
                 }
-                // Other prefixes cannot come back, but a server can say anything.
+                // The listing is limited to the prefix, but the server's answer is not trusted.
                 let key = it.location.as_ref().strip_prefix(&self.prefix);
                 objects.extend(key.map(|key| Object {
                     key: key.to_owned(),
@@ -234,7 +234,7 @@ impl Bucket {
         wait(self.store.delete(&self.path(key)))?.map_err(|error| self.error(key, &error))
     }
 
-    /// What went wrong, without what the server wrote: its answers repeat the signed request.
+    /// An error without the server's text, because its answers repeat the signed request.
     fn error(&self, key: &str, error: &object_store::Error) -> Error {
         let name = &self.name;
         if let Some(ours) = cause(error) {
@@ -247,7 +247,7 @@ impl Bucket {
         let said = server_code(&text).unwrap_or("no reason");
         let is_refused = DENIALS.contains(&said);
         match error {
-            // A listing reports every answer as generic, so the server's own word decides.
+            // The library reports every failed listing as generic, so the server's code decides.
             _ if said == "NoSuchBucket" => Error::not_found("bucket", name),
             object_store::Error::NotFound { .. } => Error::not_found("object", key),
             object_store::Error::Precondition { .. } => {
@@ -264,11 +264,11 @@ impl Bucket {
     fn denied(&self, key: &str, said: &str) -> Error {
         let name = &self.name;
         Error::denied(format!("bucket `{name}` refused `{key}`: {said}"))
-            .hint("check the access key, its secret, the region, the clock and what the key may do")
+            .hint("check the access key, its secret and permissions, the region and the clock")
     }
 }
 
-/// What a server says when it does not know the key, or does not let it.
+/// The codes of a server for unknown keys and missing permissions.
 const DENIALS: &[&str] = &[
     "AccessDenied",
     "AuthorizationHeaderMalformed",
@@ -288,7 +288,7 @@ fn check_settings(settings: &BucketSettings) -> Result<()> {
         let remedy = "write a whole address such as `https://s3.example.org`";
         return invalid("endpoint", endpoint, remedy);
     }
-    let is_plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '.' | '-' | '_');
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     for (field, value) in [("bucket", &settings.bucket), ("region", &settings.region)] {
         if value.is_empty() || !value.chars().all(is_plain) {
             return invalid(field, value, "letters, digits, `.`, `-` and `_`");
@@ -297,12 +297,12 @@ fn check_settings(settings: &BucketSettings) -> Result<()> {
     let prefix = &settings.prefix;
     let is_odd = |part: &str| matches!(part, "" | "." | "..");
     let parts = prefix.trim_matches('/');
-    if !prefix.chars().all(|it| is_plain(it) || it == '/')
+    if !prefix.chars().all(|c| is_plain(c) || c == '/')
         || !parts.is_empty() && parts.split('/').any(is_odd)
     {
         return invalid("prefix", prefix, "letters, digits, `.`, `-`, `_` and `/`");
     }
-    // Without them the library would ask the machine's own cloud for some.
+    // Without them the library would request credentials from the cloud's metadata service.
     if settings.access_key_id.is_empty() || settings.secret_access_key.is_empty() {
         return Err(
             Error::invalid("the bucket has no `access_key_id` and secret")
@@ -312,17 +312,19 @@ fn check_settings(settings: &BucketSettings) -> Result<()> {
     Ok(())
 }
 
-/// Runs one exchange to its end on this thread. The only thing that is ever awaited beside the gate
+/// Runs one exchange to its end on this thread. The only thing that is awaited besides `egress`
 /// is the pause before a retry.
 fn wait<F: Future>(work: F) -> Result<F::Output> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
-        .map_err(|cause| Error::unavailable("no thread for the bucket").because(cause))?;
+        .map_err(|cause| {
+            Error::unavailable("the thread for the bucket could not be started").because(cause)
+        })?;
     Ok(runtime.block_on(work))
 }
 
-/// What the gate said, if it was the gate.
+/// The error of `egress`, if it was the cause.
 fn cause<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Error> {
     std::iter::successors(error.source(), |it| it.source()).find_map(|it| it.downcast_ref())
 }
@@ -345,7 +347,7 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    fn told<T>(&self, res: object_store::Result<T>) -> Result<T> {
+    fn convert<T>(&self, res: object_store::Result<T>) -> Result<T> {
         res.map_err(|error| self.bucket.error(self.key, &error))
     }
 
@@ -356,12 +358,12 @@ impl Parts<'_> {
             None => {
                 let path = self.bucket.path(self.key);
                 let begun = wait(self.bucket.store.put_multipart(&path))?;
-                self.told(begun)?
+                self.convert(begun)?
             }
         };
         let sent = wait(upload.put_part(part));
         self.upload = Some(upload);
-        self.told(sent?)
+        self.convert(sent?)
     }
 
     fn finish(&mut self) -> Result<()> {
@@ -369,7 +371,7 @@ impl Parts<'_> {
             let whole = PutPayload::from(std::mem::take(&mut self.buffer));
             let path = self.bucket.path(self.key);
             let put = wait(self.bucket.store.put(&path, whole))?;
-            return self.told(put).map(drop);
+            return self.convert(put).map(drop);
         }
         if !self.buffer.is_empty() {
             self.send_part()?;
@@ -378,11 +380,11 @@ impl Parts<'_> {
             return Ok(());
         };
         let completed = wait(upload.complete())?;
-        self.told(completed).map(drop)
+        self.convert(completed).map(drop)
     }
 
-    /// Parts without an object cost money. A failure here leaves them to the bucket's own rule for
-    /// unfinished uploads: there is already an error to tell.
+    /// Unfinished uploads cost money. If this fails, the bucket's own rule for them applies: there is
+    /// already an error to report.
     fn abort(&mut self) {
         if let Some(mut upload) = self.upload.take() {
             let _ = wait(upload.abort());
@@ -407,16 +409,16 @@ impl Write for Parts<'_> {
 
 /// The HTTP client that `object_store` is given.
 #[derive(Clone, Debug)]
-struct Gate(Egress);
+struct EgressConnector(Egress);
 
-impl HttpConnector for Gate {
+impl HttpConnector for EgressConnector {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
         Ok(HttpClient::new(self.clone()))
     }
 }
 
 #[async_trait]
-impl HttpService for Gate {
+impl HttpService for EgressConnector {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let (head, body) = request.into_parts();
         let request = Request {
@@ -444,11 +446,11 @@ fn method(method: &http::Method) -> Result<Method, HttpError> {
         "POST" => Method::Post,
         "PUT" => Method::Put,
         "DELETE" => Method::Delete,
-        _ => return Err(refused(Error::internal("a method that no bucket needs"))),
+        _ => return Err(refused(Error::internal("unsupported HTTP method"))),
     })
 }
 
-/// The headers as the gate takes them: it sets those of the connection itself, to the same values.
+/// The headers for `egress`, which sets those of the connection itself, to the same values.
 fn headers(headers: &http::HeaderMap) -> Result<Vec<(String, String)>, HttpError> {
     let mut taken = vec![("accept-encoding".to_owned(), "identity".to_owned())];
     for (name, value) in headers {
@@ -462,7 +464,7 @@ fn headers(headers: &http::HeaderMap) -> Result<Vec<(String, String)>, HttpError
     Ok(taken)
 }
 
-/// The library repeats what may succeed when it is repeated; what the gate refuses never does.
+/// The library retries what may succeed later; what `egress` refuses never does.
 fn refused(error: Error) -> HttpError {
     let kind = match error.code {
         Code::Timeout => HttpErrorKind::Timeout,

@@ -7,13 +7,13 @@ use jiff::{SignedDuration, Timestamp};
 use kenning_core::{Code, Result};
 use std::collections::BTreeSet;
 
-/// After this long an upload without metadata is not one that is still going on.
+/// After this time an upload without metadata is considered abandoned.
 const UNFINISHED_HOURS: i64 = 48;
 
-/// A pause of up to so many days between two backups is believed.
+/// A pause of up to this many days between two backups is plausible.
 const PAUSE_DAYS_MAX: i64 = 90;
 
-/// A longer one counts as at least so many.
+/// A longer one counts as at least this many days.
 const JUMP_DAYS: i64 = 7;
 
 /// What was deleted, or would be.
@@ -39,7 +39,7 @@ impl Backups {
     ///
     /// The newest full backup whose bytes still match its checksum always stays, and so does what a
     /// remaining incremental backup is based on. Backups that are listed as broken are not touched:
-    /// somebody may want to see what is left of them.
+    /// a person may still recover parts of them.
     pub fn cleanup(&self, retention_days: u32, now: Timestamp, dry_run: bool) -> Result<Cleaned> {
         let objects = self.place.list(FOLDER)?;
         let listing = self.listing_of(&objects)?;
@@ -54,7 +54,7 @@ impl Backups {
         let (mut age, mut later) = (SignedDuration::ZERO, now);
         for backup in &listing.backups {
             let created = backup.created()?;
-            // One from the future is young.
+            // A backup from the future counts as new.
             if created < later {
                 let pause = later.duration_since(created);
                 age += if pause > pause_max { jump } else { pause };
@@ -74,7 +74,7 @@ impl Backups {
         if old_fulls.peek().is_some() {
             match self.newest_good(&listing.backups)? {
                 Some(good) => drop(needed.insert(&good.backup_id)),
-                // Damage everywhere: what can still be saved is for a person to say.
+                // All are damaged: a person must decide what can be saved.
                 None => needed.extend(old_fulls),
             }
         }
@@ -122,7 +122,7 @@ impl Backups {
         Ok(cleaned)
     }
 
-    /// The newest full backup that is what its metadata says. It is read through to know that.
+    /// The newest full backup that matches its checksum. It is read completely to check that.
     fn newest_good<'a>(&self, newest_first: &'a [Metadata]) -> Result<Option<&'a Metadata>> {
         for backup in newest_first
             .iter()
@@ -151,7 +151,7 @@ impl Backups {
     }
 }
 
-/// The objects of a backup in the order in which it stops to exist.
+/// The objects of a backup in the order in which they are deleted.
 fn keys(backup: &Metadata) -> [String; 3] {
     [
         metadata_key(&backup.backup_id),

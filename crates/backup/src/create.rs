@@ -1,6 +1,6 @@
 //! Making a backup.
 //!
-//! The order is what makes an interruption harmless: claim the id, write the archive, read it back,
+//! The order of steps makes an interruption harmless: claim the id, write the archive, read it back,
 //! write the manifest, read it back, write the metadata. Until the last step nothing is listed, and
 //! what an interrupted attempt left is swept by a later cleanup.
 
@@ -11,7 +11,7 @@ use crate::record::{
     metadata_key,
 };
 use crate::seal::Sealer;
-use crate::stream::{Measure, Measured, copy, told, too_large};
+use crate::stream::{Measure, Measured, copy, too_large, unwrap_error};
 use crate::{Backups, Kind, Metadata};
 use jiff::Timestamp;
 use kenning_core::{Code, Error, Random, Result};
@@ -30,7 +30,7 @@ pub struct Request<'a> {
     /// Where the files come from. Only a hash of it is kept; an incremental backup is based on one
     /// from the same place.
     pub base_path: &'a str,
-    /// How long it should be kept, for whoever looks at it.
+    /// How long it should be kept, for information only.
     pub retention_days: u32,
     /// The present moment.
     pub now: Timestamp,
@@ -48,7 +48,7 @@ pub struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Content that writes itself, such as a snapshot of the store.
+    /// Content that a function writes, such as a snapshot of the store.
     pub fn new(
         name: impl Into<String>,
         fill: impl FnOnce(&mut dyn Write) -> Result<()> + 'a,
@@ -106,7 +106,7 @@ impl Backups {
         if made.is_err() {
             self.forget(&id);
         }
-        // What is left of a claim is swept later; the backup exists or does not exist without it.
+        // A claim that is left behind is removed by a later cleanup.
         let _ = self.place.delete(&claim_key(&id));
         made
     }
@@ -114,30 +114,33 @@ impl Backups {
     /// The newest full backup of the same files that the passphrase opens.
     fn base(&self, base_path_hash: &str) -> Result<Option<Base>> {
         let is_sealed = self.passphrase.is_some();
-        let newest = self.list()?.backups.into_iter().find(|it| {
-            it.backup_type == Kind::Full
-                && it.encrypted == is_sealed
-                && it.base_path_hash == base_path_hash
+        let newest = self.list()?.backups.into_iter().find(|backup| {
+            backup.backup_type == Kind::Full
+                && backup.encrypted == is_sealed
+                && backup.base_path_hash == base_path_hash
         });
         let Some(metadata) = newest else {
             return Ok(None);
         };
         let manifest = match self.manifest(&metadata) {
             Ok(manifest) => manifest,
-            // Another passphrase or damage: nothing to build on.
+            // Another passphrase or damage: it cannot be the base.
             Err(error) if matches!(error.code, Code::Denied | Code::Corrupt | Code::NotFound) => {
                 return Ok(None);
             }
             Err(error) => return Err(error),
         };
-        let files = manifest.files.into_iter().map(|it| (it.name, it.sha256));
+        let files = manifest
+            .files
+            .into_iter()
+            .map(|file| (file.name, file.sha256));
         Ok(Some(Base {
             id: metadata.backup_id,
             files: files.collect(),
         }))
     }
 
-    /// An id that nobody has, and that nobody else gets meanwhile.
+    /// Reserves an unused id.
     fn claim(&self, kind: Kind, request: &Request<'_>) -> Result<String> {
         let first = id_at(kind, request.now);
         let moment = request.now.to_string();
@@ -145,7 +148,7 @@ impl Backups {
         for _ in 0..IDS_MAX {
             let claim = claim_key(&id);
             if self.place.put_new(&claim, moment.as_bytes())? {
-                // Looked at under the claim: whoever had the id before has finished by now.
+                // Checked after claiming: a previous holder of the id has finished by now.
                 let of_id = format!("{FOLDER}{id}.");
                 let is_other = |key: &str| key.starts_with(&of_id) && key != claim;
                 let there = self.place.list(FOLDER)?;
@@ -194,7 +197,7 @@ impl Backups {
         let manifest_key = manifest_key(id, encrypted);
         let manifest = self.put_sealed(&manifest_key, request.random, RECORD_BYTES_MAX, |out| {
             let written = out.write_all(&manifest);
-            written.map_err(|error| told(error, "the manifest could not be written"))
+            written.map_err(|error| unwrap_error(error, "the manifest could not be written"))
         })?;
 
         let metadata = Metadata {
@@ -220,7 +223,7 @@ impl Backups {
         }
         self.place.put(&metadata_key(id), |out| {
             let written = out.write_all(&bytes);
-            written.map_err(|error| told(error, "the metadata could not be written"))
+            written.map_err(|error| unwrap_error(error, "the metadata could not be written"))
         })?;
         Ok(metadata)
     }
@@ -243,7 +246,8 @@ impl Backups {
                     let mut sealer = Sealer::new(&mut out, key, passphrase, random)?;
                     fill(&mut sealer)?;
                     let sealed = sealer.finish();
-                    sealed.map_err(|error| told(error, "the backup could not be written"))?;
+                    sealed
+                        .map_err(|error| unwrap_error(error, "the backup could not be written"))?;
                 }
             }
             measure = Some(out.measure());
@@ -274,7 +278,7 @@ impl Backups {
         // An archive names the size of a file before its bytes, and a file may grow while it is
         // read: so its bytes wait here until they are all there.
         let mut waiting = self.scratch.scratch()?;
-        let failed = |error| told(error, "a file could not be written");
+        let failed = |error| unwrap_error(error, "a file could not be written");
         for source in files {
             let name = source.name;
             waiting
@@ -303,8 +307,8 @@ impl Backups {
         Ok(records)
     }
 
-    /// Takes back what a failed attempt left, metadata first. What cannot be deleted now is no
-    /// backup without metadata, and is swept later.
+    /// Deletes the objects of a failed attempt, metadata first. What cannot be deleted now is not a
+    /// backup without metadata, and is removed by a later cleanup.
     fn forget(&self, id: &str) {
         let is_sealed = self.passphrase.is_some();
         for key in [
@@ -317,7 +321,7 @@ impl Backups {
     }
 }
 
-/// Sixteen digits are what other readers of this metadata know.
+/// Other readers of this metadata expect sixteen digits.
 fn path_hash(path: &str) -> String {
     let mut hash = hex::sha256(path.as_bytes());
     hash.truncate(16);

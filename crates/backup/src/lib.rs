@@ -1,4 +1,4 @@
-//! Copies of the house in another place: a directory or a bucket.
+//! Backups of the data directory, in another directory or a bucket.
 //!
 //! A backup is three objects under one id. The archive (`backups/{id}.tar.gz`) holds files, the
 //! manifest (`backups/{id}.files`) says which files there were and what their bytes hash to, and the
@@ -20,8 +20,8 @@
 //! - **The manifest lists every file, not only those in the archive**, so files that were deleted
 //!   before an incremental backup do not come back, and one that is missing from the base is noticed.
 //! - **What restore would refuse, create refuses to make**: both hold the same [`Limits`].
-//! - **The checksum finds damage, not malice.** Whoever can write to the place can replace an
-//!   unsealed backup together with its checksum. Only a sealed one is known to come from somebody who
+//! - **The checksum finds damage, not malice.** Anyone who can write to the place can replace an
+//!   unsealed backup together with its checksum. Only a sealed one is known to come from someone who
 //!   knew the passphrase.
 //!
 //! Read [`Backups`] first, then `archive` for what is refused and `seal` for the format.
@@ -50,7 +50,7 @@ pub use seal::Passphrase;
 
 use kenning_vault::Dir;
 
-/// Bounds of a backup, held when it is made and when it is read.
+/// Limits of a backup, enforced when it is made and when it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Files in one backup.
@@ -102,7 +102,7 @@ impl Backups {
     }
 
     /// Seals new backups with this passphrase, and opens sealed ones with it. One that is not sealed is then
-    /// refused: that it is sealed is said by its metadata, which whoever can write to the place can change.
+    /// refused: that it is sealed is said by its metadata, which anyone who can write to the place can change.
     #[must_use]
     pub fn sealed_with(mut self, passphrase: Option<Passphrase>) -> Self {
         self.passphrase = passphrase;

@@ -1,7 +1,7 @@
 //! Where backups lie: a directory or a bucket, asked for the same five things.
 
 use crate::Bucket;
-use crate::stream::{copy, told, too_large};
+use crate::stream::{copy, too_large, unwrap_error};
 use kenning_core::{Code, Error, Result};
 use kenning_vault::Dir;
 use std::io::{Read, Write};
@@ -60,7 +60,7 @@ impl Place {
         }
     }
 
-    /// Deletes an object. One that is not there is as good as deleted.
+    /// Deletes an object. Deleting a missing one succeeds.
     pub(crate) fn delete(&self, key: &str) -> Result<()> {
         let deleted = match self {
             Self::Local(dir) => dir.remove(key),
@@ -77,9 +77,9 @@ fn get_file(dir: &Dir, key: &str, max_bytes: u64, out: &mut dyn Write) -> Result
     let file = dir.open_read(key)?;
     let size = file
         .metadata()
-        .map_err(|error| told(error, UNREADABLE))?
+        .map_err(|error| unwrap_error(error, UNREADABLE))?
         .len();
-    // The file may grow while it is read, so the size it had is no promise.
+    // The file may grow while it is read, so its size is checked again.
     if size > max_bytes || copy(&mut file.take(max_bytes + 1), out)? > max_bytes {
         return Err(too_large(&format!("`{key}`"), max_bytes));
     }
@@ -94,14 +94,14 @@ fn list_files(dir: &Dir, folder: &str) -> Result<Vec<Object>> {
         listed => listed?,
     };
     let files = entries.into_iter().filter(|it| it.is_file);
-    let objects = files.map(|it| Object {
-        key: format!("{folder}{}", it.name),
-        n_bytes: it.size_bytes,
+    let objects = files.map(|file| Object {
+        key: format!("{folder}{}", file.name),
+        n_bytes: file.size_bytes,
     });
     Ok(objects.collect())
 }
 
-/// A place that said yes and then has something else.
+/// The error for content that differs from what was written.
 pub(crate) fn checksum_mismatch(what: &str, expected: &str, found: &str) -> Error {
     Error::corrupt(format!(
         "Checksum mismatch! Expected {expected}, got {found} for `{what}`"

@@ -1,4 +1,4 @@
-//! What is written about a backup: its id, its metadata and its manifest.
+//! The records of a backup: its id, its metadata and its manifest.
 
 use crate::Backups;
 use crate::Limits;
@@ -17,7 +17,7 @@ pub(crate) const RECORD_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 const MANIFEST_VERSION: u32 = 1;
 
-/// Whether a backup stands alone.
+/// Whether a backup is complete by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -42,7 +42,7 @@ impl Kind {
 pub struct Metadata {
     /// `omi_{full|incremental}_{YYYYmmdd_HHMMSS}`; the second backup of a second has six more digits.
     pub backup_id: String,
-    /// Whether it stands alone.
+    /// Whether it is complete by itself.
     pub backup_type: Kind,
     /// When it was made, in UTC.
     pub created_at: String,
@@ -101,7 +101,7 @@ pub struct Broken {
     pub why: String,
 }
 
-/// Every file that there was, wherever its bytes are.
+/// Every file of the backup, in its own archive or in the base's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     version: u32,
@@ -129,14 +129,14 @@ impl Manifest {
         }
     }
 
-    /// Reads one, and refuses what no backup of ours could say.
+    /// Reads one, and refuses anything that we would not have written.
     pub(crate) fn parse(bytes: &[u8], metadata: &Metadata, limits: &Limits) -> Result<Self> {
         let id = &metadata.backup_id;
         let damaged = |why: &str| Error::corrupt(format!("the manifest of backup `{id}` {why}"));
         let manifest: Self = serde_json::from_slice(bytes)
             .map_err(|cause| damaged("cannot be read").because(cause))?;
         if manifest.version != MANIFEST_VERSION {
-            return Err(damaged("is of another version"));
+            return Err(damaged("has an unknown version"));
         }
         if manifest.backup_id != *id || manifest.based_on != metadata.based_on {
             return Err(damaged("belongs to another backup"));
@@ -145,7 +145,10 @@ impl Manifest {
         for file in &manifest.files {
             names.admit(&file.name, file.n_bytes, limits)?;
             if !file.is_here && manifest.based_on.is_none() {
-                let why = format!("leaves `{}` to no other backup", shown(&file.name));
+                let why = format!(
+                    "refers `{}` to a base backup, but has no base",
+                    shown(&file.name)
+                );
                 return Err(damaged(&why));
             }
         }
@@ -153,7 +156,7 @@ impl Manifest {
     }
 
     pub(crate) fn by_name(&self) -> BTreeMap<&str, &FileRecord> {
-        let rows = self.files.iter().map(|it| (it.name.as_str(), it));
+        let rows = self.files.iter().map(|file| (file.name.as_str(), file));
         rows.collect()
     }
 }
@@ -164,7 +167,7 @@ pub(crate) fn id_at(kind: Kind, now: Timestamp) -> String {
     format!("omi_{}_{}", kind.as_str(), now.strftime("%Y%m%d_%H%M%S"))
 }
 
-/// What an id says of itself, or an error about what it should look like.
+/// The kind and the time in an id, or an error about the expected format.
 pub(crate) fn parse_id(id: &str) -> Result<(Kind, Timestamp)> {
     let invalid = || {
         Error::invalid(format!("`{}` is not the id of a backup", shown(id)))
@@ -182,7 +185,7 @@ pub(crate) fn parse_id(id: &str) -> Result<(Kind, Timestamp)> {
     let is_suffix = suffix.is_empty()
         || suffix
             .strip_prefix('_')
-            .is_some_and(|it| it.len() == 6 && it.bytes().all(is_digit));
+            .is_some_and(|digits| digits.len() == 6 && digits.bytes().all(is_digit));
     let time = jiff::civil::DateTime::strptime("%Y%m%d_%H%M%S", time).ok();
     let time = time.and_then(|it| it.to_zoned(TimeZone::UTC).ok());
     match time {
@@ -228,7 +231,7 @@ impl Backups {
     pub(crate) fn listing_of(&self, objects: &[Object]) -> Result<Listing> {
         let sizes: BTreeMap<&str, u64> = objects
             .iter()
-            .map(|it| (it.key.as_str(), it.n_bytes))
+            .map(|object| (object.key.as_str(), object.n_bytes))
             .collect();
         let mut listing = Listing::default();
         for (id, ending) in sizes.keys().filter_map(|key| split_key(key)) {
@@ -266,7 +269,8 @@ impl Backups {
                 Some(_) => listing.backups.push(metadata),
             }
         }
-        let newest_first = |it: &Metadata| (it.created().ok(), it.backup_id.clone());
+        let newest_first =
+            |metadata: &Metadata| (metadata.created().ok(), metadata.backup_id.clone());
         listing.backups.sort_by_cached_key(newest_first);
         listing.backups.reverse();
         Ok(listing)
@@ -294,7 +298,7 @@ impl Backups {
             None if kind == Kind::Full => {}
             Some(base) if kind == Kind::Incremental => match parse_id(base) {
                 Ok((Kind::Full, _)) => {}
-                _ => return Err(damaged("is based on no full backup")),
+                _ => return Err(damaged("is not based on a full backup")),
             },
             _ => return Err(damaged("contradicts itself about `based_on`")),
         }

@@ -1,15 +1,15 @@
 //! Checking a backup and bringing it back.
 //!
-//! Both begin the same way: the manifest and every archive that is needed are fetched, compared with
+//! Checking and restoring begin the same way: the manifest and every archive that is needed are fetched, compared with
 //! their checksums, opened and read through to the last byte, and each file is compared with the
-//! manifest. Only then does a restore write, first beside, and only when everything is there into
-//! place.
+//! manifest. Only then does a restore write: first to temporary files, which are renamed when all are
+//! complete.
 
 use crate::archive::{scan, shown};
 use crate::place::checksum_mismatch;
 use crate::record::{FileRecord, Manifest, RECORD_BYTES_MAX};
 use crate::seal::Opener;
-use crate::stream::{Measured, copy, told};
+use crate::stream::{Measured, copy, unwrap_error};
 use crate::{Backups, Kind, Metadata};
 use kenning_core::{Code, Error, Result};
 use kenning_text::hex;
@@ -30,7 +30,7 @@ pub struct Verified {
     pub n_bytes: u64,
 }
 
-/// What came back.
+/// The result of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
     /// What is known of the backup.
@@ -39,7 +39,7 @@ pub struct Restored {
     pub files: Vec<String>,
 }
 
-/// A checked archive on this machine, and whose it is.
+/// A checked archive on this machine.
 struct Fetched {
     metadata: Metadata,
     file: File,
@@ -83,7 +83,7 @@ impl Backups {
             return Err(Error::corrupt(format!("backup `{id}` has no `{name}`")));
         }
         let rewound = file.rewind();
-        rewound.map_err(|error| told(error, "the backup could not be read"))?;
+        rewound.map_err(|error| unwrap_error(error, "the backup could not be read"))?;
         Ok(file)
     }
 
@@ -112,7 +112,7 @@ impl Backups {
         let lock_name = format!(".restore-{id}.lock");
         let lock = into.lock(&lock_name, Duration::ZERO)?;
         let restored = self.restore_locked(&manifest, fetched, into);
-        // Whoever locks next looks whether the file is still there, so it need not stay.
+        // The next holder checks whether the file still exists, so it can be removed.
         let _ = into.remove(&lock_name);
         drop(lock);
         restored?;
@@ -146,7 +146,7 @@ impl Backups {
         let staging = Staging::new(manifest, into)?;
         let staged = self.stage(manifest, fetched, &staging);
         let moved = staged.and_then(|()| staging.move_into_place(manifest));
-        // Also when it failed: what lies beside is of no use to anybody.
+        // Also after a failure: temporary files are useless then.
         staging.clear(manifest);
         moved
     }
@@ -161,14 +161,14 @@ impl Backups {
             return Err(checksum_mismatch(&key, &metadata.manifest_checksum, &found));
         }
         let mut plain = Vec::new();
-        self.opened(&bytes[..], &key, metadata.encrypted)?
+        self.open_stream(&bytes[..], &key, metadata.encrypted)?
             .take(RECORD_BYTES_MAX)
             .read_to_end(&mut plain)
-            .map_err(|error| told(error, "the manifest could not be read"))?;
+            .map_err(|error| unwrap_error(error, "the manifest could not be read"))?;
         Manifest::parse(&plain, metadata, &self.limits)
     }
 
-    fn opened<'a>(
+    fn open_stream<'a>(
         &self,
         bytes: impl Read + 'a,
         key: &str,
@@ -177,23 +177,23 @@ impl Backups {
         if !is_sealed {
             if self.passphrase.is_some() && !self.accepts_unsealed {
                 return Err(Error::denied(format!(
-                    "`{key}` is not sealed, although a passphrase is set (`MOLTVAULT_KEY`): whoever can \
-                     write to the place could have put it there"
+                    "`{key}` is not encrypted, although a passphrase is set (`MOLTVAULT_KEY`): anyone who can \
+                     write to the backups could have put it there"
                 ))
-                .hint("if you made it before you had a passphrase, name it with `--unsealed`"));
+                .hint("if you made it before you had a passphrase, add `--unsealed`"));
             }
             return Ok(Box::new(bytes));
         }
         let Some(passphrase) = &self.passphrase else {
             return Err(
-                Error::denied(format!("`{key}` is sealed with a passphrase"))
+                Error::denied(format!("`{key}` is encrypted with a passphrase"))
                     .hint("give the passphrase (`MOLTVAULT_KEY`) that the backup was made with"),
             );
         };
         Ok(Box::new(Opener::new(bytes, key, passphrase)?))
     }
 
-    /// Brings the archives here and checks every byte of them.
+    /// Downloads the archives and checks every byte.
     fn fetch_checked(&self, metadata: &Metadata, manifest: &Manifest) -> Result<Vec<Fetched>> {
         let mut fetched = vec![self.fetch(metadata.clone(), false)?];
         if let Some(base) = &metadata.based_on {
@@ -204,10 +204,12 @@ impl Backups {
                 }
                 _ => error,
             })?;
-            // A base that says it has a base of its own would lead further and further.
+            // A base must not have a base itself.
             if base.backup_type != Kind::Full {
                 let base = &base.backup_id;
-                return Err(Error::corrupt(format!("backup `{base}` is not a full one")));
+                return Err(Error::corrupt(format!(
+                    "backup `{base}` is not a full backup"
+                )));
             }
             fetched.push(self.fetch(base, true)?);
         }
@@ -246,10 +248,10 @@ impl Backups {
         one: &mut Fetched,
         each: impl FnMut(&str, u64, &mut dyn Read) -> Result<()>,
     ) -> Result<()> {
-        let failed = |error| told(error, "the backup could not be read");
+        let failed = |error| unwrap_error(error, "the backup could not be read");
         one.file.rewind().map_err(failed)?;
         let key = one.metadata.archive_key();
-        let plain = self.opened(&one.file, &key, one.metadata.encrypted)?;
+        let plain = self.open_stream(&one.file, &key, one.metadata.encrypted)?;
         scan(plain, &self.limits, each)
     }
 
@@ -265,23 +267,26 @@ impl Backups {
             .collect();
         self.entries(one, |name, n_bytes, content| {
             if !missing.remove(name) {
-                // The base may have files that changed or went since.
+                // The base may have files that were changed or deleted since.
                 if is_base {
                     return Ok(());
                 }
                 let shown = shown(name);
-                let why =
-                    format!("the archive of `{id}` has `{shown}`, which its manifest has not");
+                let why = format!(
+                    "the archive of `{id}` contains `{shown}`, which is not in its manifest"
+                );
                 return Err(Error::corrupt(why));
             }
             let mut measured = Measured::new(sink(), "the file", n_bytes);
             copy(content, &mut measured)?;
             let measure = measured.measure();
-            let same =
-                |it: &&FileRecord| it.n_bytes == measure.n_bytes && it.sha256 == measure.sha256;
+            let same = |record: &&FileRecord| {
+                record.n_bytes == measure.n_bytes && record.sha256 == measure.sha256
+            };
             if listed.get(name).is_none_or(|it| !same(it)) {
                 let shown = shown(name);
-                let why = format!("`{shown}` in the archive of `{id}` is not what was backed up");
+                let why =
+                    format!("`{shown}` in the archive of `{id}` differs from what was backed up");
                 return Err(Error::corrupt(why));
             }
             Ok(())
@@ -289,13 +294,13 @@ impl Backups {
         match missing.first() {
             None => Ok(()),
             Some(name) => Err(Error::corrupt(format!(
-                "the archive of `{id}` lacks `{}`, which its manifest has",
+                "the archive of `{id}` lacks `{}`, which is in its manifest",
                 shown(name)
             ))),
         }
     }
 
-    /// Writes every file beside its place.
+    /// Writes every file to the staging directory.
     fn stage(&self, manifest: &Manifest, fetched: Vec<Fetched>, staging: &Staging) -> Result<()> {
         let listed = manifest.by_name();
         for mut one in fetched {
@@ -314,11 +319,11 @@ impl Backups {
     }
 }
 
-/// Finds what stands in the way before anything is changed: a directory where a file should be, a
+/// Finds conflicts before anything is changed: a directory where a file should be, a
 /// file where a directory should be, a link that leads outside.
 fn check_targets(manifest: &Manifest, into: &Dir) -> Result<()> {
     let occupied = |name: &str, what: &str| {
-        Error::conflict(format!("`{}` is a {what} in the way", shown(name)))
+        Error::conflict(format!("`{}` exists as a {what}", shown(name)))
             .hint("restore into an empty directory")
     };
     let mut seen = BTreeSet::new();
@@ -371,7 +376,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Removes whatever is still beside. A failure here leaves a directory that says what it is.
+    /// Removes what is left in it. If that fails, a directory with a telling name stays.
     fn clear(&self, manifest: &Manifest) {
         let mut dirs = BTreeSet::new();
         for name in manifest.files.iter().map(|it| it.name.as_str()) {

@@ -18,7 +18,7 @@
 //!
 //! The header's own checksum is what tells a damaged header from a wrong passphrase.
 
-use crate::stream::told;
+use crate::stream::unwrap_error;
 use aead_stream::{DecryptorBE32, EncryptorBE32};
 use argon2::{Algorithm, Argon2, Params, Version};
 use chacha20poly1305::XChaCha20Poly1305;
@@ -39,7 +39,7 @@ const BODY_BYTES: usize = 8 + 12 + SALT_BYTES + NONCE_BYTES + PROOF_BYTES;
 const CHUNK_BYTES: usize = 64 * 1024;
 const TAG_BYTES: usize = 16;
 
-/// What is read back must not make us spend more than this, whoever wrote it.
+/// The highest key derivation costs that are accepted from a file.
 const MEMORY_KIB_MAX: u32 = 1024 * 1024;
 const PASSES_MAX: u32 = 16;
 const LANES_MAX: u32 = 16;
@@ -51,7 +51,7 @@ pub struct Passphrase {
     cost: Cost,
 }
 
-/// How hard it is to try a passphrase.
+/// The cost of deriving a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cost {
     pub(crate) memory_kib: u32,
@@ -98,12 +98,12 @@ impl fmt::Debug for Passphrase {
     }
 }
 
-/// What comes of a passphrase and a salt: a key, and a proof that the passphrase was the right one.
+/// The key derived from a passphrase, and a value that proves that the passphrase is right.
 struct Derived(Zeroizing<[u8; 32 + 32]>);
 
 impl Derived {
     fn new(passphrase: &Passphrase, salt: &[u8], cost: Cost) -> Result<Self> {
-        let failed = |cause| Error::internal("no key could be derived").because(cause);
+        let failed = |cause| Error::internal("the key could not be derived").because(cause);
         let mut bytes = Zeroizing::new([0; 64]);
         let params = Params::new(cost.memory_kib, cost.passes, cost.lanes, Some(64));
         let params = params.map_err(|cause| failed(cause.to_string()))?;
@@ -155,7 +155,7 @@ impl<W: Write> Sealer<W> {
         let check = Sha256::digest(&header);
         header.extend(check.iter().take(CHECK_BYTES));
         out.write_all(&header)
-            .map_err(|error| told(error, "the backup could not be written"))?;
+            .map_err(|error| unwrap_error(error, "the backup could not be written"))?;
         Ok(Self {
             out,
             stream: EncryptorBE32::new(&derived.key().into(), &nonce.into()),
@@ -198,8 +198,8 @@ impl<W: Write> Write for Sealer<W> {
     }
 }
 
-/// Decrypts what a [`Sealer`] wrote. Not a byte comes out of it that was not authenticated, and the
-/// end only if it is the end.
+/// Decrypts what a [`Sealer`] wrote. Every byte that it returns was authenticated,
+/// and a missing end is an error.
 pub(crate) struct Opener<R: Read> {
     input: R,
     /// Gone after the last chunk.
@@ -215,43 +215,45 @@ pub(crate) struct Opener<R: Read> {
 impl<R: Read> Opener<R> {
     pub(crate) fn new(mut input: R, name: &str, passphrase: &Passphrase) -> Result<Self> {
         let header = read_up_to(&mut input, BODY_BYTES + CHECK_BYTES)
-            .map_err(|error| told(error, "the backup could not be read"))?;
+            .map_err(|error| unwrap_error(error, "the backup could not be read"))?;
         let (body, check) = header
             .split_at_checked(BODY_BYTES)
             .ok_or_else(|| damaged(name))?;
         if !body.starts_with(b"kenning") {
-            return Err(Error::corrupt(format!("`{name}` is not a sealed backup")));
+            return Err(Error::corrupt(format!(
+                "`{name}` is not an encrypted backup"
+            )));
         }
         if check.is_empty() || Sha256::digest(body).get(..CHECK_BYTES) != Some(check) {
             return Err(damaged(name));
         }
         if !body.starts_with(MAGIC) {
             return Err(
-                Error::invalid(format!("`{name}` is sealed in a newer format"))
+                Error::invalid(format!("`{name}` is encrypted in a newer format"))
                     .hint("restore it with the version that made it"),
             );
         }
         let mut rest = body.get(MAGIC.len()..).unwrap_or_default();
-        let mut number = || u32::from_be_bytes(taken(&mut rest));
+        let mut number = || u32::from_be_bytes(take_bytes(&mut rest));
         let cost = Cost {
             memory_kib: number(),
             passes: number(),
             lanes: number(),
         };
         if cost.memory_kib > MEMORY_KIB_MAX || cost.passes > PASSES_MAX || cost.lanes > LANES_MAX {
-            let why = format!("`{name}` asks for more work than any backup of ours");
+            let why = format!("`{name}` has key derivation costs over the limit");
             return Err(Error::too_large(why));
         }
-        let salt: [u8; SALT_BYTES] = taken(&mut rest);
-        let nonce: [u8; NONCE_BYTES] = taken(&mut rest);
-        let proof: [u8; PROOF_BYTES] = taken(&mut rest);
+        let salt: [u8; SALT_BYTES] = take_bytes(&mut rest);
+        let nonce: [u8; NONCE_BYTES] = take_bytes(&mut rest);
+        let proof: [u8; PROOF_BYTES] = take_bytes(&mut rest);
         let derived = Derived::new(passphrase, &salt, cost)?;
         if derived.proof() != proof {
             return Err(Error::denied(format!("wrong passphrase for `{name}`"))
                 .hint("give the passphrase (`MOLTVAULT_KEY`) that the backup was made with"));
         }
         let next = read_up_to(&mut input, CHUNK_BYTES + TAG_BYTES)
-            .map_err(|error| told(error, "the backup could not be read"))?;
+            .map_err(|error| unwrap_error(error, "the backup could not be read"))?;
         Ok(Self {
             input,
             stream: Some(DecryptorBE32::new(&derived.key().into(), &nonce.into())),
@@ -309,7 +311,7 @@ impl<R: Read> Read for Opener<R> {
 }
 
 /// The next bytes of a header, whose length was checked.
-fn taken<const N: usize>(rest: &mut &[u8]) -> [u8; N] {
+fn take_bytes<const N: usize>(rest: &mut &[u8]) -> [u8; N] {
     let (taken, left) = rest.split_first_chunk().unwrap_or((&[0; N], &[]));
     *rest = left;
     *taken
@@ -322,13 +324,15 @@ fn associated(mut header: Vec<u8>, name: &str) -> Vec<u8> {
 
 fn damaged(name: &str) -> Error {
     Error::corrupt(format!(
-        "`{name}` is damaged: its bytes are not those that were sealed"
+        "`{name}` is damaged: its bytes do not match their authentication tag"
     ))
     .hint("restore another backup")
 }
 
 fn broken_cipher<E>(_: E) -> io::Error {
-    io::Error::other(Error::too_large("a sealed backup has at most 2^32 chunks"))
+    io::Error::other(Error::too_large(
+        "an encrypted backup has at most 2^32 chunks",
+    ))
 }
 
 fn read_up_to(input: &mut impl Read, n_bytes: usize) -> io::Result<Vec<u8>> {
@@ -356,7 +360,7 @@ mod tests {
         let mut plain = Vec::new();
         Opener::new(sealed, name, &Passphrase::cheap(passphrase))?
             .read_to_end(&mut plain)
-            .map_err(|error| told(error, "not ours"))?;
+            .map_err(|error| unwrap_error(error, "not ours"))?;
         Ok(plain)
     }
 
@@ -399,7 +403,7 @@ mod tests {
     fn a_cut_at_any_chunk_and_around_it_is_damage() {
         let whole = sealed(&text(3 * CHUNK_BYTES));
         let ends = (0..=3).map(|n| HEADER_BYTES + n * (CHUNK_BYTES + TAG_BYTES));
-        for end in ends.flat_map(|it| [it.saturating_sub(1), it, it + 1]) {
+        for end in ends.flat_map(|end| [end.saturating_sub(1), end, end + 1]) {
             if end >= whole.len() {
                 continue;
             }

@@ -69,16 +69,16 @@ pub(crate) fn copy(from: &mut dyn Read, to: &mut dyn Write) -> Result<u64> {
             Ok(0) => return Ok(n_bytes),
             Ok(n) => n,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(told(error, "a file could not be read")),
+            Err(error) => return Err(unwrap_error(error, "a file could not be read")),
         };
         to.write_all(buffer.get(..n).unwrap_or_default())
-            .map_err(|error| told(error, "a file could not be written"))?;
+            .map_err(|error| unwrap_error(error, "a file could not be written"))?;
         n_bytes += n as u64;
     }
 }
 
-/// The house's error that a writer or reader of ours had to wrap, or one that says this.
-pub(crate) fn told(error: io::Error, message: &str) -> Error {
+/// Our own error if a reader or writer had to wrap one, else one with this message.
+pub(crate) fn unwrap_error(error: io::Error, message: &str) -> Error {
     match error.downcast::<Error>() {
         Ok(ours) => ours,
         Err(other) => Error::unavailable(message).because(other),

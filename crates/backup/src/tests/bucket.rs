@@ -1,4 +1,4 @@
-//! What only a bucket can do wrong: be busy, break off, refuse, lie and point elsewhere.
+//! Failures of buckets: busy, interrupted, refused, wrong answers and redirects.
 
 use super::server::{Act, BUCKET, SECRET_KEY, Server};
 use super::*;
@@ -217,27 +217,39 @@ fn a_refused_key_is_named_and_never_shown() {
             assert!(!all.contains(secret), "{all}");
         }
     };
-    check("SignatureDoesNotMatch", Code::Denied, &|it| {
-        it.secret_access_key = Zeroizing::new(wrong.to_owned());
+    check("SignatureDoesNotMatch", Code::Denied, &|settings| {
+        settings.secret_access_key = Zeroizing::new(wrong.to_owned());
     });
-    check("InvalidAccessKeyId", Code::Denied, &|it| {
-        it.access_key_id = "AKIAOTHER".to_owned();
+    check("InvalidAccessKeyId", Code::Denied, &|settings| {
+        settings.access_key_id = "AKIAOTHER".to_owned();
     });
-    check("no bucket `nobodys`", Code::NotFound, &|it| {
-        it.bucket = "nobodys".to_owned();
+    check("no bucket `nobodys`", Code::NotFound, &|settings| {
+        settings.bucket = "nobodys".to_owned();
     });
-    check("has no `access_key_id`", Code::InvalidInput, &|it| {
-        it.secret_access_key = Zeroizing::default();
+    check("has no `access_key_id`", Code::InvalidInput, &|settings| {
+        settings.secret_access_key = Zeroizing::default();
     });
-    check("`endpoint` of the bucket is", Code::InvalidInput, &|it| {
-        it.endpoint = "s3.example.org".to_owned();
-    });
-    check("`prefix` of the bucket is", Code::InvalidInput, &|it| {
-        it.prefix = "a/../b".to_owned();
-    });
-    check("`bucket` of the bucket is", Code::InvalidInput, &|it| {
-        it.bucket = "a/b".to_owned();
-    });
+    check(
+        "`endpoint` of the bucket is",
+        Code::InvalidInput,
+        &|settings| {
+            settings.endpoint = "s3.example.org".to_owned();
+        },
+    );
+    check(
+        "`prefix` of the bucket is",
+        Code::InvalidInput,
+        &|settings| {
+            settings.prefix = "a/../b".to_owned();
+        },
+    );
+    check(
+        "`bucket` of the bucket is",
+        Code::InvalidInput,
+        &|settings| {
+            settings.bucket = "a/b".to_owned();
+        },
+    );
     let shown = format!("{:?}", settings(&server));
     assert!(
         !shown.contains(SECRET_KEY) && shown.contains(BUCKET),

@@ -1,4 +1,4 @@
-//! Archives that no backup of ours would be: refused before anything is written.
+//! Hostile archives are refused before anything is written.
 
 use super::*;
 use crate::record::{FileRecord, Manifest, archive_key, manifest_key, metadata_key};
@@ -110,7 +110,7 @@ fn small() -> Limits {
     }
 }
 
-/// Restores a hostile backup and looks at everything around: only the error may be new.
+/// Restores a hostile backup and checks that nothing around it changed.
 fn restored(archive: &[u8], listed: &[(&str, &str)]) -> (Result<()>, Files) {
     let home = Home::new();
     home.into.write("mine.md", b"mine").unwrap();
@@ -150,24 +150,28 @@ fn a_hostile_archive_is_refused_before_anything_is_written() {
         (
             "up and back",
             file("a/../mine.md", ""),
-            "is not the plain name",
+            "is not a plain file name",
         ),
-        ("dot", file("./mine.md", ""), "is not the plain name"),
-        ("double slash", file("a//b", ""), "is not the plain name"),
-        ("trailing slash", file("a/", ""), "is not the plain name"),
+        ("dot", file("./mine.md", ""), "is not a plain file name"),
+        ("double slash", file("a//b", ""), "is not a plain file name"),
+        ("trailing slash", file("a/", ""), "is not a plain file name"),
         (
             "the directory itself",
             file(".", ""),
-            "is not the plain name",
+            "is not a plain file name",
         ),
         ("no name", file("", ""), "the name is empty"),
-        ("backslash", file("..\\x", ""), "holds a backslash"),
+        ("backslash", file("..\\x", ""), "contains a backslash"),
         (
             "drive letter",
             file("c:x", ""),
             "begins with a drive letter",
         ),
-        ("line break", file("a\nb", ""), "holds a control character"),
+        (
+            "line break",
+            file("a\nb", ""),
+            "contains a control character",
+        ),
         (
             "not UTF-8",
             entry(E::Regular, b"\xff\xfe", b"", b""),
@@ -187,7 +191,7 @@ fn a_hostile_archive_is_refused_before_anything_is_written() {
         (
             "zero in a long name",
             long(b"a\0/../../x", ""),
-            "holds a control character",
+            "contains a control character",
         ),
         (
             "endless long name",
@@ -257,7 +261,7 @@ fn a_hostile_archive_is_refused_before_anything_is_written() {
         (
             "twice",
             [file("a", ""), file("a", "")].concat(),
-            "is there twice",
+            "appears twice",
         ),
         (
             "file, then directory",
@@ -303,7 +307,7 @@ fn a_hostile_archive_is_refused_before_anything_is_written() {
         (
             "unlisted file",
             file("extra", ""),
-            "which its manifest has not",
+            "which is not in its manifest",
         ),
     ];
     // Files that are as they should be, so that it is the next one that is refused.
@@ -415,7 +419,7 @@ fn a_hostile_manifest_is_refused() {
     for (listed, expected) in [
         (&[("../a", "")][..], "leads outside"),
         (&[("/a", "")], "is absolute"),
-        (&[("a", ""), ("a", "")], "is there twice"),
+        (&[("a", ""), ("a", "")], "appears twice"),
         (&[("a", ""), ("a/b", "")], "a file and a directory at once"),
         (&[("", "")], "the name is empty"),
     ] {

@@ -2,8 +2,8 @@
 
 mod bucket;
 mod hostile;
+mod scenarios;
 mod server;
-mod stories;
 
 use crate::{Backups, BucketSettings, Kind, Metadata, Passphrase, Place, Request, Source};
 use jiff::Timestamp;

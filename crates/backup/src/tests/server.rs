@@ -1,4 +1,4 @@
-//! A small server that speaks S3, and that believes nothing: it computes every signature itself.
+//! A small S3 server that checks every signature.
 
 use crate::{Bucket, BucketSettings};
 use hmac::{Hmac, KeyInit, Mac};
@@ -29,15 +29,15 @@ pub(crate) struct Fault {
 pub(crate) enum Act {
     /// An error in XML.
     Say(u16, &'static str),
-    /// Closes the line without an answer.
+    /// Closes the connection without an answer.
     HangUp,
-    /// Closes the line in the middle of the answer.
+    /// Closes the connection in the middle of the answer.
     BreakOff,
     /// Answers as it should.
     Nothing,
     /// Has got other objects before it answers.
     Replace,
-    /// Says yes and stores something else.
+    /// Confirms the write and stores something else.
     Damage,
     /// Points elsewhere.
     Redirect(String),
@@ -103,7 +103,7 @@ impl Server {
 
     pub(crate) fn count(&self, method: &str, target: &str) -> usize {
         let state = self.state.lock().unwrap();
-        let fits = |it: &&String| it.starts_with(method) && it.contains(target);
+        let fits = |request: &&String| request.starts_with(method) && request.contains(target);
         state.requests.iter().filter(fits).count()
     }
 }
@@ -164,7 +164,7 @@ impl Answer {
         } else {
             &self.body[..n_sent]
         };
-        // A client that went away is its own affair.
+        // The client may have closed the connection.
         let _ = stream.write_all(&[head.as_bytes(), body].concat());
     }
 }
@@ -179,7 +179,7 @@ fn serve(mut stream: TcpStream, state: &Mutex<State>) {
     let target = format!("{}?{}", asked.path, query.join("&"));
     let mut state = state.lock().unwrap();
     state.requests.push(format!("{} {target}", asked.method));
-    let fits = |it: &Fault| it.method == asked.method && target.contains(it.target);
+    let fits = |fault: &Fault| fault.method == asked.method && target.contains(fault.target);
     let fault = state.faults.iter().position(fits);
     let fault = fault.map(|at| state.faults.remove(at).act);
     let is_head = asked.method == "HEAD";
@@ -229,7 +229,7 @@ fn read(stream: &TcpStream) -> Option<Asked> {
     reader.read_exact(&mut body).ok()?;
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     let pairs = query.split('&').filter(|it| !it.is_empty());
-    let pairs = pairs.map(|it| it.split_once('=').unwrap_or((it, "")));
+    let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
     let query = pairs.map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
     Some(Asked {
         method,
@@ -370,7 +370,7 @@ impl State {
         }
         if but_last
             .iter()
-            .any(|it| *it < PART_BYTES_MIN || *it != sizes[0])
+            .any(|size| *size < PART_BYTES_MIN || *size != sizes[0])
         {
             return Answer::error(400, "EntityTooSmall");
         }

@@ -258,10 +258,10 @@ fn a_sealed_backup_is_opened_by_its_passphrase_only() {
         engine.backup_restore(&owner(), &plain, &other, options)
     };
     let error = restore(PLAINLY).unwrap_err();
-    refused(&error, Code::Denied, "is not sealed");
+    refused(&error, Code::Denied, "is not encrypted");
     assert_eq!(names(&place.path("other")), [""; 0]);
     let error = sealing.engine.backup_verify(&owner(), &plain, false);
-    refused(&error.unwrap_err(), Code::Denied, "is not sealed");
+    refused(&error.unwrap_err(), Code::Denied, "is not encrypted");
     sealing
         .engine
         .backup_verify(&owner(), &plain, true)
@@ -294,7 +294,7 @@ fn a_sealed_backup_that_was_replaced_by_an_open_one_is_refused() {
     let restored = sealing
         .engine
         .backup_restore(&owner(), &id, &target, PLAINLY);
-    refused(&restored.unwrap_err(), Code::Denied, "is not sealed");
+    refused(&restored.unwrap_err(), Code::Denied, "is not encrypted");
     assert_eq!(names(&place.path("drill")), [""; 0]);
 }
 

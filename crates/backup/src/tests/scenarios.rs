@@ -1,4 +1,4 @@
-//! What happens to backups that nobody attacks, wherever they lie: made, listed, restored, damaged,
+//! Backups without an attacker, in a directory and in a bucket: created, listed, restored, damaged,
 //! interrupted, aged.
 
 use super::server::Server;
@@ -8,8 +8,8 @@ use crate::{Cleaned, Limits, Metadata};
 use kenning_core::{Code, Error, Random};
 use std::io::Write;
 
-/// Runs a story in a directory and in a bucket, sealed and not.
-fn everywhere(story: impl Fn(&Home, Backups)) {
+/// Runs a scenario in a directory and in a bucket, sealed and not.
+fn everywhere(scenario: impl Fn(&Home, Backups)) {
     for is_sealed in [false, true] {
         let server = Server::start();
         for is_bucket in [false, true] {
@@ -20,7 +20,7 @@ fn everywhere(story: impl Fn(&Home, Backups)) {
                 home.local()
             };
             let backups = if is_sealed { sealed(backups) } else { backups };
-            story(&home, backups);
+            scenario(&home, backups);
         }
     }
 }
@@ -274,7 +274,7 @@ fn a_wrong_a_missing_and_a_damaged_one_are_three_different_errors() {
     let error = home.local().restore(id, &home.into).unwrap_err();
     assert_eq!(error.code, Code::Denied);
     assert!(
-        error.message.contains("sealed with a passphrase"),
+        error.message.contains("encrypted with a passphrase"),
         "{error}"
     );
     let key = archive_key(id, true);
@@ -290,7 +290,7 @@ fn a_wrong_a_missing_and_a_damaged_one_are_three_different_errors() {
     assert!(content(&home.into).is_empty());
 }
 
-/// Somebody who can write to the place can also write a checksum that fits.
+/// Anyone who can write to the place can also write a matching checksum.
 #[test]
 fn a_flipped_byte_of_a_sealed_backup_is_found_even_if_the_checksum_fits() {
     let home = Home::new();
@@ -384,7 +384,7 @@ fn a_source_that_fails_in_the_middle_leaves_nothing() {
         let error = backups
             .create(&home.request(Kind::Full, NOW), twice)
             .unwrap_err();
-        assert_eq!(error.message, "`a` is there twice");
+        assert_eq!(error.message, "`a` appears twice");
         assert!(backups.place.list("backups/").unwrap().is_empty());
     });
 }
