@@ -1,9 +1,9 @@
 //! A package: `tool.toml`, the component that it names, and a signature if there is one.
 //!
-//! It comes from a directory or from a zip archive, and is whole in memory before anything of it is
-//! believed: what is hashed is what is checked, compiled and stored. Nothing is unpacked to disk, so a
-//! name in an archive is compared and never opened. An archive is bounded in every way that one can
-//! grow: bytes, entries, and what an entry becomes when it is decompressed.
+//! It comes from a directory or a zip archive, and is read into memory as a whole before it is used: the
+//! bytes that are hashed are those that are checked, compiled and stored. Nothing is unpacked to disk, so
+//! names in an archive are compared and never opened. An archive is limited in bytes, entries and the
+//! decompressed size of an entry.
 
 use crate::manifest::{MANIFEST_BYTES_MAX, Manifest};
 use crate::signature::{SIGNATURE_FILE, Signed};
@@ -20,7 +20,7 @@ pub const MANIFEST_FILE: &str = "tool.toml";
 pub struct Package {
     /// What `tool.toml` says.
     pub manifest: Manifest,
-    /// What it says literally, to keep.
+    /// Its text, to be stored.
     pub manifest_text: String,
     /// The component.
     pub wasm: Vec<u8>,
@@ -31,18 +31,18 @@ pub struct Package {
 /// Bounds of a package.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Of the archive itself.
+    /// Size of the archive itself.
     pub archive_bytes_max: usize,
-    /// Of files and directories in it.
+    /// Number of files and directories in it.
     pub entries_max: usize,
-    /// Of the component.
+    /// Size of the component.
     pub wasm_bytes_max: u64,
-    /// How many times its compressed size an entry may be.
+    /// The highest compression ratio of an entry.
     pub ratio_max: u64,
 }
 
 const SIGNATURE_BYTES_MAX: u64 = 4 * 1024;
-/// An entry this small is no bomb whatever its ratio.
+/// Smaller entries are accepted at any ratio.
 const RATIO_FREE_BYTES: u64 = 1024 * 1024;
 
 impl Default for Bounds {
@@ -71,13 +71,13 @@ pub fn read_dir(dir: &Dir, bounds: &Bounds) -> Result<Package> {
     })
 }
 
-/// Reads a package from a zip archive. The files lie at its root or in one directory.
+/// Reads a package from a zip archive. The files are at its root or in its only directory.
 pub fn read_zip(bytes: &[u8], bounds: &Bounds) -> Result<Package> {
     if bytes.len() > bounds.archive_bytes_max {
         let why = format!("the archive has {} bytes", bytes.len());
         return Err(Error::too_large(why).hint(format!("at most {}", bounds.archive_bytes_max)));
     }
-    // Before the reader makes room for them: the count at the end of an archive is a claim.
+    // The count at the end of an archive is not trustworthy, so it is checked before memory is reserved for it.
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(broken)?;
     if archive.len() > bounds.entries_max {
         let why = format!("the archive has {} entries", archive.len());
@@ -128,7 +128,7 @@ fn assemble(
 }
 
 /// The names of all entries. One bad name refuses the archive, even if nothing would be read from it:
-/// whoever unpacks the same archive by other means would be led outside.
+/// other programs that unpack the same archive would write outside their directory.
 fn names(archive: &mut ZipArchive<Cursor<&[u8]>>) -> Result<Vec<String>> {
     let mut names = Vec::with_capacity(archive.len());
     for idx in 0..archive.len() {
@@ -145,29 +145,29 @@ fn names(archive: &mut ZipArchive<Cursor<&[u8]>>) -> Result<Vec<String>> {
             Error::denied(format!("the archive's entry `{shown}` {why}"))
         };
         if plain.contains(['\\', ':', '\0']) || !plain.split('/').all(is_part) {
-            return Err(refused("leads outside or is no plain name"));
+            return Err(refused("leaves the archive or is not a plain file name"));
         }
         if entry.is_symlink() {
-            return Err(refused("is a link"));
+            return Err(refused("is a symbolic link"));
         }
         if entry.encrypted() {
             return Err(refused("is encrypted"));
         }
-        // Not only because some file systems hold them to be the same: people do too.
+        // Some file systems treat them as the same name, and so do people.
         if names
             .iter()
             .any(|it: &String| it.eq_ignore_ascii_case(&name))
         {
-            return Err(refused("is there twice"));
+            return Err(refused("appears twice"));
         }
         names.push(name);
     }
     Ok(names)
 }
 
-/// Refuses an archive of which two programs would read different files. The reader keeps one of two
-/// entries of a name and says nothing, so the archive's own directory is counted here; and a program
-/// that reads from the front goes by the names before the contents.
+/// Refuses an archive of which two programs would read different files. The zip reader silently keeps one
+/// of two entries with the same name, so the entries of the central directory are counted here. Programs
+/// that read from the front use the names in the local headers, so both must agree.
 fn require_single_entries(archive: &mut ZipArchive<Cursor<&[u8]>>, bytes: &[u8]) -> Result<()> {
     let part = |from: usize, len: usize| bytes.get(from..from.checked_add(len)?);
     let number = |at: usize| {
@@ -182,8 +182,10 @@ fn require_single_entries(archive: &mut ZipArchive<Cursor<&[u8]>>, bytes: &[u8])
         count += 1;
     }
     if count != archive.len() {
-        return Err(Error::denied("the archive has two entries of one name")
-            .hint("pack it again from a directory"));
+        return Err(
+            Error::denied("the archive has two entries with the same name")
+                .hint("pack it again from a directory"),
+        );
     }
     for idx in 0..archive.len() {
         let entry = archive.by_index_raw(idx).map_err(broken)?;
@@ -191,19 +193,20 @@ fn require_single_entries(archive: &mut ZipArchive<Cursor<&[u8]>>, bytes: &[u8])
         let name = start.checked_add(26).and_then(number);
         let name = name.and_then(|len| part(start.checked_add(30)?, len));
         if name != Some(entry.name_raw()) {
-            return Err(Error::denied("an entry of the archive has two names")
-                .hint("pack it again from a directory"));
+            return Err(Error::denied(
+                "an archive entry has one name in its header and another in the directory",
+            )
+            .hint("pack it again from a directory"));
         }
     }
     Ok(())
 }
 
-/// What stands before every name that counts: nothing, or the one directory that holds the manifest.
+/// The prefix of the package's files: empty, or the only directory that holds the manifest.
 fn root(names: &[String]) -> Result<String> {
-    // Whatever directory it is in, and however its letters are written: which of two manifests is
-    // meant is not ours to guess.
-    let is_manifest = |it: &&String| {
-        let name = it.rsplit('/').next().unwrap_or_default();
+    // In any directory and in any letter case: two manifests are ambiguous.
+    let is_manifest = |name: &&String| {
+        let name = name.rsplit('/').next().unwrap_or_default();
         name.eq_ignore_ascii_case(MANIFEST_FILE)
     };
     let found: Vec<&String> = names.iter().filter(is_manifest).collect();
@@ -216,7 +219,7 @@ fn root(names: &[String]) -> Result<String> {
     match root.filter(|it| it.matches('/').count() <= 1) {
         Some(root) => Ok(root.to_owned()),
         None => Err(Error::invalid("tool.toml not found in the archive")
-            .hint("it lies at the root or in the one directory of the archive")),
+            .hint("put it at the root of the archive or in its only directory")),
     }
 }
 
@@ -234,7 +237,7 @@ fn entry(
     };
     if !entry.is_file() {
         return Err(Error::invalid(format!(
-            "`{name}` in the archive is no file"
+            "`{name}` in the archive is not a file"
         )));
     }
     let ratio = entry.compressed_size().saturating_mul(ratio_max);
@@ -242,11 +245,12 @@ fn entry(
     if entry.size() > max {
         return Err(too_large(max));
     }
-    // What the directory of the archive says of the size is a claim, so room is made as it is needed.
+    // The size in the archive's directory is not trustworthy, so memory is allocated as needed.
     let mut bytes = Vec::new();
     let mut part = entry.take(max.saturating_add(1));
-    part.read_to_end(&mut bytes)
-        .map_err(|err| Error::invalid(format!("`{name}` in the archive is broken")).because(err))?;
+    part.read_to_end(&mut bytes).map_err(|err| {
+        Error::invalid(format!("`{name}` in the archive cannot be decompressed")).because(err)
+    })?;
     if bytes.len() as u64 > max {
         return Err(too_large(max));
     }
@@ -269,7 +273,7 @@ fn missing(err: Error, name: &str, what: &str) -> Error {
 }
 
 fn broken(err: zip::result::ZipError) -> Error {
-    Error::invalid("the archive is no zip file that can be read").because(err)
+    Error::invalid("the archive is not a readable zip file").because(err)
 }
 
 #[cfg(test)]
@@ -336,12 +340,12 @@ mod tests {
         }
         check(
             &[("tool.toml", manifest), ("TOOL.TOML", manifest)],
-            "is there twice",
+            "appears twice",
         );
         check(&[("tool.toml", b"\xff")], "not UTF-8");
         check(
             &[("tool.toml", manifest), ("b.wasm", b""), ("tool.sig", b"x")],
-            "holds no signature",
+            "does not contain a signature",
         );
     }
 
@@ -373,29 +377,29 @@ mod tests {
             .unwrap();
         let bytes = writer.finish().unwrap().into_inner();
         let error = read_zip(&bytes, &Bounds::default()).unwrap_err();
-        assert!(error.message.contains("is a link"), "{error}");
+        assert!(error.message.contains("is a symbolic link"), "{error}");
     }
 
     #[test]
     fn an_archive_that_two_programs_would_read_differently_is_refused() {
         let manifest = MANIFEST.as_bytes();
         let other = MANIFEST.replace("a.b", "c.d");
-        // The writer makes no two entries of one name, so one is renamed afterwards.
+        // The writer makes no two entries with the same name, so one is renamed afterwards.
         let bytes = zip(&[
             ("tool.toml", manifest),
             ("b.wasm", b"wasm"),
             ("fool.toml", other.as_bytes()),
         ]);
         let places: Vec<usize> = (0..bytes.len() - 9)
-            .filter(|it| &bytes[*it..it + 9] == b"fool.toml")
+            .filter(|start| &bytes[*start..start + 9] == b"fool.toml")
             .collect();
         let [local, central] = places[..] else {
             panic!("{places:?}")
         };
         for (renamed, expected) in [
-            (vec![local, central], "two entries of one name"),
-            (vec![central], "two entries of one name"),
-            (vec![local], "has two names"),
+            (vec![local, central], "two entries with the same name"),
+            (vec![central], "two entries with the same name"),
+            (vec![local], "and another in the directory"),
         ] {
             let mut bytes = bytes.clone();
             renamed.iter().for_each(|it| bytes[*it] = b't');

@@ -1,8 +1,8 @@
-//! What is asked of a tool and what comes back: limits, capabilities, the outcome and every way to
+//! The request to a tool and its result: limits, capabilities, the outcome and every way to
 //! fail.
 //!
-//! The texts of [`Failure`] are a contract: people look them up in the developer's guide. None holds
-//! a backtrace or a path of this machine; what only a developer wants is in [`Outcome::detail`].
+//! The texts of [`Failure`] are a contract: people look them up in the developer's guide. None contains
+//! a backtrace or a path of this machine; details for developers are in [`Outcome::detail`].
 
 use crate::hosts::Host;
 use crate::manifest::{FsKind, Security, TOOL_MEMORY_MB_MAX};
@@ -13,42 +13,42 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Bounds of one call. The first three are the manifest's; the others keep the host itself safe.
+/// Limits of one call. The first three come from the manifest; the others protect the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Of memory: all linear memories and tables of the call, and what the host keeps for it.
+    /// Memory: all linear memories and tables of the call, and what the host keeps for it.
     pub max_memory_mb: u32,
     /// Wall time, from the first instruction on.
     pub max_execution_ms: u64,
     /// Instructions.
     pub max_fuel: u64,
-    /// Of the input.
+    /// Size of the input.
     pub input_bytes_max: usize,
-    /// Of the result, and of whatever the tool hands to the host in one call.
+    /// Size of the result, and of all data that the tool passes to the host in one call.
     pub output_bytes_max: usize,
-    /// Of all lines logged together; what is over is dropped and counted.
+    /// Size of all logged lines together; further lines are dropped and counted.
     pub log_bytes_max: usize,
-    /// Of standard output and of standard error: so much of the end is kept.
+    /// How much of the end of standard output, and of standard error, is kept.
     pub stdio_bytes_max: usize,
-    /// Of requests over HTTP.
+    /// Number of HTTP requests.
     pub http_requests_max: u32,
-    /// Of the body of one request.
+    /// Size of the body of one request.
     pub http_request_bytes_max: usize,
-    /// Of the body of one answer.
+    /// Size of the body of one response.
     pub http_response_bytes_max: usize,
-    /// Of the headers of one request, as they lie in memory.
+    /// Size of the headers of one request in memory.
     pub http_header_bytes_max: usize,
-    /// Of resources that the tool holds at once: files, streams, requests.
+    /// Number of resources that the tool holds at once: files, streams, requests.
     pub handles_max: usize,
-    /// Of random bytes asked for at once.
+    /// Number of random bytes in one request.
     pub random_bytes_max: u64,
-    /// Of core instances.
+    /// Number of core instances.
     pub instances_max: usize,
-    /// Of memories.
+    /// Number of memories.
     pub memories_max: usize,
-    /// Of tables.
+    /// Number of tables.
     pub tables_max: usize,
-    /// Of the elements of one table.
+    /// Number of elements of one table.
     pub table_elements_max: usize,
 }
 
@@ -93,7 +93,7 @@ const MIB: usize = 1024 * 1024;
 /// What a tool may reach beyond its own memory. By default, nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Capabilities {
-    /// Hosts that it may ask over HTTP.
+    /// Hosts that it may send HTTP requests to.
     pub net: Vec<Host>,
     /// A directory.
     pub fs: FsAccess,
@@ -104,7 +104,7 @@ pub struct Capabilities {
 /// How much a tool may keep in its directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// Of all files together.
+    /// Size of all files together.
     pub bytes: u64,
     /// Files and directories.
     pub files: u64,
@@ -150,13 +150,13 @@ pub enum FsAccess {
     /// None.
     #[default]
     None,
-    /// To read.
+    /// Read only.
     ReadOnly(Dir),
-    /// To read and write, up to a quota over all of its calls.
+    /// Read and write, up to a quota over all of its calls.
     Sandbox {
-        /// The directory, which is the tool's alone and not where its component lies.
+        /// The tool's own directory, not the one that holds its component.
         dir: Dir,
-        /// How full it may be.
+        /// Its quota.
         quota: Quota,
     },
 }
@@ -173,7 +173,7 @@ impl fmt::Debug for FsAccess {
 
 /// One call.
 pub struct RunCall<'a> {
-    /// Whose share of places and memory it takes; the calls of one tool have one name.
+    /// The tool's name: all calls with the same name share one limit of concurrent calls and memory.
     pub tool: &'a str,
     /// Which function: `None` is `run`. Generic components have others, see
     /// [`Described`](crate::Described).
@@ -184,17 +184,17 @@ pub struct RunCall<'a> {
     pub limits: Limits,
     /// What the tool may reach.
     pub capabilities: &'a Capabilities,
-    /// Set by whoever no longer wants the answer.
+    /// Set by the caller to cancel the call.
     pub cancelled: Arc<AtomicBool>,
-    /// When the caller stops waiting, for a compiler or a free place as well as for the tool.
+    /// When the caller stops waiting for the compiler, for its turn or for the tool.
     pub deadline: Instant,
     /// Called for each line that the tool logs, while it runs.
     pub log: Option<Arc<dyn Fn(LogLine) + Send + Sync>>,
 }
 
 impl RunCall<'_> {
-    /// The same for a program, whose answer is what it prints: all of that is kept, and a byte more, so that
-    /// too much is noticed.
+    /// The same for a program, whose result is what it prints: all of it is kept, and one byte more to notice
+    /// when it is too much.
     pub(crate) fn as_command(&self) -> Self {
         let stdio_bytes_max = self.limits.output_bytes_max.saturating_add(1);
         Self {
@@ -209,55 +209,55 @@ impl RunCall<'_> {
     }
 }
 
-/// How much a logged line matters.
+/// The level of a logged line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
     /// Every detail.
     Trace,
     /// For the tool's developer.
     Debug,
-    /// As it should be.
+    /// Normal operation.
     Info,
-    /// Not as it should be.
+    /// Something unexpected.
     Warn,
-    /// Wrong.
+    /// A failure.
     Error,
 }
 
 /// A line that a tool logged, or that the host logged about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {
-    /// How much it matters.
+    /// Its level.
     pub level: LogLevel,
     /// What it says, without control characters.
     pub message: String,
 }
 
-/// What a call came to.
+/// The outcome of a call.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What the tool answered, or why it did not.
+    /// The tool's result, or why there is none.
     pub result: Result<String, Failure>,
     /// For a developer who asks: the whole chain of causes with the backtrace.
     pub detail: Option<String>,
-    /// What it took.
+    /// The resources it used.
     pub usage: Usage,
     /// The end of what the tool printed.
     pub stdout: String,
     /// The end of what the tool printed to standard error.
     pub stderr: String,
-    /// What was compiled for this call, to be recorded in place of what was known before.
+    /// The code that was compiled for this call, to be recorded instead of the known one.
     pub prepared: Option<crate::Digest>,
 }
 
-/// What a call took.
+/// The resources a call used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Instructions.
     pub fuel: u64,
     /// From the first instruction to the answer.
     pub wall: Duration,
-    /// The most memory that it had at once, what the host kept for it included.
+    /// Its peak memory, including what the host kept for it.
     pub memory_peak_bytes: u64,
     /// Requests that it made, refused ones included.
     pub http_requests: u64,
@@ -278,36 +278,36 @@ pub enum Failure {
     Returned(String),
     /// It ran too long.
     TimedOut {
-        /// How long it had.
+        /// The limit.
         limit_ms: u64,
     },
     /// It took too many instructions.
     FuelExhausted {
-        /// How many it took.
+        /// The instructions it used.
         used: u64,
-        /// How many it had.
+        /// The limit.
         limit: u64,
-        /// How many might do.
+        /// A limit that might be enough.
         suggested: u64,
     },
     /// It wanted too much memory.
     MemoryGrow {
-        /// How much it had.
+        /// The limit.
         limit_mb: u32,
     },
-    /// It gave up by itself, as Rust does when it panics.
+    /// It aborted, as Rust does when it panics.
     Panicked {
         /// What it printed last.
         message: String,
     },
-    /// It ended the program instead of answering.
+    /// It exited instead of returning a result.
     Exited {
         /// With this code.
         code: i32,
     },
     /// It has no such function.
     ExportNotFound(String),
-    /// It did what no program may.
+    /// It trapped: an invalid operation, such as a division by zero.
     Trap(String),
     /// It went over one of the host's own limits.
     LimitReached(String),
@@ -332,27 +332,27 @@ pub enum Failure {
     BadInput(String),
     /// The component's bytes are not those that were installed.
     IntegrityViolation(String),
-    /// The caller no longer wanted the answer.
+    /// The caller cancelled the call.
     Cancelled,
     /// Too many calls run, and none ended before the caller's deadline.
     Busy,
-    /// Other calls have the memory that it wanted.
+    /// Other calls use the memory that it needs.
     MemoryTaken,
     /// The component cannot be run at all.
     Unusable {
-        /// Of the cause.
+        /// The code of the cause.
         code: Code,
         /// Why.
         message: String,
         /// What to do about it.
         hint: Option<String>,
     },
-    /// Our fault.
+    /// A bug of the host.
     Internal(String),
 }
 
 impl Failure {
-    /// Of the house's table.
+    /// Its error code.
     pub fn code(&self) -> Code {
         match self {
             Self::TimedOut { .. } | Self::Cancelled => Code::Timeout,
@@ -397,7 +397,7 @@ impl fmt::Display for Failure {
             Self::Exited { code } => {
                 write!(
                     f,
-                    "the tool ended itself with code {code} instead of answering"
+                    "the tool exited with code {code} without a result"
                 )
             }
             Self::ExportNotFound(name) => write!(f, "export not found: {name}"),
@@ -410,12 +410,12 @@ impl fmt::Display for Failure {
                 write!(f, "quota exceeded: the tool's directory is full: {message}")
             }
             Self::InputTooLarge { bytes, max } => {
-                write!(f, "the input has {bytes} bytes; at most {max} are taken")
+                write!(f, "the input has {bytes} bytes; at most {max} are accepted")
             }
             Self::OutputTooLarge { max } => {
-                write!(f, "the tool's answer is over {max} bytes")
+                write!(f, "the tool's result is larger than {max} bytes")
             }
-            Self::BadInput(why) => write!(f, "the input does not fit: {why}"),
+            Self::BadInput(why) => write!(f, "the input does not match the function's types: {why}"),
             Self::IntegrityViolation(what) => write!(f, "integrity violation: {what}"),
             Self::Cancelled => f.write_str("the call was cancelled"),
             Self::Busy => f.write_str(

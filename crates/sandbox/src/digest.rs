@@ -1,4 +1,4 @@
-//! The SHA-256 of a component's bytes: what a tool is, whatever it is called.
+//! The SHA-256 of a component's bytes: the identity of a tool, independent of its name.
 
 use kenning_text::hex::{self, Hex};
 use sha2::Digest as _;
@@ -9,7 +9,7 @@ use std::fmt;
 pub struct Sha256(pub [u8; 32]);
 
 impl Sha256 {
-    /// Of these bytes.
+    /// The hash of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(sha2::Sha256::digest(bytes).into())
     }

@@ -10,8 +10,8 @@
 //! | `127.0.0.1:8080` | the same on that port |
 //!
 //! A host is compared after the WHATWG parser has read it, so case, a final dot and the many ways to
-//! write a number do not matter; [`Target::parse`] refuses the odd ways to write one, because whoever
-//! looked at the text before us may have seen another host in it. Whether a name *leads* to a private
+//! write a number do not matter; [`Target::parse`] refuses unusual ways to write one, because
+//! other programs may read another host in the same text. Whether a name *leads* to a private
 //! address is not judged here but in `egress`, where the name is resolved once; only what is written
 //! out literally is granted there.
 
@@ -57,7 +57,7 @@ impl Host {
                 .take(80)
                 .collect();
             Error::invalid(format!(
-                "`net_allow_list` has the entry `{shown}`, which is no host"
+                "`net_allow_list` has the entry `{shown}`, which is not a host name"
             ))
             .hint(
                 "write `api.example.com`, `*.example.com`, `example.com:8443`, `127.0.0.1` or `*`",
@@ -141,7 +141,7 @@ impl Host {
 }
 
 impl Target {
-    /// Reads where a URL leads, or says why it leads nowhere that may be asked.
+    /// Reads the host of a URL, or says why no request may be sent to it.
     pub fn parse(url: &str) -> Result<Self> {
         let odd = |why: &str| Error::denied(format!("the address of a request {why}"));
         if url.len() > URL_BYTES_MAX {
@@ -152,7 +152,7 @@ impl Target {
             return Err(odd("is neither http nor https"));
         }
         if !parsed.username().is_empty() || parsed.password().is_some() {
-            return Err(odd("holds a user's name"));
+            return Err(odd("contains a user name"));
         }
         let written = url.split_once("://").map_or("", |(_, rest)| rest);
         let written = written
@@ -160,15 +160,15 @@ impl Target {
             .next()
             .unwrap_or_default();
         if written.contains('@') {
-            return Err(odd("holds a user's name"));
+            return Err(odd("contains a user name"));
         }
         let host = match parsed.host() {
             Some(Parsed::Domain(name)) => Pattern::Name(plain(name)),
             Some(Parsed::Ipv4(number)) => {
-                // `0x7f.1` and `2130706433` are numbers too, but not to everybody.
+                // `0x7f.1` and `2130706433` are IP addresses too, but not for every parser.
                 let host = written.rsplit_once(':').map_or(written, |(host, _)| host);
                 if host != number.to_string() {
-                    return Err(odd("has a number written in an odd way"));
+                    return Err(odd("does not write the IP address in its usual form"));
                 }
                 Pattern::Number(IpAddr::V4(number))
             }
@@ -205,7 +205,7 @@ impl fmt::Display for Target {
 
 /// A host and the port that was written beside it.
 fn read(text: &str) -> Option<(Pattern, Option<u16>)> {
-    // The parser drops the port that is the scheme's own; what one scheme drops the other keeps.
+    // The parser drops the scheme's default port, so both schemes are tried: one of them keeps it.
     let http = Url::parse(&format!("http://{text}")).ok()?;
     let https = Url::parse(&format!("https://{text}")).ok()?;
     let port = http.port().or(https.port());
@@ -229,7 +229,7 @@ fn plain(name: &str) -> String {
 
 fn is_beneath(name: &str, suffix: &str) -> bool {
     name.strip_suffix(suffix)
-        .is_some_and(|it| it.len() > 1 && it.ends_with('.'))
+        .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
 }
 
 fn is_loopback_name(name: &str) -> bool {

@@ -1,10 +1,10 @@
-//! Where tools that somebody else wrote are run.
+//! Runs tools that other people wrote.
 //!
 //! A tool is a WebAssembly component with a manifest. This crate reads the manifest ([`manifest`]),
 //! compares what it asks for with what the operator permits ([`policy`]), takes packages apart
-//! ([`archive`]), checks who vouches for them ([`signature`]), and runs components ([`Runtime`]) within
-//! [`Limits`] and [`Capabilities`]. It knows no registry, no store and no protocol: which tools there
-//! are, and where their bytes lie, is the caller's affair.
+//! ([`archive`]), checks their signatures ([`signature`]), and runs components ([`Runtime`]) within
+//! [`Limits`] and [`Capabilities`]. It knows no registry, no store and no protocol: the
+//! caller decides which tools exist and where their bytes are stored.
 //!
 //! Its one invariant: whatever a component is or does, the process goes on, the caller gets an
 //! [`Outcome`] by the deadline, and nothing was reached that was not granted. Files are reached

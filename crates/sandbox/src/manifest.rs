@@ -1,9 +1,8 @@
 //! `tool.toml`: what a tool is called, what it takes, and what it asks for.
 //!
 //! Reading is strict. A misspelt key would otherwise be a limit or a permission that silently is not
-//! there, so every unknown key is an error that names it. What is read is checked once, here: whoever
-//! holds a [`Manifest`] holds one whose id is a safe name, whose file lies beneath its directory and
-//! whose limits are within bounds.
+//! there, so every unknown key is an error that names it. Everything is checked once, here: the id of a
+//! [`Manifest`] is a safe name, its file is beneath its directory and its limits are within bounds.
 //!
 //! A manifest *asks* ([`Security`]); what is granted is decided in [`crate::policy`].
 
@@ -19,7 +18,7 @@ use std::fmt;
 pub struct Manifest {
     /// In reverse-domain notation, such as `dev.example.echo`.
     pub id: String,
-    /// For people.
+    /// Its display name.
     pub name: String,
     /// In semantic versioning.
     pub version: semver::Version,
@@ -27,7 +26,7 @@ pub struct Manifest {
     pub wasm: String,
     /// What a model reads.
     pub description: String,
-    /// What the tool takes.
+    /// The tool's arguments.
     pub arguments: Vec<Argument>,
     /// What it asks for.
     pub security: Security,
@@ -44,7 +43,7 @@ pub struct Argument {
     pub description: String,
     /// Whether a call without it is refused.
     pub required: bool,
-    /// What the tool assumes when it is missing. Told to models, not filled in.
+    /// What the tool assumes when it is missing. Shown to models, not filled in.
     pub default: Option<Value>,
 }
 
@@ -67,13 +66,13 @@ pub enum Kind {
 /// What a tool asks for, or what it was granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Security {
-    /// Hosts that it may ask over HTTP.
+    /// Hosts that it may send HTTP requests to.
     pub net_allow_list: Vec<Host>,
     /// What it may do with files.
     pub fs_access: FsKind,
     /// Environment variables that it may see.
     pub env_allow_list: Vec<String>,
-    /// Of linear memory, all of a call's together.
+    /// All linear memories of a call together.
     pub max_memory_mb: u32,
     /// Wall time of a call.
     pub max_execution_ms: u64,
@@ -171,7 +170,7 @@ pub(crate) struct Asked {
     max_fuel: Option<i64>,
 }
 
-/// The same, checked, with what was missing still missing.
+/// The same after checking; missing fields are still missing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Checked {
     pub(crate) net_allow_list: Option<Vec<Host>>,
@@ -196,7 +195,7 @@ impl Manifest {
         check_text("mcp.description", &file.mcp.description)?;
         let version = file.tool.version.as_str();
         let version = semver::Version::parse(version).map_err(|err| {
-            Error::invalid(format!("`tool.version` is `{}`: {err}", shown(version)))
+            Error::invalid(format!("`tool.version` is `{}`: {err}", display(version)))
                 .hint("write three numbers, such as `1.0.0`")
         })?;
         let asked = file.security.check(Star::Refused)?;
@@ -221,12 +220,13 @@ impl Manifest {
 
     /// The JSON Schema of the input, as MCP lists it.
     pub fn input_schema(&self) -> Value {
-        let property = |it: &Argument| {
-            let mut property = json!({ "type": it.kind.name(), "description": it.description });
-            if let Some(default) = &it.default {
+        let property = |argument: &Argument| {
+            let mut property =
+                json!({ "type": argument.kind.name(), "description": argument.description });
+            if let Some(default) = &argument.default {
                 property["default"] = default.clone();
             }
-            (it.name.clone(), property)
+            (argument.name.clone(), property)
         };
         let properties: Map<String, Value> = self.arguments.iter().map(property).collect();
         let mut schema = json!({ "type": "object", "properties": properties });
@@ -242,7 +242,7 @@ impl Manifest {
     /// not declared are let through: some tools take more than they can list.
     pub fn check_arguments(&self, input: &Value) -> Result<()> {
         let Some(input) = input.as_object() else {
-            let why = format!("the input of `{}` is no JSON object", self.id);
+            let why = format!("the input of `{}` is not a JSON object", self.id);
             return Err(Error::invalid(why).hint("write `{\"name\": value}`"));
         };
         for it in &self.arguments {
@@ -265,20 +265,20 @@ impl Manifest {
         Ok(())
     }
 
-    /// Bytes that two manifests share only if they say the same: what a signature covers. Comments,
-    /// order and blanks of the file do not matter, and what was left out is there with its default.
-    /// They never change for a version of this form.
+    /// The bytes that a signature covers; two manifests share them only if they mean the same. Comments,
+    /// order and blanks of the file do not matter, and omitted fields have their defaults. They never
+    /// change within a version of this format.
     pub fn canonical_bytes(&self) -> Vec<u8> {
         let arguments: Vec<Value> = self
             .arguments
             .iter()
-            .map(|it| {
+            .map(|argument| {
                 json!([
-                    it.name,
-                    it.kind.name(),
-                    it.description,
-                    it.required,
-                    it.default
+                    argument.name,
+                    argument.kind.name(),
+                    argument.description,
+                    argument.required,
+                    argument.default
                 ])
             })
             .collect();
@@ -320,9 +320,13 @@ impl Asked {
             net_allow_list: self.net_allow_list.map(hosts).transpose()?,
             fs_access: self.fs_access,
             env_allow_list: self.env_allow_list.map(variables).transpose()?,
-            max_memory_mb: bounded("max_memory_mb", self.max_memory_mb, MEMORY_MB_MAX)?,
-            max_execution_ms: bounded("max_execution_ms", self.max_execution_ms, EXECUTION_MS_MAX)?,
-            max_fuel: bounded("max_fuel", self.max_fuel, FUEL_MAX)?,
+            max_memory_mb: check_range("max_memory_mb", self.max_memory_mb, MEMORY_MB_MAX)?,
+            max_execution_ms: check_range(
+                "max_execution_ms",
+                self.max_execution_ms,
+                EXECUTION_MS_MAX,
+            )?,
+            max_fuel: check_range("max_fuel", self.max_fuel, FUEL_MAX)?,
         })
     }
 }
@@ -358,13 +362,13 @@ impl fmt::Display for FsKind {
 /// joined by dots. An id is also the name of a directory, so nothing else may be in it.
 pub fn check_id(id: &str) -> Result<()> {
     let is_part = |part: &str| {
-        let plain = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-';
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         !part.is_empty() && !part.starts_with('-') && part.bytes().all(plain)
     };
     if id.contains('.') && id.len() <= ID_BYTES_MAX && id.split('.').all(is_part) {
         return Ok(());
     }
-    Err(Error::invalid(format!("`tool.id` is `{}`", shown(id))).hint(
+    Err(Error::invalid(format!("`tool.id` is `{}`", display(id))).hint(
         "write lower-case letters, digits and hyphens in parts joined by dots, such as `dev.example.my-tool`",
     ))
 }
@@ -383,8 +387,10 @@ fn check_wasm(name: &str) -> Result<()> {
     if is_plain && name.len() <= 255 && name.split('/').all(is_part) {
         return Ok(());
     }
-    Err(Error::invalid(format!("`tool.wasm` is `{}`", shown(name)))
-        .hint("write a file name relative to `tool.toml`, without `..`"))
+    Err(
+        Error::invalid(format!("`tool.wasm` is `{}`", display(name)))
+            .hint("write a file name relative to `tool.toml`, without `..`"),
+    )
 }
 
 fn check_text(field: &str, text: &str) -> Result<()> {
@@ -405,33 +411,33 @@ fn arguments(raw: Vec<RawArgument>) -> Result<Vec<Argument>> {
     }
     let mut seen = BTreeSet::new();
     raw.into_iter()
-        .map(|it| {
-            check_text("mcp.arguments.name", &it.name)?;
-            check_text("mcp.arguments.description", &it.description)?;
-            let (name, kind) = (shown(&it.name), it.kind);
-            if !seen.insert(it.name.clone()) {
+        .map(|argument| {
+            check_text("mcp.arguments.name", &argument.name)?;
+            check_text("mcp.arguments.description", &argument.description)?;
+            let (name, kind) = (display(&argument.name), argument.kind);
+            if !seen.insert(argument.name.clone()) {
                 return Err(Error::invalid(format!(
                     "argument `{name}` is declared twice"
                 )));
             }
-            let default = it.default.as_ref().map(to_json);
+            let default = argument.default.as_ref().map(to_json);
             let fits = |it: &Option<Value>| it.as_ref().is_some_and(|value| kind.holds(value));
             if default.as_ref().is_some_and(|it| !fits(it)) {
-                let why = format!("the default of argument `{name}` is no {}", kind.name());
+                let why = format!("the default of argument `{name}` is not a {}", kind.name());
                 return Err(Error::invalid(why));
             }
             Ok(Argument {
-                name: it.name,
-                kind: it.kind,
-                description: it.description,
-                required: it.required,
+                name: argument.name,
+                kind: argument.kind,
+                description: argument.description,
+                required: argument.required,
                 default: default.flatten(),
             })
         })
         .collect()
 }
 
-/// None for what JSON cannot say: dates, and numbers that are none.
+/// `None` for what JSON cannot express: dates, NaN and infinity.
 fn to_json(value: &toml::Value) -> Option<Value> {
     Some(match value {
         toml::Value::String(it) => json!(it),
@@ -457,10 +463,10 @@ fn hosts(list: Vec<String>) -> Result<Vec<Host>> {
 fn variables(list: Vec<String>, star: Star) -> Result<Vec<String>> {
     check_length("env_allow_list", list.len())?;
     for name in &list {
-        let plain = |it: u8| it.is_ascii_alphanumeric() || it == b'_';
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         let is_name = !name.is_empty() && name.len() <= 255 && name.bytes().all(plain);
         if !(is_name || name == "*" && star == Star::Permitted) {
-            let why = format!("`env_allow_list` has the entry `{}`", shown(name));
+            let why = format!("`env_allow_list` has the entry `{}`", display(name));
             return Err(Error::invalid(why).hint("write the name of a variable, such as `API_KEY`"));
         }
     }
@@ -475,7 +481,7 @@ fn check_length(field: &str, length: usize) -> Result<()> {
     Err(Error::too_large(why).hint(format!("at most {LIST_MAX}")))
 }
 
-fn bounded<T>(field: &str, value: Option<i64>, max: T) -> Result<Option<T>>
+fn check_range<T>(field: &str, value: Option<i64>, max: T) -> Result<Option<T>>
 where
     T: TryFrom<i64> + PartialOrd + From<u8> + fmt::Display,
 {
@@ -484,7 +490,7 @@ where
     };
     let fits = T::try_from(value)
         .ok()
-        .filter(|it| *it >= T::from(1) && *it <= max);
+        .filter(|number| *number >= T::from(1) && *number <= max);
     let refused = || {
         Error::invalid(format!("`security.{field}` is {value}"))
             .hint(format!("write a number from 1 to {max}"))
@@ -503,8 +509,8 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-fn shown(text: &str) -> String {
-    let plain = text.chars().filter(|it| !it.is_control() && *it != '`');
+fn display(text: &str) -> String {
+    let plain = text.chars().filter(|c| !c.is_control() && *c != '`');
     plain.take(80).collect()
 }
 
@@ -685,7 +691,7 @@ max_fuel = 1000000                  # Instruction budget (default: 1000000)
             ),
             (json!({ "url": 5 }), "is of type number (give a string)"),
             (json!({ "url": "x", "timeout": "5" }), "argument `timeout`"),
-            (json!([1]), "no JSON object"),
+            (json!([1]), "not a JSON object"),
         ] {
             let found = manifest
                 .check_arguments(&input)

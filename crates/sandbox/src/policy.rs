@@ -1,8 +1,8 @@
-//! What the operator permits, and what of a tool's wishes is left of it.
+//! What the operator permits, and which of a tool's requests are granted.
 //!
 //! A manifest is a request; the policy is a ceiling. It is one TOML file: `[default]` for every tool,
-//! `[tools."id"]` for one, whose lines stand in place of the default's. A line that is missing is no
-//! ceiling, because the operator saw what was asked when he installed the tool. Nothing in the policy
+//! `[tools."id"]` for one, whose lines stand in place of the default's. A missing line sets no
+//! ceiling, because the operator saw the tool's requests when installing it. Nothing in the policy
 //! gives a tool more than it asked for.
 
 use crate::hosts::Host;
@@ -98,7 +98,7 @@ impl Row {
     }
 }
 
-/// What a tool is granted, and what was cut from its wishes, a sentence each.
+/// What a tool is granted, and what was reduced, a sentence each.
 pub fn effective(manifest: &Manifest, policy: &Policy) -> (Security, Vec<String>) {
     let (id, asked) = (manifest.id.as_str(), &manifest.security);
     let mut cut = Vec::new();
@@ -146,8 +146,8 @@ pub fn effective(manifest: &Manifest, policy: &Policy) -> (Security, Vec<String>
     (granted, cut)
 }
 
-/// What a new version asks for that the old one did not, a sentence each. An update that asks more
-/// needs the operator's word again.
+/// What a new version asks for that the old one did not, a sentence each. An update that asks for more
+/// needs the operator's approval again.
 pub fn asks_more(old: &Security, new: &Security) -> Vec<String> {
     let mut more = Vec::new();
     for host in &new.net_allow_list {
@@ -185,12 +185,12 @@ pub fn asks_more(old: &Security, new: &Security) -> Vec<String> {
     more
 }
 
-/// What an operator should look at twice before he installs, a sentence each.
+/// What an operator should consider before installing the tool, a sentence each.
 pub fn concerns(asked: &Security) -> Vec<String> {
     let mut concerns = Vec::new();
     let wide = asked.net_allow_list.iter().any(Host::is_wide);
     if asked.net_allow_list.iter().any(|it| it.to_string() == "*") {
-        concerns.push("it may ask every public host".to_owned());
+        concerns.push("it may send requests to every public host".to_owned());
     }
     for host in asked.net_allow_list.iter().filter(|it| it.is_literal()) {
         concerns.push(format!("it may reach `{host}`, which need not be public"));
@@ -221,7 +221,7 @@ pub fn concerns(asked: &Security) -> Vec<String> {
     concerns
 }
 
-/// Whether the name of a variable says that its value is not for everybody.
+/// Whether the name of a variable suggests that its value is secret.
 fn is_secret(name: &str) -> bool {
     const WORDS: &[&str] = &[
         "TOKEN",
@@ -269,7 +269,7 @@ fn is_secret(name: &str) -> bool {
 
 /// Whether a list of names permits a variable. In the policy, `*` permits every one.
 fn permits_variable(list: &[String], name: &str) -> bool {
-    list.iter().any(|it| it == name || it == "*")
+    list.iter().any(|entry| entry == name || entry == "*")
 }
 
 fn common_hosts(asked: &[Host], most: &[Host], cut: &mut Vec<String>) -> Vec<Host> {

@@ -1,4 +1,4 @@
-//! Who vouches for a tool: Ed25519 over what the manifest says and what the component is.
+//! Signatures of tools: Ed25519 over the manifest and the component's hash.
 //!
 //! A key that comes with a package proves nothing, so a signature counts only if its key is among
 //! those that the operator trusts.
@@ -13,14 +13,14 @@ use std::fmt;
 /// The file beside `tool.toml` that holds a [`Signed`].
 pub const SIGNATURE_FILE: &str = "tool.sig";
 
-/// The key of somebody who may vouch.
+/// The public key of a signer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicKey(pub [u8; 32]);
 
 /// A signature and the key that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signed {
-    /// Who vouches.
+    /// The signer's key.
     pub key: PublicKey,
     signature: [u8; 64],
 }
@@ -36,7 +36,7 @@ pub fn sign(secret: &[u8; 32], manifest: &Manifest, wasm: &Sha256) -> Signed {
     }
 }
 
-/// Whether one of the trusted keys vouches for exactly this manifest and this component.
+/// Checks that a trusted key signed exactly this manifest and this component.
 pub fn verify(
     signed: &Signed,
     manifest: &Manifest,
@@ -49,19 +49,19 @@ pub fn verify(
             "`{}` is signed with the key `{key}`, which is not trusted",
             manifest.id
         ))
-        .hint("add the key to the trusted ones if you know whose it is"));
+        .hint("add it to the trusted keys if you know its owner"));
     }
     let wrong = || {
         Error::denied(format!(
-            "the signature of `{}` does not fit its content",
+            "the signature of `{}` does not match its content",
             manifest.id
         ))
-        .hint("get the tool again from where it was published")
+        .hint("download the tool again from its publisher")
     };
     let verifying = VerifyingKey::from_bytes(&key.0).map_err(|err| wrong().because(err))?;
     let signature = Signature::from_bytes(&signed.signature);
     let message = message(manifest, wasm);
-    // Strict: a weak key has signatures that fit every message.
+    // Strict, because a weak key has signatures that match every message.
     let verified = verifying.verify_strict(&message, &signature);
     verified.map_err(|err| wrong().because(err))
 }
@@ -72,7 +72,7 @@ fn message(manifest: &Manifest, wasm: &Sha256) -> Vec<u8> {
 }
 
 impl PublicKey {
-    /// Of a secret key of 32 bytes.
+    /// The public key of a secret key of 32 bytes.
     pub fn of(secret: &[u8; 32]) -> Self {
         Self(SigningKey::from_bytes(secret).verifying_key().to_bytes())
     }
@@ -93,8 +93,9 @@ impl Signed {
             _ => None,
         };
         let (key, signature) = read.ok_or_else(|| {
-            Error::invalid(format!("`{SIGNATURE_FILE}` holds no signature"))
-                .hint("it is one line: `ed25519`, the public key and the signature, in hexadecimal")
+            Error::invalid(format!("`{SIGNATURE_FILE}` does not contain a signature")).hint(
+                "expected one line: `ed25519`, the public key and the signature, in hexadecimal",
+            )
         })?;
         let key = PublicKey(key);
         Ok(Self { key, signature })
@@ -134,12 +135,12 @@ mod tests {
         let trusted = [PublicKey::of(&[1; 32]), PublicKey::of(&SECRET)];
         verify(&signed, &manifest(5), &wasm, &trusted).unwrap();
         for (manifest, wasm, trusted, expected) in [
-            (manifest(6), wasm, &trusted[..], "does not fit"),
+            (manifest(6), wasm, &trusted[..], "does not match"),
             (
                 manifest(5),
                 Sha256::of(b"other"),
                 &trusted[..],
-                "does not fit",
+                "does not match",
             ),
             (manifest(5), wasm, &trusted[..1], "not trusted"),
             (manifest(5), wasm, &[][..], "not trusted"),
@@ -159,7 +160,7 @@ mod tests {
         let key = PublicKey(weak);
         let signed = Signed { key, signature };
         let error = verify(&signed, &manifest(5), &Sha256::of(b"x"), &[key]).unwrap_err();
-        assert!(error.message.contains("does not fit"), "{error}");
+        assert!(error.message.contains("does not match"), "{error}");
     }
 
     #[test]

@@ -49,7 +49,7 @@ fn both_conventions_are_tools() {
 }
 
 #[test]
-fn a_tools_own_failure_is_its_own_words() {
+fn a_failure_that_the_tool_returns_keeps_its_text() {
     let refused = answer(&runtime(), &probes::refuse().unwrap(), "connection refused");
     assert_eq!(
         refused,
@@ -152,30 +152,34 @@ fn a_component_of_other_types_is_called_with_json() {
         (
             "total",
             json!({ "a": 2 }),
-            Err("the input does not fit: `b` is missing"),
+            Err("the input does not match the function's types: `b` is missing"),
         ),
         (
             "total",
             json!({ "a": 2, "b": -1 }),
             Err(
-                "the input does not fit: `b` is to be a whole number from 0 to 4294967295, not `-1`",
+                "the input does not match the function's types: `b` must be a whole number from 0 to 4294967295, not `-1`",
             ),
         ),
         (
             "total",
             json!({ "a": 2, "b": 1, "c": 1 }),
-            Err("the input does not fit: `c` is not known; there are `a`, `b`"),
+            Err(
+                "the input does not match the function's types: unknown field `c`; the fields are `a`, `b`",
+            ),
         ),
         (
             "swap",
             json!({ "pair": [1] }),
-            Err("the input does not fit: `pair` is to be an array of 2, not `[1]`"),
+            Err(
+                "the input does not match the function's types: `pair` must be an array of 2, not `[1]`",
+            ),
         ),
         (
             "same",
             json!({ "item": { "name": "x", "price": 1, "colors": ["blue"] } }),
             Err(
-                "the input does not fit: `item.colors[0]` is to be one of `red`, `green`, not `\"blue\"`",
+                "the input does not match the function's types: `item.colors[0]` must be one of `red`, `green`, not `\"blue\"`",
             ),
         ),
         (
@@ -248,7 +252,7 @@ fn every_limit_says_what_the_contract_says() {
                 input_bytes_max: 1,
                 ..Limits::default()
             },
-            "the input has 2 bytes; at most 1 are taken",
+            "the input has 2 bytes; at most 1 are accepted",
         ),
     ] {
         let outcome = Call {
@@ -270,12 +274,12 @@ fn every_limit_says_what_the_contract_says() {
     .run(&runtime, &echo);
     assert_eq!(
         outcome.result.unwrap_err().to_string(),
-        "the tool's answer is over 10 bytes"
+        "the tool's result is larger than 10 bytes"
     );
 }
 
 #[test]
-fn codes_follow_the_houses_table() {
+fn failures_have_the_documented_error_codes() {
     for (failure, code) in [
         (Failure::TimedOut { limit_ms: 5 }, Code::Timeout),
         (Failure::MemoryGrow { limit_mb: 5 }, Code::Limited),
@@ -346,7 +350,7 @@ fn what_a_tool_logs_is_heard_up_to_a_volume() {
 }
 
 #[test]
-fn only_what_was_granted_is_in_the_environment() {
+fn only_granted_variables_are_in_the_environment() {
     let (runtime, wasm) = (runtime(), probes::environment().unwrap());
     assert_eq!(answer(&runtime, &wasm, ""), Ok(String::new()));
     let mut call = Call::new("");
@@ -374,7 +378,7 @@ fn usage_tells_what_a_call_took() {
 }
 
 #[test]
-fn a_call_nobody_wants_any_more_ends() {
+fn a_cancelled_call_ends() {
     let runtime = runtime();
     for wasm in [probes::busy().unwrap(), probes::sleepy().unwrap()] {
         // Compiled first, so that the guest is what is cancelled.
@@ -397,7 +401,7 @@ fn a_call_nobody_wants_any_more_ends() {
 }
 
 #[test]
-fn what_cannot_be_run_says_why() {
+fn components_that_cannot_run_say_why() {
     let runtime = runtime();
     for (name, expected) in [
         ("an empty component", "export not found: run"),
@@ -405,10 +409,10 @@ fn what_cannot_be_run_says_why() {
             "a core module",
             "is a core WebAssembly module, not a component (build it with `--target wasm32-wasip2`)",
         ),
-        ("a text", "the file is no WebAssembly"),
+        ("a text", "the file is not WebAssembly"),
         (
             "an import of `evil:corp/backdoor@1.0.0`",
-            "needs what this host does not have",
+            "imports something that this host does not provide",
         ),
         (
             "`run` that takes a number, in the interface",

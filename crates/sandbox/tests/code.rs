@@ -81,7 +81,7 @@ fn the_next_process_neither_reads_nor_compiles() {
 }
 
 #[test]
-fn a_file_without_a_record_is_not_believed() {
+fn a_cached_file_without_a_record_is_not_loaded() {
     let (home, wasm) = (home(), probes::echo().unwrap());
     let digest = home.runtime().prepare(&wasm).unwrap();
     let (outcome, reads) = call(&home.runtime(), &digest, None, &wasm);
@@ -165,7 +165,7 @@ fn a_component_that_is_gone_says_so() {
 }
 
 #[test]
-fn of_eight_who_ask_at_once_one_compiles() {
+fn eight_concurrent_callers_compile_once() {
     let (runtime, wasm) = (runtime(), probes::files().unwrap());
     let reads = AtomicUsize::new(0);
     let source = || {
@@ -192,7 +192,7 @@ fn of_eight_who_ask_at_once_one_compiles() {
 }
 
 #[test]
-fn all_who_wait_for_what_cannot_be_compiled_are_told_and_the_next_may_try_again() {
+fn all_waiting_callers_get_a_compile_error_and_the_next_call_tries_again() {
     let (runtime, wasm) = (runtime(), b"\0asm\x0d\0\x01\0broken".to_vec());
     std::thread::scope(|scope| {
         let ask = || common::answer(&runtime, &wasm, "{}");
@@ -217,7 +217,7 @@ fn all_who_wait_for_what_cannot_be_compiled_are_told_and_the_next_may_try_again(
 }
 
 #[test]
-fn what_is_forgotten_leaves_memory_and_disk() {
+fn forgotten_code_leaves_memory_and_disk() {
     let (home, wasm) = (home(), probes::echo().unwrap());
     let runtime = home.runtime();
     let digest = runtime.prepare(&wasm).unwrap();

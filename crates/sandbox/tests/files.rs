@@ -9,7 +9,7 @@ use kenning_sandbox::{Failure, FsAccess, Quota, Runtime};
 use kenning_testing_wasm::probes;
 use kenning_vault::Dir;
 
-struct House {
+struct Fixture {
     home: tempfile::TempDir,
     runtime: Runtime,
     probe: Vec<u8>,
@@ -19,7 +19,7 @@ const NO_ENTRY: &str = "no-entry";
 const NOT_PERMITTED: &str = "not-permitted";
 const NO_SPACE: &str = "insufficient-space";
 
-fn house() -> House {
+fn fixture() -> Fixture {
     let home = tempfile::tempdir().unwrap();
     let dir = Dir::create(&home.path().join("box")).unwrap();
     dir.write("note.txt", b"kept").unwrap();
@@ -28,14 +28,14 @@ fn house() -> House {
     std::os::unix::fs::symlink("../secret.txt", dir.path().join("out")).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", dir.path().join("passwd")).unwrap();
     std::os::unix::fs::symlink("note.txt", dir.path().join("inside")).unwrap();
-    House {
+    Fixture {
         home,
         runtime: runtime(),
         probe: probes::files().unwrap(),
     }
 }
 
-impl House {
+impl Fixture {
     fn dir(&self) -> Dir {
         Dir::open(&self.home.path().join("box")).unwrap()
     }
@@ -85,16 +85,16 @@ fn check(found: Result<String, String>, expected: Result<&str, &str>, what: &str
 
 #[test]
 fn without_a_directory_there_are_no_files() {
-    let house = house();
+    let fixture = fixture();
     for input in ["r/etc/passwd", "rnote.txt", "wx"] {
-        check(house.try_(&FsAccess::None, input), Ok("none"), input);
+        check(fixture.try_(&FsAccess::None, input), Ok("none"), input);
     }
 }
 
 #[test]
 fn read_only_reads_beneath_the_directory_and_changes_nothing() {
-    let house = house();
-    let access = FsAccess::ReadOnly(house.dir());
+    let fixture = fixture();
+    let access = FsAccess::ReadOnly(fixture.dir());
     for (input, expected) in [
         ("rnote.txt", Ok("kept")),
         ("rinside", Ok("kept")),
@@ -110,16 +110,16 @@ fn read_only_reads_beneath_the_directory_and_changes_nothing() {
         ("tnote.txt", Err(NOT_PERMITTED)),
         ("anote.txt", Err(NOT_PERMITTED)),
     ] {
-        check(house.try_(&access, input), expected, input);
+        check(fixture.try_(&access, input), expected, input);
     }
-    assert_eq!(house.dir().read("note.txt", 9).unwrap(), b"kept");
-    assert!(!house.dir().exists("new.txt").unwrap());
+    assert_eq!(fixture.dir().read("note.txt", 9).unwrap(), b"kept");
+    assert!(!fixture.dir().exists("new.txt").unwrap());
 }
 
 #[test]
 fn a_sandbox_reads_and_writes_beneath_the_directory_and_nowhere_else() {
-    let house = house();
-    let access = house.sandbox(1 << 20, 100);
+    let fixture = fixture();
+    let access = fixture.sandbox(1 << 20, 100);
     for (input, expected) in [
         ("wnew.txt", Ok("")),
         ("rnew.txt", Ok("new.txt")),
@@ -140,17 +140,17 @@ fn a_sandbox_reads_and_writes_beneath_the_directory_and_nowhere_else() {
         ("llink", Err(NOT_PERMITTED)),
         ("hnote.txt", Err(NOT_PERMITTED)),
     ] {
-        check(house.try_(&access, input), expected, input);
+        check(fixture.try_(&access, input), expected, input);
     }
-    let outside = Dir::open(house.home.path()).unwrap();
+    let outside = Dir::open(fixture.home.path()).unwrap();
     assert_eq!(outside.read("secret.txt", 9).unwrap(), b"secret");
     assert!(!outside.exists("escape").unwrap());
 }
 
 #[test]
 fn a_full_directory_takes_no_more() {
-    let house = house();
-    let access = house.sandbox(1_500_000, 20);
+    let fixture = fixture();
+    let access = fixture.sandbox(1_500_000, 20);
     for (input, expected) in [
         ("bone", Ok("")),
         ("btwo", Err(NO_SPACE)),
@@ -173,8 +173,8 @@ fn a_full_directory_takes_no_more() {
         ("btwo", Ok("")),
         ("fmany", Err(NO_SPACE)),
     ] {
-        check(house.try_(&access, input), expected, input);
-        let (files, bytes) = house.dir().usage(1000).unwrap();
+        check(fixture.try_(&access, input), expected, input);
+        let (files, bytes) = fixture.dir().usage(1000).unwrap();
         assert!(
             files <= 20 && bytes <= 1_500_000,
             "{input}: {files} files, {bytes} bytes"
@@ -184,12 +184,12 @@ fn a_full_directory_takes_no_more() {
 
 #[test]
 fn a_tool_that_gives_up_because_its_directory_is_full_says_so() {
-    let house = house();
-    let found = house.try_(&house.sandbox(1_000_000, 20), "pbig");
+    let fixture = fixture();
+    let found = fixture.try_(&fixture.sandbox(1_000_000, 20), "pbig");
     let expected = "quota exceeded: the tool's directory is full";
     check(found, Err(expected), "pbig");
     check(
-        house.try_(&house.sandbox(2_000_000, 20), "pbig"),
+        fixture.try_(&fixture.sandbox(2_000_000, 20), "pbig"),
         Ok(""),
         "pbig",
     );
@@ -197,11 +197,11 @@ fn a_tool_that_gives_up_because_its_directory_is_full_says_so() {
 
 #[test]
 fn a_quota_holds_for_all_calls_at_once() {
-    let house = house();
-    let access = house.sandbox(2_500_000, 100);
+    let fixture = fixture();
+    let access = fixture.sandbox(2_500_000, 100);
     let names: Vec<String> = (0..6).map(|it| format!("bfile{it}")).collect();
     let written = std::thread::scope(|scope| {
-        let write = |name: &String| house.try_(&access, name).is_ok();
+        let write = |name: &String| fixture.try_(&access, name).is_ok();
         let threads: Vec<_> = names
             .iter()
             .map(|name| scope.spawn(move || write(name)))
@@ -213,15 +213,15 @@ fn a_quota_holds_for_all_calls_at_once() {
             .count()
     });
     assert_eq!(written, 2);
-    assert!(house.dir().usage(1000).unwrap().1 <= 2_500_000);
+    assert!(fixture.dir().usage(1000).unwrap().1 <= 2_500_000);
 }
 
 #[test]
 fn what_was_written_is_counted() {
-    let house = house();
+    let fixture = fixture();
     let mut call = Call::new("bbig");
-    call.capabilities.fs = house.sandbox(10_000_000, 100);
-    let outcome = call.run(&house.runtime, &house.probe);
+    call.capabilities.fs = fixture.sandbox(10_000_000, 100);
+    let outcome = call.run(&fixture.runtime, &fixture.probe);
     assert_eq!(
         outcome.usage.bytes_written, 1_048_576,
         "{:?}",

@@ -156,7 +156,7 @@ fn impatient(calls_max: u32, total_memory_mb: u32) -> Runtime {
 }
 
 #[test]
-fn a_tool_that_may_have_much_memory_keeps_nobody_from_running() {
+fn a_large_memory_limit_does_not_block_other_tools() {
     // Reserved by what they may have, these two would take all that there is.
     let runtime = impatient(16, 2048);
     while_hogs_run(&runtime, &[("a", 1), ("b", 1)], || {
@@ -166,7 +166,7 @@ fn a_tool_that_may_have_much_memory_keeps_nobody_from_running() {
 }
 
 #[test]
-fn one_tool_leaves_places_for_others_and_whoever_waits_is_told_to_try_again() {
+fn one_tool_leaves_places_for_others_and_waiting_calls_are_told_to_try_again() {
     let runtime = impatient(4, 2048);
     let echo = probes::echo().unwrap();
     runtime.prepare(&echo).unwrap();

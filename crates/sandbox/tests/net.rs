@@ -266,7 +266,7 @@ fn a_name_that_leads_inside_is_refused_though_it_is_on_the_list() {
 }
 
 #[test]
-fn what_the_house_was_granted_is_not_the_tools() {
+fn grants_of_the_operator_do_not_apply_to_tools() {
     let server = serve();
     let grant = kenning_egress::Grant::parse(&format!("127.0.0.1:{}", server.port)).unwrap();
     let egress = Policy {

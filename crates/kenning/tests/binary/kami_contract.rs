@@ -373,7 +373,7 @@ fn validate(shop: &Workshop) {
     shop.write("my-tool/tool.toml", &all[1]);
     let concerns = shop.good("my-tool", "kami validate .");
     assert!(
-        concerns.contains("! it may ask every public host"),
+        concerns.contains("! it may send requests to every public host"),
         "{concerns}"
     );
 }

@@ -1,12 +1,12 @@
 //! Which calls run, and how much memory they have.
 //!
-//! Memory is counted as it is taken, not as it was asked for: a tool that may have a gigabyte and
-//! uses two megabytes keeps nobody from running. The first megabytes of every call are set aside for
-//! it, so a small tool runs whatever others take. Beyond them all calls share the rest, and one tool
-//! has at most half of it, as it has at most half of the calls that run at once.
+//! Memory is counted when it is used, not when it is requested: a tool that may use a gigabyte and
+//! uses two megabytes does not block others. The first megabytes of every call are reserved for it, so
+//! a small tool can always run. Beyond them all calls share the rest. One tool may use at most half of
+//! it, and at most half of the concurrent calls.
 //!
-//! Whoever finds no room waits in line, but not for long: a caller that is told "limited, try again"
-//! can do something about it, and one that hears nothing cannot.
+//! A call that does not fit waits in a queue, but not for long: a caller can react to "limited, try
+//! again", but not to silence.
 
 use crate::call::Failure;
 use crate::wasm::state::{Clock, Stop};
@@ -14,27 +14,27 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What all calls of a runtime have together.
+/// The calls and the memory that all tools of a runtime share.
 pub(crate) struct Budget {
     sizes: Sizes,
     usage: Mutex<Usage>,
     changed: Condvar,
 }
 
-/// How much there is, and how much of it is for whom.
+/// The limits.
 struct Sizes {
     calls: u32,
     /// Calls of one tool at once.
     tool_calls: u32,
-    /// While so many run, only tools of which none runs are let in.
+    /// While this many run, only tools without a running call are admitted.
     open_calls: u32,
-    /// Of one call. The most that a tool can have.
+    /// The most memory of one call, and so of one tool.
     call_bytes: u64,
-    /// Set aside for each call.
+    /// Memory reserved for each call.
     own_bytes: u64,
-    /// Beyond what is set aside, all calls together.
+    /// Memory beyond the reserved part, for all calls together.
     shared_bytes: u64,
-    /// Of that, all calls of one tool.
+    /// The most of it for all calls of one tool.
     tool_shared_bytes: u64,
     /// How long a call waits for its turn.
     patience: Duration,
@@ -63,9 +63,9 @@ struct Ticket {
 /// Why a call gets no more memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoMemory {
-    /// It has all that it may have.
+    /// It has reached its own limit.
     OwnLimit,
-    /// Others have what it would need.
+    /// The shared memory is used up.
     Shared,
 }
 
@@ -78,10 +78,10 @@ impl From<NoMemory> for Stop {
     }
 }
 
-/// Calls that wait, of all tools and of one.
+/// The most waiting calls, of all tools and of one.
 const WAITING_MAX: usize = 64;
 const TOOL_WAITING_MAX: usize = 32;
-/// Set aside for every call, if there is enough.
+/// Memory reserved for every call, if there is enough.
 const OWN_BYTES: u64 = 16 * 1024 * 1024;
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -152,7 +152,7 @@ impl Budget {
             usage.tools.entry(tool.clone()).or_default().calls += 1;
         }
         drop(usage);
-        // Whoever is first in line now may be another.
+        // The queue has a new head, which may be admitted now.
         self.changed.notify_all();
         entered?;
         Ok(Slot {
@@ -169,7 +169,7 @@ impl Budget {
 }
 
 impl Usage {
-    /// The first in line whom there is room for.
+    /// The first in the queue that fits.
     fn next(&self, sizes: &Sizes) -> Option<u64> {
         let is_admitted = |ticket: &&Ticket| {
             let own = self.tools.get(&ticket.tool).map_or(0, |it| it.calls);
@@ -180,7 +180,7 @@ impl Usage {
     }
 }
 
-/// A call that runs, with the memory that it has. All of it is given back when this is dropped.
+/// A running call and its memory, which is released when this is dropped.
 pub(crate) struct Slot {
     budget: Arc<Budget>,
     tool: String,
@@ -203,7 +203,7 @@ impl Slot {
             return Err(NoMemory::OwnLimit);
         }
         let sizes = &self.budget.sizes;
-        let more_shared = self.shared(used) - self.shared(bytes.used);
+        let more_shared = self.shared_part(used) - self.shared_part(bytes.used);
         if more_shared > 0 {
             let mut usage = self.budget.usage();
             let tool = usage.tools.get(&self.tool).map_or(0, |it| it.shared_bytes);
@@ -226,12 +226,12 @@ impl Slot {
     pub(crate) fn shrink(&self, less: u64) {
         let mut bytes = self.bytes();
         let used = bytes.used.saturating_sub(less);
-        let less_shared = self.shared(bytes.used) - self.shared(used);
+        let less_shared = self.shared_part(bytes.used) - self.shared_part(used);
         bytes.used = used;
         self.give_back(less_shared, 0);
     }
 
-    /// How much more it may take, if others leave it.
+    /// How much more it may use, if the shared memory allows it.
     pub(crate) fn left(&self) -> u64 {
         self.bytes_max.saturating_sub(self.bytes().used)
     }
@@ -240,8 +240,8 @@ impl Slot {
         self.bytes().peak
     }
 
-    /// What of these bytes is beyond what is set aside for the call.
-    fn shared(&self, bytes: u64) -> u64 {
+    /// The part of these bytes beyond the call's reserved memory.
+    fn shared_part(&self, bytes: u64) -> u64 {
         bytes.saturating_sub(self.budget.sizes.own_bytes)
     }
 
@@ -269,12 +269,12 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         let used = self.bytes().used;
-        self.give_back(self.shared(used), 1);
+        self.give_back(self.shared_part(used), 1);
         self.budget.changed.notify_all();
     }
 }
 
-/// Memory that something of the host's takes for a call, given back when that is gone.
+/// Memory that the host uses for a call, released when this is dropped.
 pub(crate) struct Charge {
     slot: Arc<Slot>,
     bytes: u64,
@@ -287,7 +287,7 @@ impl Charge {
         Ok(Self { slot, bytes })
     }
 
-    /// Takes more, up to so many bytes in all; what was taken once stays taken.
+    /// Raises the charge to this many bytes in all; it never falls.
     pub(crate) fn raise_to(&mut self, bytes: u64) -> Result<(), NoMemory> {
         let more = bytes.saturating_sub(self.bytes);
         self.slot.grow(more)?;

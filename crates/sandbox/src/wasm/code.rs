@@ -1,18 +1,18 @@
-//! From a component's bytes to code that can be called, at most once.
+//! Compiles components, each at most once.
 //!
 //! Code comes from one of three places, in this order: the memory of this process; a file that an
-//! earlier process compiled; the compiler. Whoever asks first does the work and the others wait for
-//! it, each as long as it likes. Compiling happens on a few threads of its own, so that a component
-//! made to keep a compiler busy keeps neither its callers nor anything else waiting.
+//! earlier process compiled; the compiler. The first caller starts the work and the others wait for
+//! it, each up to its own deadline. Compiling happens on a few separate threads, so that a component
+//! made to keep a compiler busy blocks neither its callers nor anything else.
 //!
 //! # What is believed
 //!
-//! A component's bytes are believed if they have the SHA-256 that was recorded when the tool was
+//! A component's bytes are trusted if they have the SHA-256 that was recorded when the tool was
 //! installed; anything else is an integrity violation, and nothing runs. Compiled code cannot be
 //! checked by looking at it: it is machine code, and loading it is as good as running it. So a file is
 //! loaded only if its BLAKE3 hash is the one that was recorded, in the registry and not beside the
-//! file, and what is hashed is the very buffer that is loaded. A file that does not fit is thrown away
-//! and the component is compiled again, from bytes that are believed.
+//! file, and what is hashed is the very buffer that is loaded. A file with another hash is discarded
+//! and the component is compiled again, from trusted bytes.
 
 use crate::call::Failure;
 use crate::digest::Sha256;
@@ -33,7 +33,7 @@ use wasmtime::component::{Component, InstancePre};
 /// A component and what it was compiled to, to be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digest {
-    /// Of the component.
+    /// Size of the component.
     pub sha256: Sha256,
     /// Of the compiled code.
     pub artifact: Artifact,
@@ -63,21 +63,21 @@ pub(crate) struct Loaded {
     pub(crate) digest: Digest,
 }
 
-/// All code of this process.
-pub(crate) struct Library {
+/// The compiled code of this process.
+pub(crate) struct CodeCache {
     cache: Option<Dir>,
     loaded_max: usize,
-    shelf: Mutex<Shelf>,
+    table: Mutex<SlotTable>,
     waiting: AtomicUsize,
 }
 
 #[derive(Default)]
-struct Shelf {
+struct SlotTable {
     slots: HashMap<Sha256, Arc<Slot>>,
     clock: u64,
 }
 
-/// Where those who wait for one component meet.
+/// The state of one component, on which callers wait.
 struct Slot {
     work: Mutex<Work>,
     changed: Condvar,
@@ -90,25 +90,25 @@ enum Work {
     Failed(Failure),
 }
 
-/// Components that wait for a compiler.
+/// The most components that wait for a compiler.
 const WAITING_MAX: usize = 64;
 /// Largest file of compiled code.
 const ARTIFACT_BYTES_MAX: u64 = 512 * 1024 * 1024;
 const REASON_BYTES_MAX: usize = 400;
-/// How often those who wait look whether they still want to.
+/// How often waiting callers check their deadline.
 const LOOK: Duration = Duration::from_millis(20);
 
-impl Library {
+impl CodeCache {
     pub(crate) fn new(cache: Option<Dir>, loaded_max: usize) -> Self {
         Self {
             cache,
             loaded_max: loaded_max.max(1),
-            shelf: Mutex::default(),
+            table: Mutex::default(),
             waiting: AtomicUsize::new(0),
         }
     }
 
-    /// The code of a tool, from wherever it is found first.
+    /// The code of a tool, from memory, from the cache or from the compiler.
     pub(crate) fn load(
         self: &Arc<Self>,
         machine: &Arc<Machine>,
@@ -117,19 +117,19 @@ impl Library {
     ) -> Result<Arc<Loaded>, Failure> {
         let (slot, is_first) = self.slot(tool.sha256);
         if is_first {
-            let begun = Begun {
-                library: self.clone(),
+            let compilation = Compilation {
+                code_cache: self.clone(),
                 sha256: tool.sha256,
                 slot: slot.clone(),
             };
-            self.begin(begun, machine, tool);
+            self.begin(compilation, machine, tool);
         }
         slot.wait(patience)
     }
 
     /// Whether there is code in memory, or a file of it for this engine.
     pub(crate) fn is_compiled(&self, machine: &Machine, tool: &ToolCode<'_>) -> bool {
-        if self.shelf().slots.contains_key(&tool.sha256) {
+        if self.table().slots.contains_key(&tool.sha256) {
             return true;
         }
         let (Some(cache), Some(artifact)) = (&self.cache, tool.artifact.clone()) else {
@@ -144,13 +144,13 @@ impl Library {
 
     /// Drops the code of a component from memory and from disk.
     pub(crate) fn forget(&self, sha256: Sha256) -> Result<()> {
-        self.shelf().slots.remove(&sha256);
+        self.table().slots.remove(&sha256);
         self.cache
             .as_ref()
             .map_or(Ok(()), |cache| sweep(cache, sha256, None))
     }
 
-    /// Writes code to disk, in place of what other engines made of the same component.
+    /// Writes code to disk, replacing that of other engines for the same component.
     fn keep(&self, digest: &Digest, artifact: &[u8]) -> Result<()> {
         let Some(cache) = &self.cache else {
             return Ok(());
@@ -160,52 +160,52 @@ impl Library {
         sweep(cache, digest.sha256, Some(&name))
     }
 
-    /// The slot of a component, and whether it is new, so that the caller must do the work.
+    /// The slot of a component, and whether it is new, so that the caller must compile.
     fn slot(&self, sha256: Sha256) -> (Arc<Slot>, bool) {
-        let mut shelf = self.shelf();
-        shelf.clock += 1;
-        let now = shelf.clock;
-        if let Some(slot) = shelf.slots.get(&sha256) {
+        let mut table = self.table();
+        table.clock += 1;
+        let now = table.clock;
+        if let Some(slot) = table.slots.get(&sha256) {
             slot.touch(now);
             return (slot.clone(), false);
         }
-        shelf.make_room(self.loaded_max);
+        table.make_room(self.loaded_max);
         let slot = Arc::new(Slot {
             work: Mutex::new(Work::Going),
             changed: Condvar::new(),
             last_used: Mutex::new(now),
         });
-        shelf.slots.insert(sha256, slot.clone());
+        table.slots.insert(sha256, slot.clone());
         (slot, true)
     }
 
-    fn begin(&self, begun: Begun, machine: &Arc<Machine>, tool: &ToolCode<'_>) {
-        if let Some(loaded) = self.cached(machine, tool) {
-            return begun.end(Ok(loaded));
+    fn begin(&self, compilation: Compilation, machine: &Arc<Machine>, tool: &ToolCode<'_>) {
+        if let Some(loaded) = self.load_cached(machine, tool) {
+            return compilation.end(Ok(loaded));
         }
         let wasm = match (tool.source)() {
             Ok(wasm) => wasm,
-            Err(err) => return begun.end(Err(missing(err))),
+            Err(err) => return compilation.end(Err(missing(err))),
         };
         if Sha256::of(&wasm) != tool.sha256 {
             let what = "the component is not the one that was installed; install the tool again";
-            return begun.end(Err(Failure::IntegrityViolation(what.to_owned())));
+            return compilation.end(Err(Failure::IntegrityViolation(what.to_owned())));
         }
         if let Err(err) = survey::check(&wasm) {
-            return begun.end(Err(err.into()));
+            return compilation.end(Err(err.into()));
         }
         if self.waiting.fetch_add(1, Ordering::Relaxed) >= WAITING_MAX {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
-            return begun.end(Err(Failure::Busy));
+            return compilation.end(Err(Failure::Busy));
         }
         let machine = machine.clone();
         machine.clone().compilers.spawn(move || {
-            let library = begun.library.clone();
-            let work = || library.compile(&machine, &wasm, begun.sha256);
+            let code_cache = compilation.code_cache.clone();
+            let work = || code_cache.compile(&machine, &wasm, compilation.sha256);
             let result = catch_unwind(AssertUnwindSafe(work));
-            library.waiting.fetch_sub(1, Ordering::Relaxed);
+            code_cache.waiting.fetch_sub(1, Ordering::Relaxed);
             let panicked = |_| Err(Failure::Internal("the compiler panicked".to_owned()));
-            begun.end(result.unwrap_or_else(panicked));
+            compilation.end(result.unwrap_or_else(panicked));
         });
     }
 
@@ -226,15 +226,15 @@ impl Library {
             },
         };
         let loaded = Loaded::new(machine, &component, digest)?;
-        // Without the file everything works; it is only slower.
+        // Everything works without the file, only more slowly.
         if let Err(err) = self.keep(&loaded.digest, &artifact) {
-            tracing::warn!("compiled code of {sha256} is not kept: {err}");
+            tracing::warn!("compiled code of {sha256} could not be cached: {err}");
         }
         Ok(loaded)
     }
 
     /// Code that an earlier process compiled, if it is there and is what was recorded.
-    fn cached(&self, machine: &Machine, tool: &ToolCode<'_>) -> Option<Loaded> {
+    fn load_cached(&self, machine: &Machine, tool: &ToolCode<'_>) -> Option<Loaded> {
         let (cache, artifact) = (self.cache.as_ref()?, tool.artifact.clone()?);
         let digest = Digest {
             sha256: tool.sha256,
@@ -248,7 +248,7 @@ impl Library {
             Ok(bytes) => bytes,
             Err(err) => {
                 if err.code != Code::NotFound {
-                    tracing::warn!("compiled code of {} is not read: {err}", tool.sha256);
+                    tracing::warn!("cached code of {} could not be read: {err}", tool.sha256);
                 }
                 return None;
             }
@@ -259,16 +259,16 @@ impl Library {
         match loaded {
             Ok(loaded) => Some(loaded),
             Err(why) => {
-                tracing::warn!("compiled code of {} is thrown away: {why}", tool.sha256);
-                // What cannot be removed is written over when the component is compiled again.
+                tracing::warn!("cached code of {} was discarded: {why}", tool.sha256);
+                // If it cannot be removed, it is overwritten when the component is compiled again.
                 let _ = cache.remove(&name);
                 None
             }
         }
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    fn table(&self) -> MutexGuard<'_, SlotTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -280,7 +280,7 @@ fn sweep(cache: &Dir, sha256: Sha256, but: Option<&str>) -> Result<()> {
             continue;
         }
         match cache.remove(&entry.name) {
-            // Somebody else was faster.
+            // Another process has already removed it.
             Err(err) if err.code == Code::NotFound => {}
             other => other?,
         }
@@ -295,7 +295,7 @@ fn sweep(cache: &Dir, sha256: Sha256, but: Option<&str>) -> Result<()> {
 )]
 fn deserialize(machine: &Machine, bytes: &[u8], hash: &Hash) -> Result<Component, String> {
     if Hash::of(bytes) != *hash {
-        return Err("it is not what was recorded".to_owned());
+        return Err("its hash is not the recorded one".to_owned());
     }
     // SAFETY: `deserialize` demands bytes that `Component::serialize` made and nobody changed. The
     // hash is of this very buffer, which nobody else can write to, and it was recorded by whoever
@@ -310,7 +310,7 @@ impl Loaded {
         let shape = Shape::of(component, &machine.engine)?;
         let pre = machine.linker.instantiate_pre(component).map_err(|err| {
             let why = reason(&err);
-            let error = Error::invalid(format!("the component needs what this host does not have: {why}"));
+            let error = Error::invalid(format!("the component imports something that this host does not provide: {why}"));
             Failure::from(error.hint("tools may import `wasi:cli`, `wasi:filesystem`, `wasi:http`, `wasi:clocks`, `wasi:random` and `kami:tool/host`"))
         })?;
         Ok(Self { pre, shape, digest })
@@ -340,14 +340,14 @@ impl fmt::Display for Artifact {
     }
 }
 
-/// Work that somebody waits for. However it ends, they are told.
-struct Begun {
-    library: Arc<Library>,
+/// A compilation in progress. However it ends, the waiting callers are notified.
+struct Compilation {
+    code_cache: Arc<CodeCache>,
     sha256: Sha256,
     slot: Arc<Slot>,
 }
 
-impl Begun {
+impl Compilation {
     fn end(self, result: Result<Loaded, Failure>) {
         self.slot.set(match result {
             Ok(loaded) => Work::Done(Arc::new(loaded)),
@@ -356,7 +356,7 @@ impl Begun {
     }
 }
 
-impl Drop for Begun {
+impl Drop for Compilation {
     fn drop(&mut self) {
         let failed = match &*self.slot.work() {
             Work::Going => true,
@@ -366,24 +366,24 @@ impl Drop for Begun {
         if !failed {
             return;
         }
-        // Whoever asks after those who waited tries again: the cause may be gone.
-        self.library.shelf().slots.remove(&self.sha256);
+        // Later callers try again: the cause may be gone.
+        self.code_cache.table().slots.remove(&self.sha256);
         if matches!(*self.slot.work(), Work::Going) {
-            let what = "the work on the component was dropped".to_owned();
+            let what = "the compilation was abandoned".to_owned();
             self.slot.set(Work::Failed(Failure::Internal(what)));
         }
     }
 }
 
-impl Shelf {
-    /// Drops what was not used for longest. Calls that run it keep it until they end.
+impl SlotTable {
+    /// Drops the least recently used code. Running calls keep theirs until they end.
     fn make_room(&mut self, max: usize) {
         while self.slots.len() >= max {
             let idle = self
                 .slots
                 .iter()
                 .filter(|it| !matches!(*it.1.work(), Work::Going));
-            let oldest = idle.min_by_key(|it| it.1.used()).map(|it| *it.0);
+            let oldest = idle.min_by_key(|it| it.1.last_used()).map(|it| *it.0);
             match oldest {
                 Some(sha256) => self.slots.remove(&sha256),
                 None => return,
@@ -409,7 +409,7 @@ impl Slot {
             .unwrap_or_else(PoisonError::into_inner) = now;
     }
 
-    fn used(&self) -> u64 {
+    fn last_used(&self) -> u64 {
         *self
             .last_used
             .lock()
@@ -448,12 +448,12 @@ pub(crate) fn reason(err: &wasmtime::Error) -> String {
     plain(&format!("{err:#}"), REASON_BYTES_MAX)
 }
 
-/// A text that a component may have had a part in, as one line of bounded length.
+/// A text that a component may influence, as one line of bounded length.
 pub(crate) fn plain(text: &str, bytes_max: usize) -> String {
     let text = &text[..text.floor_char_boundary(bytes_max)];
-    let blank = |it: char| match it.is_control() {
+    let blank = |c: char| match c.is_control() {
         true => ' ',
-        false => it,
+        false => c,
     };
     text.chars().map(blank).collect()
 }

@@ -14,22 +14,22 @@ use wasmtime::{
     WasmFeatures,
 };
 
-/// Everything that is made once and only when it is needed.
+/// The engine and its threads, created when they are first needed.
 pub(crate) struct Machine {
     pub(crate) engine: Engine,
     pub(crate) linker: Linker<State>,
-    /// What a compiled component must have been compiled for.
+    /// Identifies the engine that compiled code belongs to.
     pub(crate) key: String,
     pub(crate) ticker: Ticker,
     pub(crate) compilers: rayon::ThreadPool,
     io: Option<tokio::runtime::Runtime>,
 }
 
-/// How often a running tool is looked at. A call ends at most this much later than it should.
+/// How often running tools are interrupted. A call ends at most this much after its deadline.
 const TICK: Duration = Duration::from_millis(5);
-/// Of one stack; the compiler and the parser recurse with the depth of what they read.
+/// The stack of a compiler thread; compiler and parser recurse with the depth of their input.
 const COMPILER_STACK_BYTES: usize = 8 * 1024 * 1024;
-/// Of one call, as in [`Limits`](crate::Limits).
+/// Limits of one call, as in [`Limits`](crate::Limits).
 const CORE_INSTANCES_MAX: u32 = 256;
 const MEMORIES_MAX: u32 = 8;
 const TABLES_MAX: u32 = 64;
@@ -39,13 +39,13 @@ const BLOCKING_THREADS_MAX: usize = 64;
 impl Machine {
     pub(crate) fn new(options: &RuntimeOptions) -> Result<Self> {
         let failed = |err: wasmtime::Error| {
-            Error::internal("the WASM engine cannot be made")
+            Error::internal("the WASM engine could not be created")
                 .because(std::io::Error::other(format!("{err:#}")))
         };
         let engine = match options.pooling {
             Some(pool) => Engine::new(&config(Some(pool))).or_else(|err| {
                 // A pool reserves much address space, which some machines forbid.
-                tracing::warn!("no pool of instances: {err:#}");
+                tracing::warn!("instances are not pooled: {err:#}");
                 Engine::new(&config(None))
             }),
             None => Engine::new(&config(None)),
@@ -59,15 +59,18 @@ impl Machine {
             .thread_name(|idx| format!("wasm-compiler-{idx}"))
             .stack_size(COMPILER_STACK_BYTES)
             .build();
-        let compilers =
-            compilers.map_err(|err| Error::unavailable("no threads to compile on").because(err))?;
+        let compilers = compilers.map_err(|err| {
+            Error::unavailable("the compiler threads could not be started").because(err)
+        })?;
         let io = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .max_blocking_threads(BLOCKING_THREADS_MAX)
             .thread_name("wasm-io")
             .enable_all()
             .build();
-        let io = io.map_err(|err| Error::unavailable("no thread to wait on").because(err))?;
+        let io = io.map_err(|err| {
+            Error::unavailable("the I/O thread could not be started").because(err)
+        })?;
         Ok(Self {
             engine,
             linker,
@@ -86,7 +89,7 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // Waiting for a request that nobody wants any more could take its whole time limit.
+        // Waiting for an abandoned request could take its whole time limit.
         if let Some(io) = self.io.take() {
             io.shutdown_background();
         }
@@ -95,7 +98,7 @@ impl Drop for Machine {
 
 fn config(pool: Option<PoolSize>) -> Config {
     let mut config = Config::new();
-    // What is compiled for a pool must run without one too: `serve` and `exec` share one cache. So
+    // Code that was compiled for a pool must run without one too: `serve` and `exec` share one cache. So
     // nothing but the allocation strategy may differ.
     config
         .consume_fuel(true)
@@ -129,8 +132,8 @@ fn pooling(pool: PoolSize) -> PoolingAllocationConfig {
     let mut config = PoolingAllocationConfig::new();
     config
         .total_component_instances(calls)
-        // As many as all calls may have together, so that none takes those of another. What is not
-        // used costs address space only.
+        // As many as all calls together may use, so that no call lacks one. Unused ones cost address
+        // space only.
         .total_core_instances(calls.saturating_mul(CORE_INSTANCES_MAX))
         .total_memories(calls.saturating_mul(MEMORIES_MAX))
         .total_tables(calls.saturating_mul(TABLES_MAX))
@@ -216,8 +219,8 @@ fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
     Ok(linker)
 }
 
-/// The thread that interrupts. It is one of the operating system's and not a task, because a task
-/// waits for the very threads that tools keep busy. It sleeps while nothing runs.
+/// The thread that interrupts tools. It is an OS thread and not a task, because tasks would wait for
+/// the threads that tools keep busy. It sleeps while nothing runs.
 pub(crate) struct Ticker {
     shared: Arc<Shared>,
 }
@@ -251,8 +254,9 @@ impl Ticker {
                 }
             }
         });
-        started
-            .map_err(|err| Error::unavailable("no thread to interrupt tools on").because(err))?;
+        started.map_err(|err| {
+            Error::unavailable("the thread that interrupts tools could not be started").because(err)
+        })?;
         Ok(Self { shared })
     }
 
@@ -281,9 +285,9 @@ impl Shared {
         self.beat.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// False if nothing will run any more.
+    /// False on shutdown.
     fn wait_until_running(&self) -> bool {
-        let idle = |it: &mut Beat| it.running == 0 && !it.closed;
+        let idle = |beat: &mut Beat| beat.running == 0 && !beat.closed;
         let beat = self.changed.wait_while(self.beat(), idle);
         !beat.unwrap_or_else(PoisonError::into_inner).closed
     }

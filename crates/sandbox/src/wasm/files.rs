@@ -1,13 +1,13 @@
 //! The directory that a tool may see, and the quota on it.
 //!
-//! WASI has no quotas, so this stands between the tool and the runtime's own file functions: each
-//! call that can make a directory grow reserves what it may take in a [`Ledger`] first, and is
-//! answered "no space left" if there is none. What was reserved and done counts until the directory
-//! is measured again, which happens when it seems full: so deleting makes room, if later. What is
-//! reserved and not yet done counts besides. Calls of one tool that run at once share one ledger.
+//! WASI has no quotas, so this module wraps the runtime's file functions: each function that can make a
+//! directory grow first reserves space in a [`Ledger`], and fails with "no space left" if there is none.
+//! Finished reservations count until the directory is measured again, which happens when it seems full;
+//! so deleting frees space then. Unfinished ones count in addition. Concurrent calls of one tool share
+//! one ledger.
 //!
-//! Links are not made here: a hard link would count one file twice, and a soft link is a trap for
-//! whatever else walks the directory.
+//! Links cannot be created: a hard link would count one file twice, and a symbolic link is a trap for
+//! other programs that walk the directory.
 
 use crate::call::Quota;
 use crate::wasm::state::State;
@@ -35,7 +35,7 @@ use wasmtime_wasi::p2::{
 };
 use wasmtime_wasi::{FsPerms, OpenMode};
 
-/// What a call sees of files.
+/// The files that a call can reach.
 #[derive(Clone, Default)]
 pub(crate) struct Files {
     root: Option<Root>,
@@ -92,14 +92,14 @@ impl Files {
         self.account.was_full.load(Ordering::Relaxed)
     }
 
-    /// Whether a stream failed for want of space. Many tools cannot tell that from any other failure.
+    /// Whether a stream failed because the directory was full. Many tools cannot distinguish that from other failures.
     pub(crate) fn was_stream_full(&self) -> bool {
         self.account.was_stream_full.load(Ordering::Relaxed)
     }
 }
 
 impl Account {
-    /// Makes room for what is done while the answer is held, or says that there is none.
+    /// Reserves space while the returned value is held, or fails with "no space left".
     fn reserve(&self, bytes: u64, files: u64) -> FsResult<Option<Reserved>> {
         let Some(ledger) = &self.ledger else {
             return Ok(None);
@@ -113,10 +113,10 @@ impl Account {
         Err(ErrorCode::InsufficientSpace.into())
     }
 
-    /// Says that there is no space left if there is none for a single byte.
+    /// Fails with "no space left" if there is no space for a single byte.
     fn require_room(&self) -> FsResult<()> {
         let one = Used { bytes: 1, files: 0 };
-        let has_room = |it: &Arc<Ledger>| it.fits(&mut it.balance(), one);
+        let has_room = |ledger: &Arc<Ledger>| ledger.fits(&mut ledger.balance(), one);
         if self.ledger.as_ref().is_none_or(has_room) {
             return Ok(());
         }
@@ -146,9 +146,9 @@ pub(crate) struct Ledger {
 
 #[derive(Default)]
 struct Balance {
-    /// At most so much is in the directory …
+    /// Upper bound of what is in the directory …
     done: Used,
-    /// … and so much may be added by what is under way.
+    /// … and of what unfinished operations may add.
     under_way: Used,
 }
 
@@ -197,7 +197,13 @@ impl Ledger {
 
     /// Whether there is room for more, measured again if there seems to be none.
     fn fits(&self, balance: &mut Balance, more: Used) -> bool {
-        let fits = |it: &Balance| it.done.plus(it.under_way).plus(more).fits(self.most);
+        let fits = |balance: &Balance| {
+            balance
+                .done
+                .plus(balance.under_way)
+                .plus(more)
+                .fits(self.most)
+        };
         if fits(balance) {
             return true;
         }
@@ -213,7 +219,7 @@ impl Ledger {
     }
 }
 
-/// Room for something that is under way until this is dropped.
+/// Space reserved for an operation until this is dropped.
 struct Reserved {
     ledger: Arc<Ledger>,
     reserved: Used,
@@ -260,7 +266,7 @@ impl Ledgers {
     }
 }
 
-/// The runtime's own functions, and what stands before them.
+/// The runtime's own functions, and our accounting.
 pub(crate) struct View<'a> {
     inner: WasiFilesystemCtxView<'a>,
     files: Files,
@@ -272,7 +278,7 @@ impl HasData for HasFiles {
     type Data<'a> = View<'a>;
 }
 
-/// Puts our functions in place of those that the runtime linked.
+/// Replaces functions that the runtime linked by ours.
 pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     fn view(state: &mut State) -> View<'_> {
         let files = state.files.clone();
@@ -284,7 +290,7 @@ pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
 }
 
 impl View<'_> {
-    /// The size of an open file; zero for what is no file.
+    /// The size of an open file; zero for anything else.
     fn size(&self, fd: &Resource<Descriptor>) -> FsResult<u64> {
         Ok(match self.inner.table.get(fd)? {
             Descriptor::File(it) => it.file.metadata().map_or(0, |it| it.len()),
@@ -292,7 +298,7 @@ impl View<'_> {
         })
     }
 
-    fn metered(
+    fn meter_stream(
         &mut self,
         fd: &Resource<Descriptor>,
         stream: Resource<DynOutputStream>,
@@ -302,7 +308,7 @@ impl View<'_> {
             Descriptor::File(it) => it.file.clone(),
             Descriptor::Dir(_) => return Err(ErrorCode::IsDirectory.into()),
         };
-        // Some C libraries make "I/O error" of every failure of a stream, but hand on why there is none.
+        // Some C libraries turn every failure of a stream into "I/O error", but report why one cannot be opened.
         if at.is_none_or(|at| at >= file.metadata().map_or(0, |it| it.len())) {
             self.files.account.require_room()?;
         }
@@ -367,7 +373,7 @@ impl HostDescriptor for View<'_> {
         let stream = self
             .inner
             .write_via_stream(Resource::new_borrow(fd.rep()), offset)?;
-        self.metered(&fd, stream, Some(offset))
+        self.meter_stream(&fd, stream, Some(offset))
     }
 
     fn append_via_stream(
@@ -377,7 +383,7 @@ impl HostDescriptor for View<'_> {
         let stream = self
             .inner
             .append_via_stream(Resource::new_borrow(fd.rep()))?;
-        self.metered(&fd, stream, None)
+        self.meter_stream(&fd, stream, None)
     }
 
     async fn advise(
@@ -588,11 +594,11 @@ struct Metered {
     /// Where the next byte goes; `None` is the end of the file.
     at: Option<u64>,
     account: Arc<Account>,
-    /// What the last write reserved; it is done when the stream takes another one.
+    /// What the last write reserved; it is finished when the stream accepts another one.
     under_way: Option<Reserved>,
 }
 
-/// What a tool hands over at once waits in memory of ours until it is written.
+/// The most data that waits in our memory until it is written.
 const WRITE_BYTES_MAX: usize = 64 * 1024;
 
 /// Linux, macOS and the BSDs agree on this number.
@@ -650,7 +656,7 @@ impl OutputStream for Metered {
         if permitted > 0 {
             self.under_way = None;
         }
-        // As much as fits is written, as on a disk; only then there is no space left.
+        // Writes as much as fits, as a disk does; only then it fails.
         let room = usize::try_from(self.room()).unwrap_or(usize::MAX);
         let room = if room == 0 { WRITE_BYTES_MAX } else { room };
         Ok(permitted.min(WRITE_BYTES_MAX).min(room))
@@ -661,7 +667,7 @@ impl OutputStream for Metered {
     }
 }
 
-/// Stands for a stream for the moment in which it is wrapped.
+/// A placeholder while a stream is being wrapped.
 struct Closed;
 
 #[async_trait::async_trait]

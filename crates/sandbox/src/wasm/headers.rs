@@ -1,9 +1,9 @@
 //! What the host keeps for a tool that speaks HTTP, counted against the tool's memory.
 //!
-//! A tool holds handles, and behind them lie lists of headers, requests and responses in memory of
-//! ours. The functions of the runtime that make or change these are wrapped here: what a handle
-//! stands for is measured after each change, and given back with the handle. The other functions of
-//! `wasi:http` are the runtime's own.
+//! A tool holds handles to lists of headers, requests and responses in our memory. The runtime's
+//! functions that create or change these are wrapped here: the object behind a handle is measured after
+//! each change, and its memory is released with the handle. The other functions of `wasi:http` are the
+//! runtime's own.
 
 use crate::wasm::budget::{Charge, NoMemory, Slot};
 use crate::wasm::state::{State, Stop};
@@ -18,15 +18,15 @@ use wasmtime_wasi_http::p2::bindings::http::types::{
 };
 use wasmtime_wasi_http::{FieldMap, WasiHttpView as _};
 
-/// The version that the runtime links; tools of earlier ones are given the same.
+/// The version that the runtime links; tools for earlier versions get the same.
 const TYPES: &str = "wasi:http/types@0.2.12";
 const HANDLER: &str = "wasi:http/outgoing-handler@0.2.12";
 
-/// Most bytes that a tool hands over at once for the body of a request.
+/// The most bytes that a tool passes at once for the body of a request.
 pub(crate) const BODY_CHUNK_BYTES: usize = 64 * 1024;
 /// What a request or a response takes besides its headers: one chunk is sent and one waits.
 const MESSAGE_BYTES: u64 = 2 * BODY_CHUNK_BYTES as u64 + 1024;
-/// Of a method, a host with its port, and a path with its query.
+/// The longest method, host with its port, and path with its query.
 const METHOD_BYTES_MAX: usize = 32;
 const AUTHORITY_BYTES_MAX: usize = 512;
 const PATH_BYTES_MAX: usize = 16 * 1024;
@@ -38,8 +38,8 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// What this handle stands for takes so much. It never counts for less than it once did, since a
-    /// list keeps its room when entries are removed.
+    /// Sets the size of the object behind a handle. It never shrinks, since a list keeps its capacity when
+    /// entries are removed.
     fn set(&mut self, slot: &Arc<Slot>, rep: u32, bytes: u64) -> Result<(), NoMemory> {
         match self.charges.get_mut(&rep) {
             Some(charge) => charge.raise_to(bytes),
@@ -61,7 +61,7 @@ fn bytes(fields: &FieldMap) -> u64 {
     const INDEX: usize = 8;
     const ENTRY: usize = 112;
     const FURTHER: usize = 2 * 80;
-    /// Of an allocation.
+    /// The overhead of an allocation.
     const TEXT: usize = 32;
     let texts = fields.iter();
     let texts = texts.map(|(name, value)| name.as_str().len() + value.len() + TEXT);
@@ -77,7 +77,7 @@ impl State {
         Ok(self.kept.set(&self.slot, rep, bytes).map_err(Stop::from)?)
     }
 
-    /// Counts a message that takes the place of the headers that it was made of.
+    /// Counts a message that replaces the headers it was made from.
     fn count_message(&mut self, fields: u64, rep: u32) -> wasmtime::Result<()> {
         let bytes = MESSAGE_BYTES.saturating_add(fields);
         Ok(self.kept.set(&self.slot, rep, bytes).map_err(Stop::from)?)
@@ -95,7 +95,7 @@ type Ctx<'a> = StoreContextMut<'a, State>;
 type Fields = Resource<FieldMap>;
 type Told<T> = wasmtime::Result<(Result<T, HeaderError>,)>;
 
-/// Puts our functions in place of those that the runtime linked.
+/// Replaces functions that the runtime linked by ours.
 pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     let mut types = linker.instance(TYPES)?;
     fields(&mut types)?;
@@ -105,7 +105,7 @@ pub(crate) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
         "handle",
         |mut ctx: Ctx<'_>, (request, options): (Resource<OutgoingRequest>, Option<Resource<RequestOptions>>)| {
             let state = ctx.data_mut();
-            // From here on it is bounded by how many requests a call may make.
+            // From here on the limit of requests per call bounds it.
             state.kept.drop(request.rep());
             let mut http = state.http();
             let answer = outgoing_handler::Host::handle(&mut http, request, options);
@@ -155,7 +155,7 @@ fn fields(types: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
                 Ok(()) => Ok(()),
                 Err(err) => Err(Host::convert_header_error(&mut http, err)?),
             };
-            // Also when it was refused: room may have been made for it.
+            // Also when it was refused: memory may have been allocated for it.
             ctx.data_mut().count_fields(rep)?;
             Ok((told,))
         },

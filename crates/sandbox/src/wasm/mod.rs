@@ -2,8 +2,8 @@
 //!
 //! The surface is synchronous. A call runs on its caller's thread; inside, the tool's own code is
 //! interrupted by a clock thread ([`engine::Ticker`]) and its waiting (for a file, a request, a timer)
-//! by a timer, so that neither a loop nor a sleep outlives the deadline. Each call has a deadline of
-//! its own: the clock thread only says "look", and what is looked at is the call's own time.
+//! by a timer, so that neither a loop nor a sleep outlives the deadline. Each call has its
+//! own deadline: the clock thread only makes running tools check it.
 //!
 //! Nothing of one call is left for the next: the instance, its memory and its handles are gone with
 //! the store. Whatever a tool does, and whatever our own functions do when it calls them, ends in an
@@ -25,7 +25,7 @@ use crate::call::{Failure, LogLevel, Outcome, RunCall, Usage};
 use crate::digest::Sha256;
 use crate::manifest::TOOL_MEMORY_MB_MAX;
 use budget::{Budget, Slot};
-use code::{Digest, Library, Loaded, ToolCode};
+use code::{CodeCache, Digest, Loaded, ToolCode};
 use engine::Machine;
 use files::Ledgers;
 use kenning_core::{Error, Result};
@@ -43,24 +43,24 @@ use wasmtime_wasi::I32Exit;
 
 /// How a runtime is set up.
 pub struct RuntimeOptions {
-    /// Instances that are kept ready, for a process that answers many calls. Costs some milliseconds
-    /// at the first call, so a process that makes one call has none.
+    /// A pool of instances, for a process that serves many calls. It costs some milliseconds at the first
+    /// call, so a process that makes one call has none.
     pub pooling: Option<PoolSize>,
-    /// Where compiled code is kept between processes. Nobody else may write there (mode 0700).
+    /// Where compiled code is kept between processes. No other user may write there (mode 0700).
     pub cache: Option<Dir>,
     /// Threads that compile.
     pub compile_threads: usize,
     /// How long [`Runtime::check`] and [`Runtime::prepare`] wait for the compiler.
     pub compile_patience: Duration,
-    /// Calls that run at once, of one tool half as many; others wait for their turn.
+    /// The most concurrent calls; half as many of one tool. Others wait for their turn.
     pub calls_max: u32,
     /// How long a call waits for its turn before its caller is told to try again.
     pub queue_patience: Duration,
-    /// Of memory that all calls together may have; one tool has at most half of it.
+    /// Memory that all calls together may use; one tool at most half of it.
     pub total_memory_mb: u32,
     /// Components whose code is kept in memory.
     pub loaded_max: usize,
-    /// How the network is reached. Grants are left out: they are the house's and not the tools'.
+    /// How the network is reached. The operator's grants are left out: they are for the server, not for tools.
     pub egress: Policy,
 }
 
@@ -69,7 +69,7 @@ pub struct RuntimeOptions {
 pub struct PoolSize {
     /// Calls at once.
     pub calls: u32,
-    /// Of the largest memory of any tool.
+    /// The largest memory of any tool.
     pub max_memory_mb: u32,
 }
 
@@ -89,18 +89,18 @@ impl Default for RuntimeOptions {
     }
 }
 
-/// Runs components. Nothing of the engine is made before the first component is looked at.
+/// Runs components. The engine is created when the first component is checked.
 pub struct Runtime {
     options: RuntimeOptions,
     machine: Mutex<Option<Arc<Machine>>>,
-    library: Arc<Library>,
+    code_cache: Arc<CodeCache>,
     ledgers: Ledgers,
     budget: Arc<Budget>,
 }
 
-/// How often a call that waits is looked at.
+/// How often a waiting call checks its deadline.
 const LOOK: Duration = Duration::from_millis(10);
-/// What the tool may hand over in one call besides its answer.
+/// What the tool may pass to the host in one call besides its result.
 const HANDOVER_BYTES: usize = 1024 * 1024;
 const MESSAGE_BYTES_MAX: usize = 2_000;
 const MIB: u64 = 1024 * 1024;
@@ -113,7 +113,7 @@ impl Runtime {
             .pooling
             .map_or(options.calls_max, |pool| pool.calls.min(options.calls_max));
         Self {
-            library: Arc::new(Library::new(options.cache.take(), options.loaded_max)),
+            code_cache: Arc::new(CodeCache::new(options.cache.take(), options.loaded_max)),
             budget: Arc::new(Budget::new(
                 calls,
                 options.total_memory_mb,
@@ -127,23 +127,23 @@ impl Runtime {
 
     /// Whether these bytes are a component that can be run here, and what it offers.
     pub fn check(&self, wasm: &[u8]) -> Result<Described> {
-        Ok(self.compiled(wasm)?.shape.described.clone())
+        Ok(self.compile(wasm)?.shape.described.clone())
     }
 
     /// Compiles a component, keeps the code, and says what to record.
     pub fn prepare(&self, wasm: &[u8]) -> Result<Digest> {
-        Ok(self.compiled(wasm)?.digest.clone())
+        Ok(self.compile(wasm)?.digest.clone())
     }
 
     /// Whether a tool can be run without its component being compiled first.
     pub fn is_compiled(&self, tool: &ToolCode<'_>) -> bool {
         let machine = self.machine();
-        machine.is_ok_and(|it| self.library.is_compiled(&it, tool))
+        machine.is_ok_and(|it| self.code_cache.is_compiled(&it, tool))
     }
 
     /// Drops a component's code, from memory and from disk. Calls that run it go on.
     pub fn forget(&self, sha256: Sha256) -> Result<()> {
-        self.library.forget(sha256)
+        self.code_cache.forget(sha256)
     }
 
     /// Calls a tool.
@@ -159,9 +159,7 @@ impl Runtime {
         let caught = catch_unwind(AssertUnwindSafe(|| self.run_into(tool, call, &mut outcome)));
         outcome.result = caught.unwrap_or_else(|panic| {
             outcome.detail = panic.downcast_ref::<String>().cloned();
-            Err(Failure::Internal(
-                "a function of the host panicked".to_owned(),
-            ))
+            Err(Failure::Internal("a host function panicked".to_owned()))
         });
         outcome
     }
@@ -181,7 +179,7 @@ impl Runtime {
             cancelled: call.cancelled.clone(),
         };
         let machine = self.machine()?;
-        let loaded = self.library.load(&machine, tool, &patience)?;
+        let loaded = self.code_cache.load(&machine, tool, &patience)?;
         if tool.artifact.as_ref() != Some(&loaded.digest.artifact) {
             outcome.prepared = Some(loaded.digest.clone());
         }
@@ -253,18 +251,18 @@ impl Runtime {
         let wall = start.elapsed();
         let left = store.get_fuel().unwrap_or_default();
         let state = store.data();
-        outcome.usage = used(state, limits.max_fuel.saturating_sub(left), wall);
+        outcome.usage = usage(state, limits.max_fuel.saturating_sub(left), wall);
         if state.files.was_full() {
             state.log.line(LogLevel::Warn, NO_SPACE_LEFT);
         }
         outcome.stdout = state.stdout.text();
         outcome.stderr = state.stderr.text();
         if let Some(code) = result.as_ref().filter(|_| is_command).and_then(exit_code) {
-            return ended(code, outcome, limits.output_bytes_max);
+            return program_result(code, outcome, limits.output_bytes_max);
         }
         match result {
             None => Err(Failure::Internal("the runtime is shut down".to_owned())),
-            Some(Ok(answer)) => answered(
+            Some(Ok(answer)) => to_result(
                 answer,
                 limits.output_bytes_max,
                 state.files.was_stream_full(),
@@ -284,7 +282,7 @@ impl Runtime {
         }
     }
 
-    fn compiled(&self, wasm: &[u8]) -> Result<Arc<Loaded>> {
+    fn compile(&self, wasm: &[u8]) -> Result<Arc<Loaded>> {
         survey::check(wasm)?;
         let source = || Ok(wasm.to_vec());
         let tool = ToolCode {
@@ -297,7 +295,7 @@ impl Runtime {
             cancelled: Arc::new(AtomicBool::new(false)),
         };
         let machine = self.machine()?;
-        let loaded = self.library.load(&machine, &tool, &patience);
+        let loaded = self.code_cache.load(&machine, &tool, &patience);
         loaded.map_err(|failure| match failure {
             Failure::Busy => {
                 Error::unavailable("the component is not compiled yet").hint("try again later")
@@ -317,12 +315,12 @@ impl Runtime {
     }
 }
 
-/// What a tool answered: its text, its own failure, or an input that did not fit.
+/// A tool's answer: its text, its own failure, or an input that does not match its types.
 enum Answer {
     Text(String),
     Refused(String),
     BadInput(String),
-    /// A program ended, and succeeded or not. What it says is what it printed.
+    /// A program ended, successfully or not. Its result is what it printed.
     Ended(bool),
 }
 
@@ -332,10 +330,10 @@ async fn drive(
     callee: &Callee,
     input: &str,
 ) -> wasmtime::Result<Answer> {
-    // Before anything runs: an input that does not fit costs nothing.
+    // Before anything runs, so that a wrong input costs nothing.
     let arguments = match callee {
         Callee::Typed(_, function) => {
-            match parsed(input).and_then(|it| values::arguments(function, &it)) {
+            match parse_input(input).and_then(|it| values::arguments(function, &it)) {
                 Ok(arguments) => arguments,
                 Err(why) => return Ok(Answer::BadInput(why)),
             }
@@ -364,13 +362,15 @@ async fn drive(
         Callee::Typed(index, ty) => {
             use wasmtime::component::Val;
             let function = instance.get_func(&mut *store, index);
-            let function = function.ok_or_else(|| wasmtime::format_err!("the export is gone"))?;
+            let function =
+                function.ok_or_else(|| wasmtime::format_err!("the component lost its export"))?;
             let mut results = vec![Val::Bool(false); ty.results().len()];
             function
                 .call_async(&mut *store, &arguments, &mut results)
                 .await?;
-            let text = |it: &Option<Box<Val>>| {
-                it.as_deref()
+            let text = |value: &Option<Box<Val>>| {
+                value
+                    .as_deref()
                     .map_or_else(|| "null".to_owned(), values::to_text)
             };
             Ok(match results.first() {
@@ -383,7 +383,7 @@ async fn drive(
     }
 }
 
-fn parsed(input: &str) -> std::result::Result<serde_json::Value, String> {
+fn parse_input(input: &str) -> std::result::Result<serde_json::Value, String> {
     serde_json::from_str(input).map_err(|err| format!("invalid JSON input: {err}"))
 }
 
@@ -398,7 +398,7 @@ async fn watch(clock: &Clock) -> Stop {
     }
 }
 
-fn answered(answer: Answer, max: usize, was_full: bool) -> Result<String, Failure> {
+fn to_result(answer: Answer, max: usize, was_full: bool) -> Result<String, Failure> {
     match answer {
         Answer::Text(text) | Answer::Refused(text) if text.len() > max => {
             Err(Failure::OutputTooLarge { max })
@@ -410,7 +410,9 @@ fn answered(answer: Answer, max: usize, was_full: bool) -> Result<String, Failur
         }
         Answer::Refused(text) => Err(Failure::Returned(text)),
         Answer::BadInput(why) => Err(Failure::BadInput(why)),
-        Answer::Ended(_) => Err(Failure::Internal("only a program ends".to_owned())),
+        Answer::Ended(_) => Err(Failure::Internal(
+            "a component that is not a program ended like one".to_owned(),
+        )),
     }
 }
 
@@ -424,7 +426,7 @@ fn exit_code(result: &wasmtime::Result<Answer>) -> Option<i32> {
 }
 
 /// What a program answers: what it printed, or why it failed.
-fn ended(code: i32, outcome: &mut Outcome, max: usize) -> Result<String, Failure> {
+fn program_result(code: i32, outcome: &mut Outcome, max: usize) -> Result<String, Failure> {
     if outcome.stdout.len() > max {
         return Err(Failure::OutputTooLarge { max });
     }
@@ -441,7 +443,7 @@ fn ended(code: i32, outcome: &mut Outcome, max: usize) -> Result<String, Failure
     )))
 }
 
-fn used(state: &State, fuel: u64, wall: Duration) -> Usage {
+fn usage(state: &State, fuel: u64, wall: Duration) -> Usage {
     let traffic = &state.net.traffic;
     Usage {
         fuel,
@@ -455,7 +457,7 @@ fn used(state: &State, fuel: u64, wall: Duration) -> Usage {
     }
 }
 
-/// What an error of the runtime means to people.
+/// Converts an error of the runtime.
 fn failure(
     err: &wasmtime::Error,
     call: &RunCall<'_>,
@@ -504,12 +506,12 @@ fn failure(
     }
 }
 
-/// Errors whose types the runtime does not show. A test holds each text.
+/// Errors whose types the runtime does not export. A test checks each text.
 fn other(err: &wasmtime::Error) -> Failure {
     let cause = err.root_cause().to_string();
     let over = |what: &str| Failure::LimitReached(what.to_owned());
     if cause.contains("fuel allocated for hostcalls") {
-        return over("the tool hands over too much at once");
+        return over("the tool passes too much data in one call");
     }
     for (text, what) in [
         (

@@ -2,8 +2,8 @@
 //!
 //! There are no sockets and no name look-ups for tools. A request is judged twice: here by its host
 //! against the tool's list, and in `egress` by the address that the host resolves to. Only hosts that
-//! are written out literally in the list (a number, `localhost`) are granted there; grants that the
-//! operator gave to the house itself are not the tool's. Redirects are handed to the tool, whose next
+//! are written out literally in the list (a number, `localhost`) are granted there; the
+//! operator's own grants do not apply to tools. Redirects are handed to the tool, whose next
 //! request is judged like any other.
 
 use crate::call::{Limits, LogLevel};
@@ -76,7 +76,7 @@ impl Net {
         }
     }
 
-    /// The tool itself learns only a code, so the log explains.
+    /// The tool gets only a code, so the log explains it.
     fn refuse(&self, why: &str, error: Error) -> Error {
         self.log.line(LogLevel::Warn, why);
         error
@@ -86,7 +86,7 @@ impl Net {
         let made = self.traffic.requests.fetch_add(1, Ordering::Relaxed);
         let max = self.limits.http_requests_max;
         if made >= u64::from(max) {
-            let why = format!("a request was refused: a call may make {max}");
+            let why = format!("a request was refused: one call may make at most {max}");
             return Err(self.refuse(&why, Error::ConnectionLimitReached));
         }
         let target = match Target::parse(&request.uri().to_string()) {
@@ -141,8 +141,8 @@ impl WasiHttpHooks for Net {
         let log = self.log.clone();
         Box::new(async move {
             let _place = in_flight.acquire_owned().await;
-            let request = collected(request, method, &limits).await?;
-            // Bodies lie in memory of ours, so they count against the tool's.
+            let request = collect_body(request, method, &limits).await?;
+            // Bodies are in our memory, so they count as the tool's.
             let full = |what: &str| {
                 let why = format!("a request failed: the tool has no memory left for its {what}");
                 log.line(LogLevel::Warn, &why);
@@ -157,13 +157,13 @@ impl WasiHttpHooks for Net {
             let sent = request.body.len() as u64;
             traffic.bytes_sent.fetch_add(sent, Ordering::Relaxed);
             let fetched = tokio::task::spawn_blocking(move || {
-                gate(policy, &limits, until, options).fetch(request)
+                egress_for(policy, &limits, until, options).fetch(request)
             });
             let answer = fetched.await.map_err(|_| Error::InternalError(None))?;
             drop(asked);
             let answer = answer.map_err(|err| {
                 log.line(LogLevel::Warn, &format!("a request failed: {err}"));
-                told(&err, &limits)
+                error_code(&err, &limits)
             })?;
             let received = answer.body.len() as u64;
             traffic
@@ -179,8 +179,8 @@ impl WasiHttpHooks for Net {
     }
 }
 
-/// A gate for one request, which ends with the call at the latest.
-fn gate(
+/// The egress policy for one request, with the call's deadline.
+fn egress_for(
     mut policy: Policy,
     limits: &Limits,
     until: Instant,
@@ -196,7 +196,7 @@ fn gate(
 }
 
 /// Waits for the whole body, up to the limit.
-async fn collected(
+async fn collect_body(
     request: http::Request<WasiBody>,
     method: Method,
     limits: &Limits,
@@ -224,8 +224,8 @@ async fn collected(
 
 fn rebuilt(answer: kenning_egress::Response, charge: Charge) -> Result<Answer> {
     let mut response = http::Response::builder().status(answer.status);
-    // The body is whole and unwrapped: what described its way here is no longer true.
-    let of_the_way = [
+    // The body is complete and decoded, so headers about its transfer no longer apply.
+    let of_transfer = [
         "connection",
         "keep-alive",
         "transfer-encoding",
@@ -233,7 +233,7 @@ fn rebuilt(answer: kenning_egress::Response, charge: Charge) -> Result<Answer> {
         "upgrade",
     ];
     for (name, value) in &answer.headers {
-        if !of_the_way.contains(&name.as_str()) {
+        if !of_transfer.contains(&name.as_str()) {
             response = response.header(name, value);
         }
     }
@@ -247,8 +247,8 @@ fn rebuilt(answer: kenning_egress::Response, charge: Charge) -> Result<Answer> {
     response.map_err(|_| Error::HttpProtocolError)
 }
 
-/// The code by which a tool learns what went wrong.
-fn told(err: &kenning_core::Error, limits: &Limits) -> Error {
+/// The error code for the tool.
+fn error_code(err: &kenning_core::Error, limits: &Limits) -> Error {
     match err.code {
         Code::Denied => Error::DestinationIpProhibited,
         Code::Timeout => Error::ConnectionTimeout,

@@ -1,4 +1,4 @@
-//! What a component offers: by which of the two conventions it is a tool, or which functions it has.
+//! The interface of a component: which calling convention it follows, or which functions it exports.
 
 use crate::wasm::values;
 use kenning_core::{Error, Result};
@@ -7,7 +7,7 @@ use wasmtime::Engine;
 use wasmtime::component::types::{ComponentFunc, ComponentItem};
 use wasmtime::component::{Component, ComponentExportIndex, Type};
 
-/// What a component says of itself.
+/// The interface of a component.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Described {
     /// By which convention it is called.
@@ -79,7 +79,9 @@ impl Shape {
             }
             callees.push(("run".to_owned(), Callee::Run(run.index)));
             let mut others = found.iter().filter(tool);
-            if let Some(it) = others.find(|it| it.name == "describe" && is_describe(&it.function)) {
+            if let Some(it) =
+                others.find(|found| found.name == "describe" && is_describe(&found.function))
+            {
                 callees.push(("describe".to_owned(), Callee::Describe(it.index)));
             }
             Abi::Kami
@@ -160,9 +162,9 @@ impl Export {
     }
 
     fn is_command(&self) -> bool {
-        let is_theirs = |it: &str| {
-            let version = it.strip_prefix(COMMAND);
-            version.is_some_and(|it| it.is_empty() || it.starts_with("@0.2."))
+        let is_theirs = |name: &str| {
+            let version = name.strip_prefix(COMMAND);
+            version.is_some_and(|version| version.is_empty() || version.starts_with("@0.2."))
         };
         let results: Vec<Type> = self.function.results().collect();
         let is_bare =
@@ -258,7 +260,7 @@ fn is_describe(function: &ComponentFunc) -> bool {
     function.params().len() == 0 && matches!(results[..], [Type::String]) && !function.async_()
 }
 
-/// Of what is answered when the function succeeds: a failure is not an answer.
+/// Only of the success value: a failure is not a result.
 fn output_schema(function: &ComponentFunc) -> Option<Value> {
     match function.results().next()? {
         Type::Result(it) => it.ok().map(|it| values::schema(&it)),

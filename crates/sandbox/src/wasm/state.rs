@@ -1,4 +1,4 @@
-//! What belongs to one call: its capabilities, its meters, and why it was stopped.
+//! The state of one call: its capabilities, its counters, and why it was stopped.
 
 use crate::call::{FsAccess, Limits, LogLevel, LogLine, RunCall};
 use crate::wasm::budget::Slot;
@@ -32,7 +32,7 @@ pub(crate) struct State {
     pub(crate) stderr: Tail,
 }
 
-/// When a call ends whether the tool has answered or not.
+/// The deadline and the cancellation of a call.
 #[derive(Clone)]
 pub(crate) struct Clock {
     pub(crate) until: Instant,
@@ -67,7 +67,7 @@ impl fmt::Display for Stop {
             Self::TimedOut => f.write_str("execution timed out"),
             Self::Cancelled => f.write_str("cancelled"),
             Self::MemoryGrow => f.write_str("memory grow failure"),
-            Self::MemoryShared => f.write_str("no memory left of what all tools share"),
+            Self::MemoryShared => f.write_str("the memory that all tools share is used up"),
             Self::Limit(what) => f.write_str(what),
         }
     }
@@ -144,15 +144,15 @@ impl WasiHttpView for State {
     }
 }
 
-/// Counts what a tool takes of memories, tables and instances.
+/// Counts the memories, tables and instances of a tool.
 pub(crate) struct Meter {
     limits: Limits,
     slot: Arc<Slot>,
-    /// What was taken last, in case it was in vain.
+    /// What was counted last, to be undone if growing fails.
     last: u64,
 }
 
-/// Of an element of a table.
+/// The size of an element of a table.
 const ELEMENT_BYTES: usize = 8;
 
 impl Meter {
@@ -164,8 +164,8 @@ impl Meter {
         }
     }
 
-    /// Takes memory for something that grows. Over its own maximum the tool is told so, and may go
-    /// on; over what the call may have, it ends.
+    /// Counts memory for a memory or table that grows. Over its declared maximum, growing fails and the
+    /// tool goes on; over the call's limit, the call ends.
     fn grow(&mut self, more: usize, is_over_maximum: bool) -> wasmtime::Result<bool> {
         let more = more as u64;
         if is_over_maximum && more <= self.slot.left() {
@@ -205,7 +205,7 @@ impl ResourceLimiter for Meter {
     ) -> wasmtime::Result<bool> {
         let max = self.limits.table_elements_max;
         if desired > max {
-            let what = format!("a table of {desired} elements; at most {max} are given");
+            let what = format!("a table of {desired} elements; at most {max} are allowed");
             return Err(Stop::Limit(what).into());
         }
         let more = desired.saturating_sub(current);
@@ -271,15 +271,15 @@ impl Log {
         if !self.take(end + LINE_BYTES) {
             return;
         }
-        // A line of a log is one line, whatever a tool puts in it.
-        let plain = |it: char| match it.is_control() {
+        // Control characters would break the line, so they are replaced.
+        let plain = |c: char| match c.is_control() {
             true => ' ',
-            false => it,
+            false => c,
         };
         self.say(level, message[..end].chars().map(plain).collect());
     }
 
-    /// False if the line is dropped. The first that is says so.
+    /// False if the line is dropped. The first dropped line is replaced by a warning.
     fn take(&self, cost: usize) -> bool {
         let mut volume = self.volume();
         match volume.left.checked_sub(cost) {
@@ -293,7 +293,7 @@ impl Log {
                 let is_first = volume.lines_dropped == 1;
                 drop(volume);
                 if is_first {
-                    let message = "the tool logs too much; what follows is dropped".to_owned();
+                    let message = "the tool logs too much; further lines are dropped".to_owned();
                     self.say(LogLevel::Warn, message);
                 }
                 false

@@ -1,7 +1,7 @@
 //! Where a tool's standard output and standard error go: into memory, and only the end is kept.
 //!
-//! Our own standard output carries protocol messages, so a tool's `print` must never get there. Of a
-//! flood the end is what tells why a tool gave up.
+//! Our own standard output carries protocol messages, so a tool's `print` must never get there. Only the
+//! end is kept, since it tells why a tool failed.
 
 use bytes::Bytes;
 use std::collections::VecDeque;

@@ -1,12 +1,12 @@
-//! A look at a component before it is compiled.
+//! Checks a component before it is compiled.
 //!
-//! A few kilobytes can keep a compiler busy for hours, so what grows faster than its size is counted
-//! first. The parser's own limits hold besides.
+//! A few kilobytes can keep a compiler busy for hours, so the parts that cost more than linear time
+//! are counted first. The parser's own limits apply as well.
 
 use kenning_core::{Error, Result};
 use wasmparser::{Parser, Payload};
 
-/// Largest component that is taken.
+/// Largest component that is accepted.
 pub(crate) const WASM_BYTES_MAX: usize = 64 * 1024 * 1024;
 const FUNCTIONS_MAX: u64 = 250_000;
 const MODULES_MAX: u64 = 500;
@@ -25,7 +25,7 @@ pub(crate) fn check(wasm: &[u8]) -> Result<()> {
         ));
     }
     if !wasm.starts_with(b"\0asm") {
-        return Err(Error::invalid("the file is no WebAssembly"));
+        return Err(Error::invalid("the file is not WebAssembly"));
     }
     if Parser::is_core_wasm(wasm) {
         return Err(
@@ -35,7 +35,7 @@ pub(crate) fn check(wasm: &[u8]) -> Result<()> {
     }
     let (mut functions, mut modules, mut depth) = (0_u64, 0_u64, 0_u32);
     for payload in Parser::new(0).parse_all(wasm) {
-        let broken = |err| Error::invalid("the component is broken").because(err);
+        let broken = |err| Error::invalid("the component is malformed").because(err);
         match payload.map_err(broken)? {
             Payload::FunctionSection(section) => functions += u64::from(section.count()),
             Payload::CodeSectionEntry(body) if body.range().len() > FUNCTION_BYTES_MAX => {

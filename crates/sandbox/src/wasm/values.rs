@@ -1,4 +1,4 @@
-//! Between JSON and the types of WIT, both ways, and the JSON Schema of a type.
+//! Converts between JSON and WIT values, and makes the JSON Schema of a type.
 //!
 //! | WIT | JSON |
 //! |---|---|
@@ -20,14 +20,14 @@ use serde_json::{Map, Value, json};
 use wasmtime::component::types::ComponentFunc;
 use wasmtime::component::{Type, Val};
 
-/// Whether values of these types can be told in JSON, in a schema of a bearable size: types that are
-/// made of themselves twice, twenty times over, have a million parts in a few hundred bytes.
+/// Whether values of these types can be expressed in JSON, with a schema of limited size: types that
+/// nest two of the previous type, twenty levels deep, have a million parts in a few hundred bytes.
 pub(crate) fn are_plain(types: impl IntoIterator<Item = Type>) -> bool {
     let mut left = PARTS_MAX;
     types.into_iter().all(|it| is_plain(&it, &mut left))
 }
 
-/// Of all types of a function together.
+/// Limit for all types of a function together.
 const PARTS_MAX: usize = 2_000;
 
 fn is_plain(ty: &Type, left: &mut usize) -> bool {
@@ -43,7 +43,7 @@ fn is_plain(ty: &Type, left: &mut usize) -> bool {
         Type::Tuple(it) => it.types().all(|it| is_plain(&it, left)),
         Type::Variant(it) => it
             .cases()
-            .all(|it| it.ty.is_none_or(|it| is_plain(&it, left))),
+            .all(|case| case.ty.is_none_or(|it| is_plain(&it, left))),
         Type::Option(it) => is_plain(&it.ty(), left),
         Type::Result(it) => [it.ok(), it.err()]
             .iter()
@@ -89,14 +89,18 @@ pub(crate) fn schema(ty: &Type) -> Value {
             let pair = tuple(vec![it.key(), it.value()]);
             json!({ "type": "array", "items": pair })
         }
-        Type::Record(it) => object(it.fields().map(|it| (it.name.to_owned(), it.ty)).collect()),
+        Type::Record(it) => object(
+            it.fields()
+                .map(|field| (field.name.to_owned(), field.ty))
+                .collect(),
+        ),
         Type::Tuple(it) => tuple(it.types().collect()),
         Type::Variant(it) => {
             let one = |name: &str, ty: Option<Type>| match ty {
                 Some(ty) => object(vec![(name.to_owned(), ty)]),
                 None => json!({ "const": name }),
             };
-            json!({ "oneOf": it.cases().map(|it| one(it.name, it.ty)).collect::<Vec<_>>() })
+            json!({ "oneOf": it.cases().map(|case| one(case.name, case.ty)).collect::<Vec<_>>() })
         }
         Type::Enum(it) => json!({ "enum": it.names().collect::<Vec<_>>() }),
         Type::Option(it) => json!({ "anyOf": [schema(&it.ty()), { "type": "null" }] }),
@@ -132,7 +136,7 @@ fn tuple(types: Vec<Type>) -> Value {
     json!({ "type": "array", "prefixItems": items, "minItems": length, "maxItems": length })
 }
 
-/// The arguments of a function from a JSON object, or what does not fit.
+/// The arguments of a function from a JSON object, or an error text.
 pub(crate) fn arguments(function: &ComponentFunc, input: &Value) -> Result<Vec<Val>, String> {
     let fields: Vec<(String, Type)> = function
         .params()
@@ -157,7 +161,7 @@ fn fields_from(
         let known: Vec<&str> = fields.iter().map(|it| it.0.as_str()).collect();
         let known = known.join("`, `");
         return Err(format!(
-            "`{}` is not known; there are `{known}`",
+            "unknown field `{}`; the fields are `{known}`",
             path(at, extra)
         ));
     }
@@ -237,8 +241,10 @@ fn from_json(ty: &Type, json: &Value, at: &str) -> Result<Val, String> {
             Val::Map(pairs.iter().map(one).collect::<Result<_, String>>()?)
         }
         Type::Record(it) => {
-            let fields: Vec<(String, Type)> =
-                it.fields().map(|it| (it.name.to_owned(), it.ty)).collect();
+            let fields: Vec<(String, Type)> = it
+                .fields()
+                .map(|field| (field.name.to_owned(), field.ty))
+                .collect();
             Val::Record(fields_from(&fields, json, at)?)
         }
         Type::Tuple(it) => {
@@ -255,8 +261,13 @@ fn from_json(ty: &Type, json: &Value, at: &str) -> Result<Val, String> {
             Val::Tuple(items.collect::<Result<_, String>>()?)
         }
         Type::Variant(it) => {
-            let (name, payload) = case(json)
-                .ok_or_else(|| wrong(at, "the name of a case, or an object of it", json))?;
+            let (name, payload) = case(json).ok_or_else(|| {
+                wrong(
+                    at,
+                    "a case name, or an object whose only key is a case name",
+                    json,
+                )
+            })?;
             let mut cases = it.cases();
             let Some(found) = cases.find(|it| it.name == name) else {
                 return Err(format!("`{at}` has no case `{name}`"));
@@ -310,7 +321,7 @@ fn from_json(ty: &Type, json: &Value, at: &str) -> Result<Val, String> {
             Val::Flags(names.iter().map(one).collect::<Result<_, String>>()?)
         }
         Type::Own(_) | Type::Borrow(_) | Type::Future(_) | Type::Stream(_) | Type::ErrorContext => {
-            return Err(format!("`{at}` cannot be given as JSON"));
+            return Err(format!("`{at}` has a type that JSON cannot express"));
         }
     })
 }
@@ -385,7 +396,7 @@ fn path(at: &str, name: &str) -> String {
 fn wrong(at: &str, wanted: &str, found: &Value) -> String {
     let found: String = found.to_string().chars().take(60).collect();
     match at {
-        "" => format!("{wanted} is wanted, not `{found}`"),
-        _ => format!("`{at}` is to be {wanted}, not `{found}`"),
+        "" => format!("expected {wanted}, found `{found}`"),
+        _ => format!("`{at}` must be {wanted}, not `{found}`"),
     }
 }

@@ -221,7 +221,7 @@ fn what_cannot_be_a_tool_is_not_installed() {
             good.clone(),
             Some(b"MZ"),
             Code::InvalidInput,
-            "no WebAssembly",
+            "not WebAssembly",
         ),
         (
             "outside",
@@ -372,7 +372,7 @@ fn only_signatures_of_trusted_keys_count() {
     assert_eq!(engine.kami().trusted_keys(&owner).unwrap()[0].name, "me");
     fs::write(package.join("tool.wasm"), probes::refuse().unwrap()).unwrap();
     let tampered = shop.try_install(&package, &plain);
-    refused(tampered, Code::Denied, "does not fit its content");
+    refused(tampered, Code::Denied, "does not match its content");
     fs::write(package.join("tool.wasm"), probes::echo().unwrap()).unwrap();
     shop.install(&package);
     let verified = engine.kami().verify_tool(&owner, ECHO, Some(&key)).unwrap();
