@@ -1,9 +1,8 @@
-//! The kernel's part for everything that is no file: seccomp.
+//! Limits system calls with seccomp.
 //!
-//! Landlock knows nothing of most calls of the kernel, so those that reach beyond the program's own
-//! processes are refused here: with `EPERM`, because programs can deal with that. It is a list of what
-//! is refused; numbers that are newer than the list do not exist (`ENOSYS`), nor do calls of another
-//! architecture, so that the list cannot be walked around.
+//! Landlock does not cover most system calls, so those that reach beyond the program's own processes are
+//! refused here, with `EPERM`, which programs can handle. This is a deny list; calls that are newer than
+//! the list fail with `ENOSYS`, and so do calls of another architecture, so that it cannot be bypassed.
 
 use crate::Net;
 use kenning_core::{Error, Result};
@@ -16,14 +15,14 @@ use std::collections::BTreeMap;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// What the list depends on.
+/// What the filter depends on.
 pub(crate) struct Situation<'a> {
     pub net: &'a Net,
-    /// The program has a user of its own, so whatever belongs to its user is its own.
+    /// The program runs as its own user, so everything of that user belongs to it.
     pub own_user: bool,
-    /// The kernel keeps signals inside.
+    /// The kernel confines signals to the jail.
     pub signals_inside: bool,
-    /// The number of this process, which the program will have.
+    /// The process id, which the program will keep.
     pub pid: u32,
 }
 
@@ -54,14 +53,14 @@ const NEVER: &[i64] = &[
     libc::SYS_lookup_dcookie, libc::SYS_nfsservctl,
     libc::SYS_migrate_pages, libc::SYS_move_pages, libc::SYS_mbind, libc::SYS_set_mempolicy,
     SET_MEMPOLICY_HOME_NODE, LSM_SET_SELF_ATTR,
-    // Memory that no limit counts, and a way to execute what no path was granted for.
+    // Memory outside all limits, and a way to execute files without a granted path.
     libc::SYS_memfd_create, MEMFD_SECRET, libc::SYS_execveat,
     libc::SYS_shmget, libc::SYS_shmat, libc::SYS_shmctl, libc::SYS_shmdt,
     libc::SYS_semget, libc::SYS_semop, libc::SYS_semctl, libc::SYS_semtimedop,
     libc::SYS_msgget, libc::SYS_msgsnd, libc::SYS_msgrcv, libc::SYS_msgctl,
     libc::SYS_mq_open, libc::SYS_mq_unlink, libc::SYS_mq_notify,
     libc::SYS_mq_timedsend, libc::SYS_mq_timedreceive, libc::SYS_mq_getsetattr,
-    // A program connects or does not: it never waits for strangers.
+    // A program may connect but not listen.
     libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4,
 ];
 
@@ -75,7 +74,7 @@ const NEVER_HERE: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const NEVER_HERE: &[i64] = &[KEXEC_FILE_LOAD];
 
-/// Refused to a program that shares its user with others: Landlock does not look at modes, owners,
+/// Refused to a program that shares its user with others: Landlock does not cover modes, owners,
 /// times and attributes, so these calls would reach every file of that user.
 #[rustfmt::skip]
 const NEVER_AS_SHARED_USER: &[i64] = &[
@@ -123,7 +122,7 @@ const NAMESPACES: &[u64] = &[
     libc::CLONE_NEWNET as u64,
 ];
 
-/// Requests of `ioctl` that put words into a terminal's mouth or take one: `TIOCSTI`, `TIOCLINUX`,
+/// Requests of `ioctl` that inject input into a terminal or take control of one: `TIOCSTI`, `TIOCLINUX`,
 /// `TIOCSCTTY`.
 const TERMINAL_REQUESTS: &[u64] = &[0x5412, 0x541c, 0x540e];
 
@@ -137,25 +136,25 @@ const FLAG_REQUESTS: &[u64] = &[
     0x4080_6685,
 ];
 
-/// Whom a descriptor's signals go to: `FIOSETOWN`, `SIOCSPGRP`.
+/// Requests that set the receiver of a descriptor's signals: `FIOSETOWN`, `SIOCSPGRP`.
 const OWNER_REQUESTS: &[u64] = &[0x8901, 0x8902];
 
 /// `F_SETOWN_EX` of `fcntl`.
 const SET_OWNER_EXTENDED: u64 = 15;
 
-/// Refuses, from now on, what a program must not ask of the kernel.
+/// Installs the filter. It cannot be removed.
 pub(crate) fn forbid(situation: &Situation<'_>) -> Result<()> {
-    // Its flags lie in memory, where no filter can look; programs fall back to `clone`.
+    // Its flags are in memory, which a filter cannot read; programs fall back to `clone`.
     let nonexistent = Rules::from([(libc::SYS_clone3, Vec::new())]);
-    let nonexistent = compiled(nonexistent, libc::ENOSYS)?;
-    let refused = compiled(refused(situation)?, libc::EPERM)?;
-    for program in [nothing_newer(), nonexistent, refused] {
+    let nonexistent = compile(nonexistent, libc::ENOSYS)?;
+    let refused = compile(refused_calls(situation)?, libc::EPERM)?;
+    for program in [refuse_newer_calls(), nonexistent, refused] {
         seccompiler::apply_filter(&program).map_err(incomplete)?;
     }
     Ok(())
 }
 
-fn refused(situation: &Situation<'_>) -> Result<Rules> {
+fn refused_calls(situation: &Situation<'_>) -> Result<Rules> {
     let mut rules = Rules::new();
     for &call in NEVER.iter().chain(NEVER_HERE) {
         rules.insert(call, Vec::new());
@@ -168,7 +167,7 @@ fn refused(situation: &Situation<'_>) -> Result<Rules> {
     }
     sockets(&mut rules, situation.net)?;
     if !situation.own_user {
-        shared_user(&mut rules)?;
+        refuse_for_shared_user(&mut rules)?;
         if !situation.signals_inside {
             no_signals(&mut rules, situation.pid)?;
         }
@@ -176,8 +175,8 @@ fn refused(situation: &Situation<'_>) -> Result<Rules> {
     Ok(rules)
 }
 
-/// Pairs of connected sockets lead nowhere, and event loops need them. A pair of datagram sockets could
-/// be pointed at somebody else's address.
+/// Pairs of connected sockets are harmless, and event loops need them. But a pair of datagram sockets
+/// could be redirected to another address.
 fn sockets(rules: &mut Rules, net: &Net) -> Result<()> {
     let kinds_but = |kept: &'static [u64]| (0..16_u64).filter(move |it| !kept.contains(it));
     const KIND: SeccompCmpOp = MaskedEq(0xf);
@@ -201,7 +200,7 @@ fn sockets(rules: &mut Rules, net: &Net) -> Result<()> {
     // Other stream protocols, Multipath TCP among them, do not pass Landlock's check of the port.
     let tcp = libc::IPPROTO_TCP as u64;
     add(rules, libc::SYS_socket, &[(2, Ne, 0), (2, Ne, tcp)])?;
-    // Data in the first packet connects without the call that Landlock looks at.
+    // Data in the first packet connects without the call that Landlock checks.
     let fast_open = libc::MSG_FASTOPEN as u64;
     for (call, flags) in [
         (libc::SYS_sendto, 3),
@@ -214,7 +213,7 @@ fn sockets(rules: &mut Rules, net: &Net) -> Result<()> {
 }
 
 /// What would reach the other files and processes of a user.
-fn shared_user(rules: &mut Rules) -> Result<()> {
+fn refuse_for_shared_user(rules: &mut Rules) -> Result<()> {
     for &call in NEVER_AS_SHARED_USER.iter().chain(NEVER_AS_SHARED_USER_HERE) {
         rules.insert(call, Vec::new());
     }
@@ -223,7 +222,7 @@ fn shared_user(rules: &mut Rules) -> Result<()> {
     for &request in FLAG_REQUESTS {
         add(rules, libc::SYS_ioctl, &[(1, Eq, request)])?;
     }
-    // Of oneself (0), not of another process.
+    // Only for the process itself (0).
     for call in [
         libc::SYS_prlimit64,
         libc::SYS_sched_setaffinity,
@@ -240,7 +239,7 @@ fn shared_user(rules: &mut Rules) -> Result<()> {
     Ok(())
 }
 
-/// Where the kernel does not keep signals inside and the user is shared, there are none but to oneself.
+/// If the kernel does not confine signals and the user is shared, a process may signal only itself.
 fn no_signals(rules: &mut Rules, pid: u32) -> Result<()> {
     for call in [
         libc::SYS_kill,
@@ -287,7 +286,7 @@ fn push(
     Ok(())
 }
 
-fn compiled(rules: Rules, errno: i32) -> Result<BpfProgram> {
+fn compile(rules: Rules, errno: i32) -> Result<BpfProgram> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|it| incomplete(it.into()))?;
     let filter = SeccompFilter::new(
         rules,
@@ -301,7 +300,7 @@ fn compiled(rules: Rules, errno: i32) -> Result<BpfProgram> {
 }
 
 /// `if number >= UNKNOWN { ENOSYS } else { allow }`
-fn nothing_newer() -> BpfProgram {
+fn refuse_newer_calls() -> BpfProgram {
     let instruction = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     vec![
         instruction(0x20, 0, 0, 0),
@@ -312,7 +311,7 @@ fn nothing_newer() -> BpfProgram {
 }
 
 fn incomplete(error: seccompiler::Error) -> Error {
-    Error::denied("the kernel refused a part of the jail for system calls")
+    Error::denied("the kernel refused the jail's system call filter")
         .hint("run programs on a kernel with seccomp filters, or use a WASM tool")
         .because(error)
 }

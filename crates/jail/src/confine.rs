@@ -1,8 +1,8 @@
-//! The process that gives up what it has and becomes the program.
+//! The process that drops its privileges and becomes the program.
 //!
-//! Paths are opened first, while there are rights to do so; then the user changes; then the kernel's
-//! fences go up, the narrowest last, because nothing can be taken back. Any failure on the way is
-//! reported and ends the process: the program never starts in half a jail.
+//! Paths are opened first, while the process still may; then the user changes; then Landlock and seccomp
+//! are applied, the narrowest last, because nothing can be undone. Any failure is reported and ends the
+//! process: the program never starts in half a jail.
 
 use crate::calls::{self, Situation};
 use crate::spec::shown;
@@ -21,7 +21,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Address space beyond the memory limit: some runtimes reserve much and use little. What is used is
-/// bounded by `RLIMIT_DATA` and by the supervisor's look at all processes together.
+/// bounded by `RLIMIT_DATA` and by the supervisor, which measures all processes together.
 const RESERVED_BYTES: u64 = 64 << 30;
 
 /// Returns only if the program did not start.
@@ -33,7 +33,7 @@ pub(crate) fn main() -> i32 {
         Ok((order, stdin)) => become_program(&mut supervisor, &order, stdin),
         Err(error) => error,
     };
-    // If nobody reads it, the supervisor is gone and so is whoever asked.
+    // If this fails, the supervisor has ended, and so has the caller.
     let _ = wire::send_report(&mut supervisor, &Report::Refused(refusal.into()));
     1
 }
@@ -47,13 +47,15 @@ fn become_program(supervisor: &mut UnixStream, order: &Order, stdin: OwnedFd) ->
 
 fn prepare(supervisor: &mut UnixStream, order: &Order, stdin: OwnedFd) -> Result<Command> {
     if tree::own_threads() != 1 {
-        return Err(Error::internal("the jail was entered with several threads"));
+        return Err(Error::internal(
+            "the jail must be entered from a single thread",
+        ));
     }
     let parent = rustix::process::getppid();
     close_inherited(supervisor, &stdin);
     rustix::stdio::dup2_stdin(&stdin).map_err(|it| failed("standard input", it))?;
     drop(stdin);
-    // A session of its own has no terminal.
+    // A new session has no terminal.
     rustix::process::setsid().map_err(|it| failed("a session", it))?;
     rustix::process::umask(Mode::WGRP | Mode::WOTH);
     volunteer_when_memory_is_short();
@@ -67,7 +69,7 @@ fn prepare(supervisor: &mut UnixStream, order: &Order, stdin: OwnedFd) -> Result
     limit(order)?;
     calls::forbid(&Situation {
         net: &order.net,
-        // One that other runs have too is a shared user.
+        // A user with a number is shared with other runs.
         own_user: order.user.is_some() && order.user_number.is_none(),
         signals_inside: files::strength()?.signals,
         pid: std::process::id(),
@@ -76,7 +78,7 @@ fn prepare(supervisor: &mut UnixStream, order: &Order, stdin: OwnedFd) -> Result
     Ok(program)
 }
 
-/// Whatever the host's own parent left open: what the host opens closes by itself.
+/// Closes descriptors that the host inherited from its parent; the host's own are closed by `exec`.
 fn close_inherited(supervisor: &UnixStream, stdin: &OwnedFd) {
     let kept = [supervisor.as_raw_fd(), stdin.as_raw_fd()];
     for fd in tree::own_descriptors() {
@@ -87,18 +89,18 @@ fn close_inherited(supervisor: &UnixStream, stdin: &OwnedFd) {
     }
 }
 
-/// When the machine runs out of memory, a program in the jail goes before everybody else.
+/// When the machine runs out of memory, the kernel kills a program in the jail first.
 #[expect(
     clippy::disallowed_methods,
     reason = "a setting of this process in the kernel, no file"
 )]
 fn volunteer_when_memory_is_short() {
-    // A kernel without this setting is no less of a jail.
+    // A kernel without this setting confines as well.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
 }
 
-/// Whether the program's user can reach what was granted. Landlock allows, modes may still forbid, and
-/// a refusal that says so is better than a program that fails in its middle.
+/// Whether the program's user can reach what was granted. Even if Landlock allows it, file modes may
+/// forbid it, and an early error is better than a program that fails later.
 fn reachable(order: &Order) -> Result<()> {
     let read = Access::READ_OK;
     let program = [order.program.clone()];
@@ -144,10 +146,10 @@ fn reachable(order: &Order) -> Result<()> {
     Ok(())
 }
 
-/// If the supervisor is killed by somebody else, the program goes with it.
+/// If the supervisor is killed, the kernel kills the program too.
 fn die_with(parent: Option<rustix::process::Pid>) -> Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
-        .map_err(|it| failed("its bond to the supervisor", it))?;
+        .map_err(|it| failed("a signal for the end of its supervisor", it))?;
     if rustix::process::getppid() == parent {
         return Ok(());
     }
@@ -173,7 +175,7 @@ fn limit(order: &Order) -> Result<()> {
         open_files,
         ..
     } = order.limits;
-    // The supervisor, which sees all processes together, comes first and says what it was.
+    // A little more than the limit, so that the supervisor, which measures all processes, reports it first.
     let seconds = cpu.as_secs().saturating_add(2);
     for (resource, most) in [
         (Resource::RLIMIT_CORE, 0),
@@ -192,7 +194,7 @@ fn limit(order: &Order) -> Result<()> {
         ),
         (Resource::RLIMIT_DATA, memory_bytes),
     ] {
-        // Nobody may raise what somebody else has bounded.
+        // A lower limit that is already set stays.
         let bounded = getrlimit(resource).map(|(_, bound)| bound.min(most));
         let set = bounded.and_then(|most| setrlimit(resource, most, most));
         set.map_err(|it| failed("its limits", it))?;
@@ -203,14 +205,14 @@ fn limit(order: &Order) -> Result<()> {
 fn not_executed(order: &Order, error: io::Error) -> Error {
     let name = shown(Path::new(&order.program));
     let refusal = match error.kind() {
-        io::ErrorKind::NotFound => Error::not_found("program or interpreter of it", name)
+        io::ErrorKind::NotFound => Error::not_found("program or its interpreter", name)
             .hint("name an executable file that exists"),
         io::ErrorKind::PermissionDenied => Error::denied(format!(
             "`program`: `{name}` or its interpreter is not executable here"
         ))
         .hint("grant `exec` on its directory and on those of its interpreter and libraries"),
         io::ErrorKind::ArgumentListTooLong => {
-            Error::too_large("`args` and `env` are larger than the kernel takes")
+            Error::too_large("`args` and `env` are larger than the kernel accepts")
                 .hint("pass large values on standard input")
         }
         _ => Error::invalid(format!("`program`: `{name}` cannot be executed"))

@@ -1,4 +1,4 @@
-//! How much of the disk a run takes.
+//! Measures the disk usage of a run.
 //!
 //! The kernel bounds the size of one file and nothing else, and a quota needs rights that we do not
 //! have. So the supervisor adds up what lies in the directories that the program may write to, and what
@@ -20,10 +20,10 @@ use std::time::Instant;
 
 /// Above this many entries a directory is not walked: the free space of its file system is watched.
 const WALKED_MAX: u64 = 200_000;
-/// So many times longer than a look the pause after it is.
+/// The pause after a measurement is this many times longer than the measurement.
 const PAUSE_FACTOR: u32 = 5;
 /// When less than this is left of a file system, or half of what was left at the start, whichever is
-/// less, the program goes first.
+/// less, the program is ended.
 const RESERVE_BYTES: u64 = 256 << 20;
 
 /// What lies in a directory, or in several.
@@ -31,7 +31,7 @@ const RESERVE_BYTES: u64 = 256 << 20;
 struct Amount {
     bytes: u64,
     entries: u64,
-    /// Directories that could not be looked into.
+    /// Directories that could not be read.
     hidden: u64,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// Looks at what there is before the program starts.
+    /// Measures what exists before the program starts.
     pub(crate) fn new(order: &Order) -> Self {
         let named = order.write.iter().chain(&order.scratch);
         let roots = outermost(named).into_iter().map(|path| {
@@ -70,7 +70,7 @@ impl Disk {
         }
     }
 
-    /// Why the run must end, if it is time to look and there is a reason.
+    /// Why the run must end, if a measurement is due and finds a reason.
     pub(crate) fn look_if_due(&mut self) -> Option<Exit> {
         let begun = Instant::now();
         if begun < self.next {
@@ -109,7 +109,7 @@ impl Disk {
         if entries > self.files_max {
             return Some(Exit::TooManyFiles);
         }
-        // What cannot be counted counts as too much, or it would be the way around the limit.
+        // Unreadable directories count as too much, or they would be a way around the limit.
         (bytes > self.bytes_max || is_hidden).then_some(Exit::TooMuchDisk)
     }
 }
@@ -135,9 +135,9 @@ fn measure(path: &Path, most: u64, amount: &mut Amount, seen: &mut HashSet<(u64,
     while let Some(directory) = unseen.pop() {
         let entries = match fs::read_dir(&directory) {
             Ok(entries) => entries,
-            // Removed meanwhile, it takes no room.
+            // Removed in the meantime, so it takes no space.
             Err(it) if it.kind() == std::io::ErrorKind::NotFound => continue,
-            // Shut, or nested more deeply than a path can say.
+            // Unreadable, or nested more deeply than a path can be long.
             Err(_) => {
                 amount.hidden += 1;
                 continue;
@@ -171,7 +171,7 @@ fn nameless(seen: &mut HashSet<(u64, u64)>) -> u64 {
     let mut inodes = HashSet::new();
     let all = tree::beneath(std::process::id());
     for pid in &all {
-        // Threads may have descriptors of their own.
+        // Threads may have their own descriptors.
         for task in tree::numbers(&format!("/proc/{pid}/task")) {
             let descriptors = format!("/proc/{pid}/task/{task}/fd");
             for fd in tree::numbers(&descriptors) {

@@ -1,4 +1,4 @@
-//! Where there is no Landlock nothing runs: the same calls, all refused.
+//! The same functions for systems without Landlock: all of them fail.
 
 use crate::{Launcher, Outcome, Spec, Strength};
 use kenning_core::{Error, Result};
@@ -9,21 +9,31 @@ use std::sync::atomic::AtomicBool;
 #[derive(Debug)]
 pub enum Peer {}
 
-/// Does nothing: nobody asks.
+/// Does nothing on this system.
 pub fn enter_if_asked() {}
 
 /// Says that this system has no jail.
 pub fn check() -> Result<Strength> {
-    Err(Error::denied("this system has no jail for programs")
-        .hint("programs run on Linux 6.2 or newer; WASM tools run everywhere"))
+    Err(
+        Error::denied("programs cannot be confined on this operating system")
+            .hint("programs run on Linux 6.2 or newer; WASM tools run everywhere"),
+    )
 }
 
 /// Refuses.
 pub fn run(_: &Launcher, _: &Spec, _: &Arc<AtomicBool>) -> Result<Outcome> {
-    check().and_then(|_| Err(Error::denied("this system has no jail for programs")))
+    check().and_then(|_| {
+        Err(Error::denied(
+            "programs cannot be confined on this operating system",
+        ))
+    })
 }
 
 /// Refuses.
 pub fn spawn(_: &Launcher, _: &Spec) -> Result<Peer> {
-    check().and_then(|_| Err(Error::denied("this system has no jail for programs")))
+    check().and_then(|_| {
+        Err(Error::denied(
+            "programs cannot be confined on this operating system",
+        ))
+    })
 }

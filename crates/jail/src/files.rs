@@ -1,7 +1,7 @@
-//! The kernel's part for files, ports and signals: Landlock.
+//! Limits files, ports and signals with Landlock.
 //!
-//! Everything of the interface that the kernel offers is handled, so that what a rule does not allow is
-//! refused; a kernel that offers less than version 3 (truncation) is no jail.
+//! All access rights that the kernel knows are handled, so that whatever no rule allows is refused. A
+//! kernel with less than version 3 (truncation) is not supported.
 
 use crate::spec::shown;
 use crate::wire::Order;
@@ -29,7 +29,7 @@ const VERSIONS: &[ABI] = &[
     ABI::V3,
 ];
 
-/// What every program may open besides, and whether to write: nothing is behind them.
+/// Harmless devices that every program may open, and whether for writing.
 const DEVICES: &[(&str, bool)] = &[
     ("/dev/null", true),
     ("/dev/zero", true),
@@ -37,10 +37,10 @@ const DEVICES: &[(&str, bool)] = &[
     ("/dev/urandom", false),
 ];
 
-/// Nothing newer than this is used: for tests of what happens on older kernels.
+/// The newest version to use, for tests of older kernels.
 static NEWEST: AtomicI32 = AtomicI32::new(i32::MAX);
 
-/// From now on as if the kernel offered no newer version.
+/// Behaves from now on as if the kernel offered no newer version.
 pub(crate) fn pretend(newest: i32) {
     NEWEST.store(newest, Ordering::Relaxed);
 }
@@ -67,7 +67,7 @@ pub(crate) fn strength() -> Result<Strength> {
     })
 }
 
-/// A ruleset that handles all there is and allows nothing.
+/// A ruleset that handles all access rights and allows nothing.
 fn everything(abi: ABI) -> Result<RulesetCreated, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -81,7 +81,7 @@ fn everything(abi: ABI) -> Result<RulesetCreated, RulesetError> {
     ruleset.create()
 }
 
-/// Keeps the signals of this process and of all that it starts among themselves. Says whether it can.
+/// Confines the signals of this process and of all that it starts. Returns whether the kernel can.
 pub(crate) fn keep_signals_inside() -> Result<bool> {
     if offered()? < ABI::V6 {
         return Ok(false);
@@ -95,7 +95,7 @@ pub(crate) fn keep_signals_inside() -> Result<bool> {
     Ok(true)
 }
 
-/// What an order allows. The paths are opened here, so this comes before rights are given up.
+/// The rules of an order. The paths are opened here, so this comes before privileges are dropped.
 pub(crate) fn rules(order: &Order) -> Result<RulesetCreated> {
     let abi = offered()?;
     let mut ruleset = everything(abi).map_err(incomplete)?;
@@ -107,11 +107,11 @@ pub(crate) fn rules(order: &Order) -> Result<RulesetCreated> {
     ];
     for (field, paths, rights) in grants {
         for path in paths {
-            ruleset = allow(ruleset, field, opened(field, path, order)?, rights)?;
+            ruleset = allow(ruleset, field, open_granted(field, path, order)?, rights)?;
         }
     }
     if let Some(scratch) = &order.scratch {
-        let fd = opened("scratch", scratch, order)?;
+        let fd = open_granted("scratch", scratch, order)?;
         ruleset = allow(ruleset, "scratch", fd, changes(abi))?;
     }
     for (device, writable) in DEVICES {
@@ -120,7 +120,7 @@ pub(crate) fn rules(order: &Order) -> Result<RulesetCreated> {
         } else {
             read
         };
-        let fd = opened("device", OsStr::new(device), order)?;
+        let fd = open_granted("device", OsStr::new(device), order)?;
         ruleset = allow(ruleset, "device", fd, rights)?;
     }
     match &order.net {
@@ -140,7 +140,7 @@ pub(crate) fn rules(order: &Order) -> Result<RulesetCreated> {
     }
 }
 
-/// From now on, and for good.
+/// Enforces the rules; this cannot be undone.
 pub(crate) fn enforce(ruleset: RulesetCreated) -> Result<()> {
     let status = ruleset.restrict_self().map_err(incomplete)?;
     if status.ruleset == RulesetStatus::FullyEnforced && status.no_new_privs {
@@ -162,8 +162,8 @@ fn changes(abi: ABI) -> BitFlags<AccessFs> {
     known & since_v5 & !without
 }
 
-/// Opens what is granted. Where others may write, no link on the way is followed.
-fn opened(field: &str, path: &OsStr, order: &Order) -> Result<OwnedFd> {
+/// Opens a granted path. Where other users may write, no link on the way is followed.
+fn open_granted(field: &str, path: &OsStr, order: &Order) -> Result<OwnedFd> {
     let path = Path::new(path);
     let without = order.without_links.as_ref();
     let resolve = match without.is_some_and(|it| path.starts_with(it)) {
@@ -173,8 +173,8 @@ fn opened(field: &str, path: &OsStr, order: &Order) -> Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), resolve).map_err(|error| {
         if error == rustix::io::Errno::LOOP {
-            return Error::denied(format!("`{field}`: `{}` is a link", shown(path)))
-                .hint("name what the link leads to");
+            return Error::denied(format!("`{field}`: `{}` is a symbolic link", shown(path)))
+                .hint("give the path that the link points to");
         }
         Error::not_found(&format!("file or directory for `{field}`"), shown(path))
             .hint("grant paths that exist")
@@ -201,7 +201,7 @@ fn allow(
 }
 
 fn incomplete(error: RulesetError) -> Error {
-    Error::denied("the kernel refused a part of the jail for files")
+    Error::denied("the kernel refused the jail's file access rules")
         .hint("run programs on Linux 6.2 or newer, or use a WASM tool")
         .because(error)
 }

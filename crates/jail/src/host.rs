@@ -47,7 +47,7 @@ pub fn enter_if_asked_with(newest_landlock_abi: i32) {
 pub fn check() -> Result<Strength> {
     if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
         return Err(
-            Error::denied("this processor has no list of system calls for the jail")
+            Error::denied("the jail has no list of system calls for this processor")
                 .hint("use a WASM tool"),
         );
     }
@@ -100,7 +100,7 @@ pub fn run(launcher: &Launcher, spec: &Spec, cancelled: &Arc<AtomicBool>) -> Res
         }
     }
     let Some((exit, usage)) = ended else {
-        return Err(Error::internal("the jail gave no report"));
+        return Err(Error::internal("the jail did not report a result"));
     };
     let exit = match ours {
         Some(Exit::OutputTooLarge) => Exit::OutputTooLarge,
@@ -194,9 +194,9 @@ impl Held {
             )
             .hint("use Linux 6.7 or newer, or run the program without a network"));
         }
-        let (control, theirs) = UnixStream::pair().map_err(unstarted)?;
-        let (stdout, to_stdout) = io::pipe().map_err(unstarted)?;
-        let (stderr, to_stderr) = io::pipe().map_err(unstarted)?;
+        let (control, theirs) = UnixStream::pair().map_err(not_started)?;
+        let (stdout, to_stdout) = io::pipe().map_err(not_started)?;
+        let (stderr, to_stderr) = io::pipe().map_err(not_started)?;
         let (from_stdin, stdin) = input.open()?;
         // The command keeps the other ends open for as long as it lives.
         let supervisor = Command::new(&launcher.program)
@@ -207,7 +207,7 @@ impl Held {
             .stdout(to_stdout)
             .stderr(to_stderr)
             .spawn()
-            .map_err(unstarted)?;
+            .map_err(not_started)?;
         let mut held = Self {
             supervisor,
             control,
@@ -225,7 +225,7 @@ impl Held {
             Some(Report::Confined) => Ok(None),
             Some(Report::Ended { exit, usage }) => Ok(Some((exit, usage))),
             Some(Report::Refused(refusal)) => Err(refusal.into()),
-            None => Err(Error::internal("the jail's supervisor is gone")),
+            None => Err(Error::internal("the jail's supervisor process has ended")),
         }
     }
 
@@ -242,7 +242,7 @@ impl Drop for Held {
         // A supervisor that does not get its answer out would wait for us while we wait for it.
         (self.stdin, self.stdout, self.stderr) = (None, None, None);
         let patience = self.control.set_read_timeout(Some(PATIENCE));
-        let ended = patience.is_ok() && drained(&mut self.control);
+        let ended = patience.is_ok() && drain(&mut self.control);
         if !ended {
             // Then the program dies with its supervisor.
             let _ = self.supervisor.kill();
@@ -252,7 +252,7 @@ impl Drop for Held {
 }
 
 /// Reads to the end, which comes when the supervisor does.
-fn drained(control: &mut UnixStream) -> bool {
+fn drain(control: &mut UnixStream) -> bool {
     io::copy(control, &mut io::sink()).is_ok()
 }
 
@@ -260,13 +260,13 @@ impl Input {
     fn open(self) -> Result<(OwnedFd, Option<PipeWriter>)> {
         match self {
             Self::Pipe => {
-                let (theirs, ours) = io::pipe().map_err(unstarted)?;
+                let (theirs, ours) = io::pipe().map_err(not_started)?;
                 Ok((theirs.into(), Some(ours)))
             }
             Self::Nothing => {
                 let flags = OFlags::RDONLY | OFlags::CLOEXEC;
                 let null = rustix::fs::open("/dev/null", flags, Mode::empty());
-                Ok((null.map_err(|it| unstarted(it.into()))?, None))
+                Ok((null.map_err(|it| not_started(it.into()))?, None))
             }
         }
     }
@@ -303,7 +303,11 @@ impl Output {
                     .extend_from_slice(chunk.get(..n).unwrap_or_default()),
                 Err(it) if it.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(it) if it.kind() == io::ErrorKind::Interrupted => {}
-                Err(it) => return Err(Error::internal("the program's output broke").because(it)),
+                Err(it) => {
+                    return Err(
+                        Error::internal("the program's output could not be read").because(it)
+                    );
+                }
             }
         }
         Ok(())
@@ -366,10 +370,10 @@ fn feed(stdin: Option<&mut PipeWriter>, unwritten: &mut &[u8]) -> bool {
 fn unblock(pipe: impl std::os::fd::AsFd) -> Result<()> {
     let set = rustix::fs::fcntl_getfl(&pipe)
         .and_then(|flags| rustix::fs::fcntl_setfl(&pipe, flags | OFlags::NONBLOCK));
-    set.map_err(|it| unstarted(it.into()))
+    set.map_err(|it| not_started(it.into()))
 }
 
-fn unstarted(error: io::Error) -> Error {
+fn not_started(error: io::Error) -> Error {
     Error::unavailable("the program's supervisor could not be started")
         .hint("try again; the machine may be short of processes, memory or descriptors")
         .because(error)

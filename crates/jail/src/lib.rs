@@ -1,18 +1,18 @@
-//! Runs one program of a stranger in a jail, or not at all.
+//! Runs an untrusted program in a jail, or not at all.
 //!
 //! A [`Spec`] says everything that the program may have: its arguments and environment, the paths it
 //! may read, write and execute, the TCP ports it may connect to, and how much of the machine it may
-//! take. [`run`] runs it to its end; [`spawn`] starts one that is talked to for longer. What is not in
-//! the specification is not there: the kernel refuses it.
+//! take. [`run`] runs it to its end; [`spawn`] starts one that is talked to for longer. The kernel refuses
+//! everything that is not in the specification.
 //!
 //! Three processes take part, because there is no safe way to run code between `fork` and `exec`. The
 //! host starts its own binary again as the **supervisor** (`supervise`), which owns the whole tree of
-//! processes and ends it. The supervisor starts the binary once more; that process gives up what it
-//! has (`confine`) and becomes the program. So every binary that runs programs calls
+//! processes and ends it. The supervisor starts the binary once more; that process drops its
+//! privileges (`confine`) and becomes the program. So every binary that runs programs calls
 //! [`enter_if_asked`] as the first line of `main`, while there is still one thread.
 //!
-//! The one invariant: a program runs with the whole jail around it or it does not run. When a part is
-//! missing, be it in the kernel or by what this process may do, the answer is `denied` and says which.
+//! The one invariant: a program runs fully confined or not at all. If the kernel or the privileges of
+//! this process do not allow a part of the jail, the answer is `denied` and says which.
 //!
 //! It does not know what the program is for, and makes and removes no files: directories are the
 //! caller's, chosen through `vault`.

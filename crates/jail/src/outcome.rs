@@ -1,18 +1,18 @@
-//! What became of a program.
+//! The result of a program.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How a run ended. Whichever it is, no process of it is left.
+/// How a run ended. In every case, no process of it is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Exit {
     /// By itself, with this code.
     Exited(i32),
-    /// By this signal: its own doing, or a limit of the kernel (`SIGXFSZ`).
+    /// By this signal: its own, or that of a limit of the kernel (`SIGXFSZ`).
     Killed(i32),
     /// The wall-clock deadline passed.
     TimedOut,
-    /// The caller took it back.
+    /// The caller cancelled it.
     Cancelled,
     /// It wrote more than `output_bytes`; what came before is in the outcome.
     OutputTooLarge,
@@ -41,7 +41,7 @@ pub struct Usage {
     pub max_rss_bytes: u64,
 }
 
-/// The end of a run, and what it said.
+/// How a run ended, and its output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// How it ended.
@@ -54,15 +54,15 @@ pub struct Outcome {
     pub usage: Usage,
 }
 
-/// What this machine's jail is made of.
+/// Which parts of the jail this machine supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strength {
     /// Version of Landlock's interface; 3 is the least that is accepted.
     pub landlock_abi: i32,
-    /// Whether TCP ports can be granted. Without, every grant of the network is refused.
+    /// Whether TCP ports can be granted. If not, every grant of the network is refused.
     pub tcp_ports: bool,
-    /// Whether the kernel keeps signals inside. Without, an ordinary user's programs cannot send any.
+    /// Whether the kernel confines signals. If not, programs of an ordinary user cannot send any.
     pub signals: bool,
-    /// Whether programs run as a user of their own, which is so when this process is root.
+    /// Whether programs run as a separate user, which is the case if this process is root.
     pub own_user: bool,
 }

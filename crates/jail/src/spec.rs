@@ -1,4 +1,4 @@
-//! What a program gets.
+//! The specification of a run.
 
 use kenning_core::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ pub enum Net {
 /// How much of the machine a program may take.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Time by the clock on the wall.
+    /// Wall-clock time.
     pub wall: Duration,
     /// Processor time of all its processes together.
     pub cpu: Duration,
@@ -45,10 +45,10 @@ pub struct Limits {
     pub memory_bytes: u64,
     /// Size of one file that it writes, by the kernel.
     pub file_bytes: u64,
-    /// By how much everything that it may write to may grow, as the supervisor sees it: for a moment it
-    /// can be more.
+    /// By how much the directories that it may write to may grow, as measured by the supervisor: for a
+    /// moment it can be more.
     pub disk_bytes: u64,
-    /// Files and directories that it may make, seen in the same way.
+    /// Files and directories that it may create, measured in the same way.
     pub files: u64,
     /// Open descriptors of each process.
     pub open_files: u64,
@@ -77,8 +77,8 @@ impl Default for Limits {
 /// A program, and everything that it may have.
 ///
 /// Paths are absolute and are opened by the kernel when the jail is made, links followed: the caller
-/// decides what they are. Where this process is root, the program runs as a user of its own without
-/// any rights, so that whatever it is to read must be readable by everybody; `scratch` and `made` alone
+/// decides what they are. Where this process is root, the program runs as a separate user without
+/// privileges, so everything that it reads must be readable by all users; `scratch` and `made` alone
 /// are given to that user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
@@ -144,7 +144,7 @@ impl Spec {
         self.exec.extend(system.exec);
     }
 
-    /// What can be said without looking at the machine.
+    /// Checks that do not depend on the machine.
     pub(crate) fn validate(&self) -> Result<()> {
         let paths = [("program", &self.program), ("cwd", &self.cwd)]
             .into_iter()
@@ -168,10 +168,10 @@ impl Spec {
         }
         for (name, value) in &self.env {
             if name.is_empty() || name.contains('=') {
-                return Err(
-                    Error::invalid(format!("`env`: `{name}` is no name of a variable"))
-                        .hint("a name is not empty and has no `=`"),
-                );
+                return Err(Error::invalid(format!(
+                    "`env`: `{name}` is not the name of a variable"
+                ))
+                .hint("a name is not empty and has no `=`"));
             }
             no_nul("env", OsStr::new(name))?;
             no_nul(name, OsStr::new(value))?;
@@ -194,7 +194,7 @@ impl Limits {
         // A program that may write no file is one with `file_bytes` 0.
         let zero = numbers
             .iter()
-            .find(|it| it.1 == 0 && it.0 != "file_bytes")
+            .find(|limit| limit.1 == 0 && limit.0 != "file_bytes")
             .map(|it| it.0);
         match zero_time.or(zero) {
             None => Ok(()),
@@ -206,7 +206,7 @@ impl Limits {
     }
 }
 
-/// The kernel ends a text at a NUL, so what comes after would vanish without a word.
+/// The kernel ends a text at a NUL, so the rest would be lost silently.
 fn no_nul(field: &str, text: &OsStr) -> Result<()> {
     if !text.as_encoded_bytes().contains(&0) {
         return Ok(());

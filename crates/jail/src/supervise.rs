@@ -1,9 +1,8 @@
-//! The process that owns the program and everything that the program starts.
+//! The supervisor process, which owns the program and everything that it starts.
 //!
-//! It adopts whoever loses its parent, so that no process can leave the tree; it looks at the tree
-//! forty times a second; and it ends the tree when the program has ended, when a limit is passed, and
-//! when the host lets go of the socket, be it on purpose or by dying. It answers only when no process
-//! is left.
+//! It adopts orphaned processes, so that none can leave the tree; it measures the tree forty times a
+//! second; and it ends the tree when the program has ended, when a limit is passed, or when the host
+//! closes the socket or dies. It answers only when no process is left.
 
 use crate::disk::Disk;
 use crate::wire::{self, Order, Report};
@@ -18,7 +17,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Between two looks at the tree.
+/// The time between two measurements of the tree.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 
 pub(crate) fn main() -> i32 {
@@ -29,14 +28,14 @@ pub(crate) fn main() -> i32 {
         Ok(report) => report,
         Err(error) => Report::Refused(error.into()),
     };
-    // A host that is gone needs no answer.
+    // This fails only if the host is gone.
     let _ = wire::send_report(&mut host, &report);
     0
 }
 
 fn supervise(host: &mut UnixStream) -> Result<Report> {
     let (mut order, stdin) = wire::receive_order(host)?;
-    // Signals that a terminal sends to the host's group are the host's to judge.
+    // Signals that a terminal sends to the host's group must not reach the supervisor.
     rustix::process::setsid().map_err(|it| failed(it.into()))?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|it| failed(it.into()))?;
@@ -56,7 +55,7 @@ fn supervise(host: &mut UnixStream) -> Result<Report> {
     });
     tree.end();
     let (exit, begun) = exit?;
-    // A program that was quick may have ended between two looks.
+    // A quick program may have ended between two measurements.
     let exit = exit.or_else(|| disk.look());
     Ok(Report::Ended {
         exit: exit
@@ -66,7 +65,7 @@ fn supervise(host: &mut UnixStream) -> Result<Report> {
     })
 }
 
-/// As root the program gets a user of its own, and so a count of processes of its own.
+/// As root, the program gets a separate user, and so its own process count.
 fn choose_user(order: &mut Order, stdin: &OwnedFd) -> Result<()> {
     let own = rustix::process::geteuid();
     if !own.is_root() {
@@ -77,7 +76,7 @@ fn choose_user(order: &mut Order, stdin: &OwnedFd) -> Result<()> {
         None => user::choose()?,
         Some(number) => {
             let chosen = user::lasting(number)?;
-            // Other runs may have the same user now.
+            // Other runs may use the same user now.
             let theirs = tree::tasks_of(chosen);
             order.tasks_of_user = theirs.saturating_add(order.limits.processes);
             chosen
@@ -91,7 +90,7 @@ fn choose_user(order: &mut Order, stdin: &OwnedFd) -> Result<()> {
     own.try_for_each(|it| user::give(it, chosen))
 }
 
-/// Puts up the fence that makes a signal to everybody reach the tree and nobody else, and tries it.
+/// Confines signals, so that a signal to all processes reaches only the tree, and tests it.
 fn signals_stay_inside() -> Result<bool> {
     if !files::keep_signals_inside()? {
         return Ok(false);
@@ -142,11 +141,11 @@ impl Tree {
         }
         Err(
             Error::denied("the process of the jail ended before it was confined")
-                .hint("see the log; a fence around Kenning itself may forbid what the jail needs"),
+                .hint("see the log; a container or service manager around Kenning may forbid system calls that the jail needs"),
         )
     }
 
-    /// Until there is a reason to end: none means that the program ended by itself.
+    /// Waits until there is a reason to end: `None` means that the program ended by itself.
     fn watch(
         &mut self,
         host: &UnixStream,
@@ -185,7 +184,7 @@ impl Tree {
         }
     }
 
-    /// Whether the host let go, and whether the program ended.
+    /// Whether the host closed its socket, and whether the program ended.
     fn wait(&self, host: &UnixStream, most: Duration) -> Result<(bool, bool)> {
         let Some((_, pidfd)) = &self.program else {
             return Ok((true, true));
@@ -203,7 +202,7 @@ impl Tree {
         Ok((host, program))
     }
 
-    /// Takes leave of those who are dead. Says whether anybody is left.
+    /// Reaps dead processes. Returns whether any process is left.
     fn reap(&mut self) -> bool {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
@@ -224,8 +223,8 @@ impl Tree {
     fn end(&mut self) {
         loop {
             if self.signals_inside {
-                // All at once, so nobody can run away by starting others. The fence was tried: this
-                // reaches the tree only.
+                // All at once, so that none can escape by starting others. Signals are confined: this
+                // reaches only the tree.
                 let everybody = nix::unistd::Pid::from_raw(-1);
                 let _ = nix::sys::signal::kill(everybody, nix::sys::signal::Signal::SIGKILL);
             } else {
@@ -238,7 +237,7 @@ impl Tree {
             if !self.reap() {
                 return;
             }
-            // The dying need a moment of the processor.
+            // Dying processes need some processor time.
             std::thread::sleep(Duration::from_micros(200));
         }
     }
@@ -251,7 +250,7 @@ fn by_itself(status: WaitStatus) -> Exit {
     }
 }
 
-/// Of all that were started and are gone.
+/// The usage of all processes that were started and have ended.
 fn usage(begun: Instant) -> Result<Usage> {
     let gone = getrusage(UsageWho::RUSAGE_CHILDREN).map_err(|it| failed(it.into()))?;
     let duration = |seconds: i64, micros: i64| {

@@ -3,7 +3,7 @@
 use crate::Net;
 use std::path::PathBuf;
 
-/// Paths that belong to the system and hold nobody's data.
+/// Paths that belong to the system and hold no user's data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SystemPaths {
     /// To read only: the loader's cache, certificates, time zone, names of locales.
@@ -40,7 +40,7 @@ const READ: &[&str] = &[
     "/etc/timezone",
 ];
 
-/// How names become addresses: of use only to who has a network.
+/// For resolving names, needed only with a network.
 const READ_FOR_NETWORK: &[&str] = &[
     "/etc/gai.conf",
     "/etc/host.conf",

@@ -1,4 +1,4 @@
-//! The processes beneath this one, as the kernel's own files tell.
+//! Reads the process tree from `/proc`.
 
 #![expect(
     clippy::disallowed_methods,
@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
-/// What all processes beneath one have, taken together.
+/// The resources of all processes beneath one, together.
 #[derive(Default)]
 pub(crate) struct Weight {
     /// Threads, of which each process has at least one.
@@ -28,7 +28,7 @@ pub(crate) fn beneath(root: u32) -> Vec<u32> {
     let mut found = children(root);
     let mut next = 0;
     while let Some(&pid) = found.get(next) {
-        // A process can move between two looks; nobody is counted twice.
+        // A process can get another parent in between; none is counted twice.
         for child in children(pid) {
             if !found.contains(&child) {
                 found.push(child);
@@ -53,7 +53,7 @@ fn children(pid: u32) -> Vec<u32> {
     found
 }
 
-/// For kernels without lists of children.
+/// For kernels without `/proc/PID/task/TID/children`.
 fn beneath_by_parents(root: u32) -> Vec<u32> {
     let all = numbers("/proc");
     let pairs: Vec<(u32, u32)> = all
@@ -62,14 +62,16 @@ fn beneath_by_parents(root: u32) -> Vec<u32> {
     let mut found = vec![root];
     let mut next = 0;
     while let Some(&parent) = found.get(next) {
-        let of = pairs.iter().filter(|it| it.1 == parent && it.0 != root);
+        let of = pairs
+            .iter()
+            .filter(|pair| pair.1 == parent && pair.0 != root);
         found.extend(of.map(|it| it.0));
         next += 1;
     }
     found.split_off(1)
 }
 
-/// What the processes beneath `root` weigh together.
+/// The resources of the processes beneath `root`.
 pub(crate) fn weigh(root: u32) -> Weight {
     let mut weight = Weight::default();
     let tick = 1_000 / rustix::param::clock_ticks_per_second().max(1);

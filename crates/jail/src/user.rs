@@ -1,9 +1,9 @@
-//! Who the program is.
+//! The user that the program runs as.
 //!
-//! Root is bound by neither modes nor the number of processes, so where this process is root the
-//! program becomes a user of its own: chosen for the run, or the lasting one of a number. An ordinary user stays who they are: then the
-//! number of processes is bounded by what that user has now and the limit more, and by the supervisor,
-//! which counts.
+//! Root is bound by neither modes nor the number of processes, so if this process is root, the
+//! program gets a separate user: one for the run, or the permanent one of a number. An ordinary user
+//! stays the same: then `RLIMIT_NPROC` is the limit plus the processes that the user has now, and the
+//! supervisor counts as well.
 
 use kenning_core::{Error, Result};
 use rustix::fs::{FileType, Mode, OFlags};
@@ -13,10 +13,10 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-/// Above all that systems give to people and services; as wide as the numbers of processes, so that two
-/// supervisors that live never choose the same.
+/// Above all ids that systems assign; as many as there are process ids, so that two running supervisors
+/// never choose the same.
 const WIDE: Range<u32> = 200_000..200_000 + (1 << 22);
-/// For containers that map few users: what systems keep for users that exist for a moment.
+/// For containers that map few users: the range that systemd uses for dynamic users.
 const NARROW: Range<u32> = 61_184..63_352;
 
 /// Users that stay the same from run to run: as many again, so that they are never those of a moment.
@@ -40,11 +40,11 @@ fn own_map() -> String {
 }
 
 fn no_user() -> Error {
-    Error::denied("there is no unprivileged user here that a program could run as")
+    Error::denied("no unprivileged user is available to run the program")
         .hint("run Kenning as an ordinary user, or map 65,536 users into the container")
 }
 
-/// A user that nobody else is at the moment.
+/// A user that no other run uses at the moment.
 pub(crate) fn choose() -> Result<u32> {
     let map = own_map();
     let own = std::process::id();
@@ -94,10 +94,10 @@ pub(crate) fn give(scratch: &OsStr, user: u32) -> Result<()> {
 }
 
 /// Gives the pipes that are the program's standard streams to its user, or `/dev/stderr` could not be
-/// opened: a pipe has an owner, and lets nobody else in.
+/// opened: a pipe has an owner, and no other user can open it.
 pub(crate) fn give_pipe(fd: BorrowedFd<'_>, user: u32) -> Result<()> {
     let given = rustix::fs::fstat(fd).and_then(|about| {
-        // `/dev/null`, for one, stays whose it is.
+        // Anything else, such as `/dev/null`, keeps its owner.
         if !FileType::from_raw_mode(about.st_mode).is_fifo() {
             return Ok(());
         }
@@ -106,10 +106,10 @@ pub(crate) fn give_pipe(fd: BorrowedFd<'_>, user: u32) -> Result<()> {
     given.map_err(|it| Error::unavailable("the program could not be given its streams").because(it))
 }
 
-/// Gives up being root, if a user was chosen, and every capability in any case.
+/// Switches to the chosen user, if any, and drops every capability.
 pub(crate) fn become_user(user: Option<u32>) -> Result<()> {
     let refused = |error: rustix::io::Errno| {
-        Error::denied("the rights of this process could not be given up")
+        Error::denied("the process could not drop its privileges")
             .hint("run Kenning as an ordinary user")
             .because(error)
     };

@@ -1,4 +1,4 @@
-//! What host, supervisor and confined process say to each other.
+//! The messages between host, supervisor and confined process.
 //!
 //! Each pair has a socket, which is the started process's standard input: the environment and the
 //! arguments of a process can be read by others, and an inherited descriptor with a number of its own
@@ -155,7 +155,8 @@ pub(crate) fn receive_order(socket: &mut UnixStream) -> Result<(Order, OwnedFd)>
     let rest = head.get_mut(received..).unwrap_or_default();
     socket.read_exact(rest).map_err(broken)?;
     let order = read_body(socket, head)?;
-    let stdin = stdin.ok_or_else(|| Error::internal("the order came without standard input"))?;
+    let stdin = stdin
+        .ok_or_else(|| Error::internal("the request to the jail came without standard input"))?;
     Ok((order, stdin))
 }
 
@@ -166,7 +167,7 @@ pub(crate) fn send_report(socket: &mut UnixStream, report: &Report) -> Result<()
     socket.write_all(&body).map_err(broken)
 }
 
-/// The next report, or none if the other side is gone.
+/// The next report, or `None` if the other side has ended.
 pub(crate) fn receive_report(socket: &mut UnixStream) -> Result<Option<Report>> {
     let mut head = [0; 4];
     match socket.read_exact(&mut head) {
@@ -186,5 +187,5 @@ fn read_body<T: DeserializeOwned>(socket: &mut UnixStream, head: [u8; 4]) -> Res
 }
 
 fn broken(error: io::Error) -> Error {
-    Error::internal("the jail's processes lost each other").because(error)
+    Error::internal("the connection between the jail's processes broke").because(error)
 }

@@ -26,7 +26,7 @@ const SHOW: &str = "import os, sys\nfor a in sys.argv[1:]: print(os.fsencode(a).
 fn cases() -> Vec<(bool, Vec<u8>)> {
     let lines = CORPUS
         .lines()
-        .filter(|it| !it.is_empty() && !it.starts_with('#'));
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
     let cases = lines.map(|line| {
         let (expected, argument) = line.split_once('\t').unwrap();
         assert!(["plain", "invalid"].contains(&expected), "{line}");

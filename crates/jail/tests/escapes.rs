@@ -52,7 +52,7 @@ struct Case {
 fn cases() -> Vec<Case> {
     let lines = CORPUS
         .lines()
-        .filter(|it| !it.is_empty() && !it.starts_with('#'));
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
     let cases = lines.map(|line| {
         let mut fields = line.splitn(3, '\t');
         let expected = match fields.next().unwrap() {
@@ -259,10 +259,10 @@ fn every_way_out_is_closed_for_an_ordinary_user() {
 fn every_way_out_is_closed_on_an_older_kernel() {
     // Those for which other fences stand in.
     let mut cases = cases();
-    cases.retain(|it| {
-        matches!(it.expected, Expected::Ended | Expected::Alone)
-            || it.name.contains("signal")
-            || it.script.contains("socket.")
+    cases.retain(|case| {
+        matches!(case.expected, Expected::Ended | Expected::Alone)
+            || case.name.contains("signal")
+            || case.script.contains("socket.")
     });
     assert!(cases.len() >= 40);
     try_all(&old_launcher(), &cases);

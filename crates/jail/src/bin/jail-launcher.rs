@@ -1,4 +1,4 @@
-//! The smallest launcher there can be, for tests: what the program `kenning` does in its first line.
+//! A minimal launcher for tests: it does what `kenning` does in its first line.
 
 fn main() {
     kenning_jail::enter_if_asked();
