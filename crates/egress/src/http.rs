@@ -1,4 +1,4 @@
-//! One exchange over a line that is already open.
+//! One exchange over a connection that is already open.
 //!
 //! The HTTP client is handed a connected stream and can get no other: it has no resolver that
 //! resolves and no connector that connects, reads no proxy from the environment, keeps no pool and
@@ -21,7 +21,7 @@ use ureq::unversioned::transport::{
 };
 use ureq::{Agent, Body, Timeout};
 
-/// What a client says of itself when the caller says nothing.
+/// The default user agent.
 const USER_AGENT: &str = concat!("kenning/", env!("CARGO_PKG_VERSION"));
 
 /// An answer whose body has not been read.
@@ -31,7 +31,7 @@ pub(crate) struct Answer {
     body: Body,
 }
 
-/// What is sent on one hop.
+/// The request of one hop.
 pub(crate) struct Ask<'a> {
     pub(crate) place: &'a Place,
     pub(crate) method: Method,
@@ -86,7 +86,7 @@ pub(crate) fn exchange(
         .max_response_header_size(limits.header_bytes_max)
         // The whole head has to fit, with room to see that it does not end.
         .input_buffer_size(limits.header_bytes_max.max(8 * 1024) + 8 * 1024)
-        .timeout_global(Some(left(ask.deadline)))
+        .timeout_global(Some(time_left(ask.deadline)))
         .user_agent(USER_AGENT)
         .tls_config(tls.clone())
         .build();
@@ -139,7 +139,7 @@ pub(crate) fn tls(roots: Option<&[Vec<u8>]>) -> TlsConfig {
     TlsConfig::builder().root_certs(roots).build()
 }
 
-fn left(deadline: Instant) -> Duration {
+fn time_left(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(Instant::now())
 }
 
@@ -152,8 +152,8 @@ pub(crate) fn timed_out(shown: &str) -> Error {
 }
 
 fn unsendable(shown: &str, err: ureq::http::Error) -> Error {
-    // The cause may quote a header's value, so it is named and not repeated.
-    Error::invalid(format!("the request to `{shown}` has a broken header")).because(err)
+    // The cause may quote a header's value, so only its type is kept.
+    Error::invalid(format!("the request to `{shown}` has a malformed header")).because(err)
 }
 
 fn failed(shown: &str, err: ureq::Error, limits: &Limits) -> Error {
@@ -162,21 +162,21 @@ fn failed(shown: &str, err: ureq::Error, limits: &Limits) -> Error {
         ureq::Error::Io(it) if is_timeout(it) => timed_out(shown),
         ureq::Error::BodyExceedsLimit(_) => too_large(shown, limits.body_bytes_max),
         ureq::Error::LargeResponseHeader(..) => too_many_headers(shown),
-        // The parser's own error type is not public; a test holds the name.
+        // The parser's own error type is not public; a test checks the name.
         ureq::Error::Protocol(it) if format!("{it:?}") == "HttpParseTooManyHeaders" => {
             too_many_headers(shown)
         }
         ureq::Error::Rustls(_) | ureq::Error::Tls(_) => {
-            Error::unavailable(format!("`{shown}` could not prove who it is"))
+            Error::unavailable(format!("the TLS certificate of `{shown}` was not accepted"))
         }
         ureq::Error::BadUri(_) | ureq::Error::Http(_) => {
-            Error::invalid(format!("`{shown}` cannot be asked for"))
+            Error::invalid(format!("`{shown}` is not an address that can be requested"))
         }
         ureq::Error::Io(it) if it.get_ref().is_some_and(is_tls) => {
-            Error::unavailable(format!("`{shown}` could not prove who it is"))
+            Error::unavailable(format!("the TLS certificate of `{shown}` was not accepted"))
         }
-        ureq::Error::Protocol(_) => Error::unavailable(format!("`{shown}` answered no HTTP")),
-        _ => Error::unavailable(format!("`{shown}` broke off")),
+        ureq::Error::Protocol(_) => Error::unavailable(format!("`{shown}` did not answer in HTTP")),
+        _ => Error::unavailable(format!("`{shown}` closed the connection early")),
     };
     error.because(err)
 }
@@ -198,7 +198,7 @@ fn too_many_headers(shown: &str) -> Error {
     Error::too_large(format!("`{shown}` answered with too many headers"))
 }
 
-/// Gives back the address that the line was opened to. The client only logs it.
+/// Gives back the address that the connection was opened to. The client only logs it.
 #[derive(Debug)]
 struct Pinned(SocketAddr);
 
@@ -215,7 +215,7 @@ impl Resolver for Pinned {
     }
 }
 
-/// Hands out the open line once.
+/// Hands out the open connection once.
 struct Handed(Mutex<Option<Line>>);
 
 impl Connector<()> for Handed {
@@ -227,7 +227,7 @@ impl Connector<()> for Handed {
         _: Option<()>,
     ) -> Result<Option<Line>, ureq::Error> {
         let line = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // Asking twice would mean a retry on a line nobody checked.
+        // A second call would be a retry on an unchecked connection.
         line.map(Some).ok_or(ureq::Error::ConnectionFailed)
     }
 }
@@ -238,7 +238,7 @@ impl fmt::Debug for Handed {
     }
 }
 
-/// The open line, every read and write of which ends at the deadline.
+/// The open connection, every read and write of which ends at the deadline.
 ///
 /// A server that sends one byte a second keeps each single read short, so only an absolute time
 /// ends it.
@@ -258,8 +258,8 @@ impl Line {
         }
     }
 
-    fn left(&self) -> Result<Duration, ureq::Error> {
-        let left = left(self.deadline);
+    fn time_left(&self) -> Result<Duration, ureq::Error> {
+        let left = time_left(self.deadline);
         if left.is_zero() {
             return Err(ureq::Error::Timeout(Timeout::Global));
         }
@@ -275,7 +275,7 @@ impl Transport for Line {
     fn transmit_output(&mut self, amount: usize, _: NextTimeout) -> Result<(), ureq::Error> {
         let mut sent = 0;
         while sent < amount {
-            self.stream.set_write_timeout(Some(self.left()?))?;
+            self.stream.set_write_timeout(Some(self.time_left()?))?;
             let rest = self.buffers.output().get(sent..amount).unwrap_or_default();
             match self.stream.write(rest) {
                 Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero).into()),
@@ -290,7 +290,7 @@ impl Transport for Line {
 
     fn await_input(&mut self, _: NextTimeout) -> Result<bool, ureq::Error> {
         loop {
-            self.stream.set_read_timeout(Some(self.left()?))?;
+            self.stream.set_read_timeout(Some(self.time_left()?))?;
             match self.stream.read(self.buffers.input_append_buf()) {
                 Ok(count) => {
                     self.buffers.input_appended(count);
@@ -303,7 +303,7 @@ impl Transport for Line {
         }
     }
 
-    /// A line serves one exchange and is never kept.
+    /// A connection serves one exchange and is never kept.
     fn is_open(&mut self) -> bool {
         false
     }

@@ -1,12 +1,12 @@
-//! The gate for network addresses: the only crate that connects to an address somebody named.
+//! Outgoing connections: the only crate that connects to an address from outside (a caller, a page, a tool).
 //!
 //! A URL is read once, its name is resolved once, every address that came back is checked against
-//! one table of special ranges ([`SPECIAL`]), and the line is opened to one of those very addresses.
-//! There is no second lookup that could answer differently, and the HTTP client never opens a line
-//! of its own. Each redirect goes through the whole gate again.
+//! one table of special ranges ([`SPECIAL`]), and the connection is opened to one of those very addresses.
+//! There is no second lookup that could answer differently, and the HTTP client never opens a connection
+//! itself. Each redirect is checked again in full.
 //!
-//! The gate does not know who calls or why: whose address it is (a caller's, a page's, the
-//! operator's) is decided by which [`Grant`]s the [`Policy`] holds.
+//! This crate does not know who calls or why: the [`Grant`]s of the [`Policy`] decide what is permitted
+//! beyond the public internet.
 //!
 //! Its one invariant: a connection is opened only to an address inside a [`Checked`], and only
 //! [`Egress`] can make one.
@@ -46,7 +46,7 @@ use std::time::{Duration, Instant};
 use ureq::http::{HeaderName, HeaderValue};
 use ureq::tls::TlsConfig;
 
-/// What is permitted, within which bounds, and how the network is reached.
+/// What is permitted, with which limits, and how the network is reached.
 #[derive(Clone)]
 pub struct Policy {
     /// What the operator permitted beyond the public internet.
@@ -55,7 +55,7 @@ pub struct Policy {
     pub limits: Limits,
     /// Looks up names.
     pub resolver: Arc<dyn Resolve>,
-    /// Opens lines.
+    /// Opens connections.
     pub connector: Arc<dyn Connect>,
     /// Certificates (DER) that servers are trusted by, in place of the public ones.
     pub roots: Option<Vec<Vec<u8>>>,
@@ -82,16 +82,16 @@ impl fmt::Debug for Policy {
     }
 }
 
-/// Bounds of an exchange. Redirects share them; they do not start them anew.
+/// Bounds of an exchange. Redirects share them; a redirect does not reset them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// For opening one line, over all addresses of the name.
+    /// For opening one connection, over all addresses of the name.
     pub connect_timeout: Duration,
     /// From the call to the last byte of the body.
     pub total_timeout: Duration,
-    /// Of the body, after decompression.
+    /// Size of the body, after decompression.
     pub body_bytes_max: u64,
-    /// Of the status line and headers of one answer.
+    /// Size of the status line and headers of one response.
     pub header_bytes_max: usize,
     /// How many redirects are followed.
     pub redirects_max: usize,
@@ -109,23 +109,23 @@ impl Default for Limits {
     }
 }
 
-/// What is asked of a server.
+/// The HTTP method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Method {
-    /// Fetch.
+    /// `GET`.
     #[default]
     Get,
-    /// Fetch the headers only.
+    /// `HEAD`.
     Head,
-    /// Send.
+    /// `POST`.
     Post,
-    /// Replace.
+    /// `PUT`.
     Put,
-    /// Remove.
+    /// `DELETE`.
     Delete,
-    /// Change a part.
+    /// `PATCH`.
     Patch,
-    /// Ask what may be asked.
+    /// `OPTIONS`.
     Options,
 }
 
@@ -156,14 +156,14 @@ impl Method {
     }
 }
 
-/// A request to an address that somebody named.
+/// A request to an untrusted address.
 #[derive(Clone, Default)]
 pub struct Request {
-    /// What is asked.
+    /// The method.
     pub method: Method,
-    /// Of whom.
+    /// The address.
     pub url: String,
-    /// Sent along. `Host`, `Content-Length` and what else belongs to the connection is refused. On
+    /// Headers to send. `Host`, `Content-Length` and others of the connection are refused. On
     /// a redirect to another origin only `Accept`, `Accept-Language`, `User-Agent` and those that
     /// describe a body still sent go on.
     pub headers: Vec<(String, String)>,
@@ -174,7 +174,7 @@ pub struct Request {
     pub accept_types: Option<Vec<String>>,
     /// Whether plain HTTP is refused, at the start and after every redirect.
     pub https_only: bool,
-    /// Whether a redirect is the answer, for a caller who judges the next address himself.
+    /// Whether to return a redirect instead of following it, for a caller that checks the next address itself.
     pub redirect_is_answer: bool,
 }
 
@@ -221,7 +221,7 @@ impl Response {
     }
 }
 
-/// An address that passed the gate.
+/// An address that was checked and may be connected to.
 #[derive(Clone, Debug)]
 pub struct Checked {
     place: Place,
@@ -251,10 +251,10 @@ impl Checked {
     }
 }
 
-/// What an address did not get past.
+/// Why an address was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Barrier {
-    /// It is no web address, or one that readers would understand differently.
+    /// It is not a web address, or one that parsers read differently.
     Text,
     /// The name is never one of the public internet.
     Name,
@@ -262,16 +262,16 @@ pub enum Barrier {
     Port(u16),
     /// The name has no address.
     NoAddress,
-    /// It leads to this address, which is not of the public internet.
+    /// It resolves to this address, which is not on the public internet.
     Address(IpAddr),
 }
 
-/// An address that was refused, and where.
+/// A refused address, and why.
 #[derive(Debug)]
 pub struct Stopped {
-    /// What it did not get past.
+    /// The reason.
     pub at: Barrier,
-    /// The same in words.
+    /// The reason as an error.
     pub error: Error,
 }
 
@@ -288,7 +288,7 @@ pub fn host_of(url: &str) -> Result<(String, u16)> {
     Ok((host, place.port))
 }
 
-/// The gate. Cheap to clone.
+/// Makes requests under a policy. Cheap to clone.
 #[derive(Clone)]
 pub struct Egress {
     inner: Arc<Inner>,
@@ -302,7 +302,7 @@ struct Inner {
 /// Addresses of one name that are tried before giving up.
 const TRIES_MAX: usize = 6;
 
-/// Headers that say nothing about who asks.
+/// Headers that reveal nothing about the caller.
 const HARMLESS: &[&str] = &["accept", "accept-language", "user-agent"];
 /// Headers that describe the body, and go where it goes.
 const OF_BODY: &[&str] = &["content-type", "content-language", "content-encoding"];
@@ -323,7 +323,7 @@ const OF_CONNECTION: &[&str] = &[
 ];
 
 impl Egress {
-    /// A gate with this policy.
+    /// With this policy.
     pub fn new(policy: Policy) -> Self {
         let tls = http::tls(policy.roots.as_deref());
         let inner = Arc::new(Inner { policy, tls });
@@ -335,13 +335,13 @@ impl Egress {
         self.judge(url).map_err(|it| it.error)
     }
 
-    /// The same for a caller who has words of his own for what is refused.
+    /// The same for a caller that writes its own error messages.
     pub fn judge(&self, url: &str) -> std::result::Result<Checked, Box<Stopped>> {
         let place = Place::parse(url).map_err(|error| Stopped::at(Barrier::Text, error))?;
         self.admit(place, Instant::now() + self.limits().total_timeout)
     }
 
-    /// Asks an address, through the gate at every hop.
+    /// Sends a request, checking the address at every hop.
     pub fn fetch(&self, request: Request) -> Result<Response> {
         let deadline = Instant::now() + self.limits().total_timeout;
         let Request {
@@ -362,10 +362,10 @@ impl Egress {
         let start = place.shown.clone();
         let mut redirects: Vec<String> = Vec::new();
         loop {
-            // After a redirect the caller has to learn which of his addresses led there.
+            // After a redirect, the message must say which of the caller's addresses led there.
             let hop = |err: Error| match redirects.is_empty() {
                 true => err,
-                false => led_from(&start, err),
+                false => after_redirect(&start, err),
             };
             if https_only && !place.is_https() {
                 let refused = format!("`{}` is not https", place.shown);
@@ -393,7 +393,7 @@ impl Egress {
                     return Err(Error::denied(refused));
                 }
                 let next = checked.place.follow(location);
-                let next = next.map_err(|err| led_from(&start, err))?;
+                let next = next.map_err(|err| after_redirect(&start, err))?;
                 if checked.place.is_https() && !next.is_https() {
                     let to = &next.shown;
                     let refused = format!("`{shown}` redirects from https to `{to}`");
@@ -430,7 +430,7 @@ impl Egress {
         &self.inner.policy.limits
     }
 
-    /// Resolves once and judges every address that came back.
+    /// Resolves once and checks every address that came back.
     fn admit(&self, place: Place, deadline: Instant) -> std::result::Result<Checked, Box<Stopped>> {
         let policy = &self.inner.policy;
         let shown = &place.shown;
@@ -446,7 +446,7 @@ impl Egress {
             }
             if let Some(what) = place.port_refused() {
                 let port = place.port;
-                let why = format!("`{shown}` asks port {port}, which is not of the web ({what})");
+                let why = format!("`{shown}` uses port {port}, which is not a web port ({what})");
                 return Err(Stopped::at(Barrier::Port(port), refused(why)));
             }
         }
@@ -471,7 +471,7 @@ impl Egress {
                 let permits = |it: &Grant| it.permits_address(&place, address);
                 if !policy.grants.iter().any(permits) {
                     let (why, net) = (row.why, row.net);
-                    let error = refused(format!("`{shown}` leads to {why} ({net})"));
+                    let error = refused(format!("`{shown}` resolves to {why} ({net})"));
                     return Err(Stopped::at(Barrier::Address(address), error));
                 }
                 granted = true;
@@ -489,14 +489,14 @@ impl Egress {
         })
     }
 
-    /// Opens a line to the first checked address that answers.
+    /// Opens a connection to the first checked address that answers.
     fn connect(&self, checked: &Checked, deadline: Instant) -> Result<(TcpStream, SocketAddr)> {
         let shown = &checked.place.shown;
         let until = deadline.min(Instant::now() + self.limits().connect_timeout);
         let tries = checked.addresses.len().min(TRIES_MAX);
         let mut last = None;
         for (idx, address) in checked.addresses.iter().take(tries).enumerate() {
-            // An address that hangs must leave its successors their share of the time.
+            // An address that does not answer must leave time for the next ones.
             let share = u32::try_from(tries - idx).unwrap_or(u32::MAX);
             let timeout = until.saturating_duration_since(Instant::now()) / share;
             if timeout.is_zero() {
@@ -527,7 +527,7 @@ fn refused(why: String) -> Error {
     Error::denied(why).hint("the operator can grant a host in the configuration")
 }
 
-fn led_from(start: &str, mut err: Error) -> Error {
+fn after_redirect(start: &str, mut err: Error) -> Error {
     err.message = format!("after a redirect from `{start}`: {}", err.message);
     err
 }
@@ -536,27 +536,27 @@ fn is_among(list: &[&str], name: &str) -> bool {
     list.iter().any(|it| it.eq_ignore_ascii_case(name))
 }
 
-/// Before any line is opened: a header that cannot be sent, or must not be.
+/// Before any connection is opened: a header that cannot be sent, or must not be.
 fn refuse_headers(headers: &[(String, String)]) -> Result<()> {
     for (name, value) in headers {
         // The value may be a key, and a broken name may be anything: neither is repeated.
-        let broken = || Error::invalid("the request has a broken header");
+        let broken = || Error::invalid("the request has a malformed header");
         let name: HeaderName = name.parse().map_err(|err| broken().because(err))?;
         HeaderValue::from_str(value).map_err(|err| broken().because(err))?;
         if is_among(OF_CONNECTION, name.as_str()) {
-            let why = format!("the header `{name}` belongs to the connection");
+            let why = format!("the header `{name}` is set by the connection itself");
             return Err(Error::invalid(why));
         }
     }
     Ok(())
 }
 
-/// Looks at the type before the body is read, so that nobody downloads what he will not use.
+/// Checks the type before the body is read, so that an unusable body is not downloaded.
 fn refuse_type(answer: &http::Answer, wanted: Option<&[String]>, shown: &str) -> Result<()> {
     let Some(wanted) = wanted else {
         return Ok(());
     };
-    // An error page is the answer, whatever it is written in; 204 and 205 have nothing to type.
+    // An error page may have any type; 204 and 205 have no body.
     if !matches!(answer.status, 200..=299) || matches!(answer.status, 204 | 205) {
         return Ok(());
     }

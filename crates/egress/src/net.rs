@@ -1,4 +1,4 @@
-//! The two things that touch the network: looking up a name and opening a line.
+//! The two things that touch the network: looking up a name and opening a connection.
 //!
 //! Both are traits, so that a test can answer names from a table and lead every public address to a
 //! listener on loopback.
@@ -16,7 +16,7 @@ pub trait Resolve: Send + Sync {
     fn resolve(&self, host: &str, timeout: Duration) -> io::Result<Vec<IpAddr>>;
 }
 
-/// Opens a line to an address that was checked.
+/// Opens a connection to an address that was checked.
 pub trait Connect: Send + Sync {
     /// A connected stream.
     fn connect(&self, address: SocketAddr, timeout: Duration) -> io::Result<TcpStream>;
@@ -28,8 +28,8 @@ pub struct SystemResolver {
     waiting: Arc<AtomicUsize>,
 }
 
-/// Lookups that may hang at once. The system's lookup cannot be interrupted, so each one waits in
-/// a thread of its own, and a name server that never answers must not collect threads.
+/// The most lookups at once. The system's lookup cannot be interrupted, so each one waits in
+/// its own thread, and a name server that never answers must not pile up threads.
 const LOOKUPS_MAX: usize = 64;
 
 impl Resolve for SystemResolver {
@@ -42,7 +42,7 @@ impl Resolve for SystemResolver {
             .spawn(move || {
                 let found = query.to_socket_addrs();
                 drop(waiting);
-                // Nobody listens any more when the time was over first.
+                // The receiver is gone if the timeout came first.
                 answer.send(found).ok();
             })?;
         let found = receiver

@@ -1,9 +1,9 @@
-//! From a text to a place: scheme, host and port, or a reason why not.
+//! Parses a URL into scheme, host and port, or says why it cannot be used.
 //!
 //! The host is read by the WHATWG parser and by nothing else, so `0x7f.1`, `2130706433` and
-//! `１２７.0.0.1` are the address they mean before anybody judges them. Forms that other parsers read
+//! `１２７.0.0.1` become the address they mean before any check. Forms that other parsers read
 //! differently (userinfo, backslashes, missing slashes, blanks) are refused rather than guessed at:
-//! whoever checked the text before us may have seen another host in it.
+//! another program may have checked the same text and read another host in it.
 
 use kenning_core::{Error, Result};
 use kenning_text::line::dotted;
@@ -151,7 +151,7 @@ pub(crate) enum Named {
     Literal(IpAddr),
 }
 
-/// What may be said of an address in a message: scheme, host and port.
+/// The part of an address that may appear in a message: scheme, host and port.
 ///
 /// Paths, queries and userinfo carry tokens, so none of them is repeated.
 pub(crate) fn shown(text: &str) -> String {
@@ -159,10 +159,10 @@ pub(crate) fn shown(text: &str) -> String {
     fn after_userinfo(text: &str) -> &str {
         text.rsplit('@').next().unwrap_or(text)
     }
-    // `http:user:password@host/://` is a URL too: what stands before the sign must be a scheme.
-    let is_scheme = |it: &str| {
-        let mut bytes = it.trim().bytes();
-        bytes.all(|it| it.is_ascii_alphanumeric() || b"+-.".contains(&it))
+    // `http:user:password@host/://` is a URL too: the part before `://` must be a scheme.
+    let is_scheme = |text: &str| {
+        let mut bytes = text.trim().bytes();
+        bytes.all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
     };
     let parted = text.split_once("://").filter(|it| is_scheme(it.0));
     let mut out = match parted {
@@ -170,7 +170,7 @@ pub(crate) fn shown(text: &str) -> String {
             let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
             let host = after_userinfo(authority).split('\\').next();
             let mut host = host.unwrap_or_default();
-            // What stands in a port's place and is no number may be the start of a password.
+            // A port that is not a number may be the start of a password.
             if let Some((head, port)) = host.rsplit_once(':')
                 && !port.contains(']')
                 && !port.bytes().all(|it| it.is_ascii_digit())
@@ -179,7 +179,7 @@ pub(crate) fn shown(text: &str) -> String {
             }
             format!("{scheme}://{host}/")
         }
-        // No authority: what is before the first sign is all that surely holds no secret.
+        // No authority: only the part before the first `:` surely holds no secret.
         None => {
             let head = text.split([':', '/', '?', '#']).next().unwrap_or_default();
             let colon = if text.get(head.len()..).is_some_and(|it| it.starts_with(':')) {
@@ -191,7 +191,7 @@ pub(crate) fn shown(text: &str) -> String {
         }
     };
     out = dotted(&out, CHARS_MAX);
-    // Nothing written by a stranger may end the backticks or move a terminal's cursor.
+    // Untrusted text must not end the backticks or move a terminal's cursor.
     let harmless = |c: char| !c.is_control() && c != '`';
     out.chars()
         .map(|c| if harmless(c) { c } else { '\u{fffd}' })
@@ -283,7 +283,7 @@ impl Place {
         };
         let ends_in = |suffix: &str| {
             let head = name.strip_suffix(suffix);
-            head.is_some_and(|it| it.is_empty() || it.ends_with('.'))
+            head.is_some_and(|head| head.is_empty() || head.ends_with('.'))
         };
         let row = NAMES_REFUSED.iter().find(|(suffix, _)| ends_in(suffix));
         // A name without a dot is looked up on the local network first.

@@ -1,4 +1,4 @@
-//! The ranges that are not the public internet, as one table.
+//! The address ranges that are not the public internet, as one table.
 //!
 //! The rows follow the two IANA special-purpose registries, plus what IPv6 has not given out and
 //! the few public addresses that clouds answer for themselves. Rows are read from the top and the
@@ -64,7 +64,7 @@ impl fmt::Debug for Net {
 pub struct Special {
     /// The range.
     pub net: Net,
-    /// What it is, to follow "leads to".
+    /// What it is, to follow "resolves to".
     pub why: &'static str,
     /// Whether the last 32 bits are an IPv4 address that is judged in its place.
     pub embeds_v4: bool,
@@ -94,7 +94,7 @@ pub const SPECIAL: &[Special] = &[
     v4([240, 0, 0, 0], 4, "a reserved address"),
     v6([0, 0, 0, 0, 0, 0, 0, 0], 128, "the unspecified address"),
     v6([0, 0, 0, 0, 0, 0, 0, 1], 128, "a loopback address"),
-    // These two are IPv4 in other clothes: a public address stays public, a private one private.
+    // These two embed IPv4 addresses: a public address stays public, a private one private.
     embedding([0, 0, 0, 0, 0, 0xffff, 0, 0], 96, "a mapped address"),
     embedding([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96, "a translated address"),
     v6([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48, "a local translation"),
@@ -125,7 +125,7 @@ pub const SPECIAL: &[Special] = &[
     v6([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10, "a link-local address"),
     v6([0xfec0, 0, 0, 0, 0, 0, 0, 0], 10, "a site-local address"),
     v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, "a multicast address"),
-    // The public part of IPv6 is 2000::/3. What lies around it has no owner, so whoever answers
+    // The public part of IPv6 is 2000::/3. The rest is unassigned, so a host that answers
     // there is on our own network.
     v6([0, 0, 0, 0, 0, 0, 0, 0], 3, "an unassigned address"),
     v6([0x4000, 0, 0, 0, 0, 0, 0, 0], 2, "an unassigned address"),
@@ -183,9 +183,13 @@ mod tests {
 
     /// The table again, in the slowest way: networks as texts, compared bit by bit as strings.
     fn slow(address: IpAddr) -> bool {
-        let bits = |it: IpAddr| match it {
-            IpAddr::V4(it) => it.octets().iter().map(|b| format!("{b:08b}")).collect(),
-            IpAddr::V6(it) => it
+        let bits = |address: IpAddr| match address {
+            IpAddr::V4(address) => address
+                .octets()
+                .iter()
+                .map(|b| format!("{b:08b}"))
+                .collect(),
+            IpAddr::V6(address) => address
                 .octets()
                 .iter()
                 .map(|b| format!("{b:08b}"))

@@ -1,11 +1,11 @@
-//! The gate for programs that open their own lines: a proxy on loopback that only they can use.
+//! A proxy on loopback for a program that opens its own connections; only that program can use it.
 //!
-//! `git` speaks TLS itself, so it cannot be handed a checked line. It is told to ask this proxy instead,
-//! which knows one word (`CONNECT`), one secret and the gate's own rules: the name is resolved here, once,
-//! every address is judged, and the line is opened to one of those very addresses. The program never
+//! `git` speaks TLS itself, so it cannot be handed a checked connection. It is told to use this proxy instead,
+//! which accepts only `CONNECT` with a secret and applies the same policy: the name is resolved here, once,
+//! every address is judged, and the connection is opened to one of those very addresses. The program never
 //! resolves a name and never reaches an address that the policy does not permit.
 //!
-//! A tunnel lives as long as its value. Bytes of all lines together and the time of each are bounded.
+//! A tunnel lives as long as its value. Bytes of all connections together and the time of each are bounded.
 
 use crate::place::Place;
 use crate::{Egress, http};
@@ -18,27 +18,27 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Who the program says it is; only the secret counts.
+/// The proxy's user name; only the secret is checked.
 const USER: &str = "kenning";
-/// Lines at once. A program that wants more has lost its way.
+/// The most connections at once.
 const LINES_MAX: usize = 32;
-/// How long a program may take to say what it wants.
+/// How long a program may take to send its request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// Of the request for a line.
+/// Size of the request head.
 const HEAD_BYTES_MAX: usize = 8 * 1024;
-/// Between two looks at whether the tunnel is still wanted.
+/// How often to check whether the tunnel was closed.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// How much may pass through a tunnel, and until when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TunnelLimits {
-    /// All lines end after so long.
+    /// All connections end after this time.
     pub total_timeout: Duration,
-    /// Of all lines together, in both directions.
+    /// Bytes of all connections together, in both directions.
     pub bytes_max: u64,
 }
 
-/// A proxy on loopback. Dropping it closes every line.
+/// A proxy on loopback. Dropping it closes every connection.
 pub struct Tunnel {
     address: SocketAddr,
     secret: String,
@@ -47,7 +47,7 @@ pub struct Tunnel {
 
 struct Shared {
     egress: Egress,
-    /// Of the whole `Proxy-Authorization` header, so that comparing tells nothing by its time.
+    /// Hash of the credentials, so that the time of comparing reveals nothing.
     pass: Hash,
     deadline: Instant,
     bytes_left: AtomicU64,
@@ -57,14 +57,15 @@ struct Shared {
 }
 
 impl Egress {
-    /// Opens a proxy for one program that is told `secret`, which nobody else can guess.
+    /// Opens a proxy for one program, which gets the unguessable `secret`.
     pub fn tunnel(&self, secret: &str, limits: TunnelLimits) -> Result<Tunnel> {
         let failed = |cause: io::Error| {
-            Error::unavailable("no port on loopback for the proxy of a program").because(cause)
+            Error::unavailable("no loopback port could be opened for the program's proxy")
+                .because(cause)
         };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        // Nobody can interrupt an `accept` that waits.
+        // A blocking `accept` cannot be interrupted.
         listener.set_nonblocking(true).map_err(failed)?;
         let pass = STANDARD.encode(format!("{USER}:{secret}"));
         let shared = Arc::new(Shared {
@@ -100,7 +101,7 @@ impl Tunnel {
         self.address
     }
 
-    /// Why the last line that was refused or could not be opened was not.
+    /// Why the last refused or failed connection was not opened.
     pub fn take_refusal(&self) -> Option<Error> {
         lock(&self.shared.refusal).take()
     }
@@ -127,7 +128,7 @@ impl Shared {
         }
     }
 
-    /// Each line has a thread: a program may hold several open.
+    /// Each connection has a thread: a program may hold several open.
     fn serve_apart(self: &Arc<Self>, stream: TcpStream) {
         if self.lines.fetch_add(1, Ordering::AcqRel) >= LINES_MAX {
             self.lines.fetch_sub(1, Ordering::AcqRel);
@@ -137,7 +138,7 @@ impl Shared {
         let spawned = std::thread::Builder::new()
             .name("tunnel line".to_owned())
             .spawn(move || line.0.serve(stream));
-        // Without a thread the line was dropped with its count.
+        // If no thread could be started, the connection is dropped and no longer counted.
         drop(spawned);
     }
 
@@ -151,7 +152,7 @@ impl Shared {
         }
     }
 
-    /// Reads what is wanted, checks it, and opens the line.
+    /// Reads the request, checks it, and opens the connection.
     fn open(&self, client: &mut TcpStream) -> Result<TcpStream, Refusal> {
         let head = read_head(client, self.deadline.min(Instant::now() + HEAD_TIMEOUT))?;
         let mut lines = head.split("\r\n");
@@ -159,7 +160,10 @@ impl Shared {
         let (method, target, version) = (words.next(), words.next(), words.next());
         let is_http = version.is_some_and(|it| it.starts_with("HTTP/1.")) && words.next().is_none();
         let (Some(method), Some(target), true) = (method, target, is_http) else {
-            return Err(Refusal::new("400 Bad Request", "a request that is no HTTP"));
+            return Err(Refusal::new(
+                "400 Bad Request",
+                "for something that is not HTTP",
+            ));
         };
         let pass = lines
             .filter_map(|it| it.split_once(':'))
@@ -170,7 +174,7 @@ impl Shared {
             return Err(Refusal::unknown());
         }
         if method != "CONNECT" {
-            let what = "a request other than CONNECT";
+            let what = "for a method other than CONNECT";
             return Err(Refusal::new("405 Method Not Allowed", what));
         }
         let place = place_of(target)?;
@@ -196,7 +200,7 @@ impl Shared {
     /// One direction, until its end, the limit, the deadline or the end of the tunnel.
     fn copy(&self, mut from: TcpStream, mut to: TcpStream) {
         let mut buffer = vec![0; 32 * 1024];
-        // Where these cannot be set the line is of no use.
+        // Without timeouts the connection cannot be used.
         let is_set = from.set_read_timeout(Some(LOOK)).is_ok()
             && to.set_write_timeout(Some(Duration::from_secs(30))).is_ok();
         while is_set && !self.is_over() {
@@ -208,7 +212,8 @@ impl Shared {
                 Err(_) => break,
             };
             if !self.take(n as u64) {
-                let error = Error::too_large("the server sends more than a repository may have");
+                let error =
+                    Error::too_large("the server sends more bytes than the limit for a repository");
                 *lock(&self.refusal) = Some(error);
                 self.stopped.store(true, Ordering::Release);
                 break;
@@ -218,7 +223,7 @@ impl Shared {
                 break;
             }
         }
-        // Half a line may go on: the other side may still be sending.
+        // Only one direction is closed: the other side may still be sending.
         drop(to.shutdown(Shutdown::Write));
         if self.is_over() {
             drop(from.shutdown(Shutdown::Both));
@@ -234,7 +239,7 @@ impl Shared {
     }
 }
 
-/// A line that is counted until it ends.
+/// A connection that is counted until it ends.
 struct Line(Arc<Shared>);
 
 impl Drop for Line {
@@ -251,16 +256,16 @@ fn place_of(target: &str) -> Result<Place, Refusal> {
     if !has_port || target.contains(['/', '\\', '@', '?', '#', '%']) {
         return Err(Refusal::new(
             "400 Bad Request",
-            "a target that is no host and port",
+            "for a target that is not `host:port`",
         ));
     }
     Ok(Place::parse(&format!("https://{target}"))?)
 }
 
-/// What a program is told when it gets no line.
+/// The answer to a program that gets no connection.
 struct Refusal {
     status: &'static str,
-    /// Only who knows the secret leaves a trace.
+    /// Kept only for requests that know the secret.
     error: Option<Error>,
 }
 
@@ -305,7 +310,7 @@ impl From<Error> for Refusal {
     }
 }
 
-/// Everything up to the empty line, byte by byte: what follows belongs to the line.
+/// Everything up to the empty line, byte by byte: what follows belongs to the connection.
 fn read_head(client: &mut TcpStream, until: Instant) -> Result<String, Refusal> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -313,13 +318,13 @@ fn read_head(client: &mut TcpStream, until: Instant) -> Result<String, Refusal> 
         let mut byte = [0];
         let is_late = left.is_zero() || client.set_read_timeout(Some(left)).is_err();
         if is_late || head.len() >= HEAD_BYTES_MAX || !matches!(client.read(&mut byte), Ok(1)) {
-            let what = "a request that does not end";
+            let what = "with a request that does not end";
             return Err(Refusal::new("400 Bad Request", what));
         }
         head.extend_from_slice(&byte);
     }
     String::from_utf8(head)
-        .map_err(|_| Refusal::new("400 Bad Request", "a request that is no text"))
+        .map_err(|_| Refusal::new("400 Bad Request", "with a request that is not text"))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -1,4 +1,4 @@
-//! What the gate lets through, over a corpus of addresses and a small internet on loopback.
+//! Which addresses are permitted, over a corpus of addresses and a small internet on loopback.
 //!
 //! No packet leaves loopback: names are answered by a table and the connector leads every address,
 //! public or private, to a listener here, while it writes down which address was asked for.
@@ -114,16 +114,16 @@ fn world(names: HashMap<String, Vec<IpAddr>>) -> World {
 fn the_corpus_of_addresses_is_judged_as_written() {
     let corpus = corpus();
     let world = world(corpus.names);
-    let gate = world.gate();
+    let egress = world.egress();
     let distinct: HashSet<&str> = corpus.cases.iter().map(|it| it.url.as_str()).collect();
     assert_eq!(distinct.len(), corpus.cases.len(), "a case stands twice");
 
     let mut failures = 0;
     for case in &corpus.cases {
         let redirects = case.url.contains("/redirect?to=");
-        let previewed = gate.check(&case.url).map(|it| it.addresses()[0]);
+        let previewed = egress.check(&case.url).map(|it| it.addresses()[0]);
         assert!(world.taken().is_empty(), "a preview connected");
-        let fetched = gate.fetch(Request::get(&case.url));
+        let fetched = egress.fetch(Request::get(&case.url));
         let connected = world.taken();
 
         let code = fetched.as_ref().map_or_else(|it| Some(it.code), |_| None);
@@ -198,7 +198,7 @@ fn the_gate_as_it_is_shipped_reaches_loopback_only_when_granted() {
     assert!(server.join().unwrap() > 0);
 }
 
-/// The gate as it is often written: a look at the text of the host, then whatever the client does.
+/// A naive check, for comparison: it compares the text of the host, then lets the client resolve it.
 fn naive_fetch(world: &World, url: &str) -> io::Result<()> {
     let host = url.split_once("://").map_or("", |(_, rest)| rest);
     let host = host.split(['/', ':', '?']).next().unwrap_or(host);
@@ -261,6 +261,6 @@ fn a_gate_that_looks_at_texts_only_is_caught_by_the_corpus() {
             by_redirect += usize::from(case.url.contains("/redirect?to="));
         }
     }
-    println!("urls: the naive gate leaks {leaks} of {denied} cases, {by_redirect} by redirect");
+    println!("urls: the naive check leaks {leaks} of {denied} cases, {by_redirect} by redirect");
     assert!(leaks - by_redirect > 50 && by_redirect > 5);
 }

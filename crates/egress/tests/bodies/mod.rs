@@ -8,18 +8,18 @@ use kenning_egress::{Method, Request, Response};
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
-/// A server that answers every request with this, and a gate with small limits.
+/// A server that answers every request with this, and a client with small limits.
 fn answering(handler: impl Fn(&mut Wire) -> io::Result<()> + Send + Sync + 'static) -> World {
-    World::web(move |_, wire| handler(wire)).limits(|it| {
-        it.body_bytes_max = 100_000;
-        it.header_bytes_max = 16 * 1024;
-        it.total_timeout = Duration::from_secs(10);
+    World::web(move |_, wire| handler(wire)).limits(|limits| {
+        limits.body_bytes_max = 100_000;
+        limits.header_bytes_max = 16 * 1024;
+        limits.total_timeout = Duration::from_secs(10);
     })
 }
 
 fn fetch(world: &World) -> Result<Response, Error> {
     world
-        .gate()
+        .egress()
         .fetch(Request::get("http://public.example.com/"))
 }
 
@@ -180,7 +180,7 @@ fn a_silent_handshake_is_cut_by_the_deadline() {
     let world = answering(|_| Ok(())).limits(|it| it.total_timeout = total);
     let start = Instant::now();
     let result = world
-        .gate()
+        .egress()
         .fetch(Request::get("https://public.example.com:8011/"));
     assert_eq!(result.unwrap_err().code, Code::Timeout);
     assert!(start.elapsed() < total * 10);
@@ -292,7 +292,7 @@ fn answers_without_a_body_have_none() {
         method: Method::Head,
         ..Request::get("http://public.example.com/")
     };
-    let response = world.gate().fetch(request).unwrap();
+    let response = world.egress().fetch(request).unwrap();
     assert_eq!(response.header("content-length"), Some("999999999"));
     assert!(response.body.is_empty());
 }
@@ -329,7 +329,7 @@ fn a_type_that_was_not_asked_for_is_refused_before_the_body() {
             accept_types: Some(wanted.iter().map(|&it| it.to_owned()).collect()),
             ..Request::get("http://public.example.com/")
         };
-        match world.gate().fetch(request) {
+        match world.egress().fetch(request) {
             Ok(_) => assert!(passes, "{kind}"),
             Err(err) => assert!(!passes && err.code == Code::InvalidInput, "{kind}: {err}"),
         }
@@ -368,7 +368,7 @@ fn a_body_is_sent_and_headers_of_the_connection_are_not() {
             ..Request::get("http://public.example.com:8080/")
         };
         world
-            .gate()
+            .egress()
             .fetch(request)
             .map(|it| String::from_utf8(it.body).unwrap())
     };

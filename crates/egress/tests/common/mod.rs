@@ -71,7 +71,7 @@ pub(crate) fn redirect(status: u16, to: &str) -> String {
 /// Everything together.
 pub(crate) struct World {
     pub(crate) policy: Policy,
-    /// Where the gate asked to be connected.
+    /// The addresses that were connected to.
     pub(crate) connected: Arc<Mutex<Vec<SocketAddr>>>,
     /// Names the name server was asked for, `A` questions only, so one a lookup.
     pub(crate) asked: Arc<Mutex<Vec<String>>>,
@@ -134,7 +134,7 @@ impl World {
         self
     }
 
-    pub(crate) fn gate(&self) -> Egress {
+    pub(crate) fn egress(&self) -> Egress {
         Egress::new(self.policy.clone())
     }
 
@@ -171,7 +171,7 @@ fn tls(certified: &rcgen::CertifiedKey<rcgen::KeyPair>) -> Arc<rustls::ServerCon
 struct Loopback {
     plain: SocketAddr,
     tls: SocketAddr,
-    /// Takes lines and never says a word.
+    /// Accepts connections and never answers.
     silent: TcpListener,
     connected: Arc<Mutex<Vec<SocketAddr>>>,
 }
@@ -185,7 +185,7 @@ impl Connect for Loopback {
         self.connected.lock().unwrap().push(address);
         let server = match address.port() {
             443 | 8443 => self.tls,
-            // A port where nobody is at home.
+            // A port without a listener.
             8009 => return Err(io::ErrorKind::ConnectionRefused.into()),
             8011 => self.silent.local_addr()?,
             8010 => return Err(io::ErrorKind::TimedOut.into()),
@@ -230,9 +230,9 @@ impl LocalResolver {
         if answer.rcode() != RCODE::NoError {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let address = |it: &ResourceRecord<'_>| match &it.rdata {
-            RData::A(it) => Some(IpAddr::V4(it.address.into())),
-            RData::AAAA(it) => Some(IpAddr::V6(it.address.into())),
+        let address = |record: &ResourceRecord<'_>| match &record.rdata {
+            RData::A(record) => Some(IpAddr::V4(record.address.into())),
+            RData::AAAA(record) => Some(IpAddr::V6(record.address.into())),
             _ => None,
         };
         Ok(answer.answers.iter().filter_map(address).collect())

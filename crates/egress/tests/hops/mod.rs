@@ -1,4 +1,4 @@
-//! Names that change their mind, and redirects.
+//! Names whose addresses change, and redirects.
 
 use crate::common::{PUBLIC, World, ok, redirect, usual_names};
 use kenning_core::{Code, Error};
@@ -29,7 +29,7 @@ fn a_name_that_is_public_first_and_private_later_is_asked_once_and_pinned() {
     };
     let world = World::new(zone, |_, wire| wire.send(&ok("hello")));
     let response = world
-        .gate()
+        .egress()
         .fetch(Request::get("http://rebind.example.com/"));
     assert_eq!(response.unwrap().address.ip().to_string(), PUBLIC);
     assert_eq!(*world.asked.lock().unwrap(), ["rebind.example.com"]);
@@ -37,12 +37,12 @@ fn a_name_that_is_public_first_and_private_later_is_asked_once_and_pinned() {
     // The second request is a second lookup, and is refused.
     let message = denied(
         world
-            .gate()
+            .egress()
             .fetch(Request::get("http://rebind.example.com/")),
     );
     assert_eq!(
         message,
-        "`http://rebind.example.com/` leads to a loopback address (127.0.0.0/8)"
+        "`http://rebind.example.com/` resolves to a loopback address (127.0.0.0/8)"
     );
     assert!(world.taken().is_empty());
 }
@@ -56,7 +56,7 @@ fn a_name_that_turns_private_between_two_hops_is_refused_at_the_second() {
     let world = World::new(zone, |_, wire| wire.send(&redirect(302, "/again")));
     let message = denied(
         world
-            .gate()
+            .egress()
             .fetch(Request::get("http://rebind.example.com/")),
     );
     assert!(
@@ -80,7 +80,7 @@ fn one_private_address_among_public_ones_refuses_the_name() {
         let world = World::new(zone, |_, wire| wire.send(&ok("hello")));
         denied(
             world
-                .gate()
+                .egress()
                 .fetch(Request::get("http://mixed.example.com/")),
         );
         assert!(world.taken().is_empty());
@@ -91,7 +91,7 @@ fn one_private_address_among_public_ones_refuses_the_name() {
 fn the_next_address_is_tried_when_the_first_does_not_answer() {
     // The connector of the tests refuses port 8009 and lets port 8010 time out.
     let world = World::web(|_, wire| wire.send(&ok("hello")));
-    let fetch = |url: &str| world.gate().fetch(Request::get(url)).unwrap_err().code;
+    let fetch = |url: &str| world.egress().fetch(Request::get(url)).unwrap_err().code;
     assert_eq!(fetch("http://public.example.com:8009/"), Code::Unavailable);
     assert_eq!(fetch("http://public.example.com:8010/"), Code::Timeout);
     assert_eq!(fetch("http://nobody.example.com/"), Code::Unavailable);
@@ -105,7 +105,7 @@ fn the_next_address_is_tried_when_the_first_does_not_answer() {
     let world = World::new(both, |_, wire| wire.send(&ok("hello")));
     let url = "http://two.example.com:8009/";
     assert_eq!(
-        world.gate().fetch(Request::get(url)).unwrap_err().code,
+        world.egress().fetch(Request::get(url)).unwrap_err().code,
         Code::Unavailable
     );
     assert_eq!(world.taken().len(), 2);
@@ -123,7 +123,7 @@ fn five_redirects_are_followed_and_a_sixth_is_not() {
             }
         });
         let result = world
-            .gate()
+            .egress()
             .fetch(Request::get("http://public.example.com/0"));
         if count <= 5 {
             let response = result.unwrap();
@@ -173,7 +173,7 @@ fn a_redirect_is_judged_like_an_address_of_its_own() {
             let world = World::web(move |_, wire| wire.send(&redirect(status, to)));
             denied(
                 world
-                    .gate()
+                    .egress()
                     .fetch(Request::get("http://public.example.com/")),
             );
             assert_eq!(
@@ -196,7 +196,7 @@ fn a_redirect_that_is_no_address_is_invalid_and_goes_nowhere() {
     ] {
         let world = leading_to(to);
         let result = world
-            .gate()
+            .egress()
             .fetch(Request::get("http://public.example.com/"));
         assert_eq!(result.unwrap_err().code, Code::InvalidInput, "{to}");
         assert_eq!(world.taken().len(), 1);
@@ -217,7 +217,7 @@ fn a_relative_redirect_stays_on_its_host() {
             _ => wire.send(&ok("arrived")),
         });
         let url = "http://public.example.com/dir/start";
-        let response = world.gate().fetch(Request::get(url)).unwrap();
+        let response = world.egress().fetch(Request::get(url)).unwrap();
         assert_eq!(response.final_url, expected);
         assert_eq!(response.redirects, [url]);
     }
@@ -228,7 +228,7 @@ fn tls_is_by_name_over_the_pinned_address_and_never_goes_down_to_plain() {
     let world = leading_to("http://public.example.com/next");
     let message = denied(
         world
-            .gate()
+            .egress()
             .fetch(Request::get("https://public.example.com/")),
     );
     assert_eq!(
@@ -240,7 +240,7 @@ fn tls_is_by_name_over_the_pinned_address_and_never_goes_down_to_plain() {
     // Up is fine, and so is https to https.
     let world = leading_to("https://other.example.com/next");
     for url in ["http://public.example.com/", "https://public.example.com/"] {
-        let response = world.gate().fetch(Request::get(url)).unwrap();
+        let response = world.egress().fetch(Request::get(url)).unwrap();
         assert_eq!(response.final_url, "https://other.example.com/next");
         assert_eq!(response.body, b"/next");
     }
@@ -249,13 +249,13 @@ fn tls_is_by_name_over_the_pinned_address_and_never_goes_down_to_plain() {
     let zone = |_: &str, _: usize| Some(vec![PUBLIC.parse().unwrap()]);
     let world = World::new(zone, |_, wire| wire.send(&ok("hello")));
     let err = world
-        .gate()
+        .egress()
         .fetch(Request::get("https://stranger.example.com/"))
         .unwrap_err();
     assert_eq!(err.code, Code::Unavailable);
     assert_eq!(
         err.message,
-        "`https://stranger.example.com/` could not prove who it is"
+        "the TLS certificate of `https://stranger.example.com/` was not accepted"
     );
     assert!(world.served.lock().unwrap().is_empty());
 }
@@ -267,13 +267,13 @@ fn https_only_holds_at_the_start_and_after_a_redirect() {
         https_only: true,
         ..Request::get(url)
     };
-    let message = denied(world.gate().fetch(request("http://public.example.com/")));
+    let message = denied(world.egress().fetch(request("http://public.example.com/")));
     assert_eq!(message, "`http://public.example.com/` is not https");
     assert!(world.taken().is_empty());
-    denied(world.gate().fetch(request("https://public.example.com/")));
+    denied(world.egress().fetch(request("https://public.example.com/")));
     assert_eq!(world.taken().len(), 1);
     let response = world
-        .gate()
+        .egress()
         .fetch(request("https://public.example.com/page"));
     assert_eq!(response.unwrap().status, 200);
 }
@@ -282,7 +282,7 @@ fn https_only_holds_at_the_start_and_after_a_redirect() {
 fn a_redirect_can_be_the_answer_and_leads_nowhere() {
     let world = leading_to("http://169.254.169.254/");
     for method in [Method::Get, Method::Patch, Method::Options] {
-        let response = world.gate().fetch(Request {
+        let response = world.egress().fetch(Request {
             method,
             redirect_is_answer: true,
             ..Request::get("http://public.example.com/")
@@ -336,7 +336,7 @@ fn last_request(method: Method, status: u16, to: &str) -> (String, Vec<String>, 
         },
         ..Request::get("http://public.example.com/")
     };
-    world.gate().fetch(request).unwrap();
+    world.egress().fetch(request).unwrap();
     last.lock().unwrap().take().unwrap()
 }
 
@@ -384,17 +384,17 @@ fn a_redirected_post_becomes_a_get_except_where_it_must_not() {
 
 #[test]
 fn a_grant_permits_its_host_and_port_and_nothing_else() {
-    let gate = |grants: &[&str]| {
+    let egress = |grants: &[&str]| {
         let mut world = World::new(usual_names, |seen, wire| match seen.target.as_str() {
             "/private" => wire.send(&redirect(302, "http://10.0.0.1/")),
             "/loopback" => wire.send(&redirect(302, "http://127.0.0.1:22/")),
             _ => wire.send(&ok("hello")),
         });
         world.policy.grants = grants.iter().map(|it| Grant::parse(it).unwrap()).collect();
-        world.gate()
+        world.egress()
     };
     let check = |grants: &[&str], url: &str, passes: bool| {
-        let result = gate(grants).fetch(Request::get(url));
+        let result = egress(grants).fetch(Request::get(url));
         match &result {
             Ok(_) => assert!(passes, "{grants:?} {url}"),
             Err(err) => assert!(
@@ -451,14 +451,14 @@ fn a_message_names_the_host_as_written_and_no_secret() {
         "token@public.example.com/token",
         "public.example.com/token",
     ] {
-        let err = world.gate().fetch(Request::get(url)).unwrap_err();
+        let err = world.egress().fetch(Request::get(url)).unwrap_err();
         assert!(!err.to_string().contains("token"), "{err}");
         assert!(!format!("{:?}", Request::get(url)).contains("token"));
     }
-    let err = world.gate().check("http://0xA.1/path").unwrap_err();
+    let err = world.egress().check("http://0xA.1/path").unwrap_err();
     assert_eq!(
         err.message,
-        "`http://0xA.1/` leads to a private address (10.0.0.0/8)"
+        "`http://0xA.1/` resolves to a private address (10.0.0.0/8)"
     );
     assert_eq!(
         err.hint.unwrap(),
@@ -466,12 +466,12 @@ fn a_message_names_the_host_as_written_and_no_secret() {
     );
     let message = denied(
         world
-            .gate()
+            .egress()
             .fetch(Request::get("http://public.example.com/")),
     );
     assert_eq!(
         message,
         "after a redirect from `http://public.example.com/`: \
-         `http://10.0.0.1/` leads to a private address (10.0.0.0/8)"
+         `http://10.0.0.1/` resolves to a private address (10.0.0.0/8)"
     );
 }

@@ -18,7 +18,7 @@ fn limits(bytes_max: u64) -> TunnelLimits {
 }
 
 fn open(world: &World) -> Tunnel {
-    world.gate().tunnel(SECRET, limits(1 << 20)).unwrap()
+    world.egress().tunnel(SECRET, limits(1 << 20)).unwrap()
 }
 
 #[expect(
@@ -176,7 +176,7 @@ fn a_line_ends_at_the_limit_of_bytes_and_with_its_tunnel() {
             wire.send(&"x".repeat(10_000))?;
         }
     });
-    let tunnel = world.gate().tunnel(SECRET, limits(100_000)).unwrap();
+    let tunnel = world.egress().tunnel(SECRET, limits(100_000)).unwrap();
     let mut line = dial(&tunnel);
     said(&mut line, &connect("public.example.com:8080"));
     line.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -197,7 +197,7 @@ fn a_repository_behind_https_is_fetched_through_the_gate() {
     let [ScanResult::Failed { error, .. }] = &found[..] else {
         unreachable!("{found:?}");
     };
-    assert!(error.contains("leads to"), "{error}");
+    assert!(error.contains("resolves to"), "{error}");
     assert!(server.asked.lock().unwrap().is_empty());
     drop(engine);
 

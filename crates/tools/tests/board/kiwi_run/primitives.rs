@@ -102,7 +102,7 @@ fn a_request_goes_where_tool_and_policy_allow() {
     bench.policy("[ceiling]\nnet = [\"*\"]\n");
     let refused = bench.failed("fetch", json!({ "id": "a", "n": 1 }));
     let error = refused["error"].as_str().unwrap();
-    assert!(error.contains("leads to"), "{error}");
+    assert!(error.contains("resolves to"), "{error}");
 }
 
 #[test]

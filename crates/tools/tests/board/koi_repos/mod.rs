@@ -643,7 +643,7 @@ fn koi_repos_behind_private_addresses_are_refused_by_the_proxy() {
     for row in found["results"].as_array().unwrap() {
         let error = row["error"].as_str().unwrap();
         assert!(
-            error.contains("leads to") || error.contains("names"),
+            error.contains("resolves to") || error.contains("names"),
             "{error}"
         );
     }
