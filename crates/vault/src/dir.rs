@@ -1,6 +1,6 @@
-//! What may be done: the operations on names beneath one open directory.
+//! The operations on names beneath one open directory.
 //!
-//! Each has the same two steps. The directory that holds the last part of the name is opened beneath
+//! Each operation has the same two steps. The directory that holds the last part of the name is opened beneath
 //! the root, by the kernel; then one call is made for the last part in that open directory, and that
 //! call does not follow links. Whatever is swapped in between, the open directory stays the same one.
 
@@ -42,7 +42,7 @@ struct Inner {
 
 /// One thing in a directory.
 ///
-/// A link is what it leads to. A link that leads outside or nowhere, and a FIFO, a device or a socket
+/// A link is shown as its target. A link that leads outside or nowhere, a FIFO, a device or a socket
 /// is neither file nor directory, and has no size and no time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -58,7 +58,7 @@ pub struct Entry {
     pub modified_ms: u64,
 }
 
-/// A content that lies on the disk beside the file that it is to be. Dropped, it is gone.
+/// A new content, already on the disk beside the file that it will replace. Removed when it is dropped.
 pub struct Staged {
     temp: Temp<cap_std::fs::Dir>,
     last: String,
@@ -81,7 +81,7 @@ struct Place {
 }
 
 impl Dir {
-    /// Opens a directory that the operator named. This is where trust comes in: the path may be any.
+    /// Opens a directory from the operator's configuration. The path is trusted and may be any.
     pub fn open(path: &Path) -> Result<Self> {
         let name = display_name(path);
         let error = |cause: io::Error| fault::of("directory", &name, cause);
@@ -128,7 +128,7 @@ impl Dir {
 
     /// Whether [`Dir::path`] still leads to this directory: it may have been moved, removed or replaced.
     pub fn is_at_its_path(&self) -> bool {
-        let identity = |it: rustix::fs::Stat| (it.st_dev, it.st_ino);
+        let identity = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
         let ours = rustix::fs::fstat(self.root()).map(identity);
         ours.is_ok() && ours == rustix::fs::stat(self.path()).map(identity)
     }
@@ -140,7 +140,7 @@ impl Dir {
         let size_bytes = file.metadata().map_err(error)?.len();
         let mut bytes = Vec::new();
         if size_bytes <= max_bytes {
-            // The file may grow while it is read, so the size it had is no promise.
+            // The file may grow while it is read, so its size is checked again.
             let mut part = file.take(max_bytes.saturating_add(1));
             part.read_to_end(&mut bytes).map_err(error)?;
         }
@@ -199,8 +199,8 @@ impl Dir {
         self.write_as(name, Access::Shared, |file| file.write_all(bytes))
     }
 
-    /// The first half of [`Dir::write`]: the content is on the disk, and the name is still what it was.
-    /// For whoever wants to know that there is room before something else is done.
+    /// The first half of [`Dir::write`]: the content is on the disk, and the file is still unchanged.
+    /// For callers that must know that there is space before they do something else.
     pub fn stage(&self, name: &str, bytes: &[u8]) -> Result<Staged> {
         let error = |cause: io::Error| fault::of("file", name, cause);
         let plain = Name::parse_file(name)?;
@@ -263,7 +263,7 @@ impl Dir {
             let Ok(found) = found.map_err(error)?.file_name().into_string() else {
                 continue;
             };
-            if is_temp(&found) || !Name::can_be_said(&found) {
+            if is_temp(&found) || !Name::is_valid_entry(&found) {
                 continue;
             }
             let metadata = match dir.symlink_metadata(&found) {
@@ -282,8 +282,8 @@ impl Dir {
         Ok(entries)
     }
 
-    /// Makes sure that a name that was changed before is kept: after a change that the disk did not
-    /// confirm, see [`crate::is_unconfirmed`].
+    /// Syncs an earlier change of a name that the disk did not confirm, see
+    /// [`crate::is_unconfirmed`].
     pub fn confirm(&self, name: &str) -> Result<()> {
         let plain = Name::parse_file(name)?;
         let place = self.place_followed(name, &plain, None)?;
@@ -325,8 +325,8 @@ impl Dir {
         }
     }
 
-    /// A file without a name, to write and read what is too large to hold. Only the owner could open
-    /// it, nobody can find it, and it is gone when it is closed, however the process ends.
+    /// A file without a name, to write and read what is too large to hold. It has no
+    /// path, and it is gone when it is closed, however the process ends.
     pub fn scratch(&self) -> Result<std::fs::File> {
         temp::unnamed(self.root()).map_err(|cause| fault::of("file", "scratch", cause))
     }
@@ -336,7 +336,7 @@ impl Dir {
         match self.metadata(name) {
             Ok(_) => Ok(true),
             Err(error) if error.code == Code::NotFound => Ok(false),
-            // A file where a directory would have to be: nothing can be beneath it.
+            // A file is in the place of a directory: nothing can be beneath it.
             Err(error) if is_caused_by(&error, Errno::NOTDIR) => Ok(false),
             Err(error) => Err(error),
         }
@@ -386,7 +386,7 @@ impl Dir {
             rustix::fs::stat(&path).map_err(|it| error(it.into()))?,
         );
         if (ours.st_dev, ours.st_ino) != (theirs.st_dev, theirs.st_ino) {
-            // The path is for SQLite, which would then work in another directory than we.
+            // The path is for SQLite, which would then use another directory.
             return Err(
                 Error::conflict(format!("`{}` was moved meanwhile", shown(name))).hint("try again"),
             );
@@ -430,7 +430,7 @@ impl Dir {
             let is_same = [Some(stat), followed]
                 .into_iter()
                 .flatten()
-                .any(|it| (it.st_dev, it.st_ino) == (there_stat.st_dev, there_stat.st_ino));
+                .any(|stat| (stat.st_dev, stat.st_ino) == (there_stat.st_dev, there_stat.st_ino));
             if is_same && old.as_str().to_lowercase() != new.as_str().to_lowercase() {
                 return Err(Error::conflict(format!(
                     "`{}` and `{}` are the same file",
@@ -463,7 +463,7 @@ impl Dir {
         Lock::acquire(&place.dir, &place.last, name, wait, After::Stays)
     }
 
-    /// As [`Dir::lock`], for one of names without end: the file goes with the lock.
+    /// As [`Dir::lock`], but the lock file is removed with the lock: for an unbounded set of names.
     pub fn lock_briefly(&self, name: &str, wait: Duration) -> Result<Lock> {
         let plain = Name::parse_file(name)?;
         let place = self.place_followed(name, &plain, None)?;
@@ -477,7 +477,7 @@ impl Dir {
     /// Opens the directory that holds the last part of a path.
     fn place(&self, name: &str, path: &Path, make: Option<Access>) -> Result<Place> {
         let Some(last) = path.file_name().and_then(OsStr::to_str) else {
-            // A link can end in `..`. That is a directory, if it is inside at all.
+            // A link can end in `..`, which is a directory if it is inside at all.
             self.dir_made(name, path, None)?;
             return Err(fault::wrong_kind(name, "regular file"));
         };
@@ -490,8 +490,8 @@ impl Dir {
 
     /// As [`Dir::place`], but if the last part is a link, the place that it leads to.
     ///
-    /// Each link is put before the kernel as a new path from the root, so that it is the kernel that
-    /// says whether it stays beneath.
+    /// Each link is resolved as a new path from the root, so that the kernel checks whether it stays
+    /// beneath.
     fn place_followed(&self, name: &str, plain: &Name, make: Option<Access>) -> Result<Place> {
         let mut path = plain.as_path().to_owned();
         let mut make = make;
@@ -505,7 +505,7 @@ impl Dir {
                     }
                     path.pop();
                     path.push(link);
-                    // Directories are made for a name somebody said, not for a link somebody left.
+                    // Directories are created for the given name, not for the target of a link.
                     make = None;
                 }
                 // Not a link, or nothing yet.
@@ -540,7 +540,7 @@ impl Dir {
             dir = match root.open_dir(&at) {
                 Err(cause) if fault::code(&cause) == Code::NotFound => {
                     match rustix::fs::mkdirat(&dir, part, mode) {
-                        // Somebody else was faster, which is as good.
+                        // Another process has already created it.
                         Ok(()) | Err(Errno::EXIST) => temp::sync(&dir).map_err(error)?,
                         Err(cause) => return Err(error(cause.into())),
                     }
@@ -576,7 +576,7 @@ impl Place {
 
 impl Entry {
     fn new(name: String, metadata: Option<&Metadata>) -> Self {
-        let metadata = metadata.filter(|it| it.is_file() || it.is_dir());
+        let metadata = metadata.filter(|metadata| metadata.is_file() || metadata.is_dir());
         let is_file = metadata.is_some_and(Metadata::is_file);
         let modified = metadata
             .and_then(|it| it.modified().ok())
@@ -592,7 +592,7 @@ impl Entry {
     }
 }
 
-/// What a message may say of a path that the operator named: its last part.
+/// The part of an operator's path that a message may show: the last one.
 fn display_name(path: &Path) -> String {
     let last = path.file_name().unwrap_or(path.as_os_str());
     last.to_string_lossy().into_owned()

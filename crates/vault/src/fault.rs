@@ -1,4 +1,4 @@
-//! What the kernel said, in the words of the house.
+//! Maps errors of the kernel to ours.
 
 use std::io;
 
@@ -8,13 +8,13 @@ use rustix::io::Errno;
 use crate::name::shown;
 use crate::temp::Unconfirmed;
 
-/// An error about a name somebody gave. `what` is what was looked for: a file or a directory.
+/// An error about a name. `what` is what was expected: a file or a directory.
 pub(crate) fn of(what: &str, name: &str, cause: impl Into<io::Error>) -> Error {
     let cause = cause.into();
     let name = shown(name);
     if cause.get_ref().is_some_and(|it| it.is::<Unconfirmed>()) {
         return Error::unavailable(format!(
-            "`{name}` was changed, but the disk did not confirm that the change is kept"
+            "`{name}` was changed, but the disk did not confirm that the change is stored"
         ))
         .hint("check the disk, then do it again")
         .because(cause);
@@ -50,15 +50,15 @@ pub(crate) fn escape(name: &str) -> Error {
         .hint("links must be relative and stay inside the directory")
 }
 
-/// Something is there, but not what was asked for.
+/// Something else than expected has this name.
 pub(crate) fn wrong_kind(name: &str, what: &str) -> Error {
     Error::invalid(format!("`{}` is not a {what}", shown(name)))
 }
 
-/// The code for what the kernel said.
+/// The code for an error of the kernel.
 pub(crate) fn code(cause: &io::Error) -> Code {
     let Some(errno) = Errno::from_io_error(cause) else {
-        // cap-std reports a way outside without a number of the kernel.
+        // cap-std reports a path that leads outside without an errno.
         return match cause.kind() {
             io::ErrorKind::PermissionDenied => Code::Denied,
             io::ErrorKind::NotFound => Code::NotFound,
@@ -69,7 +69,7 @@ pub(crate) fn code(cause: &io::Error) -> Code {
     match errno {
         Errno::NOENT => Code::NotFound,
         Errno::ACCESS | Errno::PERM => Code::Denied,
-        // A raw one is about two file systems: cap-std has already translated those about links.
+        // A raw one is about a rename across file systems: cap-std has already translated those about links.
         Errno::XDEV => Code::InvalidInput,
         Errno::LOOP
         | Errno::NOTDIR
@@ -98,7 +98,7 @@ fn why(cause: &io::Error) -> &'static str {
         Some(Errno::IO) => "the disk failed",
         Some(Errno::MFILE | Errno::NFILE) => "too many files are open",
         Some(Errno::BUSY | Errno::TXTBSY | Errno::AGAIN) => "it is in use",
-        Some(Errno::LOOP) => "its links go in a circle",
+        Some(Errno::LOOP) => "its symbolic links form a loop",
         Some(Errno::NOTDIR) => "a part of it is not a directory",
         Some(Errno::ISDIR) => "it is a directory",
         Some(Errno::NXIO | Errno::NODEV) => "it is a device or a socket",

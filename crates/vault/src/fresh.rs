@@ -1,11 +1,11 @@
-//! A directory that is made for one piece of work and is gone afterwards.
+//! A temporary directory for one run of a program.
 //!
-//! A program that runs as a user of its own cannot walk through directories that are the owner's only.
-//! So where that is so, the directory lies among the system's temporary ones and may be walked through
-//! by everybody; what is in it has names that nobody can guess.
+//! A program that runs as another user cannot enter directories of mode 0700. For such a program the
+//! directory is among the system's temporary ones, everybody may traverse it, and what is in it has
+//! unguessable names.
 //!
 //! It is locked for as long as the work lasts. The kernel releases the lock of a process that was
-//! killed, so a directory of ours that nobody holds is a leftover, and whoever works next removes it.
+//! killed, so an unlocked directory is a leftover, which the next run removes.
 
 use crate::dir::Dir;
 use crate::fault;
@@ -16,10 +16,10 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// What leftovers of killed processes are known by among others' directories.
+/// The prefix by which leftovers are recognized.
 const PREFIX: &str = "kenning-";
 
-/// How often a name is tried: a sweep may take a new directory for a leftover, before it is locked.
+/// How many names are tried: a concurrent sweep may remove a new directory before it is locked.
 const TRIES: usize = 100;
 
 /// Removed with everything in it when it is dropped.
@@ -33,12 +33,12 @@ pub struct Fresh {
 }
 
 impl Fresh {
-    /// In a directory of ours: nobody else gets in.
+    /// In a private directory that no other user can enter.
     pub fn beneath(parent: &Dir) -> Result<Self> {
         Self::make(parent, 0o700)
     }
 
-    /// Among the system's temporary directories: everybody may walk through, nobody may look around.
+    /// Among the system's temporary directories: all users may traverse it, but not list it.
     pub fn for_everybody() -> Result<Self> {
         Self::make(&Dir::open(&std::env::temp_dir())?, 0o711)
     }
@@ -67,10 +67,10 @@ impl Fresh {
                 }
             };
         }
-        Err(Error::unavailable("no directory could be made for the run").hint("try again"))
+        Err(Error::unavailable("the directory for the run could not be created").hint("try again"))
     }
 
-    /// A new directory in it that nobody can guess; `mode` says who may do what there.
+    /// A new directory in it with an unguessable name and this mode.
     pub fn room(&self, mode: u32) -> Result<Dir> {
         let name = unguessable()?;
         let error = |cause: io::Error| fault::of("directory", &name, cause);
@@ -88,7 +88,7 @@ impl Fresh {
             let Some(name) = name.to_str().filter(|it| is_ours(it)) else {
                 continue;
             };
-            // What is held is in use; what cannot be held is somebody else's or gone already.
+            // A locked directory is in use; one that cannot be locked belongs to another user or is gone.
             let Ok(Some(held)) = hold(parent.root(), name) else {
                 continue;
             };
@@ -118,11 +118,11 @@ fn hold(parent: &cap_std::fs::Dir, name: &str) -> io::Result<Option<std::fs::Fil
         rustix::fs::fstat(&held)?,
         rustix::fs::statat(parent, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW),
     );
-    let is_there = now.is_ok_and(|it| (it.st_dev, it.st_ino) == (about.st_dev, about.st_ino));
+    let is_there = now.is_ok_and(|stat| (stat.st_dev, stat.st_ino) == (about.st_dev, about.st_ino));
     Ok(is_there.then_some(held))
 }
 
-/// Whether a name is one that was made here: nothing else has just that form.
+/// Whether a name was generated here.
 fn is_ours(name: &str) -> bool {
     let digits = name.strip_prefix(PREFIX).unwrap_or_default();
     digits.len() == 32 && digits.bytes().all(|it| it.is_ascii_hexdigit())
@@ -132,11 +132,11 @@ fn remove(parent: &cap_std::fs::Dir, name: &str, held: &std::fs::File) -> bool {
     if parent.remove_dir_all(name).is_ok() {
         return true;
     }
-    // Whoever used it may have shut its own directories.
+    // The program may have removed permissions from its directories.
     if let Ok(handle) = held.try_clone() {
         open_up(&cap_std::fs::Dir::from_std_file(handle));
     }
-    // What is still there is swept away later.
+    // What cannot be removed now is removed by a later sweep.
     parent.remove_dir_all(name).is_ok()
 }
 
@@ -147,8 +147,8 @@ impl Drop for Fresh {
 }
 
 impl Dir {
-    /// Puts a file where there is none, with its mode. Unlike [`Dir::write`] nothing is waited for: it
-    /// is for what is gone after the work.
+    /// Creates a file with this mode. Unlike [`Dir::write`] it does not sync, because the file is
+    /// temporary.
     pub fn put(&self, name: &str, bytes: &[u8], mode: u32) -> Result<()> {
         let error = |cause: io::Error| fault::of("file", name, cause);
         let plain = Name::parse_beneath(name)?;
@@ -165,7 +165,7 @@ impl Dir {
         rustix::fs::fchmod(&file, mode).map_err(|it| error(it.into()))
     }
 
-    /// Folders as open as this directory itself.
+    /// Creates folders with the same mode as this directory.
     fn folders(&self, path: &Path) -> io::Result<()> {
         let mode = rustix::fs::fstat(self.root())?.st_mode & 0o777;
         let mut at = std::path::PathBuf::new();
@@ -179,11 +179,11 @@ impl Dir {
         Ok(())
     }
 
-    /// Whether it belongs to this process' user, and nobody else may change what is in it.
+    /// Whether it belongs to the user of this process, and no other user can change it.
     pub fn is_ours_alone(&self) -> bool {
         let about = rustix::fs::fstat(self.root());
         let own = rustix::process::geteuid().as_raw();
-        about.is_ok_and(|it| it.st_uid == own && it.st_mode & 0o022 == 0)
+        about.is_ok_and(|stat| stat.st_uid == own && stat.st_mode & 0o022 == 0)
     }
 
     /// Whether the modes of the directory and of all above it let everybody read in it.
@@ -208,11 +208,12 @@ fn make_dir(parent: &cap_std::fs::Dir, name: impl AsRef<Path>, mode: u32) -> io:
 fn unguessable() -> Result<String> {
     let random = || getrandom::u64();
     let both = random().and_then(|first| Ok((first, random()?)));
-    let (first, second) = both.map_err(|_| Error::unavailable("there is no randomness"))?;
+    let (first, second) =
+        both.map_err(|_| Error::unavailable("the operating system gave no random bytes"))?;
     Ok(format!("{first:016x}{second:016x}"))
 }
 
-/// Lets the owner into every directory beneath.
+/// Gives the owner access to every directory beneath.
 fn open_up(dir: &cap_std::fs::Dir) {
     // Those of a directory that just was opened up are looked at too.
     let Ok(entries) = dir.entries() else { return };

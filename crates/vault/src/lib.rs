@@ -1,6 +1,6 @@
-//! The gate for file names.
+//! Safe file access beneath an open directory.
 //!
-//! This is the only crate that opens a path somebody named. A [`Dir`] is an open directory, not a
+//! This is the only crate that opens paths from outside (a caller, a tool, a configuration). A [`Dir`] is an open directory, not a
 //! path: every name is resolved by the kernel beneath that handle (`openat2` with `RESOLVE_BENEATH`
 //! where there is one, cap-std's step by step walk elsewhere), so that no link, no `..` and no
 //! directory swapped in the middle of a call can lead outside. Strings are never compared with the
@@ -13,7 +13,7 @@
 //! are followed: a file system mounted beneath the root, and a second hard link to a file outside.
 //! (A write replaces a name, so even then the other hard link keeps its old content.)
 //!
-//! Read [`Name`] for what may be said, then [`Dir`] for what may be done.
+//! Read [`Name`] for the rules of names, then [`Dir`] for the operations.
 
 #![deny(missing_docs)]
 #![expect(

@@ -1,4 +1,4 @@
-//! A lock that is a file: it excludes other processes and dies with its holder.
+//! A lock file: it excludes other processes and is released when its holder ends.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -16,20 +16,20 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// An exclusive lock, held until it is dropped or its process ends in any way.
 ///
-/// The file stays when the lock goes, unless it was asked to go with it.
+/// The file stays when the lock is released, unless it is to be removed.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
-    /// Where the file is that goes with the lock.
+    /// The file to remove with the lock.
     passing: Option<(Dir, String)>,
 }
 
-/// What becomes of the file when the lock goes.
+/// What happens to the file when the lock is released.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum After {
-    /// It stays for whoever locks next.
+    /// It stays for the next holder.
     Stays,
-    /// It goes: for names without end.
+    /// It is removed, for an unbounded set of names.
     Goes,
 }
 
@@ -58,8 +58,8 @@ impl Lock {
             }
             match file.try_lock() {
                 Ok(()) => {
-                    // The holder before may have taken the file away with its lock; then this one excludes
-                    // nobody, and the file that has the name now is the one to lock.
+                    // The previous holder may have removed the file; then this lock excludes no one, and the file
+                    // that has the name now must be locked.
                     let now = temp::stat(dir, last).map_err(|it| fault::of("file", name, it))?;
                     if now.is_some_and(|it| is_same(&it.1, &stat)) {
                         return Ok(Self { file, passing });
@@ -88,12 +88,12 @@ fn is_same(a: &rustix::fs::Stat, b: &rustix::fs::Stat) -> bool {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // While it is held, nobody else takes the file of this name away, so it is this very file.
+        // While it is held, no other holder removes the file of this name, so it is this one.
         if let Some((dir, last)) = &self.passing
             && let (Ok(Some(now)), Ok(own)) = (temp::stat(dir, last), rustix::fs::fstat(&self.file))
             && is_same(&now.1, &own)
         {
-            // One that stays is taken by whoever locks next.
+            // If it cannot be removed, the next holder uses it.
             let _ = rustix::fs::unlinkat(dir, last, AtFlags::empty());
         }
         // Closing would do, unless a child process has inherited the handle.

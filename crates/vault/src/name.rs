@@ -1,7 +1,7 @@
-//! What may be said: the rules for a name, in one function.
+//! The rules for names.
 //!
-//! The rules keep names plain and errors helpful. They are not what keeps a name inside: the kernel
-//! does that, for a name that passed as for any other.
+//! The rules keep names plain and errors helpful. They do not keep a name inside the directory:
+//! the kernel does.
 
 use kenning_core::{Error, Result};
 
@@ -48,14 +48,17 @@ impl Name {
                     check_part(text, part)?;
                     parts.push(part);
                     if parts.len() > DEPTH_MAX {
-                        return Err(Error::invalid(format!("`{}` is too deep", shown(text)))
-                            .hint(format!("at most {DEPTH_MAX} levels")));
+                        return Err(Error::invalid(format!(
+                            "`{}` is nested too deeply",
+                            shown(text)
+                        ))
+                        .hint(format!("at most {DEPTH_MAX} levels")));
                     }
                 }
             }
         }
         let plain = parts.join("/");
-        // `./C:` would be a file that nobody could call by its plain name.
+        // `./C:` would be a file whose plain name is refused.
         if has_drive_letter(&plain) {
             let why = format!("`{}` begins with a drive letter", shown(text));
             return Err(Error::invalid(why).hint(RELATIVE));
@@ -95,7 +98,7 @@ impl Name {
         if name.must_be_dir {
             return Err(
                 Error::invalid(format!("`{}` cannot be the name of a file", shown(text)))
-                    .hint("leave out what follows the last name"),
+                    .hint("leave out the `/` or `.` at the end"),
             );
         }
         Ok(name)
@@ -114,8 +117,8 @@ impl Name {
         })
     }
 
-    /// Whether a name found in a directory is one that can be said.
-    pub(crate) fn can_be_said(found: &str) -> bool {
+    /// Whether a name found in a directory obeys the rules.
+    pub(crate) fn is_valid_entry(found: &str) -> bool {
         check_text(found).is_ok() && check_part(found, found).is_ok()
     }
 }
@@ -127,13 +130,13 @@ fn check_text(text: &str) -> Result<()> {
         return Err(Error::invalid("the name is empty").hint(RELATIVE));
     } else if text.len() > NAME_BYTES_MAX {
         "is too long"
-    } else if text.bytes().any(|it| it < 0x20 || it == 0x7f) {
-        "holds a control character"
+    } else if text.bytes().any(|byte| byte < 0x20 || byte == 0x7f) {
+        "contains a control character"
     } else if text.starts_with('/') {
         "is absolute"
     } else if text.contains('\\') {
-        // On Linux this would be an odd file; whoever wrote it meant a path elsewhere.
-        "holds a backslash"
+        // On Linux this would be a legal file name, but the caller meant a path of another system.
+        "contains a backslash"
     } else if has_drive_letter(text) {
         "begins with a drive letter"
     } else {
@@ -302,6 +305,6 @@ mod tests {
         assert!(error.message.len() < 120, "{}", error.message);
         assert!(!error.message.contains('\n'));
         let error = Name::parse("a\0b").unwrap_err();
-        assert_eq!(error.message, "`a\\u{0}b` holds a control character");
+        assert_eq!(error.message, "`a\\u{0}b` contains a control character");
     }
 }

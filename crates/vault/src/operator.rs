@@ -1,4 +1,4 @@
-//! A file that the operator of the program named, anywhere on the machine.
+//! Files from the operator's command line or configuration, anywhere on the machine.
 
 use crate::Dir;
 use kenning_core::{Error, Result};

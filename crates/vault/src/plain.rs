@@ -1,5 +1,4 @@
-//! What lies in a directory itself, for whoever grants it to a program: a link is a link, and is never
-//! taken for what it leads to.
+//! Lists a directory without following links, for granting its entries to a program.
 
 use crate::dir::Dir;
 use crate::fault;
@@ -9,7 +8,7 @@ use kenning_core::{Code, Result};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What a name stands for.
+/// The kind of a directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file.
@@ -22,7 +21,7 @@ pub enum Kind {
     Other,
 }
 
-/// One thing in a directory, as it is itself.
+/// A directory entry; links are not followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plain {
     /// What it is called in its directory.
@@ -67,7 +66,7 @@ impl Dir {
         Ok(found)
     }
 
-    /// What a name stands for; none if nothing has it. Beneath a link everything is a link.
+    /// The entry of this name, if it exists. Beneath a link everything is a link.
     pub fn look_plain(&self, name: &str) -> Result<Option<Plain>> {
         let error = |cause: io::Error| fault::of("file", name, cause);
         let plain = Name::parse(if name.is_empty() { "." } else { name })?;
@@ -123,7 +122,10 @@ mod tests {
         let shut = std::fs::Permissions::from_mode(0o600);
         std::fs::set_permissions(home.path().join("a/b.md"), shut).unwrap();
         let listed: Vec<_> = dir.list_plain("a").unwrap();
-        let shown: Vec<_> = listed.iter().map(|it| (&*it.name, it.kind)).collect();
+        let shown: Vec<_> = listed
+            .iter()
+            .map(|entry| (&*entry.name, entry.kind))
+            .collect();
         assert_eq!(shown, [("b.md", Kind::File), ("c.md", Kind::Link)]);
         assert!(!listed[0].is_for_everybody);
         for (name, kind) in [

@@ -1,4 +1,4 @@
-//! Sockets beneath a directory, by which processes of one user find each other.
+//! Unix sockets beneath a directory, for processes of one user.
 
 use crate::dir::Dir;
 use crate::name::{Name, shown};
@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
-/// What the kernel takes as the name of a socket, with its last byte.
+/// The kernel's limit for the path of a socket.
 const PATH_BYTES_MAX: usize = 107;
 
 impl Dir {
@@ -21,13 +21,13 @@ impl Dir {
         UnixListener::bind(path).map_err(|cause| fault::of("socket", name, cause))
     }
 
-    /// Connects to who listens under a name in this directory. The error is `unavailable` where nobody
-    /// listens any more.
+    /// Connects to the listener of this name in this directory. The error is `unavailable` if there is
+    /// none.
     pub fn connect(&self, name: &str) -> Result<UnixStream> {
         let path = self.socket_path(name)?;
         UnixStream::connect(path).map_err(|cause| match cause.kind() {
             io::ErrorKind::ConnectionRefused => {
-                Error::unavailable(format!("nobody listens on `{}`", shown(name)))
+                Error::unavailable(format!("no process listens on `{}`", shown(name)))
             }
             _ => fault::of("socket", name, cause),
         })
@@ -46,8 +46,8 @@ impl Dir {
             .map_err(|cause| fault::of("socket", name, cause))
     }
 
-    /// Sockets have paths and no handles, and their paths are short. Where this directory's own is too
-    /// long, the path of its handle leads there.
+    /// Sockets are opened by path, and the path must be short. If this directory's path is too long, the
+    /// `/proc` path of its handle is used.
     fn socket_path(&self, name: &str) -> Result<PathBuf> {
         let plain = Name::parse_file(name)?;
         let path = self.path().join(plain.as_path());

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use crate::name::TEMP_SUFFIX;
 
-/// Who may read what is written.
+/// Who may read the new file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     /// As the old file, or as the process makes new files.
@@ -77,14 +77,14 @@ impl<D: Borrow<Dir>> Temp<D> {
             && rustix::fs::fchown(&self.file, Some(uid), Some(gid)).is_err()
             && rustix::fs::fchown(&self.file, None, Some(gid)).is_err()
         {
-            // What the old group might do is not for another group to do.
+            // The permissions of the old group must not pass to another group.
             bits &= !0o070;
         }
         rustix::fs::fchmod(&self.file, Mode::from_raw_mode(bits))?;
         Ok(())
     }
 
-    /// Takes the name, whoever has it now.
+    /// Takes the name, replacing any file that has it.
     pub(crate) fn replace(self, name: &str) -> io::Result<()> {
         self.sync()?;
         self.take_name(name)
@@ -92,7 +92,7 @@ impl<D: Borrow<Dir>> Temp<D> {
 
     /// Makes the content reach the disk.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        settled(self.file.sync_all())
+        require_synced(self.file.sync_all())
     }
 
     /// Takes the name, once the content has reached the disk.
@@ -103,7 +103,7 @@ impl<D: Borrow<Dir>> Temp<D> {
         confirm(self.dir.borrow())
     }
 
-    /// Takes the name if nobody has it. Of any number of attempts at once exactly one is true.
+    /// Takes the name if it is free. Of any number of concurrent attempts exactly one returns true.
     pub(crate) fn claim(mut self, name: &str) -> io::Result<bool> {
         self.sync()?;
         let flags = RenameFlags::NOREPLACE;
@@ -120,7 +120,7 @@ impl<D: Borrow<Dir>> Temp<D> {
         }
         match res {
             Ok(()) | Err(Errno::EXIST) => {
-                // Even a loser waits for the disk: it goes on with the winner's file.
+                // The loser syncs too, because it continues with the winner's file.
                 confirm(self.dir.borrow())?;
                 Ok(res.is_ok())
             }
@@ -148,7 +148,7 @@ pub(crate) fn unnamed(dir: &Dir) -> io::Result<File> {
     Ok(File::from(file))
 }
 
-/// A name was changed, but the disk did not say that it keeps that.
+/// A name was changed, but the sync of its directory failed.
 #[derive(Debug)]
 pub(crate) struct Unconfirmed(io::Error);
 
@@ -191,19 +191,18 @@ pub(crate) fn sync(dir: &Dir) -> io::Result<()> {
     match rustix::fs::fsync(opened) {
         // Some network file systems have nothing to sync and say so.
         Ok(()) | Err(Errno::INVAL) => Ok(()),
-        Err(cause) => settled(Err(cause.into())),
+        Err(cause) => require_synced(Err(cause.into())),
     }
 }
 
-/// What a sync came to. After one that the disk failed nobody knows what is there: the kernel may have
-/// dropped what was to be written, and the next sync would find nothing to complain of. So the process
-/// stops, as it does after a failed commit, and whoever opens the store next finds out and finishes what
-/// was begun. A disk that is only full is an answer like any other.
+/// Handles the result of a sync. After a failed sync the state on disk is unknown: the kernel may have
+/// dropped the data, and the next sync would succeed. So the process stops, as it does after a failed
+/// commit, and the next process that opens the store recovers. A full disk is an ordinary error.
 #[expect(
     clippy::exit,
     reason = "going on could acknowledge what is not on disk"
 )]
-fn settled(synced: io::Result<()>) -> io::Result<()> {
+fn require_synced(synced: io::Result<()>) -> io::Result<()> {
     if let Err(cause) = &synced
         && Errno::from_io_error(cause) == Some(Errno::IO)
     {
@@ -213,7 +212,7 @@ fn settled(synced: io::Result<()>) -> io::Result<()> {
     synced
 }
 
-/// What a name in a directory is, itself: a link is a link.
+/// The metadata of a name; links are not followed.
 pub(crate) fn stat(dir: &Dir, name: &str) -> io::Result<Option<(FileType, Stat)>> {
     match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some((FileType::from_raw_mode(stat.st_mode), stat))),

@@ -1,6 +1,6 @@
 //! Files that killed writes left behind.
 //!
-//! A write goes to a file beside its place and takes the name when it is whole. A process that is killed in
+//! A write goes to a temporary file and takes the name when it is complete. A process that is killed in
 //! between leaves the file, which is listed nowhere and cannot be named: only this can remove it.
 
 use crate::dir::Dir;
@@ -9,7 +9,7 @@ use crate::name::TEMP_SUFFIX;
 use kenning_core::Result;
 use std::time::UNIX_EPOCH;
 
-/// Trees of programs, in which nothing of ours is written.
+/// Directories of other programs, which we never write to.
 const SKIPPED: [&str; 3] = [".git", "node_modules", ".venv"];
 const DEPTH_MAX: usize = 64;
 
@@ -25,8 +25,8 @@ pub struct Unfinished {
 }
 
 impl Dir {
-    /// Looks for files of killed writes beneath this directory, among at most so many entries, and removes those
-    /// that nobody has written to since `before_ms` (milliseconds since 1970); with `None` none. Links are not
+    /// Looks for files of killed writes beneath this directory, among at most this many entries, and removes those
+    /// that were last written before `before_ms` (milliseconds since 1970); with `None` none. Links are not
     /// followed.
     ///
     /// # Errors
@@ -76,12 +76,13 @@ impl Dir {
     }
 }
 
-/// Whether a name is one that was made here: nothing else has just that form.
+/// Whether a name was generated here.
 fn is_ours(name: &str) -> bool {
     let digits = name
         .strip_prefix('.')
         .and_then(|it| it.strip_suffix(TEMP_SUFFIX));
-    digits.is_some_and(|it| it.len() == 16 && it.bytes().all(|it| it.is_ascii_hexdigit()))
+    digits
+        .is_some_and(|digits| digits.len() == 16 && digits.bytes().all(|it| it.is_ascii_hexdigit()))
 }
 
 #[cfg(test)]

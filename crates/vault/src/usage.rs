@@ -1,4 +1,4 @@
-//! What a sandbox needs of a directory: a handle of its own, and how full it is.
+//! A directory's own handle and its usage, for a sandbox.
 
 use crate::dir::Dir;
 use crate::fault;

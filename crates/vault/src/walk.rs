@@ -1,8 +1,7 @@
-//! What is in a whole tree, without what its owner has told tools to leave alone.
+//! Lists a whole tree, without files that are ignored (`.gitignore`).
 //!
-//! Only names and stamps: whoever wants a file's content reads it by its name, beneath the root, so
-//! whatever is swapped while the tree is walked, nothing outside is read. Links are not followed: a
-//! tree is what lies in it.
+//! Only names and stamps: contents are read by name, beneath the root, so whatever is swapped while the
+//! tree is walked, nothing outside is read. Links are not followed.
 
 use crate::dir::Dir;
 use crate::name::{Name, is_temp};
@@ -14,14 +13,14 @@ use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-/// What tells whether a file was touched. It does not tell whether its content is another.
+/// Tells whether a file was touched, but not whether its content changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
-    /// Of the content, in bytes.
+    /// Size of the content.
     pub size_bytes: u64,
     /// When the content was changed, in nanoseconds since 1970.
     pub modified_ns: i64,
-    /// When anything about the file was changed; nobody can set it.
+    /// When anything about the file was changed; programs cannot set it.
     pub changed_ns: i64,
     /// Which file.
     pub inode: u64,
@@ -92,7 +91,7 @@ impl Dir {
             .follow_links(false)
             .require_git(false)
             .git_global(false)
-            // Rules above the root are not ours to read.
+            // Ignore files above the root are outside our directory.
             .parents(false)
             .filter_entry(move |entry| {
                 let Some(name) = name_of(entry, &beneath) else {

@@ -1,7 +1,8 @@
 //! Tells when something in a tree may have changed.
 //!
-//! It tells which files, as far as the kernel does: a burst of events can be cut short, and then
-//! ([`Change::Anything`]) whoever is told looks at the whole tree. Where the kernel cannot watch so many folders, [`Watch::is_live`] says so, and
+//! It tells which files, as far as the kernel does: the kernel can drop events of a burst, and then
+//! ([`Change::Anything`]) the receiver must scan the whole tree. Where the kernel cannot watch so many
+//! folders, [`Watch::is_live`] says so, and
 //! the owner looks from time to time.
 //!
 //! A kernel watches directories and not names. When a tree's root is removed and made again, as a checkout

@@ -12,7 +12,7 @@
 )]
 #![expect(
     clippy::disallowed_methods,
-    reason = "the test looks at the tree behind the back of the gate"
+    reason = "the test looks at the tree directly"
 )]
 
 use std::collections::BTreeMap;

@@ -9,7 +9,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of a test are tests as well")]
 #![expect(
     clippy::disallowed_methods,
-    reason = "the test makes the race and looks behind the back of the gate"
+    reason = "the test makes the race and looks at the tree directly"
 )]
 
 use std::fs;
@@ -34,9 +34,9 @@ fn from_env(name: &str) -> Option<u64> {
 fn outside_now(outside: &Path) -> Vec<(String, Vec<u8>)> {
     let entries = fs::read_dir(outside).unwrap().map(|it| it.unwrap());
     let mut all: Vec<_> = entries
-        .map(|it| {
-            let content = fs::read(it.path()).unwrap_or_default();
-            (it.file_name().into_string().unwrap(), content)
+        .map(|entry| {
+            let content = fs::read(entry.path()).unwrap_or_default();
+            (entry.file_name().into_string().unwrap(), content)
         })
         .collect();
     all.sort();
