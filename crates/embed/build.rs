@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
     let out = PathBuf::from(env::var("OUT_DIR")?);
     let bytes = fs::read(root.join(TABLE))?;
-    let layout = format::Layout::parse(&bytes).ok_or("the table is not of its form")?;
+    let layout = format::Layout::parse(&bytes).ok_or("the embedding table is malformed")?;
 
     let mut offsets = Vec::new();
     let mut slots = vec![0_u16; format::SLOTS];

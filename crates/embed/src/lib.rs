@@ -16,7 +16,7 @@ pub use table::{DIMENSIONS, Probe, TOKENS_MAX, Table, TableVector, TokenId, norm
 
 use kenning_core::{Error, Result};
 
-/// What makes vectors.
+/// An embedding model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
     /// Its name, stored with every vector: provider, name and whatever else changes the numbers.
@@ -27,15 +27,15 @@ pub struct Model {
 
 /// Makes vectors of texts.
 pub trait Embedder: Send + Sync {
-    /// What makes them.
+    /// The model.
     fn model(&self) -> &Model;
 
-    /// One vector of length 1 for each text, in their order; all zeros for a text that says nothing
-    /// to the model. May wait for a network or a processor: `unavailable` means later.
+    /// One vector of length 1 for each text, in their order; all zeros for a text without a token
+    /// of the model. May wait for a network or a processor: `unavailable` means later.
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>>;
 
-    /// The vector of a question, to be compared with those of [`Embedder::embed`]. Some models see
-    /// questions differently from what answers them, and somebody waits for this one.
+    /// The vector of a question, to be compared with those of [`Embedder::embed`]. Some models
+    /// embed questions differently from passages, and a caller waits for this one.
     fn embed_query(&self, text: &str) -> Result<Vec<f32>> {
         let only = self.embed(&[text])?.pop();
         only.ok_or_else(|| Error::internal("the model gave no vector for the query"))

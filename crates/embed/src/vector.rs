@@ -1,4 +1,4 @@
-//! What every model's numbers go through before they are a vector of the house.
+//! Checks and normalizes the output of every model.
 
 /// The same direction with length 1, and all zeros as they are. Nothing if a number is not finite.
 pub(crate) fn unit(mut vector: Vec<f32>) -> Option<Vec<f32>> {

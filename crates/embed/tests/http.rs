@@ -72,13 +72,13 @@ fn model(kind: Kind) -> &'static str {
 fn texts(kind: Kind, seen: &Seen) -> Result<Vec<String>, String> {
     let body = &seen.body[..];
     let read = match kind {
-        Kind::Ollama => {
-            serde_json::from_slice::<OllamaRequest>(body).map(|it| (it.model, it.input))
+        Kind::Ollama => serde_json::from_slice::<OllamaRequest>(body)
+            .map(|request| (request.model, request.input)),
+        Kind::OpenAi => serde_json::from_slice::<OpenAiRequest>(body)
+            .map(|request| (request.model, request.input)),
+        Kind::Nim => {
+            serde_json::from_slice::<NimRequest>(body).map(|request| (request.model, request.input))
         }
-        Kind::OpenAi => {
-            serde_json::from_slice::<OpenAiRequest>(body).map(|it| (it.model, it.input))
-        }
-        Kind::Nim => serde_json::from_slice::<NimRequest>(body).map(|it| (it.model, it.input)),
     };
     let (name, input) = read.map_err(|err| err.to_string())?;
     let path = match kind {
@@ -458,11 +458,11 @@ fn an_answer_that_is_none_is_told_apart() {
         let cut = whole(kind)[..60].to_owned();
         let huge = whole(kind).replace("12.0", "1e39");
         let mut cases = vec![
-            (cut, "the JSON breaks off"),
+            (cut, "the JSON is incomplete"),
             ("<html>".to_owned(), "line 1 column 1"),
-            (r#"{"other": 1}"#.to_owned(), "not as documented"),
-            (huge, "not as documented"),
-            (whole(kind).replace("12.0", "null"), "not as documented"),
+            (r#"{"other": 1}"#.to_owned(), "the documented format"),
+            (huge, "the documented format"),
+            (whole(kind).replace("12.0", "null"), "the documented format"),
             (answer(kind, &[]).to_string(), "0 vectors for 1 texts"),
             (
                 answer(kind, &[vector("a"), vector("b")]).to_string(),

@@ -1,4 +1,4 @@
-//! A secret that is sent to one place and shown nowhere.
+//! An API key, which never appears in logs and messages.
 
 use kenning_core::{Error, Result};
 use std::fmt;
@@ -11,7 +11,7 @@ impl Key {
     /// A key as it is sent.
     pub fn new(text: impl Into<String>) -> Result<Self> {
         let text = text.into();
-        // Such a key cannot stand in a header; a line's end at the end of a file is the usual way.
+        // Such a key cannot be sent in a header; often it is the newline at the end of a file.
         let sendable = !text.is_empty() && text.bytes().all(|it| it.is_ascii_graphic());
         if !sendable {
             return Err(Error::invalid(
@@ -42,8 +42,8 @@ impl Key {
         format!("Bearer {}", self.0)
     }
 
-    /// `text` without the key, for a server that repeats what it was sent.
-    pub(super) fn blanked(&self, text: &str) -> String {
+    /// `text` without the key: servers may repeat what they were sent.
+    pub(super) fn redact(&self, text: &str) -> String {
         text.replace(&self.0, "***")
     }
 }

@@ -1,11 +1,11 @@
-//! Vectors from a server: Ollama, NVIDIA NIM, and whatever speaks OpenAI's format.
+//! Vectors from a server: Ollama, NVIDIA NIM, and any server with OpenAI's format.
 //!
-//! A [`Provider`] is configured by the operator, so its address is granted to the gate, loopback
+//! A [`Provider`] is configured by the operator, so its address is granted in `egress`, loopback
 //! included, and no redirect is followed: texts go where the operator said and nowhere else. Batches
-//! are asked again with growing waits when the server is busy or gone; a query is asked once, because
-//! somebody waits for it and full text can answer meanwhile.
+//! are retried with growing waits when the server is busy or unreachable; a query is sent once, because
+//! the caller waits for it and full-text search can answer instead.
 //!
-//! An error whose code is retryable means later. Any other means that the configuration is wrong.
+//! An error with a retryable code is temporary. Any other means that the configuration is wrong.
 
 mod key;
 mod patience;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::Role;
 
-/// Whose format is spoken.
+/// The format of requests and responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Ollama's own `/api/embed`.
@@ -44,7 +44,7 @@ impl Kind {
         }
     }
 
-    /// Where it is asked unless the operator names another place.
+    /// The default address.
     pub fn default_url(self) -> &'static str {
         match self {
             Self::Ollama => "http://localhost:11434",
@@ -64,7 +64,7 @@ impl Kind {
 /// What the operator configured.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Whose format is spoken.
+    /// The format of requests and responses.
     pub kind: Kind,
     /// Up to what the provider's documentation calls the path: with `/v1`, without `/embeddings`.
     pub base_url: String,
@@ -93,7 +93,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// A model at the provider's usual place.
+    /// A model at the provider's default address.
     pub fn new(kind: Kind, model: impl Into<String>, dimensions: usize) -> Self {
         let model = model.into();
         Self {
@@ -130,12 +130,12 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// A provider whose address is granted beyond what `policy` permits. Asks nobody yet.
+    /// A provider whose address is granted in addition to `policy`. Sends no request yet.
     pub fn new(settings: Settings, policy: &Policy) -> Result<Self> {
         require(&settings)?;
         let base = settings.base_url.trim_end_matches('/');
         let grant = Grant::parse(base)?;
-        let gate = |timeout: Duration, n_texts: usize| {
+        let client = |timeout: Duration, n_texts: usize| {
             let mut policy = policy.clone();
             policy.grants.push(grant.clone());
             policy.limits.total_timeout = timeout;
@@ -151,8 +151,8 @@ impl Provider {
                 id: model_id(&settings),
                 dimensions: settings.dimensions,
             },
-            for_passages: gate(settings.timeout, settings.batch_texts_max),
-            for_queries: gate(settings.query_timeout, 1),
+            for_passages: client(settings.timeout, settings.batch_texts_max),
+            for_queries: client(settings.query_timeout, 1),
             sleep: Arc::new(std::thread::sleep),
             settings,
         })
@@ -165,7 +165,7 @@ impl Provider {
         self
     }
 
-    /// Asks until it is answered or patience ends.
+    /// Sends a request, and retries it as configured.
     fn ask_patiently(&self, texts: &[Cow<'_, str>]) -> Result<Vec<Vec<f32>>> {
         let patience = &self.settings.patience;
         let mut number = 0;
@@ -185,10 +185,10 @@ impl Provider {
         }
     }
 
-    /// Asks once.
+    /// Sends a request once.
     fn ask(
         &self,
-        gate: &Egress,
+        client: &Egress,
         texts: &[Cow<'_, str>],
         role: Role,
     ) -> Result<Vec<Vec<f32>>, Failure> {
@@ -210,17 +210,17 @@ impl Provider {
             body,
             ..Request::default()
         };
-        let response = gate.fetch(request).map_err(Failure::of_line)?;
+        let response = client.fetch(request).map_err(Failure::of_connection)?;
         if response.status != 200 {
             return Err(self.refused(&response));
         }
         let vectors = wire::answer(*kind, &response.body, texts.len());
         let vectors = vectors.map_err(|why| Failure::last(self.nonsense(&why)))?;
-        let vectors = vectors.into_iter().map(|it| self.checked(it));
+        let vectors = vectors.into_iter().map(|it| self.check_vector(it));
         vectors.collect::<Result<_>>().map_err(Failure::last)
     }
 
-    fn checked(&self, vector: Vec<f32>) -> Result<Vec<f32>> {
+    fn check_vector(&self, vector: Vec<f32>) -> Result<Vec<f32>> {
         let (found, expected) = (vector.len(), self.model.dimensions);
         if found != expected {
             let name = &self.settings.model;
@@ -233,27 +233,27 @@ impl Provider {
         vector::unit(vector).ok_or_else(|| self.nonsense("a number is not finite"))
     }
 
-    /// An answer that is none. The same request may be answered properly later.
+    /// The error for an unusable answer. The same request may succeed later.
     fn nonsense(&self, why: &str) -> Error {
-        let who = self.named();
+        let who = self.describe();
         Error::unavailable(format!("{who} gave an unusable answer: {why}"))
             .hint("check that `embedding.provider` is what listens at `embedding.base_url`")
     }
 
-    /// For messages: what is asked, without the path, which may hold a token.
-    fn named(&self) -> String {
+    /// The model and the server for messages, without the path, which may hold a token.
+    fn describe(&self) -> String {
         let Settings { kind, model, .. } = &self.settings;
         format!("the model `{model}` of `{}`", kind.name())
     }
 
     fn refused(&self, response: &Response) -> Failure {
-        let (who, status) = (self.named(), response.status);
+        let (who, status) = (self.describe(), response.status);
         let repeatable = matches!(status, 408 | 429 | 500..);
         let asked_wait = patience::asked(response);
         let said = match status {
-            // What a server says of a key tends to show part of it.
+            // Messages about keys often show part of the key.
             401 | 403 => String::new(),
-            _ => self.said(&response.body),
+            _ => self.reason(&response.body),
         };
         let error = match status {
             _ if repeatable => {
@@ -287,10 +287,10 @@ impl Provider {
         }
     }
 
-    fn said(&self, body: &[u8]) -> String {
-        let said = wire::refusal(body).map(|it| match &self.settings.key {
-            Some(key) => key.blanked(&it),
-            None => it,
+    fn reason(&self, body: &[u8]) -> String {
+        let said = wire::refusal(body).map(|text| match &self.settings.key {
+            Some(key) => key.redact(&text),
+            None => text,
         });
         said.map_or_else(String::new, |it| format!(": {it}"))
     }
@@ -312,7 +312,7 @@ impl Embedder for Provider {
             let prefix = &self.settings.passage_prefix;
             let length = |&it: &usize| prefix.len() + texts[it].len();
             let (batch, later) = rest.split_at(self.settings.batch(rest.iter().map(length)));
-            let input = batch.iter().map(|&it| prefixed(prefix, texts[it]));
+            let input = batch.iter().map(|&it| add_prefix(prefix, texts[it]));
             let found = self.ask_patiently(&input.collect::<Vec<_>>())?;
             for (&idx, vector) in batch.iter().zip(found) {
                 vectors[idx] = vector;
@@ -326,7 +326,7 @@ impl Embedder for Provider {
         if !says_something(text) {
             return Ok(vec![0.0; self.model.dimensions]);
         }
-        let text = prefixed(&self.settings.query_prefix, text);
+        let text = add_prefix(&self.settings.query_prefix, text);
         let only = self.ask(&self.for_queries, &[text], Role::Query);
         let only = only.map_err(|it| it.error)?.pop();
         only.ok_or_else(|| self.nonsense("no vector"))
@@ -370,9 +370,9 @@ impl Failure {
         }
     }
 
-    /// The line failed. One that was too slow is not asked again at once: the server is likely still
-    /// at work on the first request.
-    fn of_line(error: Error) -> Self {
+    /// The connection failed. After a timeout there is no retry: the server is likely still working on the
+    /// first request.
+    fn of_connection(error: Error) -> Self {
         Self {
             repeatable: error.code == Code::Unavailable,
             error,
@@ -391,7 +391,7 @@ fn model_id(settings: &Settings) -> String {
     }
 }
 
-fn prefixed<'a>(prefix: &str, text: &'a str) -> Cow<'a, str> {
+fn add_prefix<'a>(prefix: &str, text: &'a str) -> Cow<'a, str> {
     match prefix {
         "" => Cow::Borrowed(text),
         _ => Cow::Owned(format!("{prefix}{text}")),
@@ -420,7 +420,7 @@ fn require(settings: &Settings) -> Result<()> {
     if settings.model.trim().is_empty() {
         return wrong("model", "is empty");
     }
-    // The gate reads a bare host as well, but then nobody said whether the line is encrypted.
+    // `egress` accepts a bare host too, but that leaves open whether the connection is encrypted.
     if !settings.base_url.contains("://") {
         let example = settings.kind.default_url();
         return wrong(
@@ -435,7 +435,7 @@ fn require(settings: &Settings) -> Result<()> {
         return wrong("batch_size", "is 0");
     }
     if settings.names_roles && settings.kind != Kind::Nim {
-        return wrong("input_type", "is only known to `nim`");
+        return wrong("input_type", "is supported by `nim` only");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! How often a provider is asked again, and how long is waited in between.
+//! How often a request is retried, and how long the waits are.
 
 use kenning_egress::Response;
 use std::time::Duration;
@@ -59,7 +59,7 @@ mod tests {
             wait_max: Duration::from_secs(5),
         };
         let waits: Vec<Option<u64>> = (0..5)
-            .map(|it| patience.wait(it, None).map(|it| it.as_secs()))
+            .map(|n| patience.wait(n, None).map(|it| it.as_secs()))
             .collect();
         assert_eq!(waits, [Some(1), Some(2), Some(4), Some(5), None]);
     }

@@ -1,4 +1,4 @@
-//! What goes over the line, provider by provider, as their documentation has it.
+//! The requests and responses of each provider, as documented.
 //!
 //! Requests hold the documented fields and no other, because some servers refuse the rest. Of the
 //! answers only what is needed is read: servers add fields as they grow.
@@ -49,7 +49,7 @@ pub(super) fn request(
             model,
             input,
             encoding_format: "float",
-            input_type: role.map(|it| match it {
+            input_type: role.map(|role| match role {
                 Role::Passage => "passage",
                 Role::Query => "query",
             }),
@@ -98,11 +98,11 @@ pub(super) fn answer(kind: Kind, body: &[u8], count: usize) -> Result<Vec<Vec<f3
 }
 
 fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, String> {
-    // The parser's message may quote the text that was sent, so only the place is told.
+    // The parser's message may quote the text that was sent, so only the position is reported.
     serde_json::from_slice(body).map_err(|err| match err.classify() {
-        serde_json::error::Category::Eof => "the JSON breaks off".to_owned(),
+        serde_json::error::Category::Eof => "the JSON is incomplete".to_owned(),
         _ => format!(
-            "line {} column {} is not as documented",
+            "line {} column {} does not have the documented format",
             err.line(),
             err.column()
         ),
@@ -116,7 +116,7 @@ fn expect_count(found: usize, expected: usize) -> Result<(), String> {
     Err(format!("{found} vectors for {expected} texts"))
 }
 
-/// What a server says of its refusal: one line, not long.
+/// The server's reason for a refusal, as one short line.
 ///
 /// Only the documented places are read. Others may repeat what was sent.
 pub(super) fn refusal(body: &[u8]) -> Option<String> {

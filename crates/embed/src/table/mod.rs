@@ -41,7 +41,7 @@ static BUILT_IN: LazyLock<Table> = LazyLock::new(|| {
         clippy::expect_used,
         reason = "the build script has read the same bytes"
     )]
-    let layout = Layout::parse(BYTES).expect("a table of its form");
+    let layout = Layout::parse(BYTES).expect("the embedding table is malformed");
     let model = Model {
         id: "static-minilm-256".to_owned(),
         dimensions: layout.dimensions,
@@ -60,7 +60,7 @@ impl Table {
         self.layout.rows
     }
 
-    /// Never: the table has words.
+    /// Always false: the table has words.
     pub fn is_empty(&self) -> bool {
         self.layout.rows == 0
     }
@@ -155,7 +155,7 @@ impl Probe {
 
 /// Makes a vector one of length 1, unless it is all zeros.
 pub fn normalize(vector: &mut [f32]) {
-    let length = vector.iter().map(|it| it * it).sum::<f32>().sqrt();
+    let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
     if length > 0.0 {
         vector.iter_mut().for_each(|it| *it /= length);
     }

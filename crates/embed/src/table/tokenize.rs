@@ -19,7 +19,7 @@ impl Table {
         if text.is_ascii() {
             self.push_text(text, &mut out);
         } else {
-            // However a letter was composed, it is the same letter.
+            // Composed and decomposed letters are the same.
             self.push_text(&text.nfc().collect::<String>(), &mut out);
         }
         out.truncate(TOKENS_MAX);

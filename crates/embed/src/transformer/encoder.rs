@@ -1,7 +1,7 @@
-//! The arithmetic: token ids to one vector a text, by a BERT encoder.
+//! A BERT encoder: from token ids to one vector a text.
 //!
-//! Written out here rather than taken from a collection of models, because it is a page, and the
-//! collection is many architectures to compile and to keep up with.
+//! Written here rather than taken from a collection of models, because it is short, and the collection
+//! has many architectures to compile and to maintain.
 
 use candle_core::{D, Device, IndexOp as _, Result, Tensor};
 use candle_nn::{Activation, Embedding, LayerNorm, Linear, Module as _, VarBuilder};
@@ -67,14 +67,14 @@ impl Encoder {
     pub(super) fn load(weights: &VarBuilder<'_>, shape: &Shape) -> Result<Self> {
         // A model saved with a head on top has a prefix.
         let prefixes = ["", "bert", "roberta"];
-        let weights = prefixes.iter().map(|it| match *it {
+        let weights = prefixes.iter().map(|prefix| match *prefix {
             "" => weights.clone(),
             prefix => weights.pp(prefix),
         });
         let mut weights = weights.filter(|it| it.contains_tensor(WORDS));
         let weights = weights
             .next()
-            .ok_or_else(|| candle_core::Error::Msg(format!("no tensor `{WORDS}`")))?;
+            .ok_or_else(|| candle_core::Error::Msg(format!("the tensor `{WORDS}` is missing")))?;
         let hidden = shape.hidden_size;
         let embeddings = weights.pp("embeddings");
         let words = weights.get((shape.vocab_size, hidden), WORDS)?;
@@ -116,7 +116,7 @@ impl Encoder {
             .broadcast_add(&positions)?
             .broadcast_add(&self.segment)?;
         let mut hidden = self.norm.forward(&hidden)?;
-        let mask = masked(&present)?;
+        let mask = attention_mask(&present)?;
         for layer in &self.layers {
             hidden = layer.forward(&hidden, &mask)?;
         }
@@ -131,7 +131,7 @@ impl Encoder {
 const WORDS: &str = "embeddings.word_embeddings.weight";
 
 /// What is added to the scores of attention: so much less for padding that nothing is left of it.
-fn masked(present: &Tensor) -> Result<Tensor> {
+fn attention_mask(present: &Tensor) -> Result<Tensor> {
     let added = ((present - 1.0)? * 1e9)?;
     added.unsqueeze(1)?.unsqueeze(1)
 }
@@ -174,8 +174,9 @@ impl Layer {
     fn attend(&self, hidden: &Tensor, mask: &Tensor) -> Result<Tensor> {
         let (n_texts, n_tokens, size) = hidden.dims3()?;
         let head_size = size / self.n_heads;
-        let by_head = |it: Tensor| {
-            it.reshape((n_texts, n_tokens, self.n_heads, head_size))?
+        let by_head = |tensor: Tensor| {
+            tensor
+                .reshape((n_texts, n_tokens, self.n_heads, head_size))?
                 .transpose(1, 2)?
                 .contiguous()
         };

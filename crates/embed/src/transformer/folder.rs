@@ -41,7 +41,7 @@ pub(super) struct Prompts {
 impl Folder {
     /// Reads the description and looks for the other files. The weights are left for later.
     pub fn read(dir: &Dir) -> Result<Self> {
-        let config: Config = required(dir, CONFIG)?;
+        let config: Config = read_required(dir, CONFIG)?;
         let pooling = optional(dir, POOLING)?.unwrap_or_default();
         let trained: Trained = optional(dir, TRAINED)?.unwrap_or_default();
         let prompts: PromptFile = optional(dir, PROMPTS)?.unwrap_or_default();
@@ -51,7 +51,7 @@ impl Folder {
         if tokens_max < TOKENS_MIN {
             return Err(broken(
                 CONFIG,
-                &format!("a text could have {tokens_max} tokens"),
+                &format!("it allows only {tokens_max} tokens a text"),
             ));
         }
         let name = dir.path().file_name().unwrap_or_default();
@@ -84,22 +84,19 @@ impl Folder {
 
     pub(super) fn tokenizer(&self) -> Result<Tokenizer> {
         let bytes = self.dir.read(TOKENIZER, TOKENIZER_BYTES_MAX);
-        let tokenizer = Tokenizer::from_bytes(bytes.map_err(explained)?);
+        let tokenizer = Tokenizer::from_bytes(bytes.map_err(explain)?);
         let tokenizer =
             tokenizer.map_err(|err| broken(TOKENIZER, "not a tokenizer").because(err))?;
         let (words, rows) = (tokenizer.get_vocab_size(true), self.shape.vocab_size);
         if words > rows {
-            let why = format!("it has {words} words, and `{CONFIG}` speaks of {rows}");
+            let why = format!("it has {words} words, but `{CONFIG}` declares {rows}");
             return Err(broken(TOKENIZER, &why));
         }
         Ok(tokenizer)
     }
 
     pub(super) fn encoder(&self) -> Result<Encoder> {
-        let bytes = self
-            .dir
-            .read(WEIGHTS, WEIGHTS_BYTES_MAX)
-            .map_err(explained)?;
+        let bytes = self.dir.read(WEIGHTS, WEIGHTS_BYTES_MAX).map_err(explain)?;
         let weights = VarBuilder::from_slice_safetensors(&bytes, DType::F32, &Device::Cpu);
         let encoder = weights.and_then(|it| Encoder::load(&it, &self.shape));
         // What is missing or misshapen is a tensor's name and harmless to tell.
@@ -174,7 +171,7 @@ impl Config {
         if heads == 0 || hidden == 0 || hidden % heads != 0 {
             return Err(broken(
                 CONFIG,
-                &format!("{hidden} numbers for {heads} heads"),
+                &format!("hidden size {hidden} cannot be divided by {heads} heads"),
             ));
         }
         Ok(Shape {
@@ -216,7 +213,7 @@ impl PoolingFile {
             (false, _) if !unknown => Ok(Pooling::Mean),
             _ => Err(broken(
                 POOLING,
-                "only the mean or the first token can be taken",
+                "only the pooling modes mean and first token are supported",
             )),
         }
     }
@@ -248,13 +245,13 @@ impl PromptFile {
     }
 }
 
-fn required<T: for<'a> Deserialize<'a>>(dir: &Dir, name: &str) -> Result<T> {
-    let bytes = dir.read(name, CONFIG_BYTES_MAX).map_err(explained)?;
+fn read_required<T: for<'a> Deserialize<'a>>(dir: &Dir, name: &str) -> Result<T> {
+    let bytes = dir.read(name, CONFIG_BYTES_MAX).map_err(explain)?;
     serde_json::from_slice(&bytes).map_err(|err| broken(name, &err.to_string()))
 }
 
 fn optional<T: for<'a> Deserialize<'a>>(dir: &Dir, name: &str) -> Result<Option<T>> {
-    match required(dir, name) {
+    match read_required(dir, name) {
         Ok(found) => Ok(Some(found)),
         Err(err) if err.code == Code::NotFound => Ok(None),
         Err(err) => Err(err),
@@ -280,14 +277,14 @@ fn fingerprint(dir: &Dir) -> Result<String> {
             Err(err) if err.code == Code::NotFound && ![CONFIG, TOKENIZER].contains(&name) => {
                 Vec::new()
             }
-            read => read.map_err(explained)?,
+            read => read.map_err(explain)?,
         };
         hasher.update(blake3::hash(&bytes).as_bytes());
     }
     let unreadable = |err: std::io::Error| {
         Error::unavailable(format!("`{WEIGHTS}` cannot be read")).because(err)
     };
-    let mut weights = dir.open_read(WEIGHTS).map_err(explained)?;
+    let mut weights = dir.open_read(WEIGHTS).map_err(explain)?;
     let size_bytes = weights.metadata().map_err(unreadable)?.len();
     hasher.update(&size_bytes.to_le_bytes());
     for number in 0..SAMPLES {
@@ -302,7 +299,7 @@ fn fingerprint(dir: &Dir) -> Result<String> {
 }
 
 /// A file of the folder that is not there or not readable, with what belongs there.
-fn explained(error: Error) -> Error {
+fn explain(error: Error) -> Error {
     match error.code {
         Code::NotFound => error.hint(format!(
             "the folder of a model holds `{CONFIG}`, `{TOKENIZER}` and `{WEIGHTS}`"

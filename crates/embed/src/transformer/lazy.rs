@@ -1,7 +1,7 @@
 //! A model that loads in the background on its first use.
 //!
 //! Reading weights takes seconds, and most processes never embed anything. So nothing is read before
-//! somebody asks; who asks meanwhile is told to come later, and search answers by full text.
+//! the first use; until it is loaded, calls fail as unavailable, and search uses full text.
 
 use super::{Folder, Transformer};
 use crate::{Embedder, Model};
@@ -26,11 +26,11 @@ enum State {
     Asleep,
     Loading,
     Ready(Arc<Transformer>),
-    /// For good: the files are what they are. What to repair is told at every use.
+    /// Permanent: the files do not change. Every use returns this error.
     Failed(Failure),
 }
 
-/// An error that can be told more than once.
+/// An error that can be returned more than once.
 #[derive(Clone)]
 struct Failure {
     code: Code,
@@ -51,7 +51,7 @@ impl Lazy {
         }
     }
 
-    /// Begins to load, if nobody has yet.
+    /// Begins to load, unless it already did.
     pub fn start(&self) {
         let mut state = self.shared.state();
         if !matches!(*state, State::Asleep) {
@@ -60,7 +60,7 @@ impl Lazy {
         let (folder, shared) = (self.folder.clone(), self.shared.clone());
         let thread = std::thread::Builder::new().name("embed-load".to_owned());
         let started = thread.spawn(move || {
-            // Whoever waits must not wait forever, whatever a broken file does to its reader.
+            // A panic on a malformed file must not leave callers waiting forever.
             let loaded = std::panic::catch_unwind(AssertUnwindSafe(|| Transformer::load(&folder)));
             let loaded = loaded.unwrap_or_else(|_| Err(Error::internal("the model did not load")));
             shared.put(match loaded {
@@ -71,13 +71,15 @@ impl Lazy {
         *state = match started {
             Ok(_) => State::Loading,
             Err(err) => {
-                let error = Error::unavailable("no thread to load the model").because(err);
+                let error =
+                    Error::unavailable("the thread that loads the model could not be started")
+                        .because(err);
                 State::Failed(error.into())
             }
         };
     }
 
-    /// Loads, and waits until that is done. For whoever has nothing else to do.
+    /// Loads, and waits until it is done.
     pub fn wait(&self) -> Result<()> {
         self.start();
         let loading = |state: &mut State| matches!(state, State::Loading);
@@ -90,7 +92,7 @@ impl Lazy {
         let state = self.shared.state().clone();
         match state {
             State::Ready(transformer) => Ok(transformer),
-            State::Failed(failure) => Err(failure.told()),
+            State::Failed(failure) => Err(failure.into_error()),
             State::Asleep | State::Loading => {
                 self.start();
                 Err(Error::unavailable("the embedding model is loading")
@@ -150,7 +152,7 @@ impl From<Error> for Failure {
 
 impl Failure {
     /// Not a `From`: a second way into [`Error`] would leave every `?` in other crates ambiguous.
-    fn told(self) -> Error {
+    fn into_error(self) -> Error {
         let error = Error::new(self.code, self.message);
         match self.hint {
             Some(hint) => error.hint(hint),

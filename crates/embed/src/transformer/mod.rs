@@ -114,7 +114,7 @@ impl fmt::Debug for Transformer {
     }
 }
 
-/// Whether anything is left of a text but the marks that every text gets.
+/// Whether a text has tokens besides the special ones that every text gets.
 fn says_something(encoding: &Encoding) -> bool {
     encoding.get_special_tokens_mask().contains(&0)
 }

@@ -159,7 +159,7 @@ impl Tiny {
         let mut hidden: Vec<Vec<f64>> = Vec::new();
         for (place, &id) in ids.iter().enumerate() {
             let sum = (0..HIDDEN)
-                .map(|it| words[id][it] + positions[first + place][it] + segments[0][it])
+                .map(|n| words[id][n] + positions[first + place][n] + segments[0][n])
                 .collect();
             hidden.push(self.norm("embeddings.LayerNorm", sum));
         }
@@ -177,7 +177,7 @@ impl Tiny {
                 *sum += value;
             }
         }
-        let length = pooled.iter().map(|it| it * it).sum::<f64>().sqrt();
+        let length = pooled.iter().map(|x| x * x).sum::<f64>().sqrt();
         pooled.iter().map(|it| it / length).collect()
     }
 
@@ -194,7 +194,7 @@ impl Tiny {
             for head in 0..HEADS {
                 let part = head * size..(head + 1) * size;
                 let score = |key: &Vec<f64>| -> f64 {
-                    let dot: f64 = part.clone().map(|it| query[it] * key[it]).sum();
+                    let dot: f64 = part.clone().map(|n| query[n] * key[n]).sum();
                     (dot / (size as f64).sqrt()).exp()
                 };
                 let scores: Vec<f64> = keys.iter().map(score).collect();
