@@ -1,7 +1,7 @@
-//! Raw rows as lines of text: what a backup holds and a restore puts back.
+//! Dumps raw rows as JSON for a backup, and loads them for a restore.
 //!
-//! The rows are carried over as they are, signatures included, and [`crate::verify`] says afterwards
-//! whether they are whole. This is the only write besides [`crate::Log::write`], and it accepts only
+//! The rows are copied unchanged, signatures included; [`crate::verify`] checks them
+//! afterwards. This is the only write besides [`crate::Log::write`], and it accepts only
 //! a space that is empty.
 
 use crate::event;
@@ -16,14 +16,14 @@ use kenning_store::{
 use kenning_text::hex;
 use serde_json::{Map, Value, json};
 
-/// Gives every row of a space as one JSON value each, in an order in which they can be put back.
+/// Visits every row of a space as a JSON value, in an order in which they can be loaded.
 pub fn dump(tx: &dyn ReadTx, visit: &mut dyn FnMut(Value) -> Result<()>) -> Result<()> {
     Table::ALL
         .iter()
         .try_for_each(|&table| tx.scan(table, &mut |row| visit(to_json(&row))))
 }
 
-/// Puts rows back into an empty space, all of them or none.
+/// Loads rows into an empty space, all of them or none.
 #[expect(clippy::disallowed_methods, reason = "raw rows bring their own events")]
 pub fn load(
     store: &Store,
@@ -48,17 +48,17 @@ pub fn load(
     })
 }
 
-/// What is checked of each row that is read back.
+/// How thoroughly rows of a backup are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checked {
-    /// That it can be read, and has the hash or id that it says.
+    /// That each can be read, and matches its hash or id.
     Rows,
     /// The same, and the signature of every event.
     Signatures,
 }
 
-/// Checks rows of one space as they are read back, without a store: each must be of its form, and all
-/// together must have the roots that the head says.
+/// Checks the rows of one space in a backup, without a store: each must be well-formed, and all
+/// together must have the roots that the head states.
 pub struct Check {
     checked: Checked,
     frontier: Frontier,
@@ -136,7 +136,7 @@ impl Check {
             _ => "nodes and edges",
         };
         Err(Error::corrupt(format!(
-            "the {what} do not have the root that the head says"
+            "the {what} do not have the root that the head states"
         )))
     }
 }
@@ -190,7 +190,7 @@ pub(crate) fn to_json(row: &Row) -> Value {
                 "parents": hashes(&it.parents), "hlc": it.hlc.0, "author": it.author,
                 "kind": it.kind, "payload": hex::encode(&it.payload), "signature": hex::encode(&it.signature),
             });
-            // Rows of version 1 are written as they always were.
+            // Rows of version 1 keep their format.
             if it.sealed != SealedData::default() {
                 value["origin"] = hex::encode(&it.sealed.origin).into();
                 value["agent"] = it.sealed.agent.as_str().into();
@@ -257,9 +257,9 @@ impl Fields<'_> {
     }
 
     fn numbers(&self, name: &str) -> Option<Vec<f32>> {
-        // A single-precision number survives the way through a double and back.
+        // A single-precision number survives the conversion to double and back.
         #[expect(clippy::cast_possible_truncation, reason = "it was one before")]
-        let number = |it: &Value| it.as_f64().map(|it| it as f32);
+        let number = |value: &Value| value.as_f64().map(|it| it as f32);
         self.0.get(name)?.as_array()?.iter().map(number).collect()
     }
 

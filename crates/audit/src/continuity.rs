@@ -1,16 +1,16 @@
 //! Whether a log is still the one that was read before.
 //!
-//! Whoever follows a log remembers how far it has come. A database that failed over to a standby that
-//! lagged, or a store that was restored under a running server, can give the same numbers to other
-//! events. Then a number alone says nothing: the ids of the last events that were seen do.
+//! A follower of a log remembers how far it has read. After a failover to a standby that lagged, or a
+//! restore under a running server, the same numbers can belong to other events. So the ids of the last
+//! events are compared, not only their number.
 
 use kenning_core::{Hash, Result, Space};
 use kenning_store::{HeadRow, ReadTx};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
-/// So many of the last events are remembered, to tell a read that began before another one from a log
-/// that lost events. A read that is older than these begins anew, which costs time and nothing else.
+/// How many of the last events are remembered, to distinguish a read that began earlier from a log that
+/// lost events. A read that is older than these starts over, which costs only time.
 const REMEMBERED: usize = 256;
 
 /// Remembers the last events of each space's log.
@@ -26,8 +26,8 @@ struct Trail {
 }
 
 impl Continuity {
-    /// A number that changes when the log of a space is no continuation of what was seen before. What
-    /// was derived under another number must be made anew. `head` is the head in `tx`.
+    /// A number that changes when the log of a space does not continue what was seen before. Data that
+    /// was derived under another number must be rebuilt. `head` is the head in `tx`.
     pub fn generation(
         &self,
         space: &Space,
@@ -48,9 +48,9 @@ impl Continuity {
 }
 
 impl Trail {
-    /// Whether the log has the events that were seen; takes in those that came after them.
+    /// Whether the log still has the events that were seen; adds the newer ones.
     fn is_continued(&mut self, tx: &dyn ReadTx, head: Option<&HeadRow>) -> Result<bool> {
-        let (seq, tips) = head.map_or((0, &[][..]), |it| (it.seq, &it.tips[..]));
+        let (seq, tips) = head.map_or((0, &[][..]), |head| (head.seq, &head.tips[..]));
         if seq <= self.seq {
             let at = usize::try_from(self.seq - seq).unwrap_or(usize::MAX);
             let seen = self.ids.iter().rev().nth(at);
@@ -61,7 +61,7 @@ impl Trail {
         let first_new = seq.saturating_sub(REMEMBERED as u64).max(self.seq);
         if let Some(last) = self.ids.back() {
             let there = tx.events_after(self.seq - 1, 1)?;
-            if there.first().map(|it| (it.seq, &it.id)) != Some((self.seq, last)) {
+            if there.first().map(|event| (event.seq, &event.id)) != Some((self.seq, last)) {
                 return Ok(false);
             }
         }

@@ -1,6 +1,6 @@
 //! An event and its canonical bytes.
 
-use crate::key::signed_by;
+use crate::key::is_signed_by;
 use crate::{Origin, Signer};
 use kenning_core::{Did, Error, Hash, Hlc, NodeId, Result};
 use kenning_store::{EventRow, SealedData, canonical_json, parse_json};
@@ -13,14 +13,14 @@ pub const VERSION: u8 = 2;
 /// Bytes of randomness that are hashed with the data.
 pub const SALT_BYTES: usize = 16;
 
-/// What happened, before it has a place in a log.
+/// An event before it has a position in a log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// What its author had seen.
     pub parents: Vec<Hash>,
     /// When: later than every parent.
     pub hlc: Hlc,
-    /// Whose node wrote and signed it.
+    /// The node that wrote and signed it.
     pub author: Did,
     /// The agent for whom the author wrote it, if one was named.
     pub agent: Option<Did>,
@@ -28,7 +28,7 @@ pub struct Event {
     pub kind: String,
     /// Which rows it changed.
     pub changes: Vec<Change>,
-    /// What else there is to say; null once that was erased.
+    /// Further data; null once it was erased.
     pub data: Value,
 }
 
@@ -37,65 +37,65 @@ pub struct Event {
 pub enum Change {
     /// A node has this content now.
     PutNode {
-        /// Which.
+        /// Its identity.
         id: NodeId,
         /// Which revision this is.
         rev: u64,
-        /// Of its content.
+        /// The hash of its content.
         hash: Hash,
     },
     /// A node is gone.
     RemoveNode {
-        /// Which.
+        /// Its identity.
         id: NodeId,
     },
     /// An edge holds now.
     PutEdge {
-        /// From.
+        /// The source node.
         src: NodeId,
-        /// How.
+        /// The relation.
         rel: String,
-        /// To.
+        /// The target node.
         dst: NodeId,
-        /// Of its content.
+        /// The hash of its content.
         hash: Hash,
     },
     /// An edge no longer holds.
     EndEdge {
-        /// From.
+        /// The source node.
         src: NodeId,
-        /// How.
+        /// The relation.
         rel: String,
-        /// To.
+        /// The target node.
         dst: NodeId,
     },
-    /// A row that is no node and no edge has this content now.
+    /// A row that is neither node nor edge has this content now.
     PutRow {
-        /// Which.
+        /// Its identity.
         row: SignedRow,
-        /// Of its content.
+        /// The hash of its content.
         hash: Hash,
     },
-    /// A row that is no node and no edge is gone.
+    /// A row that is neither node nor edge is gone.
     RemoveRow {
-        /// Which.
+        /// Its identity.
         row: SignedRow,
     },
     /// A key may sign events of this log.
     AddAuthor {
-        /// Whose.
+        /// The key.
         author: Did,
     },
     /// A key may sign no further events of this log.
     RevokeAuthor {
-        /// Whose.
+        /// The key.
         author: Did,
     },
     /// The time of this event may be earlier than that of the events before it.
     ResetClock,
 }
 
-/// A row that is no node and no edge, and whose hash is in the event that wrote it.
+/// A row that is neither node nor edge, and whose hash is in the event that wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SignedRow {
     /// All passages of a node.
@@ -215,7 +215,7 @@ impl Change {
 }
 
 impl Event {
-    /// Signs it, for the place `seq` of the log `origin`. The salt is random and used once.
+    /// Signs it, as event number `seq` of the log `origin`. The salt is random and used once.
     pub fn sign(
         &self,
         seq: u64,
@@ -256,7 +256,7 @@ fn commitment(salt: &[u8], data: &[u8]) -> Hash {
 }
 
 /// The bytes that an event's id is the hash of. **They never change for a version**: golden files
-/// hold them. The place in the log is not part of them, because peers keep different orders.
+/// record them. The position in the log is not part of them, because peers keep different orders.
 ///
 /// Version 1: `version | n parents | parent … | hlc | author | kind | payload`.
 /// Version 2: `version | origin | n parents | parent … | hlc | author | agent | kind | changes |
@@ -289,12 +289,12 @@ pub fn canonical_bytes(event: &EventRow) -> Vec<u8> {
     out
 }
 
-/// Whether the event's data was erased: its salt and its data are gone, what was signed is there.
+/// Whether the event's data was erased: its salt and its data are gone, what was signed is still there.
 pub fn is_erased(row: &EventRow) -> bool {
     row.version > 1 && row.sealed.salt.is_empty() && row.sealed.data.is_empty()
 }
 
-/// Whether the data is what the event's id stands for, or erased.
+/// Whether the data matches the event's id, or was erased.
 pub fn has_signed_data(row: &EventRow) -> bool {
     let SealedData { data, salt, .. } = &row.sealed;
     let is_signed =
@@ -302,7 +302,7 @@ pub fn has_signed_data(row: &EventRow) -> bool {
     row.version == 1 || is_erased(row) || is_signed()
 }
 
-/// Checks a row by itself: version, id, author, signature, payload, data. Gives what it says.
+/// Checks a row by itself: version, id, author, signature, payload, data. Returns its content.
 pub fn check(row: &EventRow) -> Result<Event> {
     let bad = |what: &str| Error::corrupt(format!("event {}: {what}", row.seq));
     if !(1..=VERSION).contains(&row.version) {
@@ -318,7 +318,7 @@ pub fn check(row: &EventRow) -> Result<Event> {
         .author
         .parse()
         .map_err(|_| bad("the author is not a key"))?;
-    if !signed_by(&author, &row.id, &row.signature) {
+    if !is_signed_by(&author, &row.id, &row.signature) {
         return Err(bad("the signature does not match"));
     }
     if row.kind.is_empty() {
@@ -362,7 +362,7 @@ pub fn parse(row: &EventRow) -> Option<Event> {
     })
 }
 
-/// What an event says beside its changes: null if that was erased or cannot be read.
+/// The event's data besides its changes: null if it was erased or cannot be read.
 pub fn data(row: &EventRow) -> Value {
     if row.version > 1 {
         return json_or_null(&row.sealed.data);

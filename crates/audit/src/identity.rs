@@ -1,9 +1,9 @@
-//! Which log this is, and whose signatures count in it.
+//! The identity of a log, and the keys that may sign in it.
 //!
-//! The first event of version 2 fixes the log's id and its first author. Whoever is an author may add
-//! and revoke others; these are changes of events like any other, so they are signed and in one order.
-//! A node whose key is in no such list adds itself and says so ([`Tx::begin`](crate::Tx)): it can go on
-//! writing, and [`crate::verify`] says whether anybody who is trusted has confirmed it.
+//! The first event of version 2 fixes the log's id and its first author. Authors may add and
+//! revoke others; these are changes in events like any other, so they are signed and ordered. A node
+//! whose key is not in the list adds itself with an event ([`Tx::begin`](crate::Tx)): it can go on writing,
+//! and [`crate::verify`] reports whether a trusted author has confirmed it.
 
 use kenning_core::{Did, Error, Random, Result, Space};
 use kenning_store::canonical_json;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Names a log for ever: random, fixed by its first event of version 2.
+/// The permanent id of a log: random, fixed by its first event of version 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LogId(pub [u8; 16]);
 
@@ -34,8 +34,8 @@ impl fmt::Display for LogId {
     }
 }
 
-/// Where an event or a checkpoint belongs. It is part of what is signed, so nothing of one log or one
-/// space passes for a part of another.
+/// The log and the space of an event or a checkpoint. It is signed, so nothing can be moved to another
+/// log or space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// Which log.
@@ -87,7 +87,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Of a log that begins with an event of this author.
+    /// The identity of a log that begins with an event of this author.
     pub(crate) fn new(id: LogId, first: &Did) -> Self {
         Self {
             id,
@@ -136,8 +136,8 @@ impl Identity {
     }
 }
 
-/// Rows of the key-value table that decide what somebody may do. Each change of one is in an event by
-/// its hash, so that [`crate::verify`] notices when somebody else changed, added or removed one.
+/// Whether the rows of a bucket decide about permissions. The hash of each change is in an event, so
+/// that [`crate::verify`] notices when such a row was changed, added or removed by other means.
 /// Everything else in that table is a cursor, a cache or a counter.
 pub fn is_signed_bucket(bucket: &str) -> bool {
     const SIGNED: &[&str] = &[

@@ -29,7 +29,7 @@ impl Signer {
         self.key.to_bytes()
     }
 
-    /// Who signs.
+    /// The signing key.
     pub fn did(&self) -> &Did {
         &self.did
     }
@@ -39,15 +39,15 @@ impl Signer {
         self.key.sign(&hash.0).to_bytes().to_vec()
     }
 
-    /// Signs a text. It begins with words that say what it is, and is longer than a hash, so that it
-    /// can be taken for nothing else that this key signs.
+    /// Signs a text. It begins with its purpose, and is longer than a hash, so that it
+    /// cannot be confused with anything else that this key signs.
     pub fn sign_text(&self, text: &[u8]) -> [u8; 64] {
         self.key.sign(text).to_bytes()
     }
 }
 
 /// Whether `author` signed `hash`. Strict: one message has one signature.
-pub(crate) fn signed_by(author: &Did, hash: &Hash, signature: &[u8]) -> bool {
+pub(crate) fn is_signed_by(author: &Did, hash: &Hash, signature: &[u8]) -> bool {
     let check = || {
         let key = VerifyingKey::from_bytes(&author.public_key()?).ok()?;
         let signature = Signature::from_slice(signature).ok()?;

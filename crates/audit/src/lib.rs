@@ -1,14 +1,14 @@
-//! The log: what happened, signed, in one order, provably append-only.
+//! The log: signed events in one order, provably append-only.
 //!
-//! Every write of the house goes through [`Log::write`]. The work gets a [`Tx`], which changes rows
-//! and notes each change; [`Tx::record`] turns the changes since the last one into a signed event. A
+//! Every write goes through [`Log::write`]. The work gets a [`Tx`], which changes rows
+//! and records each change; [`Tx::record`] turns the changes since the last one into a signed event. A
 //! transaction with changes that no event records is refused. So there is no write without its event
 //! and no event without its write, and they become durable together.
 //!
 //! Reading order: [`event`] (what is signed), [`identity`](Origin) (which log, whose keys), [`merkle`] (proofs), [`state`] (the root of everything
 //! that is true now), [`Tx`], [`verify`] (re-derives all of it from raw rows).
 //!
-//! The crate knows no wing: kinds and payloads of events are the caller's.
+//! The crate does not interpret kinds and payloads of events: they belong to the caller.
 
 pub mod archive;
 mod continuity;

@@ -8,7 +8,7 @@ use kenning_core::{Error, Hash, Hlc, HlcClock, Implausible, Random, Result, Spac
 use kenning_store::{CheckpointRow, HeadRow, ReadTx, Store, WriteTx};
 use std::sync::Arc;
 
-/// The clock of the house.
+/// The clock of the log.
 pub type Clock = HlcClock<Arc<dyn kenning_core::Clock>>;
 
 /// The log. Cheap to clone.
@@ -20,16 +20,16 @@ pub struct Log {
     random: Arc<dyn Random>,
 }
 
-/// What a transaction's first moment is.
+/// The time of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Time {
     /// Later than everything in the log.
     Onward,
-    /// What this machine's clock says, whatever the log says.
+    /// The time of this machine's clock, whatever the log says.
     Reset,
 }
 
-/// Where a log stands.
+/// The size and the roots of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Roots {
     /// Number of events.
@@ -57,7 +57,7 @@ impl Log {
         }
     }
 
-    /// Who signs.
+    /// The signing key.
     pub fn signer(&self) -> &Signer {
         &self.signer
     }
@@ -184,13 +184,13 @@ impl Log {
         self.write(space, |tx| tx.checkpoint())
     }
 
-    /// Where the log of a space stands.
+    /// The size and the roots of a space's log.
     pub fn roots(&self, space: &Space) -> Result<Roots> {
         self.read(space, roots)
     }
 }
 
-/// Where the log of this snapshot stands.
+/// The size and the roots of this snapshot's log.
 pub fn roots(tx: &dyn ReadTx) -> Result<Roots> {
     roots_of(tx.head()?)
 }
@@ -206,7 +206,7 @@ pub(crate) fn roots_of(head: Option<HeadRow>) -> Result<Roots> {
         });
     };
     let state = State::from_bytes(&head.state)
-        .ok_or_else(|| Error::corrupt("the head's state is not of its form"))?;
+        .ok_or_else(|| Error::corrupt("the head's state is malformed"))?;
     let frontier = Frontier {
         size: head.seq,
         roots: head.frontier,
@@ -218,12 +218,12 @@ pub(crate) fn roots_of(head: Option<HeadRow>) -> Result<Roots> {
     })
 }
 
-/// Whose keys may sign events of this log, and whose were revoked. Nobody while all its events are of
+/// Whose keys may sign events of this log, and whose were revoked. Empty while all its events are of
 /// version 1.
 pub fn authors(tx: &dyn ReadTx) -> Result<(Vec<String>, Vec<String>)> {
     let head = tx.head()?.map(|it| it.log).unwrap_or_default();
     let identity = Identity::from_bytes(&head)?;
-    let lists = identity.map(|it| (it.authors, it.revoked));
+    let lists = identity.map(|identity| (identity.authors, identity.revoked));
     let (authors, revoked) = lists.unwrap_or_default();
     Ok((authors.into_iter().collect(), revoked.into_iter().collect()))
 }

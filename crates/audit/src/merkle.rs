@@ -162,7 +162,7 @@ pub fn verify_consistency(
     path: &[Hash],
 ) -> bool {
     if old == 0 || old > new {
-        // Of an empty tree there is nothing to prove: every tree continues it, with no path.
+        // Every tree continues the empty tree, with an empty path.
         return old == 0 && path.is_empty() && *old_root == empty_root();
     }
     if old == new {

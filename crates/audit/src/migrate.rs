@@ -1,9 +1,9 @@
-//! Moves a store with its log from one floor to another.
+//! Moves a store with its log from one backend to another.
 //!
-//! Rows go over as they are, in batches, each in a transaction of its own that also notes the key of the
-//! last row; whoever runs it again goes on after it. Key-value pairs change without an event, so they
-//! are compared one by one. The head goes last, so that a space that is only half there is not taken for
-//! a log. At the end every table must have the same number of rows and the same hash on both sides, both
+//! Rows are copied unchanged, in batches, each in its own transaction that also records the key of the
+//! last row, so that an interrupted run can be resumed. Key-value pairs change without an event, so they
+//! are compared one by one. The head is copied last, so that an incomplete space is not mistaken for a
+//! log. At the end every table must have the same number of rows and the same hash on both sides, both
 //! must have the same roots, and the whole is verified.
 
 use crate::archive::to_json;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 /// Rows of one transaction.
 const BATCH: usize = 500;
-/// Where the target notes how far it is.
+/// Where the target records the progress.
 const BUCKET: &str = "migration";
 const KEY: &str = "progress";
 
@@ -31,12 +31,12 @@ pub struct Migrated {
     pub rows: u64,
 }
 
-/// How far a space is.
+/// The progress of a space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Progress {
     /// What was moved last: a table, and the key of a row in it.
     last: Option<(Table, RowKey)>,
-    /// What the source was when it began: if that changed, nothing fits any more.
+    /// The root of the source at the beginning: if it changed, the copy must begin again.
     source: Hash,
 }
 
@@ -110,7 +110,9 @@ impl Digest {
 
     /// Of every table but the head's, which goes last.
     fn of_all(tx: &dyn ReadTx) -> Result<Vec<(Table, Self)>> {
-        tables().map(|it| Ok((it, Self::of(tx, it)?))).collect()
+        tables()
+            .map(|table| Ok((table, Self::of(tx, table)?)))
+            .collect()
     }
 }
 
@@ -124,7 +126,7 @@ fn is_note(row: &Row) -> bool {
     matches!(row, Row::Kv(it) if it.bucket == BUCKET && it.key == KEY)
 }
 
-/// Moves every space. `progress` is told how many rows are over.
+/// Moves every space. `progress` is called with the number of copied rows.
 pub fn migrate(from: &Store, to: &Store, progress: &dyn Fn(u64)) -> Result<Vec<Migrated>> {
     let mut moved = Vec::new();
     let mut total = 0;
@@ -174,8 +176,8 @@ fn migrate_space(
     };
     if begun.source != source.event_root {
         return Err(
-            Error::conflict(format!("the space `{space}` changed since it was begun"))
-                .hint("begin again with an empty target, and let nobody write meanwhile"),
+            Error::conflict(format!("the space `{space}` changed since the copy began"))
+                .hint("begin again with an empty target, and stop all writers meanwhile"),
         );
     }
     let expected = copy_rows(from, to, space, begun, told)?;
@@ -202,7 +204,7 @@ fn copy_rows(
     begun: Progress,
     told: &mut dyn FnMut(u64),
 ) -> Result<Vec<(Table, Digest)>> {
-    // What the target has of the table that changes without an event: a resumed run compares it.
+    // The target's key-value pairs, which a resumed run compares because they change without an event.
     let mut there = to.read(space, settings)?;
     from.read(space, |tx| {
         let mut batch = Batch {
@@ -215,7 +217,7 @@ fn copy_rows(
         let mut resumed = begun.last.clone();
         for table in tables().filter(|&it| it != Table::Kv) {
             match &resumed {
-                // This table is over already.
+                // This table is already copied.
                 Some((last, _)) if *last != table => continue,
                 Some((_, key)) => tx.scan_after(table, key, &mut |row| batch.add(table, row))?,
                 None => tx.scan(table, &mut |row| batch.add(table, row))?,
@@ -238,7 +240,7 @@ fn copy_rows(
     })
 }
 
-/// Rows that go over together.
+/// Rows that are copied in one transaction.
 struct Batch<'a> {
     to: &'a Store,
     space: &'a Space,
@@ -286,7 +288,7 @@ fn settings(tx: &dyn ReadTx) -> Result<BTreeMap<(String, String), Hash>> {
     Ok(all)
 }
 
-/// Takes away what an earlier run moved and the source has no longer.
+/// Removes pairs that an earlier run copied and the source no longer has.
 #[expect(clippy::disallowed_methods, reason = "raw rows bring their own events")]
 fn remove_settings(to: &Store, space: &Space, gone: Vec<(String, String)>) -> Result<()> {
     for some in gone.chunks(BATCH) {
@@ -326,7 +328,7 @@ fn put(to: &Store, space: &Space, rows: Vec<Row>, at: &Progress) -> Result<()> {
     })
 }
 
-/// The head goes last, and the note goes with it.
+/// Copies the head last, and removes the progress record with it.
 #[expect(clippy::disallowed_methods, reason = "raw rows bring their own events")]
 fn finish(from: &Store, to: &Store, space: &Space) -> Result<()> {
     let head = from.read(space, |tx| tx.head())?;

@@ -4,7 +4,7 @@ use crate::merkle::{self, Frontier, Subtrees, leaf_hash};
 use kenning_core::{Error, Hash, Result};
 use kenning_store::ReadTx;
 
-/// That an event is in the log.
+/// Proves that an event is in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inclusion {
     /// The event.
@@ -30,7 +30,7 @@ impl Inclusion {
     }
 }
 
-/// That an earlier log is a prefix of a later one.
+/// Proves that an earlier log is a prefix of a later one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Consistency {
     /// Number of events then.
@@ -95,10 +95,10 @@ pub fn inclusion(tx: &dyn ReadTx, seq: u64, size: u64) -> Result<Inclusion> {
     let total = tx.head()?.map_or(0, |it| it.seq);
     if seq == 0 || seq > size || size > total {
         return Err(Error::invalid(format!(
-            "`{seq}` is not the place of an event: the log has {}",
+            "`{seq}` is not the number of an event: the log has {}",
             size.min(total)
         ))
-        .hint("places begin at 1"));
+        .hint("events are numbered from 1"));
     }
     let event = tx.events_after(seq - 1, 1)?.pop();
     let event = event

@@ -1,13 +1,13 @@
-//! The newest part of a log, checked in the time of one call.
+//! Checks only the newest part of a log.
 //!
 //! [`crate::verify`] derives everything again and takes as long as the log is long. Here only events
-//! after a place are looked at, and the rows that they changed: after the place that was checked before,
-//! or, at first, after the newest signed checkpoint. What came before that place is taken from subtree
+//! after a position are checked, and the rows that they changed: after the position of the last check,
+//! or, at first, after the newest signed checkpoint. The events before it are represented by subtree
 //! roots, which must give the root that the checkpoint's author signed.
 
 use crate::event::{self, Change, SignedRow};
 use crate::identity::{Identity, Origin};
-use crate::key::signed_by;
+use crate::key::is_signed_by;
 use crate::log::checkpoint_hash;
 use crate::merkle::{Frontier, Subtrees, leaf_hash};
 use crate::prove::Stored;
@@ -18,7 +18,7 @@ use std::collections::HashMap;
 /// Events that are read at once.
 const PAGE: usize = 1_000;
 
-/// A place in a log up to which it was checked.
+/// A position in a log up to which it was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     frontier: Frontier,
@@ -43,7 +43,7 @@ impl Place {
 /// What was found.
 #[derive(Debug)]
 pub struct Newest {
-    /// Where it began: events up to this one were not looked at.
+    /// Where it began: events up to this one were not checked.
     pub from: u64,
     /// How far it came.
     pub to: u64,
@@ -69,7 +69,7 @@ pub fn verify_newest(tx: &dyn ReadTx, place: Option<&Place>, events_max: usize) 
         faults: Vec::new(),
         place: None,
     };
-    // A log that became shorter is another log: what was checked of the old one says nothing.
+    // A log that became shorter is another log, so the earlier check does not count.
     let known = place.filter(|it| it.seq() <= total).cloned();
     let start = match known {
         Some(place) => place.frontier,
@@ -129,7 +129,7 @@ fn check_origin(row: &EventRow, identity: Option<&Identity>, faults: &mut Vec<St
     let seq = row.seq;
     match Origin::from_bytes(&row.sealed.origin) {
         Some(origin) if origin.log == identity.id => {}
-        _ => faults.push(format!("event {seq} is of another log")),
+        _ => faults.push(format!("event {seq} belongs to another log")),
     }
     if !identity.authors.contains(&row.author) && !identity.revoked.contains(&row.author) {
         faults.push(format!(
@@ -149,7 +149,7 @@ fn newest_checkpoint(tx: &dyn ReadTx, total: u64, faults: &mut Vec<String>) -> R
         roots: subtree_roots(tx, row.seq)?,
     };
     let author = row.author.parse::<Did>();
-    if !author.is_ok_and(|it| signed_by(&it, &checkpoint_hash(&row), &row.signature)) {
+    if !author.is_ok_and(|it| is_signed_by(&it, &checkpoint_hash(&row), &row.signature)) {
         faults.push(format!(
             "checkpoint {}: the signature does not match",
             row.height
@@ -198,7 +198,7 @@ fn check_event(
 ) -> Result<()> {
     let seq = frontier.size + 1;
     if row.seq != seq {
-        faults.push(format!("event {} stands where {seq} should", row.seq));
+        faults.push(format!("event {} is in the place of event {seq}", row.seq));
     }
     match event::check(row) {
         Err(error) => faults.push(error.message),
@@ -258,8 +258,8 @@ impl Rows {
             let node = tx.node(id, When::Now)?;
             let fits = node
                 .as_ref()
-                .is_none_or(|it| it.canonical_hash() == it.hash);
-            if !fits || node.map(|it| (it.rev, it.hash)) != told {
+                .is_none_or(|node| node.canonical_hash() == node.hash);
+            if !fits || node.map(|node| (node.rev, node.hash)) != told {
                 found
                     .faults
                     .push(format!("node {id} does not match its event"));
@@ -275,7 +275,7 @@ impl Rows {
             let edge = tx.edges(&filter, When::Now, 1)?.pop();
             let fits = edge
                 .as_ref()
-                .is_none_or(|it| it.canonical_hash() == it.hash);
+                .is_none_or(|edge| edge.canonical_hash() == edge.hash);
             if !fits || edge.map(|it| it.hash) != told {
                 let name = format!("edge {src} -{rel}-> {dst}");
                 found

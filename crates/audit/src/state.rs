@@ -1,9 +1,9 @@
 //! The root of everything that is true now.
 //!
-//! Each current node and edge is stretched to 1,024 lanes of 16 bits; the state is the lane-wise sum
+//! Each current node and edge is expanded to 1,024 lanes of 16 bits; the state is the lane-wise sum
 //! of all of them (LtHash), and the root is the hash of the sum. Adding, changing or removing a row
 //! costs the same however many rows there are; the order does not matter, so peers that hold the same
-//! rows have the same root. It needs no tree to be kept and none to be repaired.
+//! rows have the same root. No tree has to be stored.
 
 use kenning_core::{Hash, NodeId};
 

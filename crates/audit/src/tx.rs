@@ -1,4 +1,4 @@
-//! A write and its event.
+//! Write transactions, which record their events.
 
 use crate::event::{self, Change, Event, SignedRow};
 use crate::identity::{Identity, LogId, Origin, is_signed_bucket};
@@ -13,19 +13,19 @@ use kenning_store::{
 use serde_json::{Map, Value};
 use std::ops::Deref;
 
-/// Every so many events the log signs a checkpoint by itself.
+/// The number of events after which the log signs a checkpoint by itself.
 pub(crate) const CHECKPOINT_EVERY: u64 = 1_024;
 
 /// The first event of version 2 in a log that has events of version 1.
 pub(crate) const UPGRADED: &str = "LogUpgraded";
 
-/// The event by which a node whose key the log does not know yet begins to write.
+/// The event with which a node with an unknown key begins to write.
 pub(crate) const JOINED: &str = "AuthorJoined";
 
-/// The event of rows that were changed without one of their own.
+/// The event for changed rows that no other event records.
 const ROWS_CHANGED: &str = "RowsChanged";
 
-/// A node to be.
+/// The content of a new node or revision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
     /// What it is.
@@ -65,22 +65,22 @@ impl Deref for Passages {
     }
 }
 
-/// An edge to be.
+/// The content of a new edge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EdgeDraft {
-    /// From.
+    /// The source node.
     pub src: NodeId,
-    /// How.
+    /// The relation.
     pub rel: String,
-    /// To.
+    /// The target node.
     pub dst: NodeId,
-    /// How strongly.
+    /// The strength of the relation.
     pub weight: f64,
     /// Everything else.
     pub props: Map<String, Value>,
 }
 
-/// A write transaction that keeps account. Reads go through it as through any [`ReadTx`].
+/// A write transaction that records its changes. It can be read like any [`ReadTx`].
 pub struct Tx<'a> {
     raw: &'a mut dyn WriteTx,
     signer: &'a Signer,
@@ -107,8 +107,8 @@ impl<'a> Deref for Tx<'a> {
 }
 
 impl<'a> Tx<'a> {
-    /// Begins to write. If the log does not know this node's key, an event says that it joins; if the
-    /// log is of version 1, an event takes it over into version 2.
+    /// Begins to write. If the log does not know this node's key, an event adds it; if the log has version 1,
+    /// an event upgrades it to version 2.
     pub(crate) fn begin(
         raw: &'a mut dyn WriteTx,
         log: &'a log::Log,
@@ -167,7 +167,7 @@ impl<'a> Tx<'a> {
         Ok(tx)
     }
 
-    /// Rows that version 1 did not sign are signed as they are found.
+    /// Signs the existing rows that version 1 did not sign.
     fn take_over_version_1(&mut self) -> Result<()> {
         let mut changes = Vec::new();
         self.raw.scan(Table::Kv, &mut |row| {
@@ -188,7 +188,7 @@ impl<'a> Tx<'a> {
         .map(drop)
     }
 
-    /// An unknown key adds itself, and says whom it found. A revoked one writes nothing.
+    /// Adds an unknown key as author. A revoked key is refused.
     fn join_unless_author(&mut self) -> Result<()> {
         let me = self.signer.did();
         if self.identity.revoked.contains(me.as_str()) {
@@ -226,7 +226,7 @@ impl<'a> Tx<'a> {
         self.changes.push(Change::AddAuthor { author });
     }
 
-    /// Takes from a key the right to sign further events of this log, for ever.
+    /// Revokes the right of a key to sign further events of this log, permanently.
     pub fn revoke_author(&mut self, author: &Did) {
         self.identity.revoke(author);
         let author = author.clone();
@@ -372,7 +372,7 @@ impl<'a> Tx<'a> {
         self.put_edge_over(draft, before)
     }
 
-    /// The same for whoever has read, in this transaction, which edge there is.
+    /// The same for a caller that has read the current edge in this transaction.
     pub fn put_edge_over(&mut self, draft: EdgeDraft, before: Option<Edge>) -> Result<Edge> {
         let mut edge = Edge {
             src: draft.src,
@@ -464,7 +464,7 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
-    /// Puts a vector, marked with the place of the next event so that followers find it. The event
+    /// Puts a vector, marked with the number of the next event so that followers find it. The event
     /// holds its hash.
     pub fn put_vector(&mut self, vector: Vector) -> Result<()> {
         let seq = self.next_seq();
@@ -486,7 +486,7 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
-    /// Sets a cursor, a job or a setting. Where it decides what somebody may do
+    /// Sets a cursor, a job or a setting. If its bucket decides about permissions
     /// ([`is_signed_bucket`]), the event holds its hash.
     pub fn set(&mut self, bucket: &str, key: &str, value: &[u8]) -> Result<()> {
         let is_signed = is_signed_bucket(bucket);
@@ -523,7 +523,7 @@ impl<'a> Tx<'a> {
         });
     }
 
-    /// Says what happened: the changes since the last call become one signed event.
+    /// Records the changes since the last call as one signed event.
     pub fn record(&mut self, kind: &str, data: Value) -> Result<EventId> {
         if let Value::Object(fields) = &data {
             check_json_depth(&format!("the event `{kind}`"), fields)?;
@@ -566,15 +566,15 @@ impl<'a> Tx<'a> {
     }
 
     pub(crate) fn record_clock_reset(&mut self) -> Result<()> {
-        // Joining a log or taking it over may have recorded it already.
+        // Joining or upgrading a log may have recorded it already.
         if self.changes.contains(&Change::ResetClock) {
             self.record("ClockReset", Value::Null)?;
         }
         Ok(())
     }
 
-    /// Signs what the log is now. The checkpoint of an empty log is not kept: there is nothing that
-    /// it could hold fast, and the log has no id yet.
+    /// Signs what the log is now. The checkpoint of an empty log is not stored: it covers nothing,
+    /// and the log has no id yet.
     pub fn checkpoint(&mut self) -> Result<CheckpointRow> {
         let before = self.raw.checkpoint_at(u64::MAX >> 1)?;
         if let Some(before) = &before

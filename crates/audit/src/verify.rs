@@ -1,6 +1,6 @@
 //! Re-derives everything from raw rows.
 //!
-//! Nothing that the store says of itself is believed: ids are hashed again, signatures checked, the
+//! Nothing in the store is trusted: ids are hashed again, signatures checked, the
 //! Merkle tree and the state are built anew from the events, and every node and edge must be exactly
 //! what the events say, no row more and no row less. The same holds for passages, names, vectors and
 //! the signed rows of the key-value table, as far as they were written since version 2. The other rows of
@@ -13,7 +13,7 @@ pub use authors::{Author, survey_authors};
 
 use crate::event::{self, Change, Event};
 use crate::identity::{Identity, Origin};
-use crate::key::signed_by;
+use crate::key::is_signed_by;
 use crate::log::{Roots, checkpoint_hash};
 use crate::merkle::{Frontier, leaf_hash};
 use crate::state::State;
@@ -23,13 +23,13 @@ use kenning_store::{CheckpointRow, Edge, EventRow, HeadRow, Node, ReadTx, Row, T
 use rows::SignedRows;
 use std::collections::{BTreeSet, HashMap};
 
-/// After so many faults the rest is not listed.
+/// The most faults that are listed.
 const FAULTS_MAX: usize = 100;
 
 /// Signatures are checked in such batches, on every core.
 const BATCH: usize = 4_096;
 
-/// What to verify, and what the verifier knows besides.
+/// What to verify, and what the verifier already knows.
 #[derive(Clone, Copy, Debug)]
 pub struct Verify<'a> {
     /// The space that the rows are of.
@@ -43,7 +43,7 @@ pub struct Verify<'a> {
 }
 
 impl<'a> Verify<'a> {
-    /// Verifies a space with nothing known besides.
+    /// Verifies a space without further knowledge.
     pub fn of(space: &'a Space) -> Self {
         Self {
             space,
@@ -93,7 +93,7 @@ pub struct Report {
     pub origin: Option<Origin>,
     /// Who signed events.
     pub authors: Vec<Author>,
-    /// What is no fault and should be known.
+    /// Notices that are not faults.
     pub notices: Vec<String>,
     /// Roots as derived from the events.
     pub roots: Option<Roots>,
@@ -120,7 +120,7 @@ impl Report {
 
 type EdgeKey = (NodeId, String, NodeId);
 
-/// A row as the events tell it.
+/// A row as the events describe it.
 struct Told {
     hash: Hash,
     rev: u64,
@@ -128,7 +128,7 @@ struct Told {
     created: Hlc,
 }
 
-/// What the events alone say.
+/// The state according to the events.
 #[derive(Default)]
 struct Replay {
     frontier: Frontier,
@@ -146,7 +146,7 @@ struct Replay {
     identity: Option<Identity>,
 }
 
-/// Checks the whole log and state of one space. `progress` is told how many events are done.
+/// Checks the whole log and state of one space. `progress` is called with the number of checked events.
 pub fn verify(tx: &dyn ReadTx, asked: &Verify<'_>, progress: &dyn Fn(u64)) -> Result<Report> {
     let mut report = Report::default();
     let mut checkpoints = Vec::new();
@@ -211,8 +211,8 @@ fn replay_events(
                 Ok(event) => replay.apply(row, &event, asked.space, report),
                 Err(fault) => {
                     report.fault(fault);
-                    // The id as it is stored, so that one fault is not told again by each that
-                    // follows.
+                    // The id as it is stored, so that one fault is not reported again for each later
+                    // event.
                     replay.place(row);
                 }
             }
@@ -316,7 +316,7 @@ impl Replay {
         report.n_erased += u64::from(event::is_erased(row));
         if seq != self.frontier.size + 1 {
             report.fault(format!(
-                "event {seq} stands where {} should",
+                "event {seq} is in the place of event {}",
                 self.frontier.size + 1
             ));
         }
@@ -349,7 +349,7 @@ impl Replay {
         if row.version == 1 {
             if self.identity.is_some() {
                 report.fault(format!(
-                    "event {seq} is of version 1, those before it are not"
+                    "event {seq} has version 1, but earlier events have a newer version"
                 ));
             }
             return;
@@ -359,7 +359,10 @@ impl Replay {
             return;
         };
         if origin.space != space.as_str() {
-            report.fault(format!("event {seq} is of the space `{}`", origin.space));
+            report.fault(format!(
+                "event {seq} belongs to the space `{}`",
+                origin.space
+            ));
         }
         match &self.identity {
             None => {
@@ -367,7 +370,7 @@ impl Replay {
                 self.rows.begin(seq);
             }
             Some(identity) if identity.id != origin.log => {
-                report.fault(format!("event {seq} is of the log {}", origin.log));
+                report.fault(format!("event {seq} belongs to the log {}", origin.log));
             }
             Some(_) => {}
         }
@@ -408,7 +411,9 @@ impl Replay {
                     self.state.remove_node(*id, &before.hash);
                     self.superseded.insert((*id, before.rev), (before, at));
                 }
-                None => report.fault(format!("event {seq} removes node {id}, which is not there")),
+                None => report.fault(format!(
+                    "event {seq} removes node {id}, which does not exist"
+                )),
             },
             Change::PutEdge {
                 src,
@@ -436,7 +441,7 @@ impl Replay {
                         self.state.remove_edge(&before.hash);
                         self.ended.insert((key, before.from), (before.hash, at));
                     }
-                    None => report.fault(format!("event {seq} ends an edge that does not hold")),
+                    None => report.fault(format!("event {seq} ends an edge that is not current")),
                 }
             }
             Change::PutRow { row, hash } => self.rows.put(row, *hash, seq),
@@ -476,8 +481,8 @@ impl Replay {
         }
     }
 
-    /// A checkpoint that somebody kept: the log up to it must be what it was then. False if something is
-    /// wrong.
+    /// Checks a checkpoint that was kept elsewhere: the log up to it must be unchanged. False if it is
+    /// not.
     fn check_kept(&self, row: &CheckpointRow, space: &Space, report: &mut Report) -> bool {
         let before = report.faults.len();
         if !self.is_of_another(row, space, report) {
@@ -486,7 +491,7 @@ impl Replay {
         report.faults.len() == before
     }
 
-    /// Whether a checkpoint that somebody kept is of another log or of another space, which is told.
+    /// Whether a checkpoint that was kept elsewhere belongs to another log or space; reports it.
     fn is_of_another(&self, row: &CheckpointRow, space: &Space, report: &mut Report) -> bool {
         let (Some(identity), 2..) = (&self.identity, row.version) else {
             return false;
@@ -523,10 +528,10 @@ impl Replay {
             _ => origin.is_some_and(|it| it.to_bytes() == row.origin),
         };
         if !is_ours {
-            fault("it is of another log or another space");
+            fault("it belongs to another log or another space");
         }
         let author = row.author.parse::<Did>();
-        if !author.is_ok_and(|it| signed_by(&it, &checkpoint_hash(row), &row.signature)) {
+        if !author.is_ok_and(|it| is_signed_by(&it, &checkpoint_hash(row), &row.signature)) {
             fault("the signature does not match");
         }
     }
@@ -647,14 +652,14 @@ fn check_edges(tx: &dyn ReadTx, replay: &mut Replay, report: &mut Report) {
     faults.into_iter().for_each(|fault| report.fault(fault));
 }
 
-/// Takes the edge out of what was told, so that what remains is missing.
+/// Removes the edge from the replayed ones, so that the rest is missing.
 fn edge_matches(edge: &Edge, replay: &mut Replay) -> bool {
     let key = (edge.src, edge.rel.clone(), edge.dst);
     let told = if edge.to == Hlc::MAX {
         replay
             .edges
             .remove(&key)
-            .map(|it| (it.hash, it.from, Hlc::MAX))
+            .map(|edge| (edge.hash, edge.from, Hlc::MAX))
     } else {
         replay
             .ended

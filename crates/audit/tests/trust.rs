@@ -1,4 +1,4 @@
-//! Whose log it is: authors, origins, rollbacks, clocks, and the way from version 1 to version 2.
+//! Trust: authors, origins, rollbacks, clocks, and the upgrade from version 1 to version 2.
 
 #![allow(
     clippy::unwrap_used,
@@ -87,7 +87,7 @@ fn assert_fault(report: &Report, part: &str) {
     assert!(faults.contains(part), "`{part}` is not in:\n{faults}");
 }
 
-/// Appends as somebody would who can write to the store and has a key, but not the node's.
+/// Appends as an intruder who can write to the store and has a key, but not the node's.
 fn forge(log: &Log, intruder: &Signer, changes: Vec<Change>) {
     let head = log.read(&here(), |tx| tx.head()).unwrap().unwrap();
     let last = log.read(&here(), |tx| tx.events_after(head.seq - 1, 1));
@@ -150,7 +150,7 @@ fn a_key_that_added_itself_is_noticed_until_an_author_confirms_it() {
     assert_clean(&check(&second));
     let trusted = check_with(&first, &[second.signer().did().clone()], None);
     assert_clean(&trusted);
-    // Somebody who has nothing to do with the log is told, and decides.
+    // A stranger to the log only gets a notice.
     let stranger = check(&open(directory.path(), 3));
     assert_clean(&stranger);
     assert!(
@@ -270,7 +270,7 @@ fn the_log_of_another_space_and_of_another_store_are_noticed() {
     assert_fault(&report, "event 1 is of the space `default`");
     assert_fault(
         &report,
-        "checkpoint 0: it is of another log or another space",
+        "checkpoint 0: it belongs to another log or another space",
     );
 
     // The same key, another log.
@@ -368,7 +368,7 @@ fn a_checkpoint_of_another_log_is_called_that_and_names_no_keys() {
     );
 }
 
-/// Whoever removes the whole log has not made the rows that it protected good.
+/// Removing the whole log does not make the remaining rows valid.
 #[test]
 fn a_protected_row_without_any_event_is_noticed() {
     let directory = tempfile::tempdir().unwrap();
@@ -445,7 +445,7 @@ fn a_log_of_version_1_verifies_and_goes_over_to_version_2() {
     assert!(report.origin.is_some());
     assert_eq!(report.authors.len(), 2, "the old key and the new");
 
-    // Rows that version 1 left to themselves are guarded from then on.
+    // Rows that version 1 did not sign are checked from then on.
     let connection = rusqlite::Connection::open(directory.path().join(FILE_NAME)).unwrap();
     let sql = "UPDATE kv SET value = x'00' WHERE bucket = 'tools/trusted'";
     assert_eq!(connection.execute(sql, []).unwrap(), 1);
@@ -482,7 +482,7 @@ fn a_backup_keeps_what_version_2_added() {
     let events = target.read(&here(), |tx| tx.events_after(0, 9)).unwrap();
     assert_eq!(events[1].sealed.agent, agent.to_string());
     assert_eq!(event::data(&events[1]), json!({ "n": 1.5 }));
-    // Whoever restored goes on under its own key.
+    // The restored node continues with its own key.
     put(&target, "b");
     assert_clean(&check(&target));
 }

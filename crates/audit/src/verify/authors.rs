@@ -1,9 +1,9 @@
-//! Whose events count.
+//! Which authors are trusted.
 //!
 //! Trust begins with the keys that the verifier names. Without any it begins with the first author of
-//! the log and, if it has written here, with the key of the node that verifies: its own events name
-//! everything before them as their ancestors, so nobody can have put another beginning under them. From
-//! there it spreads by the events in which a trusted author adds another.
+//! the log and, if it has written here, with the key of the node that verifies: its own events have
+//! everything before them as ancestors, so the beginning cannot have been replaced. From there trust
+//! spreads by the events in which a trusted author adds another.
 
 use super::{Report, Verify};
 use crate::event::{self, Change, Event};
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 /// An author of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Author {
-    /// Whose key.
+    /// The author's key.
     pub did: String,
     /// Events that it signed.
     pub n_events: u64,
@@ -34,7 +34,7 @@ impl Author {
     }
 }
 
-/// Who signed the events of a log, who was added and who was revoked, by what the events say. Signatures
+/// The authors of a log: who signed events, and who was added or revoked. Signatures
 /// are not checked: [`super::verify`] does that.
 pub fn survey_authors(tx: &dyn ReadTx, asked: &Verify<'_>) -> Result<Vec<Author>> {
     let (mut authors, mut report) = (Authors::default(), Report::default());
@@ -60,7 +60,7 @@ struct Signed {
     last: u64,
 }
 
-/// What an author said about others.
+/// An author's additions and revocations.
 struct Statement {
     seq: u64,
     by: String,
@@ -83,7 +83,7 @@ impl Authors {
     /// Notes who signed this event, and whom it adds and revokes.
     pub(super) fn note(&mut self, row: &EventRow, event: &Event) {
         if row.version > 1 && self.first.is_none() {
-            // Whoever takes a log of version 1 over accepts it as it is.
+            // The node that upgrades a log of version 1 accepts it as it is.
             let before = self.signed.keys().cloned();
             let added = before.chain([row.author.clone()]).collect();
             self.first = Some(row.author.clone());
@@ -124,7 +124,7 @@ impl Authors {
         self.checkpoints.push((height, author.to_owned()));
     }
 
-    /// Finds out who is trusted, and reports everybody else.
+    /// Determines which authors are trusted, and reports all others.
     pub(super) fn judge(self, asked: &Verify<'_>, report: &mut Report) {
         let Some(first) = self.first.clone() else {
             // All of it is of version 1, which names no authors.
@@ -134,16 +134,16 @@ impl Authors {
         let me = asked.me.map(Did::to_string);
         let has_written = me.as_ref().is_some_and(|it| self.signed.contains_key(it));
         let named: Vec<String> = asked.authors.iter().map(Did::to_string).collect();
-        // Who signed a checkpoint of another log says nothing about the authors of this one.
+        // A checkpoint of another log says nothing about the authors of this one.
         let log = report.origin.as_ref().map(Origin::to_bytes);
         let since = asked
             .since
-            .filter(|it| it.version == 1 || log.as_ref() == Some(&it.origin));
+            .filter(|event| event.version == 1 || log.as_ref() == Some(&event.origin));
         let named: Vec<String> = named
             .into_iter()
             .chain(since.map(|it| it.author.clone()))
             .collect();
-        // Who has no stake in the log and names nobody can only say what there is.
+        // A verifier that never wrote here and names no keys cannot decide who is trusted.
         let is_strict = has_written || !named.is_empty();
         let roots = if named.is_empty() {
             let me = me.filter(|_| has_written);
@@ -151,13 +151,13 @@ impl Authors {
         } else {
             named
         };
-        let trusted = self.trusted(roots);
-        let revoked = self.revoked(&trusted);
+        let trusted = self.find_trusted(roots);
+        let revoked = self.find_revoked(&trusted);
         for (did, signed) in &self.signed {
             if !trusted.contains(did) {
                 let joined = self.statements.iter().find(|it| it.added.contains(did));
                 match joined {
-                    // Whoever revokes a key has seen what it signed until then.
+                    // The author that revokes a key has accepted what it signed until then.
                     Some(_) if revoked.contains_key(did) => {}
                     None => report.fault(format!(
                         "{} events are signed by {did}, who is not an author of this log; the first is event {}",
@@ -193,7 +193,7 @@ impl Authors {
         report.authors = self.list(|did| trusted.contains(did), &revoked);
     }
 
-    fn trusted(&self, roots: Vec<String>) -> HashSet<String> {
+    fn find_trusted(&self, roots: Vec<String>) -> HashSet<String> {
         let mut trusted: HashSet<String> = roots.into_iter().collect();
         loop {
             let before = trusted.len();
@@ -208,8 +208,8 @@ impl Authors {
         }
     }
 
-    /// Who was revoked by somebody who is trusted and was not revoked before, and where.
-    fn revoked(&self, trusted: &HashSet<String>) -> HashMap<String, u64> {
+    /// Authors that a trusted, not yet revoked author has revoked, and by which event.
+    fn find_revoked(&self, trusted: &HashSet<String>) -> HashMap<String, u64> {
         let mut revoked = HashMap::new();
         for statement in &self.statements {
             if trusted.contains(&statement.by) && !revoked.contains_key(&statement.by) {
@@ -226,7 +226,7 @@ impl Authors {
         is_trusted: impl Fn(&str) -> bool,
         revoked: &HashMap<String, u64>,
     ) -> Vec<Author> {
-        // Somebody may have been added and not have written yet.
+        // An author may have been added without having written yet.
         let added = self.statements.iter().flat_map(|it| &it.added);
         let dids: BTreeSet<&String> = self.signed.keys().chain(added).collect();
         dids.into_iter()

@@ -1,4 +1,4 @@
-//! Rows that are no nodes and no edges, by the hashes that are in events since version 2.
+//! Checks rows that are neither nodes nor edges, by their hashes in events since version 2.
 
 use super::{Report, collect};
 use crate::event::SignedRow;
@@ -28,7 +28,7 @@ impl SignedRows {
 
     pub(super) fn remove(&mut self, row: &SignedRow) {
         self.told.remove(row);
-        // From here on the log says what there is: nothing.
+        // From here on the log covers it: the row does not exist.
         if let SignedRow::Passages(node) | SignedRow::Names(node) = row {
             self.unsigned_nodes.remove(node);
         }
@@ -61,7 +61,7 @@ impl SignedRows {
         missing.into_iter().for_each(|it| report.fault(it));
     }
 
-    /// Whether the log says this. Takes it out of what was told, so that what remains is missing.
+    /// Whether the log agrees. Removes the row from the expected ones, so that the rest is missing.
     fn compare(&mut self, row: &SignedRow, hash: Option<Hash>, report: &mut Report) -> Option<u64> {
         let told = self.told.remove(row);
         let is_unsigned = match row {

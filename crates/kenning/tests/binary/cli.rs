@@ -109,7 +109,7 @@ fn every_failure_has_its_exit_code_and_its_hint() {
         (
             &["audit", "prove", "--event", "99"],
             2,
-            "is not the place of an event",
+            "is not the number of an event",
         ),
         (
             &["token", "create", "--scopes", "everything"],
