@@ -1,8 +1,8 @@
 //! One tool call, from the protocol to the board and back.
 //!
-//! The board blocks, so the work runs on a thread that may wait. Beside it stands a task that passes
-//! progress on and tells the work when the client has lost interest. The work is always awaited: a
-//! slot is free again only when its work has really stopped.
+//! The board blocks, so the work runs on a thread that may wait. Another task forwards progress and
+//! cancels the work when the client does. The work is always awaited: a slot is free again only when
+//! its work has really stopped.
 
 use kenning_core::{Error, McpForm};
 use kenning_engine::{Caller, Principal, Waited};
@@ -19,10 +19,10 @@ use tokio_util::sync::CancellationToken;
 /// How many steps of progress may wait for a slow client. More are dropped: only the newest matters.
 const PROGRESS_WAITING_MAX: usize = 64;
 
-/// How far a call is: done, of how many, and a word about it.
+/// Progress of a call: steps done, total, and a message.
 pub(crate) type Step = (f64, Option<f64>, String);
 
-/// Who calls, and how they are told about it.
+/// The caller, and how to send it progress.
 pub(crate) struct Request {
     pub(crate) principal: Principal,
     pub(crate) waited: Waited,
@@ -31,7 +31,7 @@ pub(crate) struct Request {
     pub(crate) progress: Option<(ProgressToken, Peer<RoleServer>)>,
 }
 
-/// Runs the work and passes on what happens meanwhile. `None` when there is no such tool.
+/// Runs the work and forwards its progress. `None` when there is no such tool.
 pub(crate) async fn run(
     slots: &Arc<Slots>,
     load: Load,
@@ -51,7 +51,7 @@ pub(crate) async fn run(
     caller.session = session;
     if progress.is_some() {
         caller.progress = Some(Arc::new(move |done, total, word: &str| {
-            // A full queue means that the client is slower than the work. It will hear a later step.
+            // A full queue means that the client is slower than the work. It will get a later step.
             if steps.try_send((done, total, word.to_owned())).is_err() {
                 tracing::trace!("a step of progress was dropped");
             }
@@ -98,19 +98,19 @@ pub(crate) async fn run(
     }
 }
 
-/// A place among those who work, when there is one.
+/// Waits for a slot.
 async fn slot(slots: &Arc<Slots>, load: Load, who: &Principal) -> Result<Slot, Error> {
     let (tell, told) = oneshot::channel();
     let admitted = move |slot| {
-        // Who went away meanwhile leaves the slot to the next.
+        // If the caller has left, the slot is dropped and goes to the next.
         drop(tell.send(slot));
     };
     slots.enter(who, load, Box::new(admitted))?;
     told.await.map_err(|_| slots::sent_away())
 }
 
-/// Does what is no call of a tool on a thread that may wait, in a slot of the caller's.
-pub(crate) async fn attended<T: Send + 'static>(
+/// Runs work other than a tool call on a blocking thread, in one of the caller's slots.
+pub(crate) async fn run_blocking<T: Send + 'static>(
     slots: &Arc<Slots>,
     caller: Caller,
     work: impl FnOnce(&Caller) -> T + Send + 'static,
@@ -174,7 +174,7 @@ async fn announce(
         let mut param = ProgressNotificationParam::new(token.clone(), done);
         param.total = total;
         param.message = (!word.is_empty()).then_some(word);
-        // A client that went away needs no progress; its call is cancelled elsewhere.
+        // The client has left; its call is cancelled elsewhere.
         if let Err(error) = peer.notify_progress(param).await {
             tracing::debug!(%error, "progress was not sent");
         }

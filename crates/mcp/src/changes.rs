@@ -1,8 +1,8 @@
-//! Tells when the installed tools are others than before.
+//! Notifies clients when the installed tools change.
 //!
-//! Any process may install one, so the log is followed: it wakes whoever waits where the store hears
-//! of an append, and otherwise is looked at from time to time. One task looks for all connections of a
-//! server, because connections come and go and what a store calls on an append is never taken back.
+//! Any process may install one, so the log is followed: by the store's notification of appends where
+//! there is one, and by polling. One task serves all connections of a server, because connections come
+//! and go and a subscription to the store cannot be cancelled.
 
 use kenning_engine::{Caller, Principal};
 use kenning_tools::Board;
@@ -10,10 +10,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
-/// Installing is rare: looking costs little, but not nothing.
+/// Installing is rare, and a check is cheap but not free.
 const EVERY_MIN: Duration = Duration::from_secs(1);
 
-/// How often whoever listens looks whether anybody is still there.
+/// How often a listener checks whether its client is still connected.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// Changes of the installed tools, for every connection of a server. Cheap to clone.
@@ -21,8 +21,8 @@ const LOOK: Duration = Duration::from_secs(5);
 pub(crate) struct ToolChanges(Arc<OnceLock<watch::Receiver<u64>>>);
 
 impl ToolChanges {
-    /// What changes from now on. The first who asks starts the task that looks; it ends when the
-    /// server is gone.
+    /// Listens for changes from now on. The first call starts the task that follows the log; it ends with
+    /// the server.
     pub(crate) fn listen(&self, board: &Board, principal: &Principal) -> Listener {
         let receiver = self.0.get_or_init(|| {
             let (sender, receiver) = watch::channel(0);
@@ -36,12 +36,12 @@ impl ToolChanges {
     }
 }
 
-/// One who waits.
+/// Waits for changes.
 pub(crate) struct Listener(watch::Receiver<u64>);
 
 impl Listener {
-    /// Waits until the tools are others than when it was last called. False when nobody is there any
-    /// more, or when it can no longer be told.
+    /// Waits until the tools have changed since the last call. False when the client is gone, or when
+    /// changes can no longer be followed.
     pub(crate) async fn changed(&mut self, is_there: impl Fn() -> bool) -> bool {
         loop {
             match tokio::time::timeout(LOOK, self.0.changed()).await {
@@ -63,7 +63,7 @@ struct Follower {
 impl Follower {
     fn new(board: Board, principal: Principal) -> Self {
         let woken = Arc::new(Notify::new());
-        // Weak, because the store keeps what it was given.
+        // Weak, because the store never drops its subscribers.
         let wake = Arc::downgrade(&woken);
         let every = board.engine().on_append(Arc::new(move || {
             if let Some(wake) = wake.upgrade() {
@@ -88,7 +88,7 @@ impl Follower {
                 sender.send_modify(|it| *it += 1);
             }
             known = Some(now);
-            // Woken or not, it is looked at.
+            // Checks in both cases: a notification may be lost.
             let waited = tokio::time::timeout(self.every, self.woken.notified()).await;
             drop(waited);
         }
@@ -100,7 +100,7 @@ impl Follower {
             let tools = board.installed(&Caller::new(principal));
             let names = tools
                 .into_iter()
-                .map(|it| format!("{} {} {}", it.name, it.description, it.input_schema));
+                .map(|tool| format!("{} {} {}", tool.name, tool.description, tool.input_schema));
             names.collect()
         });
         names.await.ok()

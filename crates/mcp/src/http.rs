@@ -1,6 +1,6 @@
 //! MCP over Streamable HTTP: a tower service to be mounted at `/mcp`.
 //!
-//! Every request stands for itself. The handshake of the first era is answered but leaves no session
+//! Every request is independent. The handshake of the first era is answered but leaves no session
 //! behind, so that a restart or a second process loses nothing; a plain call is answered with plain
 //! JSON, and only a call that has progress to tell gets a stream. A client that closes its connection
 //! cancels its call.
@@ -33,14 +33,14 @@ pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// An answer.
 pub type Answer = Response<BoxBody<Bytes, Infallible>>;
 
-/// What can be chosen.
+/// Options of the service.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Keeps a session for each client of the first era, so that a handler can ask it something back.
     pub sessions: bool,
-    /// Hosts that may be asked for; empty means that an outer layer has looked.
+    /// Accepted `Host` headers; empty means that an outer layer has checked them.
     pub allowed_hosts: Vec<String>,
-    /// Web pages that may ask, as `http://localhost:*`; empty means that an outer layer has looked.
+    /// Accepted origins, as `http://localhost:*`; empty means that an outer layer has checked them.
     pub allowed_origins: Vec<String>,
     /// Ends every stream when it is cancelled.
     pub stop: CancellationToken,
@@ -59,7 +59,7 @@ pub fn service<H: Handler>(server: H, options: Options) -> Service<H> {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(options.sessions)
         .with_json_response(true)
-        // Ours is the limit: the body that rmcp gets is one that we wrote.
+        // Our own limit applies: rmcp gets a body that we wrote.
         .with_max_request_body_bytes(usize::MAX)
         .with_allowed_hosts(options.allowed_hosts)
         .with_allowed_origins(options.allowed_origins)
@@ -92,7 +92,11 @@ impl<H: Handler> Service<H> {
                 return refuse(StatusCode::PAYLOAD_TOO_LARGE, &refusal);
             }
             Err(_) => {
-                let refusal = Refusal::new(None, ErrorCode::PARSE_ERROR, "Parse error: no body");
+                let refusal = Refusal::new(
+                    None,
+                    ErrorCode::PARSE_ERROR,
+                    "Parse error: the body is empty",
+                );
                 return refuse(StatusCode::BAD_REQUEST, &refusal);
             }
         };
@@ -123,7 +127,7 @@ impl<H: Handler> Service<H> {
         }
     }
 
-    /// A place for an answer that does not end, or why there is none.
+    /// A slot for a stream, or why there is none.
     fn stream(&self, parts: &http::request::Parts) -> Result<Stream, String> {
         let who = parts.extensions.get::<Principal>();
         let stream = self.slots.stream(who.unwrap_or(&self.principal));
@@ -131,7 +135,7 @@ impl<H: Handler> Service<H> {
     }
 }
 
-/// Keeps the place for as long as the body is there.
+/// Holds the slot for as long as the body exists.
 fn hold(body: BoxBody<Bytes, Infallible>, stream: Stream) -> BoxBody<Bytes, Infallible> {
     let held = body.map_frame(move |frame| {
         let _held = &stream;
@@ -140,13 +144,13 @@ fn hold(body: BoxBody<Bytes, Infallible>, stream: Stream) -> BoxBody<Bytes, Infa
     held.boxed()
 }
 
-/// What a client must accept by the protocol's letter, and what rmcp looks for.
+/// The `Accept` header that the protocol requires, and that rmcp checks.
 const BOTH: &str = "application/json, text/event-stream";
 
 /// The request whose answer is a stream by nature.
 const LISTEN: &str = "subscriptions/listen";
 
-/// The kinds of answers that a client takes, by HTTP's rules: `*/*`, which curl and most libraries send, and no
+/// The content types that a client accepts, by HTTP's rules: `*/*`, which curl and most libraries send, and no
 /// header at all mean both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Accepted {
@@ -166,7 +170,7 @@ impl Accepted {
         let ranges: Vec<String> = values
             .filter_map(|it| it.to_str().ok())
             .flat_map(|it| it.split(','))
-            .filter_map(wanted_range)
+            .filter_map(parse_media_range)
             .collect();
         let takes = |kinds: [&str; 3]| ranges.iter().any(|it| kinds.contains(&it.as_str()));
         Self {
@@ -177,7 +181,7 @@ impl Accepted {
 }
 
 /// A media range of an `Accept` header, without its parameters; none if it has the weight 0.
-fn wanted_range(range: &str) -> Option<String> {
+fn parse_media_range(range: &str) -> Option<String> {
     let mut parts = range.split(';').map(|it| it.trim().to_ascii_lowercase());
     let kind = parts.next()?;
     let weight = parts.find_map(|it| it.strip_prefix("q=")?.parse::<f32>().ok());
@@ -191,8 +195,8 @@ struct Checked {
     streams: Option<RequestId>,
 }
 
-/// The body as we read it, so that rmcp reads the same: of two equal keys the last. A client that takes no
-/// streams is told no progress, which is what would make its answer one.
+/// The body as we read it, so that rmcp reads the same: of two equal keys the last. A client that accepts no
+/// streams gets no progress, which would turn its answer into a stream.
 fn check(body: &[u8], accepted: Accepted) -> Result<Checked, Refusal> {
     let mut value = message::parse(body)?;
     let streams = value["method"] == LISTEN;
@@ -204,7 +208,10 @@ fn check(body: &[u8], accepted: Accepted) -> Result<Checked, Refusal> {
     }
     let text = value.to_string();
     match message::read(value)? {
-        Message::Noise => Err(Refusal::invalid(None, "Invalid Request: not understood")),
+        Message::Noise => Err(Refusal::invalid(
+            None,
+            "Invalid Request: not a request, notification or response",
+        )),
         Message::Request(id, _) => Ok(Checked {
             text,
             streams: streams.then_some(id),

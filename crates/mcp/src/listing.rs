@@ -1,4 +1,4 @@
-//! The listing: board tools as MCP shows them, a page at a time.
+//! Lists the tools in pages.
 
 use kenning_engine::ToolFunction;
 use kenning_tools::{AnyTool, Effect};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// How many tools a page holds.
 pub(crate) const PAGE_SIZE: usize = 100;
 
-/// A board tool in the words of MCP.
+/// A tool as an MCP description.
 pub(crate) fn tool(tool: &dyn AnyTool) -> Tool {
     let hints = tool.effect().annotations();
     let annotations = ToolAnnotations::with_title(tool.title())
@@ -27,7 +27,7 @@ pub(crate) fn tool(tool: &dyn AnyTool) -> Tool {
     }
 }
 
-/// An installed tool in the words of MCP: what it does is not known, so everything is possible.
+/// An installed tool as an MCP description. Its effects are unknown, so the hints assume the worst.
 pub(crate) fn installed(tool: ToolFunction) -> Tool {
     let hints = Effect::Run.annotations();
     let annotations = ToolAnnotations::with_title(tool.title.clone())

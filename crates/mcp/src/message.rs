@@ -1,9 +1,9 @@
 //! Messages, read before rmcp reads them.
 //!
 //! rmcp drops what it cannot parse. Here every text is either a message or a [`Refusal`] with the
-//! code that JSON-RPC gives it: -32700 for what is not JSON, -32600 for JSON that is no message.
-//! Batches are refused too, since the protocol has none after 2025-03-26. What a method makes of its
-//! parameters is not decided here.
+//! code that JSON-RPC gives it: -32700 for what is not JSON, -32600 for JSON that is not a message.
+//! Batches are refused too, since the protocol has none after 2025-03-26. Parameters of methods are
+//! not checked here.
 
 use rmcp::model::{ClientJsonRpcMessage, ErrorCode, RequestId};
 use serde_json::{Map, Value, json};
@@ -16,11 +16,11 @@ pub(crate) enum Message {
     Request(RequestId, Box<ClientJsonRpcMessage>),
     /// It must not be answered: a notification, or an answer to a request of ours.
     OneWay(Box<ClientJsonRpcMessage>),
-    /// It must not be answered and says nothing that we understand.
+    /// It must not be answered, and it is not understood.
     Noise,
 }
 
-/// Why a text is no message, ready to be sent.
+/// The error response for a text that is not a message.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     /// The id of the request, if it had a usable one.
@@ -42,7 +42,7 @@ impl Refusal {
         }
     }
 
-    /// The request is none.
+    /// The request is invalid.
     pub(crate) fn invalid(id: Option<RequestId>, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(id, ErrorCode::INVALID_REQUEST, message)
     }
@@ -60,7 +60,7 @@ impl Refusal {
 /// Reads one text as JSON.
 pub(crate) fn parse(text: &[u8]) -> Result<Value, Refusal> {
     let mut value: Value = serde_json::from_slice(text).map_err(|error| {
-        // The position helps, the text itself may be a secret: only the former is repeated.
+        // Only the position is repeated: the text may be a secret.
         let message = format!("Parse error: not JSON at column {}", error.column());
         Refusal::new(None, ErrorCode::PARSE_ERROR, message)
     })?;
@@ -77,12 +77,17 @@ pub(crate) fn parse(text: &[u8]) -> Result<Value, Refusal> {
 pub(crate) fn read(value: Value) -> Result<Message, Refusal> {
     let object = match value {
         Value::Object(object) => object,
-        Value::Array(_) => return Err(Refusal::invalid(None, "Invalid Request: no batches")),
+        Value::Array(_) => {
+            return Err(Refusal::invalid(
+                None,
+                "Invalid Request: batches are not supported",
+            ));
+        }
         _ => return Err(Refusal::invalid(None, "Invalid Request: not an object")),
     };
     let id = object.get("id").map(usable_id);
     let known = id.clone().flatten();
-    // An error is never answered with an error, or two peers could go on for ever.
+    // An error is never answered with an error, or two peers could loop forever.
     if object.contains_key("error") && !object.contains_key("method") {
         return Ok(one_way(object));
     }
@@ -106,7 +111,7 @@ pub(crate) fn read(value: Value) -> Result<Message, Refusal> {
     if object.contains_key("result") || object.contains_key("error") {
         return Err(Refusal::invalid(
             known,
-            "Invalid Request: a request and an answer at once",
+            "Invalid Request: the message is both a request and a response",
         ));
     }
     let id = match id {
@@ -138,7 +143,7 @@ fn check_params(params: &Value) -> Result<(), (ErrorCode, &'static str)> {
     let wrong = |why| Err((ErrorCode::INVALID_PARAMS, why));
     let params = match params {
         Value::Object(params) => params,
-        Value::Array(_) => return wrong("Invalid params: parameters go by name"),
+        Value::Array(_) => return wrong("Invalid params: `params` must be an object"),
         _ => {
             let why = "Invalid Request: `params` is not an object";
             return Err((ErrorCode::INVALID_REQUEST, why));

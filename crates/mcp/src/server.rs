@@ -68,8 +68,8 @@ pub struct Server {
 impl Server {
     /// A server over a board.
     ///
-    /// The principal is who calls when the door does not know better: on stdio always, over HTTP when
-    /// no layer has put a [`Principal`] into the extensions of the request.
+    /// The principal is the default caller: on stdio always, over HTTP when no layer has put a
+    /// [`Principal`] into the extensions of the request.
     pub fn new(board: Board, principal: Principal) -> Self {
         let tools = board.listed().iter().map(|it| listing::tool(*it)).collect();
         Self {
@@ -89,7 +89,7 @@ impl Server {
         self
     }
 
-    /// Runs `work` as a call of the tool `name`: in a slot of the caller's, on a thread that may wait, with
+    /// Runs `work` as a call of the tool `name`: in one of the caller's slots, on a blocking thread, with
     /// its progress sent to the client, until the client cancels it. `None` when `work` knows no such tool.
     pub async fn run_as_tool(
         &self,
@@ -99,7 +99,7 @@ impl Server {
     ) -> Result<Option<CallToolResult>, ErrorData> {
         let call = call::Request {
             principal: self.principal(context),
-            waited: waited(context),
+            waited: auth_wait(context),
             session: self.session.clone(),
             cancelled: context.ct.clone(),
             progress: context
@@ -111,7 +111,7 @@ impl Server {
         call::run(self.board.slots(), Load::of_tool(name), call, refuse, work).await
     }
 
-    /// Who calls when the door does not know better.
+    /// The default caller.
     pub(crate) fn default_principal(&self) -> &Principal {
         &self.principal
     }
@@ -125,14 +125,15 @@ impl Server {
             .clone()
     }
 
-    /// Installed tools, which may be others from one call to the next.
+    /// Installed tools, which may change between calls.
     async fn installed(&self, principal: Principal) -> Vec<Tool> {
         let board = self.board.clone();
-        let listed = call::attended(self.board.slots(), Caller::new(principal), move |caller| {
-            board.installed(caller)
-        });
+        let listed =
+            call::run_blocking(self.board.slots(), Caller::new(principal), move |caller| {
+                board.installed(caller)
+            });
         let listed = listed.await.unwrap_or_else(|error| {
-            // What is always there is listed all the same.
+            // The built-in tools are listed anyway.
             tracing::warn!("the installed tools cannot be listed: {error}");
             Vec::new()
         });
@@ -157,12 +158,12 @@ impl Server {
         &self.board
     }
 
-    /// What tells when installed tools are others.
+    /// Listens for changes of the installed tools.
     fn tool_changes(&self) -> Listener {
         self.changes.listen(&self.board, &self.principal)
     }
 
-    /// Whether a method exists, given the era that the request speaks.
+    /// Whether a method exists in the request's protocol version.
     fn answers(&self, method: &str, modern: bool) -> bool {
         METHODS.contains(&method)
             || (!modern && METHODS_LEGACY.contains(&method))
@@ -170,8 +171,8 @@ impl Server {
     }
 }
 
-/// How long the layer around the door took to find out who calls.
-fn waited(context: &RequestContext<RoleServer>) -> Waited {
+/// How long the outer layer took to authenticate the caller.
+fn auth_wait(context: &RequestContext<RoleServer>) -> Waited {
     let parts = context.extensions.get::<http::request::Parts>();
     let waited = parts.and_then(|it| it.extensions.get::<Waited>());
     waited.copied().unwrap_or_default()
@@ -200,7 +201,7 @@ impl ServerHandler for Server {
         implementation.title = Some("Kenning".to_owned());
         let mut info = ServerConfig::new(capabilities).with_instructions(INSTRUCTIONS.trim_end());
         info.server_info = implementation;
-        // What a client of an unknown version is offered: the newest that has a handshake.
+        // The version offered to a client with an unknown one: the newest that has a handshake.
         info.protocol_version = ProtocolVersion::V_2025_11_25;
         info
     }
@@ -218,7 +219,7 @@ impl ServerHandler for Server {
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let peer = context.peer;
         let mut changes = self.tool_changes();
-        // Ends with the connection, when nobody takes the announcement any more.
+        // Ends with the connection, when the notification can no longer be sent.
         tokio::spawn(async move {
             while changes.changed(|| !peer.is_transport_closed()).await {
                 if peer.notify_tool_list_changed().await.is_err() {
@@ -253,7 +254,7 @@ impl ServerHandler for Server {
         })
     }
 
-    /// rmcp brings here what it does not know, and what it knows with parameters it cannot read.
+    /// rmcp calls this for unknown methods, and for known ones with unreadable parameters.
     async fn on_custom_request(
         &self,
         request: CustomRequest,

@@ -1,7 +1,7 @@
 //! Directives as resources and prompts: `skill://NAME/SKILL.md`, the other files of a skill's folder
 //! (`skill://NAME/scripts/x.py`), and a prompt of the same name.
 //!
-//! Only what somebody vouches for is shown. The text is data for the model; nothing in it is acted on
+//! Only trusted directives are shown. The text is data for the model; nothing in it is acted on
 //! here.
 
 use crate::call;
@@ -20,7 +20,7 @@ use rmcp::model::{
 };
 use serde_json::{Map, Value, json};
 
-/// The methods that there are where items are shown.
+/// The methods that exist if items are shown.
 pub(crate) const METHODS: &[&str] = &[
     "resources/list",
     "resources/read",
@@ -35,7 +35,7 @@ const MARKDOWN: &str = "text/markdown";
 /// Resources of one page: a repository of skills has hundreds of files.
 const PAGE_SIZE: usize = 200;
 
-/// What files are, by how their names end. Everything else is text or bytes.
+/// MIME types by file extension. Everything else is text or bytes.
 const MIME_TYPES: &[(&str, &str)] = &[
     ("md", MARKDOWN),
     ("py", "text/x-python"),
@@ -76,17 +76,17 @@ fn uri(name: &str, path: &str) -> String {
 }
 
 /// The name of the skill and the path in its folder that an address means.
-fn named(asked: &str) -> Option<(String, String)> {
+fn parse_uri(asked: &str) -> Option<(String, String)> {
     let (name, path) = asked.strip_prefix(SCHEME)?.split_once('/')?;
-    Some((decoded(name)?, decoded(path)?))
+    Some((decode_percent(name)?, decode_percent(path)?))
 }
 
-fn decoded(text: &str) -> Option<String> {
+fn decode_percent(text: &str) -> Option<String> {
     percent::decoded(text, Stray::Refuse)
 }
 
-/// Looks on a thread that may wait.
-async fn looked<T: Send + 'static>(
+/// Runs a query on a blocking thread.
+async fn query<T: Send + 'static>(
     server: &Server,
     principal: Principal,
     look: impl FnOnce(&kenning_engine::Engine, &Caller) -> Result<T, kenning_core::Error>
@@ -95,7 +95,7 @@ async fn looked<T: Send + 'static>(
 ) -> Result<T, ErrorData> {
     let engine = server.board().engine().clone();
     let (slots, caller) = (server.board().slots(), Caller::new(principal));
-    let looked = call::attended(slots, caller, move |caller| look(&engine, caller)).await;
+    let looked = call::run_blocking(slots, caller, move |caller| look(&engine, caller)).await;
     looked.flatten().map_err(|error| match error.code {
         Code::Internal => ErrorData::internal_error("Internal error", None),
         _ => ErrorData::invalid_params(error.to_string(), None),
@@ -108,7 +108,7 @@ pub(crate) async fn list_resources(
     principal: Principal,
     request: Option<PaginatedRequestParams>,
 ) -> Result<ListResourcesResult, ErrorData> {
-    let skills = looked(server, principal, |engine, caller| {
+    let skills = query(server, principal, |engine, caller| {
         engine.kiwi().skills(caller)
     })
     .await?;
@@ -166,9 +166,9 @@ pub(crate) async fn read_resource(
         let data = json!({ "uri": asked });
         ErrorData::resource_not_found("Resource not found", Some(data))
     };
-    let (name, path) = named(asked).ok_or_else(missing)?;
+    let (name, path) = parse_uri(asked).ok_or_else(missing)?;
     let mime_type = mime_type(&path);
-    let bytes = looked(server, principal, move |engine, caller| {
+    let bytes = query(server, principal, move |engine, caller| {
         match engine.kiwi().skill_file(caller, &name, &path) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(fault) if fault.error.code == Code::NotFound => Ok(None),
@@ -193,19 +193,19 @@ pub(crate) async fn list_prompts(
     server: &Server,
     principal: Principal,
 ) -> Result<ListPromptsResult, ErrorData> {
-    let skills = looked(server, principal, |engine, caller| {
+    let skills = query(server, principal, |engine, caller| {
         engine.kiwi().skills(caller)
     })
     .await?;
-    let prompts = skills.into_iter().map(|it| {
-        let arguments = it.inputs.iter().map(|input| {
+    let prompts = skills.into_iter().map(|skill| {
+        let arguments = skill.inputs.iter().map(|input| {
             PromptArgument::new(&input.name)
                 .with_description(&input.description)
                 .with_required(input.required && input.default.is_none())
         });
         let arguments: Vec<PromptArgument> = arguments.collect();
         let arguments = Some(arguments).filter(|it| !it.is_empty());
-        Prompt::new(it.name, Some(it.description), arguments)
+        Prompt::new(skill.name, Some(skill.description), arguments)
     });
     Ok(ListPromptsResult::with_all_items(prompts.collect()))
 }
@@ -217,7 +217,7 @@ pub(crate) async fn get_prompt(
 ) -> Result<GetPromptResponse, ErrorData> {
     let name = request.name.clone();
     let given: Map<String, Value> = request.arguments.unwrap_or_default().into_iter().collect();
-    let found = looked(server, principal, move |engine, caller| {
+    let found = query(server, principal, move |engine, caller| {
         match engine.kiwi().skill_prompt(caller, &name, &given) {
             Ok(found) => Ok(Some(found)),
             Err(fault) if fault.error.code == Code::NotFound => Ok(None),

@@ -1,13 +1,13 @@
 //! MCP over a pair of pipes.
 //!
-//! Three tasks: this one reads lines and refuses what is no message, rmcp serves, and one writes.
+//! Three tasks: this one reads lines and refuses whatever is not a message, rmcp serves, and one writes.
 //! They meet in two bounded queues, so that a client that does not read is not read from for long.
 //!
 //! The end of the input is the end of the service and never an error. Calls that are still running
-//! get a second to finish and are then cancelled; after two seconds nobody is waited for but a client
-//! that is still reading.
+//! get a second to finish and are then cancelled; after two seconds only a client that is still reading
+//! is waited for.
 
-use crate::gate::{Gate, Pending};
+use crate::admission::{Admission, Pending};
 use crate::lines::{Line, Lines};
 use crate::message::{self, Refusal};
 use crate::{Handler, Server};
@@ -75,7 +75,7 @@ where
     };
     let service = tokio::spawn(work(server, link, stop.clone()));
     let mut reader = Reader {
-        gate: Gate::new(pending.clone()),
+        admission: Admission::new(pending.clone()),
         pending: pending.clone(),
         inbox,
         outbox,
@@ -139,7 +139,7 @@ async fn work(server: impl Handler, link: Link, stop: CancellationToken) {
 }
 
 struct Reader {
-    gate: Gate,
+    admission: Admission,
     pending: Arc<Pending>,
     inbox: mpsc::Sender<RxJsonRpcMessage<RoleServer>>,
     outbox: mpsc::Sender<Vec<u8>>,
@@ -168,7 +168,7 @@ impl Reader {
             return;
         }
         let read = message::parse(&text).and_then(message::read);
-        match read.and_then(|message| self.gate.admit(message)) {
+        match read.and_then(|message| self.admission.admit(message)) {
             Ok(Some(message)) => {
                 if let Err(mpsc::error::SendError(message)) = self.inbox.send(message).await {
                     self.apologize(message).await;
@@ -217,7 +217,7 @@ impl Transport<RoleServer> for Link {
         let outbox = self.outbox.clone();
         let pending = self.pending.clone();
         async move {
-            let answered = answered(&item);
+            let answered = answered_request(&item);
             let mut line = serde_json::to_vec(&item)?;
             line.push(b'\n');
             let sent = outbox.send(line).await;
@@ -238,7 +238,7 @@ impl Transport<RoleServer> for Link {
     }
 }
 
-fn answered(item: &TxJsonRpcMessage<RoleServer>) -> Option<RequestId> {
+fn answered_request(item: &TxJsonRpcMessage<RoleServer>) -> Option<RequestId> {
     match item {
         JsonRpcMessage::Response(it) => Some(it.id.clone()),
         JsonRpcMessage::Error(it) => it.id.clone(),

@@ -1,4 +1,4 @@
-//! The door over HTTP: what our part adds to rmcp's.
+//! The server over HTTP: what this crate adds to rmcp.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! The door over a pair of pipes, in both eras.
+//! The server over a pair of pipes, with and without handshake.
 
 #![allow(
     clippy::unwrap_used,

@@ -38,7 +38,7 @@ pub(crate) fn fixtures() -> WithFixtures {
     WithFixtures::new(server(&["lean"]))
 }
 
-/// What a request of the second era says of itself.
+/// The key of the version in a request without handshake.
 pub(crate) fn meta() -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",

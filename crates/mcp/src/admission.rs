@@ -1,8 +1,8 @@
-//! What a stdio client may say before the handshake, and after.
+//! Which messages of a stdio client reach rmcp, before and after the handshake.
 //!
 //! rmcp ends when its first message is a notification or an answer, and it loses an answer when two
-//! requests in flight share an id. The gate stands before rmcp and lets neither happen: what comes
-//! too early is refused or dropped, and an id in use is refused.
+//! requests in flight share an id. This filter prevents both: messages that
+//! come too early are refused or dropped, and an id in use is refused.
 
 use crate::message::{Message, Refusal};
 use rmcp::model::{
@@ -13,16 +13,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// What a request of the second era says of itself.
+/// The key of the version in a request without handshake.
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 
-/// Lets messages through in the order that rmcp can bear.
-pub(crate) struct Gate {
+/// Filters messages, so that rmcp gets them in an order it can handle.
+pub(crate) struct Admission {
     open: bool,
     pending: Arc<Pending>,
 }
 
-impl Gate {
+impl Admission {
     pub(crate) fn new(pending: Arc<Pending>) -> Self {
         Self {
             open: false,
@@ -30,7 +30,7 @@ impl Gate {
         }
     }
 
-    /// The message if it may pass, nothing if it is to be forgotten, or the refusal to send.
+    /// The message if it may pass, `None` if it is to be dropped, or the refusal to send.
     pub(crate) fn admit(
         &mut self,
         message: Message,
@@ -76,7 +76,7 @@ impl Gate {
                         "Invalid Request: server not initialized",
                     ));
                 }
-                // rmcp begins to serve at the first request that says all it has to say; it answers
+                // rmcp begins to serve at the first complete request; it answers
                 // the others and goes on waiting.
                 meta.missing_required_keys(&ProtocolVersion::V_2026_07_28)
                     .is_empty()
