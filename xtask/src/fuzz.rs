@@ -1,4 +1,4 @@
-//! Inputs that were never meant to be, for as long as one likes: `cargo xtask fuzz`.
+//! Malformed and hostile inputs, for any time: `cargo xtask fuzz`.
 //!
 //! The tests of `kenning-fuzz` run a few hundred of each target with one seed; here each runs for its
 //! seconds. This program is its own child (`fuzz child …`): what a target does to its process is a find.
@@ -69,7 +69,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 /// One case once more: its input, and what comes of it.
 fn again(program: &Program, target: &Target, seed: u64, case: u64) -> Result<()> {
     let pool = target.pool().map_err(anyhow::Error::msg)?;
-    println!("{}", corpus::written(&target.input(&pool, seed, case)));
+    println!(
+        "{}",
+        corpus::write_literal(&target.input(&pool, seed, case))
+    );
     let plan = Plan {
         from: case,
         ..Plan::of(seed, case + 1)

@@ -146,7 +146,9 @@ fn run(arguments: &[String]) -> Result<()> {
         bail!("no command was named\n\n{}", help());
     };
     if ["help", "-h", "--help"].contains(&name.as_str())
-        || arguments.iter().any(|it| it == "--help" || it == "-h")
+        || arguments
+            .iter()
+            .any(|argument| argument == "--help" || argument == "-h")
     {
         println!("{}", help());
         return Ok(());

@@ -1,4 +1,4 @@
-//! Tools that mean no good: the hostile corpus, and good components broken at random.
+//! Hostile tools: the corpus, and good components broken at random.
 //!
 //! The tests of `sandbox` run the corpus and a few hundred mutations; here are as many as one has time
 //! for. Whatever a component is, it must end as the corpus says, and a good tool that is called after
@@ -151,7 +151,7 @@ fn call(runtime: &Runtime, wasm: &[u8], input: &str, limits: Limits) -> Outcome 
     call_until(runtime, wasm, input, limits, &Arc::default())
 }
 
-/// The same, until somebody says that nobody waits any more.
+/// The same, until the call is cancelled.
 fn call_until(
     runtime: &Runtime,
     wasm: &[u8],

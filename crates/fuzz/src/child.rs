@@ -1,6 +1,6 @@
-//! The process that tries inputs: it may die of one, and says before which.
+//! The process that tries inputs. It may crash on one, so it records which it is about to try.
 //!
-//! Its words are `NAME SEED FROM CASES SECONDS PROGRESS` to try many, or `NAME one FILE` for one. Before
+//! Its arguments are `NAME SEED FROM CASES SECONDS PROGRESS` to try many, or `NAME one FILE` for one. Before
 //! each case its number is written to the file of the progress; what is found is a line on standard
 //! output, and so is the end.
 
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// The exit code after one input that found something.
 pub const FOUND: u8 = 101;
-/// A target that fails all the time has been seen enough.
+/// The most findings, for a target that always fails.
 const FINDS_MAX: usize = 20;
 /// Threads that serve calls have as much.
 const STACK_BYTES: usize = 2 * 1024 * 1024;
@@ -23,7 +23,7 @@ const STACK_BYTES: usize = 2 * 1024 * 1024;
 /// What the last panic said, wherever it was.
 static PANICKED: Mutex<Option<String>> = Mutex::new(None);
 
-/// Does what its words say; see the head of this file.
+/// Runs as the arguments say; see the head of this file.
 pub fn main(words: &[String]) -> ExitCode {
     std::panic::set_hook(Box::new(|info| {
         let at = info.location().map(ToString::to_string).unwrap_or_default();
@@ -64,7 +64,7 @@ fn work(words: &[String]) -> Result<ExitCode, String> {
             let input = std::fs::read(file).map_err(|it| it.to_string())?;
             let target = Target::named(name).ok_or("no such target")?;
             let mut subject = Some((target.open)());
-            Ok(match tried(target, &mut subject, &input) {
+            Ok(match try_input(target, &mut subject, &input) {
                 None => ExitCode::SUCCESS,
                 Some(why) => {
                     say(&json!({ "why": why }));
@@ -73,9 +73,9 @@ fn work(words: &[String]) -> Result<ExitCode, String> {
             })
         }
         [name, seed, from, cases, seconds, progress] => {
-            let number = |it: &str| {
-                it.parse::<u64>()
-                    .map_err(|_| format!("`{it}` is no number"))
+            let number = |text: &str| {
+                text.parse::<u64>()
+                    .map_err(|_| format!("`{text}` is no number"))
             };
             let target = Target::named(name).ok_or("no such target")?;
             let progress = File::options().write(true).open(progress);
@@ -91,8 +91,12 @@ fn work(words: &[String]) -> Result<ExitCode, String> {
     }
 }
 
-/// Tries one input; what was wrong, if something was.
-fn tried(target: &Target, subject: &mut Option<Box<dyn Subject>>, input: &[u8]) -> Option<String> {
+/// Tries one input; returns what was wrong, if anything.
+fn try_input(
+    target: &Target,
+    subject: &mut Option<Box<dyn Subject>>,
+    input: &[u8],
+) -> Option<String> {
     let clear = || PANICKED.lock().ok().and_then(|mut it| it.take());
     clear();
     let made = catch_unwind(AssertUnwindSafe(|| {
@@ -103,7 +107,7 @@ fn tried(target: &Target, subject: &mut Option<Box<dyn Subject>>, input: &[u8]) 
     match made {
         Err(_) => Some(panicked.unwrap_or_else(|| "panic".to_owned())),
         Ok(Err(why)) => Some(panicked.map_or(why.clone(), |it| format!("{why}; {it}"))),
-        // One that was contained hurt nobody, and is wrong all the same.
+        // A contained panic did no harm, but is a finding too.
         Ok(Ok(())) => panicked.filter(|_| !target.contains_panics),
     }
 }
@@ -132,7 +136,7 @@ fn many(
         let written = progress.write_all_at(&(case + 1).to_le_bytes(), 0);
         written.map_err(|it| it.to_string())?;
         let at = Instant::now();
-        let found = tried(target, &mut subject, &input);
+        let found = try_input(target, &mut subject, &input);
         let took = at.elapsed();
         n_cases += 1;
         if took > slowest.0 {

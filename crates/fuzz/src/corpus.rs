@@ -17,7 +17,7 @@ pub fn folder() -> PathBuf {
 ///
 /// # Errors
 /// When a line cannot be read.
-pub fn kept(target: &str) -> Result<Vec<Vec<u8>>, String> {
+pub fn read_kept(target: &str) -> Result<Vec<Vec<u8>>, String> {
     let path = folder().join(format!("{target}.txt"));
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let lines = text.lines().enumerate();
@@ -45,10 +45,10 @@ pub fn keep(target: &str, why: &str, input: &[u8]) -> std::io::Result<()> {
         .chars()
         .take(200)
         .collect();
-    writeln!(file, "# {why}\n{}", written(input))
+    writeln!(file, "# {why}\n{}", write_literal(input))
 }
 
-/// The bytes that a line says.
+/// Decodes a line into bytes.
 ///
 /// # Errors
 /// When it is not written as lines are.
@@ -101,11 +101,11 @@ fn end_of_repeat(text: &str) -> Option<usize> {
 }
 
 /// The line of these bytes.
-pub fn written(input: &[u8]) -> String {
+pub fn write_literal(input: &[u8]) -> String {
     let mut out = String::new();
     let mut at = 0;
     while at < input.len() {
-        if let Some((length, count)) = repeated(&input[at..]) {
+        if let Some((length, count)) = find_repetition(&input[at..]) {
             let unit = plain(&input[at..at + length]).replace('}', "\\}");
             out += &format!("\\{{{count}:{unit}}}");
             at += length * count;
@@ -126,8 +126,8 @@ pub fn written(input: &[u8]) -> String {
     }
 }
 
-/// The length and the count of what stands here many times in a row.
-fn repeated(input: &[u8]) -> Option<(usize, usize)> {
+/// The length and the count of a repetition at this position.
+fn find_repetition(input: &[u8]) -> Option<(usize, usize)> {
     (1..=16.min(input.len() / 2)).find_map(|length| {
         let unit = &input[..length];
         let count = input
@@ -185,13 +185,13 @@ mod tests {
                 let unit = source.text().into_bytes();
                 input.extend(unit.repeat(source.below(100)));
             }
-            let line = written(&input);
+            let line = write_literal(&input);
             assert!(!line.is_empty() && !line.starts_with("# ") && !line.contains('\n'));
             assert_eq!(read(&line).as_deref(), Ok(&input[..]), "{line}");
         }
-        assert_eq!(written(b"RETURN 1").as_str(), "RETURN 1");
+        assert_eq!(write_literal(b"RETURN 1").as_str(), "RETURN 1");
         let long = format!("RETURN 1{}", "*1".repeat(6_000));
-        assert_eq!(written(long.as_bytes()), "RETURN \\{6000:1*}1");
+        assert_eq!(write_literal(long.as_bytes()), "RETURN \\{6000:1*}1");
     }
 
     #[test]

@@ -1,8 +1,7 @@
-//! Runs targets in processes of their own, and makes of what it sees a report.
+//! Runs targets in child processes, and reports what they find.
 //!
-//! A process that dies, stands still or takes memory without end is ended; what it was given last is
-//! tried once more alone, so that a busy machine is not taken for a loop, and the next process goes on
-//! after it.
+//! A process that crashes, hangs or takes too much memory is ended; its last input is tried once more
+//! alone, so that a busy machine is not mistaken for a hang, and the next process continues after it.
 
 use crate::child::FOUND;
 use crate::{Target, corpus};
@@ -23,10 +22,10 @@ pub struct Program {
     pub words: Vec<String>,
 }
 
-/// What is asked for.
+/// What to run.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Of the inputs.
+    /// The seed of the inputs.
     pub seed: u64,
     /// The first case.
     pub from: u64,
@@ -38,12 +37,12 @@ pub struct Plan {
     pub patience: Duration,
     /// How much memory the process may take.
     pub memory_bytes_max: u64,
-    /// How long a find is made shorter.
+    /// How long a finding is minimized.
     pub shortening: Duration,
 }
 
 impl Plan {
-    /// So many cases from a seed, whatever time they take.
+    /// This many cases from a seed, without a time limit.
     pub fn of(seed: u64, cases: u64) -> Self {
         Self {
             seed,
@@ -57,16 +56,16 @@ impl Plan {
     }
 }
 
-/// What a find is.
+/// The kind of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FindKind {
     /// A panic, or an answer that is wrong.
     Wrong,
     /// The process ended, for instance because its stack overflowed.
     Died,
-    /// It did not come back.
+    /// It hung.
     Hung,
-    /// It took memory without end.
+    /// It took too much memory.
     Memory,
 }
 
@@ -77,9 +76,9 @@ pub struct Find {
     pub case: u64,
     /// What it is.
     pub kind: FindKind,
-    /// In words.
+    /// A description.
     pub why: String,
-    /// The input, made shorter where it was found again alone.
+    /// The input, minimized if it fails alone.
     pub input: Vec<u8>,
     /// Whether the input alone shows it; otherwise it takes the cases before it.
     pub is_alone: bool,
@@ -98,7 +97,7 @@ impl fmt::Display for Find {
         } else {
             " (only after the cases before it)"
         };
-        let input = corpus::written(&self.input);
+        let input = corpus::write_literal(&self.input);
         let shown: String = input.chars().take(2_000).collect();
         write!(
             f,
@@ -108,7 +107,7 @@ impl fmt::Display for Find {
     }
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// How many were tried.
@@ -119,17 +118,17 @@ pub struct Report {
     pub slowest: (Duration, u64),
 }
 
-/// Finds after which a target has been seen enough.
+/// The most findings of a target.
 const FINDS_MAX: usize = 8;
-/// How many times the patience a process may take that does not work, or hardly.
+/// How many times the time limit an idle process may take.
 const IDLE: u32 = 8;
-/// How often a process is looked at.
+/// How often a process is checked.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Runs a target.
 ///
 /// # Errors
-/// When the child cannot be started or does not speak as it should.
+/// When the child cannot be started or prints something unexpected.
 pub fn run(program: &Program, target: &Target, plan: &Plan) -> io::Result<Report> {
     let room = tempfile::tempdir()?;
     let pool = target.pool().map_err(io::Error::other)?;
@@ -154,7 +153,7 @@ pub fn run(program: &Program, target: &Target, plan: &Plan) -> io::Result<Report
         from = ended.next;
     }
     for (case, kind, why) in raw {
-        let is_known = |it: &Find| it.kind == kind && same_reason(&it.why, &why);
+        let is_known = |find: &Find| find.kind == kind && same_reason(&find.why, &why);
         if report.finds.iter().any(is_known) {
             continue;
         }
@@ -166,8 +165,8 @@ pub fn run(program: &Program, target: &Target, plan: &Plan) -> io::Result<Report
             input,
             is_alone: false,
         };
-        let find = shortened(program, target, plan, find, room.path())?;
-        // A machine that stood still for a while is no find, and neither is its memory.
+        let find = shorten(program, target, plan, find, room.path())?;
+        // A machine that was suspended for a while is not a finding.
         let is_real = find.is_alone || matches!(find.kind, FindKind::Wrong | FindKind::Died);
         if is_real {
             report.finds.push(find);
@@ -176,7 +175,7 @@ pub fn run(program: &Program, target: &Target, plan: &Plan) -> io::Result<Report
     Ok(report)
 }
 
-/// Two finds of one place are one.
+/// Findings at the same place count once.
 fn same_reason(one: &str, other: &str) -> bool {
     let place = |it: &str| it.split(": ").next().unwrap_or_default().to_owned();
     place(one) == place(other)
@@ -227,7 +226,7 @@ fn many(
         std::fs::File::open(&progress)?.read_exact(&mut bytes)?;
         Ok(u64::from_le_bytes(bytes))
     };
-    let (status, stopped) = watched(&mut child, plan, &at)?;
+    let (status, stopped) = watch_child(&mut child, plan, &at)?;
     let lines = lines.join().map_err(|_| io::Error::other("no lines"))?;
     let mut ended = Ended {
         next: at()?.max(from),
@@ -274,8 +273,8 @@ fn ending(status: ExitStatus) -> String {
     }
 }
 
-/// Waits for a process, or ends it when it stands still or takes too much.
-fn watched(
+/// Waits for a process, or ends it when it hangs or takes too much memory.
+fn watch_child(
     child: &mut Child,
     plan: &Plan,
     at: &dyn Fn() -> io::Result<u64>,
@@ -291,7 +290,7 @@ fn watched(
             last = (now, Instant::now(), worked);
         }
         // Before the first case it makes ready, which may take longer. On a busy machine everything takes
-        // longer; so what counts is work, and time only where none is done.
+        // longer; so processor time counts, and wall time only if none is used.
         let patience = match now {
             0 => Duration::from_secs(60),
             _ => plan.patience,
@@ -317,7 +316,7 @@ fn watched(
     }
 }
 
-/// How long a process has worked, all threads; nothing where that cannot be told.
+/// How long a process has worked, all threads; `None` where that is unknown.
 fn processor_time(pid: u32) -> Duration {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The program's name, in parentheses, may hold anything; the third field follows it.
@@ -327,7 +326,7 @@ fn processor_time(pid: u32) -> Duration {
     Duration::from_millis(ticks * 10)
 }
 
-/// What a process holds in memory; nothing where that cannot be told.
+/// What a process holds in memory; `None` where that is unknown.
 pub fn memory_bytes(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
@@ -353,7 +352,7 @@ fn one(
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()?;
-    let (status, stopped) = watched(&mut child, plan, &|| Ok(1))?;
+    let (status, stopped) = watch_child(&mut child, plan, &|| Ok(1))?;
     if let Some(stopped) = stopped {
         return Ok(Some(stopped));
     }
@@ -374,8 +373,8 @@ fn one(
     Ok(Some((FindKind::Died, ending(status))))
 }
 
-/// Leaves parts of the input out as long as it stays a find of its kind.
-fn shortened(
+/// Removes parts of the input as long as the same kind of finding remains.
+fn shorten(
     program: &Program,
     target: &Target,
     plan: &Plan,

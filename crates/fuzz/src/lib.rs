@@ -1,18 +1,17 @@
-//! For tests only: inputs that were never meant to be, and what must hold of the answers.
+//! For tests only: malformed and hostile inputs, and what must hold for the answers.
 //!
-//! A [`Target`] is a part of the program that reads what strangers send. It has a generator, which
-//! makes inputs of its form, and a [`Subject`], which is given one input at a time and says what is
-//! wrong with the answer. [`mutate`] breaks inputs without knowing what they mean, except that it
+//! A [`Target`] is a part of the program that reads untrusted input. It has a generator, which makes
+//! inputs in its format, and a [`Subject`], which gets one input at a time and checks the answer. [`mutate`] breaks inputs without knowing what they mean, except that it
 //! knows JSON when it sees it. The input of a case follows from the target, the seed and the number of
 //! the case and from nothing else, so a case is named by three words.
 //!
 //! The [`driver`] runs a target in a process of its own ([`child`]): a stack that overflows, an endless
-//! loop and memory without end are finds like any panic, and the driver goes on. A find is made
-//! shorter, printed, and kept as a line of `testing/corpora/fuzz` ([`corpus`]), which is tried first
+//! loop and unlimited memory are findings like any panic, and the driver goes on. A finding is
+//! minimized, printed, and kept as a line of `testing/corpora/fuzz` ([`corpus`]), which is tried first
 //! from then on.
 //!
 //! There is no guidance by coverage: on the ordinary toolchain it would cost a second build of
-//! everything, and what is found here is found by generators that know the form.
+//! everything, and what is found here is found by generators that know the format.
 //!
 //! Its one invariant: the driver never runs a target in its own process.
 
@@ -38,13 +37,13 @@ pub mod targets;
 pub use driver::{Find, FindKind, Plan, Program, Report};
 pub use source::Source;
 
-/// What is tried, with everything that it needs around it.
+/// The code under test, with everything that it needs.
 pub trait Subject {
     /// Tries one input. What is wrong with the answer is the error; a panic is wrong by itself.
     fn check(&mut self, input: &[u8]) -> Result<(), String>;
 }
 
-/// A part of the program that reads what strangers send.
+/// A part of the program that reads untrusted input.
 pub struct Target {
     /// As it is called on the command line; the corpus file has the same name.
     pub name: &'static str,
@@ -54,15 +53,15 @@ pub struct Target {
     pub words: &'static [&'static str],
     /// Good inputs to start from.
     pub seeds: fn() -> Vec<Vec<u8>>,
-    /// An input of the target's form.
+    /// Generates an input in the target's format.
     pub generate: fn(&mut Source) -> Vec<u8>,
-    /// Makes what is tried. It may be used for many inputs.
+    /// Creates the subject. It may be used for many inputs.
     pub open: fn() -> Box<dyn Subject>,
     /// How many cases the tests try.
     pub pass_cases: u64,
-    /// After how many cases it is made anew, so that a find can be had again from there.
+    /// After how many cases the subject is recreated, so that a finding can be reproduced from there.
     pub fresh_every: u64,
-    /// Whether a panic that was contained is no find: what is tried contains those of a library.
+    /// Whether contained panics are ignored, because the code contains those of a library.
     pub contains_panics: bool,
 }
 
@@ -78,7 +77,7 @@ impl Target {
     /// # Errors
     /// When a line of its corpus cannot be read.
     pub fn pool(&self) -> Result<Pool, String> {
-        let kept = corpus::kept(self.name)?;
+        let kept = corpus::read_kept(self.name)?;
         let mut all = (self.seeds)();
         all.extend_from_slice(&kept);
         Ok(Pool { kept, all })

@@ -1,9 +1,9 @@
-//! Breaks inputs, knowing nothing of what they mean but JSON when it is some.
+//! Mutates inputs without knowing their format, except JSON.
 
 use crate::Source;
 use serde_json::Value;
 
-/// No input is longer: what is larger is a matter of limits, which have tests of their own.
+/// The longest input: limits on size have their own tests.
 pub const INPUT_BYTES_MAX: usize = 256 * 1024;
 
 /// The input with a few things changed.

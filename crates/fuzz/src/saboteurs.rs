@@ -1,6 +1,6 @@
-//! Targets that are broken on purpose, so that the driver is seen to notice.
+//! Targets that are broken on purpose, to prove that the driver notices.
 //!
-//! Each is well with everything but inputs that hold the letters `boo`.
+//! Each fails only on inputs that contain `boo`.
 
 use crate::{Source, Subject, Target};
 

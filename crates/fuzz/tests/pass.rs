@@ -30,7 +30,7 @@ fn seed() -> u64 {
 
 fn passes(name: &str) {
     let target = Target::named(name).unwrap();
-    let kept = corpus::kept(name).unwrap().len() as u64;
+    let kept = corpus::read_kept(name).unwrap().len() as u64;
     let plan = Plan::of(seed(), kept + target.pass_cases);
     let report = driver::run(&program(), target, &plan).unwrap();
     let n_finds = report.finds.len();
@@ -91,7 +91,7 @@ passes!(
 fn the_kept_inputs_do_not_shrink() {
     let n: usize = targets::ALL
         .iter()
-        .map(|it| corpus::kept(it.name).unwrap().len())
+        .map(|it| corpus::read_kept(it.name).unwrap().len())
         .sum();
     println!("fuzz corpus: {n} cases");
     assert!(n >= KEPT_MIN, "{n} kept inputs; there were {KEPT_MIN}");

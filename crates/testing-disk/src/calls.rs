@@ -1,4 +1,4 @@
-//! System calls, understood: which file, and what is done to it.
+//! Decodes system calls: which file, and what is done to it.
 
 use crate::kernel::{Asked, memory};
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ pub(crate) struct Watched<'a> {
     pub(crate) output: Option<&'a Path>,
 }
 
-/// What a call does; none if it is about nothing that is watched, or cannot be understood any more.
+/// What a call does; `None` if it does not concern a watched file, or can no longer be decoded.
 pub(crate) fn understand(asked: &Asked, watched: &Watched<'_>) -> Option<Call> {
     let thread = asked.thread;
     let [a, b, c, d, ..] = asked.args;

@@ -1,9 +1,9 @@
-//! What is to go wrong, and what did.
+//! Faults to inject, and which of them occurred.
 
 /// Which calls a fault counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// What needs room: writing, growing, and making a file, a directory or a name.
+    /// Calls that need space: writing, growing, and creating a file, a directory or a name.
     NeedsRoom,
     /// Only writing and growing.
     Write,
@@ -26,7 +26,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// No room from the `at`-th call on.
+    /// No space left from the `at`-th call on.
     pub fn full(at: u64) -> Self {
         Self {
             kind: Kind::NeedsRoom,
@@ -47,7 +47,7 @@ impl Fault {
     }
 }
 
-/// What became of a fault.
+/// The result of a fault.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Happened {
     /// Calls of its kind.
@@ -62,11 +62,11 @@ pub enum Leaves {
     /// All happen.
     #[default]
     Nothing,
-    /// Of files whose name begins with this, as if the program did not sync them.
+    /// Syncs of files whose name begins with this are skipped.
     Files(&'static str),
-    /// Of all files but those whose name begins with this.
+    /// Syncs of all other files are skipped.
     FilesBut(&'static str),
-    /// Of directories.
+    /// Syncs of directories are skipped.
     Directories,
 }
 

@@ -3,8 +3,8 @@
 //! [`Files`] follows what a program did and keeps apart what has reached the disk and what has not:
 //! the bytes of a file are there once the file was synced, its name once the directory was. [`Files::cut`]
 //! then decides by chance what becomes of the rest. Every piece may be there, missing, torn at the
-//! borders of sectors, older than one that was written after it, or nonsense; bytes that nobody was
-//! writing stay as they were. This is harsher than most file systems, and what portable programs must
+//! borders of sectors, older than one that was written after it, or nonsense; bytes that were not being
+//! written stay as they were. This is harsher than most file systems, and what portable programs must
 //! expect.
 
 use crate::step::Step;
@@ -53,7 +53,7 @@ struct File {
     pending: Vec<(usize, Change)>,
 }
 
-/// Names that change together: who does not see all of it sees nothing of it.
+/// Names that change together, atomically.
 struct Renaming {
     at: usize,
     edits: Vec<(usize, String, Option<Entry>)>,
@@ -261,7 +261,7 @@ fn edit_names(names: &mut [Names], (dir, name, entry): &(usize, String, Option<E
     edit_one(&mut names[*dir], name, *entry);
 }
 
-/// What becomes of whatever has not reached the disk.
+/// What happens to data that has not reached the disk.
 enum Fate {
     Nothing,
     Everything,
@@ -373,7 +373,7 @@ impl Change {
     }
 }
 
-/// Makes these files in an empty directory, for nobody but their owner.
+/// Creates these files in an empty directory, readable by their owner only.
 pub fn write(tree: &Tree, into: &Path) -> io::Result<()> {
     for (path, content) in tree {
         let path = into.join(path);
@@ -447,7 +447,7 @@ mod tests {
                 _ => "-".to_owned(),
             })
             // Nonsense is left out.
-            .filter(|it| it.bytes().all(|it| b"-oldnewx\0".contains(&it)))
+            .filter(|word| word.bytes().all(|it| b"-oldnewx\0".contains(&it)))
             .collect();
         out.sort();
         out.dedup();

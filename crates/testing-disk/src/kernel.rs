@@ -27,7 +27,7 @@ pub(crate) struct Asked {
     pub(crate) args: [u64; 6],
 }
 
-/// What becomes of a call.
+/// The decision about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// The kernel does it.
@@ -58,7 +58,7 @@ struct Response {
     flags: u32,
 }
 
-/// Where the kernel asks.
+/// The end on which the kernel asks.
 pub(crate) struct Listener(OwnedFd);
 
 /// Starts a program whose watched calls wait for answers. What it starts itself is watched too.
@@ -113,7 +113,7 @@ fn hand_over(filter: &[libc::sock_filter], socket: RawFd) -> io::Result<()> {
     };
     // SAFETY: plain system calls; `program` and what it points to live until they return.
     let listener = unsafe {
-        // Nobody would answer it any more: it ends with whoever started it.
+        // Without the parent nothing would answer it, so it ends with the parent.
         if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) != 0 {
             return Err(io::Error::last_os_error());
         }
@@ -225,14 +225,14 @@ impl Listener {
                 }));
             }
             let error = io::Error::last_os_error();
-            // Whoever asked was killed meanwhile.
+            // The caller was killed in the meantime.
             if !matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) {
                 return Err(error);
             }
         }
     }
 
-    /// Answers a call. Who was killed while waiting needs no answer.
+    /// Answers a call. A caller that was killed while waiting needs no answer.
     pub(crate) fn answer(&self, asked: &Asked, answer: Answer) -> io::Result<()> {
         let response = Response {
             id: asked.id,
@@ -256,7 +256,7 @@ impl Listener {
     }
 }
 
-/// So many bytes of a thread's memory.
+/// Reads this many bytes of a thread's memory.
 pub(crate) fn memory(thread: u32, at: u64, length: usize) -> io::Result<Vec<u8>> {
     let mut out = vec![0_u8; length];
     if length == 0 {

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// So many failed calls are told of a fault.
+/// How many failed calls of a fault are listed.
 const FAILED_MAX: usize = 64;
 
-/// The disk of a running program: what is to go wrong, and what has been done.
+/// The disk of a running program: the faults to inject, and what was done.
 #[derive(Clone)]
 pub struct Disk(Arc<Shared>);
 
@@ -48,8 +48,8 @@ pub struct Settings {
 pub fn start(command: &mut Command, root: &Path, settings: Settings) -> io::Result<(Child, Disk)> {
     let root = std::fs::canonicalize(root)?;
     let (child, listener) = kernel::start(command)?;
-    let output = child.stdout.as_ref().map(|it| {
-        let here = format!("/proc/self/fd/{}", it.as_raw_fd());
+    let output = child.stdout.as_ref().map(|stdout| {
+        let here = format!("/proc/self/fd/{}", stdout.as_raw_fd());
         std::fs::read_link(here)
     });
     let disk = Disk(Arc::new(Shared {
@@ -70,14 +70,14 @@ pub fn start(command: &mut Command, root: &Path, settings: Settings) -> io::Resu
 }
 
 impl Disk {
-    /// Something goes wrong from now on; what went wrong before is forgotten.
+    /// Injects a fault from now on, replacing the previous one.
     pub fn set(&self, fault: Fault) {
         let mut state = self.state();
         state.fault = Some(fault);
         state.happened = Happened::default();
     }
 
-    /// Nothing goes wrong any more. Says what did.
+    /// Stops injecting faults. Returns what failed.
     pub fn clear(&self) -> Happened {
         let mut state = self.state();
         state.fault = None;
@@ -103,8 +103,8 @@ impl Disk {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers until the program has ended. An error here lets every further call of it fail, which no
-    /// test overlooks.
+    /// Answers until the program has ended. After an error here every further call fails, which no
+    /// test can miss.
     fn watch(&self, listener: &Listener) {
         while let Ok(Some(asked)) = listener.next() {
             let answer = self.decide(&asked);
@@ -196,11 +196,11 @@ impl Disk {
             Call::Resize { path, length } => {
                 one(inside(&path).map(|path| Step::Resize { path, length }))
             }
-            Call::Sync(path) => one(inside(&path).map(|it| {
+            Call::Sync(path) => one(inside(&path).map(|name| {
                 if path.is_dir() {
-                    Step::SyncDir(it)
+                    Step::SyncDir(name)
                 } else {
-                    Step::SyncFile(it)
+                    Step::SyncFile(name)
                 }
             })),
             Call::Open {

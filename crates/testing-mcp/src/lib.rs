@@ -5,7 +5,7 @@
 //! hands everything else to the server, over the same transports. Some fixtures are ours: they let tests
 //! look at cancellation, panics and progress through the path that every real tool takes.
 //!
-//! The product knows nothing of this crate; `xtask tidy` sees to it.
+//! No product crate depends on this one; `xtask tidy` checks that.
 
 mod fixtures;
 mod handler;

@@ -180,7 +180,7 @@ impl Shell {
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // Whoever reads the output of the tests to its end must not wait for this process.
+            // A reader of the tests' output must not wait for this process.
             .stderr(Stdio::null())
             .spawn()?;
         let input = child.stdin.take();
@@ -214,7 +214,7 @@ impl Drop for Shell {
     }
 }
 
-/// A port that nobody listens on, below those that systems give to outgoing connections: a client that tries again
+/// A free port, below those that systems give to outgoing connections: a client that tries again
 /// and again while the server is stopped could otherwise be given the server's port, and would be its own peer.
 fn free_port() -> Result<u16, String> {
     (0..1000)

@@ -49,7 +49,7 @@ pub fn cache() -> PathBuf {
     }
 }
 
-/// Who we are: whoever owns the files that we create. The standard library has no other way to ask.
+/// The user of this process: the owner of files that it creates. The standard library has no other way to ask.
 pub(crate) fn uid() -> u32 {
     tempfile::tempfile()
         .and_then(|file| file.metadata())
@@ -62,7 +62,7 @@ fn prepare(cache: &Path) -> Result<(), String> {
     if env::var_os("KENNING_TEST_CACHE").is_some_and(|it| !it.is_empty()) {
         return Ok(());
     }
-    // The temporary directory is everybody's: programs that another user laid there must not be run.
+    // All users can write to the temporary directory: programs that another user put there must not be run.
     let found = fs::symlink_metadata(cache).map_err(fail)?;
     if !found.is_dir() || found.uid() != uid() {
         return Err(format!("{} belongs to somebody else", cache.display()));

@@ -61,7 +61,7 @@ impl FromStr for Version {
 pub struct Server {
     psql: PathBuf,
     url: String,
-    /// None if somebody else started it.
+    /// `None` if it was started by other means.
     cluster: Option<Cluster>,
 }
 
@@ -135,13 +135,13 @@ impl Server {
         self.psql.parent().unwrap_or(Path::new(""))
     }
 
-    /// Creates a database nobody else uses, with pgvector if the server has it, and returns its URL.
+    /// Creates a new database, with pgvector if the server has it, and returns its URL.
     pub fn database(&self) -> String {
         let name = format!("kenning_test_{:016x}", random());
         self.sql(&self.url, &format!("CREATE DATABASE {name}"));
         let url = with_database(&self.url, &name);
         let vector = self.try_sql(&url, "CREATE EXTENSION IF NOT EXISTS vector");
-        // A server somebody named may lack pgvector on purpose; one that was started here has it.
+        // A configured server may lack pgvector on purpose; one that was started here has it.
         if let (Err(err), Some(_)) = (vector, &self.cluster) {
             panic!("pgvector could not be created: {err}");
         }

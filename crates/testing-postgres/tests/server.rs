@@ -1,4 +1,4 @@
-//! The server is real, keeps what was committed, and does not outlive whoever started it.
+//! The server is real, keeps what was committed, and ends with the process that started it.
 
 #![expect(
     clippy::disallowed_methods,
@@ -92,7 +92,7 @@ fn killed_backends_are_gone_and_others_are_not() {
 
 #[test]
 fn a_wrong_password_is_refused() {
-    // Not the shared one: a server that somebody named may trust everybody.
+    // Not the shared one: a configured server may accept every user.
     let server = own(Version::V18);
     let url = server.url();
     let (user, rest) = url.split_once('@').unwrap();

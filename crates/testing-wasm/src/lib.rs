@@ -1,4 +1,4 @@
-//! For tests only: components, good and hostile, and what must become of each.
+//! For tests only: good and hostile components, and how each must end.
 //!
 //! A test component is written as the core functions that matter ([`Tool`]); memory, allocation and
 //! the way an answer is handed over are the same for all. [`probes`] are good components that try
@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result};
 use wit_component::{ComponentEncoder, StringEncoding};
 use wit_parser::Resolve;
 
-/// A component in the making.
+/// Builds a component.
 #[derive(Clone, Default)]
 pub struct Tool {
     imports: String,

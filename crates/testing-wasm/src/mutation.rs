@@ -1,4 +1,4 @@
-//! Breaks good components at random and sees that nothing else breaks.
+//! Breaks good components at random and checks that nothing else breaks.
 //!
 //! Each round takes one good component and runs what is left of it within tight limits. Half of them
 //! have bytes flipped, cut, doubled or moved, and are mostly refused; the other half have other
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wasmparser::{Parser, Payload};
 
-/// What became of the broken components.
+/// The results of the broken components.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     /// Not let in: no component, or not one that could run.
@@ -163,11 +163,11 @@ fn misguide(bytes: &mut [u8], random: &mut Random) {
 /// Where the bodies of functions lie, without their last byte.
 fn code(bytes: &[u8]) -> Vec<Range<usize>> {
     let payloads = Parser::new(0).parse_all(bytes);
-    let bodies = payloads.filter_map(|it| match it {
+    let bodies = payloads.filter_map(|payload| match payload {
         Ok(Payload::CodeSectionEntry(body)) => Some(body.range()),
         _ => None,
     });
-    bodies.map(|it| it.start..it.end - 1).collect()
+    bodies.map(|range| range.start..range.end - 1).collect()
 }
 
 /// Xorshift: good enough to break things with, and the same everywhere.

@@ -1,7 +1,7 @@
-//! For tests only: a whole house in a fresh directory, over a real store.
+//! For tests only: the whole program in a fresh directory, over a real store.
 //!
-//! Time stands still and randomness is seeded, so that a test says the same every time. No product
-//! crate depends on this one; `xtask tidy` sees to it.
+//! Time stands still and randomness is seeded, so that a test gives the same result every time. No
+//! product crate depends on this one; `xtask tidy` checks that.
 
 #![expect(
     clippy::unwrap_used,
@@ -28,20 +28,20 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
-/// When it is in every test.
+/// The time at the start of every test.
 pub const NOW_MS: u64 = 1_800_000_000_000;
 
 const SEED: u64 = 7;
 
-/// The program that confines others in tests: no test harness can be one. It lies where `cargo` puts
-/// what it builds beside the tests, once [`build_launcher`] was called.
+/// The program that confines others in tests, since a test harness cannot do it. `cargo` puts it beside
+/// the tests, once [`build_launcher`] was called.
 pub fn launcher() -> PathBuf {
     let own = std::env::current_exe().unwrap();
     let built = own.parent().and_then(Path::parent).unwrap();
     built.join("jail-launcher")
 }
 
-/// Has [`launcher`] built, once in a process: a run of some tests only does not build it by itself.
+/// Builds [`launcher`], once in a process: a run of only some tests does not build it.
 #[expect(
     clippy::disallowed_methods,
     reason = "the compiler is no stranger's program"
@@ -66,14 +66,14 @@ pub fn build_launcher() {
     });
 }
 
-/// What a house finds outside: variables of the environment, and the network.
+/// The environment of a test: variables, and the network.
 #[derive(Clone, Default)]
 pub struct Outside {
     /// Names and values.
     pub variables: Vec<(String, String)>,
     /// How pages of the web are reached.
     pub web: kenning_engine::WebOptions,
-    /// Variables that change while the house stands.
+    /// Variables that change while the program runs.
     pub changing: Option<Environment>,
 }
 
@@ -99,7 +99,7 @@ impl Outside {
             let found = variables.iter().find(|it| it.0 == name);
             let found = found.map(|it| it.1.clone());
             let found = found.or_else(|| changing.as_ref().and_then(|it| it(name)));
-            // Programs are found as everywhere else.
+            // Programs are found through the real `PATH`.
             found.or_else(|| std::env::var(name).ok().filter(|_| name == "PATH"))
         })
     }
@@ -115,7 +115,7 @@ pub struct House {
     pub clock: Arc<FixedClock>,
     kernel: Arc<Kernel>,
     outside: Outside,
-    /// How many times it was opened again: each makes other ids.
+    /// How many times it was opened: each process makes other ids.
     n_opened: Arc<AtomicU64>,
 }
 
@@ -136,7 +136,7 @@ impl House {
         Self::in_world(selection, Outside::default())
     }
 
-    /// With these tools, and this outside.
+    /// With these tools and this environment.
     pub fn in_world(selection: Selection, outside: Outside) -> Self {
         let root = Arc::new(tempfile::tempdir().unwrap());
         let clock = Arc::new(FixedClock::at(NOW_MS));
@@ -162,7 +162,7 @@ impl House {
         Self::without_vault_in(selection, Outside::default())
     }
 
-    /// With these tools, this outside and no vault.
+    /// With these tools, this environment and no vault.
     pub fn without_vault_in(selection: Selection, outside: Outside) -> Self {
         let root = Arc::new(tempfile::tempdir().unwrap());
         let clock = Arc::new(FixedClock::at(NOW_MS));
@@ -178,7 +178,7 @@ impl House {
         }
     }
 
-    /// Over somebody's own project, which is only read, without a vault.
+    /// Over an existing project, which is only read, without a vault.
     pub fn over_project(project: &Path) -> Self {
         let root = Arc::new(tempfile::tempdir().unwrap());
         let clock = Arc::new(FixedClock::at(NOW_MS));
@@ -204,7 +204,7 @@ impl House {
         }
     }
 
-    /// Without a vault, where a variable of the environment may say something.
+    /// Without a vault, with this variable set.
     pub fn with_environment(environment: Environment) -> Self {
         let outside = Outside {
             changing: Some(environment),
@@ -213,7 +213,7 @@ impl House {
         Self::without_vault_in(Selection::default(), outside)
     }
 
-    /// The same house with other tools, as another process would open it.
+    /// The same data with other tools, as another process would open it.
     pub fn again(&self, selection: Selection) -> Self {
         // Another process makes other ids.
         let vault = Some(self.vault()).filter(|it| it.is_dir());
@@ -244,17 +244,17 @@ impl House {
         }
     }
 
-    /// The log, which no door can reach.
+    /// The log, which the engine does not expose.
     pub fn log(&self) -> &Log {
         self.kernel.log()
     }
 
-    /// Whoever started the process, at the command line.
+    /// The owner, at the command line.
     pub fn owner(&self) -> Caller {
         self.agent().by_person()
     }
 
-    /// Who calls over MCP, with every right that a token can give.
+    /// A caller over MCP, with every permission that a token can have.
     pub fn agent(&self) -> Caller {
         Caller::new(Principal::owner(Space::default()))
     }
@@ -282,12 +282,12 @@ impl House {
         self.root.path().join("omi")
     }
 
-    /// Where repositories may be, once somebody has made it.
+    /// Where repositories may be, once it exists.
     pub fn repositories(&self) -> PathBuf {
         self.root.path().join("repositories")
     }
 
-    /// Where mail is read from, if it is there when the house is opened.
+    /// Where mail is read from, if it exists when the program is opened.
     pub fn mail(&self) -> PathBuf {
         self.root.path().join("mail")
     }
@@ -317,7 +317,7 @@ impl House {
     }
 }
 
-/// Fails unless an answer is what the tool's output schema promises. Errors are no such answers.
+/// Fails unless an answer matches the tool's output schema. Errors are not checked.
 ///
 /// # Panics
 /// When a client that validates would refuse the answer.
@@ -342,8 +342,8 @@ pub fn assert_fits_schema(tool: &str, reply: &Reply) {
     );
 }
 
-/// The floor that `KENNING_TEST_FLOOR` names: the embedded one, or `postgres`, where every house has
-/// a database of its own.
+/// The store that `KENNING_TEST_FLOOR` names: `sqlite`, or `postgres` with a new database for each
+/// test.
 fn store(root: &Path, data: &Path) -> Store {
     match std::env::var("KENNING_TEST_FLOOR").as_deref() {
         Ok("postgres") => {

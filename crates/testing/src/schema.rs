@@ -1,11 +1,11 @@
-//! Whether a value fits a JSON Schema, for the words that our own schemas use.
+//! Validates a value against a JSON Schema, for the keywords that our own schemas use.
 //!
-//! A word that is not known here fails the test that met it: nothing is taken for valid because it was not
-//! looked at. The clients' own validators look at the same answers in `.ci/sdk-clients`.
+//! An unknown keyword fails the test: nothing counts as valid because it was not checked. The clients' own
+//! validators check the same answers in `.ci/sdk-clients`.
 
 use serde_json::Value;
 
-/// Words that say nothing of which values fit.
+/// Keywords that do not restrict values.
 const NOTES: [&str; 6] = [
     "description",
     "title",
@@ -15,7 +15,7 @@ const NOTES: [&str; 6] = [
     "$defs",
 ];
 
-/// Where a value does not fit its schema, and why; empty if it fits.
+/// Where a value violates its schema, and why; empty if it is valid.
 pub(crate) fn faults(schema: &Value, value: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     look(schema, schema, value, "", &mut faults);
@@ -37,7 +37,7 @@ fn look(root: &Value, schema: &Value, value: &Value, at: &str, faults: &mut Vec<
         let number = || (value.as_f64(), rule.as_f64());
         let holds = match word.as_str() {
             word if NOTES.contains(&word) => true,
-            // Looked at with `properties`.
+            // Checked with `properties`.
             "additionalProperties" | "required" | "items" => true,
             "type" => kinds(rule).any(|kind| is_of(kind, value)),
             "enum" => rule.as_array().unwrap().contains(value),

@@ -19,16 +19,18 @@ pub(super) struct Collection {
 impl Collection {
     pub(super) fn read(folder: &Path) -> Result<Self> {
         let name = folder.file_name().context("the collection has no name")?;
-        let documents = lines(&folder.join("corpus.jsonl"))?.into_iter().map(|it| {
-            let title = it["title"].as_str().unwrap_or_default();
-            let text = format!("{title} {}", it["text"].as_str().unwrap_or_default());
-            (id_of(&it), text.trim().to_owned())
-        });
+        let documents = lines(&folder.join("corpus.jsonl"))?
+            .into_iter()
+            .map(|line| {
+                let title = line["title"].as_str().unwrap_or_default();
+                let text = format!("{title} {}", line["text"].as_str().unwrap_or_default());
+                (id_of(&line), text.trim().to_owned())
+            });
         let questions = lines(&folder.join("queries.jsonl"))?;
-        let questions = questions.into_iter().map(|it| {
+        let questions = questions.into_iter().map(|line| {
             (
-                id_of(&it),
-                it["text"].as_str().unwrap_or_default().to_owned(),
+                id_of(&line),
+                line["text"].as_str().unwrap_or_default().to_owned(),
             )
         });
         let mut judged: HashMap<String, Vec<(String, f64)>> = HashMap::new();
@@ -68,7 +70,10 @@ fn id_of(value: &Value) -> String {
 
 /// Normalized discounted cumulative gain and recall of the first ten.
 pub(super) fn judge(found: &[String], judged: &[(String, f64)]) -> (f64, f64) {
-    let gains: HashMap<&str, f64> = judged.iter().map(|it| (it.0.as_str(), it.1)).collect();
+    let gains: HashMap<&str, f64> = judged
+        .iter()
+        .map(|judgement| (judgement.0.as_str(), judgement.1))
+        .collect();
     let discounted = |gains: &[f64]| -> f64 {
         let places = gains.iter().zip(0_u32..);
         places

@@ -1,9 +1,9 @@
-//! How fast a tree of Markdown files becomes a graph, and how fast the graph answers.
+//! Measures how fast a tree of Markdown files becomes a graph, and how fast the graph answers.
 //!
 //! Beside it stands a bare loop that only reads and parses the same files, on one core.
 
 use super::meter::{cpu, memory_peak_mib, ms, percentile};
-use super::{house, meter};
+use super::{fixture, meter};
 use crate::options::Options;
 use anyhow::{Context as _, Result, ensure};
 use kenning_core::SeededRandom;
@@ -20,7 +20,7 @@ const QUESTIONS: usize = 200;
 pub(super) fn run(options: &Options) -> Result<()> {
     options.only(&["files", "tree"])?;
     let n: usize = options.value("files", 14_000)?;
-    let made = house::directory()?;
+    let made = fixture::directory()?;
     let tree = match options.text("tree") {
         Some(tree) => PathBuf::from(tree),
         None => {
@@ -103,7 +103,7 @@ fn generation(house: &House, what: &str, incremental: bool) -> Result<(Generated
     let parts = parts.lock().unwrap_or_else(PoisonError::into_inner);
     let shown: Vec<String> = parts
         .iter()
-        .map(|it| format!("{} {:.2} s", it.0, it.1.as_secs_f64()))
+        .map(|phase| format!("{} {:.2} s", phase.0, phase.1.as_secs_f64()))
         .collect();
     println!("  {}", shown.join(", "));
     Ok((done, took))

@@ -4,7 +4,7 @@
 //! script under the same jail without anything around it; beside a WASM tool run by `execute` stands
 //! the same tool called by its own name.
 
-use super::house;
+use super::fixture;
 use super::meter::ms;
 use super::wasm::programs::{Programs, Tools};
 use super::wasm::server::Server;
@@ -32,7 +32,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let n_items: usize = options.value("items", 10_000)?;
     let n_calls: usize = options.value("calls", 200)?;
     let programs = Programs::find(options)?;
-    let root = house::directory()?;
+    let root = fixture::directory()?;
     let mut table = Table::default();
     searches(&programs, root.path(), n_items, n_calls, &mut table)?;
     scripts(&programs, root.path(), n_calls.min(60), &mut table)?;
@@ -74,7 +74,7 @@ fn searches(
             word(12),
             n % 50,
             word(144),
-            house::words(n as u64, 400)
+            fixture::words(n as u64, 400)
         );
         fs::write(dir.join(format!("item-{n}.md")), text)?;
     }

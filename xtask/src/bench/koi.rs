@@ -4,7 +4,7 @@
 //! The program is the real one, asked over its standard streams. Beside the answers stands a bare scan of
 //! the same rows: every entity of the store read once, and nothing done with it.
 
-use super::house;
+use super::fixture;
 use super::meter::ms;
 use super::wasm::programs::Programs;
 use super::wasm::server::Server;
@@ -47,7 +47,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let n_notes: usize = options.value("notes", 20_000)?;
     let n_calls: usize = options.value("calls", 300)?;
     let programs = Programs::find(options)?;
-    let root = house::directory()?;
+    let root = fixture::directory()?;
     let mut table = Table::default();
     let graph = Graph::of(n_entities, n_relationships);
     asked(
@@ -294,7 +294,7 @@ fn vault(
             "---\naliases: [nick {n}]\n{field}: [\"[[{}]]\", \"[[{}]]\"]\n---\n# {name}\n\n{} [[{}]]\n",
             other(1),
             other(17),
-            house::words(n as u64, 600),
+            fixture::words(n as u64, 600),
             other(5)
         );
         fs::write(notes.join(folder).join(format!("{name}.md")), text)?;

@@ -5,8 +5,8 @@
 //! machine that is busy with other things.
 
 mod collection;
+mod fixture;
 mod graph;
-mod house;
 mod kiwi;
 mod koi;
 mod memory;
@@ -32,7 +32,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ["resolve"] => resolve::run(options),
         ["writes"] => optimized(options, || writes::run(options)),
         ["verify"] => optimized(options, || verify::run(options)),
-        // What is found does not depend on how it was compiled.
+        // Quality does not depend on the build profile.
         ["recall"] => recall::run(options),
         ["graph"] => optimized(options, || graph::run(options)),
         ["memory"] => optimized(options, || memory::run(options)),

@@ -1,11 +1,11 @@
 //! PostgreSQL beside SQLite, in one run: writes and reads a second for one, two and three servers, and
 //! what a row costs on disk.
 //!
-//! First without a door: logs over stores in this process, so that what is measured is the store. Then
-//! with one: real `kenning serve` processes and notes that are files too. One server of SQLite stands
-//! beside both.
+//! First without a server: logs over stores in this process, so that only the store is measured. Then
+//! with real `kenning serve` processes and notes that are files too. SQLite is measured in both ways for
+//! comparison.
 
-use super::house;
+use super::fixture;
 use super::meter::{ms, percentile};
 use super::writes::write;
 use crate::crash::binary::{Binary, Place};
@@ -67,16 +67,16 @@ pub(super) fn run(options: &Options) -> Result<()> {
     );
     println!(
         "{:<44} {:>8} {:>9} {:>9}",
-        "without a door", "calls/s", "median ms", "p99 ms"
+        "without a server", "calls/s", "median ms", "p99 ms"
     );
     for callers in [1, CALLERS] {
-        let directory = house::directory()?;
-        let logs = [house::open(directory.path())?];
+        let directory = fixture::directory()?;
+        let logs = [fixture::open(directory.path())?];
         both("SQLite", &logs, callers, time)?;
     }
     for (n_servers, callers) in [(1, 1), (1, CALLERS), (2, CALLERS), (SERVERS_MAX, CALLERS)] {
         let url = server.database();
-        let open = |_| Ok(house::over(Store::new(Postgres::open(&url, None)?)));
+        let open = |_| Ok(fixture::over(Store::new(Postgres::open(&url, None)?)));
         let logs: Vec<Log> = (0..n_servers).map(open).collect::<Result<_>>()?;
         both("PostgreSQL", &logs, callers, time)?;
     }
@@ -89,15 +89,15 @@ pub(super) fn run(options: &Options) -> Result<()> {
     sizes(&server, n_rows)
 }
 
-fn named(floor: &str, n_servers: usize, callers: usize, what: &str) -> String {
+fn named(store: &str, n_servers: usize, callers: usize, what: &str) -> String {
     let servers = if n_servers == 1 { "server" } else { "servers" };
     let each = if callers == 1 { "caller" } else { "callers" };
-    format!("{floor}, {n_servers} {servers} x {callers} {each}, {what}")
+    format!("{store}, {n_servers} {servers} x {callers} {each}, {what}")
 }
 
 /// Writes, then reads of what was written, then the check that it is all there.
-fn both(floor: &str, logs: &[Log], callers: usize, time: Duration) -> Result<()> {
-    let name = |what| named(floor, logs.len(), callers, what);
+fn both(store: &str, logs: &[Log], callers: usize, time: Duration) -> Result<()> {
+    let name = |what| named(store, logs.len(), callers, what);
     let place = |server: usize, caller: usize| server * callers + caller;
     let wrote = each(logs, callers, time, |log, server, caller, n| {
         write(log, place(server, caller), n)
@@ -165,7 +165,7 @@ fn each(
 
 /// Notes over HTTP: written, then read.
 fn served(
-    floor: &str,
+    store: &str,
     binary: &Binary,
     place: &Place,
     n_servers: u64,
@@ -188,21 +188,21 @@ fn served(
     let n_notes = NOTES_A_CALLER;
     let read = load(Doing::Read { n_notes }, Enough::Time(time))?;
     let n_servers = usize::try_from(n_servers)?;
-    Measured::from(wrote).print(&named(floor, n_servers, CALLERS, "writes"));
-    Measured::from(read).print(&named(floor, n_servers, CALLERS, "reads"));
+    Measured::from(wrote).print(&named(store, n_servers, CALLERS, "writes"));
+    Measured::from(read).print(&named(store, n_servers, CALLERS, "reads"));
     servers.stop()
 }
 
 /// What a node, an event and a vector take on disk, with their indexes.
 fn sizes(server: &Server, n_rows: u64) -> Result<()> {
     let url = server.database();
-    let log = house::over(Store::new(Postgres::open(&url, None)?));
+    let log = fixture::over(Store::new(Postgres::open(&url, None)?));
     let began = Instant::now();
     for start in (0..n_rows).step_by(usize::try_from(BATCH)?) {
         let end = n_rows.min(start + BATCH);
         log.write(&Space::default(), move |tx| {
             for n in start..end {
-                let body = house::words(n, super::writes::BODY_BYTES);
+                let body = fixture::words(n, super::writes::BODY_BYTES);
                 let (key, title) = (format!("bench:{n}"), format!("note {n}"));
                 let passages = kenning_search::passages(&title, &body);
                 let path = key.clone();

@@ -1,4 +1,4 @@
-//! What is found: judged collections, through `memory_recall` itself on a real store.
+//! Search quality: judged collections, through `memory_recall` itself on a real store.
 //!
 //! First all memories have one timestamp and nothing is cut off by relevance, so that the order is the
 //! search's. Then, with `--dated`, ages are spread over 90 days, as in a store that is used; with
@@ -37,9 +37,9 @@ pub(super) fn run(options: &Options) -> Result<()> {
     };
     let seeds = (options.text("dated").unwrap_or_default().split(','))
         .filter(|it| !it.is_empty())
-        .map(|it| {
-            it.parse::<u32>()
-                .with_context(|| format!("`--dated {it}` is not a seed"))
+        .map(|text| {
+            text.parse::<u32>()
+                .with_context(|| format!("`--dated {text}` is not a seed"))
         })
         .collect::<Result<Vec<_>>>()?;
     let foreign = match options.text("off-topic") {

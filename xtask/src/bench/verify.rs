@@ -1,6 +1,6 @@
 //! The check of a large log: every id hashed again, every signature checked, every row compared.
 
-use super::house;
+use super::fixture;
 use super::meter::{cpu, memory_peak_mib};
 use crate::options::Options;
 use anyhow::{Result, ensure};
@@ -15,8 +15,8 @@ const BATCH: u64 = 5_000;
 pub(super) fn run(options: &Options) -> Result<()> {
     options.only(&["events"])?;
     let n_events: u64 = options.value("events", 1_000_000)?;
-    let directory = house::directory()?;
-    let log = house::open(directory.path())?;
+    let directory = fixture::directory()?;
+    let log = fixture::open(directory.path())?;
     let space = Space::default();
     let began = Instant::now();
     for start in (0..n_events).step_by(usize::try_from(BATCH)?) {
@@ -28,7 +28,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
                     kind: Kind::Memory,
                     project: String::new(),
                     key: title.clone(),
-                    body: house::words(n, 100),
+                    body: fixture::words(n, 100),
                     title,
                     props: Map::new(),
                 })?;

@@ -10,7 +10,7 @@ pub(in crate::bench) mod server;
 pub(in crate::bench) mod table;
 
 use super::meter::{cpu, cpu_of_children, memory_kib_of, ms, percentile};
-use super::{house, meter};
+use super::{fixture, meter};
 use crate::options::Options;
 use anyhow::{Context as _, Result, ensure};
 use kenning_sandbox::{
@@ -46,7 +46,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let n_calls: u32 = options.value("calls", 2_000)?;
     let programs = Programs::find(options)?;
     let tools = Tools::build()?;
-    let root = house::directory()?;
+    let root = fixture::directory()?;
     let (few, many) = (root.path().join("few"), root.path().join("many"));
     programs.install(&few, &tools.package("echo", ECHO, root.path())?)?;
     let mut table = Table::default();
@@ -213,7 +213,7 @@ fn warm_calls(programs: &Programs, data: &Path, n_calls: u32, table: &mut Table)
 /// Calls on the runtime itself, without a server around it.
 fn in_process(tools: &Tools, n_calls: u32, table: &mut Table) -> Result<()> {
     let wasm = tools.component("echo")?;
-    let cache = house::directory()?;
+    let cache = fixture::directory()?;
     let runtime = runtime_of(cache.path(), true)?;
     let digest = runtime.prepare(&wasm)?;
     for n_threads in [1, 8] {

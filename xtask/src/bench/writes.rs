@@ -11,7 +11,7 @@
 //! does, all callers wait for. `written` are the bytes of all write calls of this process (the write-ahead log, what is copied from
 //! it into the file, and for notes their own files); `kept` is the size of the store's file afterwards.
 
-use super::house;
+use super::fixture;
 use super::meter::{bytes_written, cpu, cpu_of_threads, ms, percentile};
 use crate::options::Options;
 use crate::repository::{output, root};
@@ -97,7 +97,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     };
     let bytes: usize = options.value("bytes", BODY_BYTES)?;
 
-    let directory = house::directory()?;
+    let directory = fixture::directory()?;
     let mut syncs = syncs(directory.path())?;
     println!(
         "fdatasync of 4 KiB: median {:.2} ms, p99 {:.2} ms",
@@ -139,7 +139,7 @@ fn on_a_slow_disk(text: &str) -> Result<()> {
         text.parse::<f64>().is_ok(),
         "`--fsync-ms {text}` is not a number"
     );
-    let directory = house::directory()?;
+    let directory = fixture::directory()?;
     let library = directory.path().join("slow_fsync.so");
     let source = root().join("testing/slow-disk/slow_fsync.c");
     output(
@@ -187,7 +187,7 @@ fn bare(directory: &Path, group: usize, time: Duration) -> Result<Measured> {
         let before = Instant::now();
         database.execute_batch("BEGIN IMMEDIATE")?;
         for _ in 0..group {
-            let body = house::words(n_writes as u64, BODY_BYTES);
+            let body = fixture::words(n_writes as u64, BODY_BYTES);
             insert.execute((format!("note-{n_writes}"), body, [7_u8; 32]))?;
             n_writes += 1;
         }
@@ -259,8 +259,8 @@ fn called(
 
 /// Writes to the log alone.
 fn ours(callers: usize, time: Duration, bytes: usize) -> Result<Measured> {
-    let directory = house::directory()?;
-    let log = house::open(directory.path())?;
+    let directory = fixture::directory()?;
+    let log = fixture::open(directory.path())?;
     let mut measured = called(callers, time, &|caller, n| write_of(&log, caller, n, bytes))?;
     let report = log.read(&Space::default(), |tx| {
         kenning_audit::verify(tx, &Verify::of(&Space::default()), &|_| ())
@@ -289,7 +289,7 @@ fn through_the_engine(
     let house = House::new();
     let engine = house.board.engine();
     let mut measured = called(callers, time, &|caller, n| {
-        let body = house::words((caller * 1_000_000 + n) as u64, bytes);
+        let body = fixture::words((caller * 1_000_000 + n) as u64, bytes);
         if what == What::Memories {
             let memory = NewMemory {
                 content: body,
@@ -324,7 +324,7 @@ pub(super) fn write(log: &Log, caller: usize, n: usize) -> Result<()> {
 }
 
 fn write_of(log: &Log, caller: usize, n: usize, bytes: usize) -> Result<()> {
-    let body = house::words((caller * 1_000_000 + n) as u64, bytes);
+    let body = fixture::words((caller * 1_000_000 + n) as u64, bytes);
     let key = format!("bench:{caller}/{n}");
     let title = format!("note {n}");
     let passages = kenning_search::passages(&title, &body);

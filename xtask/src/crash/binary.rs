@@ -54,7 +54,7 @@ impl Binary {
         let path = copy.path().join("kenning");
         std::fs::copy(Path::new(target).join(folder).join("kenning"), &path)?;
         if sabotage {
-            // Nobody should find the sabotaged program where builds are looked for.
+            // The sabotaged program must not be mistaken for a normal build.
             build(&[])?;
         }
         let _copy = Some(copy);
@@ -260,7 +260,7 @@ impl Place {
         self.root.path()
     }
 
-    /// Leaves it on disk for whoever wants to know what happened.
+    /// Keeps it on disk for debugging.
     pub(super) fn keep(self) -> PathBuf {
         let path = self.root.path().to_owned();
         if let Some(root) = Arc::into_inner(self.root) {

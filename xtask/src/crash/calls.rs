@@ -37,7 +37,7 @@ use Sort::{
     Backup, Batch, Belief, Daily, Graph, Ingest, Item, Memory, Note, Now, Removal, Revision, Vector,
 };
 
-/// Every sort that both doors have: twelve tools and actions.
+/// Every sort that exists over stdio and HTTP: twelve tools and actions.
 pub(crate) const SORTS: &[Sort] = &[
     Note, Memory, Batch, Belief, Now, Daily, Vector, Item, Revision, Removal, Backup, Graph,
 ];
@@ -221,8 +221,8 @@ impl Maker {
             Backup => write(sort, "vault_backup", json!({}), Trace::Nothing),
             Graph => {
                 let file = self.place.project().join(format!("docs/{mark}.md"));
-                // Somebody's file, which the graph is to know afterwards. Who cannot write it has
-                // nothing to call for.
+                // A file of the project, which the graph must know afterwards. If it cannot be written, there is
+                // no call to make.
                 let written = std::fs::write(file, format!("# {mark}\n\nSomebody wrote this.\n"));
                 let trace = written.map_or(Trace::Nothing, |()| Trace::Row(mark));
                 let arguments = json!({ "incremental": true });
@@ -302,9 +302,9 @@ impl Maker {
             }
             Backup => {
                 let path = text("backup_id").map(|it| format!("omi/backups/{it}.tar.gz"));
-                let bytes = path.and_then(|it| {
-                    let bytes = std::fs::read(self.place.root().join(&it)).ok()?;
-                    Some((it, bytes))
+                let bytes = path.and_then(|name| {
+                    let bytes = std::fs::read(self.place.root().join(&name)).ok()?;
+                    Some((name, bytes))
                 });
                 if let Some((path, bytes)) = bytes {
                     written.trace = Trace::Copy(path, Hash::of(&bytes));
@@ -330,7 +330,7 @@ fn write(sort: Sort, tool: &'static str, arguments: Value, trace: Trace) -> Writ
 }
 
 impl Write {
-    /// Whether a refusal only says that somebody else is doing the same: one backup and one graph are
+    /// Whether a refusal only says that the same is already running: one backup and one graph are
     /// made at a time.
     pub(crate) fn must_wait(&self, said: &str) -> bool {
         matches!(self.sort, Backup | Graph) && said.contains("another") && said.contains("again")
@@ -504,7 +504,10 @@ mod tests {
             (vec![(write(3), true), (remove(), true)], 1),
             (vec![(write(2), true)], 1),
         ] {
-            let calls: Vec<Called> = attempts.into_iter().map(|it| called(it.0, it.1)).collect();
+            let calls: Vec<Called> = attempts
+                .into_iter()
+                .map(|attempt| called(attempt.0, attempt.1))
+                .collect();
             assert_eq!(traces().lost(&calls).len(), n_lost, "{calls:?}");
         }
         let calls = [called(remove(), true)];

@@ -1,4 +1,4 @@
-//! The running program, seen through one of its doors.
+//! The running program, called over stdio or HTTP.
 
 use super::binary::{Binary, Place};
 use super::calls::Write as Written;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Whoever has not answered by then will not answer.
+/// The time after which a call counts as unanswered.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) enum Transport {
     Http,
 }
 
-/// What became of a call.
+/// The result of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Acknowledged,
@@ -36,10 +36,10 @@ pub(crate) enum Answer {
 /// The program, started.
 pub(crate) struct Server {
     child: Child,
-    door: Door,
+    connection: Connection,
 }
 
-enum Door {
+enum Connection {
     Stdio(Arc<Pipe>, Option<JoinHandle<()>>),
     Http(Address),
 }
@@ -51,7 +51,7 @@ pub(crate) struct Pipe {
     next: AtomicU64,
 }
 
-/// One caller. Each has its own connection where the door knows connections.
+/// One caller. Over HTTP each has its own connection.
 pub(crate) enum Client {
     /// With the number of the last answer.
     Stdio(Arc<Pipe>, u64),
@@ -91,25 +91,25 @@ impl Server {
                     std::thread::spawn(move || pipe.read_answers(out))
                 };
                 pipe.shake_hands()?;
-                let door = Door::Stdio(pipe, Some(reader));
-                Ok(Self { child, door })
+                let connection = Connection::Stdio(pipe, Some(reader));
+                Ok(Self { child, connection })
             }
             Transport::Http => {
                 let (child, host) = Binary::serve(&mut command, spawn)?;
                 let token = std::fs::read_to_string(place.data().join("http.token"))?;
-                let door = Door::Http(Address {
+                let connection = Connection::Http(Address {
                     host,
                     token: Some(token),
                 });
-                Ok(Self { child, door })
+                Ok(Self { child, connection })
             }
         }
     }
 
     pub(crate) fn client(&self) -> Client {
-        match &self.door {
-            Door::Stdio(pipe, _) => Client::Stdio(pipe.clone(), 0),
-            Door::Http(address) => Client::Http(address.clone(), None),
+        match &self.connection {
+            Connection::Stdio(pipe, _) => Client::Stdio(pipe.clone(), 0),
+            Connection::Http(address) => Client::Http(address.clone(), None),
         }
     }
 
@@ -135,9 +135,9 @@ impl Server {
 
     /// Lets it finish.
     pub(super) fn stop(mut self) -> Result<()> {
-        match &self.door {
-            Door::Stdio(pipe, _) => drop(lock(&pipe.input).take()),
-            Door::Http(_) => self.child.kill()?,
+        match &self.connection {
+            Connection::Stdio(pipe, _) => drop(lock(&pipe.input).take()),
+            Connection::Http(_) => self.child.kill()?,
         }
         let status = self.child.wait()?;
         self.join();
@@ -146,7 +146,7 @@ impl Server {
     }
 
     fn join(&mut self) {
-        if let Door::Stdio(_, reader) = &mut self.door
+        if let Connection::Stdio(_, reader) = &mut self.connection
             && let Some(reader) = reader.take()
         {
             // The reader ends with the stream; it has nothing to say but what it has delivered.
@@ -157,7 +157,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Who has ended is not killed; a test that gives up leaves nobody behind.
+        // Kills the program if it still runs: a test that gives up leaves no process behind.
         drop(self.child.kill());
         drop(self.child.wait());
     }
@@ -168,7 +168,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Pipe {
-    /// Hands every answer to who waits for it, until the stream ends; then nobody waits any more.
+    /// Hands every answer to its caller, until the stream ends; then all callers are released.
     fn read_answers(&self, out: ChildStdout) {
         for line in BufReader::new(out).lines() {
             let Ok(line) = line else { break };
@@ -179,7 +179,7 @@ impl Pipe {
                 .as_u64()
                 .and_then(|id| lock(&self.waiting).as_mut()?.remove(&id));
             if let Some(waiting) = waiting {
-                // Who no longer waits needs no answer.
+                // The caller may no longer wait.
                 drop(waiting.send(message));
             }
         }
@@ -212,7 +212,7 @@ impl Pipe {
 }
 
 impl Client {
-    /// The same caller, who shows this token where the door asks for one.
+    /// The same caller with this token, over HTTP.
     pub(super) fn with_token(mut self, token: &str) -> Self {
         if let Self::Http(address, _) = &mut self {
             address.token = Some(token.to_owned());
@@ -242,7 +242,7 @@ impl Client {
         self.ask(&write.route, write.tool, &write.arguments)
     }
 
-    /// The number that the last answer had, where the door numbers them.
+    /// The number of the last answer, over stdio.
     pub(super) fn last_id(&self) -> u64 {
         match self {
             Self::Stdio(_, last_id) => *last_id,

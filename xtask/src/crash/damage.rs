@@ -1,8 +1,8 @@
-//! The store's file is damaged while nobody looks: a page is nonsense, or the end is missing.
+//! The store's file is damaged between two runs: a page is overwritten, or the end is missing.
 //!
 //! A store is filled by the real program, then copied and damaged again and again. Whatever the damage:
-//! no command panics; who cannot answer says `corrupt` (or that it could not be read); and rows that the
-//! log answers for are never given out changed while `audit verify` calls the store clean.
+//! no command panics; a command that cannot answer says `corrupt` (or that it could not read); and rows that
+//! the log covers are never returned changed while `audit verify` calls the store clean.
 
 use super::TOLD_MAX;
 use super::binary::{Binary, Place};
@@ -22,9 +22,9 @@ const PAGE: usize = 4_096;
 /// Rounds of every sort that fill the store.
 const ROUNDS: u64 = 6;
 /// What a command may end with: done, a refusal of the contract, `unavailable`, `corrupt`. Not 70, which
-/// is our own fault, and not the 101 of a panic.
+/// is an internal error, and not the 101 of a panic.
 const ENDS: &[i32] = &[0, 1, 2, 3, 4, 5, 6, 8, 9];
-/// Tables whose rows the log answers for.
+/// Tables whose rows the log covers.
 const AUDITED: &[&str] = &["nodes", "node_history", "edges", "events"];
 
 /// Reads, one for each case in turn.
@@ -232,7 +232,8 @@ impl<'a> Stage<'a> {
             let mut others: Vec<&String> = rows.symmetric_difference(&self.rows).collect();
             if damage[0].0 == LOG {
                 // Its end may be missing, and with it whole writes; nothing else may be there.
-                let is_new_event = |it: &&String| rows.contains(*it) && it.contains("\"events\"");
+                let is_new_event =
+                    |row: &&String| rows.contains(*row) && row.contains("\"events\"");
                 others.retain(is_new_event);
             }
             if !others.is_empty() {
@@ -256,7 +257,7 @@ impl<'a> Stage<'a> {
         Ok(self.binary.command(&self.place).args(words).output()?)
     }
 
-    /// The rows that the log answers for; none if they cannot be read. An error is how the command
+    /// The rows that the log covers; `None` if they cannot be read. An error is how the command
     /// should not end.
     fn audited_rows(&self) -> Result<std::result::Result<Option<BTreeSet<String>>, String>> {
         let done = self.command(&["backup", "-"])?;

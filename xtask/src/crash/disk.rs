@@ -26,9 +26,9 @@ use std::time::{Duration, Instant};
 
 /// No write needs more calls than this; one that does is a loop.
 const CALLS_MAX: u64 = 2_000;
-/// How the process ends when nobody knows what is on disk.
+/// The exit code when the state on disk is unknown.
 const UNKNOWN: i32 = 9;
-/// Whoever ends does so by then.
+/// The time in which a process must have ended.
 const END_MAX: Duration = Duration::from_secs(10);
 
 /// What goes wrong.
@@ -58,7 +58,7 @@ impl Trouble {
     }
 }
 
-/// What all cases together came to.
+/// The results of all cases.
 #[derive(Default)]
 struct Tally {
     n_cases: u64,
@@ -141,7 +141,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
 /// What an answer says of a write that failed and may be there all the same.
 const WARNINGS: [&str; 2] = ["will be completed", "did not confirm"];
 
-/// Does so many tasks at once, each in a place of its own: a small store is quickly looked through.
+/// Runs this many tasks at once, each with its own store: a small store is checked quickly.
 fn all_tasks(
     binary: &Binary,
     all: &[(Trouble, Task)],
@@ -172,19 +172,19 @@ fn all_tasks(
 
 fn one_task(binary: &Binary, trouble: Trouble, task: Task, seed: u64, every: u64) -> Result<Tally> {
     let mut tally = Tally::default();
-    let mut house = House::open(binary, trouble, seed)?;
+    let mut case = Case::open(binary, trouble, seed)?;
     match task {
-        Task::Starts => house.starts(every, &mut tally)?,
+        Task::Starts => case.starts(every, &mut tally)?,
         Task::Writes(sort) => {
-            house.prepare()?;
-            house.every_call(sort, every, &mut tally)?;
+            case.prepare()?;
+            case.every_call(sort, every, &mut tally)?;
         }
     }
     Ok(tally)
 }
 
-/// A place, the program that serves it, and what was asked of it.
-struct House<'a> {
+/// A data directory, the program that serves it, and the calls so far.
+struct Case<'a> {
     binary: &'a Binary,
     trouble: Trouble,
     place: Place,
@@ -202,7 +202,7 @@ struct Serving {
     disk: Disk,
 }
 
-impl<'a> House<'a> {
+impl<'a> Case<'a> {
     fn open(binary: &'a Binary, trouble: Trouble, seed: u64) -> Result<Self> {
         let place = Place::fresh()?;
         let maker = Maker::new(format!("disk {trouble:?}"), seed, &place, true);
@@ -253,7 +253,7 @@ impl<'a> House<'a> {
             self.place = Place::fresh()?;
             let what = format!("start, {:?} at call {k}", self.trouble);
             let began = Instant::now();
-            // Who cannot start says why and ends; who starts serves.
+            // A program that cannot start says why and ends.
             let started = self.start(Some(self.trouble.at(k)));
             let failed = match started {
                 Ok(mut serving) => {
@@ -443,15 +443,15 @@ impl<'a> House<'a> {
         let mut found = self.binary.look(&self.place)?;
         found.forget_undone();
         let verdict = verdict::judge_all(&BTreeMap::new(), &self.calls, &found);
-        let surprises = self.refused.iter().filter(|it| {
-            let is_it = |there: &BTreeMap<_, _>| there.get(&it.path) == Some(&it.content);
+        let surprises = self.refused.iter().filter(|call| {
+            let is_it = |there: &BTreeMap<_, _>| there.get(&call.path) == Some(&call.content);
             is_it(&found.files) || is_it(&found.nodes)
         });
         let surprises: Vec<String> = surprises
-            .map(|it| {
+            .map(|call| {
                 format!(
                     "`{}` was answered as failed, and was done all the same",
-                    it.path
+                    call.path
                 )
             })
             .collect();
@@ -487,7 +487,7 @@ impl Serving {
         wrong
     }
 
-    /// How it ended. It has: it answered nobody.
+    /// How it ended. It has ended, since it did not answer.
     fn ended(&mut self) -> Result<Option<ExitStatus>> {
         let until = Instant::now() + END_MAX;
         while Instant::now() < until {

@@ -6,14 +6,14 @@
 //! or `unavailable`, and then be served again by the same process; everything that was acknowledged is
 //! there; and what is found by the program that lived through it is what a new one finds.
 //!
-//! With `--sabotage` nobody waits for the standby, which has stopped to follow: then writes **must** be
-//! lost, or the test is blind.
+//! With `--sabotage` commits do not wait for the standby, which has stopped following: then writes
+//! **must** be lost, or the test proves nothing.
 
 use super::binary::{Binary, Place};
 use super::calls::{Called, Maker, Sort};
 use super::client::{Answer, Client, Server, Transport};
 use super::proxy::{Proxy, address_of};
-use super::{TOLD_MAX, floor, verdict};
+use super::{TOLD_MAX, backend, verdict};
 use crate::options::Options;
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use kenning_core::SeededRandom;
@@ -25,11 +25,11 @@ use std::time::{Duration, Instant};
 
 /// How many write at once.
 const CALLERS: u64 = 4;
-/// How long after the promotion somebody must have been served.
+/// How long after the promotion a call must have succeeded.
 const BACK_MAX: Duration = Duration::from_secs(15);
 /// How long a standby may take to follow.
 const FOLLOW_MAX: Duration = Duration::from_secs(60);
-/// Who is told to call again does so after so long.
+/// The pause before a call is repeated.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Memories that are looked for afterwards.
 const FOUND_AGAIN: usize = 12;
@@ -151,7 +151,7 @@ fn one_round(binary: &Binary, seed: u64, sabotage: bool, tally: &mut Tally) -> R
     ));
     server.kill()?;
     drop(proxy);
-    floor::settle(&standby, &there)?;
+    backend::settle(&standby, &there)?;
     let found = binary.look(&place.with_database(&there))?;
     let mut verdict = verdict::judge_all(&BTreeMap::new(), &done.calls, &found);
     verdict.unsound.extend(done.wrong);
@@ -181,7 +181,7 @@ fn wait_for_each_commit(primary: &Database) -> Result<()> {
     Ok(())
 }
 
-/// The primary is gone and the standby is the primary. How long it then took until somebody was served.
+/// Stops the primary and promotes the standby. Returns how long it took until a call succeeded.
 fn promote(
     primary: &Database,
     standby: &Database,

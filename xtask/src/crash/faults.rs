@@ -2,13 +2,13 @@
 //!
 //! Callers write and read over HTTP, every other one with a token, which the program has to look up
 //! first. A fault is: all backends killed, the server stopped as by a power
-//! cut and started again, all sockets reset, nobody listening for a while, and a network that swallows
-//! what it is given for longer than anybody waits. Each call must be answered in time, as done or as
+//! cut and started again, all sockets reset, no listener for a while, and a network that drops
+//! everything for longer than any call waits. Each call must be answered in time, as done or as
 //! `unavailable`; what was acknowledged must be there in the end, and nothing may be half-done.
 
+use super::backend;
 use super::binary::{Binary, Place};
 use super::client::{Answer, Client, Server, Transport};
-use super::floor;
 use super::proxy::{Proxy, Weather, address_of};
 use super::verdict::{self, Attempt};
 use super::writers::{self, WRITERS};
@@ -24,9 +24,9 @@ use std::time::{Duration, Instant};
 const CALL_MAX: Duration = Duration::from_millis(5_300);
 /// How long after its return the database must have been found again.
 const BACK_MAX: Duration = Duration::from_secs(5);
-/// Who is told to call again does so after so long.
+/// The pause before a call is repeated.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Who only reads.
+/// Callers that only read.
 const READERS: u64 = 2;
 /// A note that is written once, before the first fault.
 const STEADY: &str = "steady.md";
@@ -135,7 +135,7 @@ impl Done {
     }
 }
 
-/// Tells the callers that it is enough.
+/// Stops the callers.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -213,7 +213,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
             std::thread::sleep(Duration::from_millis(50 + random.below(400)));
             let fault = Fault::nth(n, &random);
             inject(fault, &database, &url, &proxy, &random);
-            // The database is there again. Whoever calls now must soon be served.
+            // The database is there again. Calls must soon succeed.
             let back = Instant::now();
             let note = (format!("probe/{n}.md"), format!("# After fault {n}\n"));
             let found = done.write(&mut prober, &note, moments, || back.elapsed() < BACK_MAX);
@@ -230,7 +230,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     })?;
     server.kill()?;
     drop(proxy);
-    floor::settle(&database, &url)?;
+    backend::settle(&database, &url)?;
     report(&binary, &place, done, slowest_return, n_faults, seed)
 }
 

@@ -3,14 +3,15 @@
 //! Each round starts the program on a data directory and a vault, lets several callers write notes,
 //! memories, items, vectors, documents and backups, kills it at a random moment, opens the store again
 //! and judges. What is killed is the program that
-//! people run, over the door that agents use. `--sabotage` runs the same against a build that
-//! acknowledges before it commits: then writes **must** be lost, or the test is blind.
+//! people run, over the transport that agents use. `--sabotage` runs the same against a build that
+//! acknowledges before it commits: then writes **must** be lost, or the test proves nothing.
 //!
 //! With `--floor postgres` the store is a database of a private server, which is not killed; [`faults`]
 //! does the reverse, and [`servers`] lets several programs write to one database.
 //!
 //! Reading order: [`verdict`] (what is promised), [`writers`] (who writes), this loop.
 
+mod backend;
 pub(crate) mod binary;
 mod calls;
 mod client;
@@ -18,7 +19,6 @@ mod damage;
 mod disk;
 mod failover;
 mod faults;
-mod floor;
 mod power;
 mod processes;
 mod proxy;
@@ -28,16 +28,16 @@ mod writers;
 
 use crate::options::Options;
 use anyhow::{Result, bail, ensure};
+use backend::Backend;
 use binary::{Binary, Place};
 use client::{Server, Transport};
-use floor::Floor;
 use kenning_core::{Hash, SeededRandom};
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// About how many rounds use the same directory.
 const ROUNDS_A_PLACE: u64 = 20;
-/// So many broken promises are told in full.
+/// How many broken promises are printed in full.
 const TOLD_MAX: usize = 20;
 
 pub(crate) fn run(options: &Options) -> Result<()> {
@@ -67,7 +67,7 @@ struct Past {
     calls: Vec<calls::Called>,
 }
 
-/// What all rounds together came to.
+/// The results of all rounds.
 #[derive(Default)]
 struct Tally {
     n_acknowledged: usize,
@@ -100,20 +100,20 @@ fn kill(options: &Options) -> Result<()> {
     let sabotage = options.has("sabotage");
     let stage = Stage {
         binary: Binary::find(options, sabotage)?,
-        floor: Floor::find(options)?,
+        backend: Backend::find(options)?,
         random: SeededRandom::new(seed),
     };
     let mut tally = Tally::default();
-    let mut place = stage.floor.place()?;
+    let mut place = stage.backend.place()?;
     let mut past = Past::default();
     for round in 0..kills {
         if stage.random.below(ROUNDS_A_PLACE) == 0 {
-            (place, past) = (stage.floor.place()?, Past::default());
+            (place, past) = (stage.backend.place()?, Past::default());
         }
         let transport = transports[usize::try_from(round)? % transports.len()];
         let broken = stage.one_round(&place, transport, round, &mut past, &mut tally)?;
         if broken {
-            let broken = std::mem::replace(&mut place, stage.floor.place()?);
+            let broken = std::mem::replace(&mut place, stage.backend.place()?);
             past = Past::default();
             if !sabotage {
                 println!(
@@ -152,7 +152,7 @@ fn seed(options: &Options) -> Result<u64> {
 /// What stays the same in all rounds.
 struct Stage {
     binary: Binary,
-    floor: Floor,
+    backend: Backend,
     random: SeededRandom,
 }
 
@@ -168,12 +168,14 @@ impl Stage {
     ) -> Result<bool> {
         let Self {
             binary,
-            floor,
+            backend,
             random,
         } = self;
         let server = Server::start(binary, place, transport)?;
         let writers = writers::start(&server, place, transport, round, random.next());
-        std::thread::sleep(Duration::from_micros(random.below(floor.kill_within_us())));
+        std::thread::sleep(Duration::from_micros(
+            random.below(backend.kill_within_us()),
+        ));
         server.kill()?;
         let done = writers.join()?;
         if random.below(5) == 0 {
@@ -187,7 +189,7 @@ impl Stage {
             child.kill()?;
             child.wait()?;
         }
-        floor.settle(place)?;
+        backend.settle(place)?;
         let found = binary.look(place)?;
         let mut verdict = verdict::judge_all(&past.files, &done.calls, &found);
         verdict.lost.extend(found.traces.lost(&past.calls));

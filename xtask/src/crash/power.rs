@@ -44,7 +44,7 @@ struct Recording {
     calls: Vec<Called>,
 }
 
-/// What all cuts together came to.
+/// The results of all cuts.
 #[derive(Default)]
 struct Tally {
     n_cuts: u64,
@@ -171,7 +171,7 @@ fn one_recording(
         tally.told.extend(told.take(4));
         drop(tally);
         if std::env::var_os("KENNING_CRASH_KEEP").is_some() && !sentences.is_empty() {
-            // Once more as it was left, for whoever wants to look.
+            // Written once more as it was left, for debugging.
             empty(&place)?;
             image::write(&tree, place.root())?;
             println!("left in {}", place.clone().keep().display());

@@ -1,6 +1,6 @@
 //! Several processes on one data directory, each writing as fast as it can.
 //!
-//! Every MCP client starts its own process, so this is the normal case: nobody may be told that the
+//! Every MCP client starts its own process, so this is the normal case: no call may fail because the
 //! store is locked, nothing may be lost, and the chain of events must stay one.
 
 use super::binary::{Binary, Place};
@@ -13,7 +13,7 @@ use kenning_core::Hash;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Nobody waits longer, but one in a hundred.
+/// The longest wait, except for one call in a hundred.
 const P99_MAX: Duration = Duration::from_secs(1);
 
 /// What one process answered.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often everybody looks whether something has changed.
+/// How often all threads check for a change.
 const TICK: Duration = Duration::from_millis(5);
 
 /// How the network is.
@@ -17,12 +17,12 @@ const TICK: Duration = Duration::from_millis(5);
 #[repr(u8)]
 pub(super) enum Weather {
     Fair,
-    /// Nobody listens here.
+    /// Connections are refused.
     Refusing,
     /// Bytes go in and do not come out, until it clears up. Then they do: a commit that was sent
     /// may still arrive long after its sender gave up.
     Hole,
-    /// The same, but only for answers: the database does what nobody hears of.
+    /// The same, but only for answers: the database works and its answers are lost.
     Mute,
 }
 
@@ -123,9 +123,9 @@ fn accept(listener: TcpListener, address: SocketAddr, state: &Arc<State>) {
         } else if listener.is_none() {
             listener = TcpListener::bind(address).ok();
         }
-        let accepted = listener.as_ref().and_then(|it| {
-            it.set_nonblocking(true).ok()?;
-            it.accept().ok()
+        let accepted = listener.as_ref().and_then(|listener| {
+            listener.set_nonblocking(true).ok()?;
+            listener.accept().ok()
         });
         let Some((near, _)) = accepted else {
             std::thread::sleep(TICK);

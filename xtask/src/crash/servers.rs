@@ -1,11 +1,11 @@
-//! Several servers on one database and one vault, each with a key of its own and many callers.
+//! Several servers on one database and one vault, each with its own key and many callers.
 //!
-//! They are what one program cannot be: the log must have one order, whoever appends.
+//! The log must have one order, whichever server appends.
 
 use super::binary::{Binary, Place};
 use super::client::{Answer, Client, Server, Transport};
 use super::verdict::{self, Attempt};
-use super::{TOLD_MAX, floor};
+use super::{TOLD_MAX, backend};
 use crate::bench::meter::{ms, percentile};
 use crate::options::Options;
 use anyhow::{Result, anyhow, ensure};
@@ -14,7 +14,7 @@ use kenning_testing_postgres::{Version, own};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Who was told so often to call again gives up.
+/// The most retries of a call.
 const TRIES_MAX: usize = 20;
 
 /// When a caller has called enough.
@@ -114,8 +114,8 @@ impl Servers {
 }
 
 impl Load {
-    /// Calls, and calls again while the answer is `unavailable`: a machine with more to do than it
-    /// can says so, and whoever is told to come back does. The time is that of all of it.
+    /// Calls, and calls again while the answer is `unavailable`, as an overloaded machine answers. The time
+    /// includes all attempts.
     fn call(&mut self, client: &mut Client, folder: &str, n: u64, doing: Doing) {
         let before = Instant::now();
         for _ in 0..TRIES_MAX {
@@ -173,7 +173,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let servers = Servers::start(&binary, &place, n_servers)?;
     let mut load = servers.load(n_callers, Doing::Write, Enough::Calls(n_writes))?;
     servers.stop()?;
-    floor::settle(&database, &url)?;
+    backend::settle(&database, &url)?;
     let found = binary.look(&place)?;
     let verdict = verdict::judge(&BTreeMap::new(), &load.attempts, &found);
     let told = verdict.lost.iter().chain(&verdict.unsound);

@@ -107,7 +107,7 @@ pub(super) fn judge(
         .events
         .iter()
         .filter(|it| it.kind == WRITTEN)
-        .filter_map(|it| Some((it.path.as_str(), it.content?)))
+        .filter_map(|call| Some((call.path.as_str(), call.content?)))
         .collect();
     let mut by_path: BTreeMap<&str, Vec<&Attempt>> = BTreeMap::new();
     for attempt in attempts {
@@ -197,7 +197,7 @@ fn disagreements(found: &Found) -> Vec<String> {
     let told: BTreeSet<(&str, Hash)> = found
         .events
         .iter()
-        .filter_map(|it| Some((it.path.as_str(), it.content?)))
+        .filter_map(|call| Some((call.path.as_str(), call.content?)))
         .collect();
     for (path, content) in &found.revisions {
         if !told.contains(&(path.as_str(), *content)) {

@@ -1,4 +1,4 @@
-//! Callers that write as fast as they are answered, until there is nobody to answer.
+//! Callers that write as fast as they are answered, until the program ends.
 
 use super::binary::Place;
 use super::calls::{Called, Maker};
@@ -20,7 +20,7 @@ pub(super) struct Writers(Vec<JoinHandle<Done>>);
 #[derive(Default)]
 pub(super) struct Done {
     pub(super) calls: Vec<Called>,
-    /// Answers that were neither yes nor silence.
+    /// Answers that were neither success nor missing.
     pub(super) refusals: Vec<String>,
 }
 

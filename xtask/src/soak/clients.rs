@@ -1,4 +1,4 @@
-//! Who calls, and what.
+//! The clients and their calls.
 
 use anyhow::{Context as _, Result, ensure};
 use kenning_core::SeededRandom;
@@ -12,7 +12,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Whoever has not answered by then will not answer.
+/// The time after which a call counts as unanswered.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// One call.
@@ -112,10 +112,10 @@ impl Turn {
 
     /// A read, as one of its examples has it.
     fn example(random: &SeededRandom) -> Self {
-        let reads = TOOLS.iter().filter(|it| {
-            it.effect() == Effect::Read
-                && it.toolset().is_on_by_default()
-                && !LEFT_OUT.contains(&it.name())
+        let reads = TOOLS.iter().filter(|tool| {
+            tool.effect() == Effect::Read
+                && tool.toolset().is_on_by_default()
+                && !LEFT_OUT.contains(&tool.name())
         });
         let reads: Vec<_> = reads.collect();
         let tool = reads[random.below(reads.len() as u64) as usize];
@@ -148,7 +148,7 @@ impl Pipe {
                 let message: Value = serde_json::from_str(&line).unwrap_or_default();
                 let id = message["id"].as_u64();
                 if let Some(sender) = id.and_then(|it| lock(&heard).remove(&it)) {
-                    // Who no longer waits needs no answer.
+                    // The caller may no longer wait.
                     drop(sender.send(message));
                 }
             }
@@ -290,7 +290,7 @@ impl Http {
 
     /// One request on a connection that stays open.
     pub(super) fn ask(&mut self, method: &str, path: &str, body: &str) -> Result<Answer> {
-        // Whoever was hung up on tries once more, as clients do.
+        // After a closed connection it tries once more, as clients do.
         let is_fresh = self.connection.is_none();
         match self.exchange(method, path, body) {
             Err(_) if !is_fresh => {

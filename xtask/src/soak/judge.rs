@@ -1,4 +1,4 @@
-//! Whether something grows that should not.
+//! Checks whether something grows that should not.
 
 use super::samples::{HISTORY, Sample};
 
@@ -60,8 +60,8 @@ fn by_call(samples: &[Sample], gauge: &str) -> f64 {
 
 fn gauges(samples: &[Sample]) -> Vec<&str> {
     let last = samples.last();
-    last.map_or_else(Vec::new, |it| {
-        it.gauges.keys().map(String::as_str).collect()
+    last.map_or_else(Vec::new, |sample| {
+        sample.gauges.keys().map(String::as_str).collect()
     })
 }
 

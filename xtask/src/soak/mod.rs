@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_secs(2);
 /// How often a caller calls: as fast as it can would fill the disk with history.
 const PACE: Duration = Duration::from_millis(25);
-/// So many wrong answers are told.
+/// How many wrong answers are printed.
 const TOLD_MAX: usize = 10;
 
 pub(crate) fn run(options: &Options) -> Result<()> {
@@ -80,7 +80,7 @@ impl Started {
     }
 }
 
-/// A command of the program that sees nothing of the one who runs this.
+/// A command of the program without the environment of this process.
 fn command(binary: &Binary, place: &Place) -> Result<Command> {
     let home = place.data().with_file_name("home");
     std::fs::create_dir_all(home.join("project"))?;
@@ -92,7 +92,7 @@ fn command(binary: &Binary, place: &Place) -> Result<Command> {
     Ok(command)
 }
 
-/// Starts the HTTP server: the process, its address, and the token of whoever started it.
+/// Starts the HTTP server: the process, its address, and its owner's token.
 fn serve(binary: &Binary, place: &Place) -> Result<(Started, Http)> {
     let mut command = command(binary, place)?;
     let (child, host) = Binary::serve(&mut command, |it| {
@@ -185,7 +185,7 @@ fn soak(options: &Options) -> Result<()> {
         }));
     }
     {
-        // Whoever looks at the page, scrapes the figures and follows the log, and leaves again.
+        // A watcher that loads the page, scrapes the figures, follows the log and leaves again.
         let (count, mut http) = (Arc::clone(&count), http.clone());
         callers.push(std::thread::spawn(move || {
             let pages = [

@@ -249,7 +249,7 @@ impl Noise {
     fn stop(self) -> u64 {
         self.stop.store(true, Ordering::Relaxed);
         for caller in self.callers {
-            // A caller that died has made enough noise.
+            // A caller that ended early has made enough load.
             drop(caller.join());
         }
         self.n_answered.load(Ordering::Relaxed)

@@ -1,9 +1,9 @@
 //! More than can be done: more callers than may work and wait in line together.
 //!
 //! First a few callers show what can be done at best and how long a call takes. Then all call at once.
-//! Whoever is not served must be told so at once (`limited`, 429), whoever is served must not get less
-//! done than before, the door for watchers must stay open, and when the crowd stops calling all is soon as
-//! it was: what still waits in line then is part of that time.
+//! Calls that are not served must be refused at once (`limited`, 429), throughput must not drop, health
+//! checks must still be answered, and when the crowd stops, the server must soon recover: calls that still
+//! wait in the queue then are part of that time.
 
 use super::clients::Http;
 use super::serve;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const FEW: usize = 8;
 /// Callers at once: four in five may work or wait, the others must be refused.
 const MANY: usize = 700;
-/// Who is refused comes back when it was told to.
+/// The pause after a refusal, which asks for it.
 const COMES_BACK: Duration = Duration::from_secs(1);
 /// What a refusal may take …
 const LIMITED_MAX: Duration = Duration::from_millis(50);
@@ -29,7 +29,7 @@ const SHARE_MIN: f64 = 0.8;
 /// … and how soon all is as it was.
 const RECOVERY_MAX: Duration = Duration::from_secs(1);
 
-/// Whoever has not recovered by then will not.
+/// The time after which the server counts as not recovered.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a crowd was answered.
@@ -148,7 +148,7 @@ fn crowd(http: &Http, n_callers: usize, time: Duration, usual: Duration) -> Resu
                     Ok(200) => answers.good.push(began.elapsed()),
                     Ok(429) => {
                         answers.limited.push(began.elapsed());
-                        // Whoever is told to come later does, or the crowd only measures itself.
+                        // Refused callers pause, or the crowd would only measure itself.
                         std::thread::sleep(COMES_BACK);
                     }
                     Ok(status) => answers.wrong.push(format!("{status}")),
@@ -184,7 +184,7 @@ fn crowd(http: &Http, n_callers: usize, time: Duration, usual: Duration) -> Resu
     Ok(all)
 }
 
-/// Asks after the server's health all the while.
+/// Checks the server's health all the while.
 fn watch(http: &Http, time: Duration) -> std::thread::JoinHandle<Result<Vec<Duration>>> {
     let mut http = http.clone();
     std::thread::spawn(move || {

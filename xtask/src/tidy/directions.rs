@@ -1,8 +1,8 @@
-//! Who may depend on whom.
+//! Which crate may depend on which.
 //!
-//! Dependencies point down: binary, doors, tools, engine, wings, kernel, then search, audit, store and the
-//! gates, then core, then text. [`CRATES`] is the whole rule; a new crate needs a row here, and a reason of the form "so
-//! that X cannot depend on Y".
+//! Dependencies point down: binary, servers (MCP, REST, CLI), tools, engine, wings, kernel, then search,
+//! audit, store, vault and egress, then core, then text. [`CRATES`] is the whole rule; a new crate needs a
+//! row here, and a reason of the form "so that X cannot depend on Y".
 
 use super::Faults;
 use serde_json::Value;
@@ -281,7 +281,7 @@ const CRATES: &[(&str, May)] = &[
     ("kenning-testing-disk", Only(&[])),
     // So that the writer of the conformance kit's setup can come near no product.
     ("kenning-testing-tck", Only(&["kenning-cypher"])),
-    // So that what makes hostile inputs can name every door and every wing, and nothing names it.
+    // So that what makes hostile inputs can use every crate, and nothing depends on it.
     ("kenning-fuzz", Anything),
     ("xtask", Anything),
 ];
@@ -298,7 +298,7 @@ const TESTS_ONLY: &[&str] = &[
     "kenning-fuzz",
 ];
 
-/// What tests may name besides: a house, a real store to stand it on, and the rows in it.
+/// What tests may use besides: the test fixture, a real store, and its rows.
 const TESTS_ALSO: &[&str] = &[
     "kenning-testing",
     "kenning-testing-postgres",
@@ -323,7 +323,7 @@ const TESTS_OF_ONE: &[(&str, &[&str])] = &[
         ],
     ),
     ("kenning", &["kenning-testing-wasm"]),
-    // The layer is around every route, so its tests put the other door behind it.
+    // The layer is around every route, so its tests put the MCP server behind it.
     (
         "kenning-rest",
         &["kenning-egress", "kenning-mcp", "kenning-store"],
@@ -411,8 +411,8 @@ mod tests {
 
     #[test]
     fn a_floor_and_the_test_house_are_for_tests() {
-        let floors = ["kenning-store-sqlite", "kenning-store-postgres"];
-        for to in floors.iter().chain(&TESTS_ONLY[..2]) {
+        let backends = ["kenning-store-sqlite", "kenning-store-postgres"];
+        for to in backends.iter().chain(&TESTS_ONLY[..2]) {
             assert!(faults(&[("kenning-mcp", to, true)]).is_empty());
             assert_eq!(faults(&[("kenning-mcp", to, false)]).len(), 1);
         }
@@ -420,7 +420,7 @@ mod tests {
             assert_eq!(faults(&[("kenning", to, false)]).len(), 1);
             assert!(faults(&[("xtask", to, false)]).is_empty());
         }
-        for to in floors {
+        for to in backends {
             assert!(faults(&[("kenning", to, false)]).is_empty());
         }
         assert!(faults(&[("kenning-rest", "kenning-mcp", true)]).is_empty());

@@ -1,4 +1,4 @@
-//! A file begins with what it is for, and is short enough to be read.
+//! Checks that every file begins with its purpose, and is short enough to be read.
 
 use super::Faults;
 use crate::repository::Tree;

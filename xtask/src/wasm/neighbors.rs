@@ -74,7 +74,7 @@ fn hogs(runtime: &Runtime, busy: &[u8], echo: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// A call that nobody waits for any more uses no more processor time.
+/// A cancelled call uses no more processor time.
 fn cancels(runtime: &Runtime, busy: &[u8]) -> Result<()> {
     let (mut slowest, mut most_used) = (Duration::ZERO, Duration::ZERO);
     for _ in 0..CANCELS {

@@ -70,7 +70,7 @@ const WORDS: &[&str] = &[
     "+f",
 ];
 
-/// The rows of a small house.
+/// The rows of a small store.
 static SEED: LazyLock<String> = LazyLock::new(|| {
     let house = House::new();
     let note = json!({ "path": "a.md", "content": "# A\n\n[[People/Bill Baue]]" });
@@ -106,8 +106,8 @@ impl Subject for Rows {
         let space: Space = format!("s{}", self.n_spaces).parse()?;
         let text = text(input).into_owned();
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        let rows = lines.into_iter().map(|it| {
-            serde_json::from_str::<Value>(&it)
+        let rows = lines.into_iter().map(|line| {
+            serde_json::from_str::<Value>(&line)
                 .map_err(|_| kenning_core::Error::corrupt("a line is not JSON"))
         });
         match archive::load(&self.store, &space, rows) {

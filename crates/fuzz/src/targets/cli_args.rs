@@ -1,4 +1,4 @@
-//! Words of the command line.
+//! Arguments of the command line.
 
 use super::{ensure, text};
 use crate::{Source, Subject, Target};
@@ -59,10 +59,10 @@ static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
 });
 
 fn collect(command: &Command, words: &[String], known: &mut Vec<Known>) {
-    let options = command.get_arguments().flat_map(|it| {
-        let long = it.get_long().map(|it| format!("--{it}"));
+    let options = command.get_arguments().flat_map(|argument| {
+        let long = argument.get_long().map(|it| format!("--{it}"));
         long.into_iter()
-            .chain(it.get_short().map(|it| format!("-{it}")))
+            .chain(argument.get_short().map(|it| format!("-{it}")))
     });
     known.push(Known {
         words: words.to_vec(),

@@ -101,7 +101,7 @@ impl Subject for Events {
                 "a changed payload passed, or {code:?}"
             );
         }
-        // Somebody signed it all the same, as an event of either version.
+        // Signed with a valid key, as an event of either version.
         for version in [1, good.version] {
             row.version = version;
             row.sealed = match version {

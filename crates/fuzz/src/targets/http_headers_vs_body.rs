@@ -24,7 +24,7 @@ pub(super) const TARGET: Target = Target {
     words: WORDS,
     seeds: || (0..24).map(|it| generate(&mut Source::new(it))).collect(),
     generate,
-    open: || Box::new(Door::new()),
+    open: || Box::new(HttpService::new()),
     pass_cases: 400,
     fresh_every: 5_000,
     contains_panics: false,
@@ -77,13 +77,13 @@ fn generate(source: &mut Source) -> Vec<u8> {
     (out + &body).into_bytes()
 }
 
-struct Door {
+struct HttpService {
     runtime: Runtime,
     service: Service,
     _house: House,
 }
 
-impl Door {
+impl HttpService {
     fn new() -> Self {
         let house = House::select(Selection::default());
         let server = Server::new(house.board.clone(), Principal::owner(Space::default()));
@@ -115,7 +115,7 @@ fn split(input: &[u8]) -> (Vec<(HeaderName, HeaderValue)>, Vec<u8>) {
     (headers.take(60).collect(), body.to_vec())
 }
 
-impl Subject for Door {
+impl Subject for HttpService {
     fn check(&mut self, input: &[u8]) -> Result<(), String> {
         let (headers, body) = split(input);
         if String::from_utf8_lossy(&body).contains("subscri") {

@@ -114,7 +114,7 @@ impl Subject for Client {
     fn check(&mut self, input: &[u8]) -> Result<(), String> {
         let line: Vec<u8> = input
             .iter()
-            .map(|it| if *it == b'\n' { b' ' } else { *it })
+            .map(|byte| if *byte == b'\n' { b' ' } else { *byte })
             .collect();
         let expected = rpc::expected(&line);
         // A subscription is answered when it ends, and a cancelled call not at all.

@@ -119,7 +119,7 @@ impl Subject for Manifests {
                 );
                 let id = &manifest.id;
                 let plain =
-                    |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || "-.".contains(it);
+                    |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
                 ensure!(id.chars().all(plain), "id: `{id}`");
                 ensure!(
                     manifest.input_schema()["type"] == "object",

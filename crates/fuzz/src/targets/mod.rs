@@ -1,4 +1,4 @@
-//! Every target: what makes inputs of its form, and what must hold of the answers.
+//! Every target: how its inputs are generated, and what must hold for the answers.
 //!
 //! Two of the plan are missing: `sync_message`, because nothing is synchronized yet, and
 //! `cypher_roundtrip`, because nothing prints a query.
@@ -53,7 +53,7 @@ pub const ALL: &[&Target] = &[
     &page_pdf::TARGET,
 ];
 
-/// The input as text: what is no UTF-8 is replaced, as every door does or refuses before.
+/// The input as text: invalid UTF-8 is replaced, as every server does unless it refuses it.
 fn text(input: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(input)
 }
@@ -62,7 +62,7 @@ fn owned(texts: &[&str]) -> Vec<Vec<u8>> {
     texts.iter().map(|it| it.as_bytes().to_vec()).collect()
 }
 
-/// Fails with words unless it is so.
+/// Fails with this message unless the condition holds.
 macro_rules! ensure {
     ($so:expr, $($words:tt)*) => {
         if !$so {
@@ -72,7 +72,7 @@ macro_rules! ensure {
 }
 use ensure;
 
-/// A message holds no more of what was sent than somebody can use.
+/// A message repeats only a short part of the input.
 fn short(error: &kenning_core::Error) -> Result<(), String> {
     let n = error.message.chars().count();
     ensure!(
@@ -115,7 +115,7 @@ fn pieces(source: &mut Source, words: &[&str], pairs: &[(&str, &str)]) -> String
     out
 }
 
-/// Tells what took more work than its length warrants.
+/// Finds inputs that take more work than their length warrants.
 ///
 /// Generous: it sees what is quadratic in a long text, not what is slow. Counted is the processor's time of
 /// this thread, so that a busy machine makes nothing slow.
@@ -130,7 +130,7 @@ fn in_time<T>(input: &[u8], work: impl FnOnce() -> T) -> Result<T, String> {
     Ok(made)
 }
 
-/// How long this thread has worked, in milliseconds; nothing where that cannot be told.
+/// How long this thread has worked, in milliseconds; `None` where that is unknown.
 fn processor_ms() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let ns = text.split(' ').next().and_then(|it| it.parse::<u64>().ok());

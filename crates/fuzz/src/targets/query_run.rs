@@ -84,7 +84,7 @@ impl Choices<'_> {
                 let text = self.text(depth - 1);
                 let value = text
                     .value
-                    .map(|it| it.as_str().map(|it| it.chars().count()).into());
+                    .map(|text| text.as_str().map(|it| it.chars().count()).into());
                 made(format!("size({})", text.words), value)
             }
             _ => {
@@ -141,8 +141,8 @@ impl Choices<'_> {
             "CASE WHEN {} THEN {} ELSE {} END",
             condition.words, then.words, otherwise.words
         );
-        let value = condition.value.and_then(|it| {
-            if it == Value::Bool(true) {
+        let value = condition.value.and_then(|condition| {
+            if condition == Value::Bool(true) {
                 then.value
             } else {
                 otherwise.value

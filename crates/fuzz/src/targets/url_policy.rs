@@ -1,4 +1,4 @@
-//! Addresses that strangers name, and where the gate would connect.
+//! Untrusted addresses, and where `egress` would connect.
 
 use super::{ensure, owned, pieces, text};
 use crate::{Source, Subject, Target};
@@ -21,7 +21,7 @@ pub(super) const TARGET: Target = Target {
             connector: Arc::new(Nobody),
             ..Policy::default()
         };
-        Box::new(Gate(Egress::new(policy)))
+        Box::new(UrlPolicy(Egress::new(policy)))
     },
     pass_cases: 3_000,
     fresh_every: u64::MAX,
@@ -148,7 +148,7 @@ impl Connect for Nobody {
     }
 }
 
-struct Gate(Egress);
+struct UrlPolicy(Egress);
 
 /// What this test calls not public: what the standard library knows, and the ranges that it does not name.
 fn is_private(address: IpAddr) -> bool {
@@ -183,10 +183,10 @@ fn is_private(address: IpAddr) -> bool {
 
 /// A name with and without its last dot is one.
 fn plain(host: Option<&str>) -> Option<&str> {
-    host.map(|it| it.strip_suffix('.').unwrap_or(it))
+    host.map(|host| host.strip_suffix('.').unwrap_or(host))
 }
 
-impl Subject for Gate {
+impl Subject for UrlPolicy {
     fn check(&mut self, input: &[u8]) -> Result<(), String> {
         let url = text(input);
         match self.0.check(&url) {
@@ -204,7 +204,7 @@ impl Subject for Gate {
                     );
                 }
                 ensure!(!checked.granted(), "granted: nobody granted anything");
-                // Whoever else reads the address must come to the same host.
+                // Every other parser must read the same host.
                 let read = url::Url::parse(&url)
                     .map_err(|it| format!("passed: `{url}` is no URL: {it}"))?;
                 ensure!(

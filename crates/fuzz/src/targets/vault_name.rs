@@ -12,7 +12,7 @@ pub(super) const TARGET: Target = Target {
     words: WORDS,
     seeds: || {
         let paths = include_str!("../../../../testing/corpora/paths.txt").lines();
-        let paths = paths.filter(|it| !it.is_empty() && !it.starts_with('#'));
+        let paths = paths.filter(|line| !line.is_empty() && !line.starts_with('#'));
         let names = paths.filter_map(|it| it.rsplit('\t').next());
         names.map(|it| it.as_bytes().to_vec()).collect()
     },
@@ -68,7 +68,7 @@ const WORDS: &[&str] = &[
 ];
 
 struct Vault {
-    /// Holds `vault` and, beside it, what nobody may see.
+    /// Holds `vault` and, beside it, files that must not be read.
     root: tempfile::TempDir,
     dir: Dir,
 }
@@ -103,9 +103,9 @@ impl Vault {
         let list = |path: &Path| {
             let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
             let mut all: Vec<(String, Vec<u8>)> = entries
-                .map(|it| {
-                    let content = std::fs::read(it.path()).unwrap_or_default();
-                    (it.path().to_string_lossy().into_owned(), content)
+                .map(|entry| {
+                    let content = std::fs::read(entry.path()).unwrap_or_default();
+                    (entry.path().to_string_lossy().into_owned(), content)
                 })
                 .collect();
             all.sort();

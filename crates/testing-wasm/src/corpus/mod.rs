@@ -1,4 +1,4 @@
-//! Hostile components, and the end that each must come to.
+//! Hostile components, and how each must end.
 
 mod shapes;
 
@@ -6,7 +6,7 @@ use crate::{Tool, probes};
 use anyhow::Result;
 use kenning_sandbox::{Failure, Limits};
 
-/// One component that means no good.
+/// One hostile component.
 pub struct Case {
     /// What it tries.
     pub name: String,
@@ -14,7 +14,7 @@ pub struct Case {
     pub wasm: Vec<u8>,
     /// What it is given.
     pub input: String,
-    /// Within these it is run.
+    /// Its limits.
     pub limits: Limits,
     /// How it must end.
     pub end: End,
@@ -23,7 +23,7 @@ pub struct Case {
 /// How a component must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It is not let in.
+    /// It is refused before it runs.
     Refused,
     /// `execution timed out`
     Time,
@@ -33,24 +33,24 @@ pub enum End {
     Memory,
     /// `tool panicked`
     Panic,
-    /// Stopped for doing what no program may.
+    /// Trapped on an invalid operation.
     Trap,
     /// Stopped at one of the host's own limits.
     Limit,
     /// Its answer is too large.
     Output,
-    /// It ended itself.
+    /// It exited.
     Exit,
-    /// It answers, and what it did too much of was cut.
+    /// It answers, and its excess output was cut.
     Answer,
-    /// It says itself that it failed.
+    /// It returns a failure.
     Returned,
-    /// Refused, stopped or answered: the host does not care which.
+    /// Refused, stopped or answered: any of these.
     Any,
 }
 
 impl End {
-    /// How a call ended, if that is among the ends that a component may come to.
+    /// How a call ended, if that is an expected way.
     pub fn of(result: &std::result::Result<String, Failure>) -> Option<Self> {
         Some(match result {
             Ok(_) => Self::Answer,
@@ -68,7 +68,7 @@ impl End {
         })
     }
 
-    /// Whether a call came to this end.
+    /// Whether a call ended in this way.
     pub fn is_met_by(self, result: &std::result::Result<String, Failure>, is_pool: bool) -> bool {
         match (self, Self::of(result)) {
             (Self::Any, found) => found.is_some(),
@@ -277,10 +277,10 @@ fn memory(cases: &mut Cases) -> Result<()> {
     let tool = Tool::new("(call $ok (local.get $ptr) (local.get $len))");
     let tool = tool.memory("(memory (export \"memory\") 900)");
     let data: String = (0..4)
-        .map(|it| {
+        .map(|n| {
             format!(
                 "(data (i32.const {}) \"{megabyte}\")",
-                70_000 + it * megabyte.len()
+                70_000 + n * megabyte.len()
             )
         })
         .collect();

@@ -1,4 +1,4 @@
-//! Which store the program stands on while it is killed.
+//! The backend of the store while the program is killed.
 
 use super::binary::Place;
 use crate::options::Options;
@@ -6,15 +6,15 @@ use anyhow::{Context as _, Result, bail};
 use kenning_testing_postgres::{Server, Version, own};
 use std::time::{Duration, Instant};
 
-/// How long the database may take to notice that a program is dead.
+/// How long the database may take to notice that a program has died.
 const SETTLE_MAX: Duration = Duration::from_secs(20);
 
-pub(super) enum Floor {
+pub(super) enum Backend {
     Sqlite,
     Postgres(Box<Server>),
 }
 
-impl Floor {
+impl Backend {
     pub(super) fn find(options: &Options) -> Result<Self> {
         match options.text("floor").unwrap_or("sqlite") {
             "sqlite" => Ok(Self::Sqlite),
@@ -23,7 +23,7 @@ impl Floor {
         }
     }
 
-    /// Kills come within so long after the first write. A write to a database takes longer, and what
+    /// Kills come within this time after the first write. A write to a database takes longer, and what
     /// is killed before the first is done shows little.
     pub(super) fn kill_within_us(&self) -> u64 {
         match self {

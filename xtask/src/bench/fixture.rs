@@ -1,4 +1,4 @@
-//! A log over a real store, in a directory on the disk that is measured.
+//! Fixtures of benchmarks: a log over a real store, on the disk that is measured.
 
 use anyhow::{Context as _, Result};
 use kenning_audit::{Log, Signer};
@@ -20,8 +20,7 @@ impl Clock for WallClock {
     }
 }
 
-/// A fresh directory beside this program: what holds builds is a disk, what holds temporary files may
-/// be memory.
+/// A fresh directory beside this program: the build directory is on a disk, but `/tmp` may be in memory.
 pub(super) fn directory() -> Result<TempDir> {
     let program = std::env::current_exe()?;
     let beside = program.parent().context("this program is nowhere")?;
