@@ -267,7 +267,7 @@ fn the_log_of_another_space_and_of_another_store_are_noticed() {
     let other: Space = "other".parse().unwrap();
     let asked = Verify::of(&other);
     let report = log.read(&other, |tx| verify(tx, &asked, &|_| ())).unwrap();
-    assert_fault(&report, "event 1 is of the space `default`");
+    assert_fault(&report, "event 1 belongs to the space `default`");
     assert_fault(
         &report,
         "checkpoint 0: it belongs to another log or another space",
@@ -294,7 +294,7 @@ fn the_log_of_another_space_and_of_another_store_are_noticed() {
         data: Value::Null,
     };
     append(&target, event.sign(2, &origin, [1; 16], &signer));
-    assert_fault(&check(&target), "event 2 is of the log");
+    assert_fault(&check(&target), "event 2 belongs to the log");
 }
 
 #[test]

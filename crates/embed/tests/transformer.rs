@@ -232,7 +232,7 @@ fn a_folder_that_cannot_work_says_why() {
         (
             "config.json",
             with("num_attention_heads", json!(5)),
-            "32 numbers for 5 heads",
+            "hidden size 32 cannot be divided by 5 heads",
         ),
         (
             "config.json",
@@ -257,7 +257,7 @@ fn a_folder_that_cannot_work_says_why() {
         (
             "tokenizer.json",
             tiny::tokenizer(&more_words).to_string().into_bytes(),
-            "it has 19 words, and `config.json` speaks of 17",
+            "it has 19 words, but `config.json` declares 17",
         ),
         (
             "model.safetensors",

@@ -183,11 +183,11 @@ fn objects_that_no_migration_made_are_reported() {
     assert_eq!(
         faults,
         [
-            "the function `note` is not of this program",
-            "the rule `lost of kv` is not of this program",
-            "the table `more` is not of this program",
-            "the trigger `noted of kv` is not of this program",
-            "the view `seen` is not of this program",
+            "the function `note` does not belong to this program",
+            "the rule `lost of kv` does not belong to this program",
+            "the table `more` does not belong to this program",
+            "the trigger `noted of kv` does not belong to this program",
+            "the view `seen` does not belong to this program",
             "the table `tiles` is missing",
         ]
     );

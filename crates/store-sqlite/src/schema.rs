@@ -75,9 +75,9 @@ mod tests {
             faults,
             [
                 "the index `edges_by_dst` differs from this program's schema",
-                "the table `more` is not of this program",
-                "the trigger `copy` is not of this program",
-                "the view `seen` is not of this program",
+                "the table `more` does not belong to this program",
+                "the trigger `copy` does not belong to this program",
+                "the view `seen` does not belong to this program",
             ]
         );
         // `doctor` asks this.

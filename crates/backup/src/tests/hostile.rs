@@ -403,8 +403,8 @@ fn an_archive_that_is_not_what_its_manifest_says_is_refused() {
         (&[("a", "two")], &[("a", "one")], "`a` in the archive"),
         (&[("a", "ones")], &[("a", "one")], "`a` in the archive"),
         (&[("a", "")], &[("a", "one")], "`a` in the archive"),
-        (&[("a", "one"), ("b", "")], &[("a", "one")], "has `b`"),
-        (&[("b", "one")], &[("a", "one")], "has `b`"),
+        (&[("a", "one"), ("b", "")], &[("a", "one")], "contains `b`"),
+        (&[("b", "one")], &[("a", "one")], "contains `b`"),
     ] {
         let (res, _) = restored(&tar(found), listed);
         let error = res.unwrap_err();
