@@ -1,4 +1,6 @@
 //! Serves the fixtures over HTTP, for the conformance suite: `.ci/conformance` runs both.
+//!
+//! It knows nothing of the suite itself. Invariant: it listens on loopback only, and ends with its input.
 
 use anyhow::Result;
 use axum::Router;
