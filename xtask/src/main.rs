@@ -44,8 +44,8 @@ struct Command {
 const COMMANDS: &[Command] = &[
     Command {
         name: "tidy",
-        usage: "tidy",
-        about: "check the rules that compilers do not: directions, names, heads, sizes, pages",
+        usage: "tidy [--report]",
+        about: "check the rules that compilers do not: directions, modules, names, heads, sizes, pages",
         run: tidy::run,
     },
     Command {

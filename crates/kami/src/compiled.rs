@@ -3,7 +3,7 @@
 //! Compiled code is believed only if its hash is in the store, so that what `kami run` compiled is noted there,
 //! for the components that were run last. The code of others is thrown away.
 
-use super::run::Pulse;
+use super::pulse::Pulse;
 use crate::Kami;
 use kenning_core::{Code, Result};
 use kenning_kernel::Caller;

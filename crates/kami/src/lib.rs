@@ -8,22 +8,27 @@
 //! `record` is what the node says, `install` what changes it, `run` what reads it.
 
 mod callables;
+mod check;
 mod compiled;
 mod describe;
 mod index;
 mod install;
+mod installed;
 mod limits;
 mod names;
 mod package;
+mod pulse;
 mod record;
 mod run;
 mod trust;
 
+pub use check::CheckedPackage;
 pub use index::FoundPackage;
 pub use install::{InstallOptions, Installation};
-pub use package::{CheckedPackage, tool_manifest_wasm};
+pub use package::tool_manifest_wasm;
+pub use pulse::Pulse;
 pub use record::{ArgumentView, Granted, InstalledTool, ToolFunction};
-pub use run::{FileRun, FoundTool, Pulse, ToolRun, ToolUsage};
+pub use run::{FileRun, FoundTool, ToolRun, ToolUsage};
 pub use trust::{TrustedKey, trusted};
 
 use callables::Callables;

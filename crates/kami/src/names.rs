@@ -6,7 +6,7 @@
 //! component: whoever still calls one of them is not answered by another component.
 
 use super::PAGE;
-use super::record::{Record, Stored, StoredFunction, StoredVersion};
+use super::record::{Record, Stored, StoredVersion, function_names};
 use kenning_audit::Tx;
 use kenning_core::{Error, Kind, Result};
 use kenning_store::{NodeFilter, ReadTx, When};
@@ -32,36 +32,6 @@ impl Retired {
     fn is_other(&self, id: &str, sha256: &str) -> bool {
         self.id != id && self.sha256 != sha256
     }
-}
-
-/// The names of a function of a component of many.
-pub(super) struct FunctionNames {
-    /// The function's own name, if no other function has it; else the long one.
-    pub(super) main: String,
-    /// With the whole interface.
-    pub(super) long: String,
-}
-
-/// The names of each function of a component of many.
-pub(super) fn function_names(id: &str, functions: &[StoredFunction]) -> Vec<FunctionNames> {
-    let short = |it: &StoredFunction| match it.name.rsplit_once('#') {
-        Some((_, name)) => name.to_owned(),
-        None => it.name.clone(),
-    };
-    let names = functions.iter().map(|it| {
-        let is_only = functions
-            .iter()
-            .filter(|other| short(other) == short(it))
-            .count()
-            == 1;
-        let long = format!("{id}.{}", it.name.replace(['/', '#', ':', '@'], "."));
-        let main = match is_only {
-            true => format!("{id}.{}", short(it)),
-            false => long.clone(),
-        };
-        FunctionNames { main, long }
-    });
-    names.collect()
 }
 
 /// All names that a version of a tool is called by.

@@ -1,6 +1,5 @@
 //! What the node of a tool says, and what is shown of it.
 
-use super::names::function_names;
 use kenning_core::{Error, NodeId, Result};
 use kenning_sandbox::manifest::{Manifest, Security};
 use kenning_sandbox::policy::{Policy, concerns, effective};
@@ -315,4 +314,34 @@ impl Granted {
             max_fuel: security.max_fuel,
         }
     }
+}
+
+/// The names of a function of a component of many.
+pub(super) struct FunctionNames {
+    /// The function's own name, if no other function has it; else the long one.
+    pub(super) main: String,
+    /// With the whole interface.
+    pub(super) long: String,
+}
+
+/// The names of each function of a component of many.
+pub(super) fn function_names(id: &str, functions: &[StoredFunction]) -> Vec<FunctionNames> {
+    let short = |it: &StoredFunction| match it.name.rsplit_once('#') {
+        Some((_, name)) => name.to_owned(),
+        None => it.name.clone(),
+    };
+    let names = functions.iter().map(|it| {
+        let is_only = functions
+            .iter()
+            .filter(|other| short(other) == short(it))
+            .count()
+            == 1;
+        let long = format!("{id}.{}", it.name.replace(['/', '#', ':', '@'], "."));
+        let main = match is_only {
+            true => format!("{id}.{}", short(it)),
+            false => long.clone(),
+        };
+        FunctionNames { main, long }
+    });
+    names.collect()
 }

@@ -2,13 +2,12 @@
 
 use super::Shelf;
 use super::callables::Callable;
-use super::install::said;
+use super::installed::{LOGS, said};
 use super::limits::{LimitSource, Needed, explain};
+use super::pulse::Pulse;
 use super::record::{Record, ToolFunction};
 use crate::Kami;
-use kenning_audit::Tx;
 use kenning_core::{Code, Error, Result};
-use kenning_kernel::Progress;
 use kenning_kernel::{Caller, Scope};
 use kenning_sandbox::policy::effective;
 use kenning_sandbox::{
@@ -16,12 +15,8 @@ use kenning_sandbox::{
     ToolCode, Usage,
 };
 use serde_json::{Value, json};
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
-/// The bucket of what tools logged last.
-const LOGS: &str = "tools/logs";
+use std::time::Duration;
 
 /// How much more fuel a call gets to measure how much it takes.
 const MEASURE_FACTOR: u64 = 100_000;
@@ -100,53 +95,6 @@ pub struct FileRun {
     pub max_execution_ms: Option<u64>,
     /// Instructions.
     pub max_fuel: Option<u64>,
-}
-
-/// Tells whoever waits for a run how far it is: the time that it took, of the time that it has.
-pub struct Pulse {
-    progress: Arc<Progress>,
-    began: Instant,
-    seconds_max: f64,
-    // What is told only grows.
-    order: Mutex<()>,
-}
-
-impl Pulse {
-    /// How often a tool that says nothing is told of.
-    const EVERY: Duration = Duration::from_secs(1);
-
-    /// Of work that may take so long.
-    pub fn new(progress: Arc<Progress>, most: Duration) -> Self {
-        Self {
-            progress,
-            began: Instant::now(),
-            seconds_max: most.as_secs_f64(),
-            order: Mutex::default(),
-        }
-    }
-
-    pub(super) fn tell(&self, word: &str) {
-        let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
-        let seconds = self.began.elapsed().as_secs_f64();
-        // Compiling is not part of the tool's own time.
-        let total = Some(self.seconds_max).filter(|it| *it >= seconds);
-        (self.progress)(seconds, total, word);
-    }
-
-    /// Does the work, and tells that it goes on.
-    pub fn during<T>(&self, word: &str, work: impl FnOnce() -> T) -> T {
-        let (working, done) = channel::<()>();
-        std::thread::scope(|threads| {
-            threads.spawn(move || {
-                while done.recv_timeout(Self::EVERY) == Err(RecvTimeoutError::Timeout) {
-                    self.tell(word);
-                }
-            });
-            let result = work();
-            drop(working);
-            result
-        })
-    }
 }
 
 impl Kami {
@@ -492,14 +440,6 @@ impl Kami {
             .map(|it| String::from_utf8_lossy(&it).into_owned())
             .unwrap_or_default())
     }
-}
-
-/// Forgets what a tool that is removed logged.
-pub(super) fn forget_logs(tx: &mut Tx<'_>, id: &str) -> Result<()> {
-    if tx.get(LOGS, id)?.is_some() {
-        tx.unset(LOGS, id)?;
-    }
-    Ok(())
 }
 
 /// Whether a call could be made twice and nobody would notice.

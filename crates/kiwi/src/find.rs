@@ -1,19 +1,19 @@
 //! Finding items by the one search.
 
+use super::found::{FoundItem, FoundItems, ItemQuery, ItemSort, ItemSource};
 use super::index::{LOCAL, PARAMETERS, REGISTRY, USER, bucket_of_id};
-use super::run::{RUNS, counted};
+use super::runs::{RUNS, counted};
 use super::titles::AskedWords;
 use crate::Kiwi;
 use kenning_core::{Did, Error, Kind, NodeId, Result};
 use kenning_items::{ItemId, ItemType};
-use kenning_kernel::paging::{Page, ranked_until};
+use kenning_kernel::paging::ranked_until;
 use kenning_kernel::{Caller, Scope};
 use kenning_search::{Filter, Hit, Index, Mode, Query, order_by_relevance};
 use kenning_store::{Node, ReadTx, When};
 use kenning_text::frontmatter::{self, Head};
 use kenning_text::line::{dotted, one_line};
 use serde_json::Value;
-use std::cmp::Ordering;
 use std::collections::HashSet;
 
 /// What has not every word is found if it answers at least so well.
@@ -32,132 +32,6 @@ const VALID_POINTS: f64 = 60.0;
 const SIGNED_POINTS: f64 = 25.0;
 /// For runs of a tool that all went well.
 const RUN_POINTS: f64 = 15.0;
-
-/// Where to look.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ItemSource {
-    /// In the project and the user's own space.
-    #[default]
-    Local,
-    /// In the registry.
-    Registry,
-    /// In our own registry, whatever the operator named: this is what others ask us for.
-    OwnRegistry,
-    /// In both.
-    All,
-}
-
-impl ItemSource {
-    fn is_local(self) -> bool {
-        matches!(self, Self::Local | Self::All)
-    }
-}
-
-/// In which order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ItemSort {
-    /// What answers best first.
-    #[default]
-    Relevance,
-    /// What has the highest quality first; what has none last.
-    Quality,
-    /// By name.
-    Name,
-    /// What was changed last first.
-    Updated,
-}
-
-/// What to find.
-#[derive(Clone, Debug, Default)]
-pub struct ItemQuery {
-    /// Of this type; `None` is everything that there is, memories and documents too.
-    pub item_type: Option<ItemType>,
-    /// In any words.
-    pub text: String,
-    /// Where to look.
-    pub source: ItemSource,
-    /// At most so many.
-    pub limit: usize,
-    /// So many of the best are left out, which the caller has seen.
-    pub skip: usize,
-    /// In which order.
-    pub sort: ItemSort,
-    /// The project, if not the server's own.
-    pub project_path: Option<String>,
-    /// Whether entities are left out, which somebody else has found.
-    pub without_entities: bool,
-}
-
-/// What was found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FoundItem {
-    /// Its id.
-    pub id: String,
-    /// `directive`, `tool`, `knowledge`, or what else it is.
-    pub item_type: String,
-    /// For people.
-    pub name: String,
-    /// Its category.
-    pub category: String,
-    /// What it is for, or how it begins.
-    pub description: String,
-    /// From 0 to 100; `None` where nothing stands behind a number.
-    pub quality: Option<f64>,
-    /// `local` or `registry`.
-    pub source: &'static str,
-    /// Its version, if it has one.
-    pub version: Option<String>,
-    /// Where it lies, if it is a file.
-    pub path: Option<String>,
-    /// How well it answers, from 0 to 1.
-    pub relevance: f64,
-    /// The share of a tool's runs that went well, from 0 to 1; `None` if it was never run.
-    pub success_rate: Option<f64>,
-    /// What a tool wants to be told, as a JSON Schema.
-    pub parameters: Option<Value>,
-    /// When it was last changed, in milliseconds since 1970.
-    pub updated_ms: u64,
-}
-
-impl ItemQuery {
-    fn page(&self) -> Page {
-        Page {
-            skip: self.skip,
-            limit: self.limit,
-        }
-    }
-}
-
-impl FoundItem {
-    /// Which of two comes first.
-    pub fn order(&self, other: &Self, sort: ItemSort) -> Ordering {
-        let by_relevance = || other.relevance.total_cmp(&self.relevance);
-        let first = match sort {
-            ItemSort::Relevance => Ordering::Equal,
-            ItemSort::Quality => {
-                let points = |it: &Self| it.quality.unwrap_or(-1.0);
-                points(other).total_cmp(&points(self))
-            }
-            ItemSort::Name => {
-                let name = |it: &Self| it.name.to_lowercase();
-                name(self).cmp(&name(other))
-            }
-            ItemSort::Updated => other.updated_ms.cmp(&self.updated_ms),
-        };
-        first.then_with(by_relevance)
-    }
-}
-
-/// All that was found.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct FoundItems {
-    /// Best first.
-    pub items: Vec<FoundItem>,
-    /// How many there are in all.
-    pub total: usize,
-    /// Whether there are more behind these.
-    pub has_more: bool,
-}
 
 impl Kiwi {
     /// The items that answer a query, best first; one whose id is the query comes before all.

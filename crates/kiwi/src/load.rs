@@ -245,7 +245,7 @@ impl Kiwi {
                         Code::Conflict,
                         format!("`{id}` is signed by a key that you do not trust"),
                     )
-                    .hint(super::sign::trust_command(&mark.signer)),
+                    .hint(super::vouch::trust_command(&mark.signer)),
                     json!({ "signer": mark.signer.to_string() }),
                 ))
             }

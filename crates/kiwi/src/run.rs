@@ -2,7 +2,7 @@
 //! says is acted on here.
 
 use super::package::Item;
-use super::tool_run::RUN_MS_MAX;
+use super::runs::{GRANTS, forget_old_grants};
 use super::{ItemFault, ItemResult, ItemTarget, not_found};
 use crate::Kiwi;
 use kenning_core::{Error, Hash};
@@ -10,11 +10,6 @@ use kenning_items::directive::{self, Directive, check_inputs};
 use kenning_items::{ItemType, Place, Scope as ItemScope, builtin};
 use kenning_kernel::{Caller, Scope};
 use serde_json::{Map, Value, json};
-
-/// What runs of directives granted, by their ids.
-pub const GRANTS: &str = "items/grants";
-/// How often a tool was run, and how often that went well.
-pub(super) const RUNS: &str = "items/runs";
 
 /// A step of a directive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -247,28 +242,6 @@ impl Kiwi {
     }
 }
 
-/// Grants of runs that a space keeps at most; the oldest go first.
-pub const GRANTS_MAX: usize = 1_000;
-
-/// Removes the grants that grant nothing any more, and the oldest where there are too many. Whoever adds one pays
-/// for it, so there is never more to remove than a little.
-fn forget_old_grants(tx: &mut kenning_audit::Tx<'_>, now_ms: u64) -> kenning_core::Result<()> {
-    let at_ms = |row: &[u8]| {
-        let row: Value = serde_json::from_slice(row).unwrap_or_default();
-        row["at_ms"].as_u64().unwrap_or(0)
-    };
-    let rows = tx.list(GRANTS)?;
-    let mut rows: Vec<(u64, String)> = rows.into_iter().map(|it| (at_ms(&it.1), it.0)).collect();
-    rows.sort();
-    let n_over = (rows.len() + 1).saturating_sub(GRANTS_MAX);
-    for (n, (at_ms, id)) in rows.into_iter().enumerate() {
-        if n < n_over || at_ms.saturating_add(RUN_MS_MAX) < now_ms {
-            tx.unset(GRANTS, &id)?;
-        }
-    }
-    Ok(())
-}
-
 fn directive_of(item: Item) -> kenning_core::Result<Box<Directive>> {
     match item {
         Item::Directive(directive) => Ok(directive),
@@ -282,24 +255,4 @@ pub(super) fn builtin_directive(id: &str) -> Option<Box<Directive>> {
     let path = format!("{}/{id}.md", builtin::CATEGORY);
     let place = Place::of(ItemType::Directive, &path)?;
     directive::read(builtin.text, &place).ok().map(Box::new)
-}
-
-/// Counts a run.
-pub(super) fn note_run(
-    tx: &mut kenning_audit::Tx<'_>,
-    key: &str,
-    success: bool,
-) -> kenning_core::Result<()> {
-    let (runs, successes) = counted(tx.get(RUNS, key)?.as_deref());
-    let next = format!("{} {}", runs + 1, successes + u64::from(success));
-    tx.set(RUNS, key, next.as_bytes())
-}
-
-/// Runs, and those that went well.
-pub(super) fn counted(bytes: Option<&[u8]>) -> (u64, u64) {
-    let text = bytes
-        .and_then(|it| std::str::from_utf8(it).ok())
-        .unwrap_or_default();
-    let mut numbers = text.split(' ').map(|it| it.parse().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }

@@ -6,7 +6,9 @@
 
 mod directions;
 mod heads;
+mod modules;
 mod pages;
+mod report;
 mod words;
 
 use crate::options::Options;
@@ -18,7 +20,10 @@ use serde_json::Value;
 type Faults = Vec<String>;
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    options.only(&[])?;
+    options.only(&["report"])?;
+    if options.has("report") {
+        report::print(&Tree::tracked(&repository::root())?);
+    }
     let (n_files, faults) = check()?;
     if faults.is_empty() {
         println!("tidy: {n_files} files, nothing to say");
@@ -38,6 +43,7 @@ fn check() -> Result<(usize, Faults)> {
         directions::check(&metadata),
         words::check(&tree),
         heads::check(&tree),
+        modules::check(&tree),
         pages::check(&tree),
     ];
     Ok((tree.0.len(), faults.concat()))

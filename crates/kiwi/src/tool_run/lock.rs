@@ -3,7 +3,7 @@
 use super::super::package::Package;
 use super::super::person::sign_command;
 use super::super::shelves::{ItemProject, PROJECT_DIR};
-use super::super::sign::seconds;
+use super::super::vouch::seconds;
 use super::super::{ItemFault, ItemResult};
 use super::plan::Plan;
 use crate::Kiwi;

@@ -23,7 +23,7 @@ mod room;
 mod runtime;
 mod sources;
 
-use super::run::note_run;
+use super::runs::{RunGrants, note_run};
 use super::{ItemResult, ItemTarget};
 use crate::Kiwi;
 pub use install::{VENV_DAYS_MAX, VENVS_MAX};
@@ -33,8 +33,7 @@ use kenning_items::{ItemType, Scope as ItemScope};
 use kenning_kami::ToolFunction;
 use kenning_kernel::{Caller, Scope};
 use lock::Lock;
-pub(super) use permit::RUN_MS_MAX;
-use permit::{Permitted, RunGrants};
+use permit::Permitted;
 use plan::Plan;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};

@@ -3,7 +3,7 @@
 use super::ToolItemRun;
 use super::plan::Plan;
 use crate::Kiwi;
-use crate::sign::seconds;
+use crate::vouch::seconds;
 use kenning_core::{Hash, Result};
 use serde_json::{Value, json};
 

@@ -2,20 +2,18 @@
 //! under both cover it. What nobody asked for is not there.
 
 use super::super::policy::{ItemPolicy, POLICY_FILE};
-use super::super::run::GRANTS;
+use super::super::runs::RunGrants;
 use super::super::{ItemFault, ItemResult};
 use super::places::{Looking, Places};
 use super::plan::Plan;
 use crate::Kiwi;
-use kenning_core::{Code, Error, Result};
+use kenning_core::{Error, Result};
 use kenning_items::grants::{Asks, Common, Glob, Grants};
 use kenning_kernel::Caller;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// So long a directive's run may be referred to.
-pub(crate) const RUN_MS_MAX: u64 = 60 * 60 * 1000;
 const SECRETS_BYTES_MAX: u64 = 1024 * 1024;
 /// Refuses a tool that the directive of a run does not name.
 pub(super) fn require_may_run(run: &RunGrants, tool: &str) -> ItemResult<()> {
@@ -27,17 +25,6 @@ pub(super) fn require_may_run(run: &RunGrants, tool: &str) -> ItemResult<()> {
 
 /// Shorter ones are too common to be blotted out of what a tool says.
 const SECRET_BYTES_MIN: usize = 6;
-
-/// What a directive's run lets later calls do.
-#[derive(Clone, Debug)]
-pub(crate) struct RunGrants {
-    pub(crate) id: String,
-    pub(crate) directive: String,
-    pub(crate) grants: Grants,
-    /// When the run began, or the first of those that it is part of.
-    pub(crate) at_ms: u64,
-    project: String,
-}
 
 /// What a tool may have.
 pub(super) struct Permitted {
@@ -101,36 +88,6 @@ impl Permitted {
 }
 
 impl Kiwi {
-    /// What a directive's run granted; one that is unknown or long ago grants nothing.
-    pub(crate) fn run_grants(&self, caller: &Caller, run_id: &str) -> ItemResult<RunGrants> {
-        let remedy = "run the directive again and use the `run_id` of that answer";
-        let space = &caller.principal.space;
-        let bytes = self.kernel.log().read(space, |tx| tx.get(GRANTS, run_id))?;
-        let bytes = bytes.ok_or_else(|| {
-            let shown: String = run_id.chars().take(64).collect();
-            Error::new(Code::InvalidInput, format!("`run_id`: no run `{shown}`")).hint(remedy)
-        })?;
-        let row: Value = serde_json::from_slice(&bytes)
-            .map_err(|it| Error::corrupt("the grants of a run cannot be read").because(it))?;
-        let at_ms = row["at_ms"].as_u64().unwrap_or(0);
-        let age_ms = self.kernel.log().clock().now_ms().saturating_sub(at_ms);
-        if age_ms > RUN_MS_MAX {
-            return Err(Error::invalid(format!(
-                "`run_id`: `{run_id}` is older than an hour and grants nothing any more"
-            ))
-            .hint(remedy)
-            .into());
-        }
-        let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
-        Ok(RunGrants {
-            id: run_id.to_owned(),
-            directive: text("directive"),
-            grants: Grants::from_json(&row["grants"])?,
-            at_ms,
-            project: text("project"),
-        })
-    }
-
     /// Refuses a tool of the server that the directive of a run does not name.
     pub fn require_run_may(&self, caller: &Caller, run_id: &str, tool: &str) -> ItemResult<()> {
         require_may_run(&self.run_grants(caller, run_id)?, tool)

@@ -1,0 +1,103 @@
+//! The tools that there are: their records, their components, and what they logged.
+
+use super::record::{InstalledTool, Record, Stored};
+use crate::Kami;
+use kenning_audit::{Draft, Tx};
+use kenning_core::{Code, Error, Kind, Result, Space};
+use kenning_kernel::{Caller, Scope};
+use kenning_sandbox::{Digest, Sha256};
+use kenning_store::When;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The largest component that is read back.
+pub(super) const WASM_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// The bucket of what tools logged last.
+pub(super) const LOGS: &str = "tools/logs";
+
+impl Kami {
+    /// The bytes of a component, whatever they are today.
+    pub(super) fn component(&self, space: &Space, sha256: Sha256) -> Result<Vec<u8>> {
+        self.components(space)?
+            .read(&file_of(&sha256.to_string()), WASM_BYTES_MAX)
+            .map_err(|error| match error.code {
+                Code::NotFound => Error::not_found("component", sha256)
+                    .hint("`kami update` installs the tool again on this machine"),
+                _ => error,
+            })
+    }
+
+    /// Every installed tool, in the order of their ids.
+    pub fn installed_tools(&self, caller: &Caller) -> Result<Vec<InstalledTool>> {
+        caller.principal.require(Scope::Read)?;
+        let policy = self.wasm_policy()?;
+        let shelf = self.shelf(&caller.principal.space)?;
+        Ok(shelf.tools.iter().map(|it| it.view(&policy)).collect())
+    }
+
+    /// One of them.
+    pub fn installed_tool(&self, caller: &Caller, id: &str) -> Result<InstalledTool> {
+        caller.principal.require(Scope::Read)?;
+        Ok(self.record(caller, id)?.view(&*self.wasm_policy()?))
+    }
+
+    pub(super) fn record(&self, caller: &Caller, id: &str) -> Result<Arc<Record>> {
+        let shelf = self.shelf(&caller.principal.space)?;
+        let found = shelf.tools.iter().find(|it| it.id == id).cloned();
+        found.ok_or_else(|| {
+            Error::new(Code::NotFound, format!("tool not found: `{id}`"))
+                .hint("`kami list` lists those that are installed")
+        })
+    }
+
+    /// Notes what was compiled for a call, so that the next process finds it.
+    pub(super) fn note_artifact(&self, caller: &Caller, id: &str, digest: &Digest) {
+        let (id, sha256, artifact) = (
+            id.to_owned(),
+            digest.sha256.to_string(),
+            digest.artifact.to_string(),
+        );
+        self.kernel
+            .later()
+            .write(&caller.principal.space, move |tx| {
+                let Some(node) = tx.node_by_key("", Kind::Tool, &id, When::Now)? else {
+                    return Ok(());
+                };
+                let mut stored = Stored::of(&node)?;
+                let versions = stored
+                    .versions
+                    .values_mut()
+                    .filter(|it| it.sha256 == sha256);
+                versions.for_each(|it| it.artifact = Some(artifact.clone()));
+                tx.put_node(Draft {
+                    kind: Kind::Tool,
+                    project: String::new(),
+                    key: node.key,
+                    title: node.title,
+                    body: node.body,
+                    props: stored.to_props()?,
+                })?;
+                tx.record("ToolChanged", json!({ "id": id, "change": "compiled" }))
+                    .map(drop)
+            });
+    }
+}
+
+/// The file of a component, by its hash.
+pub(super) fn file_of(sha256: &str) -> String {
+    format!("{sha256}.wasm")
+}
+
+/// What an event says of a tool.
+pub(super) fn said(record: &Record) -> Value {
+    json!({ "id": record.id, "version": record.stored.version, "sha256": record.sha256.to_string() })
+}
+
+/// Forgets what a tool that is removed logged.
+pub(super) fn forget_logs(tx: &mut Tx<'_>, id: &str) -> Result<()> {
+    if tx.get(LOGS, id)?.is_some() {
+        tx.unset(LOGS, id)?;
+    }
+    Ok(())
+}
