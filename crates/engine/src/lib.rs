@@ -13,66 +13,31 @@ pub use backups::{
     BackupKind, BackupList, BackupView, RestoreOptions, RestoreTo, RestoredBackup, VerifiedBackup,
 };
 pub use cleanup::Cleaned;
-pub use kenning_kami::{
-    ArgumentView, CheckedPackage, FileRun, FoundPackage, FoundTool, Granted, InstallOptions,
-    Installation, InstalledTool, Kami, ToolFunction, ToolRun, ToolUsage, TrustedKey, WasmOptions,
-    tool_manifest_wasm,
-};
 pub use kenning_kernel::{
     ANSWER_CHARS_MAX, AuthorView, Caller, DEADLINE_DEFAULT, Doctor, EmbeddingStatus, Environment,
     EventView, KeptCheckpoints, LOCAL_TOKEN_PREFIX, NOTE_BYTES_MAX, NewToken, Page, Principal,
     ProcessMemory, Progress, Proof, Reindexed, Restored, Scope, TokenView, Transferred, Waited,
     local_token, parse_moment, read_back, timestamp,
 };
-pub use kenning_kg::{
-    Backlink, Backlinks, BrokenLink, CacheStats, Community, Connected, DocType, Document,
-    DocumentContent, DocumentName, DocumentQuery, ExportFormat, FileError, FoundDocuments,
-    FoundVectors, Generate, Generated, GraphHealth, GraphStats, GraphWatch, Incoming, Keywords, Kg,
-    NAMESPACE_DEFAULT, NewVector, Orphan, Outgoing, PathStep, Status, Suggestion, SuggestionReason,
-    TagCount, Tagged, UpsertedVector, VECTOR_DIMENSIONS_MAX, VECTOR_RESULTS_MAX, VectorHit,
-    VectorNamespace, VectorQuery, WatchOptions, snippet,
-};
-pub use kenning_kiwi::{
-    AskedWords, Catalogue, DeletedItem, DirectiveRun, DirectiveStep, ExportedSkills, FoundItem,
-    FoundItems, ItemFault, ItemOptions, ItemQuery, ItemResult, ItemScope, ItemSort, ItemSource,
-    ItemTarget, ItemType, Kiwi, KnowledgeRun, LinkedItem, LoadFrom, LoadItem, LoadedItem, NewItem,
-    PublishedItem, RegistryPackage, RegistryVersion, SignAs, SignCandidate, SignItem, SignState,
-    SignedItem, Skill, ToolItemRun,
-};
-pub use kenning_koi::{
-    Company, EntityCandidate, EntityContext, EntityDocument, EntityDocuments, EntityImport,
-    EntityResolution, EntityStats, EntityType, EntityTypes, EntityView, EvaluatedPage,
-    ExtractedEntity, ExtractedRelation, FORWARDED, FarAnswer, FarServer, ForgottenRepository,
-    FoundDocument, FoundEntities, FoundEntity, FoundKnowledge, FoundPassage, Identities,
-    ImportedEntities, InCompany, IngestRequest, IngestedPage, Ingestion, KnowledgeQuery, Koi,
-    MailRead, MatchedEntity, MergeOutcome, MergeProposal, MergedEntity, MonitorAdded,
-    MonitorStatus, MonitoredPage, Neighborhood, NewRepository, NoteState, PageEvaluation,
-    PageMetadata, PagePreview, PageSafety, PageWatch, PendingRelationship, PreviewRequest,
-    Previewed, ProcessRequest, ProcessedPage, ProposedEntity, RegisterEntity, Registered,
-    RegisteredEntity, Relationship, RelationshipStats, RepositoryFile, RepositoryOptions,
-    RepositoryStatus, RepositoryView, SaidEntity, SaidEntityOutcome, SaidMerge, SaidOutcome,
-    SaidRelation, SaidRelationOutcome, ScanProgress, ScanResult, Scanned, ScannedPages,
-    SearchMethod, StatedDocument, SyncedRelationships, Veto, WatchPace, WebAbilities, WebEntity,
-    WebFault, WebFaultKind, WebOptions, WebRelation, WebResult, frontmatter_fault, normalized_name,
-    note_of_entity,
-};
-pub use kenning_omi::{
-    BeliefUpdate, Central, Contradiction, EVENT_TYPES, EventQuery, EventType, Evidence,
-    EvidenceUpdate, FilesIntegrity, GraphEdge, Integrity, IntegrityScope, MEMORY_BYTES_MAX, Memory,
-    MemoryAccess, MemoryDetails, MemoryEvent, MemoryEvents, MemoryGraph, MemoryRelation,
-    MemoryType, Neighbor, NewMemory, Now, NowFile, NowUpdate, Omi, Pace, Recall, RecallSort,
-    Recalled, RecalledMemory, SessionEnded, SessionStarted, StoredMemory, Topology, Webhooks,
-};
 pub use kenning_search::{IndexState, Mode, Partial, asks_for_something};
 pub use kenning_store::check_json_depth;
 pub use sensors::{SENSORS_LOOK, Sensors};
+pub use {
+    kenning_kami as kami, kenning_kg as kg, kenning_kiwi as kiwi, kenning_koi as koi,
+    kenning_omi as omi,
+};
 
 use jiff::tz::TimeZone;
+use kami::Kami;
 use kenning_audit::Verify;
 use kenning_core::{Clock, Did, Kind, Random, Result, Space};
 use kenning_kernel::{Forms, Hooks, Kernel, files};
 use kenning_store::{Node, Passage, Store};
 use kenning_vault::Dir;
+use kg::Kg;
+use kiwi::Kiwi;
+use koi::Koi;
+use omi::Omi;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
@@ -89,15 +54,15 @@ pub struct Options {
     /// Where the project is, whose documents make the graph.
     pub project: Option<PathBuf>,
     /// How WASM tools are kept and run.
-    pub wasm: WasmOptions,
+    pub wasm: kami::WasmOptions,
     /// Where directives, tools and knowledge are.
-    pub items: ItemOptions,
+    pub items: kiwi::ItemOptions,
     /// Which repositories may be read.
-    pub repositories: RepositoryOptions,
+    pub repositories: koi::RepositoryOptions,
     /// An mbox file, a Maildir, or a folder of those (`KENNING_MAIL`). It is only read.
     pub mail: Option<PathBuf>,
     /// How pages of the web are reached.
-    pub web: WebOptions,
+    pub web: koi::WebOptions,
     /// The space that these directories belong to: their files are nobody else's to see.
     pub space: Space,
     /// Wall time.
@@ -119,11 +84,11 @@ pub struct Options {
 /// What the wings are told, beside the kernel.
 pub struct WingOptions {
     /// How WASM tools are kept and run.
-    pub wasm: WasmOptions,
+    pub wasm: kami::WasmOptions,
     /// Where directives, tools and knowledge are.
-    pub items: ItemOptions,
+    pub items: kiwi::ItemOptions,
     /// Where pages, repositories and mail come from.
-    pub koi: kenning_koi::Options,
+    pub koi: koi::Options,
 }
 
 impl Options {
@@ -163,13 +128,13 @@ impl Options {
             read_only,
             hooks: Hooks {
                 forms: Forms {
-                    vault: &kenning_kg::VaultForm,
-                    omi: &kenning_omi::ContextForm,
+                    vault: &kg::VaultForm,
+                    omi: &omi::ContextForm,
                 },
                 passages_of,
             },
         };
-        let koi = kenning_koi::Options {
+        let koi = koi::Options {
             repositories,
             mail,
             web,
@@ -331,7 +296,7 @@ impl Engine {
         };
         self.kernel.log().read(space, |tx| {
             let mut report = kenning_audit::verify(tx, &asked, progress)?;
-            report.faults.extend(kenning_koi::faults_of_statements(tx)?);
+            report.faults.extend(koi::faults_of_statements(tx)?);
             report.faults.extend(files::faults_of_intents(tx)?);
             Ok(report)
         })
@@ -341,12 +306,10 @@ impl Engine {
 /// The passages of any node, as its wing cuts them.
 fn passages_of(node: &Node) -> Vec<Passage> {
     match node.kind {
-        Kind::Item => kenning_kiwi::passages_of(node),
-        Kind::Entity => kenning_koi::passages_of(node),
-        Kind::Document if kenning_omi::is_daily_log(&node.key) => {
-            kenning_omi::passages_of_log(&node.body)
-        }
-        Kind::Document => kenning_kg::passages_of(node),
+        Kind::Item => kiwi::passages_of(node),
+        Kind::Entity => koi::passages_of(node),
+        Kind::Document if omi::is_daily_log(&node.key) => omi::passages_of_log(&node.body),
+        Kind::Document => kg::passages_of(node),
         _ => kenning_search::passages(&node.title, &node.body),
     }
 }

@@ -4,7 +4,8 @@
 
 use jiff::tz::TimeZone;
 use kenning_core::{Code, FixedClock, SeededRandom, Space};
-use kenning_engine::{Caller, Engine, IntegrityScope, NewMemory, Options, Principal, Recall};
+use kenning_engine::omi::{IntegrityScope, NewMemory, Recall};
+use kenning_engine::{Caller, Engine, Options, Principal};
 use kenning_store::Store;
 use kenning_store_sqlite::{FILE_NAME, Sqlite};
 use kenning_vault::Dir;
@@ -23,11 +24,11 @@ fn open(root: &Path) -> Engine {
         vault: None,
         omi: Some(root.join("omi")),
         project: None,
-        wasm: kenning_engine::WasmOptions::default(),
-        items: kenning_engine::ItemOptions::default(),
-        repositories: kenning_engine::RepositoryOptions::default(),
+        wasm: kenning_engine::kami::WasmOptions::default(),
+        items: kenning_engine::kiwi::ItemOptions::default(),
+        repositories: kenning_engine::koi::RepositoryOptions::default(),
         mail: None,
-        web: kenning_engine::WebOptions::default(),
+        web: kenning_engine::koi::WebOptions::default(),
         space: Space::default(),
         clock: Arc::new(FixedClock::at(1_800_000_000_000)),
         zone: TimeZone::UTC,

@@ -5,10 +5,10 @@ use axum::Router;
 use jiff::tz::TimeZone;
 use kenning_cli::{HookServer, Host, ServeOptions, Settings, StoreLook, env_vars};
 use kenning_core::{Error, Result};
-use kenning_engine::{
-    Engine, GraphWatch, Options, Pace, PageWatch, Principal, SENSORS_LOOK, Sensors, WatchOptions,
-    WatchPace, Webhooks,
-};
+use kenning_engine::kg::{GraphWatch, WatchOptions};
+use kenning_engine::koi::{PageWatch, WatchPace};
+use kenning_engine::omi::{Pace, Webhooks};
+use kenning_engine::{Engine, Options, Principal, SENSORS_LOOK, Sensors};
 use kenning_mcp::{Server, http, stdio};
 use kenning_rest::{Guard, Hosts, Limits};
 use kenning_store::Store;
@@ -81,7 +81,7 @@ impl Host for Program {
             items: settings.items.clone(),
             repositories: settings.repositories.clone(),
             mail: settings.mail.clone(),
-            web: kenning_engine::WebOptions::default(),
+            web: kenning_engine::koi::WebOptions::default(),
             space: settings.space.clone(),
             clock: Arc::new(WallClock),
             zone: TimeZone::system(),

@@ -11,7 +11,6 @@ use kenning_core::{Error, Result};
 use kenning_items::mark::{self};
 use kenning_items::{Category, ItemId, ItemType, Layout, Place, Scope as ItemScope};
 use kenning_kernel::{Caller, Scope};
-use kenning_store::ReadTx;
 use serde_json::{Value, json};
 
 /// What a caller calls it: all of them validate and sign.

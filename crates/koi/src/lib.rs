@@ -15,13 +15,13 @@ mod web;
 
 pub use entities::{
     Company, EntityCandidate, EntityContext, EntityDocument, EntityDocuments, EntityImport,
-    EntityResolution, EntityStats, EntityType, EntityTypes, EntityView, FoundDocument,
-    FoundEntities, FoundEntity, FoundKnowledge, FoundPassage, Identities, ImportedEntities,
-    InCompany, KnowledgeQuery, MergeOutcome, MergeProposal, MergedEntity, Neighborhood, NoteState,
-    PendingRelationship, ProposedEntity, RegisterEntity, RegisteredEntity, Relationship,
-    RelationshipStats, SaidEntity, SaidEntityOutcome, SaidMerge, SaidOutcome, SaidRelation,
-    SaidRelationOutcome, SearchMethod, StatedDocument, SyncedRelationships, Veto,
-    faults_of_statements, frontmatter_fault, normalized_name, passages_of,
+    EntityOutcome, EntityResolution, EntityStats, EntityType, EntityTypes, EntityView,
+    FoundDocument, FoundEntities, FoundEntity, FoundKnowledge, FoundPassage, Identities,
+    ImportedEntities, InCompany, KnowledgeQuery, MergeOutcome, MergeProposal, MergedEntity,
+    Neighborhood, NoteState, PendingRelationship, ProposedEntity, RegisterEntity, RegisteredEntity,
+    RelationOutcome, Relationship, RelationshipStats, SearchMethod, StatedDocument, StatedEntity,
+    StatedMerge, StatedRelation, StatementOutcome, SyncedRelationships, Veto, faults_of_statements,
+    frontmatter_fault, normalized_name, passages_of,
 };
 pub use far::{FORWARDED, FarAnswer, FarServer};
 pub use mail::MailRead;

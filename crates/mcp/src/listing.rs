@@ -1,6 +1,6 @@
 //! Lists the tools in pages.
 
-use kenning_engine::ToolFunction;
+use kenning_engine::kami::ToolFunction;
 use kenning_tools::{AnyTool, Effect};
 use rmcp::ErrorData;
 use rmcp::model::{JsonObject, ListToolsResult, PaginatedRequestParams, Tool, ToolAnnotations};

@@ -2,7 +2,7 @@
 
 use crate::{koi, memory, registry};
 use kenning_core::CODES;
-use kenning_engine::ToolFunction;
+use kenning_engine::kami::ToolFunction;
 use kenning_tools::{AnyTool, Effect, Toolset};
 use serde_json::{Map, Value, json};
 

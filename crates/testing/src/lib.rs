@@ -72,7 +72,7 @@ pub struct Outside {
     /// Names and values.
     pub variables: Vec<(String, String)>,
     /// How pages of the web are reached.
-    pub web: kenning_engine::WebOptions,
+    pub web: kenning_engine::koi::WebOptions,
     /// Variables that change while the program runs.
     pub changing: Option<Environment>,
 }
@@ -414,14 +414,14 @@ fn open_places(
         vault: places.vault.clone(),
         omi: Some(root.join("omi")),
         project: Some(places.project.clone()),
-        wasm: kenning_engine::WasmOptions::default(),
-        items: kenning_engine::ItemOptions {
+        wasm: kenning_engine::kami::WasmOptions::default(),
+        items: kenning_engine::kiwi::ItemOptions {
             user: Some(root.join("user")),
             user_knowledge: Some(root.join("knowledge")),
             launcher: Some(launcher()),
             ..Default::default()
         },
-        repositories: kenning_engine::RepositoryOptions {
+        repositories: kenning_engine::koi::RepositoryOptions {
             paths: vec![root.join("repositories")],
             ..Default::default()
         },

@@ -6,7 +6,8 @@ use crate::{
     AnyTool, Call, Effect, Reply, Selection, TOOLS, Toolset, envelope, input, near, pages,
 };
 use kenning_core::{Code, Error, Result};
-use kenning_engine::{Caller, Engine, FoundTool, Scope, ToolFunction};
+use kenning_engine::kami::{FoundTool, ToolFunction};
+use kenning_engine::{Caller, Engine, Scope};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};

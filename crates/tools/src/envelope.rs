@@ -2,7 +2,7 @@
 
 use crate::Toolset;
 use kenning_core::{Code, Error, Result};
-use kenning_engine::ToolRun;
+use kenning_engine::kami::ToolRun;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use crate::{AnyTool, Effect, TOOLS, Toolset};
 use kenning_core::{Error, Result};
-use kenning_engine::ToolFunction;
+use kenning_engine::kami::ToolFunction;
 
 /// What `--toolsets`, `--tools`, `--exclude-tools` and `--read-only` said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

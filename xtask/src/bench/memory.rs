@@ -8,7 +8,7 @@ use crate::options::Options;
 use anyhow::Result;
 use kenning_core::SeededRandom;
 use kenning_embed::{Embedder as _, Table};
-use kenning_engine::{NewMemory, Recall};
+use kenning_engine::omi::{NewMemory, Recall};
 use kenning_testing::House;
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -18,7 +18,7 @@ use crate::repository::{output, root};
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use kenning_audit::{Draft, Log, Verify};
 use kenning_core::{Kind, Space};
-use kenning_engine::NewMemory;
+use kenning_engine::omi::NewMemory;
 use kenning_testing::House;
 use serde_json::{Map, json};
 use std::fs::File;

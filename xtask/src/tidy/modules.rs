@@ -9,9 +9,50 @@ use super::Faults;
 use crate::repository::Tree;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Modules that know each other today, by crate: each list is one circle. What is not here is refused, and
-/// so is a row that no longer holds. The kernel, the wings and the engine have none.
-const KNOWN: &[(&str, &[&str])] = &[];
+/// Modules that name each other today, by crate: a circle lies within a row. What is not here is refused,
+/// and so is a row that no circle is left of. The kernel, the wings and the engine have none.
+const KNOWN: &[(&str, &[&str])] = &[
+    ("audit", &["log", "tx"]),
+    ("cli", &["args", "commands"]),
+    ("cli", &["terminal", "tool_args"]),
+    ("cypher", &["compile", "functions", "plan", "run"]),
+    ("cypher", &["graph", "temporal", "value"]),
+    (
+        "graph",
+        &["body", "document", "fields", "frontmatter", "tags"],
+    ),
+    ("jail", &["host", "supervise"]),
+    ("jail", &["spec", "system"]),
+    ("mcp", &["server", "skills"]),
+    ("rest", &["guard", "server"]),
+    (
+        "rest",
+        &["koi", "memory", "openapi", "registry", "routes", "sse"],
+    ),
+    ("sandbox", &["call", "wasm"]),
+    ("search", &["index", "rank", "threads"]),
+    ("store", &["names", "rows"]),
+    (
+        "tools",
+        &[
+            "board",
+            "declare",
+            "envelope",
+            "kg",
+            "kg_extra",
+            "kiwi",
+            "koi",
+            "omi",
+            "omi_extra",
+            "pages",
+            "select",
+            "table",
+        ],
+    ),
+];
+
+/// Crates that are for tests only.
+const TESTS_ONLY: [&str; 2] = ["testing", "fuzz"];
 
 /// From a module to those it names, each with one reason.
 pub(super) type Edges = BTreeMap<String, BTreeMap<String, String>>;
@@ -21,7 +62,8 @@ pub(super) fn check(tree: &Tree) -> Faults {
     let mut seen = BTreeSet::new();
     for (name, edges) in graphs(tree) {
         for circle in circles(&edges) {
-            let is_row = |row: &(&str, &[&str])| row.0 == name && row.1 == circle;
+            let is_row =
+                |row: &(&str, &[&str])| row.0 == name && circle.iter().all(|it| row.1.contains(it));
             if let Some(at) = KNOWN.iter().position(is_row) {
                 seen.insert(at);
                 continue;
@@ -60,7 +102,8 @@ pub(super) fn graphs(tree: &Tree) -> BTreeMap<String, Edges> {
             .split('/')
             .map(str::to_owned)
             .collect();
-        if path.first().is_some_and(|it| it == "bin" || it == "tests") {
+        let is_for_tests = TESTS_ONLY.iter().any(|it| crate_name.starts_with(it));
+        if is_for_tests || path.first().is_some_and(|it| it == "bin" || it == "tests") {
             continue;
         }
         if path
@@ -429,6 +472,8 @@ mod tests {
             ("crates/x/src/c.rs", "use super::a;\n"),
         ]);
         let faults = check(&tree);
+        // Beside it stand the rows that hold nothing in this small tree.
+        assert_eq!(faults.len(), 1 + KNOWN.len());
         assert!(faults[0].contains("a, b, c name each other"), "{faults:?}");
         assert!(faults[0].contains("a -> b by `crate::b::f`"), "{faults:?}");
     }

@@ -15,10 +15,8 @@ use super::{chores, hook_server};
 use crate::{Host, Settings, env_vars, output, owner};
 use clap::ArgMatches;
 use kenning_core::{Error, Result};
-use kenning_engine::{
-    Caller, Engine, IndexState, Now, NowFile, Partial, Recall, RecallSort, RecalledMemory,
-    asks_for_something,
-};
+use kenning_engine::omi::{Now, NowFile, Recall, RecallSort, RecalledMemory};
+use kenning_engine::{Caller, Engine, IndexState, Partial, asks_for_something};
 use kenning_text::line::{dotted, one_line};
 use serde_json::{Value, json};
 use std::fmt::Write;

@@ -4,7 +4,7 @@ use crate::{Host, Settings, output, owner};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, Command};
 use kenning_core::{Error, Result};
-use kenning_engine::ExportFormat;
+use kenning_engine::kg::ExportFormat;
 use std::path::Path;
 
 /// The command line of it.

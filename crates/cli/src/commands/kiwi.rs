@@ -7,7 +7,7 @@ use crate::settings::{LISTEN_DEFAULT, ServeOptions};
 use crate::{Host, Settings, output, owner};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use kenning_core::{Error, Result};
-use kenning_engine::{ItemScope, ItemTarget, RegistryVersion, SignState};
+use kenning_engine::kiwi::{ItemScope, ItemTarget, RegistryVersion, SignState};
 use kenning_tools::{Board, Selection};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;

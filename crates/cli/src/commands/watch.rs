@@ -3,7 +3,8 @@
 use crate::{Host, Settings, output};
 use clap::{Arg, ArgMatches, Command};
 use kenning_core::Result;
-use kenning_engine::{Generated, GraphWatch, Principal, WatchOptions, timestamp};
+use kenning_engine::kg::{Generated, GraphWatch, WatchOptions};
+use kenning_engine::{Principal, timestamp};
 use serde_json::json;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Files against their checksums and their nodes.
 
 use super::*;
-use kenning_engine::FilesIntegrity;
+use kenning_engine::omi::FilesIntegrity;
 
 impl Place {
     /// NOW.md, MEMORY.md and two logs, all recorded.

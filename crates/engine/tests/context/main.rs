@@ -15,7 +15,8 @@ mod unfinished;
 
 use jiff::tz::TimeZone;
 use kenning_core::{FixedClock, Kind, SeededRandom, Space};
-use kenning_engine::{Caller, Engine, EventView, Now, NowUpdate, Options, Principal, Scope};
+use kenning_engine::omi::{Now, NowUpdate};
+use kenning_engine::{Caller, Engine, EventView, Options, Principal, Scope};
 use kenning_kernel::Kernel;
 use kenning_store::{Row, Store, Table, When};
 use kenning_store_sqlite::Sqlite;
@@ -178,11 +179,11 @@ fn options(omi: PathBuf, data: PathBuf, clock: &Arc<FixedClock>, read_only: bool
         vault: None,
         omi: Some(omi),
         project: None,
-        wasm: kenning_engine::WasmOptions::default(),
-        items: kenning_engine::ItemOptions::default(),
-        repositories: kenning_engine::RepositoryOptions::default(),
+        wasm: kenning_engine::kami::WasmOptions::default(),
+        items: kenning_engine::kiwi::ItemOptions::default(),
+        repositories: kenning_engine::koi::RepositoryOptions::default(),
         mail: None,
-        web: kenning_engine::WebOptions::default(),
+        web: kenning_engine::koi::WebOptions::default(),
         space: Space::default(),
         clock: clock.clone(),
         zone: TimeZone::UTC,

@@ -2,8 +2,9 @@
 
 use crate::{Place, only, owner, update};
 use kenning_core::{Code, Unit};
-use kenning_engine::{
-    EVENT_TYPES, EventQuery, EventType, EvidenceUpdate, MemoryType, NewMemory, Recall, Scope,
+use kenning_engine::Scope;
+use kenning_engine::omi::{
+    EVENT_TYPES, EventQuery, EventType, EvidenceUpdate, MemoryType, NewMemory, Recall,
 };
 use serde_json::{Value, json};
 

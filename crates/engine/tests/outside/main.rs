@@ -13,7 +13,8 @@ mod webhooks;
 
 use jiff::tz::TimeZone;
 use kenning_core::{FixedClock, SeededRandom, Space};
-use kenning_engine::{Caller, Engine, MemoryType, NewMemory, NowUpdate, Options, Principal, Scope};
+use kenning_engine::omi::{MemoryType, NewMemory, NowUpdate};
+use kenning_engine::{Caller, Engine, Options, Principal, Scope};
 use kenning_kernel::Kernel;
 use kenning_store::Store;
 use kenning_store_sqlite::Sqlite;
@@ -128,11 +129,11 @@ fn open(root: &Path, clock: &Arc<FixedClock>, start: Start) -> (Arc<Engine>, Arc
         vault: None,
         omi: Some(root.join("omi")),
         project: None,
-        wasm: kenning_engine::WasmOptions::default(),
-        items: kenning_engine::ItemOptions::default(),
-        repositories: kenning_engine::RepositoryOptions::default(),
+        wasm: kenning_engine::kami::WasmOptions::default(),
+        items: kenning_engine::kiwi::ItemOptions::default(),
+        repositories: kenning_engine::koi::RepositoryOptions::default(),
         mail: None,
-        web: kenning_engine::WebOptions::default(),
+        web: kenning_engine::koi::WebOptions::default(),
         space: Space::default(),
         clock: clock.clone(),
         zone: TimeZone::UTC,

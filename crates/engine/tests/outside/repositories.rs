@@ -4,10 +4,10 @@
 use crate::NOW_MS;
 use jiff::tz::TimeZone;
 use kenning_core::{FixedClock, SeededRandom, Space};
-use kenning_engine::{
-    Caller, Engine, ItemOptions, KnowledgeQuery, NewRepository, Options, Principal,
-    RepositoryOptions, ScanResult, WasmOptions,
-};
+use kenning_engine::kami::WasmOptions;
+use kenning_engine::kiwi::ItemOptions;
+use kenning_engine::koi::{KnowledgeQuery, NewRepository, RepositoryOptions, ScanResult};
+use kenning_engine::{Caller, Engine, Options, Principal};
 use kenning_store::Store;
 use kenning_store_sqlite::Sqlite;
 use kenning_vault::Dir;

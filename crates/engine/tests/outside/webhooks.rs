@@ -2,7 +2,8 @@
 
 use crate::server::Server;
 use crate::{Place, Start, owner};
-use kenning_engine::{BackupKind, Pace, Webhooks};
+use kenning_engine::BackupKind;
+use kenning_engine::omi::{Pace, Webhooks};
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -7,7 +7,7 @@ use crate::{Source, Subject, Target};
 use kenning_audit::archive;
 use kenning_core::{Code, Space};
 use kenning_egress::{Connect, Resolve};
-use kenning_engine::WebOptions;
+use kenning_engine::koi::WebOptions;
 use kenning_testing::{House, Outside};
 use kenning_tools::{Selection, TOOLS};
 use serde_json::{Map, Value, json};

@@ -2,7 +2,8 @@
 
 use crate::Place;
 use kenning_core::{Clock, SeededRandom, Space};
-use kenning_engine::{Caller, Engine, NewRepository, Options, Principal};
+use kenning_engine::koi::NewRepository;
+use kenning_engine::{Caller, Engine, Options, Principal};
 use kenning_store::Store;
 use kenning_store_sqlite::Sqlite;
 use kenning_vault::Dir;
@@ -79,7 +80,7 @@ fn register(place: &Place) {
         project: None,
         wasm: Default::default(),
         items: Default::default(),
-        repositories: kenning_engine::RepositoryOptions {
+        repositories: kenning_engine::koi::RepositoryOptions {
             paths: vec![repositories(place)],
             ..Default::default()
         },

@@ -55,8 +55,8 @@ pub use note_faults::frontmatter_fault;
 pub use notes::NoteState;
 pub use register::{RegisterEntity, RegisteredEntity, SyncedRelationships};
 pub use said::{
-    MergeOutcome, MergeProposal, SaidEntity, SaidEntityOutcome, SaidMerge, SaidOutcome,
-    SaidRelation, SaidRelationOutcome, StatedDocument,
+    EntityOutcome, MergeOutcome, MergeProposal, RelationOutcome, StatedDocument, StatedEntity,
+    StatedMerge, StatedRelation, StatementOutcome,
 };
 pub use types::EntityTypes;
 pub use view::{EntityStats, EntityView, PendingRelationship, RelationshipStats};

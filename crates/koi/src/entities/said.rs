@@ -29,7 +29,7 @@ pub(super) const IMPORT: &str = "import";
 
 /// An entity that is stated to be.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SaidEntity {
+pub struct StatedEntity {
     /// Its name, which may be another name of one that is known.
     pub name: String,
     /// Its type.
@@ -46,7 +46,7 @@ pub struct SaidEntity {
 
 /// A relationship that is stated, by names.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SaidRelation {
+pub struct StatedRelation {
     /// Who stands first.
     pub subject: String,
     /// How.
@@ -59,7 +59,7 @@ pub struct SaidRelation {
 
 /// Two entities that somebody says are one, by names or URIs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SaidMerge {
+pub struct StatedMerge {
     /// Who is the other one from now on.
     pub from: String,
     /// Who stays.
@@ -112,9 +112,9 @@ pub struct StatedDocument {
     /// Its text, if it is not known from elsewhere.
     pub content: Option<String>,
     /// Who and what is in it.
-    pub entities: Vec<SaidEntity>,
+    pub entities: Vec<StatedEntity>,
     /// How they are related.
-    pub relations: Vec<SaidRelation>,
+    pub relations: Vec<StatedRelation>,
 }
 
 /// A statement, before it is known whom it means.
@@ -126,15 +126,15 @@ pub(crate) struct Said {
     pub(crate) source_rid: String,
     /// The document that mentions the entities.
     pub(crate) document: Option<NodeId>,
-    pub(crate) entities: Vec<SaidEntity>,
-    pub(crate) relations: Vec<SaidRelation>,
+    pub(crate) entities: Vec<StatedEntity>,
+    pub(crate) relations: Vec<StatedRelation>,
     /// Which names are of one.
-    pub(crate) merges: Vec<SaidMerge>,
+    pub(crate) merges: Vec<StatedMerge>,
 }
 
 /// What became of a stated entity.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SaidEntityOutcome {
+pub struct EntityOutcome {
     /// Its name in the graph.
     pub name: String,
     /// As it was stated.
@@ -153,7 +153,7 @@ pub struct SaidEntityOutcome {
 
 /// What became of a stated relationship.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SaidRelationOutcome {
+pub struct RelationOutcome {
     /// Who stands first, as it was stated.
     pub subject: String,
     /// How.
@@ -168,17 +168,17 @@ pub struct SaidRelationOutcome {
 
 /// What became of a statement, part by part and in its order.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SaidOutcome {
+pub struct StatementOutcome {
     /// Of each entity.
-    pub entities: Vec<SaidEntityOutcome>,
+    pub entities: Vec<EntityOutcome>,
     /// Of each relationship.
-    pub relations: Vec<SaidRelationOutcome>,
+    pub relations: Vec<RelationOutcome>,
     /// Who became one.
     pub merged: Vec<MergeOutcome>,
     /// Who may be one.
     pub proposals: Vec<MergeProposal>,
     /// Merges of entities that were known before: they are made after the statement is kept.
-    pub(crate) deferred: Vec<SaidMerge>,
+    pub(crate) deferred: Vec<StatedMerge>,
     /// What was not done as it was asked.
     pub warnings: Vec<String>,
 }
@@ -386,7 +386,11 @@ fn settled_of(key: &str, bytes: &[u8]) -> Result<Settled> {
 impl Koi {
     /// Keeps what a document states of entities, beside what it stated before. A document that is not known
     /// is known by its name from now on, and found by its text if there is one.
-    pub fn ingest_statement(&self, caller: &Caller, stated: StatedDocument) -> Result<SaidOutcome> {
+    pub fn ingest_statement(
+        &self,
+        caller: &Caller,
+        stated: StatedDocument,
+    ) -> Result<StatementOutcome> {
         self.kernel.may_write(caller)?;
         let rid = stated.rid.trim().to_owned();
         if rid.is_empty() || rid.contains(char::is_control) || rid.len() > RID_BYTES_MAX {
@@ -590,7 +594,7 @@ fn known_by_name(rid: &str, source: &str, content: String) -> Draft {
 /// How sure a statement is that does not say.
 pub(super) const NEW_CONFIDENCE: f64 = 0.9;
 
-impl SaidOutcome {
+impl StatementOutcome {
     /// How many entities were not known before.
     #[must_use]
     pub fn n_new(&self) -> usize {

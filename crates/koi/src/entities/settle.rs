@@ -9,8 +9,8 @@ use super::identity::{NewMerge, is_vetoed};
 use super::index::EXACT;
 use super::resolve::by_uri;
 use super::said::{
-    MergeOutcome, MergeProposal, NEW_CONFIDENCE, Said, SaidEntity, SaidEntityOutcome, SaidMerge,
-    SaidOutcome, SaidRelation, SaidRelationOutcome, Settled, SettledRelation, SettledThing,
+    EntityOutcome, MergeOutcome, MergeProposal, NEW_CONFIDENCE, RelationOutcome, Said, Settled,
+    SettledRelation, SettledThing, StatedEntity, StatedMerge, StatedRelation, StatementOutcome,
     names_said,
 };
 use super::stated::is_name;
@@ -71,7 +71,7 @@ struct Settling<'a> {
     /// Who was merged into whom by this statement.
     same: HashMap<String, String>,
     settled: Settled,
-    outcome: SaidOutcome,
+    outcome: StatementOutcome,
 }
 
 impl Koi {
@@ -81,7 +81,7 @@ impl Koi {
         space: &Space,
         tx: &dyn ReadTx,
         said: &Said,
-    ) -> Result<(Settled, SaidOutcome)> {
+    ) -> Result<(Settled, StatementOutcome)> {
         let ontology = self.ontology(space, tx)?;
         let mut settling = Settling {
             engine: self,
@@ -105,12 +105,12 @@ impl Koi {
                 document: said.document.map(|it| it.to_string()),
                 ..Settled::default()
             },
-            outcome: SaidOutcome::default(),
+            outcome: StatementOutcome::default(),
         };
         settling.entities()?;
         for it in &said.relations {
             let reason = settling.relation(it)?;
-            settling.outcome.relations.push(SaidRelationOutcome {
+            settling.outcome.relations.push(RelationOutcome {
                 subject: it.subject.clone(),
                 predicate: it.predicate.clone(),
                 object: it.object.clone(),
@@ -128,7 +128,7 @@ impl Koi {
         &self,
         caller: &Caller,
         rid: &str,
-        merges: &[SaidMerge],
+        merges: &[StatedMerge],
     ) -> Result<Vec<MergeOutcome>> {
         if merges.is_empty() {
             return Ok(Vec::new());
@@ -170,7 +170,7 @@ impl Koi {
     }
 
     /// What is told of a merge that is there already.
-    fn already_one(&self, caller: &Caller, asked: &SaidMerge) -> Result<Option<MergeOutcome>> {
+    fn already_one(&self, caller: &Caller, asked: &StatedMerge) -> Result<Option<MergeOutcome>> {
         let named = |name: &str| match self.entity(caller, name) {
             Err(error) if is_of_the_caller(&error) => Ok(None),
             found => found,
@@ -199,7 +199,7 @@ fn is_of_the_caller(error: &Error) -> bool {
     )
 }
 
-fn refused(asked: &SaidMerge, error: &Error) -> MergeOutcome {
+fn refused(asked: &StatedMerge, error: &Error) -> MergeOutcome {
     let hint = error.hint.as_ref().map(|it| format!(" ({it})"));
     MergeOutcome {
         from_name: asked.from.clone(),
@@ -221,7 +221,7 @@ impl Settling<'_> {
             self.known.extend(sure.map(|it| it.entity.uri.clone()));
             readings.push(reading);
         }
-        let mut outcomes: Vec<Option<SaidEntityOutcome>> = vec![None; readings.len()];
+        let mut outcomes: Vec<Option<EntityOutcome>> = vec![None; readings.len()];
         let is_asked: Vec<bool> = readings
             .iter()
             .map(|it| it.as_ref().is_some_and(|it| self.asked(it).is_some()))
@@ -241,7 +241,7 @@ impl Settling<'_> {
     }
 
     /// `None` if it cannot be an entity.
-    fn read(&self, it: &SaidEntity) -> Result<Option<Reading>> {
+    fn read(&self, it: &StatedEntity) -> Result<Option<Reading>> {
         let name = it.name.trim();
         if !is_name(name) {
             return Ok(None);
@@ -268,7 +268,7 @@ impl Settling<'_> {
         }))
     }
 
-    fn entity(&mut self, it: &SaidEntity, reading: &Reading) -> Result<SaidEntityOutcome> {
+    fn entity(&mut self, it: &StatedEntity, reading: &Reading) -> Result<EntityOutcome> {
         // To store is to say that they are one. So what only looks alike is not taken for two names of one
         // statement, unless they are one name in two spellings.
         let is_other = |it: &Candidate| {
@@ -321,12 +321,12 @@ impl Settling<'_> {
     /// Adds what is stated of somebody.
     fn add(
         &mut self,
-        it: &SaidEntity,
+        it: &StatedEntity,
         reading: &Reading,
         meant: Meant,
         confidence: f64,
         is_new: bool,
-    ) -> SaidEntityOutcome {
+    ) -> EntityOutcome {
         let Meant { uri, name, kind } = meant;
         let things = &mut self.settled.things;
         let before = things.iter().position(|it| it.uri == uri);
@@ -360,7 +360,7 @@ impl Settling<'_> {
                 self.by_name.insert(key, (uri.clone(), kind.clone()));
             }
         }
-        SaidEntityOutcome {
+        EntityOutcome {
             name,
             said: it.name.clone(),
             uri,
@@ -374,11 +374,11 @@ impl Settling<'_> {
     /// Adds somebody new together with the merge that makes them one with another.
     fn add_merged(
         &mut self,
-        it: &SaidEntity,
+        it: &StatedEntity,
         reading: &Reading,
         into: Meant,
         (confidence, reason): (f64, &str),
-    ) -> SaidEntityOutcome {
+    ) -> EntityOutcome {
         let own = Meant {
             uri: entity_uri(&reading.name, &into.kind),
             name: reading.name.clone(),
@@ -407,7 +407,7 @@ impl Settling<'_> {
     }
 
     /// The merge that the caller wants for a name of the statement.
-    fn asked(&self, reading: &Reading) -> Option<&SaidMerge> {
+    fn asked(&self, reading: &Reading) -> Option<&StatedMerge> {
         let keys = [normalized(&reading.name), alias_key(&reading.name)];
         let uri = entity_uri(&reading.name, &reading.kind);
         self.said.merges.iter().find(|it| {
@@ -417,7 +417,7 @@ impl Settling<'_> {
     }
 
     /// Whom somebody new is to be merged into; `None` if that cannot be, which is told.
-    fn target(&mut self, asked: &SaidMerge, reading: &Reading) -> Result<Option<Meant>> {
+    fn target(&mut self, asked: &StatedMerge, reading: &Reading) -> Result<Option<Meant>> {
         let found = self.entity_of(&asked.into).and_then(|it| {
             let message = format!("\"{}\" is neither among `entities` nor known", asked.into);
             it.ok_or_else(|| Error::new(Code::NotFound, message))
@@ -598,7 +598,7 @@ impl Settling<'_> {
     }
 
     /// `None` if the relationship can be; else why it cannot.
-    fn relation(&mut self, it: &SaidRelation) -> Result<Option<String>> {
+    fn relation(&mut self, it: &StatedRelation) -> Result<Option<String>> {
         let Some((known, direction)) = predicate(&it.predicate) else {
             return Ok(Some(format!(
                 "`{}` is no predicate of the ontology",
@@ -685,7 +685,7 @@ impl Settling<'_> {
             .filter(|it| !it.is_merged)
             .map(|it| it.from_name.as_str())
             .collect();
-        let is_done = |asked: &&SaidMerge| {
+        let is_done = |asked: &&StatedMerge| {
             let from = asked.from.trim();
             let key = normalized(from);
             told.contains(&asked.from.as_str())
@@ -698,14 +698,14 @@ impl Settling<'_> {
     }
 }
 
-fn left_out(it: &SaidEntity) -> SaidEntityOutcome {
+fn left_out(it: &StatedEntity) -> EntityOutcome {
     let warning = "left out: `name` is empty, too long or has control characters";
-    SaidEntityOutcome {
+    EntityOutcome {
         name: it.name.clone(),
         said: it.name.clone(),
         kind: it.kind.clone(),
         warning: Some(warning.to_owned()),
-        ..SaidEntityOutcome::default()
+        ..EntityOutcome::default()
     }
 }
 

@@ -11,8 +11,8 @@ use super::{WebFault, WebFaultKind, WebResult, address};
 use crate::entities::{Said, Settled, put_said};
 use crate::inert::{inert, line};
 use crate::{
-    Koi, MergeOutcome, MergeProposal, SaidEntity, SaidEntityOutcome, SaidMerge, SaidOutcome,
-    SaidRelation, SaidRelationOutcome,
+    EntityOutcome, Koi, MergeOutcome, MergeProposal, RelationOutcome, StatedEntity, StatedMerge,
+    StatedRelation, StatementOutcome,
 };
 use kenning_audit::{Draft, Passages, Tx};
 use kenning_core::{Code, Error, Kind, Result, Space};
@@ -76,7 +76,7 @@ pub struct IngestRequest {
     /// The vault's folder for the note about it.
     pub vault_folder: Option<String>,
     /// Which entities are one.
-    pub merges: Vec<SaidMerge>,
+    pub merges: Vec<StatedMerge>,
 }
 
 /// A page that is in the graph now.
@@ -91,9 +91,9 @@ pub struct IngestedPage {
     /// The note about it, where there is a vault.
     pub vault_note_path: Option<String>,
     /// What became of each entity, in their order.
-    pub entities: Vec<SaidEntityOutcome>,
+    pub entities: Vec<EntityOutcome>,
     /// What became of each relationship, in their order.
-    pub relationships: Vec<SaidRelationOutcome>,
+    pub relationships: Vec<RelationOutcome>,
     /// Who became one.
     pub merged: Vec<MergeOutcome>,
     /// Who may be one.
@@ -346,7 +346,7 @@ impl Koi {
 struct Writing<'a> {
     page: &'a StoredPage,
     said: &'a Said,
-    outcome: &'a SaidOutcome,
+    outcome: &'a StatementOutcome,
     ontology: &'a Ontology,
     folder: &'a str,
 }
@@ -444,7 +444,7 @@ pub(super) fn put_document(
 fn said(page: &StoredPage, request: &IngestRequest) -> Said {
     let entities = request.entities.iter().map(|it| {
         let context = it.context.as_deref().unwrap_or_default();
-        SaidEntity {
+        StatedEntity {
             name: line(&it.name, NAME_CHARS_MAX),
             kind: line(&it.kind, NAME_CHARS_MAX),
             aliases: Vec::new(),
@@ -453,7 +453,7 @@ fn said(page: &StoredPage, request: &IngestRequest) -> Said {
             confidence: it.confidence,
         }
     });
-    let relations = request.relationships.iter().map(|it| SaidRelation {
+    let relations = request.relationships.iter().map(|it| StatedRelation {
         subject: line(&it.subject, NAME_CHARS_MAX),
         predicate: line(&it.predicate, NAME_CHARS_MAX),
         object: line(&it.object, NAME_CHARS_MAX),
@@ -469,7 +469,7 @@ fn said(page: &StoredPage, request: &IngestRequest) -> Said {
     }
 }
 
-fn done(page: &StoredPage, outcome: SaidOutcome) -> IngestedPage {
+fn done(page: &StoredPage, outcome: StatementOutcome) -> IngestedPage {
     let odd = outcome.entities.iter().filter_map(|it| {
         let warning = it.warning.as_ref()?;
         Some(format!("{}: {warning}", it.said))

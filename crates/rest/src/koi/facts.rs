@@ -2,10 +2,11 @@
 //! of the original expect.
 
 use kenning_core::{Code, Error, Hash};
-use kenning_engine::{
-    Caller, Engine, EntityDocument, EntityView, PageEvaluation, RegisterEntity, SaidEntity,
-    SaidRelation, StatedDocument, normalized_name, note_of_entity,
+use kenning_engine::koi::{
+    EntityDocument, EntityView, PageEvaluation, RegisterEntity, StatedDocument, StatedEntity,
+    StatedRelation, normalized_name, note_of_entity,
 };
+use kenning_engine::{Caller, Engine};
 use kenning_tools::koi::api::Nothing;
 use kenning_tools::koi::moments::naive as moment;
 use kenning_tools::koi::{
@@ -537,22 +538,22 @@ pub(super) struct IngestRequest {
 /// describes whom no note describes.
 pub(super) fn ingest(engine: &Engine, caller: &Caller, request: IngestRequest) -> Answer {
     let rid = request.document_rid;
-    let entities: Vec<SaidEntity> = request
+    let entities: Vec<StatedEntity> = request
         .entities
         .into_iter()
-        .map(|it| SaidEntity {
+        .map(|it| StatedEntity {
             name: it.name,
             kind: it.r#type,
             n_mentions: 1,
             confidence: it.confidence.unwrap_or(CONFIDENCE),
             description: it.context.unwrap_or_default(),
-            ..SaidEntity::default()
+            ..StatedEntity::default()
         })
         .collect();
-    let relations: Vec<SaidRelation> = request
+    let relations: Vec<StatedRelation> = request
         .relationships
         .into_iter()
-        .map(|it| SaidRelation {
+        .map(|it| StatedRelation {
             subject: it.subject,
             predicate: it.predicate,
             object: it.object,

@@ -9,9 +9,8 @@ use axum::extract::{Query, State};
 use axum::http::{Response, StatusCode};
 use axum::routing::get;
 use kenning_core::{Error, Result};
-use kenning_engine::{
-    Caller, GraphEdge, Memory as OneMemory, MemoryAccess, MemoryGraph, MemoryType, timestamp,
-};
+use kenning_engine::omi::{GraphEdge, Memory as OneMemory, MemoryAccess, MemoryGraph, MemoryType};
+use kenning_engine::{Caller, timestamp};
 use kenning_tools::AnyTool;
 use serde_json::{Value, json};
 use std::cmp::Ordering;

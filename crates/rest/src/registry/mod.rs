@@ -15,10 +15,10 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, Response, StatusCode};
 use axum::routing::{delete, get, post};
 use kenning_core::{Bounded, Code, Error, Result};
-use kenning_engine::{
-    Caller, Engine, ItemFault, ItemQuery, ItemResult, ItemSource, ItemType, RegistryPackage,
-    RegistryVersion,
+use kenning_engine::kiwi::{
+    ItemFault, ItemQuery, ItemResult, ItemSource, ItemType, RegistryPackage, RegistryVersion,
 };
+use kenning_engine::{Caller, Engine};
 use kenning_tools::{Board, Toolset};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

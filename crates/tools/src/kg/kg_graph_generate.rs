@@ -3,7 +3,7 @@
 use super::words::KgReply;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
-use kenning_engine::{FileError, Generate};
+use kenning_engine::kg::{FileError, Generate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

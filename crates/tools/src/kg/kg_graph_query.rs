@@ -5,7 +5,7 @@ use super::words::{
 };
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::{Error, Kind, Result};
-use kenning_engine::DocumentQuery;
+use kenning_engine::kg::DocumentQuery;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

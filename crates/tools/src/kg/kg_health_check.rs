@@ -3,7 +3,8 @@
 use super::words::KgReply;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
-use kenning_engine::{GraphHealth, ProcessMemory, timestamp};
+use kenning_engine::kg::GraphHealth;
+use kenning_engine::{ProcessMemory, timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -3,7 +3,7 @@
 use super::words::{self, Clamped, KgReply, StatusWord, TypeWord};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
-use kenning_engine::DocumentQuery;
+use kenning_engine::kg::DocumentQuery;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

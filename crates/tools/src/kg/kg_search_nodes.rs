@@ -3,7 +3,7 @@
 use super::words::{self, Clamped, KgReply, QUERY_REQUIRED, Required, StatusWord, TypeWord};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
-use kenning_engine::{DocumentQuery, snippet};
+use kenning_engine::kg::{DocumentQuery, snippet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

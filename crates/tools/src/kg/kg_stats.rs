@@ -3,7 +3,7 @@
 use super::words::KgReply;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
-use kenning_engine::{Connected, GraphStats};
+use kenning_engine::kg::{Connected, GraphStats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

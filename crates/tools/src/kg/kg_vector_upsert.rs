@@ -3,7 +3,7 @@
 use super::words::{KgReply, NODE_TYPES, vector_of};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::{Error, Result};
-use kenning_engine::NewVector;
+use kenning_engine::kg::NewVector;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

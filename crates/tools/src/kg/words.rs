@@ -2,9 +2,8 @@
 
 use crate::Call;
 use kenning_core::{Error, Result};
-use kenning_engine::{
-    DocType, Document, DocumentName, Incoming, Outgoing, Status, Suggestion, timestamp,
-};
+use kenning_engine::kg::{DocType, Document, DocumentName, Incoming, Outgoing, Status, Suggestion};
+use kenning_engine::timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};

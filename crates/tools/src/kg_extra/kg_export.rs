@@ -3,7 +3,7 @@
 use crate::kg::words::{CONTENT_BYTES_MAX, KgReply};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::{Error, Result};
-use kenning_engine::ExportFormat;
+use kenning_engine::kg::ExportFormat;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

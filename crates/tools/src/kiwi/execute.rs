@@ -4,10 +4,11 @@ use super::load::scope;
 use super::words::{Answer, item_type, settled};
 use crate::{Call, Effect, Example, Reply, TOOLS, Tool, Toolset, near};
 use kenning_core::{Code, Error, Result};
-use kenning_engine::{
-    DirectiveRun, FoundTool, ItemScope, ItemSource, ItemTarget, ItemType, KnowledgeRun, NewItem,
-    Scope, SignAs, SignCandidate, SignItem, SignState, SignedItem, ToolFunction, ToolItemRun,
-    ToolRun,
+use kenning_engine::Scope;
+use kenning_engine::kami::{FoundTool, ToolFunction, ToolRun};
+use kenning_engine::kiwi::{
+    DirectiveRun, ItemScope, ItemSource, ItemTarget, ItemType, KnowledgeRun, NewItem, SignAs,
+    SignCandidate, SignItem, SignState, SignedItem, ToolItemRun,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

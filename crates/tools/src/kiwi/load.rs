@@ -3,7 +3,7 @@
 use super::words::{Answer, item_type, settled};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::{Error, Result};
-use kenning_engine::{ItemScope, ItemTarget, LoadFrom, LoadItem};
+use kenning_engine::kiwi::{ItemScope, ItemTarget, LoadFrom, LoadItem};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;

@@ -3,8 +3,9 @@
 use super::words::item_type;
 use crate::{Call, Effect, Example, TOOLS, Tool, Toolset};
 use kenning_core::{Bounded, Result};
-use kenning_engine::{
-    AskedWords, Catalogue, FoundItem, ItemQuery, ItemSort, ItemSource, ItemType, Page,
+use kenning_engine::Page;
+use kenning_engine::kiwi::{
+    AskedWords, Catalogue, FoundItem, ItemQuery, ItemSort, ItemSource, ItemType,
 };
 use kenning_text::round::{self, Ties};
 use schemars::JsonSchema;

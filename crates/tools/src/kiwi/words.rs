@@ -2,7 +2,8 @@
 
 use crate::Call;
 use kenning_core::{Error, Result};
-use kenning_engine::{ItemFault, ItemResult, ItemType, timestamp};
+use kenning_engine::kiwi::{ItemFault, ItemResult, ItemType};
+use kenning_engine::timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::{Map, Value, json};

@@ -6,7 +6,7 @@
 use super::api::{Place, Route, Verb};
 use super::resolve_entity;
 use kenning_core::{Code, Error, Result};
-use kenning_engine::{FarAnswer, FarServer};
+use kenning_engine::koi::{FarAnswer, FarServer};
 use kenning_text::percent;
 use serde_json::{Map, Value, json};
 

@@ -6,7 +6,8 @@ use super::limit::bounded;
 use super::moments::naive;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::{Code, Result};
-use kenning_engine::{Caller, Engine, EntityDocument, Page};
+use kenning_engine::koi::EntityDocument;
+use kenning_engine::{Caller, Engine, Page};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,8 @@ use super::Refusal;
 use super::api::{self, Api, Place, Route, Verb};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::{Code, Result};
-use kenning_engine::{Caller, Engine, Relationship};
+use kenning_engine::koi::Relationship;
+use kenning_engine::{Caller, Engine};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

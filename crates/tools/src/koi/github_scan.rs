@@ -5,7 +5,8 @@ use super::moments::zoned as moment;
 use super::refusal::Refusal;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::{Error, Result};
-use kenning_engine::{Caller, Engine, RepositoryStatus, RepositoryView, ScanResult, Scope};
+use kenning_engine::koi::{RepositoryStatus, RepositoryView, ScanResult};
+use kenning_engine::{Caller, Engine, Scope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -135,8 +136,8 @@ struct Progress {
     files_total: Option<u64>,
 }
 
-impl From<kenning_engine::ScanProgress> for Progress {
-    fn from(it: kenning_engine::ScanProgress) -> Self {
+impl From<kenning_engine::koi::ScanProgress> for Progress {
+    fn from(it: kenning_engine::koi::ScanProgress) -> Self {
         Self {
             phase: it.phase,
             files_done: it.files_done,

@@ -4,10 +4,11 @@ use super::Refusal;
 use super::api::{self, Api, Place, Route, Verb};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
-use kenning_engine::{
-    Caller, Engine, IngestRequest, IngestedPage, Ingestion, MergeOutcome, MergeProposal, SaidMerge,
-    WebEntity, WebRelation,
+use kenning_engine::koi::{
+    IngestRequest, IngestedPage, Ingestion, MergeOutcome, MergeProposal, StatedMerge, WebEntity,
+    WebRelation,
 };
+use kenning_engine::{Caller, Engine};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -326,7 +327,7 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
             .collect(),
         vault_folder: request.vault_folder,
         merges: merges
-            .map(|it| SaidMerge {
+            .map(|it| StatedMerge {
                 from: it.from,
                 into: it.into,
             })

@@ -4,10 +4,10 @@ use super::Refusal;
 use super::api::{self, Api, Place, Route, Verb};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
-use kenning_engine::{
-    Caller, Engine, MatchedEntity, PageEvaluation, PageMetadata, PagePreview, PreviewRequest,
-    Previewed,
+use kenning_engine::koi::{
+    MatchedEntity, PageEvaluation, PageMetadata, PagePreview, PreviewRequest, Previewed,
 };
+use kenning_engine::{Caller, Engine};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,7 @@
 //! the original has another, whoever refuses says so.
 
 use kenning_core::{Code, Error};
-use kenning_engine::{WebFault, WebFaultKind};
+use kenning_engine::koi::{WebFault, WebFaultKind};
 
 /// An error, and the status of its HTTP answer.
 #[derive(Debug)]

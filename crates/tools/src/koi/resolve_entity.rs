@@ -5,7 +5,8 @@ use super::api::{self, Api, Place, Route, Verb};
 use super::limit::bounded;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
-use kenning_engine::{Caller, Engine, EntityCandidate, EntityContext, ProposedEntity};
+use kenning_engine::koi::{EntityCandidate, EntityContext, ProposedEntity};
+use kenning_engine::{Caller, Engine};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

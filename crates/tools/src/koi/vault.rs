@@ -27,7 +27,7 @@ pub(super) fn in_contract_words(error: Error, absent: &str, field: &str, path: &
 
 /// What of a note's frontmatter cannot be read, to be said beside the answer.
 pub(super) fn frontmatter_fault(path: &str, text: &str) -> Option<String> {
-    kenning_engine::frontmatter_fault(&one_line(path), text)
+    kenning_engine::koi::frontmatter_fault(&one_line(path), text)
 }
 
 /// A path in a message: one line, not too long.

@@ -2,7 +2,7 @@
 
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::{Result, Unit};
-use kenning_engine::EvidenceUpdate;
+use kenning_engine::omi::EvidenceUpdate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

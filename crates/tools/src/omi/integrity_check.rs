@@ -2,7 +2,7 @@
 
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
-use kenning_engine::IntegrityScope;
+use kenning_engine::omi::IntegrityScope;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

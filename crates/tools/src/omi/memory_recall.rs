@@ -3,7 +3,8 @@
 use super::{MemoryResult, MemoryTypeWord};
 use crate::{Call, Effect, Example, Tool, Toolset, pages};
 use kenning_core::{Bounded, Result, Unit};
-use kenning_engine::{Recall, RecallSort, parse_moment};
+use kenning_engine::omi::{Recall, RecallSort};
+use kenning_engine::parse_moment;
 use schemars::JsonSchema;
 use serde::Deserialize;
 

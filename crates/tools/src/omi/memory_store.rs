@@ -3,7 +3,7 @@
 use super::MemoryTypeWord;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::{Error, Result};
-use kenning_engine::{MemoryType, NewMemory};
+use kenning_engine::omi::{MemoryType, NewMemory};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -58,8 +58,8 @@ impl From<Input> for NewMemory {
     }
 }
 
-impl From<kenning_engine::StoredMemory> for Output {
-    fn from(stored: kenning_engine::StoredMemory) -> Self {
+impl From<kenning_engine::omi::StoredMemory> for Output {
+    fn from(stored: kenning_engine::omi::StoredMemory) -> Self {
         Self {
             memory_id: stored.id,
             duplicate: stored.duplicate,

@@ -45,7 +45,7 @@ impl Tool for NowUpdate {
     type Output = Nothing;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Nothing> {
-        let update = kenning_engine::NowUpdate {
+        let update = kenning_engine::omi::NowUpdate {
             task: input.current_task,
             completions: input.recent_completions,
             pending: input.pending_decisions,

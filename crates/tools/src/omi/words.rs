@@ -1,6 +1,7 @@
 //! What the memory tools share on the wire.
 
-use kenning_engine::{MemoryType, Neighbor, RecalledMemory, timestamp};
+use kenning_engine::omi::{MemoryType, Neighbor, RecalledMemory};
+use kenning_engine::timestamp;
 use kenning_text::round::{self, Ties};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};

@@ -3,7 +3,8 @@
 use crate::omi::MemoryResult;
 use crate::{Call, Effect, Example, Tool, Toolset, pages};
 use kenning_core::{Bounded, Result, Unit};
-use kenning_engine::{Page, Recall};
+use kenning_engine::Page;
+use kenning_engine::omi::Recall;
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -3,7 +3,8 @@
 use crate::omi::CONTENT_CHARS_MAX;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::{Error, Result};
-use kenning_engine::{MemoryDetails, timestamp};
+use kenning_engine::omi::MemoryDetails;
+use kenning_engine::timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 use crate::omi::memory_store;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::{Error, Result};
-use kenning_engine::NewMemory;
+use kenning_engine::omi::NewMemory;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -717,9 +717,9 @@ fn the_registry_shows_what_was_published_and_nothing_else() {
     let shelf = Shelf::new();
     let engine = shelf.house.board.engine();
     shelf.ids("knowledge", "mail", "local");
-    let query = kenning_engine::ItemQuery {
+    let query = kenning_engine::kiwi::ItemQuery {
         text: "001-email".to_owned(),
-        source: kenning_engine::ItemSource::OwnRegistry,
+        source: kenning_engine::kiwi::ItemSource::OwnRegistry,
         limit: 10,
         ..Default::default()
     };
@@ -864,7 +864,7 @@ fn a_token_deletes_nothing_from_the_registry_that_another_one_published() {
     maker.done("directive", "sign", "oauth_setup", json!({}));
     maker.done("directive", "publish", "oauth_setup", json!({}));
     let of_maker = maker.house.board.engine();
-    let directive = kenning_engine::ItemType::Directive;
+    let directive = kenning_engine::kiwi::ItemType::Directive;
     let package =
         of_maker
             .kiwi()

@@ -2,7 +2,7 @@
 
 use crate::House;
 use kenning_core::{Kind, Space};
-use kenning_engine::EntityContext;
+use kenning_engine::koi::EntityContext;
 use kenning_store::{EdgeFilter, NodeFilter, When};
 use kenning_tools::Selection;
 use serde_json::{Value, json};

@@ -4,7 +4,8 @@
 use crate::House;
 use crate::koi_entities::{done_text, graph, resolve};
 use kenning_core::{SeededRandom, Space};
-use kenning_engine::{Caller, RegisterEntity, SaidEntity, SaidRelation, StatedDocument};
+use kenning_engine::Caller;
+use kenning_engine::koi::{RegisterEntity, StatedDocument, StatedEntity, StatedRelation};
 use kenning_tools::Selection;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -137,14 +138,14 @@ impl World {
     }
 
     fn document(&self) -> StatedDocument {
-        let entities = (0..self.below(3)).map(|_| SaidEntity {
+        let entities = (0..self.below(3)).map(|_| StatedEntity {
             name: self.name().to_owned(),
             kind: self.one_of(&FOLDERS).1.to_owned(),
             n_mentions: 1,
             confidence: 0.9,
-            ..SaidEntity::default()
+            ..StatedEntity::default()
         });
-        let relations = (0..self.below(3)).map(|_| SaidRelation {
+        let relations = (0..self.below(3)).map(|_| StatedRelation {
             subject: self.name().to_owned(),
             predicate: "related_to".to_owned(),
             object: self.name().to_owned(),

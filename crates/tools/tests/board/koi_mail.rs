@@ -1,7 +1,7 @@
 //! Mail as documents: read from an mbox or a Maildir, found, followed and forgotten.
 
 use kenning_core::{Kind, Space};
-use kenning_engine::MailRead;
+use kenning_engine::koi::MailRead;
 use kenning_store::{NodeFilter, When};
 use kenning_testing::House;
 use kenning_tools::Selection;

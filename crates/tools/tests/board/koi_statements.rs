@@ -3,9 +3,10 @@
 use crate::House;
 use crate::koi_entities::{BILL, done, graph, put, resolve, said_of, vault};
 use kenning_core::{Code, Error};
-use kenning_engine::{
-    Caller, EntityImport, ImportedEntities, RegisterEntity, SaidEntity, SaidOutcome, SaidRelation,
-    StatedDocument,
+use kenning_engine::Caller;
+use kenning_engine::koi::{
+    EntityImport, ImportedEntities, RegisterEntity, StatedDocument, StatedEntity, StatedRelation,
+    StatementOutcome,
 };
 use kenning_tools::Selection;
 use serde_json::{Map, Value, json};
@@ -34,18 +35,18 @@ fn register(house: &House, path: &str, kind: &str, name: &str, said: Value) -> (
     (done.canonical_uri, done.is_new)
 }
 
-fn entity(name: &str, kind: &str) -> SaidEntity {
-    SaidEntity {
+fn entity(name: &str, kind: &str) -> StatedEntity {
+    StatedEntity {
         name: name.to_owned(),
         kind: kind.to_owned(),
         n_mentions: 1,
         confidence: 0.9,
-        ..SaidEntity::default()
+        ..StatedEntity::default()
     }
 }
 
-fn relation(subject: &str, predicate: &str, object: &str) -> SaidRelation {
-    SaidRelation {
+fn relation(subject: &str, predicate: &str, object: &str) -> StatedRelation {
+    StatedRelation {
         subject: subject.to_owned(),
         predicate: predicate.to_owned(),
         object: object.to_owned(),
@@ -56,9 +57,9 @@ fn relation(subject: &str, predicate: &str, object: &str) -> SaidRelation {
 fn ingest(
     house: &House,
     rid: &str,
-    entities: &[SaidEntity],
-    relations: &[SaidRelation],
-) -> SaidOutcome {
+    entities: &[StatedEntity],
+    relations: &[StatedRelation],
+) -> StatementOutcome {
     let engine = house.board.engine();
     let stated = StatedDocument {
         rid: rid.to_owned(),

@@ -700,12 +700,12 @@ fn an_index_that_there_was_no_time_for_is_completed_piece_by_piece_and_renewed_b
     let lines: String = (0..3_000).map(imported_note).collect();
     let engine = house.board.engine();
     engine.import(&owner, &mut lines.as_bytes()).unwrap();
-    let mut recall = kenning_engine::Recall {
+    let mut recall = kenning_engine::omi::Recall {
         query: "note 2999 about the harbor".to_owned(),
         limit: 1,
         // No time at all.
         until: Some(std::time::Instant::now()),
-        ..kenning_engine::Recall::default()
+        ..kenning_engine::omi::Recall::default()
     };
     let first = engine.omi().recall(&owner, &recall).unwrap().index_state;
     let partial = first.partial.expect("not complete");
@@ -723,7 +723,7 @@ fn an_index_that_there_was_no_time_for_is_completed_piece_by_piece_and_renewed_b
     // What was put together piece by piece is what is made at once.
     recall.limit = 20;
     recall.min_relevance = 0.0;
-    let ids = |house: &House, recall: &kenning_engine::Recall| {
+    let ids = |house: &House, recall: &kenning_engine::omi::Recall| {
         let found = house.board.engine().omi().recall(&owner, recall).unwrap();
         assert_eq!(found.index_state.partial, None);
         let mut ids: Vec<String> = found.memories.into_iter().map(|it| it.memory.id).collect();
@@ -763,9 +763,9 @@ fn ten_thousand_memories_that_differ_in_one_number_stay_apart() {
     let house = House::new();
     let engine = house.board.engine();
     for first in (0..10_000).step_by(2_500) {
-        let batch = (first..first + 2_500).map(|i| kenning_engine::NewMemory {
+        let batch = (first..first + 2_500).map(|i| kenning_engine::omi::NewMemory {
             content: format!("Order {i} was shipped on Monday"),
-            ..kenning_engine::NewMemory::default()
+            ..kenning_engine::omi::NewMemory::default()
         });
         let stored = engine
             .omi()

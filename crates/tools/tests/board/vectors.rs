@@ -1,7 +1,7 @@
 //! Vectors that callers bring: `kg_vector_upsert` and `kg_vector_search`.
 
 use crate::everything;
-use kenning_engine::NewVector;
+use kenning_engine::kg::NewVector;
 use kenning_testing::House;
 use serde_json::{Map, Value, json};
 

@@ -4,7 +4,7 @@ use super::{Kami, packages, path};
 use crate::{Host, output};
 use clap::ArgMatches;
 use kenning_core::{Code, Error, Result};
-use kenning_engine::{InstallOptions, tool_manifest_wasm};
+use kenning_engine::kami::{InstallOptions, tool_manifest_wasm};
 use kenning_vault::{Dir, Watch};
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 use std::path::PathBuf;

@@ -5,7 +5,8 @@ use crate::commands::table;
 use crate::output;
 use clap::ArgMatches;
 use kenning_core::{Error, Result};
-use kenning_engine::{Granted, InstallOptions, Installation, InstalledTool, timestamp};
+use kenning_engine::kami::{Granted, InstallOptions, Installation, InstalledTool};
+use kenning_engine::timestamp;
 use serde_json::{Value, json};
 
 fn options(matches: &ArgMatches) -> InstallOptions {

@@ -4,7 +4,7 @@ use super::{Kami, must, path, word};
 use crate::{output, tool_args};
 use clap::ArgMatches;
 use kenning_core::{Code, Error, Result};
-use kenning_engine::{FileRun, ToolRun};
+use kenning_engine::kami::{FileRun, ToolRun};
 use serde_json::Value;
 use std::path::Path;
 

@@ -4,7 +4,7 @@ use super::{done, must};
 use crate::output;
 use clap::ArgMatches;
 use kenning_core::{Error, Result};
-use kenning_engine::tool_manifest_wasm;
+use kenning_engine::kami::tool_manifest_wasm;
 use kenning_vault::Dir;
 use std::path::Path;
 

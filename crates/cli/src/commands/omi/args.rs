@@ -3,7 +3,7 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, Command, value_parser};
 use clap_complete::Shell;
-use kenning_engine::MemoryType;
+use kenning_engine::omi::MemoryType;
 
 /// Everything under `omi` that is not a tool.
 pub(crate) fn commands() -> Vec<Command> {

@@ -4,7 +4,7 @@ use super::{Omi, text};
 use crate::{args, output};
 use clap::ArgMatches;
 use kenning_core::{Code, Result};
-use kenning_engine::IntegrityScope;
+use kenning_engine::omi::IntegrityScope;
 use serde_json::{Value, json};
 
 pub(super) fn init(omi: &Omi<'_>, made: &[&str]) -> u8 {

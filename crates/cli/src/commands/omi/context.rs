@@ -4,7 +4,8 @@ use super::{Omi, text_or_stdin, texts};
 use crate::output;
 use clap::ArgMatches;
 use kenning_core::{Error, Result};
-use kenning_engine::{BackupKind, Now, NowUpdate};
+use kenning_engine::BackupKind;
+use kenning_engine::omi::{Now, NowUpdate};
 use serde_json::{Value, json};
 
 pub(super) fn now_show(omi: &Omi<'_>) -> Result<u8> {

@@ -4,10 +4,11 @@ use super::{Omi, limit, table, text, text_or_stdin, texts};
 use crate::{output, tool_args};
 use clap::ArgMatches;
 use kenning_core::{Error, Result, Unit};
-use kenning_engine::{
-    Contradiction, EvidenceUpdate, MemoryDetails, MemoryType, Mode, NewMemory, Recall, RecallSort,
-    StoredMemory, parse_moment, timestamp,
+use kenning_engine::omi::{
+    Contradiction, EvidenceUpdate, MemoryDetails, MemoryType, NewMemory, Recall, RecallSort,
+    StoredMemory,
 };
+use kenning_engine::{Mode, parse_moment, timestamp};
 use kenning_tools::omi::{MemoryResult, memory_store};
 use serde_json::{Value, json};
 use std::path::Path;

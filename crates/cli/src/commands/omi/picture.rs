@@ -5,7 +5,7 @@
 //! elsewhere, so the file can be sent and opened anywhere.
 
 use super::graph::label;
-use kenning_engine::{Memory, MemoryGraph, MemoryType};
+use kenning_engine::omi::{Memory, MemoryGraph, MemoryType};
 use kenning_text::escape::xml as escaped;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -210,7 +210,7 @@ fn into_view(points: &mut [Point]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kenning_engine::GraphEdge;
+    use kenning_engine::omi::GraphEdge;
 
     fn memory(id: &str, content: &str) -> Memory {
         Memory {

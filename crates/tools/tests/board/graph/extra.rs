@@ -131,7 +131,7 @@ fn the_graph_can_be_taken_elsewhere() {
         .board
         .engine()
         .kg()
-        .export_graph(&owner, kenning_engine::ExportFormat::Html)
+        .export_graph(&owner, kenning_engine::kg::ExportFormat::Html)
         .unwrap();
     assert!(
         page.contains("One-Click Checkout")

@@ -308,7 +308,7 @@ fn a_call_that_is_cancelled_leaves_whole_documents_and_the_next_one_completes_it
 
 #[test]
 fn a_watcher_follows_bursts_renames_and_removed_folders() {
-    use kenning_engine::{GraphWatch, WatchOptions};
+    use kenning_engine::kg::{GraphWatch, WatchOptions};
     let house = House::without_vault(Selection::default());
     house.put_document("docs/start.md", "start");
     let principal = house.owner().principal;

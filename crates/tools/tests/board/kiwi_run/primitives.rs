@@ -221,7 +221,7 @@ fn an_installed_component_runs_by_its_id() {
         "{refused:#}"
     );
     let engine = bench.house.board.engine();
-    let options = kenning_engine::InstallOptions::default();
+    let options = kenning_engine::kami::InstallOptions::default();
     let source = package.display().to_string();
     engine
         .kami()

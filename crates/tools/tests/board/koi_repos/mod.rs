@@ -5,7 +5,8 @@ mod registration;
 
 use crate::{House, koi_golden};
 use kenning_core::{Code, Kind, Space};
-use kenning_engine::{Caller, NewRepository, Principal, ScanResult, Scope, Sensors};
+use kenning_engine::koi::{NewRepository, ScanResult};
+use kenning_engine::{Caller, Principal, Scope, Sensors};
 use kenning_store::{Node, NodeFilter, When};
 use kenning_tools::Selection;
 use kenning_tools::koi::{code_query, github_files, github_repos};

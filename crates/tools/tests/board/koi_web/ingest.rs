@@ -3,7 +3,7 @@
 use super::server::{Answer, Site};
 use super::*;
 use kenning_core::{Kind, Space};
-use kenning_engine::PageEvaluation;
+use kenning_engine::koi::PageEvaluation;
 use kenning_store::{EdgeFilter, NodeFilter, When};
 
 const BILL: &str = "orn:personal-koi.entity:person-bill-baue-376ffc2e6245";

@@ -3,13 +3,13 @@
 use super::server::{Answer, Site};
 use super::*;
 use kenning_core::Space;
-use kenning_engine::{PageWatch, WatchPace};
+use kenning_engine::koi::{PageWatch, WatchPace};
 use std::time::{Duration, Instant};
 
 const DAY_MS: u64 = 86_400_000;
 
 /// Looks at what is due, as the thread of a server does.
-fn check(house: &House) -> kenning_engine::ScannedPages {
+fn check(house: &House) -> kenning_engine::koi::ScannedPages {
     let engine = house.board.engine();
     engine
         .koi()

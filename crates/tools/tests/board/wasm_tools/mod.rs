@@ -6,7 +6,8 @@ mod trying;
 
 use kenning_audit::Draft;
 use kenning_core::{Code, Error, Kind, Space};
-use kenning_engine::{Caller, Engine, InstallOptions, Principal, Scope};
+use kenning_engine::kami::InstallOptions;
+use kenning_engine::{Caller, Engine, Principal, Scope};
 use kenning_testing::House;
 use kenning_testing_wasm::probes;
 use kenning_tools::Selection;

@@ -1,7 +1,7 @@
 //! What people do with tools: try them, look for them, update them, and read why one did not run.
 
 use super::*;
-use kenning_engine::FileRun;
+use kenning_engine::kami::FileRun;
 use std::sync::{Arc, Mutex};
 
 /// The component with a section that nobody reads, so that it is a large one.
