@@ -11,6 +11,7 @@
 mod authors;
 mod caller;
 mod config;
+mod copy;
 pub mod edges;
 mod embedding;
 mod events;
@@ -19,6 +20,7 @@ pub mod files;
 pub mod follow;
 mod index_files;
 pub mod later;
+mod lines;
 mod local_token;
 mod moments;
 pub mod paging;
@@ -30,6 +32,7 @@ mod transfer;
 
 pub use authors::AuthorView;
 pub use caller::{ANSWER_CHARS_MAX, Caller, DEADLINE_DEFAULT, Progress, Waited};
+pub use copy::{Restored, check_backup, read_back};
 pub use embedding::{EmbeddingStatus, Reindexed};
 pub use events::{EventView, KeptCheckpoints, Proof};
 pub use file_node::{FileForm, FileNode, Forms, NOTE_BYTES_MAX, PlainFile, PlainForm, ReadFile};
@@ -39,7 +42,7 @@ pub use paging::Page;
 pub use principal::{Principal, Scope};
 pub use process::ProcessMemory;
 pub use tokens::{NewToken, TokenView};
-pub use transfer::{ImportedFiles, Restored, Transferred, check_backup, read_back};
+pub use transfer::{ImportedFiles, Transferred};
 
 use embedding::Chosen;
 use index_files::IndexFiles;

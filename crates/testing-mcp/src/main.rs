@@ -1,6 +1,7 @@
 //! Serves the fixtures over HTTP, for the conformance suite: `.ci/conformance` runs both.
 //!
-//! It knows nothing of the suite itself. Invariant: it listens on loopback only, and ends with its input.
+//! It knows nothing of the suite itself.
+//! Invariant: it listens on loopback only, and ends with its input.
 
 use anyhow::Result;
 use axum::Router;

@@ -5,19 +5,23 @@
 //! whole documents behind; the next one finds by the cards what is missing. One run at a time, by a
 //! lock that is released by death.
 
-use super::cards::{self, Card, VAULT_CARDS};
-use super::library::{GraphFacts, Library, NODE_CREATED, NODE_DELETED, NODE_UPDATED};
-use super::survey::{self, Looked, Read, Task, Tree, broken, look_into};
-use super::{GENERATED, library, links, note, places};
+use super::cards::{self, Card};
+use super::folder::docs_folder;
+use super::library::{GraphFacts, Library};
+use super::pages::{
+    Change, Page, Written, bucket_of, is_written_meanwhile, page, remove_document, renames,
+    write_page,
+};
+use super::survey::{self, Looked, Task, Tree, broken, look_into};
+use super::{GENERATED, library, links, places};
 use crate::Kg;
-use kenning_audit::{Passages, Tx};
 use kenning_core::{Code, Error, Hash, NodeId, Result, Space};
 use kenning_kernel::edges;
 use kenning_kernel::files::INTENTS;
 use kenning_kernel::{Caller, Scope};
-use kenning_vault::{Dir, Lock, Name};
-use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use kenning_vault::Lock;
+use serde_json::json;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::PoisonError;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
@@ -76,19 +80,6 @@ pub struct Generated {
     pub project_root: String,
     /// Which folder of it.
     pub docs_path: String,
-}
-
-/// A document, ready to be written.
-struct Page {
-    path: String,
-    card: Card,
-    frontmatter: Map<String, Value>,
-    text: String,
-    passages: Passages,
-    /// The node of a file that was renamed.
-    moved: Option<(NodeId, String)>,
-    /// What the file held when the run began, as far as was known.
-    known: Option<Hash>,
 }
 
 impl Kg {
@@ -277,46 +268,6 @@ pub(super) fn step(caller: &Caller, part: u8, done: usize, of: usize, what: &str
         Some(300.0),
         what,
     );
-}
-
-/// The folder that a caller named, as a plain name beneath the project.
-fn docs_folder(project: &Dir, docs_path: &str) -> Result<String> {
-    let path = std::path::Path::new(docs_path);
-    let relative = if path.is_absolute() {
-        let inside = path
-            .strip_prefix(project.path())
-            .ok()
-            .and_then(|it| it.to_str());
-        inside.ok_or_else(|| outside(docs_path))?
-    } else {
-        docs_path
-    };
-    let name = Name::parse(if relative.is_empty() { "." } else { relative }).map_err(|error| {
-        if error.code == Code::Denied {
-            outside(docs_path).because(error)
-        } else {
-            in_field(error)
-        }
-    })?;
-    let folder = name.as_str().to_owned();
-    let is_there = folder.is_empty() || project.metadata(&folder).is_ok_and(|it| it.is_dir);
-    if !is_there {
-        return Err(Error::not_found("folder of documents", docs_path)
-            .hint("`docsPath` is relative to the project; `.` is the whole project"));
-    }
-    Ok(folder)
-}
-
-fn outside(docs_path: &str) -> Error {
-    Error::denied(format!(
-        "`docsPath`: `{docs_path}` lies outside the project"
-    ))
-    .hint("name a folder of the project, or start with `--project DIR`")
-}
-
-fn in_field(error: Error) -> Error {
-    let message = format!("`docsPath`: {}", error.message);
-    Error { message, ..error }
 }
 
 /// What a run came to.
@@ -616,189 +567,4 @@ impl Run<'_> {
                 tx.set(cards::GRAPHS, &key, &bytes)
             })
     }
-}
-
-fn bucket_of<'a>(path: &str, own: &'a str) -> &'a str {
-    if path.starts_with("vault:") {
-        VAULT_CARDS
-    } else {
-        own
-    }
-}
-
-/// Files that are new under a name and gone under another, with the same content: by the new name,
-/// the node and the old name.
-fn renames(reads: &[Read<'_>], removed: &[(String, &Card)]) -> HashMap<String, (NodeId, String)> {
-    let mut gone: BTreeMap<(bool, [u8; 32]), BTreeSet<&str>> = BTreeMap::new();
-    let nodes: HashMap<&str, NodeId> = removed
-        .iter()
-        .map(|(path, card)| (path.as_str(), card.node))
-        .collect();
-    for (path, card) in removed {
-        gone.entry((card.is_of_vault(), card.content.0))
-            .or_default()
-            .insert(path);
-    }
-    let mut found = HashMap::new();
-    for read in reads.iter().filter(|it| it.task.before.is_none()) {
-        let key = (read.task.tree.is_vault, read.card.content.0);
-        let Some(candidates) = gone.get_mut(&key) else {
-            continue;
-        };
-        // Of several files with one content, the one that kept its own name moved.
-        let last = |path: &str| path.rsplit(['/', ':']).next().map(ToOwned::to_owned);
-        let name = last(&read.task.path);
-        let from = candidates
-            .iter()
-            .find(|it| last(it) == name)
-            .or_else(|| candidates.first())
-            .copied();
-        if let Some(from) = from {
-            candidates.remove(from);
-            found.insert(read.task.path.clone(), (nodes[from], from.to_owned()));
-        }
-    }
-    found
-}
-
-/// Cuts a text into words. `None` if the file is no longer what was read.
-fn page(read: Read<'_>, moved: Option<(NodeId, String)>, now_ms: u64) -> Option<Page> {
-    let Read {
-        task,
-        mut card,
-        frontmatter,
-        text,
-    } = read;
-    let text = match text {
-        Some(text) => text,
-        None => {
-            let again = survey::read(task).ok()?;
-            if Hash::of(again.bytes()) != card.content {
-                return None;
-            }
-            again.into_string()
-        }
-    };
-    card.put_stamp(task.stamp, now_ms);
-    let passages = note::passages_of_card(&card, &text).into();
-    Some(Page {
-        path: task.path.clone(),
-        card,
-        frontmatter,
-        text,
-        passages,
-        moved,
-        known: task.before.map(|it| it.content),
-    })
-}
-
-enum Change {
-    New,
-    Changed,
-    Same,
-}
-
-struct Written {
-    path: String,
-    card: Card,
-    change: Change,
-    moved_from: Option<String>,
-}
-
-/// Whether a note was written since the run began: then what the run read of it is not the newest.
-fn is_written_meanwhile(tx: &mut Tx<'_>, path: &str, known: Option<Hash>) -> Result<bool> {
-    if !path.starts_with("vault:") {
-        return Ok(false);
-    }
-    if tx.get(INTENTS, path)?.is_some() {
-        return Ok(true);
-    }
-    let card = tx.get(VAULT_CARDS, path)?;
-    let content = card
-        .and_then(|it| Card::from_bytes(&it))
-        .map(|it| it.content);
-    Ok(content != known)
-}
-
-/// None if the page is not the newest.
-fn write_page(tx: &mut Tx<'_>, project: &str, page: Page) -> Result<Option<Written>> {
-    let Page {
-        path,
-        mut card,
-        frontmatter,
-        text,
-        passages,
-        moved,
-        known,
-    } = page;
-    if is_written_meanwhile(tx, &path, known)? {
-        return Ok(None);
-    }
-    let own_bucket = cards::bucket(project);
-    let bucket = bucket_of(&path, &own_bucket).to_owned();
-    let draft = note::draft(&card, frontmatter, &path, project, text);
-    let node = match &moved {
-        Some((id, _)) => tx.move_node(*id, draft)?,
-        None => tx.put_node(draft)?,
-    };
-    card.node = node.id;
-    tx.put_hashed_passages(node.id, &passages)?;
-    if let Some((_, from)) = &moved {
-        tx.unset(&bucket, from)?;
-        tx.unset(links::bucket_of(&path, &links::bucket(project)), from)?;
-    }
-    tx.set(&bucket, &path, &card.to_bytes()?)?;
-    let change = match (node.updated == tx.now(), node.rev) {
-        (false, _) => Change::Same,
-        (true, 1) => Change::New,
-        (true, _) => Change::Changed,
-    };
-    if !matches!(change, Change::Same) {
-        let kind = if matches!(change, Change::New) {
-            NODE_CREATED
-        } else {
-            NODE_UPDATED
-        };
-        let mut data = event_data(project, &path, node.id);
-        data.insert("nodeType".to_owned(), card.doc_type.as_str().into());
-        if let Some((_, from)) = &moved {
-            // Whoever follows the log must forget the old name.
-            data.insert("renamedFrom".to_owned(), from.as_str().into());
-        }
-        tx.record(kind, Value::Object(data))?;
-    }
-    Ok(Some(Written {
-        path,
-        card,
-        change,
-        moved_from: moved.map(|it| it.1),
-    }))
-}
-
-/// What the events of documents say.
-fn event_data(project: &str, path: &str, node: NodeId) -> Map<String, Value> {
-    let project = if path.starts_with("vault:") {
-        ""
-    } else {
-        project
-    };
-    let mut data = Map::new();
-    data.insert("nodeId".to_owned(), node.to_string().into());
-    data.insert("path".to_owned(), path.into());
-    data.insert("project".to_owned(), project.into());
-    data
-}
-
-fn remove_document(tx: &mut Tx<'_>, project: &str, path: &str, node: NodeId) -> Result<()> {
-    let own = (cards::bucket(project), links::bucket(project));
-    tx.unset(bucket_of(path, &own.0), path)?;
-    tx.unset(links::bucket_of(path, &own.1), path)?;
-    match tx.remove_node(node) {
-        Ok(()) => {}
-        // Somebody removed it before us; its card is what was left.
-        Err(error) if error.code == Code::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    }
-    tx.record(NODE_DELETED, Value::Object(event_data(project, path, node)))
-        .map(drop)
 }

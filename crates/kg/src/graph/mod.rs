@@ -6,6 +6,7 @@
 
 mod cards;
 mod documents;
+mod folder;
 mod following;
 mod form;
 mod generate;
@@ -14,6 +15,7 @@ mod library;
 mod links;
 mod narrow;
 mod note;
+mod pages;
 mod places;
 mod reports;
 mod survey;

@@ -13,6 +13,8 @@
 //! Everything here follows from statements: what a note said is gone when the note is, and two that were
 //! merged are two again when the merge is taken back.
 
+mod alike;
+mod asked_merge;
 mod company;
 mod find;
 mod identity;

@@ -5,73 +5,70 @@
 //! it is a nickname of somebody known with the same family name and the statement is about that person's
 //! company too. The last is kept as a merge, which can be taken back. What is less sure is proposed.
 
+use super::asked_merge::{ASKED, is_of_the_caller, refused};
 use super::identity::{NewMerge, is_vetoed};
-use super::index::EXACT;
 use super::resolve::by_uri;
 use super::said::{
-    EntityOutcome, MergeOutcome, MergeProposal, NEW_CONFIDENCE, RelationOutcome, Said, Settled,
-    SettledRelation, SettledThing, StatedEntity, StatedMerge, StatedRelation, StatementOutcome,
-    names_said,
+    EntityOutcome, MergeOutcome, NEW_CONFIDENCE, RelationOutcome, Said, Settled, SettledRelation,
+    SettledThing, StatedEntity, StatedMerge, StatedRelation, StatementOutcome,
 };
 use super::stated::is_name;
 use crate::Koi;
 use kenning_core::{Code, Error, Result, Space};
-use kenning_entities::likeness::{Because, likeness};
 use kenning_entities::names::{alias_key, entity_uri, normalized};
 use kenning_entities::ontology::{Direction, Ontology, predicate};
 use kenning_entities::resolve::{Candidate, Query, Resolution};
-use kenning_kernel::Caller;
-use kenning_store::{EdgeFilter, ReadTx, When};
+use kenning_store::ReadTx;
 use std::collections::{HashMap, HashSet};
 
 /// What an entity is whose type nobody knows.
 const TYPE_DEFAULT: &str = "Concept";
 /// So many known entities are proposed for one that is new.
-const PROPOSED_MAX: usize = 3;
+pub(super) const PROPOSED_MAX: usize = 3;
 /// So many new entities of a statement are compared with each other.
 const COMPARED_MAX: usize = 500;
 /// So many relationships of an entity tell its company.
-const COMPANY_MAX: usize = 500;
+pub(super) const COMPANY_MAX: usize = 500;
 /// Whoever shares one of these is in the same company; a place or a topic is shared by many.
-const COMPANY_KINDS: &[&str] = &["Person", "Organization", "Project", "Meeting"];
+pub(super) const COMPANY_KINDS: &[&str] = &["Person", "Organization", "Project", "Meeting"];
 
 /// An entity, as far as a statement needs it.
 #[derive(Clone, Debug)]
-struct Meant {
-    uri: String,
-    name: String,
-    kind: String,
+pub(super) struct Meant {
+    pub(super) uri: String,
+    pub(super) name: String,
+    pub(super) kind: String,
 }
 
 /// A stated entity, before it is known whom it means.
-struct Reading {
-    name: String,
-    kind: String,
-    warning: Option<String>,
-    resolution: Resolution,
+pub(super) struct Reading {
+    pub(super) name: String,
+    pub(super) kind: String,
+    pub(super) warning: Option<String>,
+    pub(super) resolution: Resolution,
 }
 
 /// A statement that is being settled.
-struct Settling<'a> {
-    engine: &'a Koi,
-    space: &'a Space,
-    tx: &'a dyn ReadTx,
-    ontology: &'a Ontology,
-    said: &'a Said,
+pub(super) struct Settling<'a> {
+    pub(super) engine: &'a Koi,
+    pub(super) space: &'a Space,
+    pub(super) tx: &'a dyn ReadTx,
+    pub(super) ontology: &'a Ontology,
+    pub(super) said: &'a Said,
     /// The keys of all names of this statement.
-    names: HashSet<String>,
+    pub(super) names: HashSet<String>,
     /// Those who are known and whom this statement surely names.
-    known: HashSet<String>,
+    pub(super) known: HashSet<String>,
     /// Whom the names of this statement mean, with their types.
-    by_name: HashMap<String, (String, String)>,
+    pub(super) by_name: HashMap<String, (String, String)>,
     /// By which name each was first stated.
-    said_as: HashMap<String, String>,
+    pub(super) said_as: HashMap<String, String>,
     /// Those whom nobody knew.
-    fresh: Vec<Meant>,
+    pub(super) fresh: Vec<Meant>,
     /// Who was merged into whom by this statement.
-    same: HashMap<String, String>,
-    settled: Settled,
-    outcome: StatementOutcome,
+    pub(super) same: HashMap<String, String>,
+    pub(super) settled: Settled,
+    pub(super) outcome: StatementOutcome,
 }
 
 impl Koi {
@@ -120,92 +117,6 @@ impl Koi {
         }
         settling.defer_merges();
         Ok((settling.settled, settling.outcome))
-    }
-
-    /// Makes merges that a caller asked for of a document, one after the other, and says what became of
-    /// each. One of the two must be of that document.
-    pub(crate) fn merge_as_asked(
-        &self,
-        caller: &Caller,
-        rid: &str,
-        merges: &[StatedMerge],
-    ) -> Result<Vec<MergeOutcome>> {
-        if merges.is_empty() {
-            return Ok(Vec::new());
-        }
-        let names = self
-            .kernel
-            .log()
-            .read(&caller.principal.space, |tx| names_said(tx, rid))?;
-        let is_of_document = |name: &str| names.contains(name) || names.contains(&normalized(name));
-        let mut outcomes = Vec::new();
-        for asked in merges {
-            if !is_of_document(&asked.from) && !is_of_document(&asked.into) {
-                let (from, into) = (&asked.from, &asked.into);
-                let message = format!("neither `{from}` nor `{into}` is of this page");
-                let error =
-                    Error::invalid(message).hint("a person joins others with `kenning koi merge`");
-                outcomes.push(refused(asked, &error));
-                continue;
-            }
-            if let Some(one) = self.already_one(caller, asked)? {
-                outcomes.push(one);
-                continue;
-            }
-            let merged = match self.merge_entities(caller, &asked.from, &asked.into) {
-                Ok(merged) => MergeOutcome {
-                    from_name: merged.name,
-                    from_uri: merged.uri,
-                    into_name: merged.into_name,
-                    into_uri: merged.into,
-                    is_merged: true,
-                    reason: ASKED.to_owned(),
-                },
-                Err(error) if is_of_the_caller(&error) => refused(asked, &error),
-                Err(error) => return Err(error),
-            };
-            outcomes.push(merged);
-        }
-        Ok(outcomes)
-    }
-
-    /// What is told of a merge that is there already.
-    fn already_one(&self, caller: &Caller, asked: &StatedMerge) -> Result<Option<MergeOutcome>> {
-        let named = |name: &str| match self.entity(caller, name) {
-            Err(error) if is_of_the_caller(&error) => Ok(None),
-            found => found,
-        };
-        let (Some(from), Some(into)) = (named(&asked.from)?, named(&asked.into)?) else {
-            return Ok(None);
-        };
-        Ok((from.uri == into.uri).then(|| MergeOutcome {
-            from_name: asked.from.clone(),
-            from_uri: from.uri,
-            into_name: into.name,
-            into_uri: into.uri,
-            is_merged: true,
-            reason: "they are one already".to_owned(),
-        }))
-    }
-}
-
-/// Why a merge was made that a caller asked for.
-const ASKED: &str = "the caller said so";
-
-fn is_of_the_caller(error: &Error) -> bool {
-    matches!(
-        error.code,
-        Code::NotFound | Code::Conflict | Code::InvalidInput
-    )
-}
-
-fn refused(asked: &StatedMerge, error: &Error) -> MergeOutcome {
-    let hint = error.hint.as_ref().map(|it| format!(" ({it})"));
-    MergeOutcome {
-        from_name: asked.from.clone(),
-        into_name: asked.into.clone(),
-        reason: format!("{}{}", error.message, hint.unwrap_or_default()),
-        ..MergeOutcome::default()
     }
 }
 
@@ -464,139 +375,6 @@ impl Settling<'_> {
         }))
     }
 
-    /// Somebody new of this statement whose name is only written in another way.
-    fn same_in_statement(&self, reading: &Reading) -> Option<Meant> {
-        let kind = self.ontology.kind(&reading.kind)?;
-        let is_same = |it: &&Meant| {
-            it.kind == reading.kind
-                && may_be_alike(&it.name, &reading.name)
-                && likeness(kind, &it.name, &reading.name).is_some_and(|it| it.because.is_writing())
-        };
-        self.fresh.iter().find(is_same).cloned()
-    }
-
-    /// The one known entity that a nickname, or a name without the middle name, means, if the statement is
-    /// about that one's company as well and does not also name it by its own name.
-    fn likely<'r>(&self, reading: &'r Reading) -> Result<Option<&'r Candidate>> {
-        let [only] = reading.resolution.candidates.as_slice() else {
-            return Ok(None);
-        };
-        let is_of_that_sort = matches!(only.because, Because::ShortForm | Because::MissingName);
-        let mut names = std::iter::once(&only.entity.name).chain(&only.entity.aliases);
-        if !is_of_that_sort || names.any(|it| self.names.contains(&normalized(it))) {
-            return Ok(None);
-        }
-        let is_near = self.is_in_company(&only.entity.uri, reading)?;
-        Ok(is_near.then_some(only))
-    }
-
-    /// Whether somebody whom an entity is related to is in this statement, or related to the name in it.
-    fn is_in_company(&self, uri: &str, reading: &Reading) -> Result<bool> {
-        let mut around = self.known.clone();
-        for it in &self.said.relations {
-            let key = normalized(&reading.name);
-            let other = match (
-                normalized(&it.subject) == key,
-                normalized(&it.object) == key,
-            ) {
-                (true, false) => &it.object,
-                (false, true) => &it.subject,
-                _ => continue,
-            };
-            around.extend(self.meant(other)?.map(|it| it.0));
-        }
-        let Some(node) = by_uri(self.tx, uri)? else {
-            return Ok(false);
-        };
-        let ends = [
-            EdgeFilter {
-                src: Some(node.id),
-                ..EdgeFilter::default()
-            },
-            EdgeFilter {
-                dst: Some(node.id),
-                ..EdgeFilter::default()
-            },
-        ];
-        for filter in ends {
-            for edge in self.tx.edges(&filter, When::Now, COMPANY_MAX)? {
-                if !edge.props.contains_key("predicate") {
-                    continue;
-                }
-                let other = if edge.src == node.id {
-                    edge.dst
-                } else {
-                    edge.src
-                };
-                let Some(other) = self.tx.node(other, When::Now)? else {
-                    continue;
-                };
-                if COMPANY_KINDS.contains(&super::kind(&other)) && around.contains(&other.key) {
-                    return Ok(true);
-                }
-            }
-        }
-        Ok(false)
-    }
-
-    /// Proposes to merge somebody new into those who may be the same.
-    fn propose(&mut self, reading: &Reading, new: &Meant) {
-        let mut all = Vec::new();
-        let mut add = |name: &str, uri: &str, kind: &str, confidence: f64, because: Because| {
-            if uri != new.uri && kind == new.kind {
-                all.push(MergeProposal {
-                    from_name: new.name.clone(),
-                    from_uri: new.uri.clone(),
-                    into_name: name.to_owned(),
-                    into_uri: uri.to_owned(),
-                    kind: kind.to_owned(),
-                    confidence,
-                    reason: because.words(),
-                });
-            }
-        };
-        for it in reading.resolution.candidates.iter().take(PROPOSED_MAX) {
-            let entity = &it.entity;
-            add(
-                &entity.name,
-                &entity.uri,
-                &entity.kind,
-                it.confidence,
-                it.because,
-            );
-        }
-        if let Some(kind) = self.ontology.kind(&reading.kind) {
-            let alike = self.fresh.iter().filter_map(|it| {
-                let is_near = it.kind == reading.kind && may_be_alike(&it.name, &reading.name);
-                let found = is_near.then(|| likeness(kind, &it.name, &reading.name));
-                Some((it, found.flatten()?))
-            });
-            for (it, found) in alike.take(PROPOSED_MAX) {
-                add(&it.name, &it.uri, &it.kind, found.confidence, found.because);
-            }
-        }
-        self.outcome.proposals.extend(all);
-    }
-
-    /// Whether somebody of this very name is known who is of another type.
-    fn of_other_type(&self, reading: &Reading) -> Result<Option<String>> {
-        let lines = self.tx.get(EXACT, &normalized(&reading.name))?;
-        let lines = lines.unwrap_or_default();
-        for uri in String::from_utf8_lossy(&lines).lines() {
-            let Some(node) = by_uri(self.tx, uri)? else {
-                continue;
-            };
-            let kind = super::kind(&node);
-            if kind != reading.kind {
-                return Ok(Some(format!(
-                    "known before is \"{}\" of type {kind} (`{uri}`): state that type if it is meant",
-                    node.title
-                )));
-            }
-        }
-        Ok(None)
-    }
-
     /// `None` if the relationship can be; else why it cannot.
     fn relation(&mut self, it: &StatedRelation) -> Result<Option<String>> {
         let Some((known, direction)) = predicate(&it.predicate) else {
@@ -648,7 +426,7 @@ impl Settling<'_> {
     }
 
     /// Whom a name means: one of this statement's, else one that is known.
-    fn meant(&self, name: &str) -> Result<Option<(String, String)>> {
+    pub(super) fn meant(&self, name: &str) -> Result<Option<(String, String)>> {
         for key in [normalized(name), alias_key(name)] {
             if let Some(found) = self.by_name.get(&key) {
                 return Ok(Some(found.clone()));
@@ -714,11 +492,4 @@ fn joined(a: Option<String>, b: Option<String>) -> Option<String> {
         (Some(a), Some(b)) => Some(format!("{a}; {b}")),
         (a, b) => a.or(b),
     }
-}
-
-/// Whether it is worth comparing two names closely: they begin alike, or end in the same word.
-fn may_be_alike(a: &str, b: &str) -> bool {
-    let first = |it: &str| it.chars().next().map(|it| it.to_lowercase().to_string());
-    let last = |it: &str| it.split_whitespace().next_back().map(str::to_lowercase);
-    first(a) == first(b) || last(a) == last(b)
 }

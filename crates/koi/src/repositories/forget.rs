@@ -1,7 +1,7 @@
 //! A repository that is registered no longer, and what it brought.
 
 use super::record::{self, Known, Repository};
-use super::scan;
+use super::{changes, scan};
 use crate::Koi;
 use kenning_audit::Tx;
 use kenning_core::{Error, Kind, NodeId, Result, Space};
@@ -103,7 +103,7 @@ impl Koi {
             self.kernel.log().write(space, move |tx| {
                 batch
                     .iter()
-                    .try_for_each(|it| scan::remove(tx, &repository, &commit, it))
+                    .try_for_each(|it| changes::remove(tx, &repository, &commit, it))
             })?;
         }
         Ok(n_removed as u64)
@@ -164,7 +164,7 @@ fn conclude(
             tx.unset(&repository.files(), &path)?;
             forgotten.n_kept += is_document;
         } else {
-            scan::remove(tx, repository, "", &path)?;
+            changes::remove(tx, repository, "", &path)?;
             forgotten.n_removed += is_document;
         }
     }

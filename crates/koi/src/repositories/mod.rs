@@ -8,6 +8,7 @@
 //! What a repository says is data: every document names the repository, the path and the commit it is of.
 
 mod branches;
+mod changes;
 mod forget;
 mod git;
 mod jobs;

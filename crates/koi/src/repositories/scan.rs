@@ -9,34 +9,27 @@
 //! Only when nothing differs any more is the commit said to be scanned.
 
 use super::branches::{self, Branches, Choice};
+use super::changes::{BATCH_FILES, Commit, Plan, batches, plan, put, read, remove};
 use super::git::{self, Bounds, Git};
 use super::jobs::Job;
-use super::record::{self, Known, Lease, Repository};
-use super::select::{self, Blob};
+use super::record::{self, Lease, Repository};
+use super::select::{self};
 use super::source::Source;
 use super::{Places, ScanProgress, Scanned};
-use kenning_audit::{Draft, Log, Passages, Tx};
-use kenning_core::{Code, Error, Hash, Kind, NodeId, Result, Space};
+use kenning_audit::{Log, Tx};
+use kenning_core::{Code, Error, Hash, Result, Space};
 use kenning_egress::{Egress, Grant, Policy, Tunnel, TunnelLimits};
-use kenning_search::passages;
-use kenning_store::When;
-use kenning_text::hex;
 use kenning_vault::{Dir, Lock};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// So many files are written together, at most …
-const BATCH_FILES: usize = 200;
-/// … and so much of them.
-const BATCH_BYTES: u64 = 8 << 20;
 /// For getting what is new.
 const FETCH_WALL: Duration = Duration::from_secs(600);
 /// For looking at what was got.
-const LOOK_WALL: Duration = Duration::from_secs(120);
+pub(super) const LOOK_WALL: Duration = Duration::from_secs(120);
 /// The list of a repository's branches.
 const BRANCHES_BYTES_MAX: u64 = 64 << 20;
 /// The list of a tree's files.
@@ -70,33 +63,6 @@ pub(super) struct Scanner {
     pub(super) job: Arc<Job>,
     /// One scan of a process at a time.
     pub(super) turn: Arc<Mutex<()>>,
-}
-
-/// The commit whose files are read.
-struct Commit {
-    sha: String,
-    author: String,
-    /// The branch that it is the last one of.
-    branch: Option<String>,
-}
-
-/// What a file becomes.
-struct Reading {
-    blob: Blob,
-    /// None if it is no text.
-    text: Option<String>,
-    passages: Passages,
-    /// The document that was called otherwise before.
-    from: Option<(String, NodeId)>,
-}
-
-/// What differs between the tree and what is known.
-#[derive(Default)]
-struct Plan {
-    put: Vec<(Blob, Option<(String, NodeId)>)>,
-    removed: Vec<String>,
-    /// Files of the tree that are documents, or would be if they were text.
-    n_files: u64,
 }
 
 impl Scanner {
@@ -522,7 +488,7 @@ pub(super) fn lock_name(space: &Space, id: u64) -> String {
     format!("{}.lock", clone_name(space, id))
 }
 
-fn bounds(wall: Duration, output_bytes: u64) -> Bounds {
+pub(super) fn bounds(wall: Duration, output_bytes: u64) -> Bounds {
     Bounds { wall, output_bytes }
 }
 
@@ -550,287 +516,4 @@ fn head(git: &Git<'_>, branch: Option<String>) -> Result<Commit> {
             .take(200)
             .collect(),
     })
-}
-
-/// What is new, other or gone. A content that went from one name to another is the same document.
-fn plan(wanted: Vec<Blob>, mut known: BTreeMap<String, Known>) -> Plan {
-    let mut plan = Plan {
-        n_files: wanted.len() as u64,
-        ..Plan::default()
-    };
-    let mut differing = Vec::new();
-    for blob in wanted {
-        match known.remove(&blob.path) {
-            Some(it) if it.object == blob.object => {}
-            Some(_) => differing.push((blob, false)),
-            None => differing.push((blob, true)),
-        }
-    }
-    // What is left of the known ones is gone, or has another name.
-    let mut gone: HashMap<&str, Vec<(&String, NodeId)>> = HashMap::new();
-    for (path, it) in known.iter().rev() {
-        if let Some((node, _)) = it.document {
-            gone.entry(&it.object).or_default().push((path, node));
-        }
-    }
-    let mut moved = Vec::new();
-    for (blob, is_new) in differing {
-        let from = is_new
-            .then(|| gone.get_mut(blob.object.as_str())?.pop())
-            .flatten()
-            .map(|(path, node)| (path.clone(), node));
-        moved.extend(from.iter().map(|it| it.0.clone()));
-        plan.put.push((blob, from));
-    }
-    for path in moved {
-        known.remove(&path);
-    }
-    plan.removed = known.into_keys().collect();
-    plan
-}
-
-fn batches<T>(all: Vec<(Blob, T)>) -> impl Iterator<Item = Vec<(Blob, T)>> {
-    let mut rest = all.into_iter().peekable();
-    std::iter::from_fn(move || {
-        let mut batch = Vec::new();
-        let mut bytes = 0;
-        while let Some((blob, _)) = rest.peek() {
-            bytes += blob.size_bytes;
-            if batch.len() == BATCH_FILES || (bytes > BATCH_BYTES && !batch.is_empty()) {
-                break;
-            }
-            batch.extend(rest.next());
-        }
-        (!batch.is_empty()).then_some(batch)
-    })
-}
-
-/// The contents of a batch, out of the objects and not out of files.
-fn read(git: &Git<'_>, batch: Vec<(Blob, Option<(String, NodeId)>)>) -> Result<Vec<Reading>> {
-    let mut wanted = String::new();
-    for (blob, _) in &batch {
-        wanted.push_str(&blob.object);
-        wanted.push('\n');
-    }
-    let most = batch.iter().map(|it| it.0.size_bytes + 200).sum();
-    let printed = git.ask(
-        &["cat-file", "--batch"],
-        wanted.into_bytes(),
-        bounds(LOOK_WALL, most),
-    )?;
-    let contents = select::contents(&printed);
-    if contents.len() != batch.len() || contents.iter().any(Option::is_none) {
-        return Err(
-            Error::unavailable("`git cat-file` lacks objects of the commit")
-                .hint("scan again; if that does not help, look at the repository with `git fsck`"),
-        );
-    }
-    let readings = batch
-        .into_iter()
-        .zip(contents)
-        .map(|((blob, from), content)| {
-            let text = content.and_then(select::text);
-            let cut = text.as_deref().map(|it| passages(&blob.path, it).into());
-            Reading {
-                passages: cut.unwrap_or_default(),
-                text,
-                blob,
-                from,
-            }
-        });
-    Ok(readings.collect())
-}
-
-/// Makes a file's document what the file is.
-fn put(tx: &mut Tx<'_>, repository: &Repository, commit: &Commit, reading: Reading) -> Result<()> {
-    let Reading {
-        blob,
-        text,
-        from,
-        passages: cut,
-    } = reading;
-    let bucket = repository.files();
-    let key = repository.rid(&blob.path);
-    let before = tx.node_by_key("", Kind::Document, &key, When::Now)?;
-    let Some(text) = text else {
-        if let Some(before) = before {
-            tx.remove_node(before.id)?;
-            record_event(
-                tx,
-                "DocumentRemoved",
-                repository,
-                &commit.sha,
-                &blob.path,
-                json!({}),
-            )?;
-        }
-        let known = Known {
-            object: blob.object,
-            document: None,
-        };
-        return tx.set(&bucket, &blob.path, &known.to_bytes());
-    };
-    let content_hash = hex::sha256(text.as_bytes())[..32].to_owned();
-    let mut props = Map::new();
-    for (name, value) in [
-        ("source", Value::from("github")),
-        ("repo", repository.name.as_str().into()),
-        ("path", blob.path.as_str().into()),
-        ("commit_sha", commit.sha.as_str().into()),
-        ("author", commit.author.as_str().into()),
-        ("content_hash", content_hash.as_str().into()),
-        ("file_type", blob.file_type.as_str().into()),
-        ("line_count", text.lines().count().into()),
-        ("byte_size", text.len().into()),
-    ] {
-        props.insert(name.to_owned(), value);
-    }
-    let draft = Draft {
-        kind: Kind::Document,
-        project: String::new(),
-        key,
-        title: blob.path.clone(),
-        body: text,
-        props,
-    };
-    let mut kind = match &before {
-        Some(_) => "DocumentChanged",
-        None => "DocumentAdded",
-    };
-    let mut details = json!({ "content": content_hash });
-    let moved = match from {
-        Some((path, node)) if before.is_none() && tx.node(node, When::Now)?.is_some() => {
-            tx.unset(&bucket, &path)?;
-            kind = "DocumentMoved";
-            details["from"] = repository.rid(&path).into();
-            Some(node)
-        }
-        Some((path, _)) => {
-            remove(tx, repository, &commit.sha, &path)?;
-            None
-        }
-        None => None,
-    };
-    let node = match moved {
-        Some(node) => tx.move_node(node, draft)?,
-        None => tx.put_node(draft)?,
-    };
-    tx.put_hashed_passages(node.id, &cut)?;
-    let known = Known {
-        object: blob.object,
-        document: Some((node.id, cut.len() as u64)),
-    };
-    tx.set(&bucket, &blob.path, &known.to_bytes())?;
-    details["nodeId"] = node.id.to_string().into();
-    record_event(tx, kind, repository, &commit.sha, &blob.path, details)
-}
-
-/// Forgets a file that is no longer in the repository.
-pub(super) fn remove(
-    tx: &mut Tx<'_>,
-    repository: &Repository,
-    commit: &str,
-    path: &str,
-) -> Result<()> {
-    tx.unset(&repository.files(), path)?;
-    let key = repository.rid(path);
-    let Some(node) = tx.node_by_key("", Kind::Document, &key, When::Now)? else {
-        return Ok(());
-    };
-    tx.remove_node(node.id)?;
-    let details = json!({ "nodeId": node.id.to_string() });
-    record_event(tx, "DocumentRemoved", repository, commit, path, details)
-}
-
-fn record_event(
-    tx: &mut Tx<'_>,
-    kind: &str,
-    repository: &Repository,
-    commit: &str,
-    path: &str,
-    details: Value,
-) -> Result<()> {
-    let mut data = json!({
-        "rid": repository.rid(path), "source": "github", "repo": repository.name, "path": path,
-        "commit": commit,
-    });
-    if let (Some(data), Value::Object(details)) = (data.as_object_mut(), details) {
-        data.extend(details);
-    }
-    tx.record(kind, data).map(drop)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn blob(path: &str, object: &str) -> Blob {
-        Blob {
-            path: path.to_owned(),
-            object: object.to_owned(),
-            size_bytes: 3 << 20,
-            file_type: "md".to_owned(),
-        }
-    }
-
-    fn known(rows: &[(&str, &str, u8)]) -> BTreeMap<String, Known> {
-        let row = |&(path, object, n): &(&str, &str, u8)| {
-            let known = Known {
-                object: object.to_owned(),
-                document: (n > 0).then_some((NodeId([n; 16]), 1)),
-            };
-            (path.to_owned(), known)
-        };
-        rows.iter().map(row).collect()
-    }
-
-    #[test]
-    fn a_plan_reads_what_differs_moves_what_was_renamed_and_removes_what_is_gone() {
-        let wanted = vec![
-            blob("same.md", "1"),
-            blob("changed.md", "2b"),
-            blob("new.md", "3"),
-            blob("renamed.md", "4"),
-            blob("copy.md", "4"),
-        ];
-        let known = known(&[
-            ("same.md", "1", 1),
-            ("changed.md", "2a", 2),
-            ("old.md", "4", 4),
-            ("gone.md", "5", 5),
-            ("binary.md", "6", 0),
-        ]);
-        let plan = plan(wanted, known);
-        let put: Vec<(&str, Option<&str>)> = plan
-            .put
-            .iter()
-            .map(|(blob, from)| (blob.path.as_str(), from.as_ref().map(|it| it.0.as_str())))
-            .collect();
-        let expected = [
-            ("changed.md", None),
-            ("new.md", None),
-            ("renamed.md", Some("old.md")),
-            ("copy.md", None),
-        ];
-        assert_eq!(put, expected);
-        assert_eq!(plan.removed, ["binary.md", "gone.md"]);
-        assert_eq!(plan.n_files, 5);
-    }
-
-    #[test]
-    fn batches_are_bounded_by_files_and_by_bytes_and_lose_nothing() {
-        let all: Vec<(Blob, ())> = (0..7).map(|n| (blob(&n.to_string(), "x"), ())).collect();
-        let sizes: Vec<usize> = batches(all).map(|it| it.len()).collect();
-        assert_eq!(sizes, [2, 2, 2, 1], "3 MiB each, 8 MiB together");
-        let mut small: Vec<(Blob, ())> = Vec::new();
-        for n in 0..450 {
-            let blob = Blob {
-                size_bytes: 1,
-                ..blob(&n.to_string(), "x")
-            };
-            small.push((blob, ()));
-        }
-        let sizes: Vec<usize> = batches(small).map(|it| it.len()).collect();
-        assert_eq!(sizes, [200, 200, 50]);
-    }
 }

@@ -4,20 +4,23 @@
 //! publishes an id first owns it: later versions bear the same signer. A version that was removed
 //! leaves its hash, so that nobody else's content can take its place.
 
-use super::index::{Page, REGISTRY, draft_of, remove};
+mod versions;
+
+use super::index::REGISTRY;
 use super::package::{FILES_MAX, ITEM_BYTES_MAX, ItemFile, Package, Vouching};
 use super::{DeletedItem, ItemFault, ItemResult, in_json};
 use crate::Kiwi;
 use kenning_audit::Tx;
-use kenning_core::{Code, Error, Kind, Result};
+use kenning_core::{Code, Error, Result};
 use kenning_items::kind::TOOL_EXTENSIONS;
 use kenning_items::{Category, ItemId, ItemType, Layout, Place, Scope as ItemScope};
-use kenning_kernel::{Caller, Scope, timestamp};
-use kenning_store::{ReadTx, When};
+use kenning_kernel::{Caller, Scope};
+use kenning_store::ReadTx;
 use kenning_text::hex;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use versions::{Row, chosen, put_version, rows, show_newest, take_version, versions};
 
-const OWNERS: &str = "registry/owners";
+pub(super) const OWNERS: &str = "registry/owners";
 
 /// The name of the registry that is this store.
 pub(super) const OWN: &str = "kenning";
@@ -176,124 +179,6 @@ fn check_name(name: &str) -> Result<()> {
         name.escape_debug()
     ))
     .hint("use relative names without hidden parts"))
-}
-
-/// A row of the table of versions.
-struct Row {
-    package: Map<String, Value>,
-}
-
-impl Row {
-    fn of(bytes: &[u8]) -> Option<Self> {
-        match serde_json::from_slice(bytes).ok()? {
-            Value::Object(package) => Some(Self { package }),
-            _ => None,
-        }
-    }
-
-    fn text(&self, name: &str) -> String {
-        let text = self.package.get(name).and_then(Value::as_str);
-        text.unwrap_or_default().to_owned()
-    }
-
-    fn is_removed(&self) -> bool {
-        self.package.get("removed") == Some(&Value::Bool(true))
-    }
-
-    fn files(&self) -> Vec<(String, String)> {
-        let files = self.package.get("files").and_then(Value::as_array);
-        let pair = |it: &Value| {
-            Some((
-                it.get("path")?.as_str()?.to_owned(),
-                it.get("sha256")?.as_str()?.to_owned(),
-            ))
-        };
-        files.into_iter().flatten().filter_map(pair).collect()
-    }
-
-    /// The version with its files, each of which must be what was published.
-    fn package(&self, tx: &dyn ReadTx, item_type: ItemType, id: &str) -> Result<RegistryPackage> {
-        let mut files: Vec<ItemFile> = Vec::new();
-        for (path, sha256) in self.files() {
-            let bytes = tx.get(&blobs(item_type, id), &sha256)?;
-            let bytes = bytes
-                .filter(|it| hex::sha256(it) == sha256)
-                .ok_or_else(|| {
-                    Error::corrupt(format!("`{path}` of `{id}` is not what was published"))
-                        .hint("publish another version")
-                })?;
-            files.push((path, bytes));
-        }
-        Ok(RegistryPackage {
-            item_type,
-            id: id.to_owned(),
-            version: self.text("version"),
-            category: self.text("category"),
-            scope: self.text("scope").parse()?,
-            main: self.text("main"),
-            files,
-            changelog: Some(self.text("changelog")).filter(|it| !it.is_empty()),
-        })
-    }
-
-    fn view(&self) -> RegistryVersion {
-        let some = |name: &str| Some(self.text(name)).filter(|it| !it.is_empty());
-        RegistryVersion {
-            version: self.text("version"),
-            sha256: self.text("sha256"),
-            signer: self.text("signer"),
-            published_at: timestamp(
-                self.package
-                    .get("at_ms")
-                    .and_then(Value::as_u64)
-                    .unwrap_or(0),
-            ),
-            changelog: some("changelog"),
-            deprecated: some("deprecated"),
-            size_bytes: self
-                .package
-                .get("bytes")
-                .and_then(Value::as_u64)
-                .unwrap_or(0),
-        }
-    }
-}
-
-/// The rows of an item by their versions. Each item has its own bucket, so that a large registry is
-/// no slower than a small one.
-fn versions(item_type: ItemType, id: &str) -> String {
-    format!("registry/versions/{}/{id}", item_type.word())
-}
-
-/// The files of an item by their hashes.
-fn blobs(item_type: ItemType, id: &str) -> String {
-    format!("registry/blobs/{}/{id}", item_type.word())
-}
-
-fn node_key(item_type: ItemType, id: &str) -> String {
-    format!("{REGISTRY}/{}/{id}", item_type.word())
-}
-
-/// Rows of an item, the newest version first.
-fn rows(tx: &dyn ReadTx, item_type: ItemType, id: &str) -> Result<Vec<Row>> {
-    let all = tx.list(&versions(item_type, id))?;
-    let mut rows: Vec<Row> = all.iter().filter_map(|it| Row::of(&it.1)).collect();
-    rows.sort_by_cached_key(|it| {
-        std::cmp::Reverse(semver::Version::parse(&it.text("version")).ok())
-    });
-    Ok(rows)
-}
-
-/// The version that is meant: the one that was named, else the newest that may be used.
-fn chosen<'a>(rows: &'a [Row], version: Option<&str>) -> Option<&'a Row> {
-    let mut there = rows.iter().filter(|it| !it.is_removed());
-    match version {
-        Some(version) if version != "latest" => there.find(|it| it.text("version") == version),
-        _ => {
-            let usable = there.clone().find(|it| it.text("deprecated").is_empty());
-            usable.or_else(|| there.next())
-        }
-    }
 }
 
 pub(super) fn not_in_registry(item_type: ItemType, id: &str) -> Box<ItemFault> {
@@ -551,7 +436,7 @@ fn publisher(caller: &Caller) -> String {
 }
 
 /// Whether this version is new; `false` if the very same is there already.
-fn check_new(
+pub(super) fn check_new(
     tx: &dyn ReadTx,
     item_type: ItemType,
     id: &str,
@@ -582,88 +467,6 @@ fn check_new(
         .hint("a published version does not change: give the file a new version")),
         Some(_) => Ok(false),
     }
-}
-
-fn put_version(
-    tx: &mut Tx<'_>,
-    package: &Package,
-    row: &Value,
-    signer: &str,
-    sha256: &str,
-) -> Result<()> {
-    let (item_type, id) = (package.item_type, package.id().as_str());
-    let version = row["version"].as_str().unwrap_or_default();
-    if !check_new(&**tx, item_type, id, version, signer, sha256)? {
-        return Ok(());
-    }
-    for (_, bytes) in &package.files {
-        tx.set(&blobs(item_type, id), &hex::sha256(bytes), bytes)?;
-    }
-    tx.set(
-        OWNERS,
-        &format!("{}/{id}", item_type.word()),
-        signer.as_bytes(),
-    )?;
-    tx.set(
-        &versions(item_type, id),
-        version,
-        row.to_string().as_bytes(),
-    )?;
-    show_newest(tx, item_type, id)?;
-    let data = json!({
-        "type": item_type.word(), "id": id, "version": version, "sha256": sha256,
-        "signer": signer, "changelog": row["changelog"],
-    });
-    tx.record("ItemPublished", data).map(drop)
-}
-
-/// What is kept of a version that was removed is that it was, and what it was.
-fn take_version(tx: &mut Tx<'_>, item_type: ItemType, id: &str, version: &str) -> Result<()> {
-    let bucket = versions(item_type, id);
-    let Some(mut row) = tx.get(&bucket, version)?.and_then(|it| Row::of(&it)) else {
-        return Ok(());
-    };
-    let files = row.files();
-    row.package.insert("removed".to_owned(), true.into());
-    row.package.insert("files".to_owned(), json!([]));
-    tx.set(
-        &bucket,
-        version,
-        Value::Object(row.package).to_string().as_bytes(),
-    )?;
-    // The same bytes may be part of another version.
-    let others = tx.list(&bucket)?;
-    let others = others
-        .iter()
-        .filter_map(|it| Row::of(&it.1))
-        .flat_map(|it| it.files());
-    let used: std::collections::HashSet<String> = others.map(|it| it.1).collect();
-    for (_, sha256) in files.into_iter().filter(|it| !used.contains(&it.1)) {
-        tx.unset(&blobs(item_type, id), &sha256)?;
-    }
-    Ok(())
-}
-
-/// The node that the search finds is the newest version; without any there is none.
-fn show_newest(tx: &mut Tx<'_>, item_type: ItemType, id: &str) -> Result<()> {
-    let all = rows(&**tx, item_type, id)?;
-    let key = node_key(item_type, id);
-    let Some(row) = chosen(&all, None) else {
-        if let Some(node) = tx.node_by_key("", Kind::Item, &key, When::Now)? {
-            remove(tx, node.id)?;
-        }
-        return Ok(());
-    };
-    let pulled = row.package(&**tx, item_type, id)?;
-    let mut draft = draft_of(&pulled.to_package()?);
-    draft.key = key;
-    draft.props.insert("source".to_owned(), REGISTRY.into());
-    if !row.text("deprecated").is_empty() {
-        draft
-            .props
-            .insert("deprecated".to_owned(), row.text("deprecated").into());
-    }
-    Page::found_by(draft).write(tx).map(drop)
 }
 
 /// A package as JSON, for the wire between registries.
