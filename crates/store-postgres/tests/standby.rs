@@ -59,7 +59,10 @@ fn a_standby_is_read_and_not_written() {
     assert_eq!(second.check().unwrap(), Vec::<String>::new());
     let refused = set(&second, b"three").unwrap_err();
     assert_eq!(refused.code, Code::Denied, "{refused}");
-    assert!(refused.message.contains("takes no writes"), "{refused}");
+    assert!(
+        refused.message.contains("does not accept writes"),
+        "{refused}"
+    );
     assert!(refused.hint.unwrap().contains("--read-only"));
     assert_eq!(get(&second).as_deref(), Some(&b"two"[..]));
     assert_eq!(get(&first).as_deref(), Some(&b"two"[..]));

@@ -47,9 +47,13 @@ impl Fresh {
         for _ in 0..TRIES {
             let name = format!("{PREFIX}{}", unguessable()?);
             let error = |cause: io::Error| fault::of("directory", &name, cause);
-            make_dir(parent.root(), &name, mode).map_err(error)?;
-            let Some(held) = hold(parent.root(), &name).map_err(error)? else {
-                continue;
+            let made = make_dir(parent.root(), &name, mode);
+            let held = match made.and_then(|()| hold(parent.root(), &name)) {
+                Ok(Some(held)) => held,
+                // Another process swept it away before it was locked.
+                Ok(None) => continue,
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => continue,
+                Err(cause) => return Err(error(cause)),
             };
             let dir = Dir::open(&parent.path().join(&name));
             let parent = parent.root().try_clone().map_err(error)?;
@@ -237,6 +241,25 @@ mod tests {
 
     fn mode(path: &Path) -> u32 {
         std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_directory_that_a_sweep_removes_before_it_is_locked_is_made_again() {
+        let home = tempfile::tempdir().unwrap();
+        let parent = Dir::open(home.path()).unwrap();
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let sweeper = scope.spawn(|| {
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    Fresh::sweep(&parent).unwrap();
+                }
+            });
+            let make = |_| Fresh::beneath(&parent).map(|fresh| fresh.dir.path().exists());
+            let made: Vec<_> = (0..2_000).map(make).collect();
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+            sweeper.join().unwrap();
+            assert!(made.into_iter().all(|is_there| is_there.unwrap()));
+        });
     }
 
     #[test]
