@@ -61,7 +61,7 @@ impl World {
     }
 
     fn name(&self) -> &'static str {
-        *self.one_of::<&str>(&NAMES)
+        self.one_of::<&str>(&NAMES)
     }
 
     fn text(&self) -> String {
