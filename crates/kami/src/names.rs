@@ -9,12 +9,13 @@ use super::PAGE;
 use super::record::{Record, Stored, StoredVersion, function_names};
 use kenning_audit::Tx;
 use kenning_core::{Error, Kind, Result};
+use kenning_kernel::Bucket;
 use kenning_store::{NodeFilter, ReadTx, When};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 
 /// The bucket of names of tools that were removed.
-const RETIRED: &str = "tools/retired-names";
+const RETIRED: Bucket<Retired> = Bucket::new("tools/retired-names");
 
 /// What a name meant before its tool was removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,10 +52,8 @@ fn names(id: &str, version: &StoredVersion) -> Vec<String> {
 
 /// The names of tools that were removed.
 pub(super) fn retired(tx: &dyn ReadTx) -> Result<HashMap<String, Retired>> {
-    let rows = tx.list(RETIRED)?.into_iter();
     // A row that cannot be read keeps nobody from calling the others.
-    let rows = rows.filter_map(|(name, row)| Some((name, serde_json::from_slice(&row).ok()?)));
-    Ok(rows.collect())
+    Ok(RETIRED.list_readable(tx)?.into_iter().collect())
 }
 
 /// Refuses a version whose names could mean something else, now or after another one is pinned.
@@ -137,10 +136,8 @@ pub(super) fn retire(tx: &mut Tx<'_>, record: &Record) -> Result<()> {
         id: record.id.clone(),
         sha256: version.sha256.clone(),
     };
-    let row = serde_json::to_vec(&row)
-        .map_err(|it| Error::internal("a name cannot be written").because(it))?;
     for name in names(&record.id, version) {
-        tx.set(RETIRED, &name, &row)?;
+        RETIRED.set(tx, &name, &row)?;
     }
     Ok(())
 }
@@ -148,8 +145,8 @@ pub(super) fn retire(tx: &mut Tx<'_>, record: &Record) -> Result<()> {
 /// Gives names to a tool that is installed, whoever had them before.
 pub(super) fn take(tx: &mut Tx<'_>, id: &str, version: &StoredVersion) -> Result<()> {
     for name in names(id, version) {
-        if tx.get(RETIRED, &name)?.is_some() {
-            tx.unset(RETIRED, &name)?;
+        if RETIRED.has(&**tx, &name)? {
+            RETIRED.unset(tx, &name)?;
         }
     }
     Ok(())

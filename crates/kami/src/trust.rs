@@ -2,13 +2,13 @@
 
 use crate::Kami;
 use kenning_core::{Did, Error, Hash, Result};
-use kenning_kernel::{Caller, Scope};
+use kenning_kernel::{Bucket, Caller, Scope, Text};
 use kenning_sandbox::signature::PublicKey;
 use kenning_store::ReadTx;
 use serde_json::json;
 
 /// The bucket of trusted keys.
-const TRUSTED: &str = "tools/trusted";
+const TRUSTED: Bucket<Text> = Bucket::new("tools/trusted");
 
 /// A key that the operator trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,10 +21,10 @@ pub struct TrustedKey {
 
 /// The keys that the operator trusts.
 pub fn trusted(tx: &dyn ReadTx) -> Result<Vec<PublicKey>> {
-    let all = tx.list(TRUSTED)?;
+    let all = TRUSTED.keys(tx)?;
     Ok(all
         .iter()
-        .filter_map(|(key, _)| PublicKey::parse(key).ok())
+        .filter_map(|key| PublicKey::parse(key).ok())
         .collect())
 }
 
@@ -50,7 +50,7 @@ impl Kami {
         self.kernel
             .log()
             .write(&caller.principal.space, move |tx| {
-                tx.set(TRUSTED, &key, name.as_bytes())?;
+                TRUSTED.set(tx, &key, &Text(name.clone()))?;
                 tx.record("KeyTrusted", json!({ "key": key, "name": name }))
                     .map(drop)
             })?;
@@ -62,12 +62,12 @@ impl Kami {
         caller.principal.require(Scope::Admin)?;
         let key = public_key(key)?.to_string();
         self.kernel.log().write(&caller.principal.space, move |tx| {
-            if tx.get(TRUSTED, &key)?.is_none() {
+            if !TRUSTED.has(&**tx, &key)? {
                 return Err(
                     Error::not_found("trusted key", &key).hint("`kami trust list` lists them")
                 );
             }
-            tx.unset(TRUSTED, &key)?;
+            TRUSTED.unset(tx, &key)?;
             tx.record("KeyDistrusted", json!({ "key": key })).map(drop)
         })
     }
@@ -78,11 +78,10 @@ impl Kami {
         let all = self
             .kernel
             .log()
-            .read(&caller.principal.space, |tx| tx.list(TRUSTED))?;
-        let all = all.into_iter().map(|(key, name)| TrustedKey {
-            key,
-            name: String::from_utf8_lossy(&name).into_owned(),
-        });
+            .read(&caller.principal.space, |tx| TRUSTED.list(tx))?;
+        let all = all
+            .into_iter()
+            .map(|(key, name)| TrustedKey { key, name: name.0 });
         Ok(all.collect())
     }
 }

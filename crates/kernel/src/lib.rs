@@ -6,9 +6,10 @@
 //! directory. It knows no wing: what a wing knows of files and nodes is asked for by [`Hooks`].
 //!
 //! Reading order: [`Kernel::open`], then `roots` and `file_node`, then `files` (a write that is also a
-//! file), then `events` and `tokens`.
+//! file), then `events` and `tokens`; `bucket`, `lease` and `worker` are what wings are built with.
 
 mod authors;
+mod bucket;
 mod caller;
 mod config;
 mod copy;
@@ -20,6 +21,7 @@ pub mod files;
 pub mod follow;
 mod index_files;
 pub mod later;
+pub mod lease;
 mod lines;
 mod local_token;
 mod moments;
@@ -29,13 +31,16 @@ mod process;
 pub mod roots;
 mod tokens;
 mod transfer;
+pub mod worker;
 
 pub use authors::AuthorView;
+pub use bucket::{Bucket, Kept, Text};
 pub use caller::{ANSWER_CHARS_MAX, Caller, DEADLINE_DEFAULT, Progress, Waited};
 pub use copy::{Restored, check_backup, read_back};
 pub use embedding::{EmbeddingStatus, Reindexed};
 pub use events::{EventView, KeptCheckpoints, Proof};
 pub use file_node::{FileForm, FileNode, Forms, NOTE_BYTES_MAX, PlainFile, PlainForm, ReadFile};
+pub use lease::Lease;
 pub use local_token::{LOCAL_TOKEN_PREFIX, local_token};
 pub use moments::{parse_moment, timestamp};
 pub use paging::Page;

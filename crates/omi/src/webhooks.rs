@@ -10,23 +10,25 @@
 //! up no other: each has its own thread. Only a serving process has couriers.
 
 use crate::{Omi, bus};
-use kenning_core::{Code, Error, Hash, Result};
+use kenning_audit::Log;
+use kenning_core::{Code, Hash, Result, Space};
 use kenning_egress::{Egress, Grant, Limits, Method, Policy, Request};
 use kenning_kernel::later::contained;
-use kenning_kernel::timestamp;
+use kenning_kernel::worker::{Complaint, Signal, Worker, back_off};
+use kenning_kernel::{Bucket, Lease, lease, timestamp};
 use kenning_memory::config::Webhook;
 use kenning_store::EventRow;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How far each hook is.
-const CURSORS: &str = "webhook.cursor";
+const CURSORS: Bucket<u64> = Bucket::new("webhook.cursor");
 
 /// Who works for a hook, and until when.
-const LEASES: &str = "webhook.lease";
+const LEASES: Bucket<Lease> = Bucket::new("webhook.lease");
 
 /// How often an event is sent again before it is given up.
 const RETRIES_MAX: u32 = 3;
@@ -59,26 +61,20 @@ impl Default for Pace {
 }
 
 /// The couriers of this process. Dropping it asks them to stop and does not wait.
-pub struct Webhooks {
-    signal: Arc<Signal>,
-    supervisor: Option<JoinHandle<()>>,
-}
+pub struct Webhooks(Worker);
 
 impl Webhooks {
     /// Starts couriers for every hook of `config.yaml`, also for those that are added later.
     pub fn start(engine: &Arc<Omi>, pace: Pace) -> Self {
-        let signal = Arc::new(Signal::default());
         if engine.kernel.is_read_only() {
             // A cursor could not be moved, so everything would be sent again by the next process.
-            return Self {
-                signal,
-                supervisor: None,
-            };
+            return Self(Worker::idle());
         }
+        let signal = Arc::new(Signal::default());
         let woken = Arc::downgrade(&signal);
         let look = engine.kernel.on_append(Arc::new(move || {
             if let Some(signal) = Weak::upgrade(&woken) {
-                signal.appended();
+                signal.wake();
             }
         }));
         let office = Office {
@@ -87,86 +83,14 @@ impl Webhooks {
             pace,
             look,
         };
-        let supervisor = std::thread::spawn(move || office.supervise());
-        Self {
-            signal,
-            supervisor: Some(supervisor),
-        }
+        Self(Worker::start("webhooks", signal, move |_| {
+            office.supervise();
+        }))
     }
 
     /// Stops after the attempts that are under way, and waits for them no longer than this.
-    pub fn stop(mut self, patience: Duration) {
-        self.signal.stop();
-        let until = Instant::now() + patience;
-        let Some(supervisor) = self.supervisor.take() else {
-            return;
-        };
-        while !supervisor.is_finished() && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        if supervisor.is_finished() {
-            // A courier that panicked has said so itself.
-            drop(supervisor.join());
-        }
-    }
-}
-
-impl Drop for Webhooks {
-    fn drop(&mut self) {
-        self.signal.stop();
-    }
-}
-
-/// Wakes couriers.
-#[derive(Default)]
-struct Signal {
-    state: Mutex<SignalState>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct SignalState {
-    n_appends: u64,
-    is_stopped: bool,
-}
-
-impl Signal {
-    fn lock(&self) -> MutexGuard<'_, SignalState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn appended(&self) {
-        self.lock().n_appends += 1;
-        self.changed.notify_all();
-    }
-
-    fn stop(&self) {
-        self.lock().is_stopped = true;
-        self.changed.notify_all();
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.lock().is_stopped
-    }
-
-    fn n_appends(&self) -> u64 {
-        self.lock().n_appends
-    }
-
-    /// Until this much time has passed, or somebody says stop.
-    fn pause(&self, time: Duration) {
-        let waited = self
-            .changed
-            .wait_timeout_while(self.lock(), time, |it| !it.is_stopped);
-        drop(waited);
-    }
-
-    /// Until there is an append that was not seen; until this much time has passed, or the stop.
-    fn wait_for_append(&self, n_seen: u64, time: Duration) {
-        let waited = self.changed.wait_timeout_while(self.lock(), time, |it| {
-            !it.is_stopped && it.n_appends == n_seen
-        });
-        drop(waited);
+    pub fn stop(self, patience: Duration) {
+        self.0.stop(patience);
     }
 }
 
@@ -182,11 +106,11 @@ struct Office {
 impl Office {
     fn supervise(self) {
         let mut couriers: BTreeMap<String, JoinHandle<()>> = BTreeMap::new();
-        let mut fault = Fault::default();
+        let mut fault = Complaint::default();
         while !self.signal.is_stopped() {
             match contained(|| self.hooks()) {
                 Ok(hooks) => {
-                    fault.is_gone();
+                    fault.clear();
                     for name in hooks.into_keys() {
                         if couriers.get(&name).is_none_or(JoinHandle::is_finished) {
                             let courier = Courier::new(self.clone(), name.clone());
@@ -194,7 +118,7 @@ impl Office {
                         }
                     }
                 }
-                Err(error) => fault.say("webhooks", &error),
+                Err(error) => drop(fault.say("webhooks", &error)),
             }
             self.signal.pause(LOOK);
         }
@@ -215,23 +139,6 @@ impl Office {
             hooks.insert(format!("{hash}.{n}"), hook);
         }
         Ok(hooks)
-    }
-}
-
-/// Says what is wrong once, not every time.
-#[derive(Default)]
-struct Fault(String);
-
-impl Fault {
-    fn say(&mut self, who: &str, error: &Error) {
-        if self.0 != error.message {
-            self.0.clone_from(&error.message);
-            tracing::warn!("{who}: {error}");
-        }
-    }
-
-    fn is_gone(&mut self) {
-        self.0.clear();
     }
 }
 
@@ -262,21 +169,20 @@ enum Outcome {
 
 impl Courier {
     fn new(office: Office, name: String) -> Self {
-        let mut bytes = [0; 16];
-        office.engine.kernel.log().random().fill(&mut bytes);
+        let holder = lease::holder(office.engine.kernel.log().random());
         Self {
             office,
             name,
-            holder: Hash::of(&bytes).to_string(),
+            holder,
         }
     }
 
     /// Until the process ends or the hook is no longer in the file.
     fn run(&self) {
         let signal = &self.office.signal;
-        let mut fault = Fault::default();
+        let mut fault = Complaint::default();
         while !signal.is_stopped() {
-            let n_seen = signal.n_appends();
+            let mut seen = signal.n_wakes();
             let worked = match self.office.hooks() {
                 Ok(mut hooks) => match hooks.remove(&self.name) {
                     Some(hook) => self.receiver(&hook).and_then(|it| self.deliver_all(&it)),
@@ -286,8 +192,8 @@ impl Courier {
             };
             match worked {
                 Ok(()) => {
-                    fault.is_gone();
-                    signal.wait_for_append(n_seen, self.office.look.min(LOOK));
+                    fault.clear();
+                    signal.next(&mut seen, self.office.look.min(LOOK));
                 }
                 Err(error) => {
                     fault.say("webhook", &error);
@@ -392,7 +298,7 @@ impl Courier {
         let body = self.body(row)?;
         for n in 0..=RETRIES_MAX {
             if n > 0 {
-                signal.pause(pace.first_pause * 2_u32.pow(n - 1));
+                signal.pause(back_off(pace.first_pause, Duration::MAX, n));
                 // The pauses together may be longer than what is left of the lease.
                 if signal.is_stopped() || !self.take_lease(at)? {
                     return Ok(Outcome::Left);
@@ -424,85 +330,62 @@ impl Courier {
         Ok(Outcome::Settled)
     }
 
+    /// Where it is kept how far this hook is, and who works for it.
+    fn kernel(&self) -> (&Log, &Space) {
+        let kernel = &self.office.engine.kernel;
+        (kernel.log(), kernel.omi().space())
+    }
+
     /// Up to which event everything is settled.
     fn cursor(&self) -> Result<u64> {
-        let (log, space) = (
-            &self.office.engine.kernel.log(),
-            self.office.engine.kernel.omi().space(),
-        );
+        let (log, space) = self.kernel();
         let name = self.name.clone();
-        if let Some(bytes) = log.read(space, |tx| tx.get(CURSORS, &name))? {
-            return number(&bytes);
+        if let Some(seq) = log.read(space, |tx| CURSORS.get(tx, &name))? {
+            return Ok(seq);
         }
         log.write(space, move |tx| {
-            if let Some(bytes) = tx.get(CURSORS, &name)? {
-                return number(&bytes);
+            if let Some(seq) = CURSORS.get(&**tx, &name)? {
+                return Ok(seq);
             }
             let seq = tx.head()?.map_or(0, |it| it.seq);
-            tx.set(CURSORS, &name, seq.to_string().as_bytes())?;
+            CURSORS.set(tx, &name, &seq)?;
             Ok(seq)
         })
     }
 
     /// Takes or prolongs the lease. False when somebody else has it, or was here meanwhile.
     fn take_lease(&self, at: u64) -> Result<bool> {
-        let (now_ms, until_ms) = self.lease_time();
-        let (name, holder) = (self.name.clone(), self.holder.clone());
-        let space = self.office.engine.kernel.omi().space();
-        self.office.engine.kernel.log().write(space, move |tx| {
-            let is_others = match tx.get(LEASES, &name)? {
-                None => false,
-                Some(bytes) => {
-                    let (who, until_ms) = lease(&bytes)?;
-                    who != holder && until_ms > now_ms
-                }
-            };
-            if is_others || tx.get(CURSORS, &name)? != Some(at.to_string().into_bytes()) {
-                return Ok(false);
-            }
-            tx.set(LEASES, &name, format!("{holder} {until_ms}").as_bytes())?;
-            Ok(true)
+        let (log, space) = self.kernel();
+        let (name, lease, now_ms) = (self.name.clone(), self.lease(), log.clock().now_ms());
+        log.write(space, move |tx| {
+            let is_there = CURSORS.get(&**tx, &name)? == Some(at);
+            Ok(is_there && LEASES.take(tx, &name, &lease, now_ms)?)
         })
     }
 
-    /// The present moment, and the end of a lease that is taken now: no attempt outlasts it.
-    fn lease_time(&self) -> (u64, u64) {
-        let lasts = self.office.pace.timeout + LEASE_SLACK;
-        let lasts_ms = u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX);
-        let now_ms = self.office.engine.kernel.log().clock().now_ms();
-        (now_ms, now_ms.saturating_add(lasts_ms))
+    /// The lease that is taken now: no attempt outlasts it.
+    fn lease(&self) -> Lease {
+        let now_ms = self.kernel().0.clock().now_ms();
+        Lease::of(&self.holder, now_ms, self.office.pace.timeout + LEASE_SLACK)
     }
 
     /// Moves the cursor and prolongs the lease, if that is still ours.
     fn settle(&self, seq: u64) -> Result<bool> {
-        let (_, until_ms) = self.lease_time();
-        let (name, holder) = (self.name.clone(), self.holder.clone());
-        let space = self.office.engine.kernel.omi().space();
-        self.office.engine.kernel.log().write(space, move |tx| {
-            let held = tx.get(LEASES, &name)?;
-            let is_ours = match &held {
-                None => false,
-                Some(bytes) => lease(bytes)?.0 == holder,
-            };
+        let (log, space) = self.kernel();
+        let (name, lease) = (self.name.clone(), self.lease());
+        log.write(space, move |tx| {
+            let is_ours = LEASES.prolong(tx, &name, &lease)?;
             if is_ours {
-                tx.set(CURSORS, &name, seq.to_string().as_bytes())?;
-                tx.set(LEASES, &name, format!("{holder} {until_ms}").as_bytes())?;
+                CURSORS.set(tx, &name, &seq)?;
             }
             Ok(is_ours)
         })
     }
 
     fn release(&self) -> Result<()> {
+        let (log, space) = self.kernel();
         let (name, holder) = (self.name.clone(), self.holder.clone());
-        let space = self.office.engine.kernel.omi().space();
-        self.office
-            .engine
-            .kernel
-            .log()
-            .write(space, move |tx| match tx.get(LEASES, &name)? {
-                Some(bytes) if lease(&bytes)?.0 == holder => tx.unset(LEASES, &name),
-                _ => Ok(()),
-            })
+        log.write(space, move |tx| LEASES.give_back(tx, &name, &holder))
     }
 
     /// Moves the cursor past events that nobody wants. False when somebody else moved it meanwhile.
@@ -510,12 +393,12 @@ impl Courier {
         if from == to {
             return Ok(true);
         }
+        let (log, space) = self.kernel();
         let name = self.name.clone();
-        let space = self.office.engine.kernel.omi().space();
-        self.office.engine.kernel.log().write(space, move |tx| {
-            let is_there = tx.get(CURSORS, &name)? == Some(from.to_string().into_bytes());
+        log.write(space, move |tx| {
+            let is_there = CURSORS.get(&**tx, &name)? == Some(from);
             if is_there {
-                tx.set(CURSORS, &name, to.to_string().as_bytes())?;
+                CURSORS.set(tx, &name, &to)?;
             }
             Ok(is_there)
         })
@@ -533,20 +416,6 @@ impl Receiver {
 
 fn class_of(kind: &str) -> &str {
     kind.strip_suffix("Event").unwrap_or(kind)
-}
-
-fn number(bytes: &[u8]) -> Result<u64> {
-    let text = std::str::from_utf8(bytes).ok();
-    text.and_then(|it| it.parse().ok())
-        .ok_or_else(|| Error::corrupt("the cursor of a webhook is not a number"))
-}
-
-fn lease(bytes: &[u8]) -> Result<(&str, u64)> {
-    let read = || {
-        let (who, until_ms) = std::str::from_utf8(bytes).ok()?.split_once(' ')?;
-        Some((who, until_ms.parse().ok()?))
-    };
-    read().ok_or_else(|| Error::corrupt("the lease of a webhook is not of its form"))
 }
 
 /// An event that the contract does not know.

@@ -189,7 +189,7 @@ fn a_lease_of_a_process_that_was_killed_is_waited_for_and_then_taken() {
         .read(&space, |tx| tx.list("webhook.cursor"));
     let name = cursors.unwrap()[0].0.clone();
     let until_ms = crate::NOW_MS + 1_000;
-    let lease = format!("somebody {until_ms}");
+    let lease = serde_json::json!({ "holder": "somebody", "until_ms": until_ms }).to_string();
     let set = place.kernel.log().write(&space, move |tx| {
         tx.set("webhook.lease", &name, lease.as_bytes())
     });

@@ -11,11 +11,10 @@ use super::Generate;
 use crate::Kg;
 use kenning_core::Result;
 use kenning_kernel::later::contained;
+use kenning_kernel::worker::{Complaint, Signal, Woken, Worker};
 use kenning_kernel::{Caller, Principal};
 use kenning_vault::Watch;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Weak};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How to watch.
@@ -51,16 +50,8 @@ const SURE_LOOK: Duration = Duration::from_secs(3_600);
 /// What a watcher tells.
 type Told = dyn Fn(&Result<super::Generated>) + Send;
 
-enum Signal {
-    Changed,
-    Stop,
-}
-
-/// Follows the trees until it is dropped.
-pub struct GraphWatch {
-    sender: SyncSender<Signal>,
-    thread: Option<JoinHandle<()>>,
-}
+/// Follows the trees until it is dropped, and waits for what is under way.
+pub struct GraphWatch(Worker);
 
 impl GraphWatch {
     /// Generates once, then after each change. `told` hears of every run that did something.
@@ -70,44 +61,31 @@ impl GraphWatch {
         options: WatchOptions,
         told: impl Fn(&Result<super::Generated>) + Send + 'static,
     ) -> Result<Self> {
-        // One place is enough: a signal that is waiting stands for all that follow.
-        let (sender, receiver) = sync_channel(1);
-        let wake = sender.clone();
-        let watch = watched(engine, &principal, &options, &wake)?;
+        let signal = Arc::new(Signal::default());
+        let watch = watched(engine, &principal, &options, &signal)?;
         if let Some(fault) = watch.fault() {
             tracing::warn!(
                 "the tree is looked at every {:?}, because it cannot be watched: {fault}",
                 options.poll
             );
         }
-        let engine = Arc::downgrade(engine);
-        let thread = std::thread::spawn(move || {
-            let mut following = Following {
-                engine,
-                principal,
-                options,
-                watch,
-                wake,
-                told: Box::new(told),
-            };
-            following.run(&receiver);
-        });
-        Ok(Self {
-            sender,
-            thread: Some(thread),
-        })
+        let mut following = Following {
+            engine: Arc::downgrade(engine),
+            principal,
+            options,
+            watch,
+            wake: Arc::clone(&signal),
+            told: Box::new(told),
+        };
+        Ok(Self(Worker::start("graph", signal, move |signal| {
+            following.run(signal);
+        })))
     }
 }
 
 impl Drop for GraphWatch {
     fn drop(&mut self) {
-        // A full channel means that the thread is about to look at it again.
-        while let Err(std::sync::mpsc::TrySendError::Full(_)) = self.sender.try_send(Signal::Stop) {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        if let Some(thread) = self.thread.take() {
-            drop(thread.join());
-        }
+        self.0.end();
     }
 }
 
@@ -116,7 +94,7 @@ fn watched(
     engine: &Kg,
     principal: &Principal,
     options: &WatchOptions,
-    wake: &SyncSender<Signal>,
+    wake: &Arc<Signal>,
 ) -> Result<Watch> {
     let space = &principal.space;
     let project = engine.kernel.project().open(space)?;
@@ -132,10 +110,8 @@ fn watched(
         .into_iter()
         .flatten()
         .collect();
-    let wake = wake.clone();
-    Ok(Watch::start(&trees, move || {
-        drop(wake.try_send(Signal::Changed));
-    }))
+    let wake = Arc::clone(wake);
+    Ok(Watch::start(&trees, move || wake.wake()))
 }
 
 struct Following {
@@ -143,16 +119,17 @@ struct Following {
     principal: Principal,
     options: WatchOptions,
     watch: Watch,
-    wake: SyncSender<Signal>,
+    wake: Arc<Signal>,
     told: Box<Told>,
 }
 
 impl Following {
-    fn run(&mut self, receiver: &Receiver<Signal>) {
+    fn run(&mut self, signal: &Signal) {
         let mut is_settled = false;
         let mut is_first = true;
         let mut looked = Instant::now();
-        let mut complaint = None;
+        let mut complaint = Complaint::default();
+        let mut seen = signal.n_wakes();
         loop {
             let is_back = self.watch.is_lost() && self.watch_again();
             let wait = match (is_first || is_back, is_settled, self.watch.is_live()) {
@@ -161,18 +138,18 @@ impl Following {
                 (.., false) => self.options.poll,
                 (_, true, true) => LOST_LOOK,
             };
-            match receiver.recv_timeout(wait) {
-                Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return,
-                Ok(Signal::Changed) => {
+            match signal.next(&mut seen, wait) {
+                Woken::ToStop => return,
+                Woken::ByOthers => {
                     is_settled = false;
-                    if !rest(receiver, &self.options) {
+                    if !rest(signal, &mut seen, &self.options) {
                         return;
                     }
                     if self.watch.is_lost() {
                         self.watch_again();
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => {
+                Woken::ByTime => {
                     let is_quiet = is_settled && self.watch.is_live() && !is_back;
                     if is_quiet && looked.elapsed() < SURE_LOOK {
                         continue;
@@ -188,18 +165,16 @@ impl Following {
             looked = Instant::now();
             match &done {
                 Ok(it) => {
-                    complaint = None;
+                    complaint.clear();
                     let n_nodes = it.nodes_added + it.nodes_updated + it.nodes_removed;
                     if n_nodes + it.edges_created > 0 {
                         (self.told)(&done);
                     }
                 }
-                // What stays wrong is said once.
-                Err(error) if complaint.as_ref() == Some(&error.message) => {}
                 Err(error) => {
-                    tracing::warn!("the graph does not follow its files: {error}");
-                    complaint = Some(error.message.clone());
-                    (self.told)(&done);
+                    if complaint.say("the graph does not follow its files", error) {
+                        (self.told)(&done);
+                    }
                 }
             }
         }
@@ -233,13 +208,13 @@ impl Following {
 }
 
 /// Waits until it is quiet; false if there is nothing to wait for any more.
-fn rest(receiver: &Receiver<Signal>, options: &WatchOptions) -> bool {
+fn rest(signal: &Signal, seen: &mut u64, options: &WatchOptions) -> bool {
     let until = Instant::now() + options.patience;
     loop {
-        match receiver.recv_timeout(options.quiet) {
-            Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
-            Ok(Signal::Changed) if Instant::now() < until => {}
-            Ok(Signal::Changed) | Err(RecvTimeoutError::Timeout) => return true,
+        match signal.next(seen, options.quiet) {
+            Woken::ToStop => return false,
+            Woken::ByOthers if Instant::now() < until => {}
+            Woken::ByOthers | Woken::ByTime => return true,
         }
     }
 }

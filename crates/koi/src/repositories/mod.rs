@@ -452,7 +452,7 @@ impl Koi {
                 let elsewhere = record::lease(tx, repository.id)?;
                 let elsewhere = elsewhere.filter(|it| {
                     let is_dead = || it.node == own && self.is_unlocked(space, repository.id);
-                    it.until_ms > now_ms && !is_dead()
+                    it.lease.is_running(now_ms) && !is_dead()
                 });
                 let progress = here.or(elsewhere.map(|it| it.progress));
                 status.is_running |= progress.is_some();

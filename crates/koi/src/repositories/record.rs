@@ -2,16 +2,17 @@
 
 use kenning_audit::Tx;
 use kenning_core::{Error, NodeId, Result};
+use kenning_kernel::{Bucket, Lease};
 use kenning_store::ReadTx;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The repositories, by their ids.
-const REPOSITORIES: &str = "repositories";
+const REPOSITORIES: Bucket<Repository> = Bucket::new("repositories");
 /// The id of the next one.
-const COUNTER: &str = "repositories.counter";
+const COUNTER: Bucket<u64> = Bucket::new("repositories.counter");
 /// Who scans a repository, until when, and how far.
-const LEASES: &str = "repositories.leases";
+const LEASES: Bucket<ScanLease> = Bucket::new("repositories.leases");
 
 /// Changes whenever a document is made otherwise than before: then all are made again.
 const FORMAT: u32 = 1;
@@ -63,13 +64,13 @@ impl Repository {
     }
 
     pub(super) fn put(&self, tx: &mut Tx<'_>) -> Result<()> {
-        tx.set(REPOSITORIES, &key(self.id), &json(self)?)
+        REPOSITORIES.set(tx, &key(self.id), self)
     }
 
     /// The repository is no longer; its files are the caller's business.
     pub(super) fn unset(&self, tx: &mut Tx<'_>) -> Result<()> {
-        tx.unset(LEASES, &key(self.id))?;
-        tx.unset(REPOSITORIES, &key(self.id))
+        LEASES.unset(tx, &key(self.id))?;
+        REPOSITORIES.unset(tx, &key(self.id))
     }
 }
 
@@ -91,38 +92,25 @@ pub(super) fn named(tx: &dyn ReadTx, name: &str) -> Result<Option<Repository>> {
 
 /// All of them, in the order of their ids.
 pub(super) fn all(tx: &dyn ReadTx) -> Result<Vec<Repository>> {
-    let rows = tx.list(REPOSITORIES)?;
-    rows.iter().map(|(_, bytes)| read(bytes)).collect()
+    let rows = REPOSITORIES.list(tx)?.into_iter();
+    Ok(rows.map(|it| it.1).collect())
 }
 
 /// One of them.
 pub(super) fn one(tx: &dyn ReadTx, id: u64) -> Result<Option<Repository>> {
-    let row = tx.get(REPOSITORIES, &key(id))?;
-    row.as_deref().map(read).transpose()
+    REPOSITORIES.get(tx, &key(id))
 }
 
 /// An id that nothing else has or had.
 pub(super) fn next_id(tx: &mut Tx<'_>) -> Result<u64> {
-    let last = tx.get(COUNTER, "last")?;
-    let last = last.and_then(|it| String::from_utf8(it).ok()?.parse::<u64>().ok());
-    let next = last.unwrap_or(0) + 1;
-    tx.set(COUNTER, "last", next.to_string().as_bytes())?;
+    let next = COUNTER.get_readable(&**tx, "last")?.unwrap_or(0) + 1;
+    COUNTER.set(tx, "last", &next)?;
     Ok(next)
 }
 
 /// Ids in the order of their numbers are keys in the order of their letters.
 fn key(id: u64) -> String {
     format!("{id:020}")
-}
-
-fn json(value: &impl Serialize) -> Result<Vec<u8>> {
-    serde_json::to_vec(value).map_err(|cause| Error::internal("a row has no JSON").because(cause))
-}
-
-fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T> {
-    serde_json::from_slice(bytes).map_err(|cause| {
-        Error::corrupt("a row of `repositories` is not of its form").because(cause)
-    })
 }
 
 /// A file that was read.
@@ -187,26 +175,24 @@ pub struct ScanProgress {
     pub files_total: Option<u64>,
 }
 
-/// Who scans a repository.
+/// Who scans a repository, and how far that is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Lease {
+pub(super) struct ScanLease {
     /// The data directory that it works from.
     pub(super) node: String,
-    /// The scan itself.
-    pub(super) holder: String,
-    pub(super) until_ms: u64,
+    #[serde(flatten)]
+    pub(super) lease: Lease,
     pub(super) progress: ScanProgress,
 }
 
-pub(super) fn lease(tx: &dyn ReadTx, id: u64) -> Result<Option<Lease>> {
-    let row = tx.get(LEASES, &key(id))?;
-    row.as_deref().map(read).transpose()
+pub(super) fn lease(tx: &dyn ReadTx, id: u64) -> Result<Option<ScanLease>> {
+    LEASES.get(tx, &key(id))
 }
 
-pub(super) fn put_lease(tx: &mut Tx<'_>, id: u64, lease: &Lease) -> Result<()> {
-    tx.set(LEASES, &key(id), &json(lease)?)
+pub(super) fn put_lease(tx: &mut Tx<'_>, id: u64, lease: &ScanLease) -> Result<()> {
+    LEASES.set(tx, &key(id), lease)
 }
 
 pub(super) fn end_lease(tx: &mut Tx<'_>, id: u64) -> Result<()> {
-    tx.unset(LEASES, &key(id))
+    LEASES.unset(tx, &key(id))
 }

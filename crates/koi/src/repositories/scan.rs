@@ -12,13 +12,14 @@ use super::branches::{self, Branches, Choice};
 use super::changes::{BATCH_FILES, Commit, Plan, batches, plan, put, read, remove};
 use super::git::{self, Bounds, Git};
 use super::jobs::Job;
-use super::record::{self, Lease, Repository};
+use super::record::{self, Repository, ScanLease};
 use super::select::{self};
 use super::source::Source;
 use super::{Places, ScanProgress, Scanned};
 use kenning_audit::{Log, Tx};
 use kenning_core::{Code, Error, Hash, Result, Space};
 use kenning_egress::{Egress, Grant, Policy, Tunnel, TunnelLimits};
+use kenning_kernel::Lease;
 use kenning_vault::{Dir, Lock};
 use serde_json::json;
 use std::cell::Cell;
@@ -122,7 +123,7 @@ impl Scanner {
             let now_ms = self.log.clock().now_ms();
             let is_taken = self.log.write(&self.space, move |tx| {
                 let held = record::lease(&**tx, id)?;
-                if held.is_some_and(|it| it.node != lease.node && it.until_ms > now_ms) {
+                if held.is_some_and(|it| it.node != lease.node && it.lease.is_running(now_ms)) {
                     return Ok(false);
                 }
                 record::put_lease(tx, id, &lease)?;
@@ -135,12 +136,11 @@ impl Scanner {
         }
     }
 
-    fn lease(&self) -> Lease {
-        let lasts_ms = u64::try_from(LEASE.as_millis()).unwrap_or(u64::MAX);
-        Lease {
+    fn lease(&self) -> ScanLease {
+        let now_ms = self.log.clock().now_ms();
+        ScanLease {
             node: self.log.signer().did().to_string(),
-            holder: self.holder.clone(),
-            until_ms: self.log.clock().now_ms().saturating_add(lasts_ms),
+            lease: Lease::of(&self.holder, now_ms, LEASE),
             progress: self.job.progress(),
         }
     }
@@ -150,7 +150,7 @@ impl Scanner {
         let (id, lease) = (self.id, self.lease());
         move |tx| {
             let held = record::lease(&**tx, id)?;
-            if held.is_none_or(|it| it.holder != lease.holder) {
+            if held.is_none_or(|it| !it.lease.is_of(&lease.lease.holder)) {
                 return Err(Error::conflict("another process has taken over the scan")
                     .hint("look at its progress with `status`"));
             }
@@ -433,7 +433,7 @@ impl Scanner {
         let message = error.message.clone();
         self.log.write(&self.space, move |tx| {
             let held = record::lease(&**tx, id)?;
-            if held.is_none_or(|it| it.holder != holder) {
+            if held.is_none_or(|it| it.lease.holder != holder) {
                 return Ok(());
             }
             record::end_lease(tx, id)?;

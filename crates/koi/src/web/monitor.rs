@@ -6,15 +6,15 @@
 //! said before.
 
 use super::ingest::{passages_of, put_document};
-use super::pages::{self, Status, StoredPage, StoredText, of_json, to_json};
+use super::pages::{self, Status, StoredPage, StoredText};
 use super::preview::{PreviewRequest, same_without_asking};
 use super::visit::{Validators, Visit, Visited};
 use super::{WebFault, WebResult, address};
 use crate::Koi;
 use crate::inert::line;
 use kenning_audit::Tx;
-use kenning_core::{Error, Hash, Result, Space};
-use kenning_kernel::{Caller, Scope, timestamp};
+use kenning_core::{Error, Result, Space};
+use kenning_kernel::{Bucket, Caller, Lease, Scope, lease, timestamp, worker};
 use kenning_store::ReadTx;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -22,11 +22,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// The pages that are monitored, by the hash of their address.
-pub(super) const MONITORED: &str = "web/monitored";
+pub(super) const MONITORED: Bucket<Row> = Bucket::new("web/monitored");
 /// How often pages were looked at, and when last.
 const SCANS: (&str, &str) = ("web/counts", "scans");
 /// No visit outlasts a lease.
-const LEASE_MS: u64 = 90_000;
+const LEASE: Duration = Duration::from_secs(90);
 /// A page that somebody looked at so shortly before need not be asked again.
 const FRESH_MS: u64 = 60_000;
 /// After a first failure.
@@ -38,7 +38,7 @@ const OFF: &str = "Web sensor not enabled";
 
 /// A page that is monitored, as it is kept.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Row {
+pub(super) struct Row {
     url: String,
     title: String,
     next_ms: u64,
@@ -48,12 +48,6 @@ struct Row {
     /// Why the last one did.
     fault: Option<String>,
     lease: Option<Lease>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Lease {
-    holder: String,
-    until_ms: u64,
 }
 
 /// What became of a page that is to be monitored.
@@ -174,8 +168,8 @@ impl Koi {
         let title = line(title, TITLE_CHARS_MAX);
         let space = &caller.principal.space;
         let (known, is_monitored) = self.kernel.log().read(space, |tx| {
-            let row = tx.get(MONITORED, &pages::key_of(&url))?;
-            Ok((pages::page(tx, &url)?, row.is_some()))
+            let is_monitored = MONITORED.has(tx, &pages::key_of(&url))?;
+            Ok((pages::page(tx, &url)?, is_monitored))
         })?;
         let words = match &known {
             Some(page) if is_monitored => return Ok(MonitorAdded::Already { id: page.n }),
@@ -198,7 +192,7 @@ impl Koi {
             let key = pages::key_of(&url);
             let page = pages::page(&**tx, &url)?;
             let page = page.ok_or_else(|| Error::internal("a page that was kept is gone"))?;
-            if tx.get(MONITORED, &key)?.is_some() {
+            if MONITORED.has(&**tx, &key)? {
                 return Ok((MonitorAdded::Already { id: page.n }, false));
             }
             let is_due = page.seen_ms.saturating_add(FRESH_MS) < now_ms;
@@ -215,7 +209,7 @@ impl Koi {
                 fault: None,
                 lease: None,
             };
-            tx.set(MONITORED, &key, &to_json(&row)?)?;
+            MONITORED.set(tx, &key, &row)?;
             let data = json!({ "url": url, "rid": page.rid, "title": row.title });
             tx.record("WebMonitorAdded", data)?;
             let added = match words {
@@ -246,10 +240,10 @@ impl Koi {
             .log()
             .write(&caller.principal.space, move |tx| {
                 let key = pages::key_of(&url);
-                if tx.get(MONITORED, &key)?.is_none() {
+                if !MONITORED.has(&**tx, &key)? {
                     return Ok(false);
                 }
-                tx.unset(MONITORED, &key)?;
+                MONITORED.unset(tx, &key)?;
                 tx.record("WebMonitorRemoved", json!({ "url": url }))?;
                 Ok(true)
             })?;
@@ -334,15 +328,12 @@ impl Koi {
             let Some(mut row) = row(&**tx, &url)? else {
                 return Ok(None);
             };
-            let is_held = row.lease.as_ref().is_some_and(|it| it.until_ms > now_ms);
+            let is_held = row.lease.as_ref().is_some_and(|it| it.is_running(now_ms));
             if is_held || !(is_forced || row.next_ms <= now_ms) {
                 return Ok(None);
             }
-            row.lease = Some(Lease {
-                holder,
-                until_ms: now_ms.saturating_add(LEASE_MS),
-            });
-            tx.set(MONITORED, &pages::key_of(&url), &to_json(&row)?)?;
+            row.lease = Some(Lease::of(&holder, now_ms, LEASE));
+            MONITORED.set(tx, &pages::key_of(&url), &row)?;
             pages::page(&**tx, &url)
         })
     }
@@ -365,7 +356,7 @@ impl Koi {
             let Some(mut row) = row(&**tx, &url)? else {
                 return Ok(None);
             };
-            if row.lease.as_ref().is_none_or(|it| it.holder != holder) {
+            if row.lease.as_ref().is_none_or(|it| !it.is_of(&holder)) {
                 return Ok(None);
             }
             row.lease = None;
@@ -387,7 +378,7 @@ impl Koi {
                     row.next_ms = now_ms.saturating_add(interval_ms);
                 }
             }
-            tx.set(MONITORED, &pages::key_of(&url), &to_json(&row)?)?;
+            MONITORED.set(tx, &pages::key_of(&url), &row)?;
             Ok(Some(look))
         })
     }
@@ -414,20 +405,17 @@ impl Koi {
 
     /// A name that nobody else has.
     fn page_holder(&self) -> String {
-        let mut bytes = [0; 16];
-        self.kernel.log().random().fill(&mut bytes);
-        Hash::of(&bytes).to_string()
+        lease::holder(self.kernel.log().random())
     }
 }
 
 fn row(tx: &dyn ReadTx, url: &str) -> Result<Option<Row>> {
-    let bytes = tx.get(MONITORED, &pages::key_of(url))?;
-    bytes.map(|it| of_json(&it)).transpose()
+    MONITORED.get(tx, &pages::key_of(url))
 }
 
 fn rows(tx: &dyn ReadTx) -> Result<Vec<Row>> {
-    let rows = tx.list(MONITORED)?.into_iter();
-    rows.map(|(_, bytes)| of_json(&bytes)).collect()
+    let rows = MONITORED.list(tx)?.into_iter();
+    Ok(rows.map(|it| it.1).collect())
 }
 
 /// How often pages were looked at, and when last.
@@ -476,11 +464,9 @@ fn why(fault: &WebFault) -> String {
 
 /// How long a page is left alone that did not answer so often.
 fn back_off(interval_ms: u64, n_failures: u32, jitter: f64) -> u64 {
-    let ms = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
-    let first = ms(BACK_OFF).min(interval_ms);
-    let doubled = first.saturating_mul(1 << n_failures.saturating_sub(1).min(20));
-    let longest = doubled.min(ms(BACK_OFF_MAX));
-    (longest as f64 * jitter) as u64
+    let first = BACK_OFF.min(Duration::from_millis(interval_ms));
+    let longest = worker::back_off(first, BACK_OFF_MAX, n_failures);
+    (longest.as_millis() as f64 * jitter) as u64
 }
 
 #[cfg(test)]

@@ -5,20 +5,20 @@
 use super::preview::PageSafety;
 use super::visit::{Validators, Visit};
 use kenning_audit::Tx;
-use kenning_core::{Error, Hash, Result};
+use kenning_core::{Hash, Result};
 use kenning_entities::names::page_rid;
 use kenning_entities::page::Metadata;
+use kenning_kernel::Bucket;
 use kenning_store::ReadTx;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
 /// What is known of each page, by the hash of its address.
-const PAGES: &str = "web/pages";
+const PAGES: Bucket<StoredPage> = Bucket::new("web/pages");
 /// What each says, by the same.
-const TEXTS: &str = "web/texts";
+const TEXTS: Bucket<StoredText> = Bucket::new("web/texts");
 /// How many pages there are.
-const COUNTS: &str = "web/counts";
+const COUNTS: Bucket<u64> = Bucket::new("web/counts");
 
 /// What was done with a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -172,35 +172,22 @@ pub(super) fn key_of(url: &str) -> String {
     Hash::of(url.as_bytes()).to_string()
 }
 
-pub(super) fn of_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
-    serde_json::from_slice(bytes).map_err(|cause| {
-        Error::corrupt("what is known of a page is not of its form").because(cause)
-    })
-}
-
-pub(super) fn to_json<T: Serialize>(it: &T) -> Result<Vec<u8>> {
-    serde_json::to_vec(it)
-        .map_err(|cause| Error::internal("what is known of a page").because(cause))
-}
-
 /// What is known of the page at this address.
 pub(super) fn page(tx: &dyn ReadTx, url: &str) -> Result<Option<StoredPage>> {
-    let bytes = tx.get(PAGES, &key_of(url))?;
-    bytes.map(|it| of_json(&it)).transpose()
+    PAGES.get(tx, &key_of(url))
 }
 
 /// What the page at this address says.
 pub(super) fn text(tx: &dyn ReadTx, url: &str) -> Result<StoredText> {
-    let bytes = tx.get(TEXTS, &key_of(url))?;
-    bytes.map_or_else(|| Ok(StoredText::default()), |it| of_json(&it))
+    Ok(TEXTS.get(tx, &key_of(url))?.unwrap_or_default())
 }
 
 pub(super) fn put_page(tx: &mut Tx<'_>, page: &StoredPage) -> Result<()> {
-    tx.set(PAGES, &key_of(&page.url), &to_json(page)?)
+    PAGES.set(tx, &key_of(&page.url), page)
 }
 
 pub(super) fn put_text(tx: &mut Tx<'_>, url: &str, text: &StoredText) -> Result<()> {
-    tx.set(TEXTS, &key_of(url), &to_json(text)?)
+    TEXTS.set(tx, &key_of(url), text)
 }
 
 /// Pages that were looked at and never ingested are kept so long.
@@ -217,14 +204,11 @@ pub(super) fn prune(tx: &mut Tx<'_>, page: &StoredPage, now_ms: u64) -> Result<(
     if !page.n.is_multiple_of(PRUNE_EVERY) {
         return Ok(());
     }
-    let monitored = tx.list(super::monitor::MONITORED)?;
-    let monitored: HashSet<String> = monitored.into_iter().map(|it| it.0).collect();
+    let monitored = super::monitor::MONITORED.keys(&**tx)?;
+    let monitored: HashSet<String> = monitored.into_iter().collect();
     let mut old: Vec<(u64, String)> = Vec::new();
-    for (key, row) in tx.list(PAGES)? {
-        // A row that cannot be read is for somebody to look at, not to be removed unseen.
-        let Ok(it) = of_json::<StoredPage>(&row) else {
-            continue;
-        };
+    // A row that cannot be read is for somebody to look at, not to be removed unseen.
+    for (key, it) in PAGES.list_readable(&**tx)? {
         let is_ingested = it.status == Status::Ingested || it.note.is_some();
         if !is_ingested && it.url != page.url && !monitored.contains(&key) {
             old.push((it.seen_ms, key));
@@ -234,8 +218,8 @@ pub(super) fn prune(tx: &mut Tx<'_>, page: &StoredPage, now_ms: u64) -> Result<(
     let n_over = (old.len() + 1).saturating_sub(PREVIEWS_MAX);
     for (n, (seen_ms, key)) in old.into_iter().enumerate() {
         if n < n_over || seen_ms.saturating_add(PREVIEW_DAYS_MAX * DAY_MS) < now_ms {
-            tx.unset(PAGES, &key)?;
-            tx.unset(TEXTS, &key)?;
+            PAGES.unset(tx, &key)?;
+            TEXTS.unset(tx, &key)?;
         }
     }
     Ok(())
@@ -243,18 +227,14 @@ pub(super) fn prune(tx: &mut Tx<'_>, page: &StoredPage, now_ms: u64) -> Result<(
 
 /// How many pages the store knows that are not in the graph.
 pub fn n_previewed(tx: &dyn ReadTx) -> Result<usize> {
-    let rows = tx.list(PAGES)?;
-    let pages = rows
-        .iter()
-        .filter_map(|it| of_json::<StoredPage>(&it.1).ok());
-    Ok(pages.filter(|it| it.status != Status::Ingested).count())
+    let pages = PAGES.list_readable(tx)?.into_iter();
+    Ok(pages.filter(|it| it.1.status != Status::Ingested).count())
 }
 
 /// A page that nobody has looked at before, with the next number.
 pub(super) fn new_page(tx: &mut Tx<'_>, url: &str) -> Result<StoredPage> {
-    let bytes = tx.get(COUNTS, "pages")?.unwrap_or_default();
-    let n = String::from_utf8_lossy(&bytes).parse::<u64>().unwrap_or(0) + 1;
-    tx.set(COUNTS, "pages", n.to_string().as_bytes())?;
+    let n = COUNTS.get_readable(&**tx, "pages")?.unwrap_or(0) + 1;
+    COUNTS.set(tx, "pages", &n)?;
     Ok(StoredPage {
         n,
         url: url.to_owned(),
