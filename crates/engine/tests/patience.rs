@@ -53,7 +53,7 @@ impl Backend for Watched {
     }
 }
 
-fn house(root: &std::path::Path, shared: bool) -> (Engine, Waits) {
+fn open_engine(root: &std::path::Path, shared: bool) -> (Engine, Waits) {
     let data = Dir::create(&root.join("data")).unwrap();
     Dir::create(&root.join("vault")).unwrap();
     let waits = Waits::default();
@@ -124,7 +124,7 @@ const ASKED: &[(&str, Ask<'static>)] = &[
 #[test]
 fn every_wait_of_a_call_has_an_end_on_a_shared_store() {
     let root = tempfile::tempdir().unwrap();
-    let (engine, waits) = house(root.path(), true);
+    let (engine, waits) = open_engine(root.path(), true);
     let most = Duration::from_millis(4_500);
     let gone = Duration::from_secs(3);
     for (name, ask) in ASKED {
@@ -145,14 +145,14 @@ fn every_wait_of_a_call_has_an_end_on_a_shared_store() {
 #[test]
 fn long_work_and_an_embedded_store_wait_as_long_as_it_takes() {
     let root = tempfile::tempdir().unwrap();
-    let (engine, waits) = house(root.path(), false);
+    let (engine, waits) = open_engine(root.path(), false);
     for (name, ask) in ASKED {
         waits.lock().unwrap().clear();
         ask(&engine, &owner()).unwrap();
         assert!(waits.lock().unwrap().iter().all(Option::is_none), "{name}");
     }
     drop(engine);
-    let (engine, waits) = house(root.path(), true);
+    let (engine, waits) = open_engine(root.path(), true);
     let report = engine.verify(&Space::default(), &|_| ()).unwrap();
     assert!(report.n_events > 0);
     engine.backup(&owner(), &mut Vec::new()).unwrap();

@@ -5,7 +5,7 @@ use kenning_graph::{
 };
 use proptest::prelude::*;
 
-/// The house: paths from the project's root, titles, headings and aliases.
+/// An example project: paths from the project's root, titles, headings and aliases.
 const HOUSE: &[(&str, &str, &str, &[&str])] = &[
     ("docs/index.md", "Home", "Welcome", &[]),
     (
@@ -31,7 +31,7 @@ const HOUSE: &[(&str, &str, &str, &[&str])] = &[
     ("docs/case.md", "lower", "", &[]),
 ];
 
-fn house() -> Names {
+fn example_names() -> Names {
     let mut names = Names::new();
     for (doc, (path, title, heading, aliases)) in (0u32..).zip(HOUSE) {
         let docs_path = path.strip_prefix("docs/").unwrap_or(path);
@@ -77,7 +77,7 @@ fn resolve(names: &Names, path: &str, docs_root: &str, link: &Link) -> Option<u3
 }
 
 fn check(is_wiki: bool, cases: &[(&str, &str, Option<&str>)]) {
-    let names = house();
+    let names = example_names();
     for (from, target, expected) in cases {
         let found = resolve(&names, from, "docs", &link(target, is_wiki));
         let found = found.map(|it| HOUSE[it as usize].0);
@@ -262,7 +262,7 @@ fn a_name_is_looked_up_as_path_id_file_alias_title_and_heading() {
 
 #[test]
 fn a_broken_link_has_a_nearest_document() {
-    let names = house();
+    let names = example_names();
     for (target, expected) in [
         ("authentification", Some("docs/auth.md")),
         ("first-step", Some("docs/guides/first_steps.md")),
@@ -282,7 +282,7 @@ fn a_broken_link_has_a_nearest_document() {
         assert!(found.is_none_or(|it| (0.6..=1.0).contains(&it.1)));
     }
     assert_eq!(Names::new().nearest("auth"), None);
-    let mut grown = house();
+    let mut grown = example_names();
     assert_eq!(grown.nearest("quaternion"), None);
     grown.insert(
         99,
@@ -348,7 +348,7 @@ fn the_order_of_insertion_does_not_decide() {
 
 #[test]
 fn what_is_there_and_no_document_is_no_broken_link() {
-    let names = house();
+    let names = example_names();
     let mut files = Files::new();
     files.insert("LICENSE", false);
     files.insert("docs/guides/deep", true);
@@ -400,7 +400,7 @@ fn what_is_there_and_no_document_is_no_broken_link() {
 
 #[test]
 fn notes_of_a_vault_link_from_its_root_and_in_any_letters() {
-    let names = house();
+    let names = example_names();
     let meaning = |target: &str| {
         let from = Origin {
             path: "docs/guides/first_steps.md",
@@ -474,7 +474,7 @@ proptest! {
         target in any::<String>(),
         is_wiki in any::<bool>(),
     ) {
-        let mut names = house();
+        let mut names = example_names();
         let id = slug(&path);
         names.insert(99, &named(&path, &id, &title));
         for target in [&target, &title, &path] {

@@ -64,7 +64,7 @@ impl Faults {
         self.0.iter().map(Fault::to_string).collect()
     }
 
-    /// As the house's error: all messages, and all remedies as the hint.
+    /// As one error of the program: all messages, and all remedies as the hint.
     pub fn into_error(self, what: impl fmt::Display) -> Error {
         let mut remedies: Vec<&str> = self.0.iter().map(|it| it.remedy.as_str()).collect();
         remedies.dedup();

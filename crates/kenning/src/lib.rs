@@ -1,4 +1,4 @@
-//! What the programs are made of: the floor, the clock and the randomness, handed to the house.
+//! What the programs are made of: they choose the backend of the store, the clock and the source of randomness.
 //!
 //! Everything they can do is in the crates that are named here; here they are only put together.
 

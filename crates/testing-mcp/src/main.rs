@@ -9,7 +9,7 @@ use kenning_core::Space;
 use kenning_engine::Principal;
 use kenning_mcp::{Server, http};
 use kenning_rest::{Guard, Hosts};
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use kenning_testing_mcp::WithFixtures;
 use std::io::Write;
 
@@ -18,29 +18,29 @@ const CALLS_PER_MINUTE: u32 = 100_000;
 
 fn main() -> Result<()> {
     // Opened and dropped outside of the runtime, on whose threads the engine must not wait.
-    let house = House::new();
+    let fixture = Fixture::new();
     let runtime = tokio::runtime::Runtime::new()?;
-    let served = runtime.block_on(serve(&house));
+    let served = runtime.block_on(serve(&fixture));
     runtime.shutdown_background();
     served
 }
 
 /// Serves on any free port of this machine until the standard input ends; the address is the one line of
 /// the output.
-async fn serve(house: &House) -> Result<()> {
+async fn serve(fixture: &Fixture) -> Result<()> {
     let listener = kenning_rest::bind(([127, 0, 0, 1], 0).into()).await?;
     let address = listener.local_addr()?;
-    let server = Server::new(house.board.clone(), Principal::owner(Space::default()));
+    let server = Server::new(fixture.board.clone(), Principal::owner(Space::default()));
     let options = http::Options {
         // The suite wants to be asked something back.
         sessions: true,
         ..http::Options::default()
     };
     let mcp = http::service(WithFixtures::new(server), options);
-    let engine = house.board.engine().clone();
+    let engine = fixture.board.engine().clone();
     let guard = Guard::new(engine, Hosts::default(), false, None, CALLS_PER_MINUTE);
     let extra = Router::new().route_service("/mcp", mcp);
-    let router = kenning_rest::router(house.board.clone(), guard, extra);
+    let router = kenning_rest::router(fixture.board.clone(), guard, extra);
     writeln!(std::io::stdout(), "listening on http://{address}")?;
     let ended = async {
         let read = tokio::io::copy(&mut tokio::io::stdin(), &mut tokio::io::sink()).await;

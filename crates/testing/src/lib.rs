@@ -105,8 +105,11 @@ impl Outside {
     }
 }
 
-/// A board, its vault (with one note, `People/Bill Baue.md`) and its data directory.
-pub struct House {
+/// The old name, while tests move to the new one.
+pub use Fixture as House;
+
+/// The program in a fresh directory: its tool table, its vault (with one note, `People/Bill Baue.md`) and its data directory.
+pub struct Fixture {
     /// The board.
     pub board: Board,
     /// The directory that holds `vault`, `omi`, `project` and `data`; gone when dropped.
@@ -119,13 +122,13 @@ pub struct House {
     n_opened: Arc<AtomicU64>,
 }
 
-impl Default for House {
+impl Default for Fixture {
     fn default() -> Self {
         Self::select(Selection::default())
     }
 }
 
-impl House {
+impl Fixture {
     /// With every tool.
     pub fn new() -> Self {
         Self::default()
@@ -303,7 +306,7 @@ impl House {
         project.write(path, text.as_bytes()).unwrap();
     }
 
-    /// Calls a tool as the owner, see [`House::call_as`].
+    /// Calls a tool as the owner, see [`Fixture::call_as`].
     pub fn call(&self, name: &str, arguments: Value) -> Reply {
         self.call_as(name, arguments, &self.owner())
     }

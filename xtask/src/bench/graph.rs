@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use kenning_core::SeededRandom;
 use kenning_engine::Caller;
 use kenning_engine::kg::{DocumentQuery, Generate, Generated};
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,24 +37,24 @@ pub(super) fn run(options: &Options) -> Result<()> {
         bare.files as f64 / bare.took.as_secs_f64(),
         bare.took.as_secs_f64(),
     );
-    let house = House::over_project(&tree);
-    let first = generation(&house, "first generation", false)?;
+    let fixture = Fixture::over_project(&tree);
+    let first = generation(&fixture, "first generation", false)?;
     let rate = bare.took.as_secs_f64() / first.1.as_secs_f64();
     let peak = memory_peak_mib()?;
     println!(
         "  {:.2} x the files/s of the bare loop; {} nodes, {} edges; most memory resident {peak} MiB",
         rate, first.0.nodes_generated, first.0.edges_created,
     );
-    generation(&house, "again, nothing changed", true)?;
+    generation(&fixture, "again, nothing changed", true)?;
     if options.text("tree").is_none() {
         std::fs::write(
             tree.join("docs/part-0/page-0.md"),
             "Changed: see [[page-7]].\n",
         )?;
-        let changed = generation(&house, "one file changed", true)?;
+        let changed = generation(&fixture, "one file changed", true)?;
         ensure!(changed.0.nodes_updated == 1, "one document is another now");
     }
-    asking(&house)?;
+    asking(&fixture)?;
     println!(
         "most memory resident in the end: {} MiB",
         memory_peak_mib()?
@@ -63,20 +63,20 @@ pub(super) fn run(options: &Options) -> Result<()> {
 }
 
 /// A person who waits decides how long.
-fn patient(house: &House) -> Caller {
-    let mut caller = house.owner();
+fn patient(fixture: &Fixture) -> Caller {
+    let mut caller = fixture.owner();
     caller.deadline += Duration::from_secs(3_600);
     caller
 }
 
-fn generation(house: &House, what: &str, incremental: bool) -> Result<(Generated, Duration)> {
+fn generation(fixture: &Fixture, what: &str, incremental: bool) -> Result<(Generated, Duration)> {
     let generate = Generate {
         docs_path: ".".to_owned(),
         force: false,
         incremental,
     };
     let (began, before) = (Instant::now(), cpu()?);
-    let mut caller = patient(house);
+    let mut caller = patient(fixture);
     let parts: Arc<Mutex<Vec<(String, Duration)>>> = Arc::default();
     let theirs = Arc::clone(&parts);
     caller.progress = Some(Arc::new(move |_, _, what: &str| {
@@ -86,7 +86,7 @@ fn generation(house: &House, what: &str, incremental: bool) -> Result<(Generated
             _ => parts.push((what.to_owned(), began.elapsed())),
         }
     }));
-    let done = house
+    let done = fixture
         .board
         .engine()
         .kg()
@@ -110,8 +110,8 @@ fn generation(house: &House, what: &str, incremental: bool) -> Result<(Generated
     Ok((done, took))
 }
 
-fn asking(house: &House) -> Result<()> {
-    let engine = house.board.engine();
+fn asking(fixture: &Fixture) -> Result<()> {
+    let engine = fixture.board.engine();
     let ask = |i: usize| -> Result<Duration> {
         let query = DocumentQuery {
             text: Some(question(i)),
@@ -119,7 +119,7 @@ fn asking(house: &House) -> Result<()> {
             ..DocumentQuery::default()
         };
         let began = Instant::now();
-        black_box(engine.kg().find_documents(&house.owner(), &query)?);
+        black_box(engine.kg().find_documents(&fixture.owner(), &query)?);
         Ok(began.elapsed())
     };
     let first = ask(0)?;
@@ -134,7 +134,7 @@ fn asking(house: &House) -> Result<()> {
         ms(used) / QUESTIONS as f64,
     );
     let began = Instant::now();
-    black_box(engine.kg().graph_stats(&house.owner())?);
+    black_box(engine.kg().graph_stats(&fixture.owner())?);
     println!("kg_graph_stats: {:.2} ms", ms(began.elapsed()));
     Ok(())
 }

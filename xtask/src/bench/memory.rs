@@ -9,7 +9,7 @@ use anyhow::Result;
 use kenning_core::SeededRandom;
 use kenning_embed::{Embedder as _, Table};
 use kenning_engine::omi::{NewMemory, Recall};
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -23,9 +23,9 @@ pub(super) fn run(options: &Options) -> Result<()> {
     options.only(&["memories"])?;
     let n: usize = options.value("memories", 100_000)?;
     embedding()?;
-    let house = House::new();
-    storing(&house, n)?;
-    recalling(&house, n)?;
+    let fixture = Fixture::new();
+    storing(&fixture, n)?;
+    recalling(&fixture, n)?;
     println!(
         "most memory resident in this process: {} MiB",
         memory_peak_mib()?
@@ -56,8 +56,8 @@ fn embedding() -> Result<()> {
     Ok(())
 }
 
-fn storing(house: &House, n: usize) -> Result<()> {
-    let engine = house.board.engine();
+fn storing(fixture: &Fixture, n: usize) -> Result<()> {
+    let engine = fixture.board.engine();
     let mut batches = Vec::new();
     let began = Instant::now();
     for first in (0..n).step_by(BATCH) {
@@ -67,7 +67,7 @@ fn storing(house: &House, n: usize) -> Result<()> {
         });
         let batch: Vec<NewMemory> = memories.collect();
         let began = Instant::now();
-        engine.omi().store_memories(&house.owner(), batch)?;
+        engine.omi().store_memories(&fixture.owner(), batch)?;
         batches.push(began.elapsed());
     }
     let first = batches.first().copied().unwrap_or_default();
@@ -87,15 +87,15 @@ fn storing(house: &House, n: usize) -> Result<()> {
     Ok(())
 }
 
-fn recalling(house: &House, n: usize) -> Result<()> {
-    let engine = house.board.engine();
+fn recalling(fixture: &Fixture, n: usize) -> Result<()> {
+    let engine = fixture.board.engine();
     let ask = |i: usize| -> Result<Duration> {
         let recall = Recall {
             query: question(i as u64 * 7_919 % n.max(1) as u64),
             ..Recall::default()
         };
         let began = Instant::now();
-        black_box(engine.omi().recall(&house.owner(), &recall)?);
+        black_box(engine.omi().recall(&fixture.owner(), &recall)?);
         Ok(began.elapsed())
     };
     let first = ask(0)?;

@@ -13,7 +13,7 @@ use kenning_engine::Mode;
 use kenning_engine::omi::{NewMemory, Recall};
 use kenning_search::{Filter, Index, Query, passages};
 use kenning_store::Node;
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use serde_json::json;
 use std::path::Path;
 
@@ -54,22 +54,22 @@ pub(super) fn run(options: &Options) -> Result<()> {
     for folder in folders.split(',') {
         let collection = Collection::read(Path::new(folder))?;
         let in_order: Vec<usize> = (0..collection.documents.len()).collect();
-        let house = filled(&collection, &in_order, None, 0)?;
-        measure(&collection, &house)?;
-        calibration(&collection, &house, &foreign)?;
-        drop(house);
+        let fixture = filled(&collection, &in_order, None, 0)?;
+        measure(&collection, &fixture)?;
+        calibration(&collection, &fixture, &foreign)?;
+        drop(fixture);
         for &seed in &seeds {
             let order = shuffled(collection.documents.len(), seed);
-            let house = filled(&collection, &order, None, SPREAD_DAYS)?;
-            let all = quality(&collection, |text| by_tool(&house, text, 0.0))?;
-            let passing = quality(&collection, |text| by_tool(&house, text, 0.7))?;
+            let fixture = filled(&collection, &order, None, SPREAD_DAYS)?;
+            let all = quality(&collection, |text| by_tool(&fixture, text, 0.0))?;
+            let passing = quality(&collection, |text| by_tool(&fixture, text, 0.7))?;
             println!("  over {SPREAD_DAYS} days, seed {seed}: {all}; at 0.7 or more: {passing}");
         }
         if options.has("threads") {
             let shuffled = shuffled(collection.documents.len(), 1);
             for (name, order) in [("in order", in_order), ("shuffled", shuffled)] {
-                let house = filled(&collection, &order, Some("one"), 0)?;
-                let found = quality(&collection, |text| by_tool(&house, text, 0.0))?;
+                let fixture = filled(&collection, &order, Some("one"), 0)?;
+                let found = quality(&collection, |text| by_tool(&fixture, text, 0.0))?;
                 println!("  all of one thread, {name}: {found}");
             }
         }
@@ -83,8 +83,8 @@ fn filled(
     order: &[usize],
     session: Option<&str>,
     days: usize,
-) -> Result<House> {
-    let house = House::new();
+) -> Result<Fixture> {
+    let fixture = Fixture::new();
     let n = order.len();
     // From the oldest on: the first of them is as old as all days, the last about a day.
     let day_of = |place: usize| place * days / n.max(1);
@@ -92,17 +92,19 @@ fn filled(
     let mut batch = Vec::new();
     let flush = |batch: &mut Vec<NewMemory>| -> Result<()> {
         if !batch.is_empty() {
-            let engine = house.board.engine();
+            let engine = fixture.board.engine();
             engine
                 .omi()
-                .store_memories(&house.owner(), std::mem::take(batch))?;
+                .store_memories(&fixture.owner(), std::mem::take(batch))?;
         }
         Ok(())
     };
     for (place, &document) in order.iter().enumerate() {
         if day_of(place) > today || batch.len() == BATCH {
             flush(&mut batch)?;
-            house.clock.advance((day_of(place) - today) as u64 * DAY_MS);
+            fixture
+                .clock
+                .advance((day_of(place) - today) as u64 * DAY_MS);
             today = day_of(place);
         }
         let (id, text) = &collection.documents[document];
@@ -116,9 +118,9 @@ fn filled(
         }
     }
     flush(&mut batch)?;
-    house.clock.advance((days - today) as u64 * DAY_MS);
-    house.board.engine().omi().settle();
-    Ok(house)
+    fixture.clock.advance((days - today) as u64 * DAY_MS);
+    fixture.board.engine().omi().settle();
+    Ok(fixture)
 }
 
 /// nDCG and recall over all judged questions.
@@ -187,7 +189,7 @@ fn labels(path: &Path) -> Result<()> {
     Ok(())
 }
 
-fn measure(collection: &Collection, house: &House) -> Result<()> {
+fn measure(collection: &Collection, fixture: &Fixture) -> Result<()> {
     let stages = [
         ("full text", Some(Mode::FullText)),
         ("vectors", Some(Mode::Semantic)),
@@ -202,27 +204,31 @@ fn measure(collection: &Collection, house: &House) -> Result<()> {
     );
     for (name, mode) in stages {
         let found = quality(collection, |text| match mode {
-            Some(mode) => by_mode(house, text, mode),
-            None => by_tool(house, text, 0.0),
+            Some(mode) => by_mode(fixture, text, mode),
+            None => by_tool(fixture, text, 0.0),
         })?;
         println!("  {name:<10} {found}");
     }
     Ok(())
 }
 
-fn by_mode(house: &House, text: &str, mode: Mode) -> Result<Vec<String>> {
+fn by_mode(fixture: &Fixture, text: &str, mode: Mode) -> Result<Vec<String>> {
     let recall = Recall {
         query: text.to_owned(),
         min_relevance: 0.0,
         mode,
         ..Recall::default()
     };
-    let found = house.board.engine().omi().recall(&house.owner(), &recall)?;
+    let found = fixture
+        .board
+        .engine()
+        .omi()
+        .recall(&fixture.owner(), &recall)?;
     Ok(found.memories.into_iter().map(|it| it.memory.id).collect())
 }
 
-fn by_tool(house: &House, text: &str, least: f64) -> Result<Vec<String>> {
-    let reply = house.call(
+fn by_tool(fixture: &Fixture, text: &str, least: f64) -> Result<Vec<String>> {
+    let reply = fixture.call(
         "memory_recall",
         json!({ "query": text, "min_relevance": least }),
     );
@@ -237,7 +243,7 @@ fn by_tool(house: &House, text: &str, least: f64) -> Result<Vec<String>> {
 }
 
 /// What passes the contract's default threshold: answers should, the best of unrelated texts not.
-fn calibration(collection: &Collection, house: &House, foreign: &[String]) -> Result<()> {
+fn calibration(collection: &Collection, fixture: &Fixture, foreign: &[String]) -> Result<()> {
     let (index, filter) = (index_of(collection), Filter::default());
     let (mut pairs, mut kept) = (0, 0);
     for (id, text) in &collection.questions {
@@ -268,8 +274,8 @@ fn calibration(collection: &Collection, house: &House, foreign: &[String]) -> Re
     if !foreign.is_empty() {
         let mut passed = 0;
         for text in foreign {
-            let found = house.board.engine().omi().recall(
-                &house.owner(),
+            let found = fixture.board.engine().omi().recall(
+                &fixture.owner(),
                 &Recall {
                     query: text.clone(),
                     limit: 1,

@@ -19,7 +19,7 @@ use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use kenning_audit::{Draft, Log, Verify};
 use kenning_core::{Kind, Space};
 use kenning_engine::omi::NewMemory;
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use serde_json::{Map, json};
 use std::fs::File;
 use std::io::Write as _;
@@ -286,8 +286,8 @@ fn through_the_engine(
     time: Duration,
     bytes: usize,
 ) -> Result<Measured> {
-    let house = House::new();
-    let engine = house.board.engine();
+    let fixture = Fixture::new();
+    let engine = fixture.board.engine();
     let mut measured = called(callers, time, &|caller, n| {
         let body = fixture::words((caller * 1_000_000 + n) as u64, bytes);
         if what == What::Memories {
@@ -295,16 +295,20 @@ fn through_the_engine(
                 content: body,
                 ..NewMemory::default()
             };
-            engine.omi().store_memories(&house.owner(), vec![memory])?;
+            engine
+                .omi()
+                .store_memories(&fixture.owner(), vec![memory])?;
             return Ok(());
         }
         let text = format!(
             "---\ntags: [bench, note]\n---\n# Note {n}\n\nAfter [[note {}]].\n\n{body}\n",
             n.saturating_sub(1)
         );
-        engine
-            .koi()
-            .write_note(&house.owner(), &format!("bench/{caller}/note {n}.md"), text)?;
+        engine.koi().write_note(
+            &fixture.owner(),
+            &format!("bench/{caller}/note {n}.md"),
+            text,
+        )?;
         Ok(())
     })?;
     engine.omi().settle();
@@ -314,7 +318,7 @@ fn through_the_engine(
         "the log is not sound: {:?}",
         report.faults
     );
-    let file = house.root.path().join("data");
+    let file = fixture.root.path().join("data");
     measured.bytes_kept = size_of_store(&file.join(kenning_store_sqlite::FILE_NAME))?;
     Ok(measured)
 }

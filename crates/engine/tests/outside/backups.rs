@@ -179,8 +179,8 @@ fn an_incremental_backup_leaves_what_did_not_change_to_the_full_one() {
 fn a_restore_replaces_nothing_unasked() {
     let place = lived_in();
     let id = backup(&place, BackupKind::Full).backup_id;
-    let restore = |house: &Place, to: &RestoreTo, store: bool, force: bool| {
-        house.engine.backup_restore(
+    let restore = |fixture: &Place, to: &RestoreTo, store: bool, force: bool| {
+        fixture.engine.backup_restore(
             &owner(),
             &id,
             to,
@@ -233,10 +233,12 @@ fn a_sealed_backup_is_opened_by_its_passphrase_only() {
         ..KEY
     });
     let target = to(&place, "drill");
-    for house in [&place, &wrong] {
-        let restored = house.engine.backup_restore(&owner(), id, &target, PLAINLY);
+    for fixture in [&place, &wrong] {
+        let restored = fixture
+            .engine
+            .backup_restore(&owner(), id, &target, PLAINLY);
         assert_eq!(restored.unwrap_err().code, Code::Denied);
-        let verified = house.engine.backup_verify(&owner(), id, false);
+        let verified = fixture.engine.backup_verify(&owner(), id, false);
         assert_eq!(verified.unwrap_err().code, Code::Denied);
         assert_eq!(names(&place.path("drill")), [""; 0]);
     }

@@ -1,4 +1,4 @@
-//! What leaves the house, and what is fetched into it: backups, webhooks and repositories, on a real store in a fresh directory.
+//! Backups, webhooks and repositories: what leaves the program and what it fetches, on a real store in a fresh directory.
 
 #![expect(
     clippy::unwrap_used,

@@ -17,7 +17,7 @@ const QUICK: Pace = Pace {
 /// Alike memories are linked by and by, which is an event too and comes when it comes.
 const STORED: &str = "      events: [memory.stored]\n";
 
-/// A house with one hook, which has its cursor: what happens from now on is delivered.
+/// A fixture with one hook, which has its cursor: what happens from now on is delivered.
 fn hooked(server: &Server, more: &str) -> Place {
     let place = Place::new();
     let url = server.url("/hook");
@@ -159,8 +159,8 @@ fn two_processes_send_each_event_once() {
     ];
     let mut expected = Vec::new();
     for n in 0..20 {
-        let house = if n % 2 == 0 { &place } else { &other };
-        expected.push(house.remember(&format!("thing number {n} of twenty")));
+        let fixture = if n % 2 == 0 { &place } else { &other };
+        expected.push(fixture.remember(&format!("thing number {n} of twenty")));
     }
     let sent: Vec<String> = expected
         .iter()

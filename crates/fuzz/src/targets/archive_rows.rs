@@ -6,7 +6,7 @@ use kenning_audit::{Verify, archive, verify};
 use kenning_core::{Code, Space};
 use kenning_store::Store;
 use kenning_store_sqlite::Sqlite;
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 
@@ -72,19 +72,21 @@ const WORDS: &[&str] = &[
 
 /// The rows of a small store.
 static SEED: LazyLock<String> = LazyLock::new(|| {
-    let house = House::new();
+    let fixture = Fixture::new();
     let note = json!({ "path": "a.md", "content": "# A\n\n[[People/Bill Baue]]" });
-    house.call("vault_write_note", note);
+    fixture.call("vault_write_note", note);
     let memory = json!({ "content": "The sky is blue.", "memory_type": "fact" });
-    house.call("memory_store", memory);
+    fixture.call("memory_store", memory);
     let vector = json!({ "id": "v", "vector": [1.0, 0.5], "metadata": { "a": 1 } });
-    house.board.call("kg_vector_upsert", vector, &house.owner());
-    house
+    fixture
+        .board
+        .call("kg_vector_upsert", vector, &fixture.owner());
+    fixture
         .log()
         .checkpoint(&Space::default())
         .expect("a checkpoint");
     let mut lines = Vec::new();
-    let dumped = house.log().read(&Space::default(), |tx| {
+    let dumped = fixture.log().read(&Space::default(), |tx| {
         archive::dump(tx, &mut |row| {
             lines.push(row.to_string());
             Ok(())

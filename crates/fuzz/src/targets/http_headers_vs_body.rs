@@ -10,7 +10,7 @@ use kenning_core::Space;
 use kenning_engine::Principal;
 use kenning_mcp::Server;
 use kenning_mcp::http::{Options, Service, service};
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use kenning_tools::Selection;
 use rpc::Expected;
 use serde_json::{Value, json};
@@ -80,13 +80,13 @@ fn generate(source: &mut Source) -> Vec<u8> {
 struct HttpService {
     runtime: Runtime,
     service: Service,
-    _house: House,
+    _house: Fixture,
 }
 
 impl HttpService {
     fn new() -> Self {
-        let house = House::select(Selection::default());
-        let server = Server::new(house.board.clone(), Principal::owner(Space::default()));
+        let fixture = Fixture::select(Selection::default());
+        let server = Server::new(fixture.board.clone(), Principal::owner(Space::default()));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
@@ -94,7 +94,7 @@ impl HttpService {
         Self {
             runtime: runtime.expect("a runtime"),
             service: service(server, Options::default()),
-            _house: house,
+            _house: fixture,
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::{Source, Subject, Target};
 use kenning_core::Space;
 use kenning_engine::Principal;
 use kenning_mcp::{Server, stdio};
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use kenning_tools::Selection;
 use rpc::Expected;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ struct Client {
     output: WriteHalf<DuplexStream>,
     input: Lines<BufReader<ReadHalf<DuplexStream>>>,
     next_id: i64,
-    _house: House,
+    _house: Fixture,
 }
 
 impl Client {
@@ -51,8 +51,8 @@ impl Client {
             .enable_all()
             .build()
             .expect("a runtime");
-        let house = House::select(Selection::default());
-        let server = Server::new(house.board.clone(), Principal::owner(Space::default()));
+        let fixture = Fixture::select(Selection::default());
+        let server = Server::new(fixture.board.clone(), Principal::owner(Space::default()));
         let (ours, theirs) = tokio::io::duplex(1024 * 1024);
         let (input, output) = tokio::io::split(theirs);
         runtime.spawn(stdio::serve(
@@ -67,7 +67,7 @@ impl Client {
             output,
             input: BufReader::new(input).lines(),
             next_id: 1 << 40,
-            _house: house,
+            _house: fixture,
         };
         let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "n", "version": "1" } } });

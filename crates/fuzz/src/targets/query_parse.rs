@@ -4,7 +4,7 @@ use super::{ensure, in_time, owned, pieces, text};
 use crate::{Source, Subject, Target};
 use kenning_core::Code;
 use kenning_engine::Caller;
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use kenning_tools::koi::code_query::{Request, answer};
 
 pub(super) const TARGET: Target = Target {
@@ -14,9 +14,9 @@ pub(super) const TARGET: Target = Target {
     seeds: || owned(SEEDS),
     generate,
     open: || {
-        let house = House::without_vault(kenning_tools::Selection::default());
-        let caller = house.owner();
-        Box::new(Queries { house, caller })
+        let fixture = Fixture::without_vault(kenning_tools::Selection::default());
+        let caller = fixture.owner();
+        Box::new(Queries { fixture, caller })
     },
     pass_cases: 1_200,
     fresh_every: 1_000_000,
@@ -159,7 +159,7 @@ fn generate(source: &mut Source) -> Vec<u8> {
 }
 
 pub(super) struct Queries {
-    house: House,
+    fixture: Fixture,
     caller: Caller,
 }
 
@@ -169,7 +169,7 @@ impl Subject for Queries {
         let request = Request {
             cypher: Some(query),
         };
-        let engine = self.house.board.engine();
+        let engine = self.fixture.board.engine();
         let before = engine.roots(&self.caller).map_err(|it| it.to_string())?.seq;
         match in_time(input, || answer(engine, &self.caller, request))? {
             Ok(output) => {

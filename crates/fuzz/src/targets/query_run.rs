@@ -6,7 +6,7 @@
 use super::ensure;
 use crate::{Source, Subject, Target};
 use kenning_engine::Caller;
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use kenning_tools::koi::code_query::{Request, answer};
 use serde_json::{Value, json};
 
@@ -20,9 +20,9 @@ pub(super) const TARGET: Target = Target {
         source.bytes(n)
     },
     open: || {
-        let house = House::without_vault(kenning_tools::Selection::default());
-        let caller = house.owner();
-        Box::new(Queries { house, caller })
+        let fixture = Fixture::without_vault(kenning_tools::Selection::default());
+        let caller = fixture.owner();
+        Box::new(Queries { fixture, caller })
     },
     pass_cases: 2_500,
     fresh_every: 1_000_000,
@@ -279,7 +279,7 @@ fn among(it: &Value, list: &Value) -> Value {
 }
 
 struct Queries {
-    house: House,
+    fixture: Fixture,
     caller: Caller,
 }
 
@@ -288,7 +288,7 @@ impl Queries {
         let request = Request {
             cypher: Some(cypher.to_owned()),
         };
-        let output = answer(self.house.board.engine(), &self.caller, request);
+        let output = answer(self.fixture.board.engine(), &self.caller, request);
         output.ok().and_then(|it| serde_json::to_value(it).ok())
     }
 }

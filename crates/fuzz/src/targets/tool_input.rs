@@ -8,7 +8,7 @@ use kenning_audit::archive;
 use kenning_core::{Code, Space};
 use kenning_egress::{Connect, Resolve};
 use kenning_engine::koi::WebOptions;
-use kenning_testing::{House, Outside};
+use kenning_testing::{Fixture, Outside};
 use kenning_tools::{Selection, TOOLS};
 use serde_json::{Map, Value, json};
 use std::io;
@@ -171,7 +171,7 @@ impl Connect for Nowhere {
 }
 
 struct Tools {
-    house: House,
+    fixture: Fixture,
     n_calls: u64,
 }
 
@@ -192,15 +192,18 @@ impl Tools {
             },
             ..Outside::default()
         };
-        let house = House::in_world(selection, outside);
-        house.put_document("docs/a.md", "# A\n\n[[b]] #tag\n");
-        house.put_document("docs/b.md", "---\ntags: [x]\n---\n# B\n");
-        Self { house, n_calls: 0 }
+        let fixture = Fixture::in_world(selection, outside);
+        fixture.put_document("docs/a.md", "# A\n\n[[b]] #tag\n");
+        fixture.put_document("docs/b.md", "---\ntags: [x]\n---\n# B\n");
+        Self {
+            fixture,
+            n_calls: 0,
+        }
     }
 
     /// Everything that was stored can be written as a backup and read back, and the log verifies.
     fn look(&self) -> Result<(), String> {
-        let engine = self.house.board.engine();
+        let engine = self.fixture.board.engine();
         let space = Space::default();
         let report = engine
             .verify(&space, &|_| {})
@@ -210,7 +213,7 @@ impl Tools {
             "verify: the log is not clean: {report:?}"
         );
         let mut fault = None;
-        let dumped = self.house.log().read(&space, |tx| {
+        let dumped = self.fixture.log().read(&space, |tx| {
             archive::dump(tx, &mut |row| {
                 let line = row.to_string();
                 if serde_json::from_str::<Value>(&line).ok().as_ref() != Some(&row) {
@@ -237,13 +240,13 @@ impl Subject for Tools {
         let Ok(arguments) = serde_json::from_str::<Value>(arguments) else {
             return Ok(());
         };
-        let Some(tool) = self.house.board.find(name) else {
+        let Some(tool) = self.fixture.board.find(name) else {
             return Ok(());
         };
         self.n_calls += 1;
-        let caller = self.house.agent();
+        let caller = self.fixture.agent();
         let reply = in_time(input, || {
-            self.house.call_as(tool.name(), arguments, &caller)
+            self.fixture.call_as(tool.name(), arguments, &caller)
         })?;
         if let Some(error) = &reply.error {
             let code = error.code;
@@ -254,7 +257,7 @@ impl Subject for Tools {
             super::short(error)?;
         }
         let said = reply.to_json().to_string();
-        let root = self.house.root.path().to_string_lossy().into_owned();
+        let root = self.fixture.root.path().to_string_lossy().into_owned();
         let data = format!("{root}/data");
         ensure!(
             !said.contains(&data),

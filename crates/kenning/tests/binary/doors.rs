@@ -75,7 +75,7 @@ fn said(result: &Value) -> Value {
     }
 }
 
-/// Each house makes ids of its own at a time of its own.
+/// Ids and times differ from fixture to fixture.
 fn alike(value: Value) -> Value {
     match value {
         Value::String(text) if is_made_id(&text) => "mem_…".into(),

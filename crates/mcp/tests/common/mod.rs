@@ -7,7 +7,7 @@ pub(crate) mod mutate;
 use kenning_core::Space;
 use kenning_engine::Principal;
 use kenning_mcp::{Handler, Server, stdio};
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use kenning_testing_mcp::WithFixtures;
 use kenning_tools::Selection;
 use serde_json::{Value, json};
@@ -29,8 +29,8 @@ pub(crate) fn server(toolsets: &[&str]) -> Server {
         ..Selection::default()
     };
     // The directory is gone as soon as it is opened; these tests store nothing.
-    let house = House::select(selection);
-    Server::new(house.board, Principal::owner(Space::default()))
+    let fixture = Fixture::select(selection);
+    Server::new(fixture.board, Principal::owner(Space::default()))
 }
 
 /// The same with the fixtures of the conformance suite around it, and few tools of its own.

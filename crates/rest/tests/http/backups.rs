@@ -33,8 +33,8 @@ async fn a_bucket_that_cannot_be_reached_is_an_answer_and_no_panic() {
         "vault:\n  provider: r2\n  endpoint: http://{address}\n  bucket: copies\n  \
          access_key_id: AKIA\n  secret_access_key: secret\n"
     );
-    std::fs::create_dir_all(place.house.omi()).unwrap();
-    std::fs::write(place.house.omi().join("config.yaml"), config).unwrap();
+    std::fs::create_dir_all(place.fixture.omi()).unwrap();
+    std::fs::write(place.fixture.omi().join("config.yaml"), config).unwrap();
     let answer = place.post("/tools/vault_backup", "", "{}").await;
     assert_eq!(answer.code(), "unavailable", "{answer:?}");
     assert!(

@@ -40,7 +40,7 @@ fn wrong(place: &Place) -> Vec<String> {
     let id = |token: &str| token.split('_').nth(1).unwrap().to_owned();
     let secret = |token: &str| token.split('_').nth(2).unwrap().to_owned();
     let owner = Caller::new(Principal::owner(Space::default()));
-    let engine = place.house.board.engine();
+    let engine = place.fixture.board.engine();
     engine.revoke_token(&owner, &id(&revoked)).unwrap();
     let hash = kenning_core::Hash::of(secret(&good).as_bytes());
     let (good_id, good_secret) = (id(&good), secret(&good));
@@ -302,7 +302,7 @@ async fn a_token_of_another_space_sees_nothing_of_this_one() {
         );
     }
     // Its own events come, and nothing else came before.
-    let log = place.house.log();
+    let log = place.fixture.log();
     log.write(&"team".parse().unwrap(), |tx| tx.record("Told", json!({})))
         .unwrap();
     let next = String::from_utf8(theirs.chunk().await.unwrap()).unwrap();

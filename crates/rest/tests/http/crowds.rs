@@ -149,7 +149,7 @@ async fn an_answer_that_nobody_reads_gives_way_and_one_that_is_read_does_not() {
     let place = Place::with(few_places()).await;
     let content = "x".repeat(100_000);
     let arguments = serde_json::json!({ "path": "Large.md", "content": content });
-    let reply = place.house.call("vault_write_note", arguments);
+    let reply = place.fixture.call("vault_write_note", arguments);
     assert!(!reply.is_error(), "{}", reply.text);
     // More than the kernel keeps for a connection.
     let request = post(READ, "", br#"{"path":"Large.md"}"#).repeat(200);

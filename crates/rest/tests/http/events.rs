@@ -122,7 +122,7 @@ async fn more_than_one_batch_comes_without_a_gap() {
 async fn a_write_of_another_process_arrives() {
     let place = Place::new().await;
     let mut follower = Follower::new(&place, "", "").await;
-    let (root, vault) = (place.house.root.path(), place.house.vault());
+    let (root, vault) = (place.fixture.root.path(), place.fixture.vault());
     let other = kenning_testing::open(root, Some(vault), kenning_tools::Selection::default());
     let owner = Caller::new(Principal::owner(Space::default()));
     let arguments = serde_json::json!({ "path": "Other.md", "content": "x" });
@@ -176,7 +176,12 @@ async fn a_revoked_token_hears_no_more() {
     assert_eq!(follower.take(1).await, [1]);
     let owner = Caller::new(Principal::owner(Space::default()));
     let id = token.split('_').nth(1).unwrap();
-    place.house.board.engine().revoke_token(&owner, id).unwrap();
+    place
+        .fixture
+        .board
+        .engine()
+        .revoke_token(&owner, id)
+        .unwrap();
     place.write("b.md");
     assert!(follower.next().await.is_none(), "the stream ends");
 }

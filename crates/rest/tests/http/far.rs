@@ -9,44 +9,50 @@ use std::ops::Deref;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
-/// A house whose KOI tools are called at another one, which has no vault and asks this one.
-pub(crate) struct House {
+/// A server whose KOI tools are called at another server, which has no vault and asks this one.
+pub(crate) struct Fixture {
     here: Place,
-    near: kenning_testing::House,
+    near: kenning_testing::Fixture,
     runtime: Arc<Runtime>,
 }
 
-impl House {
+impl Fixture {
     pub(crate) fn new() -> Self {
-        Self::of(kenning_testing::House::new(), runtime())
+        Self::of(kenning_testing::Fixture::new(), runtime())
     }
 
     pub(crate) fn without_vault(selection: Selection) -> Self {
-        Self::of(kenning_testing::House::without_vault(selection), runtime())
+        Self::of(
+            kenning_testing::Fixture::without_vault(selection),
+            runtime(),
+        )
     }
 
     pub(crate) fn without_vault_in(selection: Selection, outside: Outside) -> Self {
-        let house = kenning_testing::House::without_vault_in(selection, outside);
-        Self::of(house, runtime())
+        let fixture = kenning_testing::Fixture::without_vault_in(selection, outside);
+        Self::of(fixture, runtime())
     }
 
     pub(crate) fn in_world(selection: Selection, outside: Outside) -> Self {
         Self::of(
-            kenning_testing::House::in_world(selection, outside),
+            kenning_testing::Fixture::in_world(selection, outside),
             runtime(),
         )
     }
 
     pub(crate) fn again(&self, selection: Selection) -> Self {
-        Self::of(self.here.house.again(selection), Arc::clone(&self.runtime))
+        Self::of(
+            self.here.fixture.again(selection),
+            Arc::clone(&self.runtime),
+        )
     }
 
-    fn of(house: kenning_testing::House, runtime: Arc<Runtime>) -> Self {
+    fn of(fixture: kenning_testing::Fixture, runtime: Arc<Runtime>) -> Self {
         let setup = Setup {
             require_token: true,
             ..Setup::default()
         };
-        let here = runtime.block_on(Place::of(house, setup));
+        let here = runtime.block_on(Place::of(fixture, setup));
         let token = here.token(&Scope::ALL, "default", None);
         let near = near(&format!("http://{}", here.address), &token);
         Self {
@@ -56,13 +62,13 @@ impl House {
         }
     }
 
-    /// The tools of the KOI API at the other house, all others here.
+    /// Calls the tools of the KOI API at the other server and all others here.
     pub(crate) fn call(&self, tool: &str, arguments: Value) -> Reply {
-        let listed = self.here.house.board.find(tool);
+        let listed = self.here.fixture.board.find(tool);
         let is_far = listed.is_some_and(|it| it.toolset() == kenning_tools::Toolset::Koi)
             && !tool.starts_with("vault_");
         if !is_far {
-            return self.here.house.call(tool, arguments);
+            return self.here.fixture.call(tool, arguments);
         }
         let mut reply = self.near.call(tool, arguments);
         // What these tests look for is what the server says.
@@ -73,11 +79,11 @@ impl House {
     }
 }
 
-impl Deref for House {
-    type Target = kenning_testing::House;
+impl Deref for Fixture {
+    type Target = kenning_testing::Fixture;
 
     fn deref(&self) -> &Self::Target {
-        &self.here.house
+        &self.here.fixture
     }
 }
 
@@ -86,21 +92,21 @@ fn runtime() -> Arc<Runtime> {
     Arc::new(builder.worker_threads(1).enable_all().build().unwrap())
 }
 
-/// A house that asks another server.
-fn near(endpoint: &str, token: &str) -> kenning_testing::House {
+/// A server that asks another one.
+fn near(endpoint: &str, token: &str) -> kenning_testing::Fixture {
     let (endpoint, token) = (endpoint.to_owned(), token.to_owned());
     let environment = move |name: &str| match name {
         "KOI_API_ENDPOINT" => Some(endpoint.clone()),
         "KOI_API_TOKEN" => Some(token.clone()),
         _ => None,
     };
-    kenning_testing::House::with_environment(Arc::new(environment))
+    kenning_testing::Fixture::with_environment(Arc::new(environment))
 }
 
 #[test]
 fn what_the_other_server_refuses_is_told_by_its_status_and_its_words() {
-    let house = House::new();
-    let endpoint = format!("http://{}", house.here.address);
+    let fixture = Fixture::new();
+    let endpoint = format!("http://{}", fixture.here.address);
     for (endpoint, token, expected) in [
         (
             endpoint.as_str(),
@@ -124,11 +130,11 @@ fn what_the_other_server_refuses_is_told_by_its_status_and_its_words() {
     }
     let near = near(
         &endpoint,
-        &house.here.token(&[Scope::Read], "default", None),
+        &fixture.here.token(&[Scope::Read], "default", None),
     );
     let reply = near.call("resolve_entity", json!({ "label": "Bill Baue" }));
     assert!(!reply.is_error(), "{}", reply.text);
-    // Bad arguments do not leave the house.
+    // Bad arguments are refused before anything is sent.
     let reply = near.call("resolve_entity", json!({ "lable": "Bill Baue" }));
     assert!(
         reply.text.contains("unknown field `lable`"),
@@ -173,12 +179,12 @@ fn what_a_server_made_up_is_nobody() {
 
 #[test]
 fn the_routes_of_a_house_that_asks_another_answer_for_that_one() {
-    let house = House::new();
-    let endpoint = format!("http://{}", house.here.address);
-    let token = house.here.token(&[Scope::Read], "default", None);
+    let fixture = Fixture::new();
+    let endpoint = format!("http://{}", fixture.here.address);
+    let token = fixture.here.token(&[Scope::Read], "default", None);
     let near = near(&endpoint, &token);
-    let door = house.runtime.block_on(Place::of(near, Setup::default()));
-    let get = |path: &str, headers: &str| house.runtime.block_on(door.get(path, headers));
+    let door = fixture.runtime.block_on(Place::of(near, Setup::default()));
+    let get = |path: &str, headers: &str| fixture.runtime.block_on(door.get(path, headers));
     let found = get("/entity/resolve?label=Bill%20Baue", "").json();
     assert_eq!(found["candidates"][0]["name"], "Bill Baue");
     let path = "/entity/orn%3Apersonal-koi.entity%3Aperson-bill-baue-376ffc2e6245";
@@ -191,7 +197,7 @@ fn the_routes_of_a_house_that_asks_another_answer_for_that_one() {
     let wrong = get("/entity-search?limit=abc&query=x", "");
     assert_eq!(wrong.json()["detail"][0]["type"], "int_parsing");
     let body = json!({ "document_rid": "vault:a.md", "entities": [] }).to_string();
-    let refused = house.runtime.block_on(door.post("/ingest", "", &body));
+    let refused = fixture.runtime.block_on(door.post("/ingest", "", &body));
     assert_eq!(
         refused.status, 403,
         "the token there only reads: {refused:?}"
@@ -390,7 +396,7 @@ fn a_password_in_the_address_of_the_other_server_is_told_to_nobody() {
 
 /// Every recorded answer of the original server, through the tool that asks for it.
 ///
-/// [`kenning_testing::House::call`] validates each against the tool's output schema, as clients do.
+/// [`kenning_testing::Fixture::call`] validates each against the tool's output schema, as clients do.
 #[test]
 fn answers_of_an_original_server_fit_the_schemas_that_clients_validate() {
     const PAIRS: &str = include_str!("../../../../testing/vectors/koi-golden.jsonl");

@@ -68,7 +68,7 @@ fn occupy(place: &Place, name: &str, n: usize) -> Vec<Slot> {
     for _ in 0..n {
         let tell = tell.clone();
         let kept = move |slot| drop(tell.send(slot));
-        let slots = place.house.board.slots();
+        let slots = place.fixture.board.slots();
         slots.enter(&who, Load::Waits, Box::new(kept)).unwrap();
     }
     told.try_iter().collect()
@@ -101,7 +101,7 @@ async fn one_principal_is_limited_and_its_neighbors_are_not() {
     let place = Place::new().await;
     let token = place.token(&[Scope::Read], "default", None);
     let with = format!("Authorization: Bearer {token}\r\n");
-    // The owner of the house is who calls from this machine.
+    // Whoever calls from this machine is the owner.
     let owner = Principal::owner(Space::default()).name;
     let taken = occupy(&place, &owner, CALLS_OF_ONE_MAX + WAITING_OF_ONE_MAX);
     assert_eq!(taken.len(), CALLS_OF_ONE_MAX);

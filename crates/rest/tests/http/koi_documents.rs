@@ -58,7 +58,7 @@ async fn koi_what_an_ingested_document_says_is_found_and_describes_whom_no_note_
     let found = place.get("/search?q=figs", "").await.json();
     assert_eq!(found["results"][0]["rid"], "minutes:7", "{found}");
     let owner = Caller::new(Principal::owner(Space::default()));
-    let engine = place.house.board.engine();
+    let engine = place.fixture.board.engine();
     engine.koi().forget_statement(&owner, "minutes:7").unwrap();
     let found = place.get("/search?q=figs", "").await.json();
     assert!(!found.to_string().contains("minutes:7"), "{found}");
@@ -99,9 +99,11 @@ async fn koi_a_note_that_is_written_of_what_is_known_has_no_live_markup() {
     let done = regenerate(&place, "").await;
     assert_eq!(done["regenerated"], 1, "{done}");
     let path = "Concepts/Inj Ected b.md";
-    let read = place.house.call("vault_read_note", json!({ "path": path }));
+    let read = place
+        .fixture
+        .call("vault_read_note", json!({ "path": path }));
     assert!(!read.is_error(), "{}", read.text);
-    let note = std::fs::read_to_string(place.house.vault().join(path)).unwrap();
+    let note = std::fs::read_to_string(place.fixture.vault().join(path)).unwrap();
     let (fields, body) = note
         .strip_prefix("---\n")
         .and_then(|it| it.split_once("\n---\n"))

@@ -93,7 +93,7 @@ async fn a_client_that_does_not_read_is_closed() {
     // An answer has at most 80,000 characters: so many do not fit into what the connection keeps.
     let (n_asked, n_bytes) = (400, 100_000);
     let arguments = serde_json::json!({ "path": "Large.md", "content": "x".repeat(n_bytes) });
-    let reply = place.house.call("vault_write_note", arguments);
+    let reply = place.fixture.call("vault_write_note", arguments);
     assert!(!reply.is_error(), "{}", reply.text);
     let mut wire = place.connect().await;
     let request = post(READ, "", br#"{"path":"Large.md"}"#).repeat(n_asked);

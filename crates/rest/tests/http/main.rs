@@ -38,7 +38,7 @@ mod origins;
 mod place;
 mod routes;
 
-use far::House;
+use far::Fixture;
 
 /// What the recorded backend answered in the pair of this name.
 fn koi_golden(name: &str) -> serde_json::Value {

@@ -203,7 +203,7 @@ async fn a_session_has_a_length_and_an_entry_in_the_log_of_the_day() {
     assert_eq!(started.status, 200, "{started:?}");
     let id = started.json()["session_id"].as_str().unwrap().to_owned();
     assert_eq!(started.json()["now_integrity"], true);
-    place.house.clock.advance(90_000);
+    place.fixture.clock.advance(90_000);
     let end = json!({ "session_id": id }).to_string();
     let ended = place.post("/api/v1/sessions/end", "", &end).await.json();
     assert_eq!(ended["duration_seconds"], 90.0, "{ended}");
@@ -213,7 +213,7 @@ async fn a_session_has_a_length_and_an_entry_in_the_log_of_the_day() {
         Value::Null,
         "it has ended already"
     );
-    let log = place.house.omi().join(ended["log"].as_str().unwrap());
+    let log = place.fixture.omi().join(ended["log"].as_str().unwrap());
     let log = std::fs::read_to_string(log).unwrap();
     assert!(
         log.contains("Session ended at 2027-01-15T08:01:30\nLast task: none"),
@@ -231,7 +231,7 @@ async fn a_dashboard_sees_pages_counts_and_the_graph() {
             "content": format!("memory number {n}"), "memory_type": "fact", "related_to": related,
         });
         ids.push(stored(&place, memory).await);
-        place.house.clock.advance(1_000);
+        place.fixture.clock.advance(1_000);
     }
     let path = "/api/v1/dashboard/memories?limit=2&offset=1&order_by=created_at&order_dir=asc";
     let page = place.get(path, "").await.json();

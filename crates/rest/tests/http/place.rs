@@ -5,7 +5,7 @@ use kenning_core::Space;
 use kenning_engine::{Caller, NewToken, Principal, Scope};
 use kenning_mcp::Server;
 use kenning_rest::{Guard, Hosts, Limits};
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use kenning_tools::Selection;
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -34,7 +34,7 @@ pub(crate) struct Setup {
 }
 
 pub(crate) struct Place {
-    pub(crate) house: House,
+    pub(crate) fixture: Fixture,
     pub(crate) address: SocketAddr,
     /// Dropped, it is the order to stop.
     pub(crate) stop: Option<oneshot::Sender<()>>,
@@ -48,17 +48,17 @@ impl Place {
 
     /// With these tools only.
     pub(crate) async fn choosing(selection: kenning_tools::Selection) -> Self {
-        Self::of(House::select(selection), Setup::default()).await
+        Self::of(Fixture::select(selection), Setup::default()).await
     }
 
     pub(crate) async fn with(setup: Setup) -> Self {
-        let house = House::select(setup.selection.clone());
-        Self::of(house, setup).await
+        let fixture = Fixture::select(setup.selection.clone());
+        Self::of(fixture, setup).await
     }
 
-    pub(crate) async fn of(house: House, setup: Setup) -> Self {
+    pub(crate) async fn of(fixture: Fixture, setup: Setup) -> Self {
         let guard = Guard::new(
-            house.board.engine().clone(),
+            fixture.board.engine().clone(),
             Hosts {
                 extra: setup.allow_hosts,
             },
@@ -75,10 +75,10 @@ impl Place {
                 .map(|it| kenning_rest::Origin::parse(it).unwrap())
                 .collect(),
         );
-        let server = Server::new(house.board.clone(), Principal::owner(Space::default()));
+        let server = Server::new(fixture.board.clone(), Principal::owner(Space::default()));
         let mcp = kenning_mcp::http::service(server, kenning_mcp::http::Options::default());
         let extra = setup.extra.route_service("/mcp", mcp);
-        let router = kenning_rest::router(house.board.clone(), guard, extra);
+        let router = kenning_rest::router(fixture.board.clone(), guard, extra);
         let listener = kenning_rest::bind(([127, 0, 0, 1], 0).into())
             .await
             .unwrap();
@@ -89,7 +89,7 @@ impl Place {
         };
         let serve = kenning_rest::serve_within(listener, router, stopped, setup.limits);
         Self {
-            house,
+            fixture,
             address,
             stop: Some(stop),
             task: tokio::spawn(serve),
@@ -120,7 +120,7 @@ impl Place {
 
     pub(crate) fn write(&self, path: &str) {
         let arguments = serde_json::json!({ "path": path, "content": path });
-        let reply = self.house.call("vault_write_note", arguments);
+        let reply = self.fixture.call("vault_write_note", arguments);
         assert!(!reply.is_error(), "{}", reply.text);
     }
 
@@ -132,7 +132,7 @@ impl Place {
             expires_ms,
         };
         let owner = Caller::new(Principal::owner(Space::default()));
-        let engine = self.house.board.engine();
+        let engine = self.fixture.board.engine();
         engine.create_token(&owner, new).unwrap()
     }
 }

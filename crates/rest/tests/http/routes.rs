@@ -257,7 +257,7 @@ async fn a_tool_that_only_looks_may_be_asked_with_get() {
 async fn the_list_and_the_description_name_every_tool() {
     let place = Place::new().await;
     let names: BTreeSet<&str> = place
-        .house
+        .fixture
         .board
         .listed()
         .iter()
@@ -315,7 +315,7 @@ async fn the_list_and_the_description_name_every_tool() {
         }
     }
     let reads = place
-        .house
+        .fixture
         .board
         .listed()
         .iter()

@@ -2,7 +2,7 @@
 
 use crate::everything;
 use kenning_engine::ANSWER_CHARS_MAX;
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use kenning_tools::{Effect, Reply, TOOLS};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -11,56 +11,56 @@ const N_DOCUMENTS: usize = 700;
 const N_NOTES: usize = 2_500;
 
 /// A store in which every list is long, and some texts.
-fn large() -> House {
-    let house = everything(&House::new());
+fn large() -> Fixture {
+    let fixture = everything(&Fixture::new());
     let words = "The hub is where everything meets, and whoever reads this reads on. ".repeat(4);
     for i in 0..N_DOCUMENTS {
         let text = format!(
             "---\ntags: [tag{i}, everywhere]\n---\n# Page {i}\n\n{words} [the hub, {words}](hub.md) \
              [gone](missing/page{i}.md) {words}\n"
         );
-        house.put_document(&format!("docs/page{i}.md"), &text);
-        house.put_document(&format!("docs/alone/orphan{i}.md"), "Nobody links here.");
+        fixture.put_document(&format!("docs/page{i}.md"), &text);
+        fixture.put_document(&format!("docs/alone/orphan{i}.md"), "Nobody links here.");
     }
     let links: String = (0..N_DOCUMENTS)
         .map(|i| format!("- [{words}](page{i}.md)\n"))
         .collect();
-    house.put_document(
+    fixture.put_document(
         "docs/hub.md",
         &format!("# Hub\n\n{links}\n{}", words.repeat(2_000)),
     );
-    std::fs::create_dir_all(house.vault().join("People")).unwrap();
+    std::fs::create_dir_all(fixture.vault().join("People")).unwrap();
     for i in 0..N_NOTES {
         let name = format!("A person with a rather long name, the {i}th of so many people");
         let text = format!("---\ntype: Person\n---\n# {name}\n\nKnows [[Mary Major]].\n");
-        std::fs::write(house.vault().join(format!("People/{name}.md")), text).unwrap();
+        std::fs::write(fixture.vault().join(format!("People/{name}.md")), text).unwrap();
     }
     let mary = format!(
         "---\ntype: Person\n---\n# Mary Major\n\n{}",
         words.repeat(1_500)
     );
-    std::fs::write(house.vault().join("People/Mary Major.md"), mary).unwrap();
-    let knowledge = house.project().join(".ai/knowledge");
+    std::fs::write(fixture.vault().join("People/Mary Major.md"), mary).unwrap();
+    let knowledge = fixture.project().join(".ai/knowledge");
     std::fs::create_dir_all(&knowledge).unwrap();
     let entry = format!(
         "---\nzettel_id: long-one\ntitle: Long\n---\n{}",
         words.repeat(1_500)
     );
     std::fs::write(knowledge.join("long-one.md"), entry).unwrap();
-    house
+    fixture
 }
 
-fn store_memories(house: &House) {
+fn store_memories(fixture: &Fixture) {
     let filler = "words about the cache and how it is warmed ".repeat(60);
     for batch in 0..3 {
         let memories: Vec<Value> = (0..50)
             .map(|i| json!({ "content": format!("Memory {batch}-{i}: {filler}"), "memory_type": "belief", "confidence": 0.9 }))
             .collect();
-        let reply = house.call("memory_store_batch", json!({ "memories": memories }));
+        let reply = fixture.call("memory_store_batch", json!({ "memories": memories }));
         check("memory_store_batch", &reply);
     }
     let long: Vec<String> = (0..300).map(|i| format!("{i}: {filler}")).collect();
-    let reply = house.call(
+    let reply = fixture.call(
         "now_update",
         json!({ "current_task": "x", "recent_completions": long }),
     );
@@ -165,19 +165,19 @@ fn calls(name: &str) -> Vec<Value> {
 
 #[test]
 fn no_answer_of_any_tool_is_longer_than_a_model_can_read() {
-    let house = large();
+    let fixture = large();
     check(
         "kg_graph_generate",
-        &house.call("kg_graph_generate", json!({})),
+        &fixture.call("kg_graph_generate", json!({})),
     );
-    store_memories(&house);
+    store_memories(&fixture);
     let mut cut = BTreeSet::new();
     for tool in TOOLS {
         for arguments in calls(tool.name()) {
             let mut arguments = arguments;
             // A cursor leads on, and each answer on the way is short enough.
             for _ in 0..3 {
-                let reply = house.call(tool.name(), arguments.clone());
+                let reply = fixture.call(tool.name(), arguments.clone());
                 check(&format!("{} {arguments}", tool.name()), &reply);
                 let told = reply.to_json()["metadata"]["truncated"][0]["cursor"].clone();
                 let told = told.as_str().map(ToOwned::to_owned);
@@ -215,13 +215,13 @@ fn no_answer_of_any_tool_is_longer_than_a_model_can_read() {
     ] {
         assert!(cut.contains(tool), "{tool} is cut nowhere: {cut:?}");
     }
-    let error = house.call("kg_query", json!({ "cursor": "data.none:7" }));
+    let error = fixture.call("kg_query", json!({ "cursor": "data.none:7" }));
     assert!(
         error.is_error() && error.text.contains("`cursor`: `data.none:7`"),
         "{}",
         error.text
     );
-    reads_on(&house);
+    reads_on(&fixture);
 }
 
 fn cursor_in(remark: &str) -> Option<String> {
@@ -230,13 +230,13 @@ fn cursor_in(remark: &str) -> Option<String> {
 }
 
 /// What a caller who follows the cursors has seen in the end is the whole.
-fn reads_on(house: &House) {
+fn reads_on(fixture: &Fixture) {
     let mut seen = BTreeSet::new();
     let mut arguments = json!({ "node": "hub", "limit": 500 });
     let mut n_calls = 0;
     loop {
         n_calls += 1;
-        let answer = house.call("kg_backlinks", arguments.clone()).to_json();
+        let answer = fixture.call("kg_backlinks", arguments.clone()).to_json();
         let links = answer["data"]["backlinks"].as_array().unwrap();
         assert_eq!(answer["data"]["count"], links.len());
         assert_eq!(answer["data"]["total"], N_DOCUMENTS);
@@ -256,11 +256,11 @@ fn reads_on(house: &House) {
     }
     assert_eq!(seen.len(), N_DOCUMENTS);
     assert!(n_calls > 1);
-    let path = house.vault().join("People/Mary Major.md");
+    let path = fixture.vault().join("People/Mary Major.md");
     let whole = std::fs::read_to_string(path).unwrap();
     let (mut text, mut arguments) = (String::new(), json!({ "path": "People/Mary Major.md" }));
     loop {
-        let reply = house.call("vault_read_note", arguments.clone());
+        let reply = fixture.call("vault_read_note", arguments.clone());
         text.push_str(&reply.text);
         let Some(next) = reply.remarks.iter().find_map(|it| cursor_in(it)) else {
             break;
@@ -268,9 +268,9 @@ fn reads_on(house: &House) {
         arguments["cursor"] = next.into();
     }
     assert_eq!(text, whole);
-    let mut caller = house.owner();
+    let mut caller = fixture.owner();
     caller.answer_chars_max = None;
-    let reply = house.board.call(
+    let reply = fixture.board.call(
         "vault_read_note",
         json!({ "path": "People/Mary Major.md" }),
         &caller,

@@ -2,14 +2,14 @@
 
 use crate::everything;
 use kenning_engine::{Caller, Principal, Scope};
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use serde_json::json;
 
 #[test]
 fn a_backup_answers_with_its_metadata_and_says_what_else_is_to_know() {
-    let house = everything(&House::new());
-    house.call("now_update", json!({ "current_task": "ship it" }));
-    let reply = house.call("vault_backup", json!({ "backup_type": "incremental" }));
+    let fixture = everything(&Fixture::new());
+    fixture.call("now_update", json!({ "current_task": "ship it" }));
+    let reply = fixture.call("vault_backup", json!({ "backup_type": "incremental" }));
     assert!(!reply.is_error(), "{}", reply.text);
     assert!(reply.remarks[0].contains("a full backup was made"));
     let made = reply.value.unwrap();
@@ -23,12 +23,14 @@ fn a_backup_answers_with_its_metadata_and_says_what_else_is_to_know() {
     );
     assert_eq!(made["base_path_hash"].as_str().unwrap().len(), 16);
     assert_eq!(made["checksum"].as_str().unwrap().len(), 64);
-    let archive = house.omi().join("backups/omi_full_20270115_080000.tar.gz");
+    let archive = fixture
+        .omi()
+        .join("backups/omi_full_20270115_080000.tar.gz");
     let size = std::fs::metadata(archive).unwrap().len();
     assert_eq!(made["file_size"], size);
 
-    house.clock.advance(1_000);
-    let reply = house.call("vault_backup", json!({ "backup_type": "incremental" }));
+    fixture.clock.advance(1_000);
+    let reply = fixture.call("vault_backup", json!({ "backup_type": "incremental" }));
     assert!(reply.remarks.is_empty(), "{:?}", reply.remarks);
     let made = reply.value.unwrap();
     assert_eq!(made["backup_type"], "incremental");
@@ -37,15 +39,15 @@ fn a_backup_answers_with_its_metadata_and_says_what_else_is_to_know() {
 
 #[test]
 fn a_backup_needs_the_scope_that_writing_needs() {
-    let house = everything(&House::new());
+    let fixture = everything(&Fixture::new());
     let reader = Caller::new(Principal {
         scopes: vec![Scope::Read],
-        ..house.owner().principal
+        ..fixture.owner().principal
     });
-    let reply = house
+    let reply = fixture
         .board
         .call("vault_backup", json!({}), &reader)
         .unwrap();
     assert!(reply.text.contains("`write`"), "{}", reply.text);
-    assert!(!house.omi().join("backups").exists());
+    assert!(!fixture.omi().join("backups").exists());
 }

@@ -1,6 +1,6 @@
 //! A model that `config.yaml` chose: it is used when it answers and missed when it does not.
 
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -78,9 +78,9 @@ fn vector(text: &str) -> Value {
     }
 }
 
-fn house(address: &str) -> House {
-    let house = House::new();
-    let omi = house.root.path().join("omi");
+fn fixture(address: &str) -> Fixture {
+    let fixture = Fixture::new();
+    let omi = fixture.root.path().join("omi");
     std::fs::create_dir_all(&omi).unwrap();
     std::fs::write(
         omi.join("config.yaml"),
@@ -89,16 +89,16 @@ fn house(address: &str) -> House {
         ),
     )
     .unwrap();
-    house
+    fixture
 }
 
-fn wait_until_embedded(house: &House) {
+fn wait_until_embedded(fixture: &Fixture) {
     let began = Instant::now();
     loop {
-        let status = house
+        let status = fixture
             .board
             .engine()
-            .embedding_status(&house.owner())
+            .embedding_status(&fixture.owner())
             .unwrap();
         if status.waiting == 0 {
             return;
@@ -108,25 +108,25 @@ fn wait_until_embedded(house: &House) {
     }
 }
 
-fn store(house: &House, content: &str) {
-    let reply = house.call("memory_store", json!({ "content": content }));
+fn store(fixture: &Fixture, content: &str) {
+    let reply = fixture.call("memory_store", json!({ "content": content }));
     assert!(!reply.is_error(), "{}", reply.text);
 }
 
 #[test]
 fn the_chosen_model_decides_what_is_near() {
     let model = Ollama::start();
-    let house = house(&model.address);
+    let fixture = fixture(&model.address);
     for content in [
         "a kitten was adopted",
         "the invoice is overdue",
         "the roof leaks",
         "trains were late",
     ] {
-        store(&house, content);
+        store(&fixture, content);
     }
-    wait_until_embedded(&house);
-    let asked = house.call(
+    wait_until_embedded(&fixture);
+    let asked = fixture.call(
         "memory_recall",
         json!({ "query": "purring", "min_relevance": 0 }),
     );
@@ -137,10 +137,10 @@ fn the_chosen_model_decides_what_is_near() {
         asked.text
     );
     assert!(asked.remarks.is_empty(), "{:?}", asked.remarks);
-    let status = house
+    let status = fixture
         .board
         .engine()
-        .embedding_status(&house.owner())
+        .embedding_status(&fixture.owner())
         .unwrap();
     assert_eq!(
         (status.provider.as_str(), status.dimensions, status.passages),
@@ -152,13 +152,13 @@ fn the_chosen_model_decides_what_is_near() {
 #[test]
 fn the_same_text_is_embedded_once() {
     let model = Ollama::start();
-    let house = house(&model.address);
-    store(&house, "the roof leaks");
-    wait_until_embedded(&house);
+    let fixture = fixture(&model.address);
+    store(&fixture, "the roof leaks");
+    wait_until_embedded(&fixture);
     let before = model.texts.load(Ordering::SeqCst);
     let fact = json!({ "content": "the roof leaks", "memory_type": "fact" });
-    assert!(!house.call("memory_store", fact).is_error());
-    wait_until_embedded(&house);
+    assert!(!fixture.call("memory_store", fact).is_error());
+    wait_until_embedded(&fixture);
     assert_eq!(model.texts.load(Ordering::SeqCst), before);
 }
 
@@ -166,9 +166,9 @@ fn the_same_text_is_embedded_once() {
 fn a_model_that_is_away_costs_no_write_and_recall_says_so() {
     let model = Ollama::start();
     model.is_up.store(false, Ordering::SeqCst);
-    let house = house(&model.address);
-    store(&house, "the roof leaks above the kitchen");
-    let asked = house.call(
+    let fixture = fixture(&model.address);
+    store(&fixture, "the roof leaks above the kitchen");
+    let asked = fixture.call(
         "memory_recall",
         json!({ "query": "where does the roof leak" }),
     );
@@ -181,23 +181,23 @@ fn a_model_that_is_away_costs_no_write_and_recall_says_so() {
         "{:?}",
         asked.remarks
     );
-    let status = house
+    let status = fixture
         .board
         .engine()
-        .embedding_status(&house.owner())
+        .embedding_status(&fixture.owner())
         .unwrap();
     assert_eq!(status.waiting, 1);
     assert!(status.fault.is_some());
     // It comes back: whatever waits is embedded, here by asking for it.
     model.is_up.store(true, Ordering::SeqCst);
-    let done = house.board.engine().reindex(&house.owner()).unwrap();
+    let done = fixture.board.engine().reindex(&fixture.owner()).unwrap();
     // The thread in the background may have been quicker.
     assert!(done.nodes == 1 && done.embedded <= 1, "{done:?}");
     assert_eq!(
-        house
+        fixture
             .board
             .engine()
-            .embedding_status(&house.owner())
+            .embedding_status(&fixture.owner())
             .unwrap()
             .waiting,
         0
@@ -206,8 +206,8 @@ fn a_model_that_is_away_costs_no_write_and_recall_says_so() {
 
 #[test]
 fn a_provider_that_cannot_be_is_a_remark_and_not_a_failure() {
-    let house = House::new();
-    let omi = house.root.path().join("omi");
+    let fixture = Fixture::new();
+    let omi = fixture.root.path().join("omi");
     std::fs::create_dir_all(&omi).unwrap();
     for (config, expected) in [
         (
@@ -218,8 +218,8 @@ fn a_provider_that_cannot_be_is_a_remark_and_not_a_failure() {
         ("embedding:\n  provider: martian\n", "martian"),
     ] {
         std::fs::write(omi.join("config.yaml"), config).unwrap();
-        store(&house, "the roof leaks");
-        let asked = house.call("memory_recall", json!({ "query": "the roof leaks" }));
+        store(&fixture, "the roof leaks");
+        let asked = fixture.call("memory_recall", json!({ "query": "the roof leaks" }));
         assert_eq!(
             asked.to_json()[0]["content"],
             "the roof leaks",
@@ -236,17 +236,17 @@ fn a_provider_that_cannot_be_is_a_remark_and_not_a_failure() {
 
 #[test]
 fn the_time_constant_of_recency_is_a_setting() {
-    let house = House::new();
-    store(&house, "the roof leaks");
-    house.clock.advance(10 * 86_400_000);
+    let fixture = Fixture::new();
+    store(&fixture, "the roof leaks");
+    fixture.clock.advance(10 * 86_400_000);
     let score = || {
-        let asked = house
+        let asked = fixture
             .call("memory_recall", json!({ "query": "the roof leaks" }))
             .to_json();
         asked[0]["final_score"].as_f64().unwrap()
     };
     let usual = score();
-    let omi = house.root.path().join("omi");
+    let omi = fixture.root.path().join("omi");
     std::fs::create_dir_all(&omi).unwrap();
     std::fs::write(
         omi.join("config.yaml"),
@@ -259,24 +259,24 @@ fn the_time_constant_of_recency_is_a_setting() {
 #[test]
 fn koi_a_concept_is_meant_by_words_that_share_no_letter_with_its_name_and_a_person_is_not() {
     let model = Ollama::start();
-    let house = house(&model.address);
+    let fixture = fixture(&model.address);
     let notes = [
         ("Concepts/kitten.md", "# kitten\n"),
         ("People/Kit kitten.md", "# Kit\n"),
         ("Organizations/Barn.md", "# Barn\n"),
     ];
     for (path, content) in notes {
-        house.call(
+        fixture.call(
             "vault_write_note",
             json!({ "path": path, "content": content }),
         );
     }
     let resolve = |label: &str, hint: Option<&str>| {
         let arguments = json!({ "label": label, "type_hint": hint });
-        house.call("resolve_entity", arguments).to_json()
+        fixture.call("resolve_entity", arguments).to_json()
     };
     resolve("kitten", None);
-    wait_until_embedded(&house);
+    wait_until_embedded(&fixture);
     let found = resolve("purring feline", Some("Concept"));
     assert_eq!(found["candidates"][0]["name"], "kitten", "{found}");
     assert!(found["candidates"][0]["confidence"].as_f64().unwrap() > 0.88);

@@ -1,7 +1,7 @@
 //! What grows is bounded: files of killed processes, locks, grants, events of reads.
 
 use crate::memories::{recall, store};
-use kenning_testing::{House, NOW_MS};
+use kenning_testing::{Fixture, NOW_MS};
 use kenning_tools::Selection;
 use serde_json::json;
 use std::fs;
@@ -9,17 +9,17 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// How many rows a bucket has.
-fn rows(house: &House, bucket: &str) -> usize {
-    let space = house.owner().principal.space;
-    let rows = house.log().read(&space, |tx| tx.list(bucket));
+fn rows(fixture: &Fixture, bucket: &str) -> usize {
+    let space = fixture.owner().principal.space;
+    let rows = fixture.log().read(&space, |tx| tx.list(bucket));
     rows.unwrap().len()
 }
 
-fn kinds(house: &House) -> Vec<String> {
-    let engine = house.board.engine();
+fn kinds(fixture: &Fixture) -> Vec<String> {
+    let engine = fixture.board.engine();
     engine.omi().settle();
-    let space = house.owner().principal.space;
-    let events = house.log().read(&space, |tx| tx.events_after(0, 10_000));
+    let space = fixture.owner().principal.space;
+    let events = fixture.log().read(&space, |tx| tx.events_after(0, 10_000));
     events.unwrap().into_iter().map(|it| it.kind).collect()
 }
 
@@ -42,17 +42,17 @@ fn touch(path: &Path, at_ms: u64) {
 #[test]
 fn files_of_killed_writes_and_their_locks_are_removed_once_they_are_old() {
     const HOUR_MS: u64 = 3_600_000;
-    let house = House::new();
-    let data = house.root.path().join("data");
+    let fixture = Fixture::new();
+    let data = fixture.root.path().join("data");
     let name = ".0123456789abcdef.kenning-tmp";
-    let old = [house.vault().join("People").join(name), data.join(name)];
+    let old = [fixture.vault().join("People").join(name), data.join(name)];
     for path in &old {
         touch(path, NOW_MS - 30 * HOUR_MS);
     }
-    let young = house.vault().join(name);
+    let young = fixture.vault().join(name);
     touch(&young, NOW_MS - HOUR_MS);
     touch(&data.join("locks/0123.lock"), NOW_MS);
-    let engine = house.board.engine();
+    let engine = fixture.board.engine();
     let doctor = |name: &str| {
         let seen = engine.doctor().unwrap().seen;
         let found = seen.into_iter().find(|it| it.0 == name);
@@ -64,7 +64,7 @@ fn files_of_killed_writes_and_their_locks_are_removed_once_they_are_old() {
     assert_eq!((cleaned.unfinished, cleaned.locks), (2, 1));
     assert!(young.exists() && old.iter().all(|it| !it.exists()));
     assert_eq!(engine.clean_up().unwrap(), None, "it was done lately");
-    house.clock.advance(30 * HOUR_MS);
+    fixture.clock.advance(30 * HOUR_MS);
     let again = engine.clean_up().unwrap().unwrap();
     assert_eq!(again.unfinished, 1);
     assert!(doctor("killed writes").starts_with("0 files"));
@@ -81,59 +81,59 @@ fn files_of_killed_writes_and_their_locks_are_removed_once_they_are_old() {
 
 #[test]
 fn a_write_leaves_no_lock_file() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for n in 0..5 {
         let note = json!({ "path": format!("n{n}.md"), "content": "x" });
-        assert!(!house.call("vault_write_note", note).is_error());
+        assert!(!fixture.call("vault_write_note", note).is_error());
     }
-    let locks = files(&house.root.path().join("data/locks"));
+    let locks = files(&fixture.root.path().join("data/locks"));
     assert!(locks.is_empty(), "{locks:?}");
 }
 
 #[test]
 fn grants_of_runs_go_when_they_grant_nothing_any_more() {
-    let house = House::without_vault(Selection::default());
-    let path = house.project().join(".ai/directives/auth/hello.md");
+    let fixture = Fixture::without_vault(Selection::default());
+    let path = fixture.project().join(".ai/directives/auth/hello.md");
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let text = "---\nname: hello\nversion: 1.0.0\ncategory: auth\ndescription: Says hello\n---\n\n# Hello\n\n1. Say it.\n";
     fs::write(path, text).unwrap();
     let execute = |action: &str| {
         let asked = json!({ "item_type": "directive", "action": action, "item_id": "hello" });
-        let reply = house.call("execute", asked);
+        let reply = fixture.call("execute", asked);
         assert!(!reply.is_error(), "{}", reply.text);
     };
     execute("sign");
     for _ in 0..3 {
         execute("run");
     }
-    assert_eq!(rows(&house, "items/grants"), 3);
-    house.clock.advance(3_600_001);
+    assert_eq!(rows(&fixture, "items/grants"), 3);
+    fixture.clock.advance(3_600_001);
     execute("run");
-    assert_eq!(rows(&house, "items/grants"), 1);
+    assert_eq!(rows(&fixture, "items/grants"), 1);
 }
 
 #[test]
 fn events_of_reads_are_as_many_as_the_configuration_asks_for() {
     for (reads, few, many) in [("all", 200, 200), ("sampled", 1, 100), ("off", 0, 0)] {
-        let house = House::new();
-        let config = house.root.path().join("omi/config.yaml");
+        let fixture = Fixture::new();
+        let config = fixture.root.path().join("omi/config.yaml");
         fs::create_dir_all(config.parent().unwrap()).unwrap();
         fs::write(config, format!("events:\n  reads: {reads}\n")).unwrap();
         store(
-            &house,
+            &fixture,
             json!({ "content": "The office plants are watered on Mondays" }),
         );
         for n in 0..200 {
             let query = format!("watered plants {n}");
-            recall(&house, json!({ "query": query, "min_relevance": 0 }));
+            recall(&fixture, json!({ "query": query, "min_relevance": 0 }));
         }
-        let kinds = kinds(&house);
+        let kinds = kinds(&fixture);
         let n = kinds
             .iter()
             .filter(|it| *it == "MemoryRecalledEvent")
             .count();
         assert!((few..=many).contains(&n), "{reads}: {n}");
-        let counted = rows(&house, "access") > 0;
+        let counted = rows(&fixture, "access") > 0;
         assert_eq!(counted, n > 0, "{reads}");
     }
 }

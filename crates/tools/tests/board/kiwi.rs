@@ -2,7 +2,7 @@
 
 use kenning_core::Code;
 use kenning_engine::{Caller, Principal, Scope};
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use kenning_tools::{Reply, Selection};
 use serde_json::{Value, json};
 use std::fs;
@@ -10,15 +10,15 @@ use std::path::PathBuf;
 
 const DIRECTIVE: &str = "---\nname: oauth_setup\nversion: 1.0.0\ncategory: auth\ndescription: Configure OAuth with Google and GitHub\n---\n\n# OAuth Setup\n\n1. Configure the provider.\n";
 
-/// A house whose project has items.
+/// A fixture whose project has items.
 struct Shelf {
-    house: House,
+    fixture: Fixture,
 }
 
 impl Shelf {
     fn new() -> Self {
-        let house = House::without_vault(Selection::default());
-        let shelf = Self { house };
+        let fixture = Fixture::without_vault(Selection::default());
+        let shelf = Self { fixture };
         shelf.put("directives/auth/oauth_setup.md", DIRECTIVE);
         for (id, title) in [
             ("001-email", "Email deliverability"),
@@ -33,7 +33,7 @@ impl Shelf {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.house.project().join(".ai").join(name)
+        self.fixture.project().join(".ai").join(name)
     }
 
     fn put(&self, name: &str, text: &str) {
@@ -50,7 +50,7 @@ impl Shelf {
         let arguments = json!({
             "item_type": item_type, "action": action, "item_id": id, "parameters": parameters,
         });
-        self.house.call("execute", arguments)
+        self.fixture.call("execute", arguments)
     }
 
     fn done(&self, item_type: &str, action: &str, id: &str, parameters: Value) -> Value {
@@ -67,7 +67,7 @@ impl Shelf {
 
     fn search(&self, item_type: &str, query: &str, source: &str) -> Value {
         let arguments = json!({ "item_type": item_type, "query": query, "source": source });
-        let reply = self.house.call("search", arguments);
+        let reply = self.fixture.call("search", arguments);
         assert!(!reply.is_error(), "{}", reply.text);
         reply.to_json()
     }
@@ -275,7 +275,7 @@ fn an_update_that_found_no_room_is_finished_before_the_next_one() {
         "write": [["patterns/003-new.md", format!("t:{second}"), before]],
     });
     let key = path.to_str().unwrap().to_owned();
-    let log = shelf.house.log();
+    let log = shelf.fixture.log();
     log.write(&kenning_core::Space::default(), move |tx| {
         tx.set("items/intents", &key, intent.to_string().as_bytes())
     })
@@ -291,7 +291,7 @@ fn what_is_published_can_be_loaded_and_never_changes() {
     let unsigned = shelf.refused("directive", "publish", "oauth_setup", json!({}));
     assert_eq!(unsigned["error"], "Directive has no signature");
     shelf.done("directive", "sign", "oauth_setup", json!({}));
-    let dry = shelf.house.call("execute", json!({ "item_type": "directive", "action": "publish", "item_id": "oauth_setup", "dry_run": true }));
+    let dry = shelf.fixture.call("execute", json!({ "item_type": "directive", "action": "publish", "item_id": "oauth_setup", "dry_run": true }));
     assert_eq!(dry.to_json()["status"], "validation_passed");
     assert_eq!(
         shelf.ids("directive", "oauth", "registry"),
@@ -316,7 +316,7 @@ fn what_is_published_can_be_loaded_and_never_changes() {
     );
     shelf.done("directive", "publish", "oauth_setup", json!({}));
     assert_eq!(shelf.ids("directive", "oauth", "registry"), ["oauth_setup"]);
-    let loaded = shelf.house.call(
+    let loaded = shelf.fixture.call(
         "load",
         json!({ "item_type": "directive", "item_id": "oauth_setup", "destination": "user" }),
     );
@@ -369,7 +369,7 @@ fn what_is_published_can_be_loaded_and_never_changes() {
     shelf.done("directive", "publish", "oauth_setup", json!({}));
     let load = |version: &str, force: bool| {
         let arguments = json!({ "item_type": "directive", "item_id": "oauth_setup", "destination": "user", "version": version, "force": force });
-        shelf.house.call("load", arguments)
+        shelf.fixture.call("load", arguments)
     };
     // As it was loaded it may be replaced; once it was changed here it may not.
     assert_eq!(load("latest", false).to_json()["version"], "1.1.0");
@@ -434,8 +434,8 @@ fn a_strangers_signature_counts_when_it_is_trusted() {
     shelf.done("directive", "sign", "oauth_setup", json!({}));
     let mine = shelf.text("directives/auth/oauth_setup.md");
     // Under another identity, what was signed before is a stranger's.
-    fs::remove_file(shelf.house.root.path().join("data/node.key")).unwrap();
-    let other = shelf.house.again(Selection::default());
+    fs::remove_file(shelf.fixture.root.path().join("data/node.key")).unwrap();
+    let other = shelf.fixture.again(Selection::default());
     let call = |arguments: Value| other.call("execute", arguments);
     let run = json!({ "item_type": "directive", "action": "run", "item_id": "oauth_setup" });
     let refused = call(run.clone()).to_json();
@@ -534,23 +534,23 @@ fn bad_input_names_the_field_and_the_remedy_and_has_the_status_of_the_contract()
         ),
     ];
     for (arguments, status, said) in cases.into_iter().chain(words) {
-        let reply = shelf.house.call("execute", arguments.clone());
+        let reply = shelf.fixture.call("execute", arguments.clone());
         assert!(reply.text.contains(said), "{arguments}: {}", reply.text);
         assert_eq!(reply.status, Some(status), "{arguments}: {}", reply.text);
         assert!(reply.to_json()["message"].is_string());
     }
-    let outside = shelf.house.call(
+    let outside = shelf.fixture.call(
         "execute",
         json!({ "item_type": "directive", "action": "run", "item_id": "x", "project_path": "/" }),
     );
     assert_eq!(outside.error.unwrap().code, Code::Denied);
-    let limit = shelf.house.call(
+    let limit = shelf.fixture.call(
         "search",
         json!({ "item_type": "tool", "query": "x", "limit": 101 }),
     );
     assert_eq!(limit.status, Some(422));
     let nowhere = shelf
-        .house
+        .fixture
         .call("load", json!({ "item_type": "tool", "item_id": "x" }));
     assert_eq!(nowhere.status, Some(400), "{}", nowhere.text);
 }
@@ -561,7 +561,7 @@ fn a_dry_run_changes_nothing() {
     shelf.ids("knowledge", "mail", "local");
     let before = (
         shelf.text("directives/auth/oauth_setup.md"),
-        shelf.house.event_kinds().len(),
+        shelf.fixture.event_kinds().len(),
     );
     for (action, parameters) in [
         ("sign", json!({})),
@@ -569,7 +569,7 @@ fn a_dry_run_changes_nothing() {
         ("create", json!({})),
         ("delete", json!({})),
     ] {
-        let reply = shelf.house.call("execute", json!({ "item_type": "knowledge", "action": action, "item_id": "001-email", "parameters": parameters, "dry_run": true }));
+        let reply = shelf.fixture.call("execute", json!({ "item_type": "knowledge", "action": action, "item_id": "001-email", "parameters": parameters, "dry_run": true }));
         assert!(
             !reply.is_error() || action == "sign",
             "{action}: {}",
@@ -580,7 +580,7 @@ fn a_dry_run_changes_nothing() {
         before,
         (
             shelf.text("directives/auth/oauth_setup.md"),
-            shelf.house.event_kinds().len()
+            shelf.fixture.event_kinds().len()
         )
     );
     assert!(
@@ -592,7 +592,7 @@ fn a_dry_run_changes_nothing() {
         "item_type": "tool", "action": "create", "item_id": "hello", "dry_run": true,
         "parameters": { "content": "#!/bin/bash\n# __version__ = \"1.0.0\"\n# __tool_type__ = \"script\"\necho hello\n" },
     });
-    let created = shelf.house.call("execute", arguments);
+    let created = shelf.fixture.call("execute", arguments);
     assert_eq!(
         created.to_json()["status"],
         "validation_passed",
@@ -605,7 +605,7 @@ fn a_dry_run_changes_nothing() {
 #[test]
 fn four_tools_reach_all_others_but_those_that_were_excluded() {
     let shelf = Shelf::new();
-    let lean = shelf.house.again(Selection {
+    let lean = shelf.fixture.again(Selection {
         toolsets: vec!["lean".to_owned()],
         exclude_tools: vec!["now_update".to_owned()],
         ..Selection::default()
@@ -676,10 +676,10 @@ fn nothing_that_is_there_is_written_over() {
     );
     fs::remove_dir(shelf.path("knowledge/way.md")).unwrap();
     shelf.put("knowledge/way.md", "my own text");
-    let again = shelf.house.again(Selection::default());
+    let again = shelf.fixture.again(Selection::default());
     drop(again);
     assert_eq!(shelf.text("knowledge/way.md"), "my own text");
-    let outside = shelf.house.root.path().join("outside.md");
+    let outside = shelf.fixture.root.path().join("outside.md");
     fs::write(&outside, "theirs").unwrap();
     std::os::unix::fs::symlink(&outside, shelf.path("knowledge/link.md")).unwrap();
     let content = json!({ "content": "x", "title": "Link", "entry_type": "concept" });
@@ -715,7 +715,7 @@ fn of_many_who_make_one_item_one_does() {
 #[test]
 fn the_registry_shows_what_was_published_and_nothing_else() {
     let shelf = Shelf::new();
-    let engine = shelf.house.board.engine();
+    let engine = shelf.fixture.board.engine();
     shelf.ids("knowledge", "mail", "local");
     let query = kenning_engine::kiwi::ItemQuery {
         text: "001-email".to_owned(),
@@ -726,7 +726,7 @@ fn the_registry_shows_what_was_published_and_nothing_else() {
     assert!(
         engine
             .kiwi()
-            .search_items(&shelf.house.owner(), &query)
+            .search_items(&shelf.fixture.owner(), &query)
             .unwrap()
             .items
             .is_empty()
@@ -754,7 +754,7 @@ fn an_action_under_a_run_needs_the_directives_leave() {
     let run = shelf.done("directive", "run", "oauth_setup", json!({}));
     for run_id in [run["run_id"].as_str().unwrap(), "run_of_nobody"] {
         for action in ["sign", "create", "update", "publish", "delete", "link"] {
-            let reply = shelf.house.call(
+            let reply = shelf.fixture.call(
                 "execute",
                 json!({
                     "item_type": "knowledge", "action": action, "item_id": "001-email",
@@ -764,7 +764,7 @@ fn an_action_under_a_run_needs_the_directives_leave() {
             assert!(reply.is_error(), "{action} {run_id}: {}", reply.text);
         }
     }
-    let reply = shelf.house.call("execute", json!({
+    let reply = shelf.fixture.call("execute", json!({
         "item_type": "knowledge", "action": "run", "item_id": "001-email", "run_id": "run_of_nobody",
     }));
     assert!(reply.text.contains("run_id"), "{}", reply.text);
@@ -776,14 +776,14 @@ fn an_agent_writes_items_and_a_person_signs_them() {
     let shelf = Shelf::new();
     let call = |caller: &kenning_engine::Caller, arguments: Value| {
         let reply = shelf
-            .house
+            .fixture
             .board
             .call("execute", arguments, caller)
             .unwrap();
         let code = reply.error.as_ref().map(|it| it.code);
         (code, reply.value.unwrap())
     };
-    let (agent, person) = (shelf.house.agent(), shelf.house.owner());
+    let (agent, person) = (shelf.fixture.agent(), shelf.fixture.owner());
     let of = |action: &str, id: &str| json!({ "item_type": "directive", "action": action, "item_id": id });
     for action in ["sign", "create"] {
         let (code, refused) = call(&agent, of(action, "oauth_setup"));
@@ -842,7 +842,7 @@ fn an_agent_writes_items_and_a_person_signs_them() {
     );
     assert!(call(&agent, of("run", "made_here")).0.is_some());
     // The operator may let agents sign.
-    let policy = shelf.house.root.path().join("data/kiwi");
+    let policy = shelf.fixture.root.path().join("data/kiwi");
     fs::create_dir_all(&policy).unwrap();
     fs::write(policy.join("policy.toml"), "agents_may_sign = true\n").unwrap();
     let (_, refused) = call(&agent, of("run", "made_here"));
@@ -854,21 +854,21 @@ fn an_agent_writes_items_and_a_person_signs_them() {
         "{refused:#}"
     );
     assert_eq!(call(&agent, of("sign", "made_here")).1["status"], "signed");
-    let kinds = shelf.house.event_kinds();
+    let kinds = shelf.fixture.event_kinds();
     assert!(kinds.iter().any(|it| it == "ItemWritten"), "{kinds:?}");
 }
 
 #[test]
 fn a_token_deletes_nothing_from_the_registry_that_another_one_published() {
-    let (maker, registry) = (Shelf::new(), House::without_vault(Selection::default()));
+    let (maker, registry) = (Shelf::new(), Fixture::without_vault(Selection::default()));
     maker.done("directive", "sign", "oauth_setup", json!({}));
     maker.done("directive", "publish", "oauth_setup", json!({}));
-    let of_maker = maker.house.board.engine();
+    let of_maker = maker.fixture.board.engine();
     let directive = kenning_engine::kiwi::ItemType::Directive;
     let package =
         of_maker
             .kiwi()
-            .registry_pull(&maker.house.owner(), directive, "oauth_setup", None);
+            .registry_pull(&maker.fixture.owner(), directive, "oauth_setup", None);
     let package = package.unwrap();
     let token = |id: &str, scopes: &[Scope]| {
         Caller::new(Principal {

@@ -1,6 +1,6 @@
 //! Finding items and tools: what is shown of them, in which order, and of which project.
 
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use kenning_tools::Selection;
 use serde_json::{Value, json};
 use std::fs;
@@ -18,15 +18,15 @@ fn directive(name: &str, description: &str) -> String {
     )
 }
 
-fn lean() -> House {
-    House::without_vault(Selection {
+fn lean() -> Fixture {
+    Fixture::without_vault(Selection {
         toolsets: vec!["lean".to_owned()],
         ..Selection::default()
     })
 }
 
-fn call(house: &House, tool: &str, arguments: Value) -> Value {
-    let reply = house.call(tool, arguments);
+fn call(fixture: &Fixture, tool: &str, arguments: Value) -> Value {
+    let reply = fixture.call(tool, arguments);
     assert!(!reply.is_error(), "{}", reply.text);
     reply.to_json()
 }
@@ -38,9 +38,9 @@ fn ids(found: &Value) -> Vec<&str> {
 
 #[test]
 fn in_lean_mode_a_search_for_tools_finds_those_of_the_server_with_their_parameters() {
-    let house = lean();
+    let fixture = lean();
     let asked = json!({ "item_type": "tool", "query": "recall memories" });
-    let found = call(&house, "search", asked.clone());
+    let found = call(&fixture, "search", asked.clone());
     assert_eq!(ids(&found)[0], "memory_recall", "{found}");
     let row = &found["results"][0];
     assert!(
@@ -48,10 +48,10 @@ fn in_lean_mode_a_search_for_tools_finds_those_of_the_server_with_their_paramete
         "{row}"
     );
     // Where they are listed anyway, a search for items is not cluttered with them.
-    let all = House::without_vault(Selection::default());
+    let all = Fixture::without_vault(Selection::default());
     assert!(!ids(&call(&all, "search", asked)).contains(&"memory_recall"));
     // What was excluded is not found.
-    let without = House::without_vault(Selection {
+    let without = Fixture::without_vault(Selection {
         toolsets: vec!["lean".to_owned()],
         exclude_tools: vec!["memory_recall".to_owned()],
         ..Selection::default()
@@ -79,13 +79,13 @@ fn the_schemas_of_one_answer_stay_within_a_limit() {
 
 #[test]
 fn help_tells_the_parameters_of_any_tool_and_the_version_of_the_api() {
-    let house = lean();
+    let fixture = lean();
     put(
-        &house.project(),
+        &fixture.project(),
         "tools/text/word_count/manifest.yaml",
         "tool_id: word_count\ntool_type: script\nexecutor_id: bash_runtime\nversion: 1.0.0\ndescription: Counts words\nparameters:\n  - name: text\n    type: string\n    required: true\n    description: What to count\nmanifest:\n  entrypoint: main.sh\n",
     );
-    let overview = call(&house, "help", json!({}));
+    let overview = call(&fixture, "help", json!({}));
     assert_eq!(overview["api_version"], "1.0.0");
     assert!(
         overview["help"]
@@ -93,14 +93,14 @@ fn help_tells_the_parameters_of_any_tool_and_the_version_of_the_api() {
             .unwrap()
             .contains("API version: 1.0.0")
     );
-    let help = call(&house, "help", json!({ "topic": "kg_query" }));
+    let help = call(&fixture, "help", json!({ "topic": "kg_query" }));
     assert_eq!(help["topic"], "kg_query");
     assert!(
         help["help"].as_str().unwrap().contains("| `query` |"),
         "{help}"
     );
     assert!(help["parameters"]["properties"].is_object());
-    let own = call(&house, "help", json!({ "topic": "word_count" }));
+    let own = call(&fixture, "help", json!({ "topic": "word_count" }));
     assert!(
         own["help"]
             .as_str()
@@ -108,7 +108,7 @@ fn help_tells_the_parameters_of_any_tool_and_the_version_of_the_api() {
             .contains("| `text` | string | yes |  | What to count |"),
         "{own}"
     );
-    let near = call(&house, "help", json!({ "topic": "kg_querry" }));
+    let near = call(&fixture, "help", json!({ "topic": "kg_querry" }));
     assert_eq!(near["topic"], "overview");
     assert!(
         near["help"]
@@ -118,7 +118,7 @@ fn help_tells_the_parameters_of_any_tool_and_the_version_of_the_api() {
     );
     // A tool that is an item is found with its parameters too.
     let found = call(
-        &house,
+        &fixture,
         "search",
         json!({ "item_type": "tool", "query": "word_count" }),
     );
@@ -131,9 +131,9 @@ fn help_tells_the_parameters_of_any_tool_and_the_version_of_the_api() {
 
 #[test]
 fn a_name_that_is_nearly_right_is_answered_with_the_right_one() {
-    let house = lean();
+    let fixture = lean();
     put(
-        &house.project(),
+        &fixture.project(),
         "directives/release_notes.md",
         &directive("release_notes", "Writes notes"),
     );
@@ -142,7 +142,7 @@ fn a_name_that_is_nearly_right_is_answered_with_the_right_one() {
         ("directive", "release_note", "release_notes"),
         ("directive", "create-knowledge", "create_knowledge"),
     ] {
-        let reply = house.call(
+        let reply = fixture.call(
             "execute",
             json!({ "item_type": item_type, "action": "run", "item_id": asked }),
         );
@@ -156,7 +156,7 @@ fn a_name_that_is_nearly_right_is_answered_with_the_right_one() {
                 .contains(&format!("Did you mean `{meant}`?"))
         );
     }
-    let other = house.call(
+    let other = fixture.call(
         "execute",
         json!({ "item_type": "directive", "action": "run", "item_id": "banana" }),
     );
@@ -165,22 +165,22 @@ fn a_name_that_is_nearly_right_is_answered_with_the_right_one() {
 
 #[test]
 fn reading_a_text_is_no_success_and_runs_of_a_tool_are_counted() {
-    let house = House::without_vault(Selection::default());
+    let fixture = Fixture::without_vault(Selection::default());
     put(
-        &house.project(),
+        &fixture.project(),
         "directives/hello.md",
         &directive("hello", "Says hello"),
     );
     let execute = |item_type: &str, action: &str, id: &str| {
         call(
-            &house,
+            &fixture,
             "execute",
             json!({ "item_type": item_type, "action": action, "item_id": id }),
         )
     };
     let row = |item_type: &str, id: &str| {
         let asked = json!({ "item_type": item_type, "query": id });
-        call(&house, "search", asked)["results"][0].take()
+        call(&fixture, "search", asked)["results"][0].take()
     };
     execute("directive", "sign", "hello");
     let before = row("directive", "hello");
@@ -189,7 +189,7 @@ fn reading_a_text_is_no_success_and_runs_of_a_tool_are_counted() {
         "valid and signed is all that applies"
     );
     put(
-        &house.project(),
+        &fixture.project(),
         "directives/other.md",
         &directive("other", "Says other"),
     );
@@ -205,7 +205,7 @@ fn reading_a_text_is_no_success_and_runs_of_a_tool_are_counted() {
 
 #[test]
 fn results_are_sorted_by_what_the_caller_names() {
-    let house = House::without_vault(Selection::default());
+    let fixture = Fixture::without_vault(Selection::default());
     for (name, description) in [
         ("b_deploy", "Deploy the site"),
         (
@@ -215,19 +215,19 @@ fn results_are_sorted_by_what_the_caller_names() {
         ("c_deploy", "Deploy"),
     ] {
         put(
-            &house.project(),
+            &fixture.project(),
             &format!("directives/{name}.md"),
             &directive(name, description),
         );
     }
-    let signed = house.call(
+    let signed = fixture.call(
         "execute",
         json!({ "item_type": "directive", "action": "sign", "item_id": "b_deploy" }),
     );
     assert!(!signed.is_error(), "{}", signed.text);
     let sorted = |sort: &str, limit: u64| {
         call(
-            &house,
+            &fixture,
             "search",
             json!({ "item_type": "directive", "query": "deploy", "sort": sort, "limit": limit }),
         )
@@ -245,7 +245,7 @@ fn results_are_sorted_by_what_the_caller_names() {
         .map(|it| it["relevance"].as_f64().unwrap())
         .collect();
     assert!(relevance.is_sorted_by(|a, b| a >= b), "{relevance:?}");
-    let wrong = house.call(
+    let wrong = fixture.call(
         "search",
         json!({ "item_type": "directive", "query": "deploy", "sort": "best" }),
     );
@@ -258,15 +258,15 @@ fn results_are_sorted_by_what_the_caller_names() {
 
 #[test]
 fn directives_that_come_with_the_program_are_found_and_run() {
-    let house = House::without_vault(Selection::default());
+    let fixture = Fixture::without_vault(Selection::default());
     let found = call(
-        &house,
+        &fixture,
         "search",
         json!({ "item_type": "directive", "query": "create_knowledge" }),
     );
     assert_eq!(ids(&found)[0], "create_knowledge", "{found}");
     let execute = |parameters: Value| {
-        house.call(
+        fixture.call(
             "execute",
             json!({ "item_type": "directive", "action": "run", "item_id": "create_knowledge", "parameters": parameters }),
         )
@@ -293,12 +293,12 @@ fn directives_that_come_with_the_program_are_found_and_run() {
     assert!(run["run_id"].is_string());
     // An item of the same name takes its place.
     put(
-        &house.project(),
+        &fixture.project(),
         "directives/create_knowledge.md",
         &directive("create_knowledge", "Our own way"),
     );
     let found = call(
-        &house,
+        &fixture,
         "search",
         json!({ "item_type": "directive", "query": "create_knowledge" }),
     );
@@ -314,12 +314,12 @@ fn directives_that_come_with_the_program_are_found_and_run() {
 
 #[test]
 fn a_search_stays_in_its_project() {
-    let house = House::without_vault(Selection {
+    let fixture = Fixture::without_vault(Selection {
         toolsets: vec!["all".to_owned()],
         ..Selection::default()
     });
-    let other = house.project().join("packages/other");
-    for (project, word) in [(house.project(), "mine"), (other.clone(), "theirs")] {
+    let other = fixture.project().join("packages/other");
+    for (project, word) in [(fixture.project(), "mine"), (other.clone(), "theirs")] {
         put(
             &project,
             &format!("directives/zeppelin_{word}.md"),
@@ -331,7 +331,7 @@ fn a_search_stays_in_its_project() {
         if let Some(path) = path {
             asked["project_path"] = path.to_string_lossy().into_owned().into();
         }
-        call(&house, "search", asked)
+        call(&fixture, "search", asked)
     };
     for item_type in ["directive", "any"] {
         assert_eq!(ids(&search(item_type, None)), ["zeppelin_mine"]);
@@ -339,13 +339,13 @@ fn a_search_stays_in_its_project() {
         assert_eq!(ids(&search(item_type, None)), ["zeppelin_mine"]);
     }
     // Documents belong to projects too; memories belong to none.
-    house.put_document(
+    fixture.put_document(
         "docs/airship.md",
         "# Airship\n\nA zeppelin is an airship.\n",
     );
-    call(&house, "kg_graph_generate", json!({}));
+    call(&fixture, "kg_graph_generate", json!({}));
     call(
-        &house,
+        &fixture,
         "memory_store",
         json!({ "content": "The zeppelin is in hangar two" }),
     );
@@ -365,8 +365,8 @@ fn a_search_stays_in_its_project() {
 
 #[test]
 fn items_are_followed_after_their_folder_was_removed_and_made_again() {
-    let house = House::new();
-    let folder = house.project().join(".ai/knowledge");
+    let fixture = Fixture::new();
+    let folder = fixture.project().join(".ai/knowledge");
     let put = |id: &str| {
         std::fs::create_dir_all(&folder).unwrap();
         let entry =
@@ -375,7 +375,7 @@ fn items_are_followed_after_their_folder_was_removed_and_made_again() {
     };
     let found = || {
         let asked = serde_json::json!({ "item_type": "knowledge", "query": "mill", "limit": 100 });
-        let answer = house.call("search", asked).to_json();
+        let answer = fixture.call("search", asked).to_json();
         let rows = answer["results"].as_array().unwrap().iter();
         let mut ids: Vec<String> = rows
             .map(|it| it["id"].as_str().unwrap().to_owned())
@@ -410,7 +410,7 @@ fn items_are_followed_after_their_folder_was_removed_and_made_again() {
 
 #[test]
 fn what_is_called_as_was_asked_comes_before_texts_that_mention_it_often() {
-    let house = House::without_vault(Selection::default());
+    let fixture = Fixture::without_vault(Selection::default());
     let titles = [
         "Deploy to production",
         "Rotate passwords",
@@ -421,7 +421,7 @@ fn what_is_called_as_was_asked_comes_before_texts_that_mention_it_often() {
         "Code review",
         "Postgres tuning",
     ];
-    let project = house.project();
+    let project = fixture.project();
     for (at, title) in titles.iter().enumerate() {
         let others = (1..5).map(|step| {
             let word = titles[(at + step) % titles.len()].split(' ').next();
@@ -440,7 +440,7 @@ fn what_is_called_as_was_asked_comes_before_texts_that_mention_it_often() {
         let question = format!("how do we handle {}?", title.to_lowercase());
         for query in words.map(ToOwned::to_owned).chain([question]) {
             let asked = json!({ "item_type": "knowledge", "query": query });
-            let found = call(&house, "search", asked);
+            let found = call(&fixture, "search", asked);
             assert_eq!(ids(&found)[0], format!("z{at:03}"), "{query}: {found:#}");
         }
     }

@@ -1,6 +1,6 @@
 //! Skills of other people: signed in place, exported whole, and valid for their own format.
 
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use kenning_tools::Selection;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -72,8 +72,8 @@ fn files_under(root: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-fn sign_all(house: &House, item_type: &str) -> Value {
-    let reply = house.call(
+fn sign_all(fixture: &Fixture, item_type: &str) -> Value {
+    let reply = fixture.call(
         "execute",
         json!({ "item_type": item_type, "action": "sign", "item_id": "*", "parameters": { "confirm": true } }),
     );
@@ -83,20 +83,20 @@ fn sign_all(house: &House, item_type: &str) -> Value {
 
 #[test]
 fn a_repository_of_skills_is_exported_whole_and_byte_for_byte() {
-    let house = House::without_vault(Selection::default());
-    let skills = house.project().join(".ai/directives");
+    let fixture = Fixture::without_vault(Selection::default());
+    let skills = fixture.project().join(".ai/directives");
     let n_files = put_skills(&skills);
     let before = files_under(&skills);
     assert_eq!(before.len(), n_files);
     assert_eq!(
-        sign_all(&house, "directive")["summary"],
+        sign_all(&fixture, "directive")["summary"],
         "18 signed, 0 failed, 0 signed before"
     );
-    let to = house.project().join("out");
-    let engine = house.board.engine();
+    let to = fixture.project().join("out");
+    let engine = fixture.board.engine();
     let done = engine
         .kiwi()
-        .export_skills(&house.owner(), &to, false)
+        .export_skills(&fixture.owner(), &to, false)
         .unwrap();
     assert_eq!((done.names.len(), done.n_files), (18, n_files));
     assert_eq!((done.left_out, done.faults), (Vec::new(), Vec::new()));
@@ -115,27 +115,27 @@ fn a_repository_of_skills_is_exported_whole_and_byte_for_byte() {
     // Again is the same; what says something else is not overwritten unless that is asked for.
     engine
         .kiwi()
-        .export_skills(&house.owner(), &to, false)
+        .export_skills(&fixture.owner(), &to, false)
         .unwrap();
     fs::write(to.join("skill-3/LICENSE.txt"), "mine").unwrap();
     let error = engine
         .kiwi()
-        .export_skills(&house.owner(), &to, false)
+        .export_skills(&fixture.owner(), &to, false)
         .unwrap_err();
     assert!(error.message.contains("skill-3/LICENSE.txt"), "{error}");
     engine
         .kiwi()
-        .export_skills(&house.owner(), &to, true)
+        .export_skills(&fixture.owner(), &to, true)
         .unwrap();
     assert_eq!(files_under(&to), after);
 }
 
 #[test]
 fn a_signed_skill_is_still_a_skill_for_every_other_program() {
-    let house = House::without_vault(Selection::default());
-    let skills = house.project().join(".ai/directives");
+    let fixture = Fixture::without_vault(Selection::default());
+    let skills = fixture.project().join(".ai/directives");
     put_skills(&skills);
-    sign_all(&house, "directive");
+    sign_all(&fixture, "directive");
     for n in 0..18 {
         let text = fs::read_to_string(skills.join(format!("skill-{n}/SKILL.md"))).unwrap();
         assert!(text.starts_with("---"), "{text}");
@@ -148,14 +148,14 @@ fn a_signed_skill_is_still_a_skill_for_every_other_program() {
             "the frontmatter is as it was"
         );
     }
-    let run = house.call(
+    let run = fixture.call(
         "execute",
         json!({ "item_type": "directive", "action": "run", "item_id": "skill-1" }),
     );
     assert!(!run.is_error(), "{}", run.text);
     // Every file of the folder is signed.
     fs::write(skills.join("skill-1/scripts/run.py"), "import os\n").unwrap();
-    let run = house.call(
+    let run = fixture.call(
         "execute",
         json!({ "item_type": "directive", "action": "run", "item_id": "skill-1" }),
     );
@@ -164,9 +164,9 @@ fn a_signed_skill_is_still_a_skill_for_every_other_program() {
 
 #[test]
 fn names_that_no_program_accepts_are_mended_and_what_is_left_out_is_said() {
-    let house = House::without_vault(Selection::default());
+    let fixture = Fixture::without_vault(Selection::default());
     let put = |path: &str, text: &str| {
-        let path = house.project().join(".ai/directives").join(path);
+        let path = fixture.project().join(".ai/directives").join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     };
@@ -186,16 +186,16 @@ fn names_that_no_program_accepts_are_mended_and_what_is_left_out_is_said() {
         "auth/oauth_setup.md",
         "---\nname: oauth_setup\nversion: 1.0.0\ncategory: auth\ndescription: Sets up\ninputs:\n  - name: who\n---\n\n# Setup\n",
     );
-    sign_all(&house, "directive");
+    sign_all(&fixture, "directive");
     put(
         "unsigned/SKILL.md",
         "---\nname: unsigned\ndescription: x\n---\n\nText.\n",
     );
-    let to = house.project().join("out");
-    let done = house.board.engine();
+    let to = fixture.project().join("out");
+    let done = fixture.board.engine();
     let done = done
         .kiwi()
-        .export_skills(&house.owner(), &to, false)
+        .export_skills(&fixture.owner(), &to, false)
         .unwrap();
     assert_eq!(
         done.names,

@@ -1,6 +1,6 @@
 //! Items that the original validated, and signing a whole project at once.
 
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use kenning_tools::Selection;
 use serde_json::{Value, json};
 use std::fs;
@@ -8,27 +8,27 @@ use std::fs;
 const AT: &str = "2026-01-02T03:04:05Z";
 
 struct Project {
-    house: House,
+    fixture: Fixture,
 }
 
 impl Project {
     fn new() -> Self {
-        let house = House::without_vault(Selection::default());
-        Self { house }
+        let fixture = Fixture::without_vault(Selection::default());
+        Self { fixture }
     }
 
     fn put(&self, name: &str, text: &str) {
-        let path = self.house.project().join(".ai").join(name);
+        let path = self.fixture.project().join(".ai").join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
     fn text(&self, name: &str) -> String {
-        fs::read_to_string(self.house.project().join(".ai").join(name)).unwrap()
+        fs::read_to_string(self.fixture.project().join(".ai").join(name)).unwrap()
     }
 
     fn execute(&self, item_type: &str, action: &str, id: &str, parameters: Value) -> Value {
-        let reply = self.house.call(
+        let reply = self.fixture.call(
             "execute",
             json!({ "item_type": item_type, "action": action, "item_id": id, "parameters": parameters }),
         );
@@ -156,9 +156,9 @@ fn a_project_is_signed_in_one_go_once_the_list_is_confirmed() {
     assert_eq!(items[3]["state"], "invalid");
     assert_eq!(project.text("knowledge/email/001-a.md"), before);
     // An agent is shown the list and what a person types, and signs nothing.
-    let house = &project.house;
+    let fixture = &project.fixture;
     let arguments = json!({ "item_type": "knowledge", "action": "sign", "item_id": "*", "parameters": { "confirm": true } });
-    let reply = house.board.call("execute", arguments, &house.agent());
+    let reply = fixture.board.call("execute", arguments, &fixture.agent());
     let refused = reply.unwrap().to_json();
     assert_eq!(refused["status"], "person_required", "{refused}");
     assert_eq!(

@@ -1,6 +1,6 @@
 //! The notes of a vault as entities: resolved, related, mentioned, found, and gone with their notes.
 
-use crate::House;
+use crate::Fixture;
 use kenning_core::{Kind, Space};
 use kenning_engine::koi::EntityContext;
 use kenning_store::{EdgeFilter, NodeFilter, When};
@@ -64,8 +64,8 @@ const NOTES: &[(&str, &str)] = &[
     ("journal.md", "Nothing in particular, of nobody.\n"),
 ];
 
-pub(crate) fn put(house: &House, path: &str, text: &str) {
-    let path = house.vault().join(path);
+pub(crate) fn put(fixture: &Fixture, path: &str, text: &str) {
+    let path = fixture.vault().join(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     // Another file under the name, as editors do: the folder tells at once.
     let beside = path.with_extension("new");
@@ -73,32 +73,32 @@ pub(crate) fn put(house: &House, path: &str, text: &str) {
     fs::rename(beside, path).unwrap();
 }
 
-pub(crate) fn vault() -> House {
-    let house = House::new();
+pub(crate) fn vault() -> Fixture {
+    let fixture = Fixture::new();
     for (path, text) in NOTES {
-        put(&house, path, text);
+        put(&fixture, path, text);
     }
-    house
+    fixture
 }
 
-pub(crate) fn done(house: &House, tool: &str, arguments: Value) -> Value {
-    let reply = house.call(tool, arguments);
+pub(crate) fn done(fixture: &Fixture, tool: &str, arguments: Value) -> Value {
+    let reply = fixture.call(tool, arguments);
     assert!(!reply.is_error(), "{tool}: {}", reply.text);
     reply.to_json()
 }
 
-pub(crate) fn resolve(house: &House, label: &str, hint: Option<&str>) -> Value {
+pub(crate) fn resolve(fixture: &Fixture, label: &str, hint: Option<&str>) -> Value {
     done(
-        house,
+        fixture,
         "resolve_entity",
         json!({ "label": label, "type_hint": hint }),
     )
 }
 
 /// `Subject predicate Object`, sorted.
-pub(crate) fn said_of(house: &House, name: &str) -> Vec<String> {
+pub(crate) fn said_of(fixture: &Fixture, name: &str) -> Vec<String> {
     let found = done(
-        house,
+        fixture,
         "get_entity_neighborhood",
         json!({ "entity_uri": name }),
     );
@@ -114,9 +114,9 @@ pub(crate) fn said_of(house: &House, name: &str) -> Vec<String> {
     all
 }
 
-/// Every entity and every edge of the house, without ids and times.
-pub(crate) fn graph(house: &House) -> BTreeSet<String> {
-    let log = house.log();
+/// Every entity and every edge of the fixture, without ids and times.
+pub(crate) fn graph(fixture: &Fixture) -> BTreeSet<String> {
+    let log = fixture.log();
     let read = log.read(&Space::default(), |tx| {
         let filter = NodeFilter {
             kinds: vec![Kind::Entity, Kind::Document],
@@ -143,7 +143,7 @@ pub(crate) fn graph(house: &House) -> BTreeSet<String> {
 
 #[test]
 fn koi_a_label_is_resolved_by_name_alias_letters_and_sound_and_nothing_is_stored() {
-    let house = vault();
+    let fixture = vault();
     for (label, hint, uri, confidence) in [
         ("Bill Baue", None, BILL, 1.0),
         ("@Bill-Baue", Some("Person"), BILL, 1.0),
@@ -158,7 +158,7 @@ fn koi_a_label_is_resolved_by_name_alias_letters_and_sound_and_nothing_is_stored
         ),
         ("Sean Anderson", Some("Person"), SHAWN, 0.8),
     ] {
-        let found = resolve(&house, label, hint);
+        let found = resolve(&fixture, label, hint);
         let first = &found["candidates"][0];
         assert!(
             first["uri"].as_str().unwrap_or("none").starts_with(uri),
@@ -170,8 +170,8 @@ fn koi_a_label_is_resolved_by_name_alias_letters_and_sound_and_nothing_is_stored
         );
         assert_eq!(found["is_new"], false, "{label}");
     }
-    let before = house.event_kinds().len();
-    let found = resolve(&house, "Unknown Thing", Some("concept"));
+    let before = fixture.event_kinds().len();
+    let found = resolve(&fixture, "Unknown Thing", Some("concept"));
     assert_eq!(found["candidates"], json!([]));
     let uri = "orn:personal-koi.entity:concept-unknown-thing-3ebcc43853dd";
     let proposed = json!({ "name": "Unknown Thing", "uri": uri, "type": "Concept" });
@@ -179,9 +179,9 @@ fn koi_a_label_is_resolved_by_name_alias_letters_and_sound_and_nothing_is_stored
         (&found["proposed"], &found["is_new"]),
         (&proposed, &json!(true))
     );
-    assert_eq!(house.event_kinds().len(), before, "nothing is stored");
+    assert_eq!(fixture.event_kinds().len(), before, "nothing is stored");
     assert!(
-        house
+        fixture
             .call("resolve_entity", json!({ "label": " " }))
             .is_error()
     );
@@ -189,7 +189,7 @@ fn koi_a_label_is_resolved_by_name_alias_letters_and_sound_and_nothing_is_stored
 
 #[test]
 fn koi_company_tells_which_of_two_is_meant() {
-    let house = vault();
+    let fixture = vault();
     for (path, text) in [
         ("People/Ann Miller.md", "---\naffiliation: r3.0\n---\n"),
         ("People/Ann Moss.md", ""),
@@ -202,7 +202,7 @@ fn koi_company_tells_which_of_two_is_meant() {
             "[[Bill Baue]] and [[Ann Miller]] met again.",
         ),
     ] {
-        put(&house, path, text);
+        put(&fixture, path, text);
     }
     let resolve = |people: &[&str]| {
         let context = EntityContext {
@@ -210,7 +210,7 @@ fn koi_company_tells_which_of_two_is_meant() {
             organizations: vec!["r3.0".to_owned()],
             ..EntityContext::default()
         };
-        let (engine, owner) = (house.board.engine(), house.owner());
+        let (engine, owner) = (fixture.board.engine(), fixture.owner());
         let found = engine
             .koi()
             .resolve_entity(&owner, "Ann", Some("Person"), context);
@@ -223,7 +223,7 @@ fn koi_company_tells_which_of_two_is_meant() {
 
 #[test]
 fn koi_fields_become_relationships_of_both_ends() {
-    let house = vault();
+    let fixture = vault();
     for (name, expected) in [
         (
             "Bill Baue",
@@ -253,21 +253,21 @@ fn koi_fields_become_relationships_of_both_ends() {
         ("Commons", vec![]),
         ("orn:nope:x", vec![]),
     ] {
-        assert_eq!(said_of(&house, name), expected, "{name}");
+        assert_eq!(said_of(&fixture, name), expected, "{name}");
     }
     let rid = "orn:koi-net.person:bill-baue+";
-    let network = house.log().read(&Space::default(), |tx| {
+    let network = fixture.log().read(&Space::default(), |tx| {
         let node = tx.node_by_key("", Kind::Entity, BILL, When::Now)?;
         Ok(node.unwrap().props["rid"].as_str().unwrap().to_owned())
     });
     let network = network.unwrap();
     assert!(network.starts_with(rid), "{network}");
     assert_eq!(
-        said_of(&house, &network).len(),
+        said_of(&fixture, &network).len(),
         5,
         "a federated name is a name too"
     );
-    let unknown = house.call(
+    let unknown = fixture.call(
         "get_entity_neighborhood",
         json!({ "entity_uri": "Nobody Known" }),
     );
@@ -283,9 +283,9 @@ fn koi_fields_become_relationships_of_both_ends() {
 
 #[test]
 fn koi_documents_are_those_whose_text_names_an_entity() {
-    let house = vault();
+    let fixture = vault();
     let found = done(
-        &house,
+        &fixture,
         "get_entity_documents",
         json!({ "entity_uri": "Bill" }),
     );
@@ -302,12 +302,12 @@ fn koi_documents_are_those_whose_text_names_an_entity() {
     });
     assert_eq!(document, &expected);
     let content = "Bill Baue likes herring.";
-    house.call(
+    fixture.call(
         "memory_store",
         json!({ "content": content, "memory_type": "fact" }),
     );
     let found = done(
-        &house,
+        &fixture,
         "get_entity_documents",
         json!({ "entity_uri": BILL }),
     );
@@ -316,38 +316,38 @@ fn koi_documents_are_those_whose_text_names_an_entity() {
 
 #[test]
 fn koi_what_a_note_said_is_gone_when_it_says_so_no_more() {
-    let house = vault();
-    assert!(said_of(&house, "r3.0").contains(&"Bill Baue affiliated_with r3.0".to_owned()));
+    let fixture = vault();
+    assert!(said_of(&fixture, "r3.0").contains(&"Bill Baue affiliated_with r3.0".to_owned()));
     let note =
         json!({ "path": "People/Bill Baue.md", "content": "---\nknows: \"[[Ann Lee]]\"\n---\n" });
-    done_text(&house, "vault_write_note", note);
+    done_text(&fixture, "vault_write_note", note);
     assert_eq!(
-        said_of(&house, "r3.0"),
+        said_of(&fixture, "r3.0"),
         [
             "Kelp Atlas involves_organization r3.0",
             "r3.0 has_founder Bill Baue"
         ]
     );
-    let found = resolve(&house, "william baue", Some("Organization"));
+    let found = resolve(&fixture, "william baue", Some("Organization"));
     assert_eq!(
         found["is_new"], true,
         "an alias is gone with the field: {found}"
     );
     // Whom a note names need not be there yet.
-    put(&house, "People/Ann Lee.md", "");
+    put(&fixture, "People/Ann Lee.md", "");
     let knows = ["Ann Lee knows Bill Baue", "Bill Baue knows Ann Lee"];
-    assert_eq!(said_of(&house, "Ann Lee"), knows);
-    fs::remove_file(house.vault().join("People/Bill Baue.md")).unwrap();
-    assert_eq!(said_of(&house, "Ann Lee"), Vec::<String>::new());
+    assert_eq!(said_of(&fixture, "Ann Lee"), knows);
+    fs::remove_file(fixture.vault().join("People/Bill Baue.md")).unwrap();
+    assert_eq!(said_of(&fixture, "Ann Lee"), Vec::<String>::new());
     assert_eq!(
-        said_of(&house, BILL),
+        said_of(&fixture, BILL),
         Vec::<String>::new(),
         "the URI means nobody"
     );
-    assert_eq!(resolve(&house, "Bill Baue", None)["is_new"], true);
-    put(&house, "People/Bill Baue.md", NOTES[0].1);
-    assert!(said_of(&house, "r3.0").contains(&"r3.0 has_founder Bill Baue".to_owned()));
-    let report = house
+    assert_eq!(resolve(&fixture, "Bill Baue", None)["is_new"], true);
+    put(&fixture, "People/Bill Baue.md", NOTES[0].1);
+    assert!(said_of(&fixture, "r3.0").contains(&"r3.0 has_founder Bill Baue".to_owned()));
+    let report = fixture
         .board
         .engine()
         .verify(&Space::default(), &|_| ())
@@ -355,19 +355,19 @@ fn koi_what_a_note_said_is_gone_when_it_says_so_no_more() {
     assert!(report.is_clean());
 }
 
-pub(crate) fn done_text(house: &House, tool: &str, arguments: Value) -> String {
-    let reply = house.call(tool, arguments);
+pub(crate) fn done_text(fixture: &Fixture, tool: &str, arguments: Value) -> String {
+    let reply = fixture.call(tool, arguments);
     assert!(!reply.is_error(), "{tool}: {}", reply.text);
     reply.text
 }
 
 #[test]
 fn koi_looking_again_changes_nothing_and_writes_no_event() {
-    let house = vault();
-    resolve(&house, "Bill", None);
-    let (events, before) = (house.event_kinds().len(), graph(&house));
+    let fixture = vault();
+    resolve(&fixture, "Bill", None);
+    let (events, before) = (fixture.event_kinds().len(), graph(&fixture));
     assert_eq!(
-        house
+        fixture
             .event_kinds()
             .iter()
             .filter(|it| *it == "EntityAdded")
@@ -376,20 +376,20 @@ fn koi_looking_again_changes_nothing_and_writes_no_event() {
         "the journal is about nobody"
     );
     for _ in 0..3 {
-        resolve(&house, "Bill", None);
-        done(&house, "koi_search", json!({ "query": "herring" }));
+        resolve(&fixture, "Bill", None);
+        done(&fixture, "koi_search", json!({ "query": "herring" }));
     }
-    let again = house.again(Selection::default());
+    let again = fixture.again(Selection::default());
     resolve(&again, "Bill", None);
     // The same text under a new stamp is no change.
     put(
-        &house,
+        &fixture,
         "Concepts/Commons.md",
         "Shared, and governed by who shares it.\n",
     );
-    resolve(&house, "Bill", None);
-    assert_eq!(house.event_kinds().len(), events);
-    assert_eq!(graph(&house), before);
+    resolve(&fixture, "Bill", None);
+    assert_eq!(fixture.event_kinds().len(), events);
+    assert_eq!(graph(&fixture), before);
 }
 
 #[test]
@@ -397,9 +397,9 @@ fn koi_two_houses_end_in_the_graph_that_the_notes_make() {
     let first = vault();
     resolve(&first, "Bill", None);
     let second = first.again(Selection::default());
-    let note = |house: &House, path: &str, content: &str| {
+    let note = |fixture: &Fixture, path: &str, content: &str| {
         let arguments = json!({ "path": path, "content": content });
-        done_text(house, "vault_write_note", arguments);
+        done_text(fixture, "vault_write_note", arguments);
     };
     note(
         &first,
@@ -415,14 +415,14 @@ fn koi_two_houses_end_in_the_graph_that_the_notes_make() {
     note(&first, "Organizations/Works.md", "");
     fs::remove_file(first.vault().join("Projects/Kelp Atlas.md")).unwrap();
     std::thread::scope(|scope| {
-        for (name, house) in [("One", &first), ("Two", &second)] {
+        for (name, fixture) in [("One", &first), ("Two", &second)] {
             scope.spawn(move || {
                 for n in 0..8 {
                     let other = if name == "One" { "Two" } else { "One" };
                     let path = format!("People/{name} {n}.md");
                     let text = format!("---\nknows: [{other} {n}, Bo]\n---\n[[{other} {n}]]\n");
-                    note(house, &path, &text);
-                    resolve(house, "Bo", None);
+                    note(fixture, &path, &text);
+                    resolve(fixture, "Bo", None);
                 }
             });
         }
@@ -439,7 +439,7 @@ fn koi_two_houses_end_in_the_graph_that_the_notes_make() {
     let expected = ["Ann affiliated_with Works", "Bo founded Works"];
     assert_eq!(said_of(&second, "Works"), expected);
     // Another store on the same files, which has seen no history at all.
-    let third = House::new();
+    let third = Fixture::new();
     fs::remove_dir_all(third.vault()).unwrap();
     copy(&first.vault(), &third.vault());
     resolve(&third, "Bo", None);
@@ -461,10 +461,10 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
 
 #[test]
 fn koi_search_finds_entities_and_what_else_answers() {
-    let house = vault();
+    let fixture = vault();
     let memory = json!({ "content": "The herring came late this year.", "memory_type": "fact" });
-    house.call("memory_store", memory);
-    let found = done(&house, "koi_search", json!({ "query": "herring" }));
+    fixture.call("memory_store", memory);
+    let found = done(&fixture, "koi_search", json!({ "query": "herring" }));
     let names: Vec<&str> = found["results"]
         .as_array()
         .unwrap()
@@ -483,7 +483,7 @@ fn koi_search_finds_entities_and_what_else_answers() {
         .collect();
     assert_eq!(kinds, BTreeSet::from(["document", "memory"]), "{found}");
     let found = done(
-        &house,
+        &fixture,
         "koi_search",
         json!({ "query": "bill", "type_filter": "person", "limit": 3 }),
     );
@@ -494,31 +494,35 @@ fn koi_search_finds_entities_and_what_else_answers() {
     );
     assert_eq!(found["results"][0]["relationship_count"], 5);
     let found = done(
-        &house,
+        &fixture,
         "koi_search",
         json!({ "query": "strength to recover" }),
     );
     assert_eq!(found["results"][0]["uri"], R3, "by its meaning: {found}");
     for query in ["zzzzqq", "qqqq vvvv", "software license"] {
         assert_eq!(
-            done(&house, "koi_search", json!({ "query": query }))["count"],
+            done(&fixture, "koi_search", json!({ "query": query }))["count"],
             0
         );
     }
-    assert!(house.call("koi_search", json!({ "query": "" })).is_error());
+    assert!(
+        fixture
+            .call("koi_search", json!({ "query": "" }))
+            .is_error()
+    );
 }
 
 #[test]
 fn koi_a_search_says_whether_meaning_took_part() {
-    let house = vault();
+    let fixture = vault();
     for (query, method) in [
         ("herring", "semantic"),
         ("Zzzzqq", "text"),
         ("x", "text"),
         ("zzzzqq herring", "semantic"),
     ] {
-        let entities = done(&house, "koi_search", json!({ "query": query }));
-        let texts = done(&house, "knowledge_search", json!({ "query": query }));
+        let entities = done(&fixture, "koi_search", json!({ "query": query }));
+        let texts = done(&fixture, "knowledge_search", json!({ "query": query }));
         assert_eq!(
             (&entities["search_method"], &texts["search_type"]),
             (&json!(method), &json!(method)),
@@ -529,18 +533,18 @@ fn koi_a_search_says_whether_meaning_took_part() {
 
 #[test]
 fn koi_knowledge_is_searched_by_source_with_verbatim_passages() {
-    let house = vault();
+    let fixture = vault();
     let tail = "The last words are about sculpins.";
     let long = format!(
         "# Long\n\n{}\n\n{tail}\n",
         "Kelp grows fast here. ".repeat(400)
     );
-    put(&house, "Concepts/Long.md", &long);
+    put(&fixture, "Concepts/Long.md", &long);
     let memory = json!({ "content": "Sculpins hide beneath stones.", "memory_type": "fact" });
-    house.call("memory_store", memory);
+    fixture.call("memory_store", memory);
     let search = |source: Option<&str>| {
         let arguments = json!({ "query": "sculpins", "source": source });
-        done(&house, "knowledge_search", arguments)
+        done(&fixture, "knowledge_search", arguments)
     };
     let sources = |found: &Value| -> BTreeSet<String> {
         let rows = found["results"].as_array().unwrap().iter();
@@ -564,7 +568,7 @@ fn koi_knowledge_is_searched_by_source_with_verbatim_passages() {
         assert_eq!(search(Some(source))["count"], 0, "{source}");
     }
     let arguments = json!({ "query": "sculpins", "include_chunks": false, "limit": -1 });
-    let without = done(&house, "knowledge_search", arguments);
+    let without = done(&fixture, "knowledge_search", arguments);
     assert_eq!(
         (without.get("chunk_results"), &without["count"]),
         (None, &json!(1))
@@ -573,22 +577,22 @@ fn koi_knowledge_is_searched_by_source_with_verbatim_passages() {
 
 #[test]
 fn koi_a_vault_may_declare_types_of_its_own() {
-    let house = vault();
-    put(&house, "Rivers/Fraser.md", "");
-    assert_eq!(resolve(&house, "Fraser", None)["is_new"], true);
+    let fixture = vault();
+    put(&fixture, "Rivers/Fraser.md", "");
+    assert_eq!(resolve(&fixture, "Fraser", None)["is_new"], true);
     let schema = "---\nresolution:\n  type_key: River\n  folder: Rivers\n---\n";
-    put(&house, "Ontology/schema-river.md", schema);
-    let found = resolve(&house, "fraser", Some("river"));
+    put(&fixture, "Ontology/schema-river.md", schema);
+    let found = resolve(&fixture, "fraser", Some("river"));
     assert_eq!(found["candidates"][0]["type"], "River", "{found}");
 }
 
 #[test]
 fn koi_without_a_vault_there_is_nobody_and_memories_are_found_all_the_same() {
-    let house = House::without_vault(Selection::default());
-    assert_eq!(resolve(&house, "Bill Baue", None)["is_new"], true);
+    let fixture = Fixture::without_vault(Selection::default());
+    assert_eq!(resolve(&fixture, "Bill Baue", None)["is_new"], true);
     let memory = json!({ "content": "Herring spawn in spring.", "memory_type": "fact" });
-    house.call("memory_store", memory);
-    let found = done(&house, "knowledge_search", json!({ "query": "herring" }));
+    fixture.call("memory_store", memory);
+    let found = done(&fixture, "knowledge_search", json!({ "query": "herring" }));
     assert_eq!(found["count"], 1, "{found}");
 }
 
@@ -606,7 +610,7 @@ fn difference(line: &Value) -> Option<&'static str> {
 
 #[test]
 fn koi_recorded_resolutions_are_answered_alike_where_no_difference_is_meant() {
-    let house = vault();
+    let fixture = vault();
     let (mut n_equal, mut n_proposed) = (0, 0);
     for line in GOLDEN.lines() {
         let line: Value = serde_json::from_str(line).unwrap();
@@ -614,7 +618,7 @@ fn koi_recorded_resolutions_are_answered_alike_where_no_difference_is_meant() {
             continue;
         }
         let (body, expected) = (&line["body"], &line["response"]);
-        let reply = house.call("resolve_entity", body.clone());
+        let reply = fixture.call("resolve_entity", body.clone());
         match difference(&line) {
             None => {
                 let answer = reply.to_json();
@@ -656,7 +660,7 @@ fn koi_recorded_resolutions_are_answered_alike_where_no_difference_is_meant() {
 
 #[test]
 fn koi_recorded_relationships_are_answered_alike_where_no_difference_is_meant() {
-    let house = vault();
+    let fixture = vault();
     let recorded = GOLDEN
         .lines()
         .map(|it| serde_json::from_str::<Value>(it).unwrap());
@@ -665,7 +669,7 @@ fn koi_recorded_relationships_are_answered_alike_where_no_difference_is_meant() 
         .find(|it| it["name"] == "rels")
         .unwrap();
     let found = done(
-        &house,
+        &fixture,
         "get_entity_neighborhood",
         json!({ "entity_uri": BILL }),
     );
@@ -698,11 +702,11 @@ fn koi_recorded_relationships_are_answered_alike_where_no_difference_is_meant() 
 
 #[test]
 fn koi_a_vault_that_is_not_there_is_told_and_what_is_known_stays() {
-    let house = vault();
-    let found = resolve(&house, "Bill Baue", None);
+    let fixture = vault();
+    let found = resolve(&fixture, "Bill Baue", None);
     assert!(found["warnings"].is_null(), "{found}");
-    let away = house.root.path().join("away");
-    fs::rename(house.vault(), &away).unwrap();
+    let away = fixture.root.path().join("away");
+    fs::rename(fixture.vault(), &away).unwrap();
     for (tool, arguments) in [
         ("resolve_entity", json!({ "label": "Bill Baue" })),
         ("resolve_entity", json!({ "label": "Nobody Known" })),
@@ -714,7 +718,7 @@ fn koi_a_vault_that_is_not_there_is_told_and_what_is_known_stays() {
             json!({ "entity_uri": "Bill Baue" }),
         ),
     ] {
-        let found = done(&house, tool, arguments);
+        let found = done(&fixture, tool, arguments);
         let warning = found["warnings"][0].as_str().unwrap_or_default();
         assert!(
             warning.contains("VAULT_PATH") && warning.contains("cannot be opened"),
@@ -725,25 +729,25 @@ fn koi_a_vault_that_is_not_there_is_told_and_what_is_known_stays() {
         }
     }
     let nobody = json!({ "entity_uri": "Nobody Known" });
-    let reply = house.call("get_entity_neighborhood", nobody);
+    let reply = fixture.call("get_entity_neighborhood", nobody);
     assert!(
         reply.is_error() && reply.text.contains("VAULT_PATH"),
         "{}",
         reply.text
     );
-    let found = house.board.engine().doctor().unwrap();
+    let found = fixture.board.engine().doctor().unwrap();
     assert!(
         found.faults.iter().any(|it| it.contains("VAULT_PATH")),
         "{found:?}"
     );
 
     // A file in its place is told in the same way.
-    fs::write(house.vault(), "no directory").unwrap();
-    let found = resolve(&house, "Bill Baue", None);
+    fs::write(fixture.vault(), "no directory").unwrap();
+    let found = resolve(&fixture, "Bill Baue", None);
     assert_eq!(found["candidates"][0]["name"], "Bill Baue", "{found}");
     assert!(found["warnings"][0].is_string(), "{found}");
-    fs::remove_file(house.vault()).unwrap();
-    fs::rename(&away, house.vault()).unwrap();
-    let found = resolve(&house, "Bill Baue", None);
+    fs::remove_file(fixture.vault()).unwrap();
+    fs::rename(&away, fixture.vault()).unwrap();
+    let found = resolve(&fixture, "Bill Baue", None);
     assert!(found["warnings"].is_null(), "{found}");
 }

@@ -1,6 +1,6 @@
 //! The example vault: every type, every relationship, and the answers that its guide promises.
 
-use crate::House;
+use crate::Fixture;
 use kenning_core::{Kind, Space};
 use kenning_store::{EdgeFilter, NodeFilter, When};
 use serde_json::{Value, json};
@@ -81,18 +81,18 @@ fn notes() -> BTreeMap<String, String> {
     notes
 }
 
-fn house() -> House {
-    let house = House::new();
+fn fixture() -> Fixture {
+    let fixture = Fixture::new();
     for (path, text) in notes() {
-        let path = house.vault().join(path);
+        let path = fixture.vault().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    house
+    fixture
 }
 
-fn ask(house: &House, tool: &str, arguments: Value) -> Value {
-    let reply = house.call(tool, arguments);
+fn ask(fixture: &Fixture, tool: &str, arguments: Value) -> Value {
+    let reply = fixture.call(tool, arguments);
     assert!(!reply.is_error(), "{tool}: {}", reply.text);
     reply.to_json()
 }
@@ -105,8 +105,8 @@ fn column(rows: &Value, field: &str) -> Vec<String> {
 }
 
 /// What the store holds: how many entities of each type, and `[subject, predicate, object]` by names.
-fn graph(house: &House) -> (BTreeMap<String, usize>, BTreeSet<[String; 3]>) {
-    let log = house.log();
+fn graph(fixture: &Fixture) -> (BTreeMap<String, usize>, BTreeSet<[String; 3]>) {
+    let log = fixture.log();
     let read = log.read(&Space::default(), |tx| {
         let filter = NodeFilter {
             kinds: vec![Kind::Entity],
@@ -151,9 +151,9 @@ fn linked_in_fields(note: &str) -> Vec<&str> {
 
 #[test]
 fn koi_example_has_every_type_and_every_relationship() {
-    let house = house();
-    ask(&house, "resolve_entity", json!({ "label": "Bill Baue" }));
-    let (types, said) = graph(&house);
+    let fixture = fixture();
+    ask(&fixture, "resolve_entity", json!({ "label": "Bill Baue" }));
+    let (types, said) = graph(&fixture);
     assert_eq!(types, counts(TYPES));
     let mut predicates: BTreeMap<String, usize> = BTreeMap::new();
     for [_, predicate, _] in &said {
@@ -165,9 +165,9 @@ fn koi_example_has_every_type_and_every_relationship() {
 
 #[test]
 fn koi_example_has_no_field_whose_link_relates_nothing() {
-    let house = house();
-    ask(&house, "resolve_entity", json!({ "label": "Bill Baue" }));
-    let (_, said) = graph(&house);
+    let fixture = fixture();
+    ask(&fixture, "resolve_entity", json!({ "label": "Bill Baue" }));
+    let (_, said) = graph(&fixture);
     let ends: BTreeSet<(&str, &str)> = said
         .iter()
         .map(|[subject, _, object]| (subject.as_str(), object.as_str()))
@@ -189,7 +189,7 @@ fn koi_example_has_no_field_whose_link_relates_nothing() {
 
 #[test]
 fn koi_example_names_are_taken_for_one_another_only_where_they_should() {
-    let house = house();
+    let fixture = fixture();
     for (label, hint, expected) in [
         ("Bill", None, vec!["Bill Baue"]),
         ("William Baue", None, vec!["Bill Baue"]),
@@ -221,7 +221,7 @@ fn koi_example_names_are_taken_for_one_another_only_where_they_should() {
         ("Nobody Known", None, vec![]),
     ] {
         let arguments = json!({ "label": label, "type_hint": hint });
-        let found = ask(&house, "resolve_entity", arguments);
+        let found = ask(&fixture, "resolve_entity", arguments);
         let names = column(&found["candidates"], "name");
         assert_eq!(names, expected, "{label}: {found}");
         assert_eq!(found["is_new"], expected.is_empty(), "{label}");
@@ -230,25 +230,25 @@ fn koi_example_names_are_taken_for_one_another_only_where_they_should() {
 
 #[test]
 fn koi_example_is_searched_and_its_notes_name_each_other() {
-    let house = house();
+    let fixture = fixture();
     let arguments = json!({ "query": "herring", "type_filter": "practice" });
-    let found = ask(&house, "koi_search", arguments);
+    let found = ask(&fixture, "koi_search", arguments);
     assert_eq!(column(&found["results"], "name"), ["Herring Monitoring"]);
     let found = ask(
-        &house,
+        &fixture,
         "koi_search",
         json!({ "query": "Spawn Atlas", "limit": 1 }),
     );
     assert_eq!(column(&found["results"], "name"), ["Spawn Atlas"]);
     let arguments = json!({ "query": "eelgrass", "source": "vault" });
-    let found = ask(&house, "knowledge_search", arguments);
+    let found = ask(&fixture, "knowledge_search", arguments);
     let rid = "vault:Meetings/2026-03-14 Spawn Count.md";
     assert!(
         column(&found["results"], "rid").contains(&rid.to_owned()),
         "{found}"
     );
     let found = ask(
-        &house,
+        &fixture,
         "get_entity_documents",
         json!({ "entity_uri": "Zoe Nunez" }),
     );

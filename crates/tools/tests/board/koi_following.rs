@@ -1,7 +1,7 @@
 //! Entities follow what is stated by looking at the differences: the graph must be the one that all
 //! statements make from scratch, whoever wrote what and in which order.
 
-use crate::House;
+use crate::Fixture;
 use crate::koi_entities::{done_text, graph, resolve};
 use kenning_core::{SeededRandom, Space};
 use kenning_engine::Caller;
@@ -48,7 +48,7 @@ type Rows = BTreeMap<(String, String), Vec<u8>>;
 
 struct World {
     random: SeededRandom,
-    processes: Vec<House>,
+    processes: Vec<Fixture>,
 }
 
 impl World {
@@ -90,20 +90,20 @@ impl World {
     }
 
     fn edit(&self) {
-        let house = self.one_of(&self.processes);
-        let (koi, caller) = (house.board.engine().koi(), caller());
+        let fixture = self.one_of(&self.processes);
+        let (koi, caller) = (fixture.board.engine().koi(), caller());
         match self.below(12) {
             0..3 => {
                 let note =
                     json!({ "path": self.path(), "content": self.text(), "overwrite": true });
-                house.call("vault_write_note", note);
+                fixture.call("vault_write_note", note);
             }
             3 => {
-                let path = house.vault().join(self.path());
+                let path = fixture.vault().join(self.path());
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
                 fs::write(path, self.text()).unwrap();
             }
-            4 => drop(fs::remove_file(house.vault().join(self.path()))),
+            4 => drop(fs::remove_file(fixture.vault().join(self.path()))),
             5..7 => {
                 let stated = self.document();
                 koi.ingest_statement(&caller, stated).unwrap();
@@ -166,12 +166,12 @@ impl World {
     /// Everything that follows from statements is thrown away and made again: it is the same as before.
     fn check(&self, when: &str) {
         // One that has seen nothing looks at every file.
-        let house = &self.processes[0];
-        let third = house.again(Selection::default());
+        let fixture = &self.processes[0];
+        let third = fixture.again(Selection::default());
         resolve(&third, "Bo", None);
         let (before, graph_before) = (rows(&third), graph(&third));
         wipe(&third);
-        let fourth = house.again(Selection::default());
+        let fourth = fixture.again(Selection::default());
         resolve(&fourth, "Bo", None);
         let (after, graph_after) = (rows(&fourth), graph(&fourth));
         assert_eq!(graph_before, graph_after, "{when}");
@@ -188,8 +188,8 @@ fn caller() -> Caller {
     Caller::new(kenning_engine::Principal::owner(Space::default()))
 }
 
-fn rows(house: &House) -> Rows {
-    let read = house.log().read(&Space::default(), |tx| {
+fn rows(fixture: &Fixture) -> Rows {
+    let read = fixture.log().read(&Space::default(), |tx| {
         let mut all = Rows::new();
         for bucket in ROWS {
             for (key, value) in tx.list(bucket)? {
@@ -203,8 +203,8 @@ fn rows(house: &House) -> Rows {
     read.unwrap()
 }
 
-fn wipe(house: &House) {
-    let wiped = house.log().write(&Space::default(), |tx| {
+fn wipe(fixture: &Fixture) {
+    let wiped = fixture.log().write(&Space::default(), |tx| {
         for bucket in ROWS {
             for (key, _) in tx.list(bucket)? {
                 if !["recent", "said"].contains(&key.as_str()) {
@@ -220,7 +220,7 @@ fn wipe(house: &House) {
 #[test]
 fn koi_after_random_changes_by_two_processes_the_graph_is_the_one_from_scratch() {
     for seed in [1, 2] {
-        let first = House::new();
+        let first = Fixture::new();
         let second = first.again(Selection::default());
         let world = World {
             random: SeededRandom::new(seed),
@@ -240,7 +240,7 @@ fn koi_after_random_changes_by_two_processes_the_graph_is_the_one_from_scratch()
 /// whoever looks next, and by whoever has the graph of the time before in memory.
 #[test]
 fn koi_a_run_that_was_stopped_between_transactions_is_finished_by_the_next() {
-    let first = House::new();
+    let first = Fixture::new();
     resolve(&first, "Bo", None);
     let note = json!({ "path": "People/Bo.md", "content": "---\nknows: P 1\n---\n" });
     done_text(&first, "vault_write_note", note);

@@ -3,7 +3,7 @@
 use kenning_core::{Kind, Space};
 use kenning_engine::koi::MailRead;
 use kenning_store::{NodeFilter, When};
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use kenning_tools::Selection;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -28,17 +28,17 @@ fn boxed(mails: &[String]) -> String {
     mails.iter().map(one).collect()
 }
 
-/// The same house, with mail.
-fn with_mail(house: &House) -> House {
-    house.again(Selection::default())
+/// The same fixture, with mail.
+fn with_mail(fixture: &Fixture) -> Fixture {
+    fixture.again(Selection::default())
 }
 
-fn read(house: &House) -> MailRead {
-    let read = house
+fn read(fixture: &Fixture) -> MailRead {
+    let read = fixture
         .board
         .engine()
         .koi()
-        .read_mail(&house.owner())
+        .read_mail(&fixture.owner())
         .unwrap();
     assert!(read.is_complete);
     read
@@ -49,13 +49,13 @@ fn counts(read: MailRead) -> (u64, u64, u64) {
 }
 
 /// Bodies by the names of their documents.
-fn documents(house: &House) -> BTreeMap<String, String> {
+fn documents(fixture: &Fixture) -> BTreeMap<String, String> {
     let filter = NodeFilter {
         kinds: vec![Kind::Document],
         key_prefix: Some("email:".to_owned()),
         ..NodeFilter::default()
     };
-    let log = house.log();
+    let log = fixture.log();
     let nodes = log.read(&Space::default(), |tx| {
         tx.nodes(&filter, When::Now, None, 10_000)
     });
@@ -65,13 +65,13 @@ fn documents(house: &House) -> BTreeMap<String, String> {
         .collect()
 }
 
-fn keys(house: &House) -> Vec<String> {
-    documents(house).into_keys().collect()
+fn keys(fixture: &Fixture) -> Vec<String> {
+    documents(fixture).into_keys().collect()
 }
 
-fn search(house: &House, query: &str) -> Value {
+fn search(fixture: &Fixture, query: &str) -> Value {
     let asked = json!({ "query": query, "source": "email" });
-    let reply = house.call("knowledge_search", asked);
+    let reply = fixture.call("knowledge_search", asked);
     assert!(!reply.is_error(), "{}", reply.text);
     reply.to_json()
 }
@@ -81,8 +81,8 @@ fn put(path: &Path, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-fn verify(house: &House) {
-    let report = house
+fn verify(fixture: &Fixture) {
+    let report = fixture
         .board
         .engine()
         .verify(&Space::default(), &|_| {})
@@ -92,19 +92,19 @@ fn verify(house: &House) {
 
 #[test]
 fn koi_mail_is_found_by_what_it_says_and_by_who_wrote_it() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let herring = mail(
         "one",
         "Herring counts",
         "The eggs on the kelp were counted by Bill Baue.",
     );
     put(
-        &house.mail().join("inbox"),
+        &fixture.mail().join("inbox"),
         &boxed(&[herring, mail("two", "Lunch", "At noon?")]),
     );
-    let house = with_mail(&house);
+    let fixture = with_mail(&fixture);
     // A search reads the mail by itself.
-    let found = search(&house, "eggs on the kelp");
+    let found = search(&fixture, "eggs on the kelp");
     let first = &found["results"][0];
     assert_eq!(first["rid"], "email:one@example.com", "{found}");
     assert_eq!(
@@ -117,8 +117,8 @@ fn koi_mail_is_found_by_what_it_says_and_by_who_wrote_it() {
     });
     assert_eq!(first["email"], card);
     assert_eq!(found["chunk_results"][0]["metadata"]["email"], card);
-    assert_eq!(search(&house, "ann@example.com")["count"], 2);
-    let found = house.call("get_entity_documents", json!({ "entity_uri": "Bill Baue" }));
+    assert_eq!(search(&fixture, "ann@example.com")["count"], 2);
+    let found = fixture.call("get_entity_documents", json!({ "entity_uri": "Bill Baue" }));
     assert!(
         found.text.contains("email:one@example.com"),
         "{}",
@@ -126,14 +126,17 @@ fn koi_mail_is_found_by_what_it_says_and_by_who_wrote_it() {
     );
     // Of no other source.
     let asked = json!({ "query": "eggs on the kelp", "source": "github" });
-    assert_eq!(house.call("knowledge_search", asked).to_json()["count"], 0);
-    verify(&house);
+    assert_eq!(
+        fixture.call("knowledge_search", asked).to_json()["count"],
+        0
+    );
+    verify(&fixture);
 }
 
 #[test]
 fn koi_mail_an_mbox_is_read_on_where_it_grew_and_anew_where_it_changed() {
-    let house = House::new();
-    let file = house.mail().join("inbox");
+    let fixture = Fixture::new();
+    let file = fixture.mail().join("inbox");
     let mails: Vec<String> = (0..250)
         .map(|n| {
             mail(
@@ -144,38 +147,38 @@ fn koi_mail_an_mbox_is_read_on_where_it_grew_and_anew_where_it_changed() {
         })
         .collect();
     put(&file, &boxed(&mails));
-    let house = with_mail(&house);
-    assert_eq!(counts(read(&house)), (250, 0, 0));
+    let fixture = with_mail(&fixture);
+    assert_eq!(counts(read(&fixture)), (250, 0, 0));
     assert_eq!(
-        documents(&house)["email:m7@example.com"],
+        documents(&fixture)["email:m7@example.com"],
         "text 7\nFrom here on it is quoted"
     );
-    let before = house.event_kinds().len();
-    assert_eq!(counts(read(&house)), (0, 0, 0));
+    let before = fixture.event_kinds().len();
+    assert_eq!(counts(read(&fixture)), (0, 0, 0));
     assert_eq!(
-        house.event_kinds().len(),
+        fixture.event_kinds().len(),
         before,
         "what did not change is not written"
     );
 
     let more = boxed(&[mail("more", "More", "appended")]);
     fs::write(&file, boxed(&mails) + &more).unwrap();
-    assert_eq!(counts(read(&house)), (1, 0, 0));
+    assert_eq!(counts(read(&fixture)), (1, 0, 0));
     // A message that was still being written.
     let half = boxed(&[mail("half", "Half", "the first half")]);
     fs::write(&file, boxed(&mails) + &more + half.trim_end()).unwrap();
-    assert_eq!(counts(read(&house)), (1, 0, 0));
+    assert_eq!(counts(read(&fixture)), (1, 0, 0));
     fs::write(
         &file,
         boxed(&mails) + &more + half.trim_end() + " and the second\n\n",
     )
     .unwrap();
-    read(&house);
+    read(&fixture);
     assert_eq!(
-        documents(&house)["email:half@example.com"],
+        documents(&fixture)["email:half@example.com"],
         "the first half and the second"
     );
-    assert_eq!(documents(&house).len(), 252);
+    assert_eq!(documents(&fixture).len(), 252);
 
     // Deleted from the middle.
     let rest: Vec<String> = mails
@@ -185,22 +188,22 @@ fn koi_mail_an_mbox_is_read_on_where_it_grew_and_anew_where_it_changed() {
         .collect();
     fs::write(&file, boxed(&rest) + &more).unwrap();
     assert_eq!(
-        counts(read(&house)),
+        counts(read(&fixture)),
         (0, 2, 0),
         "number 7 and the one in two halves"
     );
-    assert!(!keys(&house).contains(&"email:m7@example.com".to_owned()));
+    assert!(!keys(&fixture).contains(&"email:m7@example.com".to_owned()));
     // Emptied, then gone.
     fs::write(&file, "").unwrap();
-    read(&house);
-    assert_eq!(keys(&house), Vec::<String>::new());
-    verify(&house);
+    read(&fixture);
+    assert_eq!(keys(&fixture), Vec::<String>::new());
+    verify(&fixture);
 }
 
 #[test]
 fn koi_mail_a_maildir_is_followed_through_marks_moves_and_deletions() {
-    let house = House::new();
-    let root = house.mail();
+    let fixture = Fixture::new();
+    let root = fixture.mail();
     put(&root.join("new/1.host"), &mail("one", "One", "first"));
     put(&root.join("cur/2.host:2,S"), &mail("two", "Two", "second"));
     put(
@@ -212,11 +215,11 @@ fn koi_mail_a_maildir_is_followed_through_marks_moves_and_deletions() {
         &mail("four", "Four", "not delivered"),
     );
     put(&root.join("dovecot.index"), "no mail at all");
-    let house = with_mail(&house);
-    assert_eq!(counts(read(&house)), (3, 0, 0));
+    let fixture = with_mail(&fixture);
+    assert_eq!(counts(read(&fixture)), (3, 0, 0));
     fs::rename(root.join("new/1.host"), root.join("cur/1.host:2,RS")).unwrap();
     assert_eq!(
-        counts(read(&house)),
+        counts(read(&fixture)),
         (0, 0, 0),
         "a mark makes no other message"
     );
@@ -227,25 +230,25 @@ fn koi_mail_a_maildir_is_followed_through_marks_moves_and_deletions() {
         root.join(".Archive/cur/9.host:2,S"),
     )
     .unwrap();
-    assert_eq!(counts(read(&house)), (0, 0, 0));
+    assert_eq!(counts(read(&fixture)), (0, 0, 0));
     fs::remove_file(root.join("cur/2.host:2,S")).unwrap();
-    assert_eq!(counts(read(&house)), (0, 0, 0));
-    assert_eq!(keys(&house).len(), 3);
+    assert_eq!(counts(read(&fixture)), (0, 0, 0));
+    assert_eq!(keys(&fixture).len(), 3);
     fs::remove_dir_all(root.join(".Archive")).unwrap();
-    assert_eq!(counts(read(&house)), (0, 1, 0), "the last copy");
+    assert_eq!(counts(read(&fixture)), (0, 1, 0), "the last copy");
     assert_eq!(
-        keys(&house),
+        keys(&fixture),
         ["email:one@example.com", "email:three@example.com"]
     );
-    let found = search(&house, "second").to_string();
+    let found = search(&fixture, "second").to_string();
     assert!(!found.contains("two@"), "{found}");
-    verify(&house);
+    verify(&fixture);
 }
 
 #[test]
 fn koi_mail_broken_messages_lose_nothing_else() {
-    let house = House::new();
-    let root = house.mail();
+    let fixture = Fixture::new();
+    let root = fixture.mail();
     put(&root.join("cur/1"), "");
     fs::write(root.join("cur/2"), [0xff, 0xfe, 0, 1, 2]).unwrap();
     put(
@@ -262,15 +265,15 @@ fn koi_mail_broken_messages_lose_nothing_else() {
     );
     put(&root.join("cur/6"), &"x".repeat(26 << 20));
     std::os::unix::fs::symlink("/etc/passwd", root.join("cur/7")).unwrap();
-    let house = with_mail(&house);
-    let done = house
+    let fixture = with_mail(&fixture);
+    let done = fixture
         .board
         .engine()
         .koi()
-        .read_mail(&house.owner())
+        .read_mail(&fixture.owner())
         .unwrap();
     assert!(done.broken >= 2, "{done:?}");
-    let all = documents(&house);
+    let all = documents(&fixture);
     assert_eq!(all["email:good@example.com"], "as it should be");
     assert!(all.values().any(|it| it == "still read"), "{all:?}");
     assert!(all.values().any(|it| it == "qapla'"), "{all:?}");
@@ -278,47 +281,47 @@ fn koi_mail_broken_messages_lose_nothing_else() {
         !all.values().any(|it| it.contains("root:")),
         "a link leads nowhere"
     );
-    let again = house
+    let again = fixture
         .board
         .engine()
         .koi()
-        .read_mail(&house.owner())
+        .read_mail(&fixture.owner())
         .unwrap();
     assert_eq!(
         (again.added, again.broken),
         (0, 0),
         "what is broken is not read again"
     );
-    verify(&house);
+    verify(&fixture);
 }
 
 #[test]
 fn koi_mail_nobody_replaces_anothers_message_by_its_name() {
-    let house = House::new();
-    let root = house.mail();
+    let fixture = Fixture::new();
+    let root = fixture.mail();
     put(
         &root.join("cur/1"),
         &mail("same", "The real one", "pay nobody"),
     );
-    let house = with_mail(&house);
-    read(&house);
+    let fixture = with_mail(&fixture);
+    read(&fixture);
     put(&root.join("cur/2"), &mail("same", "A forgery", "pay me"));
-    read(&house);
-    let all = documents(&house);
+    read(&fixture);
+    let all = documents(&fixture);
     assert_eq!(all["email:same@example.com"], "pay nobody");
     assert_eq!(all.len(), 2);
     assert!(all.values().any(|it| it == "pay me"));
     fs::remove_file(root.join("cur/2")).unwrap();
-    read(&house);
-    assert_eq!(keys(&house), ["email:same@example.com"]);
+    read(&fixture);
+    assert_eq!(keys(&fixture), ["email:same@example.com"]);
 }
 
 #[test]
 fn koi_mail_two_processes_read_each_message_once() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let mails: Vec<String> = (0..300).map(|n| mail(&format!("m{n}"), "x", "y")).collect();
-    put(&house.mail().join("inbox"), &boxed(&mails));
-    let (one, two) = (with_mail(&house), with_mail(&house));
+    put(&fixture.mail().join("inbox"), &boxed(&mails));
+    let (one, two) = (with_mail(&fixture), with_mail(&fixture));
     std::thread::scope(|scope| {
         scope.spawn(|| one.board.engine().koi().read_mail(&one.owner()).unwrap());
         two.board.engine().koi().read_mail(&two.owner()).unwrap();
@@ -336,13 +339,13 @@ fn koi_mail_two_processes_read_each_message_once() {
 
 #[test]
 fn koi_mail_where_none_is_configured_is_said_and_spoils_no_search() {
-    let house = House::new();
-    let error = house
+    let fixture = Fixture::new();
+    let error = fixture
         .board
         .engine()
         .koi()
-        .read_mail(&house.owner())
+        .read_mail(&fixture.owner())
         .unwrap_err();
     assert!(error.message.contains("KENNING_MAIL"), "{error}");
-    assert_eq!(search(&house, "anything")["count"], 0);
+    assert_eq!(search(&fixture, "anything")["count"], 0);
 }

@@ -1,6 +1,6 @@
 //! What others than the vault's notes state: registered notes, documents, imports; merges and vetoes.
 
-use crate::House;
+use crate::Fixture;
 use crate::koi_entities::{BILL, done, graph, put, resolve, said_of, vault};
 use kenning_core::{Code, Error};
 use kenning_engine::Caller;
@@ -22,7 +22,7 @@ fn fields(value: Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
-fn register(house: &House, path: &str, kind: &str, name: &str, said: Value) -> (String, bool) {
+fn register(fixture: &Fixture, path: &str, kind: &str, name: &str, said: Value) -> (String, bool) {
     let note = RegisterEntity {
         vault_path: path.to_owned(),
         entity_type: kind.to_owned(),
@@ -30,7 +30,7 @@ fn register(house: &House, path: &str, kind: &str, name: &str, said: Value) -> (
         frontmatter: fields(said),
         ..RegisterEntity::default()
     };
-    let engine = house.board.engine();
+    let engine = fixture.board.engine();
     let done = engine.koi().register_entity(&caller(), note).unwrap();
     (done.canonical_uri, done.is_new)
 }
@@ -55,12 +55,12 @@ fn relation(subject: &str, predicate: &str, object: &str) -> StatedRelation {
 }
 
 fn ingest(
-    house: &House,
+    fixture: &Fixture,
     rid: &str,
     entities: &[StatedEntity],
     relations: &[StatedRelation],
 ) -> StatementOutcome {
-    let engine = house.board.engine();
+    let engine = fixture.board.engine();
     let stated = StatedDocument {
         rid: rid.to_owned(),
         entities: entities.to_vec(),
@@ -77,21 +77,27 @@ fn first(found: &Value) -> &str {
 #[test]
 fn koi_a_registered_note_states_what_the_same_note_would_in_the_vault() {
     const CORA: &str = "orn:personal-koi.entity:person-cora-finch-";
-    let house = House::new();
+    let fixture = Fixture::new();
     let said = json!({ "aliases": ["Coz", "[[People/Cornelia Finch|CF]]"], "affiliation": ["[[Organizations/r3.0]]"] });
-    let registered = register(&house, "People/Cora Finch.md", "Person", "Cora Finch", said);
+    let registered = register(
+        &fixture,
+        "People/Cora Finch.md",
+        "Person",
+        "Cora Finch",
+        said,
+    );
     assert!(
         registered.0.starts_with(CORA) && registered.1,
         "{registered:?}"
     );
     let cora = registered.0.as_str();
     assert_eq!(
-        first(&resolve(&house, "cornelia finch", Some("Person"))),
+        first(&resolve(&fixture, "cornelia finch", Some("Person"))),
         cora
     );
     // The organization is not known yet: the relationship waits for it.
-    assert!(said_of(&house, "Coz").is_empty());
-    let stats = house
+    assert!(said_of(&fixture, "Coz").is_empty());
+    let stats = fixture
         .board
         .engine()
         .koi()
@@ -101,7 +107,7 @@ fn koi_a_registered_note_states_what_the_same_note_would_in_the_vault() {
     assert_eq!(stats.top_pending[0].label, "r3.0");
     let founders = json!({ "founders": "[[People/Cora Finch]]" });
     register(
-        &house,
+        &fixture,
         "Organizations/r3.0.md",
         "Organization",
         "r3.0",
@@ -111,40 +117,40 @@ fn koi_a_registered_note_states_what_the_same_note_would_in_the_vault() {
         "Cora Finch affiliated_with r3.0",
         "r3.0 has_founder Cora Finch",
     ];
-    assert_eq!(said_of(&house, "Coz"), both);
+    assert_eq!(said_of(&fixture, "Coz"), both);
     // Registered again, it says only what it says now.
     let again = register(
-        &house,
+        &fixture,
         "People/Cora Finch.md",
         "Person",
         "Cora Finch",
         json!({}),
     );
     assert_eq!(again, (cora.to_owned(), false));
-    assert_eq!(said_of(&house, cora), ["r3.0 has_founder Cora Finch"]);
+    assert_eq!(said_of(&fixture, cora), ["r3.0 has_founder Cora Finch"]);
     // The vault's own note is believed instead.
     put(
-        &house,
+        &fixture,
         "Organizations/r3.0.md",
         "---\ndescription: none\n---\n",
     );
-    assert!(said_of(&house, cora).is_empty());
-    fs::remove_file(house.vault().join("Organizations/r3.0.md")).unwrap();
-    assert_eq!(said_of(&house, cora), ["r3.0 has_founder Cora Finch"]);
+    assert!(said_of(&fixture, cora).is_empty());
+    fs::remove_file(fixture.vault().join("Organizations/r3.0.md")).unwrap();
+    assert_eq!(said_of(&fixture, cora), ["r3.0 has_founder Cora Finch"]);
 }
 
 #[test]
 fn koi_relationships_of_a_registered_note_are_replaced_and_those_that_wait_are_counted() {
-    let house = House::new();
-    let engine = house.board.engine();
+    let fixture = Fixture::new();
+    let engine = fixture.board.engine();
     register(
-        &house,
+        &fixture,
         "People/Ann.md",
         "Person",
         "Ann",
         json!({ "aliases": ["Annie"] }),
     );
-    register(&house, "People/Bo.md", "Person", "Bo", json!({}));
+    register(&fixture, "People/Bo.md", "Person", "Bo", json!({}));
     let sync = |said: Value| {
         let note = RegisterEntity {
             vault_path: "People/Ann.md".to_owned(),
@@ -155,14 +161,14 @@ fn koi_relationships_of_a_registered_note_are_replaced_and_those_that_wait_are_c
         (synced.n_stored, synced.n_pending)
     };
     assert_eq!(sync(json!({ "knows": ["Bo", "Cy"] })), (1, 1));
-    assert_eq!(said_of(&house, "Annie"), ["Ann knows Bo", "Bo knows Ann"]);
+    assert_eq!(said_of(&fixture, "Annie"), ["Ann knows Bo", "Bo knows Ann"]);
     assert_eq!(sync(json!({ "knows": [] })), (0, 0));
-    assert!(said_of(&house, "Annie").is_empty());
+    assert!(said_of(&fixture, "Annie").is_empty());
 }
 
 #[test]
 fn koi_a_bad_part_of_a_statement_loses_nothing_else() {
-    let house = vault();
+    let fixture = vault();
     let entities = [
         entity("Bill", "person"),
         entity("Pacific Herring", "Concept"),
@@ -181,7 +187,7 @@ fn koi_a_bad_part_of_a_statement_loses_nothing_else() {
         relation("Shawn Anderson", "affiliated_with", "Kelp Trust"),
         relation("Pacific Herring", "related_to", "Thing"),
     ];
-    let outcome = ingest(&house, "web:orn:web.page:x/1", &entities, &relations);
+    let outcome = ingest(&fixture, "web:orn:web.page:x/1", &entities, &relations);
     let told: Vec<(&str, &str, bool)> = outcome
         .entities
         .iter()
@@ -208,7 +214,7 @@ fn koi_a_bad_part_of_a_statement_loses_nothing_else() {
     assert!(reason(3).contains("it can be: Person"), "{}", reason(3));
     assert!(reason(4).contains("\"Nobody\""), "{}", reason(4));
     assert_eq!(
-        said_of(&house, "Kelp Trust"),
+        said_of(&fixture, "Kelp Trust"),
         [
             "Bill Baue affiliated_with Kelp Trust",
             "Kelp Trust has_founder Bill Baue",
@@ -216,7 +222,7 @@ fn koi_a_bad_part_of_a_statement_loses_nothing_else() {
         ]
     );
     let found = done(
-        &house,
+        &fixture,
         "get_entity_documents",
         json!({ "entity_uri": "Kelp Trust" }),
     );
@@ -225,7 +231,7 @@ fn koi_a_bad_part_of_a_statement_loses_nothing_else() {
         "web:orn:web.page:x/1"
     );
     let found = done(
-        &house,
+        &fixture,
         "get_entity_documents",
         json!({ "entity_uri": BILL }),
     );
@@ -236,13 +242,13 @@ fn koi_a_bad_part_of_a_statement_loses_nothing_else() {
     assert_eq!(web.unwrap()["mention_count"], 2);
     // Another part of the same document takes nothing back.
     ingest(
-        &house,
+        &fixture,
         "web:orn:web.page:x/1",
         &[entity("Bill", "Person")],
         &[],
     );
-    assert_eq!(resolve(&house, "Kelp Trust", None)["is_new"], false);
-    let engine = house.board.engine();
+    assert_eq!(resolve(&fixture, "Kelp Trust", None)["is_new"], false);
+    let engine = fixture.board.engine();
     let n = engine
         .koi()
         .forget_statement(&caller(), "web:orn:web.page:x/1");
@@ -251,31 +257,31 @@ fn koi_a_bad_part_of_a_statement_loses_nothing_else() {
         .koi()
         .forget_statement(&caller(), "web:orn:web.page:x/1");
     assert_eq!(error.unwrap_err().code, Code::NotFound);
-    assert_eq!(resolve(&house, "Kelp Trust", None)["is_new"], true);
-    assert_eq!(resolve(&house, "Pacific Herring", None)["is_new"], true);
+    assert_eq!(resolve(&fixture, "Kelp Trust", None)["is_new"], true);
+    assert_eq!(resolve(&fixture, "Pacific Herring", None)["is_new"], true);
 }
 
 #[test]
 fn koi_what_is_stated_twice_stays_while_one_of_both_states_it() {
-    let house = vault();
+    let fixture = vault();
     let said = [entity("Ida Moss", "Person"), entity("r3.0", "Organization")];
     let relations = [relation("Ida Moss", "affiliated_with", "r3.0")];
-    ingest(&house, "api:1", &said, &relations);
+    ingest(&fixture, "api:1", &said, &relations);
     put(
-        &house,
+        &fixture,
         "People/Ida Moss.md",
         "---\naffiliation: r3.0\n---\n",
     );
     let rows = done(
-        &house,
+        &fixture,
         "get_entity_neighborhood",
         json!({ "entity_uri": "Ida Moss" }),
     );
     assert_eq!(rows["count"], 1);
     assert_eq!(rows["relationships"][0]["source"], "vault");
-    fs::remove_file(house.vault().join("People/Ida Moss.md")).unwrap();
+    fs::remove_file(fixture.vault().join("People/Ida Moss.md")).unwrap();
     let rows = done(
-        &house,
+        &fixture,
         "get_entity_neighborhood",
         json!({ "entity_uri": "Ida Moss" }),
     );
@@ -285,16 +291,16 @@ fn koi_what_is_stated_twice_stays_while_one_of_both_states_it() {
 
 #[test]
 fn koi_two_that_were_merged_are_two_again_when_that_is_taken_back() {
-    let house = vault();
+    let fixture = vault();
     put(
-        &house,
+        &fixture,
         "People/W. Baue.md",
         "---\naliases: [Dub]\naffiliation: \"[[River Stewards]]\"\n---\n",
     );
-    put(&house, "journal.md", "Of [[W. Baue]], who came.\n");
-    resolve(&house, "Dub", None);
-    let before = graph(&house);
-    let engine = house.board.engine();
+    put(&fixture, "journal.md", "Of [[W. Baue]], who came.\n");
+    resolve(&fixture, "Dub", None);
+    let before = graph(&fixture);
+    let engine = fixture.board.engine();
     let merged = engine
         .koi()
         .merge_entities(&caller(), "Dub", "Bill Baue")
@@ -302,13 +308,13 @@ fn koi_two_that_were_merged_are_two_again_when_that_is_taken_back() {
     assert_eq!(merged.into, BILL);
     for name in ["Dub", "W. Baue", "Bill", merged.uri.as_str()] {
         let found = done(
-            &house,
+            &fixture,
             "get_entity_neighborhood",
             json!({ "entity_uri": name }),
         );
         assert_eq!(found["entity_uri"], BILL, "{name}");
     }
-    let all = said_of(&house, BILL);
+    let all = said_of(&fixture, BILL);
     assert!(
         all.contains(&"Bill Baue affiliated_with River Stewards".to_owned()),
         "{all:?}"
@@ -318,7 +324,7 @@ fn koi_two_that_were_merged_are_two_again_when_that_is_taken_back() {
         "{all:?}"
     );
     let documents = done(
-        &house,
+        &fixture,
         "get_entity_documents",
         json!({ "entity_uri": BILL }),
     );
@@ -327,14 +333,14 @@ fn koi_two_that_were_merged_are_two_again_when_that_is_taken_back() {
         "{documents}"
     );
     // Another process sees it too, and the notes may change meanwhile.
-    let second = house.again(Selection::default());
+    let second = fixture.again(Selection::default());
     assert_eq!(first(&resolve(&second, "Dub", None)), BILL);
-    put(&house, "People/New One.md", "---\nknows: Dub\n---\n");
+    put(&fixture, "People/New One.md", "---\nknows: Dub\n---\n");
     assert_eq!(
         said_of(&second, "New One"),
         ["Bill Baue knows New One", "New One knows Bill Baue"]
     );
-    fs::remove_file(house.vault().join("People/New One.md")).unwrap();
+    fs::remove_file(fixture.vault().join("People/New One.md")).unwrap();
     let again = second
         .board
         .engine()
@@ -342,14 +348,14 @@ fn koi_two_that_were_merged_are_two_again_when_that_is_taken_back() {
         .unmerge_entity(&caller(), "W. Baue")
         .unwrap();
     assert_eq!(again, merged);
-    assert_ne!(first(&resolve(&house, "Dub", None)), BILL);
-    assert_eq!(graph(&house), before);
+    assert_ne!(first(&resolve(&fixture, "Dub", None)), BILL);
+    assert_eq!(graph(&fixture), before);
 }
 
 #[test]
 fn koi_merges_that_cannot_be_are_refused_by_name_and_remedy() {
-    let house = vault();
-    let engine = house.board.engine();
+    let fixture = vault();
+    let engine = fixture.board.engine();
     let refused = |from: &str, into: &str| -> Error {
         engine
             .koi()
@@ -388,12 +394,12 @@ fn koi_merges_that_cannot_be_are_refused_by_name_and_remedy() {
 
 #[test]
 fn koi_a_veto_holds_in_every_tier_and_against_a_merge_until_it_is_taken_back() {
-    let house = vault();
-    let engine = house.board.engine();
-    put(&house, "People/Bill Bauer.md", "");
+    let fixture = vault();
+    let engine = fixture.board.engine();
+    put(&fixture, "People/Bill Bauer.md", "");
     for label in ["Bill", "Bil Baue"] {
         assert_eq!(
-            first(&resolve(&house, label, Some("Person"))),
+            first(&resolve(&fixture, label, Some("Person"))),
             BILL,
             "{label}"
         );
@@ -401,7 +407,7 @@ fn koi_a_veto_holds_in_every_tier_and_against_a_merge_until_it_is_taken_back() {
             .koi()
             .veto_entity(&caller(), label, BILL, false)
             .unwrap();
-        let found = resolve(&house, label, Some("Person"));
+        let found = resolve(&fixture, label, Some("Person"));
         assert!(!found["candidates"].to_string().contains(BILL), "{found}");
     }
     engine
@@ -428,7 +434,7 @@ fn koi_a_veto_holds_in_every_tier_and_against_a_merge_until_it_is_taken_back() {
             .veto_entity(&caller(), label, BILL, true)
             .unwrap();
     }
-    assert_eq!(first(&resolve(&house, "Bill", Some("Person"))), BILL);
+    assert_eq!(first(&resolve(&fixture, "Bill", Some("Person"))), BILL);
     engine
         .koi()
         .merge_entities(&caller(), "Bill Bauer", BILL)
@@ -440,12 +446,12 @@ fn koi_a_veto_holds_in_every_tier_and_against_a_merge_until_it_is_taken_back() {
     assert_eq!(error.code, Code::NotFound);
 }
 
-fn import(house: &House, name: &str, exports: Vec<Value>) -> ImportedEntities {
+fn import(fixture: &Fixture, name: &str, exports: Vec<Value>) -> ImportedEntities {
     let import = EntityImport {
         name: name.to_owned(),
         exports,
     };
-    house
+    fixture
         .board
         .engine()
         .koi()
@@ -455,7 +461,7 @@ fn import(house: &House, name: &str, exports: Vec<Value>) -> ImportedEntities {
 
 #[test]
 fn koi_exports_of_another_server_are_taken_over_and_replaced() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let entities = json!({ "entities": [
         { "fuseki_uri": BILL, "entity_text": "Bill Baue", "entity_type": "Person", "aliases": "[\"Bill\"]" },
         { "uri": "orn:other:r3", "name": "r3.0", "type": "Organization", "aliases": ["R3"] },
@@ -469,7 +475,7 @@ fn koi_exports_of_another_server_are_taken_over_and_replaced() {
         { "subject_uri": BILL, "predicate": "nope", "object_uri": "orn:other:r3" },
         { "subject_uri": BILL, "predicate": "knows", "object_uri": "orn:other:nobody" },
     ]);
-    let imported = import(&house, "octo", vec![relationships, entities]);
+    let imported = import(&fixture, "octo", vec![relationships, entities]);
     assert_eq!(
         (
             imported.n_entities,
@@ -479,9 +485,9 @@ fn koi_exports_of_another_server_are_taken_over_and_replaced() {
         ),
         (2, 2, 1, 4)
     );
-    assert_eq!(first(&resolve(&house, "R3", None)), "orn:other:r3");
+    assert_eq!(first(&resolve(&fixture, "R3", None)), "orn:other:r3");
     let rows = done(
-        &house,
+        &fixture,
         "get_entity_neighborhood",
         json!({ "entity_uri": BILL }),
     );
@@ -492,31 +498,31 @@ fn koi_exports_of_another_server_are_taken_over_and_replaced() {
     assert_eq!(rows["relationships"][0]["confidence"], 0.7);
     assert_eq!(rows["relationships"][1]["subject_uri"], "orn:other:r3");
     let fewer = json!([{ "uri": BILL, "name": "Bill Baue", "type": "Person" }]);
-    import(&house, "octo", vec![fewer]);
-    assert_eq!(resolve(&house, "R3", None)["is_new"], true);
-    assert_eq!(first(&resolve(&house, "Bill Baue", None)), BILL);
+    import(&fixture, "octo", vec![fewer]);
+    assert_eq!(resolve(&fixture, "R3", None)["is_new"], true);
+    assert_eq!(first(&resolve(&fixture, "Bill Baue", None)), BILL);
     let nothing = EntityImport {
         name: "octo".to_owned(),
         exports: vec![json!({ "stats": 1 })],
     };
-    let error = house
+    let error = fixture
         .board
         .engine()
         .koi()
         .import_entities(&caller(), &nothing)
         .unwrap_err();
     assert_eq!(error.code, Code::InvalidInput);
-    assert_eq!(first(&resolve(&house, "Bill Baue", None)), BILL);
+    assert_eq!(first(&resolve(&fixture, "Bill Baue", None)), BILL);
 }
 
 #[test]
 fn koi_counts_follow_the_graph() {
-    let house = vault();
-    let engine = house.board.engine();
+    let fixture = vault();
+    let engine = fixture.board.engine();
     let stats = engine.koi().entity_stats(&caller()).unwrap();
     assert_eq!(stats.by_type["Person"], 2);
     assert_eq!(stats.total, stats.by_type.values().sum::<usize>());
-    ingest(&house, "api:1", &[entity("Ida Moss", "Person")], &[]);
+    ingest(&fixture, "api:1", &[entity("Ida Moss", "Person")], &[]);
     let after = engine.koi().entity_stats(&caller()).unwrap();
     assert_eq!(after.total, stats.total + 1);
     assert_eq!(after.recent[0].name, "Ida Moss");
@@ -540,9 +546,9 @@ fn koi_counts_follow_the_graph() {
 
 #[test]
 fn koi_entities_and_what_relates_them_are_reached_from_graph_queries() {
-    let house = vault();
+    let fixture = vault();
     let query = json!({ "query": "Bill Baue", "kinds": ["entity"], "includeRelations": true });
-    let found = house.call("kg_graph_query", query).to_json();
+    let found = fixture.call("kg_graph_query", query).to_json();
     let nodes = found["data"]["nodes"].as_array().unwrap();
     let bill = nodes.iter().find(|it| it["id"] == BILL).unwrap();
     assert_eq!(bill["type"], "entity");
@@ -562,12 +568,12 @@ fn koi_entities_and_what_relates_them_are_reached_from_graph_queries() {
 
 #[test]
 fn koi_nothing_is_stated_where_nothing_may_be_written() {
-    let house = vault();
+    let fixture = vault();
     let here = Selection {
         read_only: true,
         ..Selection::default()
     };
-    let reading = house.again(here);
+    let reading = fixture.again(here);
     let engine = reading.board.engine();
     let caller = caller();
     let note = || RegisterEntity {
@@ -622,59 +628,59 @@ fn koi_nothing_is_stated_where_nothing_may_be_written() {
 
 #[test]
 fn koi_no_statement_takes_the_place_of_another_sort() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let people = json!([{ "uri": "orn:x:1", "name": "Uma Reed", "type": "Person" }]);
-    import(&house, "import", vec![people]);
-    register(&house, "Remote/Zed.md", "Person", "Zed Quill", json!({}));
+    import(&fixture, "import", vec![people]);
+    register(&fixture, "Remote/Zed.md", "Person", "Zed Quill", json!({}));
     for rid in [
         "import:import:000000",
         "note:Remote/Zed.md",
         "Remote/Zed.md",
     ] {
-        ingest(&house, rid, &[], &[]);
+        ingest(&fixture, rid, &[], &[]);
     }
     for name in ["Uma Reed", "Zed Quill"] {
-        assert_eq!(resolve(&house, name, None)["is_new"], false, "{name}");
+        assert_eq!(resolve(&fixture, name, None)["is_new"], false, "{name}");
     }
-    let engine = house.board.engine();
+    let engine = fixture.board.engine();
     assert_eq!(
         engine.koi().forget_statement(&caller(), "import").unwrap(),
         1
     );
-    assert_eq!(resolve(&house, "Uma Reed", None)["is_new"], true);
+    assert_eq!(resolve(&fixture, "Uma Reed", None)["is_new"], true);
 }
 
 #[test]
 fn koi_a_note_keeps_who_it_is_about_when_its_name_is_mended() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let said = [
         entity("Jhon Wickham", "Person"),
         entity("Acme Guild", "Organization"),
     ];
     let relations = [relation("Jhon Wickham", "affiliated_with", "Acme Guild")];
-    let outcome = ingest(&house, "web:p", &said, &relations);
+    let outcome = ingest(&fixture, "web:p", &said, &relations);
     let uri = outcome.entities[0].uri.clone();
     let note = |name: &str| format!("---\nuri: \"{uri}\"\nname: {name}\n---\n");
-    put(&house, "People/Wickham.md", &note("John Wickham"));
-    let found = resolve(&house, "John Wickham", Some("Person"));
+    put(&fixture, "People/Wickham.md", &note("John Wickham"));
+    let found = resolve(&fixture, "John Wickham", Some("Person"));
     assert_eq!(first(&found), uri);
     let said = ["John Wickham affiliated_with Acme Guild"];
-    assert_eq!(said_of(&house, "John Wickham"), said);
+    assert_eq!(said_of(&fixture, "John Wickham"), said);
     // Without the URI an alias tells.
     let other = "---\nname: John Wickham\naliases: [Jhon Wickham]\n---\n";
-    put(&house, "People/Wickham.md", other);
-    assert_eq!(said_of(&house, "John Wickham"), said);
-    assert_eq!(said_of(&house, &uri), said);
+    put(&fixture, "People/Wickham.md", other);
+    assert_eq!(said_of(&fixture, "John Wickham"), said);
+    assert_eq!(said_of(&fixture, &uri), said);
 }
 
 #[test]
 fn koi_a_known_name_under_another_uri_is_the_known_one() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let people = json!([{ "uri": "orn:old:bill", "name": "Bill Baue", "type": "Person" }]);
-    import(&house, "old", vec![people]);
-    assert_eq!(first(&resolve(&house, "Bill Baue", None)), BILL);
+    import(&fixture, "old", vec![people]);
+    assert_eq!(first(&resolve(&fixture, "Bill Baue", None)), BILL);
     let found = done(
-        &house,
+        &fixture,
         "get_entity_neighborhood",
         json!({ "entity_uri": "orn:old:bill" }),
     );
@@ -683,11 +689,11 @@ fn koi_a_known_name_under_another_uri_is_the_known_one() {
 
 #[test]
 fn koi_different_names_of_one_document_are_different_people() {
-    let house = House::new();
-    put(&house, "People/J. Smith.md", "");
+    let fixture = Fixture::new();
+    put(&fixture, "People/J. Smith.md", "");
     let said = ["John Smith", "Joan Smith", "Jim Smith"].map(|it| entity(it, "Person"));
     let relations = [relation("John Smith", "knows", "Joan Smith")];
-    let outcome = ingest(&house, "api:x", &said, &relations);
+    let outcome = ingest(&fixture, "api:x", &said, &relations);
     let uris: std::collections::BTreeSet<&str> =
         outcome.entities.iter().map(|it| it.uri.as_str()).collect();
     assert_eq!(uris.len(), 3, "{outcome:?}");
@@ -696,14 +702,14 @@ fn koi_different_names_of_one_document_are_different_people() {
 
 #[test]
 fn koi_a_registered_note_that_the_vault_has_is_the_vaults_own() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let note = RegisterEntity {
         vault_path: "People/Bill Baue.md".to_owned(),
         entity_type: "Person".to_owned(),
         name: "Totally Other".to_owned(),
         ..RegisterEntity::default()
     };
-    let engine = house.board.engine();
+    let engine = fixture.board.engine();
     let done = engine.koi().register_entity(&caller(), note).unwrap();
     assert_eq!((done.canonical_uri.as_str(), done.is_new), (BILL, false));
     assert!(done.warning.is_some());
@@ -720,21 +726,21 @@ fn koi_a_registered_note_that_the_vault_has_is_the_vaults_own() {
 
 #[test]
 fn koi_odd_notes_and_labels() {
-    let house = House::new();
-    put(&house, "People/index.md", "---\nname: Ann Leeway\n---\n");
-    put(&house, "Concepts/number.md", "---\nname: 42\n---\n");
+    let fixture = Fixture::new();
+    put(&fixture, "People/index.md", "---\nname: Ann Leeway\n---\n");
+    put(&fixture, "Concepts/number.md", "---\nname: 42\n---\n");
     put(
-        &house,
+        &fixture,
         "Meetings/Talk.md",
         "---\nattendees: [\"[[Bill Baue]]\"]\n---\n",
     );
-    assert_eq!(resolve(&house, "index", None)["is_new"], true);
-    assert_eq!(resolve(&house, "42", Some("Concept"))["is_new"], false);
+    assert_eq!(resolve(&fixture, "index", None)["is_new"], true);
+    assert_eq!(resolve(&fixture, "42", Some("Concept"))["is_new"], false);
     for label in ["[[People/Bill Baue|B]]", "People/Bill Baue.md"] {
-        assert_eq!(first(&resolve(&house, label, None)), BILL, "{label}");
+        assert_eq!(first(&resolve(&fixture, label, None)), BILL, "{label}");
     }
     let found = done(
-        &house,
+        &fixture,
         "get_entity_documents",
         json!({ "entity_uri": "[[People/Bill Baue]]" }),
     );
@@ -742,14 +748,14 @@ fn koi_odd_notes_and_labels() {
         found["documents"][0]["document_rid"],
         "vault:Meetings/Talk.md"
     );
-    let engine = house.board.engine();
+    let engine = fixture.board.engine();
     let error = engine
         .koi()
         .veto_entity(&caller(), "Bill Baue", BILL, false);
     assert_eq!(error.unwrap_err().code, Code::Conflict);
-    put(&house, "Notes/zh.md", "我在东京见到王伟和海。\n");
+    put(&fixture, "Notes/zh.md", "我在东京见到王伟和海。\n");
     let found = done(
-        &house,
+        &fixture,
         "knowledge_search",
         json!({ "query": "王伟", "source": "" }),
     );
@@ -758,10 +764,10 @@ fn koi_odd_notes_and_labels() {
 
 #[test]
 fn koi_a_statement_merge_or_veto_that_was_changed_behind_the_log_is_told() {
-    let house = vault();
-    let engine = house.board.engine();
+    let fixture = vault();
+    let engine = fixture.board.engine();
     let space = kenning_core::Space::default();
-    ingest(&house, "api:1", &[entity("Ida Moss", "Person")], &[]);
+    ingest(&fixture, "api:1", &[entity("Ida Moss", "Person")], &[]);
     engine
         .koi()
         .merge_entities(&caller(), "Shawn Anderson", "Bill Baue")
@@ -771,24 +777,26 @@ fn koi_a_statement_merge_or_veto_that_was_changed_behind_the_log_is_told() {
         .veto_entity(&caller(), "Idaho Moss", "Ida Moss", false)
         .unwrap();
     engine.koi().forget_statement(&caller(), "api:1").unwrap();
-    ingest(&house, "api:1", &[entity("Ida Moss", "Person")], &[]);
+    ingest(&fixture, "api:1", &[entity("Ida Moss", "Person")], &[]);
     let faults = || engine.verify(&space, &|_| {}).unwrap().faults;
     assert_eq!(faults(), Vec::<String>::new());
     for bucket in ["entities/said", "entities/merged", "entities/vetoes"] {
-        let row = house.log().read(&space, |tx| tx.list(bucket));
+        let row = fixture.log().read(&space, |tx| tx.list(bucket));
         let (key, bytes) = row.unwrap().pop().unwrap();
         let gone = key.clone();
-        let unset = house.log().write(&space, move |tx| tx.unset(bucket, &gone));
+        let unset = fixture
+            .log()
+            .write(&space, move |tx| tx.unset(bucket, &gone));
         unset.unwrap();
         assert_eq!(faults().len(), 1, "{bucket}: {:?}", faults());
-        let back = house
+        let back = fixture
             .log()
             .write(&space, move |tx| tx.set(bucket, &key, &bytes));
         back.unwrap();
         assert_eq!(faults(), Vec::<String>::new());
     }
     let forged = br#"{"source":"api","rid":"api:2"}"#;
-    let put = house.log().write(&space, move |tx| {
+    let put = fixture.log().write(&space, move |tx| {
         tx.set("entities/said", "document:api:2", forged)
     });
     put.unwrap();

@@ -1,4 +1,4 @@
-//! The tool table over a real store: nine tests in ten of the house stand here.
+//! The tool table over a real store: most tests of the project are here.
 
 #![allow(
     clippy::unwrap_used,
@@ -40,12 +40,12 @@ mod vault_notes;
 mod vectors;
 mod wasm_tools;
 
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use kenning_tools::Selection;
 
-/// The same house with every tool, those that are off by default included.
-fn everything(house: &House) -> House {
-    house.again(Selection {
+/// The same fixture with every tool, those that are off by default included.
+fn everything(fixture: &Fixture) -> Fixture {
+    fixture.again(Selection {
         toolsets: vec!["all".to_owned()],
         ..Selection::default()
     })

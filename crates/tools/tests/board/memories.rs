@@ -1,29 +1,29 @@
 //! The memory contract.
 
 use crate::everything;
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use serde_json::{Value, json};
 
-pub(crate) fn store(house: &House, arguments: Value) -> String {
-    let reply = house.call("memory_store", arguments);
+pub(crate) fn store(fixture: &Fixture, arguments: Value) -> String {
+    let reply = fixture.call("memory_store", arguments);
     assert!(!reply.is_error(), "{}", reply.text);
     reply.to_json()["memory_id"].as_str().unwrap().to_owned()
 }
 
-pub(crate) fn recall(house: &House, arguments: Value) -> Vec<Value> {
-    let reply = house.call("memory_recall", arguments);
+pub(crate) fn recall(fixture: &Fixture, arguments: Value) -> Vec<Value> {
+    let reply = fixture.call("memory_recall", arguments);
     assert!(!reply.is_error(), "{}", reply.text);
     reply.to_json().as_array().unwrap().clone()
 }
 
 pub(crate) fn believe(
-    house: &House,
+    fixture: &Fixture,
     belief: &str,
     evidence: &str,
     supports: bool,
     strength: f64,
 ) -> f64 {
-    let reply = house.call(
+    let reply = fixture.call(
         "belief_update",
         json!({ "belief_id": belief, "evidence_memory_id": evidence, "supports": supports, "strength": strength }),
     );
@@ -31,30 +31,30 @@ pub(crate) fn believe(
     reply.to_json()["new_confidence"].as_f64().unwrap()
 }
 
-fn refusal(house: &House, tool: &str, arguments: Value) -> String {
-    let reply = house.call(tool, arguments);
+fn refusal(fixture: &Fixture, tool: &str, arguments: Value) -> String {
+    let reply = fixture.call(tool, arguments);
     assert!(reply.is_error(), "{tool}: {}", reply.text);
     reply.text
 }
 
 #[test]
 fn what_is_stored_is_recalled_by_its_meaning() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let id = store(
-        &house,
+        &fixture,
         json!({ "content": "Fixed auth bug by validating tokens earlier in the middleware chain" }),
     );
     store(
-        &house,
+        &fixture,
         json!({ "content": "The office plants are watered on Mondays" }),
     );
     let found = recall(
-        &house,
+        &fixture,
         json!({ "query": "problems with logging in", "min_relevance": 0 }),
     );
     assert_eq!(found[0]["memory_id"], json!(id));
     let exact = recall(
-        &house,
+        &fixture,
         json!({ "query": "Fixed auth bug by validating tokens earlier in the middleware chain" }),
     );
     assert_eq!(exact[0]["memory_id"], json!(id));
@@ -78,13 +78,16 @@ fn what_is_stored_is_recalled_by_its_meaning() {
 
 #[test]
 fn the_final_score_is_the_formula_of_the_contract() {
-    let house = House::new();
+    let fixture = Fixture::new();
     store(
-        &house,
+        &fixture,
         json!({ "content": "The deploy takes nine minutes" }),
     );
-    house.clock.advance(36 * 3_600_000);
-    let found = recall(&house, json!({ "query": "how long does the deploy take" }));
+    fixture.clock.advance(36 * 3_600_000);
+    let found = recall(
+        &fixture,
+        json!({ "query": "how long does the deploy take" }),
+    );
     let relevance = found[0]["relevance"].as_f64().unwrap();
     let expected = 0.7 * relevance + 0.3 * (-1.5_f64 / 30.0).exp();
     assert!(
@@ -95,25 +98,25 @@ fn the_final_score_is_the_formula_of_the_contract() {
 
 #[test]
 fn only_memories_of_the_type_are_found_and_the_limit_comes_after() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for i in 0..30 {
         store(
-            &house,
+            &fixture,
             json!({ "content": format!("experience number {i} with the database") }),
         );
     }
     let fact = store(
-        &house,
+        &fixture,
         json!({ "content": "the database is PostgreSQL", "memory_type": "fact" }),
     );
     let found = recall(
-        &house,
+        &fixture,
         json!({ "query": "database", "memory_type": "fact", "limit": 1, "min_relevance": 0 }),
     );
     assert_eq!(found.len(), 1);
     assert_eq!(found[0]["memory_id"], json!(fact));
     let found = recall(
-        &house,
+        &fixture,
         json!({ "query": "database", "min_relevance": 0, "limit": 7 }),
     );
     assert_eq!(found.len(), 7);
@@ -121,22 +124,22 @@ fn only_memories_of_the_type_are_found_and_the_limit_comes_after() {
 
 #[test]
 fn relations_are_edges_of_half_strength_and_unknown_ones_leave_nothing_behind() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let one = store(
-        &house,
+        &fixture,
         json!({ "content": "Auth design: tokens live ten minutes", "memory_id": "mem_auth_design_001" }),
     );
     assert_eq!(one, "mem_auth_design_001");
     let two = store(
-        &house,
+        &fixture,
         json!({ "content": "Refreshed the middleware", "related_to": ["mem_auth_design_001"] }),
     );
-    let found = recall(&house, json!({ "query": "refreshed the middleware" }));
+    let found = recall(&fixture, json!({ "query": "refreshed the middleware" }));
     assert_eq!(found[0]["related_memories"], json!([one]));
-    let found = recall(&house, json!({ "query": "auth design tokens" }));
+    let found = recall(&fixture, json!({ "query": "auth design tokens" }));
     assert_eq!(found[0]["related_memories"], json!([two]));
     let text = refusal(
-        &house,
+        &fixture,
         "memory_store",
         json!({ "content": "quite unique words", "related_to": ["mem_nobody"] }),
     );
@@ -146,7 +149,7 @@ fn relations_are_edges_of_half_strength_and_unknown_ones_leave_nothing_behind() 
     );
     assert_eq!(
         recall(
-            &house,
+            &fixture,
             json!({ "query": "quite unique words", "min_relevance": 0 })
         )
         .len(),
@@ -156,24 +159,24 @@ fn relations_are_edges_of_half_strength_and_unknown_ones_leave_nothing_behind() 
 
 #[test]
 fn beliefs_follow_the_golden_values() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let belief = store(
-        &house,
+        &fixture,
         json!({ "content": "TypeScript prevents runtime errors", "memory_type": "belief", "confidence": 0.5 }),
     );
     let good = store(
-        &house,
+        &fixture,
         json!({ "content": "Caught 15 type errors at compile time that would have been runtime bugs" }),
     );
     let bad = store(
-        &house,
+        &fixture,
         json!({ "content": "Still got a runtime type error from JSON parsing" }),
     );
-    assert!((believe(&house, &belief, &good, true, 0.9) - 0.5675).abs() < 1e-9);
-    assert!((believe(&house, &belief, &bad, false, 0.6) - 0.46535).abs() < 1e-9);
+    assert!((believe(&fixture, &belief, &good, true, 0.9) - 0.5675).abs() < 1e-9);
+    assert!((believe(&fixture, &belief, &bad, false, 0.6) - 0.46535).abs() < 1e-9);
 
     let belief = store(
-        &house,
+        &fixture,
         json!({ "content": "GraphQL is better than REST for our use case", "memory_type": "belief", "confidence": 0.5 }),
     );
     let items = [
@@ -204,13 +207,13 @@ fn beliefs_follow_the_golden_values() {
     ];
     let mut expected = Vec::new();
     for (content, supports, strength, confidence) in items {
-        let evidence = store(&house, json!({ "content": content }));
-        let now = believe(&house, &belief, &evidence, supports, strength);
+        let evidence = store(&fixture, json!({ "content": content }));
+        let now = believe(&fixture, &belief, &evidence, supports, strength);
         assert!((now - confidence).abs() < 1e-6, "{now} {confidence}");
         expected.push((evidence, supports, strength));
-        house.clock.advance(1_000);
+        fixture.clock.advance(1_000);
     }
-    let chain = everything(&house)
+    let chain = everything(&fixture)
         .call("belief_evidence", json!({ "belief_id": belief }))
         .to_json();
     let chain: Vec<(String, bool, f64)> = chain
@@ -230,23 +233,23 @@ fn beliefs_follow_the_golden_values() {
 
 #[test]
 fn a_note_can_be_evidence() {
-    let house = House::new();
-    house.call(
+    let fixture = Fixture::new();
+    fixture.call(
         "vault_write_note",
         json!({ "path": "Benchmarks.md", "content": "# Async is 40% faster\n" }),
     );
     let belief = store(
-        &house,
+        &fixture,
         json!({ "content": "Async is faster", "memory_type": "belief", "confidence": 0.5 }),
     );
-    assert!(believe(&house, &belief, "Benchmarks.md", true, 1.0) > 0.5);
+    assert!(believe(&fixture, &belief, "Benchmarks.md", true, 1.0) > 0.5);
 }
 
 #[test]
 fn what_cannot_be_is_refused_in_words() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let fact = store(
-        &house,
+        &fixture,
         json!({ "content": "a fact", "memory_type": "fact" }),
     );
     let cases = [
@@ -314,16 +317,16 @@ fn what_cannot_be_is_refused_in_words() {
         ("integrity_check", json!({ "scope": "moon" }), "scope"),
     ];
     for (tool, arguments, expected) in cases {
-        let text = refusal(&house, tool, arguments.clone());
+        let text = refusal(&fixture, tool, arguments.clone());
         assert!(text.contains(expected), "{tool} {arguments}: {text}");
     }
 }
 
 #[test]
 fn the_same_memory_is_kept_once_and_a_different_number_or_a_negation_is_another() {
-    let house = House::new();
-    let first = store(&house, json!({ "content": "The limit is 100 requests" }));
-    let again = house
+    let fixture = Fixture::new();
+    let first = store(&fixture, json!({ "content": "The limit is 100 requests" }));
+    let again = fixture
         .call(
             "memory_store",
             json!({ "content": "The limit is 100 requests" }),
@@ -336,25 +339,25 @@ fn the_same_memory_is_kept_once_and_a_different_number_or_a_negation_is_another(
         json!({ "content": "The limit is 100 requests", "memory_type": "fact" }),
         json!({ "content": "The limit is 100 requests", "confidence": 0.9 }),
     ] {
-        assert_ne!(store(&house, other), first);
+        assert_ne!(store(&fixture, other), first);
     }
 }
 
 #[test]
 fn a_correction_hides_what_it_supersedes_except_from_the_past() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let old = store(
-        &house,
+        &fixture,
         json!({ "content": "The API runs on port 8000", "memory_type": "fact" }),
     );
-    house.clock.advance(86_400_000);
+    fixture.clock.advance(86_400_000);
     let new = store(
-        &house,
+        &fixture,
         json!({ "content": "The API runs on port 9000", "memory_type": "fact", "supersedes": old }),
     );
-    house.clock.advance(86_400_000);
+    fixture.clock.advance(86_400_000);
     let now = recall(
-        &house,
+        &fixture,
         json!({ "query": "which port does the API run on", "min_relevance": 0 }),
     );
     assert_eq!(
@@ -365,7 +368,7 @@ fn a_correction_hides_what_it_supersedes_except_from_the_past() {
     );
     assert_eq!(now[0]["related_memories"], json!([old]));
     let past = recall(
-        &house,
+        &fixture,
         json!({ "query": "which port does the API run on", "min_relevance": 0, "as_of": "2027-01-15T12:00:00Z" }),
     );
     assert_eq!(
@@ -375,13 +378,13 @@ fn a_correction_hides_what_it_supersedes_except_from_the_past() {
         [json!(old)]
     );
     let text = refusal(
-        &house,
+        &fixture,
         "memory_store",
         json!({ "content": "port 7", "supersedes": old }),
     );
     assert!(text.contains("was superseded by"), "{text}");
     let again = store(
-        &house,
+        &fixture,
         json!({ "content": "The API runs on port 8000", "memory_type": "fact" }),
     );
     assert_ne!(again, old, "what was taken back may be said again");
@@ -389,7 +392,7 @@ fn a_correction_hides_what_it_supersedes_except_from_the_past() {
 
 #[test]
 fn odd_texts_are_kept_and_found() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let texts = [
         ("the auth-bug is back", "auth-bug"),
         ("it's done", "it's"),
@@ -401,7 +404,7 @@ fn odd_texts_are_kept_and_found() {
         ("NUL \u{0} inside xyzzy", "xyzzy"),
     ];
     for (content, _) in texts {
-        store(&house, json!({ "content": content }));
+        store(&fixture, json!({ "content": content }));
     }
     for (content, query) in texts {
         // `it's` says nothing of what is wanted: it may find, but it never passes.
@@ -410,20 +413,20 @@ fn odd_texts_are_kept_and_found() {
         } else {
             0.0
         };
-        let found = recall(&house, json!({ "query": query, "min_relevance": least }));
+        let found = recall(&fixture, json!({ "query": query, "min_relevance": least }));
         assert_eq!(found[0]["content"], json!(content), "{query}: {found:?}");
     }
 }
 
 #[test]
 fn a_megabyte_is_kept_whole_and_answered_by_the_part_that_was_found() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let mut content =
         "Nothing of interest happens in this line of the long report.\n".repeat(16_000);
     content.insert_str(500_000, "\nThe zebra crossed the Limpopo at dawn.\n");
-    let id = store(&house, json!({ "content": content }));
+    let id = store(&fixture, json!({ "content": content }));
     let found = recall(
-        &house,
+        &fixture,
         json!({ "query": "zebra Limpopo dawn", "min_relevance": 0 }),
     );
     assert_eq!(found[0]["memory_id"], json!(id));
@@ -438,8 +441,8 @@ fn a_megabyte_is_kept_whole_and_answered_by_the_part_that_was_found() {
 
 #[test]
 fn a_batch_is_stored_whole_or_not_at_all() {
-    let house = House::new();
-    let board = everything(&house);
+    let fixture = Fixture::new();
+    let board = everything(&fixture);
     let good = board.call("memory_store_batch", json!({ "memories": [{ "content": "alpha" }, { "content": "beta", "memory_type": "fact" }] }));
     assert_eq!(good.to_json()["count"], 2);
     let bad = board.call("memory_store_batch", json!({ "memories": [{ "content": "gamma" }, { "content": "delta", "related_to": ["mem_x"] }] }));
@@ -448,22 +451,22 @@ fn a_batch_is_stored_whole_or_not_at_all() {
         "{}",
         bad.text
     );
-    let found = recall(&house, json!({ "query": "gamma", "min_relevance": 0 }));
+    let found = recall(&fixture, json!({ "query": "gamma", "min_relevance": 0 }));
     assert!(found.iter().all(|it| it["content"] != "gamma"), "{found:?}");
 }
 
 #[test]
 fn contradictions_are_found_by_words_and_by_divided_evidence() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let one = store(
-        &house,
+        &fixture,
         json!({ "content": "You should always cache the index", "memory_type": "belief", "confidence": 0.5 }),
     );
     let two = store(
-        &house,
+        &fixture,
         json!({ "content": "You should never cache the index", "memory_type": "belief", "confidence": 0.5 }),
     );
-    let board = everything(&house);
+    let board = everything(&fixture);
     let found = board
         .call(
             "belief_check_contradiction",
@@ -479,11 +482,11 @@ fn contradictions_are_found_by_words_and_by_divided_evidence() {
         .to_json();
     assert_eq!(found["contradicts"], true);
     let evidence = store(
-        &house,
+        &fixture,
         json!({ "content": "The index was stale for an hour" }),
     );
-    believe(&house, &one, &evidence, false, 0.5);
-    believe(&house, &two, &evidence, true, 0.5);
+    believe(&fixture, &one, &evidence, false, 0.5);
+    believe(&fixture, &two, &evidence, true, 0.5);
     let found = board
         .call("belief_check_contradiction", json!({ "memory_id_1": one }))
         .to_json();
@@ -493,7 +496,7 @@ fn contradictions_are_found_by_words_and_by_divided_evidence() {
         "{found}"
     );
     board.board.engine().omi().settle();
-    let kinds = house.event_kinds();
+    let kinds = fixture.event_kinds();
     let detected = kinds
         .iter()
         .filter(|it| *it == "ContradictionDetectedEvent");
@@ -508,10 +511,10 @@ fn contradictions_are_found_by_words_and_by_divided_evidence() {
     );
     // Divided evidence is enough, whatever the words.
     let three = store(
-        &house,
+        &fixture,
         json!({ "content": "Indexes age quickly", "memory_type": "belief" }),
     );
-    believe(&house, &three, &evidence, true, 0.5);
+    believe(&fixture, &three, &evidence, true, 0.5);
     let found = board
         .call(
             "belief_check_contradiction",
@@ -523,17 +526,17 @@ fn contradictions_are_found_by_words_and_by_divided_evidence() {
 
 #[test]
 fn confident_beliefs_come_first() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for (content, confidence) in [
         ("Caching the index helps search", 0.2),
         ("Caching the index helps searches", 0.9),
     ] {
         store(
-            &house,
+            &fixture,
             json!({ "content": content, "memory_type": "belief", "confidence": confidence }),
         );
     }
-    let board = everything(&house);
+    let board = everything(&fixture);
     let found = board
         .call(
             "belief_retrieve",
@@ -552,25 +555,25 @@ fn confident_beliefs_come_first() {
 
 #[test]
 fn alike_memories_are_linked_and_never_merged() {
-    let house = House::new();
+    let fixture = Fixture::new();
     store(
-        &house,
+        &fixture,
         json!({ "content": "The nightly backup job failed because the disk of the staging server was full" }),
     );
     store(
-        &house,
+        &fixture,
         json!({ "content": "The nightly backup job failed since the disk of the staging server was full" }),
     );
     store(
-        &house,
+        &fixture,
         json!({ "content": "The nightly backup job never failed because the disk of the staging server was full" }),
     );
-    house.board.engine().omi().settle();
-    let graph = house
+    fixture.board.engine().omi().settle();
+    let graph = fixture
         .board
         .engine()
         .omi()
-        .memory_graph(&house.owner())
+        .memory_graph(&fixture.owner())
         .unwrap();
     assert_eq!(graph.memories.len(), 3);
     let similar: Vec<_> = graph
@@ -579,7 +582,7 @@ fn alike_memories_are_linked_and_never_merged() {
         .filter(|it| it.relation == "similar")
         .collect();
     assert_eq!(similar.len(), 1, "{:?}", graph.edges);
-    let safe = house.call("integrity_check", json!({})).to_json();
+    let safe = fixture.call("integrity_check", json!({})).to_json();
     assert_eq!(
         safe["topology"]["orphan_nodes"], 3,
         "a link that the machine drew makes no difference"
@@ -588,16 +591,16 @@ fn alike_memories_are_linked_and_never_merged() {
 
 #[test]
 fn five_orphans_are_safe_and_six_are_not() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for i in 0..5 {
-        store(&house, json!({ "content": format!("fact number {i}") }));
+        store(&fixture, json!({ "content": format!("fact number {i}") }));
     }
     assert_eq!(
-        house.call("integrity_check", json!({})).to_json()["overall_safe"],
+        fixture.call("integrity_check", json!({})).to_json()["overall_safe"],
         true
     );
-    store(&house, json!({ "content": "fact number 5" }));
-    let found = house
+    store(&fixture, json!({ "content": "fact number 5" }));
+    let found = fixture
         .call("integrity_check", json!({ "scope": "graph" }))
         .to_json();
     assert_eq!(found["overall_safe"], false);
@@ -607,37 +610,37 @@ fn five_orphans_are_safe_and_six_are_not() {
 
 #[test]
 fn a_core_that_nobody_reads_is_sudden() {
-    let house = House::new();
-    let core = store(&house, json!({ "content": "the core" }));
+    let fixture = Fixture::new();
+    let core = store(&fixture, json!({ "content": "the core" }));
     for i in 0..5 {
         store(
-            &house,
+            &fixture,
             json!({ "content": format!("leaf {i}"), "related_to": [core] }),
         );
     }
-    let found = house.call("integrity_check", json!({})).to_json();
+    let found = fixture.call("integrity_check", json!({})).to_json();
     assert_eq!(found["topology"]["sudden_cores"], 1);
     assert_eq!(found["overall_safe"], false);
     for _ in 0..3 {
-        recall(&house, json!({ "query": "the core", "limit": 1 }));
+        recall(&fixture, json!({ "query": "the core", "limit": 1 }));
     }
-    house.board.engine().omi().settle();
-    let found = house.call("integrity_check", json!({})).to_json();
+    fixture.board.engine().omi().settle();
+    let found = fixture.call("integrity_check", json!({})).to_json();
     assert_eq!(found["topology"]["sudden_cores"], 0, "{found}");
 }
 
 #[test]
 fn every_call_leaves_the_events_of_the_contract() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let belief = store(
-        &house,
+        &fixture,
         json!({ "content": "Tests pay", "memory_type": "belief", "confidence": 0.5 }),
     );
-    let evidence = store(&house, json!({ "content": "A test caught the bug" }));
-    believe(&house, &belief, &evidence, true, 0.5);
-    recall(&house, json!({ "query": "do tests pay" }));
-    house.board.engine().omi().settle();
-    let kinds = house.event_kinds();
+    let evidence = store(&fixture, json!({ "content": "A test caught the bug" }));
+    believe(&fixture, &belief, &evidence, true, 0.5);
+    recall(&fixture, json!({ "query": "do tests pay" }));
+    fixture.board.engine().omi().settle();
+    let kinds = fixture.event_kinds();
     for kind in [
         "MemoryStoredEvent",
         "BeliefUpdatedEvent",
@@ -649,27 +652,27 @@ fn every_call_leaves_the_events_of_the_contract() {
 
 #[test]
 fn an_index_that_was_kept_is_used_and_one_that_does_not_fit_is_not() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let batch: Vec<Value> = (0..1_200)
         .map(|i| json!({ "content": format!("note {i} about the harbor") }))
         .collect();
-    let stored = everything(&house).call("memory_store_batch", json!({ "memories": batch }));
+    let stored = everything(&fixture).call("memory_store_batch", json!({ "memories": batch }));
     assert_eq!(stored.to_json()["count"], 1_200);
-    let ask = |house: &House| {
+    let ask = |fixture: &Fixture| {
         recall(
-            house,
+            fixture,
             json!({ "query": "note 777 about the harbor", "limit": 1 }),
         )[0]
         .clone()
     };
-    let first = ask(&everything(&house));
-    let file = house.root.path().join("data/index/default.idx");
+    let first = ask(&everything(&fixture));
+    let file = fixture.root.path().join("data/index/default.idx");
     let kept = std::fs::read(&file).unwrap();
     store(
-        &house,
+        &fixture,
         json!({ "content": "the lighthouse keeper is called Ida" }),
     );
-    let again = everything(&house);
+    let again = everything(&fixture);
     assert_eq!(ask(&again)["memory_id"], first["memory_id"]);
     let later = recall(
         &again,
@@ -678,10 +681,10 @@ fn an_index_that_was_kept_is_used_and_one_that_does_not_fit_is_not() {
     assert_eq!(later[0]["content"], "the lighthouse keeper is called Ida");
     for damaged in [&kept[..kept.len() / 2], b"nonsense".as_slice()] {
         std::fs::write(&file, damaged).unwrap();
-        assert_eq!(ask(&everything(&house))["memory_id"], first["memory_id"]);
+        assert_eq!(ask(&everything(&fixture))["memory_id"], first["memory_id"]);
     }
     // Another log: the file is nothing to it.
-    let other = House::new();
+    let other = Fixture::new();
     std::fs::create_dir_all(other.root.path().join("data/index")).unwrap();
     std::fs::write(other.root.path().join("data/index/default.idx"), kept).unwrap();
     store(&other, json!({ "content": "only this" }));
@@ -694,11 +697,11 @@ fn an_index_that_was_kept_is_used_and_one_that_does_not_fit_is_not() {
 
 #[test]
 fn an_index_that_there_was_no_time_for_is_completed_piece_by_piece_and_renewed_by_who_has_time() {
-    let house = House::new();
-    let owner = house.owner();
+    let fixture = Fixture::new();
+    let owner = fixture.owner();
     // An event of an import brings hundreds of memories, and even so they are not all taken in at once.
     let lines: String = (0..3_000).map(imported_note).collect();
-    let engine = house.board.engine();
+    let engine = fixture.board.engine();
     engine.import(&owner, &mut lines.as_bytes()).unwrap();
     let mut recall = kenning_engine::omi::Recall {
         query: "note 2999 about the harbor".to_owned(),
@@ -723,22 +726,22 @@ fn an_index_that_there_was_no_time_for_is_completed_piece_by_piece_and_renewed_b
     // What was put together piece by piece is what is made at once.
     recall.limit = 20;
     recall.min_relevance = 0.0;
-    let ids = |house: &House, recall: &kenning_engine::omi::Recall| {
-        let found = house.board.engine().omi().recall(&owner, recall).unwrap();
+    let ids = |fixture: &Fixture, recall: &kenning_engine::omi::Recall| {
+        let found = fixture.board.engine().omi().recall(&owner, recall).unwrap();
         assert_eq!(found.index_state.partial, None);
         let mut ids: Vec<String> = found.memories.into_iter().map(|it| it.memory.id).collect();
         ids.sort_unstable();
         ids
     };
-    let piece_by_piece = ids(&house, &recall);
+    let piece_by_piece = ids(&fixture, &recall);
     assert_eq!(piece_by_piece.len(), 20);
     // Nobody who had no time wrote anything.
-    let index = house.root.path().join("data/index");
+    let index = fixture.root.path().join("data/index");
     assert!(!index.exists());
-    let with_time = everything(&house);
+    let with_time = everything(&fixture);
     assert!(with_time.board.engine().renew_index(&owner).unwrap());
     drop(with_time);
-    let next = everything(&house);
+    let next = everything(&fixture);
     assert_eq!(ids(&next, &recall), piece_by_piece);
     assert!(!next.board.engine().renew_index(&owner).unwrap());
 }
@@ -760,8 +763,8 @@ fn imported_note(i: usize) -> String {
 
 #[test]
 fn ten_thousand_memories_that_differ_in_one_number_stay_apart() {
-    let house = House::new();
-    let engine = house.board.engine();
+    let fixture = Fixture::new();
+    let engine = fixture.board.engine();
     for first in (0..10_000).step_by(2_500) {
         let batch = (first..first + 2_500).map(|i| kenning_engine::omi::NewMemory {
             content: format!("Order {i} was shipped on Monday"),
@@ -769,13 +772,13 @@ fn ten_thousand_memories_that_differ_in_one_number_stay_apart() {
         });
         let stored = engine
             .omi()
-            .store_memories(&house.owner(), batch.collect())
+            .store_memories(&fixture.owner(), batch.collect())
             .unwrap();
         assert!(stored.iter().all(|it| !it.duplicate));
     }
     for i in [0, 77, 4_321, 9_999] {
         let found = recall(
-            &house,
+            &fixture,
             json!({ "query": format!("when was order {i} shipped"), "limit": 1 }),
         );
         assert_eq!(
@@ -784,32 +787,35 @@ fn ten_thousand_memories_that_differ_in_one_number_stay_apart() {
         );
     }
     engine.omi().settle();
-    let graph = engine.omi().memory_graph(&house.owner()).unwrap();
+    let graph = engine.omi().memory_graph(&fixture.owner()).unwrap();
     assert_eq!(graph.memories.len(), 10_000);
     assert!(graph.edges.is_empty(), "{:?}", graph.edges.first());
 }
 
 #[test]
 fn a_script_that_the_table_does_not_know_is_found_by_its_words() {
-    let house = House::new();
-    store(&house, json!({ "content": "认证问题" }));
-    store(&house, json!({ "content": "数据库迁移脚本昨天失败了" }));
+    let fixture = Fixture::new();
+    store(&fixture, json!({ "content": "认证问题" }));
+    store(&fixture, json!({ "content": "数据库迁移脚本昨天失败了" }));
     let found = recall(
-        &house,
+        &fixture,
         json!({ "query": "认证问题", "min_relevance": 0.75 }),
     );
     assert_eq!(found[0]["content"], "认证问题");
-    let found = recall(&house, json!({ "query": "迁移失败", "min_relevance": 0.4 }));
+    let found = recall(
+        &fixture,
+        json!({ "query": "迁移失败", "min_relevance": 0.4 }),
+    );
     assert_eq!(found[0]["content"], "数据库迁移脚本昨天失败了");
 }
 
 #[test]
 fn short_words_are_not_each_other_and_the_same_text_is_wholly_relevant() {
-    let house = House::new();
-    store(&house, json!({ "content": "He sat on the chair" }));
-    assert!(recall(&house, json!({ "query": "one" })).is_empty());
+    let fixture = Fixture::new();
+    store(&fixture, json!({ "content": "He sat on the chair" }));
+    assert!(recall(&fixture, json!({ "query": "one" })).is_empty());
     let found = recall(
-        &house,
+        &fixture,
         json!({ "query": "He sat on the chair", "min_relevance": 1 }),
     );
     assert_eq!(found.len(), 1);
@@ -817,20 +823,20 @@ fn short_words_are_not_each_other_and_the_same_text_is_wholly_relevant() {
 
 #[test]
 fn the_past_is_as_it_was_and_knows_nothing_of_what_came_later() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let old = store(
-        &house,
+        &fixture,
         json!({ "content": "Caching pays off", "memory_type": "belief", "confidence": 0.8 }),
     );
-    house.clock.advance(86_400_000);
-    let evidence = store(&house, json!({ "content": "The page is twice as fast" }));
-    believe(&house, &old, &evidence, true, 0.5);
+    fixture.clock.advance(86_400_000);
+    let evidence = store(&fixture, json!({ "content": "The page is twice as fast" }));
+    believe(&fixture, &old, &evidence, true, 0.5);
     let new = store(
-        &house,
+        &fixture,
         json!({ "content": "Caching rarely pays off", "memory_type": "belief", "supersedes": old }),
     );
     let past = recall(
-        &house,
+        &fixture,
         json!({ "query": "does caching pay off", "min_relevance": 0, "as_of": "2027-01-15T12:00:00Z" }),
     );
     assert_eq!(past.len(), 1);
@@ -839,7 +845,7 @@ fn the_past_is_as_it_was_and_knows_nothing_of_what_came_later() {
         (&json!(0.8), &json!([]))
     );
     let text = refusal(
-        &house,
+        &fixture,
         "belief_update",
         json!({ "belief_id": old, "evidence_memory_id": evidence, "supports": true, "strength": 1 }),
     );
@@ -848,27 +854,27 @@ fn the_past_is_as_it_was_and_knows_nothing_of_what_came_later() {
 
 #[test]
 fn a_duplicate_brings_its_tags_and_no_memory_is_related_to_itself() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let id = store(
-        &house,
+        &fixture,
         json!({ "content": "The roof leaks", "tags": ["house"] }),
     );
     assert_eq!(
         store(
-            &house,
+            &fixture,
             json!({ "content": "The roof leaks", "tags": ["rain", "house"] })
         ),
         id
     );
-    let memory = house
+    let memory = fixture
         .board
         .engine()
         .omi()
-        .memory(&house.owner(), &id)
+        .memory(&fixture.owner(), &id)
         .unwrap();
     assert_eq!(memory.tags, ["house", "rain"]);
     let text = refusal(
-        &house,
+        &fixture,
         "memory_store",
         json!({ "content": "me", "memory_id": "me", "related_to": ["me"] }),
     );

@@ -2,50 +2,53 @@
 
 use crate::everything;
 use crate::memories::{believe, recall, store};
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use serde_json::{Value, json};
 
 #[test]
 fn related_memories_are_read_by_their_ids() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let one = store(
-        &house,
+        &fixture,
         json!({ "content": "Auth design: tokens live ten minutes" }),
     );
     let two = store(
-        &house,
+        &fixture,
         json!({ "content": "Refreshed the middleware", "memory_id": "middleware", "related_to": [one] }),
     );
     store(
-        &house,
+        &fixture,
         json!({ "content": "The office plants are watered on Mondays" }),
     );
-    let found = recall(&house, json!({ "query": "refreshed the middleware" }));
+    let found = recall(&fixture, json!({ "query": "refreshed the middleware" }));
     let related = found[0]["related_memories"].clone();
     assert_eq!(related, json!([one]));
     // As they stand there, with the tools that everybody has.
     for query in [one.clone(), related.to_string(), format!("`{one}`, {one}")] {
-        let found = recall(&house, json!({ "query": query }));
+        let found = recall(&fixture, json!({ "query": query }));
         assert_eq!(found.len(), 1, "{query}: {found:?}");
         assert_eq!(found[0]["content"], "Auth design: tokens live ten minutes");
         assert_eq!(found[0]["relevance"], 1.0);
         assert_eq!(found[0]["related_memories"], json!([two]));
     }
     assert_eq!(
-        recall(&house, json!({ "query": one, "memory_type": "fact" })),
+        recall(&fixture, json!({ "query": one, "memory_type": "fact" })),
         Vec::<Value>::new()
     );
     // A name that somebody chose is also a word.
-    let found = recall(&house, json!({ "query": "middleware", "min_relevance": 0 }));
+    let found = recall(
+        &fixture,
+        json!({ "query": "middleware", "min_relevance": 0 }),
+    );
     assert_eq!(found[0]["memory_id"], "middleware");
     assert!(found.len() > 1, "{found:?}");
     let unknown = format!("mem_{}", "0".repeat(32));
     assert_eq!(
-        recall(&house, json!({ "query": unknown })),
+        recall(&fixture, json!({ "query": unknown })),
         Vec::<Value>::new()
     );
     // Everything about them, with a tool of its own.
-    let all = everything(&house);
+    let all = everything(&fixture);
     let got = all.call("memory_get", json!({ "memory_ids": [two, "nobody", one] }));
     assert!(!got.is_error(), "{}", got.text);
     let got = got.to_json();
@@ -66,10 +69,10 @@ fn related_memories_are_read_by_their_ids() {
 
 #[test]
 fn a_long_memory_is_read_by_its_id_part_by_part() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let content: String = (0..2_000).map(|i| format!("line {i} é\n")).collect();
-    let id = store(&house, json!({ "content": content }));
-    let all = everything(&house);
+    let id = store(&fixture, json!({ "content": content }));
+    let all = everything(&fixture);
     let (mut whole, mut offset) = (String::new(), Some(0));
     while let Some(from) = offset {
         let got = all.call("memory_get", json!({ "memory_ids": [id], "offset": from }));
@@ -81,29 +84,29 @@ fn a_long_memory_is_read_by_its_id_part_by_part() {
         offset = got["next_offset"].as_u64();
     }
     assert_eq!(whole, content);
-    let found = recall(&house, json!({ "query": id }));
+    let found = recall(&fixture, json!({ "query": id }));
     assert!(found[0]["content"].as_str().unwrap().chars().count() <= 6_000);
     assert_eq!(found[0]["part_of_chars"], json!(content.chars().count()));
 }
 
 #[test]
 fn memories_that_differ_by_a_period_take_one_place() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let ids: Vec<String> = [
         "The staging cache is cold",
         "the staging cache is cold.",
         "The staging cache is cold!",
     ]
     .iter()
-    .map(|it| store(&house, json!({ "content": it })))
+    .map(|it| store(&fixture, json!({ "content": it })))
     .collect();
     let fact = store(
-        &house,
+        &fixture,
         json!({ "content": "The staging cache is cold", "memory_type": "fact" }),
     );
-    let other = store(&house, json!({ "content": "The staging cache is cold?" }));
+    let other = store(&fixture, json!({ "content": "The staging cache is cold?" }));
     let found = recall(
-        &house,
+        &fixture,
         json!({ "query": "is the staging cache cold", "limit": 3, "min_relevance": 0 }),
     );
     assert_eq!(found.len(), 3, "{found:?}");
@@ -125,17 +128,17 @@ fn memories_that_differ_by_a_period_take_one_place() {
 
 #[test]
 fn no_edge_is_stronger_than_one() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for text in [
         "Deploys run on Tuesdays",
         "Deploys run on Tuesdays.",
         "deploys run on Tuesdays",
     ] {
-        store(&house, json!({ "content": text }));
+        store(&fixture, json!({ "content": text }));
     }
-    let engine = house.board.engine();
+    let engine = fixture.board.engine();
     engine.omi().settle();
-    let graph = engine.omi().memory_graph(&house.owner()).unwrap();
+    let graph = engine.omi().memory_graph(&fixture.owner()).unwrap();
     let similar: Vec<f64> = graph
         .edges
         .iter()
@@ -151,16 +154,16 @@ fn no_edge_is_stronger_than_one() {
 
 #[test]
 fn beliefs_that_have_nothing_to_do_with_the_query_are_left_out() {
-    let house = House::new();
+    let fixture = Fixture::new();
     store(
-        &house,
+        &fixture,
         json!({ "content": "Caching speeds the API up", "memory_type": "belief", "confidence": 0.6 }),
     );
     store(
-        &house,
+        &fixture,
         json!({ "content": "Olive trees need little water", "memory_type": "belief", "confidence": 0.99 }),
     );
-    let all = everything(&house);
+    let all = everything(&fixture);
     let found = |arguments: Value| {
         let reply = all.call("belief_retrieve", arguments);
         assert!(!reply.is_error(), "{}", reply.text);
@@ -180,8 +183,8 @@ fn beliefs_that_have_nothing_to_do_with_the_query_are_left_out() {
 
 #[test]
 fn entries_of_the_daily_log_are_recalled() {
-    let house = House::new();
-    let all = everything(&house);
+    let fixture = Fixture::new();
+    let all = everything(&fixture);
     let append = |text: &str| {
         let reply = all.call("daily_append", json!({ "content": text }));
         assert!(!reply.is_error(), "{}", reply.text);
@@ -189,15 +192,15 @@ fn entries_of_the_daily_log_are_recalled() {
     append("Moved the nightly backup to the harbor server");
     append("Lunch with the auditors about invoice numbers");
     store(
-        &house,
+        &fixture,
         json!({ "content": "The office plants are watered on Mondays" }),
     );
-    house.call(
+    fixture.call(
         "now_update",
         json!({ "current_task": "where the nightly backup runs" }),
     );
     let found = recall(
-        &house,
+        &fixture,
         json!({ "query": "where does the nightly backup run" }),
     );
     assert_eq!(found.len(), 1, "{found:?}");
@@ -214,22 +217,22 @@ fn entries_of_the_daily_log_are_recalled() {
     );
     assert!(got.text.contains("invoice numbers"), "{}", got.text);
     let belief = store(
-        &house,
+        &fixture,
         json!({ "content": "The harbor server is reliable", "memory_type": "belief" }),
     );
-    believe(&house, &belief, "omi:memory/2027-01-15.md", true, 0.5);
+    believe(&fixture, &belief, "omi:memory/2027-01-15.md", true, 0.5);
     for (memory_type, n) in [("experience", 1), ("fact", 0)] {
         let found = recall(
-            &house,
+            &fixture,
             json!({ "query": "where does the nightly backup run", "memory_type": memory_type }),
         );
         assert_eq!(found.len(), n, "{memory_type}: {found:?}");
     }
     // That a session ended is no memory of what it was about.
-    let engine = house.board.engine();
-    engine.omi().session_end(&house.owner(), None).unwrap();
+    let engine = fixture.board.engine();
+    engine.omi().session_end(&fixture.owner(), None).unwrap();
     let found = recall(
-        &house,
+        &fixture,
         json!({ "query": "session ended, last task: where the nightly backup runs", "min_relevance": 0 }),
     );
     let texts: Vec<&str> = found
@@ -241,10 +244,10 @@ fn entries_of_the_daily_log_are_recalled() {
         "{texts:?}"
     );
     // Cut again, it is found again.
-    let owner = house.owner();
+    let owner = fixture.owner();
     engine.reindex(&owner).unwrap();
     let found = recall(
-        &house,
+        &fixture,
         json!({ "query": "where does the nightly backup run" }),
     );
     assert_eq!(
@@ -255,12 +258,12 @@ fn entries_of_the_daily_log_are_recalled() {
 
 #[test]
 fn an_import_cannot_pose_as_another_memory() {
-    let house = House::new();
+    let fixture = Fixture::new();
     store(
-        &house,
+        &fixture,
         json!({ "content": "Deploys happen on Tuesdays", "memory_id": "orig" }),
     );
-    let engine = house.board.engine();
+    let engine = fixture.board.engine();
     for (key, memory_id, memory_type) in [
         ("id:other", json!("orig"), json!("fact")),
         ("content:x", json!("orig"), json!("fact")),
@@ -273,14 +276,14 @@ fn an_import_cannot_pose_as_another_memory() {
             "props": { "memory_id": memory_id, "memory_type": memory_type },
         } });
         let line = line.to_string();
-        let refused = engine.import(&house.owner(), &mut line.as_bytes());
+        let refused = engine.import(&fixture.owner(), &mut line.as_bytes());
         assert!(refused.is_err(), "{line}");
     }
 }
 
 #[test]
 fn export_and_import_keep_ids_and_dates() {
-    let one = House::new();
+    let one = Fixture::new();
     let old = store(
         &one,
         json!({ "content": "Deploys happen on Tuesdays", "memory_type": "fact" }),
@@ -298,14 +301,14 @@ fn export_and_import_keep_ids_and_dates() {
         "daily_append",
         json!({ "content": "Painted the lighthouse" }),
     );
-    let export = |house: &House| {
+    let export = |fixture: &Fixture| {
         let mut out = Vec::new();
-        let engine = house.board.engine();
-        engine.export(&house.owner(), &mut out).unwrap();
+        let engine = fixture.board.engine();
+        engine.export(&fixture.owner(), &mut out).unwrap();
         String::from_utf8(out).unwrap()
     };
     let exported = export(&one);
-    let other = House::new();
+    let other = Fixture::new();
     other.clock.advance(60 * 86_400_000);
     let engine = other.board.engine();
     let import = |text: &str| {
@@ -319,9 +322,9 @@ fn export_and_import_keep_ids_and_dates() {
     assert!(logs >= 1, "the file of the log is there too");
     let check = other.call("integrity_check", json!({}));
     assert!(!check.text.contains("missing"), "{}", check.text);
-    let ask = |house: &House, query: &str| {
+    let ask = |fixture: &Fixture, query: &str| {
         recall(
-            house,
+            fixture,
             json!({ "query": query, "limit": 1, "min_relevance": 0 }),
         )[0]
         .clone()
@@ -341,8 +344,8 @@ fn export_and_import_keep_ids_and_dates() {
         );
     }
     // What is read by its id is the same too, the superseded one included.
-    let details = |house: &House| {
-        let got = everything(house).call("memory_get", json!({ "memory_ids": [old, new] }));
+    let details = |fixture: &Fixture| {
+        let got = everything(fixture).call("memory_get", json!({ "memory_ids": [old, new] }));
         let mut got = got.to_json();
         for memory in got["memories"].as_array_mut().unwrap() {
             memory["access_count"] = json!(0);
@@ -380,16 +383,16 @@ fn export_and_import_keep_ids_and_dates() {
 
 #[test]
 fn an_import_refuses_properties_that_are_nested_too_deep_and_names_the_line() {
-    let house = everything(&House::new());
+    let fixture = everything(&Fixture::new());
     let good = r#"{"node":{"kind":"document","key":"a","props":{"x":[[1]]}}}"#;
     for levels in [64, 120, 400] {
         let deep = format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
         let bad = format!(r#"{{"node":{{"kind":"document","key":"b","props":{{"x":{deep}}}}}}}"#);
         let input = format!("{good}\n{bad}\n");
-        let refused = house
+        let refused = fixture
             .board
             .engine()
-            .import(&house.owner(), &mut input.as_bytes());
+            .import(&fixture.owner(), &mut input.as_bytes());
         let message = refused.unwrap_err().message;
         assert!(message.starts_with("line 2: `x`"), "{message}");
         assert!(message.contains(&format!("{levels} levels")), "{message}");
@@ -398,7 +401,7 @@ fn an_import_refuses_properties_that_are_nested_too_deep_and_names_the_line() {
 
 #[test]
 fn two_edges_with_equal_ends_in_one_import_are_one_edge() {
-    let house = everything(&House::new());
+    let fixture = everything(&Fixture::new());
     let node = |id: &str, key: &str| {
         json!({ "node": { "id": id, "kind": "document", "key": key } }).to_string()
     };
@@ -410,11 +413,11 @@ fn two_edges_with_equal_ends_in_one_import_are_one_edge() {
         json!({ "edge": { "src": a, "rel": "links", "dst": b, "weight": weight } }).to_string()
     };
     let lines = [node(a, "a"), node(b, "b"), edge(0.25), edge(0.75)].join("\n");
-    let engine = house.board.engine();
-    let done = engine.import(&house.owner(), &mut lines.as_bytes());
+    let engine = fixture.board.engine();
+    let done = engine.import(&fixture.owner(), &mut lines.as_bytes());
     assert_eq!(done.unwrap().edges, 2);
     let mut exported = Vec::new();
-    engine.export(&house.owner(), &mut exported).unwrap();
+    engine.export(&fixture.owner(), &mut exported).unwrap();
     let exported = String::from_utf8(exported).unwrap();
     let edges: Vec<&str> = exported
         .lines()
@@ -422,6 +425,6 @@ fn two_edges_with_equal_ends_in_one_import_are_one_edge() {
         .collect();
     assert_eq!(edges.len(), 1, "{edges:?}");
     assert!(edges[0].contains("0.75"), "{edges:?}");
-    let report = engine.verify(&house.owner().principal.space, &|_| ());
+    let report = engine.verify(&fixture.owner().principal.space, &|_| ());
     assert!(report.unwrap().is_clean());
 }

@@ -1,25 +1,25 @@
 //! What comes first: relevance before age, names before meanings, and nothing for prompts that ask for
 //! nothing.
 
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use serde_json::{Value, json};
 use std::fs;
 
 const DAY_MS: u64 = 86_400_000;
 
-fn answer(house: &House, tool: &str, arguments: Value) -> Value {
-    let reply = house.call(tool, arguments);
+fn answer(fixture: &Fixture, tool: &str, arguments: Value) -> Value {
+    let reply = fixture.call(tool, arguments);
     assert!(!reply.is_error(), "{tool}: {}", reply.text);
     reply.to_json()
 }
 
-fn store(house: &House, arguments: Value) -> String {
-    let stored = answer(house, "memory_store", arguments);
+fn store(fixture: &Fixture, arguments: Value) -> String {
+    let stored = answer(fixture, "memory_store", arguments);
     stored["memory_id"].as_str().unwrap().to_owned()
 }
 
-fn recall(house: &House, arguments: Value) -> Vec<Value> {
-    let found = answer(house, "memory_recall", arguments);
+fn recall(fixture: &Fixture, arguments: Value) -> Vec<Value> {
+    let found = answer(fixture, "memory_recall", arguments);
     found.as_array().unwrap().clone()
 }
 
@@ -52,20 +52,20 @@ const FACTS: [(&str, &str); 6] = [
 ];
 
 /// One memory for each fact of each service, over 90 days, the first ones the oldest.
-fn team(house: &House) {
+fn team(fixture: &Fixture) {
     let n = SERVICES.len() * FACTS.len();
     for i in 0..n {
         let (service, fact) = (SERVICES[i % SERVICES.len()], FACTS[i / SERVICES.len()].0);
         store(
-            house,
+            fixture,
             json!({ "content": format!("The {service} service {fact} {i}."), "memory_id": format!("m{i}") }),
         );
-        house.clock.advance(90 * DAY_MS / n as u64);
+        fixture.clock.advance(90 * DAY_MS / n as u64);
     }
 }
 
 /// How many of the questions have the right memory first.
-fn right_ones(house: &House, extra: &Value) -> usize {
+fn right_ones(fixture: &Fixture, extra: &Value) -> usize {
     let mut right = 0;
     for (i, (_, question)) in FACTS.iter().enumerate() {
         for (k, service) in SERVICES.iter().enumerate() {
@@ -73,7 +73,7 @@ fn right_ones(house: &House, extra: &Value) -> usize {
             for (name, value) in extra.as_object().unwrap() {
                 arguments[name.as_str()] = value.clone();
             }
-            let found = recall(house, arguments);
+            let found = recall(fixture, arguments);
             let wanted = json!(format!("m{}", i * SERVICES.len() + k));
             right += usize::from(found.first().is_some_and(|it| it["memory_id"] == wanted));
         }
@@ -83,21 +83,21 @@ fn right_ones(house: &House, extra: &Value) -> usize {
 
 #[test]
 fn the_right_memory_is_first_however_old_it_is() {
-    let house = House::new();
-    team(&house);
-    let by_relevance = right_ones(&house, &json!({ "sort": "relevance" }));
+    let fixture = Fixture::new();
+    team(&fixture);
+    let by_relevance = right_ones(&fixture, &json!({ "sort": "relevance" }));
     assert_eq!(by_relevance, 30, "by relevance");
     // By the contract's formula a newer memory that says nearly the same may come first.
-    let by_formula = right_ones(&house, &json!({}));
+    let by_formula = right_ones(&fixture, &json!({}));
     assert!(by_formula >= 24, "by the formula: {by_formula} of 30");
 }
 
 #[test]
 fn relevance_spreads_instead_of_being_flat_near_one() {
-    let house = House::new();
-    team(&house);
+    let fixture = Fixture::new();
+    team(&fixture);
     let found = recall(
-        &house,
+        &fixture,
         json!({ "query": "which port does the billing service listen on" }),
     );
     let relevance: Vec<f64> = found
@@ -110,14 +110,14 @@ fn relevance_spreads_instead_of_being_flat_near_one() {
 
 #[test]
 fn prompts_that_ask_for_nothing_find_nothing() {
-    let house = House::new();
-    team(&house);
+    let fixture = Fixture::new();
+    team(&fixture);
     for text in [
         "The tests are run again every night, no matter what.",
         "Thanks to Ann the cache is warm.",
         "Go on with the migration on Friday.",
     ] {
-        store(&house, json!({ "content": text }));
+        store(&fixture, json!({ "content": text }));
     }
     for prompt in [
         "no",
@@ -130,23 +130,23 @@ fn prompts_that_ask_for_nothing_find_nothing() {
         "merci beaucoup",
         "?",
     ] {
-        let found = recall(&house, json!({ "query": prompt }));
+        let found = recall(&fixture, json!({ "query": prompt }));
         assert!(found.is_empty(), "{prompt}: {found:?}");
     }
-    let found = recall(&house, json!({ "query": "who warmed the cache?" }));
+    let found = recall(&fixture, json!({ "query": "who warmed the cache?" }));
     assert!(!found.is_empty());
 }
 
 #[test]
 fn questions_in_other_scripts_are_answered_only_where_their_words_are() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for text in [
         "定例会議は毎週火曜日の午前十時に行います。",
         "大阪支店の担当者は田中さんです。",
         "회의록은 위키에 있습니다.",
         "Сервер обновляют по вторникам.",
     ] {
-        store(&house, json!({ "content": text }));
+        store(&fixture, json!({ "content": text }));
     }
     for (question, wanted) in [
         ("会議はいつですか", Some("定例会議")),
@@ -156,7 +156,7 @@ fn questions_in_other_scripts_are_answered_only_where_their_words_are() {
         ("김치찌개는 어떻게 만드나요", None),
         ("как сварить борщ", None),
     ] {
-        let found = recall(&house, json!({ "query": question }));
+        let found = recall(&fixture, json!({ "query": question }));
         let first = found.first().map(|it| it["content"].as_str().unwrap());
         match wanted {
             Some(wanted) => assert!(
@@ -170,8 +170,8 @@ fn questions_in_other_scripts_are_answered_only_where_their_words_are() {
 
 #[test]
 fn a_rare_identifier_is_found_whatever_is_said_around_it() {
-    let house = House::new();
-    team(&house);
+    let fixture = Fixture::new();
+    team(&fixture);
     for (id, text) in [
         (
             "a",
@@ -180,7 +180,7 @@ fn a_rare_identifier_is_found_whatever_is_said_around_it() {
         ("b", "OPS-7777: no toner in the printer."),
         ("c", "ERR_CONN_4012 means that the pool is exhausted."),
     ] {
-        store(&house, json!({ "content": text, "memory_id": id }));
+        store(&fixture, json!({ "content": text, "memory_id": id }));
     }
     let log = "INFO started worker 3\nINFO listening\n".repeat(10);
     for (prompt, wanted) in [
@@ -196,7 +196,7 @@ fn a_rare_identifier_is_found_whatever_is_said_around_it() {
             &["c"],
         ),
     ] {
-        let found = recall(&house, json!({ "query": prompt, "sort": "relevance" }));
+        let found = recall(&fixture, json!({ "query": prompt, "sort": "relevance" }));
         let ids: Vec<&str> = found
             .iter()
             .map(|it| it["memory_id"].as_str().unwrap())
@@ -205,7 +205,7 @@ fn a_rare_identifier_is_found_whatever_is_said_around_it() {
             assert!(ids.contains(id), "{prompt}: {ids:?}");
         }
     }
-    let found = recall(&house, json!({ "query": "a, b c" }));
+    let found = recall(&fixture, json!({ "query": "a, b c" }));
     let ids: Vec<&str> = found
         .iter()
         .map(|it| it["memory_id"].as_str().unwrap())
@@ -215,7 +215,7 @@ fn a_rare_identifier_is_found_whatever_is_said_around_it() {
 
 #[test]
 fn memories_of_a_session_give_one_another_context() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let talk = [
         "Did the supplier answer about the pallets?",
         "Yes, on Thursday: they come in two weeks.",
@@ -223,21 +223,21 @@ fn memories_of_a_session_give_one_another_context() {
         "Marta does, as always.",
     ];
     for text in talk {
-        store(&house, json!({ "content": text, "session_id": "monday" }));
-        house.clock.advance(1_000);
+        store(&fixture, json!({ "content": text, "session_id": "monday" }));
+        fixture.clock.advance(1_000);
     }
     store(
-        &house,
+        &fixture,
         json!({ "content": "The canteen has a new menu.", "session_id": "tuesday" }),
     );
-    store(&house, json!({ "content": "Ring them two days ahead." }));
+    store(&fixture, json!({ "content": "Ring them two days ahead." }));
     let contents = |found: &[Value]| -> Vec<String> {
         let texts = found
             .iter()
             .map(|it| it["content"].as_str().unwrap().to_owned());
         texts.collect()
     };
-    let found = recall(&house, json!({ "query": "when do the pallets come" }));
+    let found = recall(&fixture, json!({ "query": "when do the pallets come" }));
     assert_eq!(
         contents(&found),
         talk[..2],
@@ -246,7 +246,7 @@ fn memories_of_a_session_give_one_another_context() {
     assert!(found[0].get("context").is_none());
 
     let found = recall(
-        &house,
+        &fixture,
         json!({ "query": "who books the lorry", "context": 1, "limit": 1 }),
     );
     assert_eq!(contents(&found), [talk[2]]);
@@ -258,14 +258,14 @@ fn memories_of_a_session_give_one_another_context() {
     );
 
     let found = recall(
-        &house,
+        &fixture,
         json!({ "query": "new menu of the canteen", "context": 3 }),
     );
     assert!(
         found[0].get("context").is_none(),
         "nobody else is of that session"
     );
-    let refused = house.call(
+    let refused = fixture.call(
         "memory_store",
         json!({ "content": "x", "session_id": "a b" }),
     );
@@ -278,34 +278,34 @@ fn memories_of_a_session_give_one_another_context() {
 
 #[test]
 fn the_session_of_a_connection_is_the_default_and_a_batch_has_none() {
-    let house = House::new();
-    let mut caller = house.owner();
+    let fixture = Fixture::new();
+    let mut caller = fixture.owner();
     caller.session = Some("connection".into());
     for text in ["Is the harbor closed?", "It opens at nine."] {
-        let reply = house
+        let reply = fixture
             .board
             .call("memory_store", json!({ "content": text }), &caller);
         assert!(!reply.unwrap().is_error());
-        house.clock.advance(1_000);
+        fixture.clock.advance(1_000);
     }
-    let found = recall(&house, json!({ "query": "harbor closed", "context": 1 }));
+    let found = recall(&fixture, json!({ "query": "harbor closed", "context": 1 }));
     assert_eq!(found[0]["context"][0]["content"], "It opens at nine.");
-    let house = crate::everything(&House::new());
+    let fixture = crate::everything(&Fixture::new());
     let memories =
         json!([{ "content": "Is the harbor closed?" }, { "content": "It opens at nine." }]);
-    let reply = house.board.call(
+    let reply = fixture.board.call(
         "memory_store_batch",
         json!({ "memories": memories }),
         &caller,
     );
     assert!(!reply.unwrap().is_error());
-    let found = recall(&house, json!({ "query": "harbor closed", "context": 1 }));
+    let found = recall(&fixture, json!({ "query": "harbor closed", "context": 1 }));
     assert!(found[0].get("context").is_none(), "{found:?}");
 }
 
 #[test]
 fn exact_titles_and_aliases_come_first() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let notes = [
         (
             "Organizations/Sound Water Keepers.md",
@@ -326,7 +326,7 @@ fn exact_titles_and_aliases_come_first() {
         ),
     ];
     for (name, text) in notes {
-        let path = house.vault().join(name);
+        let path = fixture.vault().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
@@ -339,14 +339,14 @@ fn exact_titles_and_aliases_come_first() {
         ),
         ("2026-02-03 Kickoff", "vault:Meetings/2026-02-03 Kickoff.md"),
     ] {
-        let found = answer(&house, "knowledge_search", json!({ "query": query }));
+        let found = answer(&fixture, "knowledge_search", json!({ "query": query }));
         let first = &found["results"][0];
         assert_eq!(first["rid"], json!(rid), "{query}: {found}");
         assert_eq!(first["similarity"], json!(1.0), "{query}");
         let title = rid.rsplit('/').next().unwrap().trim_end_matches(".md");
         assert_eq!(first["title"], title, "as the file is called");
     }
-    let found = answer(&house, "koi_search", json!({ "query": "SWK" }));
+    let found = answer(&fixture, "koi_search", json!({ "query": "SWK" }));
     assert_eq!(
         found["results"][0]["name"], "Sound Water Keepers",
         "{found}"
@@ -355,7 +355,7 @@ fn exact_titles_and_aliases_come_first() {
 
 #[test]
 fn an_entity_is_found_by_what_its_note_tells() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for (name, text) in [
         (
             "People/Ana Ruiz.md",
@@ -367,7 +367,7 @@ fn an_entity_is_found_by_what_its_note_tells() {
         ),
         ("Notes/Seagrass.md", "Seagrass is a plant.\n"),
     ] {
-        let path = house.vault().join(name);
+        let path = fixture.vault().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
@@ -376,7 +376,7 @@ fn an_entity_is_found_by_what_its_note_tells() {
         json!({ "query": query }),
         json!({ "query": query, "type_filter": "Person" }),
     ] {
-        let found = answer(&house, "koi_search", arguments);
+        let found = answer(&fixture, "koi_search", arguments);
         assert_eq!(found["results"][0]["name"], "Ana Ruiz", "{found}");
         assert_eq!(found["search_method"], "semantic");
     }
@@ -384,12 +384,12 @@ fn an_entity_is_found_by_what_its_note_tells() {
 
 #[test]
 fn what_has_no_word_of_the_question_was_not_found_by_its_words() {
-    let house = House::new();
-    let path = house.vault().join("Notes/Drowsy.md");
+    let fixture = Fixture::new();
+    let path = fixture.vault().join("Notes/Drowsy.md");
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, "Snooze the alarm and nap.\n").unwrap();
     for query in ["snoozing", "slumbery", "alarm"] {
-        let found = answer(&house, "knowledge_search", json!({ "query": query }));
+        let found = answer(&fixture, "knowledge_search", json!({ "query": query }));
         let words = kenning_search_words(query);
         for hit in found["results"].as_array().unwrap() {
             let text = hit["content_preview"].as_str().unwrap().to_lowercase();
@@ -408,7 +408,7 @@ fn kenning_search_words(query: &str) -> Vec<String> {
 
 #[test]
 fn a_name_is_found_however_its_umlauts_are_written_and_a_german_verb_by_the_word_it_is_made_of() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for (id, content) in [
         ("krüger", "Frau Krüger leitet den Einkauf seit dem Sommer."),
         (
@@ -422,7 +422,7 @@ fn a_name_is_found_however_its_umlauts_are_written_and_a_german_verb_by_the_word
         ("lunch", "Lunch is served at noon in the small kitchen."),
         ("port", "The billing service listens on port 8443."),
     ] {
-        store(&house, json!({ "content": content, "memory_id": id }));
+        store(&fixture, json!({ "content": content, "memory_id": id }));
     }
     for (query, expected) in [
         ("Krueger", "krüger"),
@@ -431,7 +431,7 @@ fn a_name_is_found_however_its_umlauts_are_written_and_a_german_verb_by_the_word
         ("Mueller", "mueller"),
         ("Wann deployen wir?", "deploy"),
     ] {
-        let found = recall(&house, json!({ "query": query }));
+        let found = recall(&fixture, json!({ "query": query }));
         let first = found.first().map(|it| &it["memory_id"]);
         assert_eq!(first, Some(&json!(expected)), "{query}: {found:#?}");
     }
@@ -439,7 +439,7 @@ fn a_name_is_found_however_its_umlauts_are_written_and_a_german_verb_by_the_word
 
 #[test]
 fn names_numbers_and_identifiers_in_a_german_question_are_found_among_english_memories() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for (id, content) in [
         (
             "ops",
@@ -460,7 +460,7 @@ fn names_numbers_and_identifiers_in_a_german_question_are_found_among_english_me
         ),
         ("lunch", "Lunch is at noon in the canteen"),
     ] {
-        store(&house, json!({ "content": content, "memory_id": id }));
+        store(&fixture, json!({ "content": content, "memory_id": id }));
     }
     for (query, expected) in [
         ("Wann ist OPS-778 passiert?", "ops"),
@@ -471,23 +471,23 @@ fn names_numbers_and_identifiers_in_a_german_question_are_found_among_english_me
         ("Wann schließt das Büro in Leipzig?", "office"),
         ("Warum schlägt parseHeader fehl?", "parse"),
     ] {
-        let found = recall(&house, json!({ "query": query }));
+        let found = recall(&fixture, json!({ "query": query }));
         let first = found.first().map(|it| &it["memory_id"]);
         assert_eq!(first, Some(&json!(expected)), "{query}: {found:#?}");
     }
     // A question of which nothing stands anywhere finds nothing.
     let found = recall(
-        &house,
+        &fixture,
         json!({ "query": "Wie wird das Wetter am Wochenende?" }),
     );
     assert!(found.is_empty(), "{found:#?}");
     // Where somebody writes German, its words count as any others do.
     store(
-        &house,
+        &fixture,
         json!({ "content": "Die Kantine ist am Freitag geschlossen, das Büro nicht", "memory_id": "kantine" }),
     );
     let found = recall(
-        &house,
+        &fixture,
         json!({ "query": "Wann ist die Kantine geschlossen?" }),
     );
     assert_eq!(found[0]["memory_id"], "kantine", "{found:#?}");
@@ -495,14 +495,14 @@ fn names_numbers_and_identifiers_in_a_german_question_are_found_among_english_me
 
 #[test]
 fn by_relevance_the_numbers_that_are_shown_fall() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for i in 0..40 {
         let more = ["the mill", "the old mill by the river", "grain", "a wheel"][i % 4];
         let content = format!("Note {i}: {more} grinds grain number {}", i * 7 % 11);
-        store(&house, json!({ "content": content }));
+        store(&fixture, json!({ "content": content }));
     }
     let asked = json!({ "query": "which mill grinds grain", "sort": "relevance", "min_relevance": 0, "limit": 40 });
-    let found = recall(&house, asked);
+    let found = recall(&fixture, asked);
     let shown: Vec<f64> = found
         .iter()
         .map(|it| it["relevance"].as_f64().unwrap())

@@ -1,20 +1,20 @@
 //! A cursor goes on past the limit of every list that answers a question.
 
 use crate::everything;
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use kenning_tools::Reply;
 use serde_json::{Value, json};
 use std::fs;
 
 /// What was seen of the lists of a tool by following its cursors, with how many pages that took.
-fn read_on(house: &House, tool: &str, arguments: &Value, lists: &[&str], id: &str) -> Seen {
+fn read_on(fixture: &Fixture, tool: &str, arguments: &Value, lists: &[&str], id: &str) -> Seen {
     let mut arguments = arguments.clone();
     let mut seen = Seen::default();
     seen.ids.resize(lists.len(), Vec::new());
     loop {
         seen.n_pages += 1;
         assert!(seen.n_pages < 200, "{tool} goes on forever");
-        let reply = house.call(tool, arguments.clone());
+        let reply = fixture.call(tool, arguments.clone());
         assert!(!reply.is_error(), "{tool} {arguments}: {}", reply.text);
         let answer = reply.to_json();
         for (list, ids) in lists.iter().zip(&mut seen.ids) {
@@ -61,7 +61,7 @@ fn check_all_once(what: &str, mut ids: Vec<String>, n: usize) {
 
 #[test]
 fn memories_and_beliefs_are_read_past_the_limit_each_once_and_in_the_same_order() {
-    let house = everything(&House::new());
+    let fixture = everything(&Fixture::new());
     let memories: Vec<Value> = (0..50)
         .map(|i| json!({ "content": format!("The mill grinds grain of sort {i} at night."), "memory_type": "belief", "confidence": 0.5 }))
         .collect();
@@ -70,16 +70,16 @@ fn memories_and_beliefs_are_read_past_the_limit_each_once_and_in_the_same_order(
         for (i, it) in memories.iter_mut().enumerate() {
             it["content"] = format!("The mill grinds grain of sort {batch}-{i} at night.").into();
         }
-        house.call("memory_store_batch", json!({ "memories": memories }));
+        fixture.call("memory_store_batch", json!({ "memories": memories }));
     }
     for tool in ["memory_recall", "belief_retrieve"] {
         let asked = json!({ "query": "grain ground by the mill", "min_relevance": 0.0 });
-        let seen = read_on(&house, tool, &asked, &[""], "memory_id");
+        let seen = read_on(&fixture, tool, &asked, &[""], "memory_id");
         let ids = seen.ids.into_iter().next().unwrap();
         assert!(seen.n_pages >= 20, "{tool}: {} pages", seen.n_pages);
         let mut whole = asked.clone();
         whole["limit"] = 10.into();
-        let first = house.call(tool, whole).to_json();
+        let first = fixture.call(tool, whole).to_json();
         let first: Vec<&str> = first
             .as_array()
             .unwrap()
@@ -90,7 +90,7 @@ fn memories_and_beliefs_are_read_past_the_limit_each_once_and_in_the_same_order(
         check_all_once(tool, ids, 200);
     }
     // Who names memories reads on in those that were named.
-    let found = house.call(
+    let found = fixture.call(
         "memory_recall",
         json!({ "query": "grain", "min_relevance": 0.0, "limit": 15 }),
     );
@@ -102,9 +102,9 @@ fn memories_and_beliefs_are_read_past_the_limit_each_once_and_in_the_same_order(
         .map(|it| it["memory_id"].as_str().unwrap().to_owned())
         .collect();
     let asked = json!({ "query": ids.join(" "), "limit": 4 });
-    let seen = read_on(&house, "memory_recall", &asked, &[""], "memory_id");
+    let seen = read_on(&fixture, "memory_recall", &asked, &[""], "memory_id");
     assert_eq!((seen.ids[0].clone(), seen.n_pages), (ids, 4));
-    let beyond = house.call(
+    let beyond = fixture.call(
         "memory_recall",
         json!({ "query": "grain", "cursor": "answer:5000" }),
     );
@@ -117,8 +117,8 @@ fn memories_and_beliefs_are_read_past_the_limit_each_once_and_in_the_same_order(
 
 #[test]
 fn entities_documents_and_items_are_read_past_the_limit() {
-    let house = everything(&House::new());
-    let people = house.vault().join("People");
+    let fixture = everything(&Fixture::new());
+    let people = fixture.vault().join("People");
     fs::create_dir_all(&people).unwrap();
     for i in 0..60 {
         let text = format!(
@@ -131,7 +131,7 @@ fn entities_documents_and_items_are_read_past_the_limit() {
         "---\ntype: Person\n---\n# Mary Major\n",
     )
     .unwrap();
-    let knowledge = house.project().join(".ai/knowledge");
+    let knowledge = fixture.project().join(".ai/knowledge");
     fs::create_dir_all(&knowledge).unwrap();
     for i in 0..45 {
         let entry = format!(
@@ -140,14 +140,14 @@ fn entities_documents_and_items_are_read_past_the_limit() {
         fs::write(knowledge.join(format!("grain-{i}.md")), entry).unwrap();
     }
     let asked = json!({ "query": "miller", "type_filter": "Person", "limit": 7 });
-    let mut seen = read_on(&house, "koi_search", &asked, &["results"], "uri");
+    let mut seen = read_on(&fixture, "koi_search", &asked, &["results"], "uri");
     let entities = seen.ids.remove(0);
     assert!(entities.len() >= 60, "{}", entities.len());
     let n = entities.len();
     check_all_once("entities", entities, n);
 
     let asked = json!({ "query": "grain", "limit": 10 });
-    let seen = read_on(&house, "koi_search", &asked, &["documents"], "rid");
+    let seen = read_on(&fixture, "koi_search", &asked, &["documents"], "rid");
     let documents = seen.ids.into_iter().next().unwrap();
     let n = documents.len();
     assert!(n >= 100, "{n}");
@@ -155,7 +155,7 @@ fn entities_documents_and_items_are_read_past_the_limit() {
 
     let asked = json!({ "query": "miller grain", "source": "vault", "limit": 9 });
     let lists = ["results", "chunk_results"];
-    let seen = read_on(&house, "knowledge_search", &asked, &lists, "rid");
+    let seen = read_on(&fixture, "knowledge_search", &asked, &lists, "rid");
     assert_eq!(seen.n_pages, 7);
     for (list, ids) in lists.iter().zip(seen.ids) {
         check_all_once(list, ids, 60);
@@ -165,7 +165,7 @@ fn entities_documents_and_items_are_read_past_the_limit() {
     for sort in ["relevance", "name"] {
         let mut asked = asked.clone();
         asked["sort"] = sort.into();
-        let seen = read_on(&house, "search", &asked, &["results"], "id");
+        let seen = read_on(&fixture, "search", &asked, &["results"], "id");
         assert_eq!(seen.n_pages, 6, "{sort}");
         check_all_once(sort, seen.ids.into_iter().next().unwrap(), 45);
     }
@@ -173,20 +173,22 @@ fn entities_documents_and_items_are_read_past_the_limit() {
 
 #[test]
 fn the_documents_of_an_entity_are_read_past_five_hundred() {
-    let house = House::new();
-    let notes = house.vault().join("Notes");
+    let fixture = Fixture::new();
+    let notes = fixture.vault().join("Notes");
     fs::create_dir_all(&notes).unwrap();
-    let mary = house.vault().join("People/Mary Major.md");
+    let mary = fixture.vault().join("People/Mary Major.md");
     fs::create_dir_all(mary.parent().unwrap()).unwrap();
     fs::write(mary, "---\ntype: Person\n---\n# Mary Major\n").unwrap();
     for i in 0..520 {
         fs::write(notes.join(format!("n{i}.md")), "Mary Major was here.").unwrap();
     }
     let asked = json!({ "entity_uri": "Mary Major" });
-    let first = house.call("get_entity_documents", asked.clone()).to_json();
+    let first = fixture
+        .call("get_entity_documents", asked.clone())
+        .to_json();
     assert!(first["next_cursor"].is_string(), "{first:#}");
     let seen = read_on(
-        &house,
+        &fixture,
         "get_entity_documents",
         &asked,
         &["documents"],

@@ -2,7 +2,7 @@
 
 use crate::everything;
 use kenning_engine::Scope;
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use kenning_tools::{Effect, Selection, TOOLS};
 use serde_json::{Value, json};
 
@@ -31,9 +31,9 @@ fn every_tool_and_every_field_is_described() {
 
 #[test]
 fn every_example_answers_as_it_says() {
-    let house = everything(&House::new());
-    house.put_document("docs/concepts/auth.md", "Who somebody is, and how we know.");
-    house.call("kg_graph_generate", json!({}));
+    let fixture = everything(&Fixture::new());
+    fixture.put_document("docs/concepts/auth.md", "Who somebody is, and how we know.");
+    fixture.call("kg_graph_generate", json!({}));
     let mut answers = String::new();
     for tool in TOOLS {
         assert!(
@@ -43,7 +43,7 @@ fn every_example_answers_as_it_says() {
         );
         for example in tool.examples() {
             let input: Value = serde_json::from_str(example.input).unwrap();
-            let reply = house.call(tool.name(), input);
+            let reply = fixture.call(tool.name(), input);
             let shown = format!("{}: {}: {}", tool.name(), example.title, reply.text);
             assert!(reply.text.contains(example.output), "{shown}");
             let (name, title) = (tool.name(), example.title);
@@ -131,21 +131,21 @@ fn settled(answer: &Value) -> Value {
 
 #[test]
 fn every_wrong_argument_is_an_error_that_names_itself() {
-    let house = everything(&House::new());
+    let fixture = everything(&Fixture::new());
     for tool in TOOLS {
-        let unknown = house.call(tool.name(), json!({ "no_such_field": 1 }));
+        let unknown = fixture.call(tool.name(), json!({ "no_such_field": 1 }));
         assert!(unknown.is_error(), "{}", tool.name());
         for field in tool.input_schema()["properties"]
             .as_object()
             .unwrap()
             .keys()
         {
-            let reply = house.call(tool.name(), json!({ (field): { "wrong": [] } }));
+            let reply = fixture.call(tool.name(), json!({ (field): { "wrong": [] } }));
             assert!(reply.is_error(), "{}.{field}", tool.name());
         }
         for arguments in [json!([]), json!("x"), json!(5), json!(true)] {
             assert!(
-                house.call(tool.name(), arguments).is_error(),
+                fixture.call(tool.name(), arguments).is_error(),
                 "{}",
                 tool.name()
             );
@@ -155,12 +155,12 @@ fn every_wrong_argument_is_an_error_that_names_itself() {
 
 #[test]
 fn a_read_only_board_has_no_tool_that_changes_anything() {
-    let house = House::select(Selection {
+    let fixture = Fixture::select(Selection {
         read_only: true,
         ..Selection::default()
     });
     assert!(
-        house
+        fixture
             .board
             .listed()
             .iter()
@@ -171,11 +171,11 @@ fn a_read_only_board_has_no_tool_that_changes_anything() {
         tool.effect() != Effect::Read && tool.scope(&json!({})) != Scope::Read
     };
     for tool in TOOLS.iter().filter(changes) {
-        let reply = house.call(tool.name(), json!({}));
+        let reply = fixture.call(tool.name(), json!({}));
         assert!(reply.text.contains("--read-only"), "{}", reply.text);
     }
     for (name, action) in [("monitor_url", "add"), ("github_scan", "scan")] {
-        let reply = house.call(
+        let reply = fixture.call(
             name,
             json!({ "action": action, "url": "https://example.org" }),
         );

@@ -2,12 +2,12 @@
 
 use kenning_core::{Code, Kind, Space};
 use kenning_store::When;
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use kenning_tools::Selection;
 use serde_json::json;
 
-fn write(house: &House, path: &str, content: &str) -> String {
-    house
+fn write(fixture: &Fixture, path: &str, content: &str) -> String {
+    fixture
         .call(
             "vault_write_note",
             json!({ "path": path, "content": content }),
@@ -15,29 +15,31 @@ fn write(house: &House, path: &str, content: &str) -> String {
         .text
 }
 
-fn read(house: &House, path: &str) -> String {
-    house.call("vault_read_note", json!({ "path": path })).text
+fn read(fixture: &Fixture, path: &str) -> String {
+    fixture
+        .call("vault_read_note", json!({ "path": path }))
+        .text
 }
 
-fn list(house: &House, folder: &str) -> String {
-    house
+fn list(fixture: &Fixture, folder: &str) -> String {
+    fixture
         .call("vault_list_notes", json!({ "folder": folder }))
         .text
 }
 
 #[test]
 fn what_was_written_is_read_byte_for_byte() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for content in [
         "",
         "---\na: 1\n---\n$& [[x|y]] \r\n\ttail",
         "\u{feff}漢字 e\u{301} 🚀",
         "nul\0nul",
     ] {
-        assert_eq!(write(&house, "a/b.md", content), "Written: a/b.md");
-        assert_eq!(read(&house, "a/b.md"), content);
+        assert_eq!(write(&fixture, "a/b.md", content), "Written: a/b.md");
+        assert_eq!(read(&fixture, "a/b.md"), content);
         assert_eq!(
-            std::fs::read(house.vault().join("a/b.md")).unwrap(),
+            std::fs::read(fixture.vault().join("a/b.md")).unwrap(),
             content.as_bytes()
         );
     }
@@ -45,11 +47,15 @@ fn what_was_written_is_read_byte_for_byte() {
 
 #[test]
 fn a_written_note_is_a_node_with_passages_and_an_event() {
-    let house = House::new();
-    write(&house, "People/Ada.md", "# Ada\n\nwrote the first program");
-    let engine = house.board.engine();
+    let fixture = Fixture::new();
+    write(
+        &fixture,
+        "People/Ada.md",
+        "# Ada\n\nwrote the first program",
+    );
+    let engine = fixture.board.engine();
     let here = Space::default();
-    house
+    fixture
         .log()
         .read(&here, |tx| {
             let node = tx.node_by_key("", Kind::Document, "vault:People/Ada.md", When::Now)?;
@@ -71,23 +77,23 @@ fn a_written_note_is_a_node_with_passages_and_an_event() {
 
 #[test]
 fn a_name_without_an_extension_gets_md() {
-    let house = House::new();
+    let fixture = Fixture::new();
     assert_eq!(
-        write(&house, "People/New Person", "x"),
+        write(&fixture, "People/New Person", "x"),
         "Written: People/New Person.md"
     );
-    assert_eq!(read(&house, "People/New Person.md"), "x");
-    assert_eq!(read(&house, "People/New Person"), "x");
+    assert_eq!(read(&fixture, "People/New Person.md"), "x");
+    assert_eq!(read(&fixture, "People/New Person"), "x");
 }
 
 #[test]
 fn what_somebody_else_wrote_is_kept_in_the_history() {
-    let house = House::new();
-    write(&house, "n.md", "ours");
-    std::fs::write(house.vault().join("n.md"), "theirs").unwrap();
-    assert_eq!(read(&house, "n.md"), "theirs", "the file wins");
-    write(&house, "n.md", "ours again");
-    let bodies = house
+    let fixture = Fixture::new();
+    write(&fixture, "n.md", "ours");
+    std::fs::write(fixture.vault().join("n.md"), "theirs").unwrap();
+    assert_eq!(read(&fixture, "n.md"), "theirs", "the file wins");
+    write(&fixture, "n.md", "ours again");
+    let bodies = fixture
         .log()
         .read(&Space::default(), |tx| {
             let node = tx
@@ -105,9 +111,9 @@ fn what_somebody_else_wrote_is_kept_in_the_history() {
 
 #[test]
 fn a_note_that_was_there_before_us_is_kept_in_the_history_too() {
-    let house = House::new();
-    write(&house, "People/Bill Baue.md", "new");
-    let report = house
+    let fixture = Fixture::new();
+    write(&fixture, "People/Bill Baue.md", "new");
+    let report = fixture
         .board
         .engine()
         .verify(&Space::default(), &|_| ())
@@ -122,23 +128,23 @@ fn a_note_that_was_there_before_us_is_kept_in_the_history_too() {
 
 #[test]
 fn lists_are_sorted_one_level_and_regular_files_only() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for name in ["b.md", "a.md", "c.txt", "sub/d.md"] {
-        write(&house, &format!("Folder/{name}"), "x");
+        write(&fixture, &format!("Folder/{name}"), "x");
     }
-    std::fs::create_dir(house.vault().join("Folder/dir.md")).unwrap();
-    std::os::unix::fs::symlink("/etc/passwd", house.vault().join("Folder/out.md")).unwrap();
-    assert_eq!(list(&house, "Folder"), "a.md\nb.md");
-    assert_eq!(list(&house, "Folder/sub/"), "d.md");
-    assert_eq!(list(&house, "."), "");
-    write(&house, "top.md", "x");
-    assert_eq!(list(&house, "."), "top.md");
+    std::fs::create_dir(fixture.vault().join("Folder/dir.md")).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", fixture.vault().join("Folder/out.md")).unwrap();
+    assert_eq!(list(&fixture, "Folder"), "a.md\nb.md");
+    assert_eq!(list(&fixture, "Folder/sub/"), "d.md");
+    assert_eq!(list(&fixture, "."), "");
+    write(&fixture, "top.md", "x");
+    assert_eq!(list(&fixture, "."), "top.md");
 }
 
 #[test]
 fn long_lists_are_continued() {
-    let house = House::new();
-    let folder = house.vault().join("Many");
+    let fixture = Fixture::new();
+    let folder = fixture.vault().join("Many");
     std::fs::create_dir(&folder).unwrap();
     for n in 0..3_100 {
         std::fs::write(folder.join(format!("{n:05}.md")), "").unwrap();
@@ -146,7 +152,7 @@ fn long_lists_are_continued() {
     let mut after = None;
     let mut seen = 0;
     loop {
-        let page = house
+        let page = fixture
             .call(
                 "vault_list_notes",
                 json!({ "folder": "Many", "after": after }),
@@ -164,9 +170,9 @@ fn long_lists_are_continued() {
 
 #[test]
 fn nothing_leads_outside() {
-    let house = House::new();
-    std::fs::write(house.root.path().join("secret.md"), "secret").unwrap();
-    let links = house.vault();
+    let fixture = Fixture::new();
+    std::fs::write(fixture.root.path().join("secret.md"), "secret").unwrap();
+    let links = fixture.vault();
     std::os::unix::fs::symlink("..", links.join("up")).unwrap();
     std::os::unix::fs::symlink("../secret.md", links.join("link.md")).unwrap();
     for path in [
@@ -176,38 +182,38 @@ fn nothing_leads_outside() {
         "up/secret.md",
         "link.md",
     ] {
-        let reply = house.call("vault_read_note", json!({ "path": path }));
+        let reply = fixture.call("vault_read_note", json!({ "path": path }));
         assert_eq!(
             reply.text.split(" (").next().unwrap(),
             format!("Path traversal rejected: {path}")
         );
         assert_eq!(reply.error.unwrap().code, Code::Denied);
-        let reply = house.call(
+        let reply = fixture.call(
             "vault_write_note",
             json!({ "path": path, "content": "owned" }),
         );
         assert_eq!(reply.error.unwrap().code, Code::Denied, "{path}");
     }
     assert!(
-        house
+        fixture
             .call("vault_list_notes", json!({ "folder": "../" }))
             .is_error()
     );
     assert!(
-        house
+        fixture
             .call("vault_read_note", json!({ "path": "a\0b.md" }))
             .is_error()
     );
     assert!(
-        house
+        fixture
             .call("vault_read_note", json!({ "path": "." }))
             .is_error()
     );
     assert_eq!(
-        std::fs::read_to_string(house.root.path().join("secret.md")).unwrap(),
+        std::fs::read_to_string(fixture.root.path().join("secret.md")).unwrap(),
         "secret"
     );
-    let report = house
+    let report = fixture
         .board
         .engine()
         .verify(&Space::default(), &|_| ())
@@ -217,30 +223,30 @@ fn nothing_leads_outside() {
 
 #[test]
 fn a_file_that_cannot_be_written_leaves_no_half_write() {
-    let house = House::new();
-    std::fs::create_dir(house.vault().join("dir.md")).unwrap();
-    let reply = house.call(
+    let fixture = Fixture::new();
+    std::fs::create_dir(fixture.vault().join("dir.md")).unwrap();
+    let reply = fixture.call(
         "vault_write_note",
         json!({ "path": "dir.md", "content": "x" }),
     );
     assert_eq!(reply.error.unwrap().code, Code::InvalidInput);
-    std::fs::write(house.vault().join("latin1.md"), b"caf\xe9").unwrap();
-    let reply = house.call(
+    std::fs::write(fixture.vault().join("latin1.md"), b"caf\xe9").unwrap();
+    let reply = fixture.call(
         "vault_write_note",
         json!({ "path": "latin1.md", "content": "x" }),
     );
     assert_eq!(reply.error.unwrap().code, Code::Conflict);
     assert_eq!(
-        std::fs::read(house.vault().join("latin1.md")).unwrap(),
+        std::fs::read(fixture.vault().join("latin1.md")).unwrap(),
         b"caf\xe9"
     );
     let huge = "x".repeat(9 * 1024 * 1024);
-    let reply = house.call(
+    let reply = fixture.call(
         "vault_write_note",
         json!({ "path": "huge.md", "content": huge }),
     );
     assert_eq!(reply.error.unwrap().code, Code::TooLarge);
-    let report = house
+    let report = fixture
         .board
         .engine()
         .verify(&Space::default(), &|_| ())
@@ -252,19 +258,19 @@ fn a_file_that_cannot_be_written_leaves_no_half_write() {
 fn without_a_vault_only_the_call_fails() {
     let root = tempfile::tempdir().unwrap();
     let opened = kenning_testing::open(root.path(), None, Selection::default());
-    let house = House::of(opened, root);
-    let text = read(&house, "a.md");
+    let fixture = Fixture::of(opened, root);
+    let text = read(&fixture, "a.md");
     assert!(
         text.starts_with("VAULT_PATH environment variable must be set"),
         "{text}"
     );
-    assert!(house.board.find("vault_read_note").is_some());
+    assert!(fixture.board.find("vault_read_note").is_some());
 }
 
 #[test]
 fn an_unfinished_write_is_carried_out_on_the_next_open() {
-    let house = House::new();
-    let root = std::sync::Arc::clone(&house.root);
+    let fixture = Fixture::new();
+    let root = std::sync::Arc::clone(&fixture.root);
     let vault = root.path().join("vault");
     let key = "vault:n.md";
     // What a process leaves that was killed between its commit and its file.
@@ -279,8 +285,8 @@ fn an_unfinished_write_is_carried_out_on_the_next_open() {
         })
         .unwrap();
     };
-    put(house.log());
-    drop(house);
+    put(fixture.log());
+    drop(fixture);
     let opened = kenning_testing::open(root.path(), Some(vault.clone()), Selection::default());
     assert_eq!(
         std::fs::read_to_string(vault.join("n.md")).unwrap(),
@@ -295,8 +301,8 @@ fn an_unfinished_write_is_carried_out_on_the_next_open() {
         std::fs::read_to_string(vault.join("n.md")).unwrap(),
         "theirs"
     );
-    let house = House::of(opened, root);
-    let node = house.log().read(&Space::default(), |tx| {
+    let fixture = Fixture::of(opened, root);
+    let node = fixture.log().read(&Space::default(), |tx| {
         assert!(tx.list("intents")?.is_empty());
         tx.node_by_key("", Kind::Document, key, When::Now)
     });
@@ -305,8 +311,8 @@ fn an_unfinished_write_is_carried_out_on_the_next_open() {
 
 #[test]
 fn another_space_sees_nothing_of_the_vault() {
-    let house = House::new();
-    write(&house, "secret.md", "ours");
+    let fixture = Fixture::new();
+    write(&fixture, "secret.md", "ours");
     let caller =
         kenning_engine::Caller::new(kenning_engine::Principal::owner("team".parse().unwrap()));
     for (tool, arguments) in [
@@ -318,7 +324,7 @@ fn another_space_sees_nothing_of_the_vault() {
         ),
         ("vault_list_notes", json!({ "folder": "." })),
     ] {
-        let reply = house.call_as(tool, arguments, &caller);
+        let reply = fixture.call_as(tool, arguments, &caller);
         assert_eq!(
             reply.error.unwrap().code,
             Code::Denied,
@@ -327,17 +333,17 @@ fn another_space_sees_nothing_of_the_vault() {
         );
         assert!(!reply.text.contains("ours"), "{}", reply.text);
     }
-    assert_eq!(read(&house, "secret.md"), "ours");
+    assert_eq!(read(&fixture, "secret.md"), "ours");
 }
 
 #[test]
 fn a_wrong_name_is_said_to_be_in_its_field() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for path in ["", "a\nb.md", ".", "People", &"x".repeat(300)] {
-        let text = read(&house, path);
+        let text = read(&fixture, path);
         assert!(text.starts_with("`path`: "), "{path:?}: {text}");
     }
-    assert!(list(&house, "a\0b").starts_with("`folder`: "));
+    assert!(list(&fixture, "a\0b").starts_with("`folder`: "));
 }
 
 #[test]
@@ -345,8 +351,8 @@ fn a_vault_that_is_not_there_is_not_called_a_missing_note() {
     let root = tempfile::tempdir().unwrap();
     let vault = Some(root.path().join("nowhere"));
     let opened = kenning_testing::open(root.path(), vault, Selection::default());
-    let house = House::of(opened, root);
-    for text in [read(&house, "a.md"), list(&house, ".")] {
+    let fixture = Fixture::of(opened, root);
+    for text in [read(&fixture, "a.md"), list(&fixture, ".")] {
         assert!(text.contains("VAULT_PATH"), "{text}");
         assert!(!text.contains("not found"), "{text}");
     }

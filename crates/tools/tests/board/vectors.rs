@@ -2,11 +2,11 @@
 
 use crate::everything;
 use kenning_engine::kg::NewVector;
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use serde_json::{Map, Value, json};
 
-fn call(house: &House, tool: &str, arguments: Value) -> Value {
-    let reply = house.call(tool, arguments);
+fn call(fixture: &Fixture, tool: &str, arguments: Value) -> Value {
+    let reply = fixture.call(tool, arguments);
     assert!(!reply.is_error(), "{tool}: {}", reply.text);
     let answer = reply.to_json();
     assert_eq!(answer["success"], json!(true));
@@ -15,16 +15,16 @@ fn call(house: &House, tool: &str, arguments: Value) -> Value {
     answer
 }
 
-fn upsert(house: &House, arguments: Value) -> Value {
-    call(house, "kg_vector_upsert", arguments)
+fn upsert(fixture: &Fixture, arguments: Value) -> Value {
+    call(fixture, "kg_vector_upsert", arguments)
 }
 
-fn search(house: &House, arguments: Value) -> Value {
-    call(house, "kg_vector_search", arguments)
+fn search(fixture: &Fixture, arguments: Value) -> Value {
+    call(fixture, "kg_vector_search", arguments)
 }
 
-fn refusal(house: &House, tool: &str, arguments: Value) -> String {
-    let reply = house.call(tool, arguments);
+fn refusal(fixture: &Fixture, tool: &str, arguments: Value) -> String {
+    let reply = fixture.call(tool, arguments);
     assert!(reply.is_error(), "{tool}: {}", reply.text);
     let answer = reply.to_json();
     assert_eq!(answer["success"], json!(false));
@@ -64,8 +64,8 @@ fn cosine(a: &[f32], b: &[f32]) -> f64 {
 
 #[test]
 fn every_refusal_of_an_upsert_begins_with_the_words_of_the_contract() {
-    let house = House::new();
-    upsert(&house, json!({ "id": "three", "vector": [1, 2, 3] }));
+    let fixture = Fixture::new();
+    upsert(&fixture, json!({ "id": "three", "vector": [1, 2, 3] }));
     let long: Vec<f32> = vec![0.5; 4_097];
     for (arguments, expected) in [
         (json!({ "vector": [1] }), "ID must be a string"),
@@ -142,20 +142,20 @@ fn every_refusal_of_an_upsert_begins_with_the_words_of_the_contract() {
         ),
     ] {
         let shown = arguments.to_string();
-        let text = refusal(&house, "kg_vector_upsert", arguments);
+        let text = refusal(&fixture, "kg_vector_upsert", arguments);
         assert!(text.starts_with(expected), "{shown:.80}: {text}");
     }
     let large = "x".repeat(1 << 20);
     let arguments = json!({ "id": "a", "vector": [1], "metadata": { "content": large } });
-    let text = refusal(&house, "kg_vector_upsert", arguments);
+    let text = refusal(&fixture, "kg_vector_upsert", arguments);
     assert!(text.starts_with("`metadata`: "), "{text}");
-    let kinds = house.event_kinds();
+    let kinds = fixture.event_kinds();
     assert_eq!(kinds, ["VectorUpserted"], "a refusal leaves nothing behind");
 }
 
 #[test]
 fn every_refusal_of_a_search_begins_with_the_words_of_the_contract() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let required = "Query parameter is required and must be a string";
     for (arguments, expected) in [
         (json!({}), required),
@@ -190,19 +190,19 @@ fn every_refusal_of_a_search_begins_with_the_words_of_the_contract() {
         (json!({ "query": "a", "k": "many" }), "`k`: "),
     ] {
         let shown = arguments.to_string();
-        let text = refusal(&house, "kg_vector_search", arguments);
+        let text = refusal(&fixture, "kg_vector_search", arguments);
         assert!(text.starts_with(expected), "{shown}: {text}");
     }
 }
 
 #[test]
 fn an_upsert_inserts_then_updates_and_replaces_what_belonged_to_it() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let vector = numbers(1, 1_536);
     let metadata =
         json!({ "title": "Neural Networks", "type": "concept", "tags": ["AI"], "year": 2024 });
     let first = upsert(
-        &house,
+        &fixture,
         json!({ "id": "doc-1", "vector": vector, "metadata": metadata }),
     );
     let expected = json!({
@@ -216,7 +216,7 @@ fn an_upsert_inserts_then_updates_and_replaces_what_belonged_to_it() {
     assert_eq!(fields, ["executionTime", "totalVectors", "wasUpdate"]);
 
     let found = search(
-        &house,
+        &fixture,
         json!({ "vector": vector, "filter": { "year": 2024.0 } }),
     );
     assert_eq!(ids(&found), ["doc-1"]);
@@ -225,39 +225,39 @@ fn an_upsert_inserts_then_updates_and_replaces_what_belonged_to_it() {
     assert_eq!(found["data"]["query"], "");
 
     let second = upsert(
-        &house,
+        &fixture,
         json!({ "id": "doc-1", "vector": vector, "metadata": { "title": "Trees" } }),
     );
     assert_eq!(second["data"]["operation"], "updated");
     assert_eq!(second["metadata"]["totalVectors"], 1);
     assert_eq!(second["metadata"]["wasUpdate"], true);
-    let found = search(&house, json!({ "vector": vector }));
+    let found = search(&fixture, json!({ "vector": vector }));
     let result = &found["data"]["results"][0];
     assert_eq!(result["metadata"], json!({ "title": "Trees" }));
     let found = search(
-        &house,
+        &fixture,
         json!({ "vector": vector, "filter": { "year": 2024 } }),
     );
     assert!(ids(&found).is_empty(), "what was replaced is not found");
     let found = search(
-        &house,
+        &fixture,
         json!({ "query": "neural networks", "hybrid": true }),
     );
     assert_eq!(found["data"]["results"][0]["keywordScore"], 0.0);
 
     let third = upsert(
-        &house,
+        &fixture,
         json!({ "id": "doc-1", "vector": numbers(2, 1_536) }),
     );
     assert_eq!(third["data"]["hasMetadata"], false);
-    let found = search(&house, json!({ "vector": vector }));
+    let found = search(&fixture, json!({ "vector": vector }));
     assert!(found["data"]["results"][0]["score"].as_f64().unwrap() < 0.2);
-    let found = search(&house, json!({ "query": "trees" }));
+    let found = search(&fixture, json!({ "query": "trees" }));
     assert!(ids(&found).is_empty(), "nothing is left of the text");
 
-    let kinds = house.event_kinds();
+    let kinds = fixture.event_kinds();
     assert_eq!(kinds, ["VectorUpserted"; 3]);
-    let events = house.board.engine().events_after(&house.owner(), 0, 10);
+    let events = fixture.board.engine().events_after(&fixture.owner(), 0, 10);
     let data = json!({
         "id": "doc-1", "namespace": "default", "dimensions": 1_536, "operation": "updated",
     });
@@ -266,26 +266,26 @@ fn an_upsert_inserts_then_updates_and_replaces_what_belonged_to_it() {
 
 #[test]
 fn the_same_upsert_twice_is_one_event() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let arguments =
         json!({ "id": "a", "vector": [0.25, 0.1], "metadata": { "rate": 0.1, "title": "x" } });
-    upsert(&house, arguments.clone());
-    house.clock.advance(1_000);
-    let again = upsert(&house, arguments);
+    upsert(&fixture, arguments.clone());
+    fixture.clock.advance(1_000);
+    let again = upsert(&fixture, arguments);
     assert_eq!(again["data"]["operation"], "updated");
-    assert_eq!(house.event_kinds(), ["VectorUpserted"]);
+    assert_eq!(fixture.event_kinds(), ["VectorUpserted"]);
 }
 
 #[test]
 fn a_search_has_the_shape_of_the_contract_and_its_defaults() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for i in 0..12 {
         upsert(
-            &house,
+            &fixture,
             json!({ "id": format!("v{i}"), "vector": numbers(i, 8), "metadata": { "title": format!("note {i} about rivers") } }),
         );
     }
-    let found = search(&house, json!({ "query": "rivers" }));
+    let found = search(&fixture, json!({ "query": "rivers" }));
     assert_eq!(ids(&found).len(), 10);
     let fields: Vec<&String> = found["data"].as_object().unwrap().keys().collect();
     assert_eq!(
@@ -324,36 +324,36 @@ fn a_search_has_the_shape_of_the_contract_and_its_defaults() {
         (json!(3.9), 3),
         (json!(1_000), 12),
     ] {
-        let found = search(&house, json!({ "vector": numbers(3, 8), "k": k }));
+        let found = search(&fixture, json!({ "vector": numbers(3, 8), "k": k }));
         assert_eq!(ids(&found).len(), n, "{k}");
         assert_eq!(ids(&found)[0], "v3");
     }
-    let found = search(&house, json!({ "vector": numbers(3, 8), "minScore": 7 }));
+    let found = search(&fixture, json!({ "vector": numbers(3, 8), "minScore": 7 }));
     assert_eq!(ids(&found), ["v3"]);
     assert_eq!(found["data"]["filters"]["minScore"], 1.0);
-    let found = search(&house, json!({ "query": "...!?", "hybrid": true }));
+    let found = search(&fixture, json!({ "query": "...!?", "hybrid": true }));
     assert!(ids(&found).is_empty());
 }
 
 #[test]
 fn a_namespace_keeps_vectors_apart_and_default_is_one() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let vector = json!([0.5, 0.5, 0.0]);
-    upsert(&house, json!({ "id": "a", "vector": vector }));
+    upsert(&fixture, json!({ "id": "a", "vector": vector }));
     upsert(
-        &house,
+        &fixture,
         json!({ "id": "a", "vector": vector, "namespace": "team/x" }),
     );
     upsert(
-        &house,
+        &fixture,
         json!({ "id": "x/a", "vector": vector, "namespace": "team" }),
     );
     upsert(
-        &house,
+        &fixture,
         json!({ "id": "a", "vector": [1, 0], "namespace": "flat" }),
     );
     let total = upsert(
-        &house,
+        &fixture,
         json!({ "id": "b", "vector": [0, 1, 0], "namespace": "" }),
     );
     assert_eq!(total["data"]["namespace"], "default");
@@ -366,15 +366,18 @@ fn a_namespace_keeps_vectors_apart_and_default_is_one() {
         (json!("nobody"), vec![]),
         (json!(null), vec!["a", "a", "x/a", "b"]),
     ] {
-        let found = search(&house, json!({ "vector": vector, "namespace": namespace }));
+        let found = search(
+            &fixture,
+            json!({ "vector": vector, "namespace": namespace }),
+        );
         let mut found = ids(&found);
         found.sort_unstable();
         let mut expected = expected;
         expected.sort_unstable();
         assert_eq!(found, expected, "{namespace}");
     }
-    let engine = house.board.engine();
-    let namespaces = engine.kg().vector_namespaces(&house.owner()).unwrap();
+    let engine = fixture.board.engine();
+    let namespaces = engine.kg().vector_namespaces(&fixture.owner()).unwrap();
     let shown: Vec<String> = namespaces
         .iter()
         .map(|it| format!("{} {} {}", it.namespace, it.dimensions, it.vectors))
@@ -384,7 +387,7 @@ fn a_namespace_keeps_vectors_apart_and_default_is_one() {
 
 #[test]
 fn odd_names_are_kept_as_they_are() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let names = [
         "a",
         "a/b",
@@ -396,28 +399,31 @@ fn odd_names_are_kept_as_they_are() {
         "x".repeat(256).leak(),
     ];
     for (i, id) in names.iter().enumerate() {
-        upsert(&house, json!({ "id": id, "vector": numbers(i as u64, 5) }));
+        upsert(
+            &fixture,
+            json!({ "id": id, "vector": numbers(i as u64, 5) }),
+        );
     }
     for (i, id) in names.iter().enumerate() {
-        let found = search(&house, json!({ "vector": numbers(i as u64, 5), "k": 1 }));
+        let found = search(&fixture, json!({ "vector": numbers(i as u64, 5), "k": 1 }));
         assert_eq!(ids(&found), [*id]);
     }
 }
 
 #[test]
 fn zeros_are_kept_and_never_near() {
-    let house = House::new();
+    let fixture = Fixture::new();
     upsert(
-        &house,
+        &fixture,
         json!({ "id": "zeros", "vector": [0, 0], "metadata": { "title": "an empty vector" } }),
     );
-    upsert(&house, json!({ "id": "far", "vector": [-1, 0] }));
-    let found = search(&house, json!({ "vector": [1, 0] }));
+    upsert(&fixture, json!({ "id": "far", "vector": [-1, 0] }));
+    let found = search(&fixture, json!({ "vector": [1, 0] }));
     assert_eq!(ids(&found), ["far"], "the farthest is nearer than nothing");
     assert_eq!(found["data"]["results"][0]["score"], 0.0);
-    assert!(ids(&search(&house, json!({ "vector": [0, 0] }))).is_empty());
+    assert!(ids(&search(&fixture, json!({ "vector": [0, 0] }))).is_empty());
     let found = search(
-        &house,
+        &fixture,
         json!({ "query": "empty vector", "includeVectors": true }),
     );
     assert_eq!(ids(&found), ["zeros"], "its text is found");
@@ -426,10 +432,10 @@ fn zeros_are_kept_and_never_near() {
 
 #[test]
 fn numbers_of_any_size_have_their_direction() {
-    let house = House::new();
-    upsert(&house, json!({ "id": "huge", "vector": [3e38, 3e38] }));
-    upsert(&house, json!({ "id": "tiny", "vector": [1e-38, -1e-38] }));
-    let found = search(&house, json!({ "vector": [1e-30, 1e-30] }));
+    let fixture = Fixture::new();
+    upsert(&fixture, json!({ "id": "huge", "vector": [3e38, 3e38] }));
+    upsert(&fixture, json!({ "id": "tiny", "vector": [1e-38, -1e-38] }));
+    let found = search(&fixture, json!({ "vector": [1e-30, 1e-30] }));
     assert_eq!(ids(&found), ["huge", "tiny"]);
     assert_eq!(found["data"]["results"][0]["score"], 1.0);
     assert_eq!(found["data"]["results"][1]["score"], 0.0);
@@ -437,10 +443,13 @@ fn numbers_of_any_size_have_their_direction() {
 
 #[test]
 fn the_numbers_come_back_as_they_were_written() {
-    let house = House::new();
-    upsert(&house, json!({ "id": "a", "vector": [0.1, -2.5, 1e-7, 3] }));
+    let fixture = Fixture::new();
+    upsert(
+        &fixture,
+        json!({ "id": "a", "vector": [0.1, -2.5, 1e-7, 3] }),
+    );
     let found = search(
-        &house,
+        &fixture,
         json!({ "vector": [0, -1, 0, 1], "includeVectors": true }),
     );
     let vector = &found["data"]["results"][0]["vector"];
@@ -449,21 +458,21 @@ fn the_numbers_come_back_as_they_were_written() {
 
 #[test]
 fn an_answer_with_numbers_is_not_longer_than_a_client_can_read() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let new = (0..20).map(|i| NewVector {
         id: format!("v{i}"),
         numbers: numbers(i, 1_536),
         ..NewVector::default()
     });
-    let engine = house.board.engine();
+    let engine = fixture.board.engine();
     engine
         .kg()
-        .upsert_vectors(&house.owner(), new.collect())
+        .upsert_vectors(&fixture.owner(), new.collect())
         .unwrap();
     let asked = json!({ "vector": numbers(3, 1_536), "k": 20, "includeVectors": true });
     let (mut asked, mut seen) = (asked, Vec::new());
     for _ in 0..20 {
-        let found = search(&house, asked.clone());
+        let found = search(&fixture, asked.clone());
         assert!(found.to_string().len() <= 80_000);
         seen.extend(ids(&found).iter().map(ToString::to_string));
         let cursor = &found["metadata"]["truncated"][0]["cursor"];
@@ -481,11 +490,11 @@ fn an_answer_with_numbers_is_not_longer_than_a_client_can_read() {
         let content = "a long story ".repeat(1_000);
         let metadata = json!({ "content": content, "list": vec![7; 300] });
         upsert(
-            &house,
+            &fixture,
             json!({ "id": format!("long{i}"), "vector": numbers(i, 3), "metadata": metadata }),
         );
     }
-    let reply = house.call("kg_vector_search", json!({ "query": "story", "k": 100 }));
+    let reply = fixture.call("kg_vector_search", json!({ "query": "story", "k": 100 }));
     assert!(reply.text.len() < 80_000, "{}", reply.text.len());
     let found = reply.to_json();
     assert!(ids(&found).len() > 20);
@@ -497,7 +506,7 @@ fn an_answer_with_numbers_is_not_longer_than_a_client_can_read() {
 }
 
 /// Callers' vectors of which one in a hundred is rare.
-fn fill(house: &House, n: u64) {
+fn fill(fixture: &Fixture, n: u64) {
     let new = (0..n).map(|i| {
         let rare = i % 100 == 42;
         let metadata = json!({
@@ -512,17 +521,17 @@ fn fill(house: &House, n: u64) {
             ..NewVector::default()
         }
     });
-    let engine = house.board.engine();
+    let engine = fixture.board.engine();
     engine
         .kg()
-        .upsert_vectors(&house.owner(), new.collect())
+        .upsert_vectors(&fixture.owner(), new.collect())
         .unwrap();
 }
 
 #[test]
 fn a_filter_comes_before_the_limit() {
-    let house = House::new();
-    fill(&house, 5_000);
+    let fixture = Fixture::new();
+    fill(&fixture, 5_000);
     let mut exact: Vec<(f64, u64)> = (0..5_000)
         .filter(|i| i % 100 == 42)
         .map(|i| {
@@ -540,14 +549,14 @@ fn a_filter_comes_before_the_limit() {
         let mut asked = json!({ "vector": numbers(7_777, 32), "k": 10 });
         let asked_fields = asked.as_object_mut().unwrap();
         asked_fields.extend(filter.as_object().unwrap().clone());
-        let found = search(&house, asked.clone());
+        let found = search(&fixture, asked.clone());
         assert_eq!(ids(&found), expected, "{filter}");
         let by_text = json!({ "query": "river", "k": 10, "vector": null });
         asked
             .as_object_mut()
             .unwrap()
             .extend(by_text.as_object().unwrap().clone());
-        assert_eq!(ids(&search(&house, asked)).len(), 10, "{filter} by text");
+        assert_eq!(ids(&search(&fixture, asked)).len(), 10, "{filter} by text");
     }
     for (filter, n) in [
         (json!({ "old": true, "type": "standard" }), 1),
@@ -567,11 +576,11 @@ fn a_filter_comes_before_the_limit() {
                 .as_object_mut()
                 .unwrap()
                 .extend(by.as_object().unwrap().clone());
-            assert_eq!(ids(&search(&house, asked)).len(), n, "{filter} {by}");
+            assert_eq!(ids(&search(&fixture, asked)).len(), n, "{filter} {by}");
         }
     }
     let found = search(
-        &house,
+        &fixture,
         json!({ "vector": numbers(9, 32), "tags": ["even", "odd"] }),
     );
     assert!(ids(&found).is_empty());
@@ -579,19 +588,19 @@ fn a_filter_comes_before_the_limit() {
 
 #[test]
 fn a_hybrid_search_ranks_by_the_formula_of_the_contract_and_misses_no_word() {
-    let house = House::new();
+    let fixture = Fixture::new();
     for i in 0..150 {
         upsert(
-            &house,
+            &fixture,
             json!({ "id": format!("v{i}"), "vector": [1, i], "metadata": { "title": format!("Garden diary {i}"), "content": "roses and tulips in the garden" } }),
         );
     }
     upsert(
-        &house,
+        &fixture,
         json!({ "id": "code", "vector": [1, 999], "metadata": { "title": "zx81 garden manual", "content": "about the ZX81 computer", "description": "a zx81", "tags": ["zx81"] } }),
     );
     let found = search(
-        &house,
+        &fixture,
         json!({ "query": "garden of the zx81", "hybrid": true, "k": 5 }),
     );
     assert_eq!(found["data"]["searchMode"], "hybrid");
@@ -609,25 +618,25 @@ fn a_hybrid_search_ranks_by_the_formula_of_the_contract_and_misses_no_word() {
         );
     }
     let asked = json!({ "query": "zx81", "vector": [1, 0], "hybrid": true, "k": 3 });
-    let found = search(&house, asked);
+    let found = search(&fixture, asked);
     let results = found["data"]["results"].as_array().unwrap();
     assert_eq!(results[0]["id"], "v0", "near, though it lacks the word");
     let code = json!({ "query": "zx81", "vector": [1, 999], "hybrid": true, "k": 3 });
-    assert_eq!(ids(&search(&house, code))[0], "code");
+    assert_eq!(ids(&search(&fixture, code))[0], "code");
 }
 
 #[test]
 fn documents_are_found_by_text_beside_what_callers_brought() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let note = json!({ "path": "Rivers/Rhine.md", "content": "# Rhine\n\nThe Rhine flows through Basel and Cologne." });
-    let reply = house.call("vault_write_note", note);
+    let reply = fixture.call("vault_write_note", note);
     assert!(!reply.is_error(), "{}", reply.text);
     upsert(
-        &house,
+        &fixture,
         json!({ "id": "doc-rhine", "vector": [1, 2], "metadata": { "title": "The Rhine", "content": "A river that flows through Basel" } }),
     );
     let found = search(
-        &house,
+        &fixture,
         json!({ "query": "which river flows through Basel", "includeVectors": true }),
     );
     let mut both = ids(&found);
@@ -650,7 +659,10 @@ fn documents_are_found_by_text_beside_what_callers_brought() {
         ("documents", "vault/rivers/rhine"),
         ("default", "doc-rhine"),
     ] {
-        let found = search(&house, json!({ "query": "Basel", "namespace": namespace }));
+        let found = search(
+            &fixture,
+            json!({ "query": "Basel", "namespace": namespace }),
+        );
         assert_eq!(ids(&found), [expected]);
         assert_eq!(found["data"]["filters"]["namespace"], namespace);
     }
@@ -658,12 +670,12 @@ fn documents_are_found_by_text_beside_what_callers_brought() {
 
 #[test]
 fn two_processes_see_what_the_other_wrote_and_removed() {
-    let one = House::new();
+    let one = Fixture::new();
     let two = everything(&one);
     let asked = json!({ "vector": [1, 0, 0], "k": 100 });
     let both = |expected: &[&str]| {
-        for house in [&one, &two] {
-            let found = search(house, asked.clone());
+        for fixture in [&one, &two] {
+            let found = search(fixture, asked.clone());
             let mut found = ids(&found);
             found.sort_unstable();
             assert_eq!(found, expected);
@@ -677,9 +689,12 @@ fn two_processes_see_what_the_other_wrote_and_removed() {
         json!({ "id": "c", "vector": [0, 0, 1], "metadata": { "title": "c" } }),
     );
     both(&["a", "b", "c"]);
-    let delete = |house: &House, id: &str| {
-        let engine = house.board.engine();
-        engine.kg().delete_vector(&house.owner(), None, id).unwrap()
+    let delete = |fixture: &Fixture, id: &str| {
+        let engine = fixture.board.engine();
+        engine
+            .kg()
+            .delete_vector(&fixture.owner(), None, id)
+            .unwrap()
     };
     assert!(delete(&one, "b"));
     assert!(!delete(&two, "b"), "it is gone for both");
@@ -688,16 +703,16 @@ fn two_processes_see_what_the_other_wrote_and_removed() {
     upsert(&two, json!({ "id": "a", "vector": [1, 0, 0] }));
     assert!(delete(&one, "c"));
     both(&["a"]);
-    for house in [&one, &two] {
-        assert!(ids(&search(house, json!({ "query": "c" }))).is_empty());
+    for fixture in [&one, &two] {
+        assert!(ids(&search(fixture, json!({ "query": "c" }))).is_empty());
     }
     let total = upsert(&one, json!({ "id": "a", "vector": [0, 1, 0] }));
     assert_eq!(total["metadata"]["totalVectors"], 1);
     upsert(&two, json!({ "id": "b", "vector": [0.9, 0.1, 0] }));
     both(&["a", "b"]);
-    for house in [&one, &two] {
+    for fixture in [&one, &two] {
         assert_eq!(
-            ids(&search(house, asked.clone()))[0],
+            ids(&search(fixture, asked.clone()))[0],
             "b",
             "`a` was turned away"
         );
@@ -714,12 +729,12 @@ fn two_processes_see_what_the_other_wrote_and_removed() {
 
 #[test]
 fn what_belongs_to_a_vector_may_be_anything() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let metadata = json!({
         "title": 5, "tags": "one", "type": { "a": [1, null] }, "nothing": null, "文": "字", "": true,
     });
     upsert(
-        &house,
+        &fixture,
         json!({ "id": "a", "vector": [1], "metadata": metadata }),
     );
     for filter in [
@@ -728,21 +743,21 @@ fn what_belongs_to_a_vector_may_be_anything() {
         json!({ "": true }),
         json!({ "tags": "one" }),
     ] {
-        let found = search(&house, json!({ "vector": [1], "filter": filter }));
+        let found = search(&fixture, json!({ "vector": [1], "filter": filter }));
         assert_eq!(
             found["data"]["results"][0]["metadata"], metadata,
             "{filter}"
         );
     }
     upsert(
-        &house,
+        &fixture,
         json!({ "id": "b", "vector": [1], "metadata": Map::new() }),
     );
     upsert(
-        &house,
+        &fixture,
         json!({ "id": "c", "vector": [1], "metadata": null }),
     );
-    assert_eq!(ids(&search(&house, json!({ "vector": [1] }))).len(), 3);
+    assert_eq!(ids(&search(&fixture, json!({ "vector": [1] }))).len(), 3);
 }
 
 /// `{"a":{"a":…1}}` with so many levels.
@@ -752,29 +767,29 @@ fn nested(levels: usize) -> Value {
 
 #[test]
 fn metadata_nested_too_deep_is_refused_by_name_and_the_next_backup_can_be_restored() {
-    let house = everything(&House::new());
+    let fixture = everything(&Fixture::new());
     let put = |id: &str, levels| json!({ "id": id, "vector": [1], "metadata": nested(levels) });
     for levels in [64, 125] {
-        let error = refusal(&house, "kg_vector_upsert", put("deep", levels));
+        let error = refusal(&fixture, "kg_vector_upsert", put("deep", levels));
         assert!(error.contains("`metadata`"), "{error}");
         assert!(error.contains(&format!("{levels} levels")), "{error}");
     }
-    upsert(&house, put("deep-enough", 60));
-    let reply = house.call("vault_backup", json!({}));
+    upsert(&fixture, put("deep-enough", 60));
+    let reply = fixture.call("vault_backup", json!({}));
     assert!(!reply.is_error(), "{}", reply.text);
     let id = reply.to_json()["backup_id"].as_str().unwrap().to_owned();
-    let verified = house
+    let verified = fixture
         .board
         .engine()
-        .backup_verify(&house.owner(), &id, false);
+        .backup_verify(&fixture.owner(), &id, false);
     assert_eq!(verified.unwrap().files[0], "store.jsonl");
 }
 
 #[test]
 fn no_tool_takes_arguments_that_are_nested_too_deep() {
-    let house = everything(&House::new());
+    let fixture = everything(&Fixture::new());
     for tool in kenning_tools::TOOLS {
-        let reply = house.call(tool.name(), json!({ "anything": nested(100) }));
+        let reply = fixture.call(tool.name(), json!({ "anything": nested(100) }));
         assert!(reply.is_error(), "{}", tool.name());
         assert!(reply.text.contains("100 levels"), "{}", reply.text);
     }

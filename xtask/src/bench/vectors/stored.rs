@@ -6,7 +6,7 @@ use crate::bench::meter::{cpu, ms, percentile};
 use anyhow::{Context as _, Result};
 use kenning_engine::Engine;
 use kenning_engine::kg::{NewVector, VectorQuery};
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use kenning_tools::Selection;
 use std::time::{Duration, Instant};
 
@@ -21,8 +21,8 @@ const BATCH: usize = 1_000;
 /// What putting and removing one costs when the disk has answered.
 pub(super) fn durable() -> Result<()> {
     let data = Data::make(ONE_BY_ONE, DIMENSIONS);
-    let house = House::new();
-    let (engine, owner) = (house.board.engine(), house.owner());
+    let fixture = Fixture::new();
+    let (engine, owner) = (fixture.board.engine(), fixture.owner());
     let (mut times, before) = (Vec::new(), cpu()?);
     for i in 0..data.n {
         let began = Instant::now();
@@ -53,23 +53,23 @@ pub(super) fn durable() -> Result<()> {
 /// What the first question to a new process costs, and the later ones.
 pub(super) fn loaded() -> Result<()> {
     let data = Data::make(LOADED, DIMENSIONS);
-    let house = House::new();
+    let fixture = Fixture::new();
     let began = Instant::now();
     let all: Vec<usize> = (0..data.n).collect();
     for batch in all.chunks(BATCH) {
         let new = batch.iter().map(|&i| vector(&data, i)).collect();
-        let engine = house.board.engine();
-        engine.kg().upsert_vectors(&house.owner(), new)?;
+        let engine = fixture.board.engine();
+        engine.kg().upsert_vectors(&fixture.owner(), new)?;
     }
     println!(
         "durable upsert in batches of {BATCH}, {LOADED} x {DIMENSIONS}: {:.0} a second",
         data.n as f64 / began.elapsed().as_secs_f64()
     );
-    let house = house.again(Selection::default());
-    let engine = house.board.engine();
+    let fixture = fixture.again(Selection::default());
+    let engine = fixture.board.engine();
     let (began, before) = (Instant::now(), cpu()?);
     let query = data.queries().next().context("no question")?;
-    ask(engine, &house, query)?;
+    ask(engine, &fixture, query)?;
     println!(
         "first question of a new process over {LOADED} x {DIMENSIONS}: {:.2} s, {:.2} s processor",
         began.elapsed().as_secs_f64(),
@@ -78,7 +78,7 @@ pub(super) fn loaded() -> Result<()> {
     let before = cpu()?;
     let mut times = Vec::new();
     for query in data.queries() {
-        times.push(ask(engine, &house, query)?);
+        times.push(ask(engine, &fixture, query)?);
     }
     let used = cpu()?.saturating_sub(before);
     println!(
@@ -89,13 +89,13 @@ pub(super) fn loaded() -> Result<()> {
     Ok(())
 }
 
-fn ask(engine: &Engine, house: &House, query: &[f32]) -> Result<Duration> {
+fn ask(engine: &Engine, fixture: &Fixture, query: &[f32]) -> Result<Duration> {
     let query = VectorQuery {
         vector: Some(query.to_vec()),
         ..VectorQuery::default()
     };
     let began = Instant::now();
-    engine.kg().search_vectors(&house.owner(), &query)?;
+    engine.kg().search_vectors(&fixture.owner(), &query)?;
     Ok(began.elapsed())
 }
 

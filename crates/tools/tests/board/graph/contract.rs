@@ -2,14 +2,14 @@
 
 use super::{ask, example_files, generate, refusal, shop};
 use crate::shapes;
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use kenning_tools::{Selection, TOOLS, Toolset};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
 fn before_any_generation_there_is_nothing_to_ask() {
-    let house = House::without_vault(Selection::default());
+    let fixture = Fixture::without_vault(Selection::default());
     let short = "Database not initialized";
     let long = "Database not initialized. Run graph generation first.";
     for (tool, arguments, expected) in [
@@ -23,18 +23,18 @@ fn before_any_generation_there_is_nothing_to_ask() {
         ("kg_search_tags", json!({ "tags": ["x"] }), long),
         ("kg_cache_stats", json!({}), "Cache not initialized"),
     ] {
-        assert_eq!(refusal(&house, tool, arguments), expected, "{tool}");
+        assert_eq!(refusal(&fixture, tool, arguments), expected, "{tool}");
     }
-    let health = ask(&house, "kg_health", json!({}));
+    let health = ask(&fixture, "kg_health", json!({}));
     assert_eq!(health["data"]["database"], false);
-    let check = ask(&house, "kg_health_check", json!({}));
+    let check = ask(&fixture, "kg_health_check", json!({}));
     assert_eq!(check["data"]["status"], "unhealthy");
 }
 
 #[test]
 fn the_contract_s_own_complaints() {
-    let house = shop();
-    generate(&house);
+    let fixture = shop();
+    generate(&fixture);
     for (tool, arguments, expected) in [
         ("kg_get_node", json!({}), "Either id or path required"),
         (
@@ -90,7 +90,7 @@ fn the_contract_s_own_complaints() {
         ),
     ] {
         assert_eq!(
-            refusal(&house, tool, arguments.clone()),
+            refusal(&fixture, tool, arguments.clone()),
             expected,
             "{tool} {arguments}"
         );
@@ -99,8 +99,8 @@ fn the_contract_s_own_complaints() {
 
 #[test]
 fn every_answer_has_the_shape_of_the_contract_s_example() {
-    let house = shop();
-    generate(&house);
+    let fixture = shop();
+    generate(&fixture);
     let upsert =
         json!({ "id": "doc-123", "vector": vec![0.1; 1_536], "metadata": { "title": "x" } });
     for (tool, arguments) in [
@@ -129,7 +129,7 @@ fn every_answer_has_the_shape_of_the_contract_s_example() {
         ),
         ("kg_cache_stats", json!({})),
     ] {
-        let answer = ask(&house, tool, arguments);
+        let answer = ask(&fixture, tool, arguments);
         let faults = shapes::lacks(&shapes::kg_answer(tool), &answer, tool);
         assert_eq!(faults, Vec::<String>::new(), "{answer:#}");
     }
@@ -249,9 +249,9 @@ fn words_of(text: &str) -> u64 {
 
 #[test]
 fn the_example_gives_what_its_files_say() {
-    let house = shop();
+    let fixture = shop();
     let oracle = oracle();
-    let made = generate(&house);
+    let made = generate(&fixture);
     let n_edges: usize = oracle.links.values().map(BTreeSet::len).sum();
     assert_eq!(made["mode"], "full");
     assert_eq!(made["filesProcessed"], oracle.links.len());
@@ -261,7 +261,7 @@ fn the_example_gives_what_its_files_say() {
     assert_eq!(made["errors"][0]["path"], "docs/reference/broken.md");
 
     for (id, expected) in &oracle.links {
-        let node = ask(&house, "kg_get_node", json!({ "id": id }))["data"].clone();
+        let node = ask(&fixture, "kg_get_node", json!({ "id": id }))["data"].clone();
         let links = node["outgoingLinks"]
             .as_array()
             .unwrap()
@@ -309,7 +309,7 @@ fn the_example_gives_what_its_files_say() {
         }
     }
 
-    let stats = ask(&house, "kg_stats", json!({}))["data"].clone();
+    let stats = ask(&fixture, "kg_stats", json!({}))["data"].clone();
     assert_eq!(stats["totalNodes"], 13);
     assert_eq!(stats["totalEdges"], n_edges);
     assert_eq!(stats["orphanNodes"], 1);
@@ -324,7 +324,7 @@ fn the_example_gives_what_its_files_say() {
     let by_status = json!({ "draft": 1, "active": 11, "deprecated": 1, "archived": 0 });
     assert_eq!(stats["nodesByStatus"], by_status);
 
-    let tags = ask(&house, "kg_list_tags", json!({}))["data"].clone();
+    let tags = ask(&fixture, "kg_list_tags", json!({}))["data"].clone();
     let tags: BTreeMap<String, usize> = tags
         .as_array()
         .unwrap()
@@ -346,7 +346,7 @@ fn the_example_gives_what_its_files_say() {
     );
 
     let service = ask(
-        &house,
+        &fixture,
         "kg_get_node",
         json!({ "id": "services/auth-service" }),
     )["data"]
@@ -361,7 +361,12 @@ fn the_example_gives_what_its_files_say() {
         (&broken["target"], &broken["suggestion"]),
         (&json!("Key rotaton"), &json!("guides/key-rotation"))
     );
-    let auth = ask(&house, "kg_get_node", json!({ "path": "concepts/auth.md" }))["data"].clone();
+    let auth = ask(
+        &fixture,
+        "kg_get_node",
+        json!({ "path": "concepts/auth.md" }),
+    )["data"]
+        .clone();
     assert_eq!(auth["title"], "Authentication");
     assert_eq!(
         auth["frontmatter"]["description"],
@@ -378,13 +383,13 @@ fn the_example_gives_what_its_files_say() {
 
 #[test]
 fn filters_are_combined_and_come_before_the_limit() {
-    let house = House::without_vault(Selection::default());
+    let fixture = Fixture::without_vault(Selection::default());
     for i in 0..60 {
         let (kind, status) = (
             if i % 20 == 0 { "guide" } else { "concept" },
             if i % 40 == 0 { "draft" } else { "active" },
         );
-        house.put_document(
+        fixture.put_document(
             &format!("docs/p{i:02}.md"),
             &format!(
                 "---\ntype: {kind}\nstatus: {status}\ntags: [t{}]\n---\nalpha beta {i}\n",
@@ -392,9 +397,9 @@ fn filters_are_combined_and_come_before_the_limit() {
             ),
         );
     }
-    generate(&house);
+    generate(&fixture);
     let found = |tool: &str, arguments: Value| {
-        let data = ask(&house, tool, arguments)["data"].clone();
+        let data = ask(&fixture, tool, arguments)["data"].clone();
         let nodes = if data.is_array() {
             data
         } else {
@@ -451,7 +456,7 @@ fn filters_are_combined_and_come_before_the_limit() {
     );
     assert_eq!(
         ask(
-            &house,
+            &fixture,
             "kg_graph_query",
             json!({ "query": "alpha", "limit": 5 })
         )["data"]["totalAvailable"],
@@ -462,7 +467,7 @@ fn filters_are_combined_and_come_before_the_limit() {
         Vec::<String>::new()
     );
     let tags = ask(
-        &house,
+        &fixture,
         "kg_search_tags",
         json!({ "tags": ["T0", "t1"], "limit": 5 }),
     )["data"]
@@ -478,7 +483,9 @@ fn filters_are_combined_and_come_before_the_limit() {
     );
     for limit in [json!(0), json!(-3), json!(2.7), json!(1e9)] {
         assert!(
-            !house.call("kg_query", json!({ "limit": limit })).is_error(),
+            !fixture
+                .call("kg_query", json!({ "limit": limit }))
+                .is_error(),
             "{limit}"
         );
     }

@@ -1,20 +1,25 @@
 //! What people want of a graph beyond its contract.
 
 use super::{ask, generate, shop};
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use serde_json::json;
 
 /// The example with the tools that are off by default.
-fn whole_shop() -> House {
-    let house = crate::everything(&shop());
-    generate(&house);
-    house
+fn whole_shop() -> Fixture {
+    let fixture = crate::everything(&shop());
+    generate(&fixture);
+    fixture
 }
 
 #[test]
 fn ways_ranks_and_groups_of_the_example() {
-    let house = whole_shop();
-    let near = ask(&house, "kg_neighbors", json!({ "node": "Authentication" }))["data"].clone();
+    let fixture = whole_shop();
+    let near = ask(
+        &fixture,
+        "kg_neighbors",
+        json!({ "node": "Authentication" }),
+    )["data"]
+        .clone();
     let mut ids: Vec<&str> = near["neighbors"]
         .as_array()
         .unwrap()
@@ -33,7 +38,7 @@ fn ways_ranks_and_groups_of_the_example() {
     ];
     assert_eq!(ids, expected);
     let path = ask(
-        &house,
+        &fixture,
         "kg_path",
         json!({ "from": "guides/getting-started.md", "to": "Auth Service", "directed": true }),
     );
@@ -48,12 +53,12 @@ fn ways_ranks_and_groups_of_the_example() {
         ["guides/getting-started", "index", "services/auth-service"]
     );
     let none = ask(
-        &house,
+        &fixture,
         "kg_path",
         json!({ "from": "orphan_note.md", "to": "index" }),
     );
     assert_eq!(none["data"]["found"], false);
-    let first = ask(&house, "kg_rank", json!({ "limit": 1 }))["data"]["nodes"][0].clone();
+    let first = ask(&fixture, "kg_rank", json!({ "limit": 1 }))["data"]["nodes"][0].clone();
     assert!(
         [
             "concepts/auth",
@@ -63,7 +68,7 @@ fn ways_ranks_and_groups_of_the_example() {
         .contains(&first["id"].as_str().unwrap()),
         "{first}"
     );
-    let groups = ask(&house, "kg_communities", json!({}))["data"]["communities"].clone();
+    let groups = ask(&fixture, "kg_communities", json!({}))["data"]["communities"].clone();
     let sizes: u64 = groups
         .as_array()
         .unwrap()
@@ -75,13 +80,13 @@ fn ways_ranks_and_groups_of_the_example() {
 
 #[test]
 fn what_is_missing_in_the_example() {
-    let house = whole_shop();
-    house.put_document(
+    let fixture = whole_shop();
+    fixture.put_document(
         "docs/mention.md",
         "Somebody should rotate keys: see Key rotation, and orphan note too.",
     );
-    generate(&house);
-    let broken = ask(&house, "kg_broken_links", json!({}))["data"].clone();
+    generate(&fixture);
+    let broken = ask(&fixture, "kg_broken_links", json!({}))["data"].clone();
     assert_eq!(broken["total"], 2);
     let of = |missing: &str| {
         let mut links = broken["links"].as_array().unwrap().iter();
@@ -89,7 +94,7 @@ fn what_is_missing_in_the_example() {
     };
     assert_eq!(of("document")["suggestion"]["id"], "guides/key-rotation");
     assert_eq!(of("heading")["target"], "Checkout#Old way");
-    let orphans = ask(&house, "kg_orphans", json!({}))["data"].clone();
+    let orphans = ask(&fixture, "kg_orphans", json!({}))["data"].clone();
     let orphan = orphans["orphans"]
         .as_array()
         .unwrap()
@@ -98,7 +103,7 @@ fn what_is_missing_in_the_example() {
         .unwrap();
     assert_eq!(orphan["suggestions"][0]["reason"], "mentioned-by");
     assert_eq!(orphan["suggestions"][0]["id"], "mention");
-    let back = ask(&house, "kg_backlinks", json!({ "node": "key-rotation" }))["data"].clone();
+    let back = ask(&fixture, "kg_backlinks", json!({ "node": "key-rotation" }))["data"].clone();
     assert_eq!(
         back["backlinks"][0]["source"]["id"],
         "guides/getting-started"
@@ -112,22 +117,22 @@ fn what_is_missing_in_the_example() {
 
 #[test]
 fn the_graph_can_be_taken_elsewhere() {
-    let house = whole_shop();
+    let fixture = whole_shop();
     for (format, begins) in [
         ("graphml", "<?xml"),
         ("dot", "digraph"),
         ("json", "{"),
         ("canvas", "{"),
     ] {
-        let data = ask(&house, "kg_export", json!({ "format": format }))["data"].clone();
+        let data = ask(&fixture, "kg_export", json!({ "format": format }))["data"].clone();
         let text = data["text"].as_str().unwrap();
         assert!(
             text.starts_with(begins) && text.contains("heckout"),
             "{format}: {text}"
         );
     }
-    let owner = house.owner();
-    let page = house
+    let owner = fixture.owner();
+    let page = fixture
         .board
         .engine()
         .kg()

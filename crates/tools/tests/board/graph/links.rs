@@ -1,26 +1,26 @@
 //! Which document a link means, and which links are broken.
 
 use super::{ask, generate};
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use kenning_tools::Selection;
 use serde_json::{Value, json};
 
-fn project(files: &[(&str, &str)]) -> House {
-    let house = crate::everything(&House::without_vault(Selection::default()));
+fn project(files: &[(&str, &str)]) -> Fixture {
+    let fixture = crate::everything(&Fixture::without_vault(Selection::default()));
     for (name, text) in files {
-        house.put_document(name, text);
+        fixture.put_document(name, text);
     }
-    house
+    fixture
 }
 
 /// `source -> target` for every edge, and `source: target` for every broken link.
-fn said(house: &House) -> (Vec<String>, Vec<String>) {
-    generate(house);
-    let nodes = ask(house, "kg_query", json!({ "limit": 100 }))["data"].clone();
+fn said(fixture: &Fixture) -> (Vec<String>, Vec<String>) {
+    generate(fixture);
+    let nodes = ask(fixture, "kg_query", json!({ "limit": 100 }))["data"].clone();
     let (mut edges, mut broken) = (Vec::new(), Vec::new());
     for node in nodes.as_array().unwrap() {
         let id = node["id"].as_str().unwrap();
-        let full = ask(house, "kg_get_node", json!({ "id": id }))["data"].clone();
+        let full = ask(fixture, "kg_get_node", json!({ "id": id }))["data"].clone();
         for link in full["outgoingLinks"].as_array().unwrap() {
             let target = link["target"].as_str().unwrap();
             if link["broken"] == true {
@@ -37,7 +37,7 @@ fn said(house: &House) -> (Vec<String>, Vec<String>) {
 
 #[test]
 fn a_link_to_a_file_that_is_there_is_not_broken() {
-    let house = project(&[
+    let fixture = project(&[
         (
             "docs/a/page.md",
             "[l](../../LICENSE) [f](../b) [f](../b/) [m](../b/part.mdx) [r](../../README.md) \
@@ -52,24 +52,25 @@ fn a_link_to_a_file_that_is_there_is_not_broken() {
         "a/page: ../b/none.mdx",
         "a/page: ../c/",
     ];
-    let (edges, found) = said(&house);
+    let (edges, found) = said(&fixture);
     assert_eq!(
         (edges, found),
         (Vec::new(), broken.map(String::from).to_vec())
     );
     assert_eq!(
-        ask(&house, "kg_broken_links", json!({}))["data"]["total"],
+        ask(&fixture, "kg_broken_links", json!({}))["data"]["total"],
         3
     );
     // Another process sees the same, and what comes and goes is followed.
-    let other = house.again(house.board.selection().clone());
-    let total = |house: &House| ask(house, "kg_broken_links", json!({}))["data"]["total"].clone();
+    let other = fixture.again(fixture.board.selection().clone());
+    let total =
+        |fixture: &Fixture| ask(fixture, "kg_broken_links", json!({}))["data"]["total"].clone();
     assert_eq!(total(&other), 3);
-    std::fs::remove_file(house.project().join("LICENSE")).unwrap();
-    house.put_document("docs/c/x.txt", "now there is a folder");
-    generate(&house);
-    assert_eq!((total(&house), total(&other)), (json!(3), json!(3)));
-    let (_, found) = said(&house);
+    std::fs::remove_file(fixture.project().join("LICENSE")).unwrap();
+    fixture.put_document("docs/c/x.txt", "now there is a folder");
+    generate(&fixture);
+    assert_eq!((total(&fixture), total(&other)), (json!(3), json!(3)));
+    let (_, found) = said(&fixture);
     assert!(
         found.contains(&"a/page: ../../LICENSE".to_owned()),
         "{found:?}"
@@ -79,7 +80,7 @@ fn a_link_to_a_file_that_is_there_is_not_broken() {
 
 #[test]
 fn a_path_means_that_path_and_a_bare_name_is_searched_for() {
-    let house = project(&[
+    let fixture = project(&[
         (
             "docs/a/page.md",
             "[1](./target.md) [2](../target.md) [3](/target.md) [4](sub/target.md) [5](unique.md) \
@@ -93,7 +94,7 @@ fn a_path_means_that_path_and_a_bare_name_is_searched_for() {
         ("docs/b/config.v1.md", "# Version 1"),
         ("docs/b/html.md", "# By HTML"),
     ]);
-    let (edges, broken) = said(&house);
+    let (edges, broken) = said(&fixture);
     let expected = [
         "a/page -> b/config-v1",
         "a/page -> b/deep/target",
@@ -114,13 +115,13 @@ fn a_path_means_that_path_and_a_bare_name_is_searched_for() {
 
 #[test]
 fn a_broken_link_is_told_with_the_document_nearest_to_its_path() {
-    let house = project(&[
+    let fixture = project(&[
         ("docs/page.md", "[s](api/setup.md) [t](guides/setup.md)"),
         ("docs/api/set-up.md", "# One"),
         ("docs/guides/set-up.md", "# Two"),
     ]);
-    generate(&house);
-    let links = ask(&house, "kg_broken_links", json!({}))["data"]["links"].clone();
+    generate(&fixture);
+    let links = ask(&fixture, "kg_broken_links", json!({}))["data"]["links"].clone();
     let suggested = |it: &Value| it["suggestion"]["id"].as_str().unwrap().to_owned();
     let suggested: Vec<String> = links.as_array().unwrap().iter().map(suggested).collect();
     assert_eq!(suggested, ["api/set-up", "guides/set-up"]);
@@ -128,15 +129,15 @@ fn a_broken_link_is_told_with_the_document_nearest_to_its_path() {
 
 #[test]
 fn a_file_that_is_called_as_many_are_has_its_heading_for_a_title() {
-    let house = project(&[
+    let fixture = project(&[
         ("docs/README.md", "# The shop\n"),
         ("docs/api/index.md", "text\n\n# The API\n"),
         ("docs/plain/README.md", "no heading"),
         ("docs/first_steps.md", "# Something else\n"),
         ("docs/guide/README.md", "---\ntitle: Own\n---\n# Other\n"),
     ]);
-    generate(&house);
-    let data = ask(&house, "kg_query", json!({}))["data"].clone();
+    generate(&fixture);
+    let data = ask(&fixture, "kg_query", json!({}))["data"].clone();
     let titles = data.as_array().unwrap().iter();
     let titles: Vec<String> = titles
         .map(|it| {
@@ -159,7 +160,7 @@ fn a_file_that_is_called_as_many_are_has_its_heading_for_a_title() {
 
 #[test]
 fn images_other_files_and_headings_that_are_not_there_are_told_as_broken() {
-    let house = project(&[
+    let fixture = project(&[
         (
             "docs/page.md",
             "# Page\n\n![there](img/there.png) ![gone](img/gone.png)\n\n[s](../src/lib.rs) \
@@ -173,12 +174,12 @@ fn images_other_files_and_headings_that_are_not_there_are_told_as_broken() {
         ("docs/img/there.png", "png"),
         ("src/lib.rs", "// code"),
     ]);
-    let (edges, broken) = said(&house);
+    let (edges, broken) = said(&fixture);
     assert_eq!(
         (edges, broken),
         (vec!["page -> guide".to_owned()], Vec::new())
     );
-    let told = ask(&house, "kg_broken_links", json!({}))["data"].clone();
+    let told = ask(&fixture, "kg_broken_links", json!({}))["data"].clone();
     let told: Vec<(&str, &str)> = told["links"]
         .as_array()
         .unwrap()
@@ -199,26 +200,26 @@ fn images_other_files_and_headings_that_are_not_there_are_told_as_broken() {
     ];
     assert_eq!(told, expected);
     // What is made afterwards is seen by the next run.
-    house.put_document("docs/img/gone.png", "png");
-    house.put_document(
+    fixture.put_document("docs/img/gone.png", "png");
+    fixture.put_document(
         "docs/guide.md",
         "# Guide\n\n## Set up\n\n## Nope\n\n## Lost\n\n<a id=\"here\"></a>\n",
     );
-    generate(&house);
-    let total = ask(&house, "kg_broken_links", json!({}))["data"]["total"].clone();
+    generate(&fixture);
+    let total = ask(&fixture, "kg_broken_links", json!({}))["data"]["total"].clone();
     assert_eq!(total, 2);
 }
 
 #[test]
 fn a_link_to_a_heading_of_its_own_page_that_is_not_there_is_told_as_broken() {
-    let house = project(&[(
+    let fixture = project(&[(
         "docs/page.md",
         "# Page\n\n[good](#set-up) [top](#top) [no place](#) [bad](#missing) [[#Set up]] [[#Gone|shown]]\n\n\
          `[code](#never)`\n\n<a href=\"#lost\">x</a> <a href=\"#here\">y</a> <a id=\"here\"></a>\n\n\
          ![picture](#icon)\n\n## Set up\n",
     )]);
-    generate(&house);
-    let told = ask(&house, "kg_broken_links", json!({}))["data"].clone();
+    generate(&fixture);
+    let told = ask(&fixture, "kg_broken_links", json!({}))["data"].clone();
     let rows = told["links"].as_array().unwrap().iter();
     let text = |it: &Value, name: &str| it[name].as_str().unwrap().to_owned();
     let rows: Vec<[String; 3]> = rows
@@ -231,23 +232,23 @@ fn a_link_to_a_heading_of_its_own_page_that_is_not_there_is_told_as_broken() {
     ];
     assert_eq!(rows, expected, "{told:#}");
     // They are no edges, and no links to other documents.
-    let page = ask(&house, "kg_get_node", json!({ "id": "page" }))["data"].clone();
+    let page = ask(&fixture, "kg_get_node", json!({ "id": "page" }))["data"].clone();
     assert_eq!(page["outgoingLinks"], json!([]));
-    house.put_document("docs/page.md", "# Page\n\n[bad](#missing)\n\n## Missing\n");
-    generate(&house);
+    fixture.put_document("docs/page.md", "# Page\n\n[bad](#missing)\n\n## Missing\n");
+    generate(&fixture);
     assert_eq!(
-        ask(&house, "kg_broken_links", json!({}))["data"]["total"],
+        ask(&fixture, "kg_broken_links", json!({}))["data"]["total"],
         0
     );
 }
 
 #[test]
 fn a_type_of_entity_is_no_fault_of_a_document() {
-    let house = project(&[
+    let fixture = project(&[
         ("docs/ada.md", "---\ntype: Person\n---\n# Ada\n"),
         ("docs/slip.md", "---\ntype: conept\n---\n# Slip\n"),
     ]);
-    let done = ask(&house, "kg_graph_generate", json!({ "docsPath": "docs" }));
+    let done = ask(&fixture, "kg_graph_generate", json!({ "docsPath": "docs" }));
     let errors = done["data"]["errors"].to_string();
     assert!(!errors.contains("Person"), "{done:#}");
     assert!(errors.contains("conept"), "{done:#}");

@@ -6,22 +6,22 @@ mod following;
 mod links;
 mod truth;
 
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use kenning_tools::Selection;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The answer of a call that must succeed.
-fn ask(house: &House, tool: &str, arguments: Value) -> Value {
-    let reply = house.call(tool, arguments);
+fn ask(fixture: &Fixture, tool: &str, arguments: Value) -> Value {
+    let reply = fixture.call(tool, arguments);
     assert!(!reply.is_error(), "{tool}: {}", reply.text);
     reply.to_json()
 }
 
 /// The error of a call that must fail.
-fn refusal(house: &House, tool: &str, arguments: Value) -> String {
-    let reply = house.call(tool, arguments);
+fn refusal(fixture: &Fixture, tool: &str, arguments: Value) -> String {
+    let reply = fixture.call(tool, arguments);
     assert!(reply.is_error(), "{tool}: {}", reply.text);
     let value = reply.to_json();
     assert_eq!(value["success"], false);
@@ -29,8 +29,8 @@ fn refusal(house: &House, tool: &str, arguments: Value) -> String {
     value["error"].as_str().unwrap().to_owned()
 }
 
-fn generate(house: &House) -> Value {
-    ask(house, "kg_graph_generate", json!({}))["data"].clone()
+fn generate(fixture: &Fixture) -> Value {
+    ask(fixture, "kg_graph_generate", json!({}))["data"].clone()
 }
 
 fn example() -> PathBuf {
@@ -60,27 +60,27 @@ fn example_files() -> BTreeMap<String, String> {
     files
 }
 
-/// A house whose project is the example, without a vault of its own.
-fn shop() -> House {
-    let house = House::without_vault(Selection::default());
+/// A fixture whose project is the example, without a vault of its own.
+fn shop() -> Fixture {
+    let fixture = Fixture::without_vault(Selection::default());
     for (name, text) in example_files() {
-        house.put_document(&format!("docs/{name}"), &text);
+        fixture.put_document(&format!("docs/{name}"), &text);
     }
-    house
+    fixture
 }
 
 /// Everything that can be seen of a graph, without times.
-fn picture(house: &House) -> Value {
+fn picture(fixture: &Fixture) -> Value {
     let nodes = ask(
-        house,
+        fixture,
         "kg_query",
         json!({ "limit": 1000, "includeContent": true }),
     )["data"]
         .clone();
     let nodes = nodes.as_array().unwrap().iter().map(|it| {
-        let full = ask(house, "kg_get_node", json!({ "id": it["id"] }))["data"].clone();
+        let full = ask(fixture, "kg_get_node", json!({ "id": it["id"] }))["data"].clone();
         json!([it, full["outgoingLinks"], full["incomingLinks"]])
     });
     let nodes: Vec<Value> = nodes.collect();
-    json!([nodes, ask(house, "kg_stats", json!({}))["data"]])
+    json!([nodes, ask(fixture, "kg_stats", json!({}))["data"]])
 }

@@ -1,16 +1,16 @@
 //! Figures and marks of an answer are what they say.
 
 use super::{ask, generate, refusal, shop};
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use kenning_tools::Selection;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
 #[test]
 fn an_answer_says_whether_the_documents_lay_in_memory() {
-    let house = shop();
-    generate(&house);
-    let other = house.again(Selection::default());
+    let fixture = shop();
+    generate(&fixture);
+    let other = fixture.again(Selection::default());
     let cached =
         |tool: &str, arguments: Value| ask(&other, tool, arguments)["metadata"]["cached"].clone();
     assert_eq!(cached("kg_graph_stats", json!({})), false);
@@ -23,8 +23,8 @@ fn an_answer_says_whether_the_documents_lay_in_memory() {
     ] {
         assert_eq!(cached(tool, arguments), true, "{tool}");
     }
-    house.put_document("docs/new.md", "# New");
-    generate(&house);
+    fixture.put_document("docs/new.md", "# New");
+    generate(&fixture);
     assert_eq!(
         cached("kg_search_nodes", json!({ "query": "token" })),
         false
@@ -33,12 +33,12 @@ fn an_answer_says_whether_the_documents_lay_in_memory() {
 
 #[test]
 fn an_answer_says_that_no_document_has_the_words() {
-    let house = shop();
-    generate(&house);
+    let fixture = shop();
+    generate(&fixture);
     for tool in ["kg_query", "kg_graph_query", "kg_search_nodes"] {
-        let found = ask(&house, tool, json!({ "query": "checkout" }));
+        let found = ask(&fixture, tool, json!({ "query": "checkout" }));
         assert_eq!(found["metadata"]["matched"], "words", "{tool}");
-        let reply = house.call(tool, json!({ "query": "zzzqqq" }));
+        let reply = fixture.call(tool, json!({ "query": "zzzqqq" }));
         let answer = reply.to_json();
         let nodes = answer["data"]
             .as_array()
@@ -56,16 +56,16 @@ fn an_answer_says_that_no_document_has_the_words() {
         };
         assert_eq!(answer["metadata"]["matched"], matched, "{tool}");
     }
-    let all = ask(&house, "kg_query", json!({}));
+    let all = ask(&fixture, "kg_query", json!({}));
     assert_eq!(all["metadata"]["matched"], Value::Null);
 }
 
 #[test]
 fn a_hybrid_hit_says_what_found_it() {
-    let house = shop();
-    generate(&house);
+    let fixture = shop();
+    generate(&fixture);
     let query = json!({ "query": "checkout", "hybrid": true, "k": 50 });
-    let found = ask(&house, "kg_vector_search", query)["data"]["results"].clone();
+    let found = ask(&fixture, "kg_vector_search", query)["data"]["results"].clone();
     let found = found.as_array().unwrap();
     assert!(found.len() > 3);
     for hit in found {
@@ -86,66 +86,70 @@ fn a_hybrid_hit_says_what_found_it() {
 
 #[test]
 fn the_cache_is_as_large_as_what_it_holds() {
-    let house = shop();
-    generate(&house);
-    let size = |house: &House| {
-        ask(house, "kg_cache_stats", json!({}))["data"]["sizeBytes"]
+    let fixture = shop();
+    generate(&fixture);
+    let size = |fixture: &Fixture| {
+        ask(fixture, "kg_cache_stats", json!({}))["data"]["sizeBytes"]
             .as_u64()
             .unwrap()
     };
-    let before = size(&house);
+    let before = size(&fixture);
     let links: String = (0..100).map(|i| format!("[[page {i} of many]] ")).collect();
-    house.put_document("docs/many.md", &links);
-    generate(&house);
-    assert!(size(&house) > before + 2_000, "{before}, {}", size(&house));
+    fixture.put_document("docs/many.md", &links);
+    generate(&fixture);
+    assert!(
+        size(&fixture) > before + 2_000,
+        "{before}, {}",
+        size(&fixture)
+    );
 }
 
 #[test]
 fn health_tells_of_runs_that_failed() {
-    let house = shop();
-    generate(&house);
-    let agents = |house: &House| {
-        let data = ask(house, "kg_health_check", json!({}))["data"].clone();
+    let fixture = shop();
+    generate(&fixture);
+    let agents = |fixture: &Fixture| {
+        let data = ask(fixture, "kg_health_check", json!({}))["data"].clone();
         (
             data["components"]["agents"].clone(),
             data["componentDetails"]["agents"].clone(),
         )
     };
-    let (state, why) = agents(&house);
+    let (state, why) = agents(&fixture);
     assert_eq!(state, "healthy");
     assert!(why.as_str().unwrap().starts_with("0 of 0 runs"), "{why}");
     let missing = json!({ "item_type": "directive", "action": "run", "item_id": "nowhere" });
     for (more, expected) in [(1, "degraded"), (4, "unhealthy")] {
         for _ in 0..more {
-            assert!(house.call("execute", missing.clone()).is_error());
+            assert!(fixture.call("execute", missing.clone()).is_error());
         }
-        assert_eq!(agents(&house).0, expected);
+        assert_eq!(agents(&fixture).0, expected);
     }
 }
 
 #[test]
 fn what_is_not_there_yet_is_refused_in_the_words_of_the_contract() {
-    let house = House::without_vault(Selection::default());
-    let text = refusal(&house, "kg_vector_search", json!({ "query": "x" }));
+    let fixture = Fixture::without_vault(Selection::default());
+    let text = refusal(&fixture, "kg_vector_search", json!({ "query": "x" }));
     assert_eq!(text, "Vector store not initialized");
     ask(
-        &house,
+        &fixture,
         "kg_vector_upsert",
         json!({ "id": "a", "vector": [1.0, 0.0] }),
     );
-    ask(&house, "kg_vector_search", json!({ "query": "x" }));
+    ask(&fixture, "kg_vector_search", json!({ "query": "x" }));
 }
 
 #[test]
 fn progress_of_a_generation_goes_on_and_comes_to_an_end() {
-    let house = shop();
+    let fixture = shop();
     let steps = Arc::new(Mutex::new(Vec::new()));
     let theirs = Arc::clone(&steps);
-    let mut caller = house.owner();
+    let mut caller = fixture.owner();
     caller.progress = Some(Arc::new(move |done, total, _: &str| {
         theirs.lock().unwrap().push((done, total));
     }));
-    let reply = house.board.call("kg_graph_generate", json!({}), &caller);
+    let reply = fixture.board.call("kg_graph_generate", json!({}), &caller);
     assert!(!reply.unwrap().is_error());
     let steps = steps.lock().unwrap().clone();
     assert!(steps.len() >= 4, "{steps:?}");

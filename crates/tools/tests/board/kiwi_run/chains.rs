@@ -123,7 +123,7 @@ fn a_configuration_that_does_not_fit_is_shown_with_its_place() {
 #[test]
 fn tools_of_the_user_run_too_and_the_project_comes_first() {
     let bench = Bench::new();
-    let user = bench.house.root.path().join("user/tools");
+    let user = bench.fixture.root.path().join("user/tools");
     fs::create_dir_all(&user).unwrap();
     fs::write(user.join("both.sh"), bash("echo user")).unwrap();
     bench.sign("both");
@@ -131,7 +131,7 @@ fn tools_of_the_user_run_too_and_the_project_comes_first() {
     assert_eq!(done["location"], "user");
     assert_eq!(done["data"]["stdout"], "user\n");
     let lockfile = "user/lockfiles/both@1.0.0.lock.json";
-    assert!(bench.house.root.path().join(lockfile).exists());
+    assert!(bench.fixture.root.path().join(lockfile).exists());
     bench.tool("both.sh", &bash("echo project"));
     let done = bench.ran("both", json!({}));
     assert_eq!(done["location"], "project");

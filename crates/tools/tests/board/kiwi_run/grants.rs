@@ -77,10 +77,10 @@ fn a_run_that_is_unknown_or_long_ago_grants_nothing() {
         assert!(hint.contains("run the directive again"), "{hint}");
     }
     let run = bench.directive("setup", ALL, None);
-    bench.house.clock.advance(59 * 60 * 1000);
+    bench.fixture.clock.advance(59 * 60 * 1000);
     assert_eq!(bench.run_under(&run, "hello")["status"], "executed");
     let child = bench.directive("part", ALL, Some(&run));
-    bench.house.clock.advance(2 * 60 * 1000);
+    bench.fixture.clock.advance(2 * 60 * 1000);
     for run in [&run, &child] {
         let refused = bench.run_under(run, "hello");
         assert!(
@@ -107,7 +107,7 @@ fn a_part_of_a_run_has_no_more_than_the_whole() {
     );
     // Another process knows it too.
     let again = Bench {
-        house: everything(&bench.house),
+        fixture: everything(&bench.fixture),
     };
     assert_eq!(again.run_under(&child, "hello")["status"], "executed");
     assert_eq!(again.run_under(&child, "other")["is_error"], true);

@@ -9,40 +9,40 @@ mod servers;
 mod success;
 
 use crate::everything;
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// A house with a project of tools.
+/// A fixture with a project of tools.
 struct Bench {
-    house: House,
+    fixture: Fixture,
 }
 
 impl Bench {
     fn new() -> Self {
         kenning_testing::build_launcher();
-        let house = everything(&House::new());
+        let fixture = everything(&Fixture::new());
         // Where tests run as root, tools run as a user without rights.
-        open(house.root.path(), 0o711);
-        open(&house.project(), 0o755);
-        Self { house }
+        open(fixture.root.path(), 0o711);
+        open(&fixture.project(), 0o755);
+        Self { fixture }
     }
 
     /// The same after everything that is written afterwards was written.
     fn settled(self) -> Self {
-        let house = everything(&self.house);
+        let fixture = everything(&self.fixture);
         drop(self);
-        Self { house }
+        Self { fixture }
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.house.project().join(name)
+        self.fixture.project().join(name)
     }
 
     fn put(&self, name: &str, text: &str) {
-        self.house.put_document(name, text);
+        self.fixture.put_document(name, text);
     }
 
     /// A tool that is one file, signed.
@@ -65,7 +65,7 @@ impl Bench {
         let mut arguments = json!({ "item_type": item_type, "action": action, "item_id": id });
         let fields = arguments.as_object_mut().unwrap();
         fields.extend(rest.as_object().unwrap().clone());
-        let reply = self.house.call("execute", arguments);
+        let reply = self.fixture.call("execute", arguments);
         let mut value = reply.value.clone().unwrap();
         value["is_error"] = reply.is_error().into();
         value["http"] = reply.status.into();
@@ -78,7 +78,7 @@ impl Bench {
     }
 
     fn policy(&self, text: &str) {
-        let path = self.house.root.path().join("data/kiwi");
+        let path = self.fixture.root.path().join("data/kiwi");
         fs::create_dir_all(&path).unwrap();
         fs::write(path.join("policy.toml"), text).unwrap();
     }

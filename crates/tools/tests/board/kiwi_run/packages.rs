@@ -8,7 +8,7 @@ const WHEEL: &str = "greeting-1.0.0-py3-none-any.whl";
 
 /// A directory with one package, readable by whoever the jail makes of us.
 fn wheels(bench: &Bench) -> PathBuf {
-    let dir = bench.house.root.path().join("wheels");
+    let dir = bench.fixture.root.path().join("wheels");
     fs::create_dir(&dir).unwrap();
     open(&dir, 0o755);
     let path = dir.join(WHEEL);
@@ -134,9 +134,9 @@ fn packages_come_from_the_index_that_the_policy_names() {
 }
 
 impl Bench {
-    /// Where tests run as root, environments lie outside of the house.
+    /// Where tests run as root, environments are outside the temporary directory.
     fn forget(&self, prefix: &str) {
-        if !Path::new(prefix).starts_with(self.house.root.path()) {
+        if !Path::new(prefix).starts_with(self.fixture.root.path()) {
             fs::remove_dir_all(Path::new(prefix).parent().unwrap()).unwrap();
         }
     }

@@ -115,7 +115,7 @@ fn bodies_credentials_retries_and_redirects() {
         (302, ""),
         (200, "data: {\"a\": 1}\n\ndata: two\n"),
     ]);
-    let secrets = bench.house.root.path().join("secrets.env");
+    let secrets = bench.fixture.root.path().join("secrets.env");
     fs::write(&secrets, "TOKEN=hunter22hunter\n").unwrap();
     bench.reach(
         port,
@@ -203,7 +203,7 @@ fn a_component_of_the_tools_own_runs_with_nothing_granted() {
 #[test]
 fn an_installed_component_runs_by_its_id() {
     let bench = Bench::new();
-    let package = bench.house.root.path().join("package");
+    let package = bench.fixture.root.path().join("package");
     fs::create_dir(&package).unwrap();
     let manifest = "[tool]\nid = \"dev.example.echo\"\nname = \"echo\"\nversion = \"1.0.0\"\nwasm = \"tool.wasm\"\n[mcp]\ndescription = \"Repeats\"\n[security]\nmax_memory_mb = 16\n";
     fs::write(package.join("tool.toml"), manifest).unwrap();
@@ -220,19 +220,19 @@ fn an_installed_component_runs_by_its_id() {
             .contains("dev.example.echo"),
         "{refused:#}"
     );
-    let engine = bench.house.board.engine();
+    let engine = bench.fixture.board.engine();
     let options = kenning_engine::kami::InstallOptions::default();
     let source = package.display().to_string();
     engine
         .kami()
-        .install_tool(&bench.house.owner(), &source, &options)
+        .install_tool(&bench.fixture.owner(), &source, &options)
         .unwrap();
     let done = bench.ran("parrot", json!({ "message": "hi" }));
     assert_eq!(done["result"], json!({ "message": "hi" }));
     assert_eq!(done["metadata"]["primitive_type"], "wasm");
     // An item is no way around what the server hides.
     for dry_run in [true, false] {
-        let narrow = bench.house.again(kenning_tools::Selection {
+        let narrow = bench.fixture.again(kenning_tools::Selection {
             exclude_tools: vec!["dev.example.echo".to_owned()],
             ..kenning_tools::Selection::default()
         });

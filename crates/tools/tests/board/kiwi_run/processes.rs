@@ -41,10 +41,10 @@ fn scripts_of_each_language_run() {
         assert!(metadata["duration_ms"].as_f64().unwrap() > 0.0);
     }
     let bench = bench.settled();
-    let kinds = bench.house.event_kinds();
+    let kinds = bench.fixture.event_kinds();
     let n_runs = kinds.iter().filter(|it| *it == "ItemRun").count();
     assert_eq!(n_runs, 3, "{kinds:?}");
-    let found = bench.house.call(
+    let found = bench.fixture.call(
         "search",
         json!({ "item_type": "tool", "query": "hello", "source": "local" }),
     );
@@ -211,7 +211,7 @@ fn secrets_come_by_name_and_are_never_shown() {
     let refused = bench.failed("keyed", json!({}));
     let hint = refused["hint"].as_str().unwrap();
     assert!(hint.contains("env = [\"API_KEY\"]"), "{refused:#}");
-    let secrets = bench.house.root.path().join("secrets.env");
+    let secrets = bench.fixture.root.path().join("secrets.env");
     fs::write(&secrets, "API_KEY=hunter22hunter\nOTHER_KEY=xyzzy\n").unwrap();
     bench.policy(&format!(
         "secrets = [{:?}]\n[ceiling]\nenv = [\"API_KEY\"]\n",
@@ -228,8 +228,8 @@ fn secrets_come_by_name_and_are_never_shown() {
     assert!(!done.to_string().contains("12345678901234"), "{done:#}");
     assert!(done["result"].to_string().contains("***"), "{done:#}");
     let bench = bench.settled();
-    let owner = bench.house.owner();
-    let events = bench.house.board.engine().events_after(&owner, 0, 1_000);
+    let owner = bench.fixture.owner();
+    let events = bench.fixture.board.engine().events_after(&owner, 0, 1_000);
     let events = format!("{:?}", events.unwrap());
     assert!(events.contains("ItemRun") && !events.contains("hunter22"));
 }
@@ -238,7 +238,7 @@ fn secrets_come_by_name_and_are_never_shown() {
 fn the_project_is_read_and_nothing_else_and_nothing_is_written() {
     let bench = Bench::new();
     bench.put("data.txt", "of the project");
-    let outside = bench.house.root.path().join("outside.txt");
+    let outside = bench.fixture.root.path().join("outside.txt");
     fs::write(&outside, "secret").unwrap();
     open(&outside, 0o644);
     let outside = outside.display().to_string();
@@ -436,7 +436,7 @@ fn a_dry_run_checks_everything_and_starts_nothing() {
             json!({ "parameters": parameters, "dry_run": true }),
         )
     };
-    let before = bench.house.event_kinds().len();
+    let before = bench.fixture.event_kinds().len();
     let done = dry(json!({ "n": 1 }));
     assert_eq!(done["status"], "validation_passed", "{done:#}");
     assert_eq!(done["message"], "Tool is ready to execute");
@@ -444,7 +444,7 @@ fn a_dry_run_checks_everything_and_starts_nothing() {
     assert_eq!(done["metadata"]["primitive_type"], "subprocess");
     assert!(!bench.path("out/x").exists());
     assert!(!bench.path(".ai/lockfiles").exists());
-    assert_eq!(bench.house.event_kinds().len(), before);
+    assert_eq!(bench.fixture.event_kinds().len(), before);
     for (inputs, status, word) in [
         (json!({}), 400, "missing"),
         (json!({ "n": "many" }), 422, "validation failed"),
@@ -459,10 +459,10 @@ fn a_dry_run_checks_everything_and_starts_nothing() {
 fn who_may_not_run_is_refused() {
     let bench = Bench::new();
     bench.tool("hello.sh", &bash("echo hi"));
-    let mut reader = bench.house.owner();
+    let mut reader = bench.fixture.owner();
     reader.principal.scopes = vec![kenning_engine::Scope::Read, kenning_engine::Scope::Write];
     let arguments = json!({ "item_type": "tool", "action": "run", "item_id": "hello" });
-    let reply = bench.house.call_as("execute", arguments, &reader);
+    let reply = bench.fixture.call_as("execute", arguments, &reader);
     let error = reply.error.unwrap();
     assert_eq!(error.code, kenning_core::Code::Denied, "{error}");
 }
@@ -470,7 +470,7 @@ fn who_may_not_run_is_refused() {
 #[test]
 fn the_key_of_the_node_is_nobodys_to_read() {
     let bench = Bench::new();
-    let root = bench.house.root.path().display().to_string();
+    let root = bench.fixture.root.path().display().to_string();
     let ask = format!("permissions: {{read: [\"{root}/**\"]}}");
     bench.made(
         "asking",

@@ -44,7 +44,7 @@ for line in sys.stdin:
 
 impl Bench {
     fn server(&self) {
-        let script = self.house.root.path().join("server.py");
+        let script = self.fixture.root.path().join("server.py");
         fs::write(&script, SERVER).unwrap();
         open(&script, 0o644);
         let script = script.display().to_string();
@@ -111,7 +111,7 @@ fn what_a_server_cannot_do_is_an_error_and_nothing_stays() {
         let error = failed["error"].as_str().unwrap();
         assert!(error.contains(word), "{config}: {error}");
     }
-    let outside = bench.house.root.path().join("outside.txt");
+    let outside = bench.fixture.root.path().join("outside.txt");
     fs::write(&outside, "secret").unwrap();
     bench.foreign("peek", "server: own, tool: peek");
     let failed = bench.failed("peek", json!({ "path": outside.display().to_string() }));

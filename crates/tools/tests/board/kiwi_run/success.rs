@@ -14,7 +14,7 @@ fn the_share_of_runs_that_went_well_is_shown_and_counts() {
     }
     let bench = bench.settled();
     let asked = json!({ "item_type": "tool", "query": "flaky" });
-    let found = bench.house.call("search", asked).to_json();
+    let found = bench.fixture.call("search", asked).to_json();
     let row = &found["results"][0];
     assert_eq!(row["success_rate"], 0.75, "{found:#}");
     // 60 for being valid, 25 for the signature, three quarters of 15.

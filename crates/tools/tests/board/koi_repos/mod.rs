@@ -3,7 +3,7 @@
 
 mod registration;
 
-use crate::{House, koi_golden};
+use crate::{Fixture, koi_golden};
 use kenning_core::{Code, Kind, Space};
 use kenning_engine::koi::{NewRepository, ScanResult};
 use kenning_engine::{Caller, Principal, Scope, Sensors};
@@ -23,8 +23,8 @@ const A_PY: &str = "\"\"\"Module doc for a.\"\"\"\nimport os\nfrom json import d
 struct Repo(PathBuf);
 
 impl Repo {
-    fn new(house: &House, name: &str) -> Self {
-        let path = house.repositories().join(name);
+    fn new(fixture: &Fixture, name: &str) -> Self {
+        let path = fixture.repositories().join(name);
         fs::create_dir_all(&path).unwrap();
         let repo = Self(path);
         repo.git(&["init", "--quiet", "--initial-branch=main"]);
@@ -71,38 +71,38 @@ fn git(dir: &Path, args: &[&str]) -> String {
     String::from_utf8_lossy(&done.stdout).into_owned()
 }
 
-fn register(house: &House, repo: &Repo, name: &str) -> Value {
+fn register(fixture: &Fixture, repo: &Repo, name: &str) -> Value {
     let request =
         json!({ "repo_url": repo.0.to_str().unwrap(), "repo_name": name, "branch": "main" });
     let request: github_repos::Request = serde_json::from_value(request).unwrap();
-    let done = github_repos::answer(house.board.engine(), &house.owner(), request);
+    let done = github_repos::answer(fixture.board.engine(), &fixture.owner(), request);
     serde_json::to_value(done.unwrap()).unwrap()
 }
 
-fn call(house: &House, tool: &str, arguments: Value) -> Value {
-    let reply = house.call(tool, arguments);
+fn call(fixture: &Fixture, tool: &str, arguments: Value) -> Value {
+    let reply = fixture.call(tool, arguments);
     assert!(!reply.is_error(), "{tool}: {}", reply.text);
     reply.to_json()
 }
 
-fn scan(house: &House) -> Value {
-    let found = call(house, "github_scan", json!({ "action": "scan" }));
+fn scan(fixture: &Fixture) -> Value {
+    let found = call(fixture, "github_scan", json!({ "action": "scan" }));
     assert_eq!(found["status"], "completed", "{found}");
     found
 }
 
-fn status(house: &House) -> Value {
-    call(house, "github_scan", json!({}))
+fn status(fixture: &Fixture) -> Value {
+    call(fixture, "github_scan", json!({}))
 }
 
 /// The documents of repositories, by their names.
-fn documents(house: &House) -> BTreeMap<String, Node> {
+fn documents(fixture: &Fixture) -> BTreeMap<String, Node> {
     let filter = NodeFilter {
         kinds: vec![Kind::Document],
         key_prefix: Some("github:".to_owned()),
         ..NodeFilter::default()
     };
-    let log = house.log();
+    let log = fixture.log();
     let nodes = log.read(&Space::default(), |tx| {
         tx.nodes(&filter, When::Now, None, 100_000)
     });
@@ -110,25 +110,25 @@ fn documents(house: &House) -> BTreeMap<String, Node> {
     nodes.map(|it| (it.key.clone(), it)).collect()
 }
 
-fn keys(house: &House) -> Vec<String> {
-    documents(house).into_keys().collect()
+fn keys(fixture: &Fixture) -> Vec<String> {
+    documents(fixture).into_keys().collect()
 }
 
 /// What is wrong with the log, and whether every document's passages are its text.
-fn verify(house: &House) {
-    let engine = house.board.engine();
+fn verify(fixture: &Fixture) {
+    let engine = fixture.board.engine();
     let report = engine.verify(&Space::default(), &|_| {}).unwrap();
     assert!(report.is_clean(), "{report:?}");
-    for (key, node) in documents(house) {
-        let log = house.log();
+    for (key, node) in documents(fixture) {
+        let log = fixture.log();
         let passages = log.read(&Space::default(), |tx| tx.passages(node.id));
         let joined: String = passages.unwrap().into_iter().map(|it| it.text).collect();
         assert_eq!(joined, node.body, "{key}");
     }
 }
 
-fn sample(house: &House) -> (Repo, String) {
-    let repo = Repo::new(house, "gitrepo");
+fn sample(fixture: &Fixture) -> (Repo, String) {
+    let repo = Repo::new(fixture, "gitrepo");
     repo.put("src/a.py", A_PY)
         .put("src/b.ts", "export interface Shape { area(): number }\n")
         .put(
@@ -143,22 +143,22 @@ fn sample(house: &House) -> (Repo, String) {
 
 #[test]
 fn koi_repos_answer_as_the_recorded_backend_did() {
-    let house = House::new();
+    let fixture = Fixture::new();
     // Deliberate difference: nobody serves here, so nothing runs.
     let mut expected = koi_golden("gh status");
     expected["running"] = false.into();
-    assert_eq!(status(&house), expected);
-    let none = call(&house, "github_scan", json!({ "action": "scan" }));
+    assert_eq!(status(&fixture), expected);
+    let none = call(&fixture, "github_scan", json!({ "action": "scan" }));
     assert_eq!(none, koi_golden("gh scan none"));
-    let (repo, commit) = sample(&house);
-    assert_eq!(register(&house, &repo, "acme/demo"), koi_golden("gh add"));
+    let (repo, commit) = sample(&fixture);
+    assert_eq!(register(&fixture, &repo, "acme/demo"), koi_golden("gh add"));
     let unknown = json!({ "action": "scan", "repo_name": "no/such" });
     // Deliberate difference: the name is named.
     let mut expected = koi_golden("gh scan unknown");
     expected["message"] = json!(
         "No repository `no/such` is registered (registered are: acme/demo). Register it with `kenning koi add_repo` or POST /github/repos."
     );
-    assert_eq!(call(&house, "github_scan", unknown), expected);
+    assert_eq!(call(&fixture, "github_scan", unknown), expected);
 
     // Deliberate differences: the commit is another, and there is no code graph yet.
     let mut expected = koi_golden("gh scan");
@@ -166,7 +166,7 @@ fn koi_repos_answer_as_the_recorded_backend_did() {
     expected["results"][0]["code_entities"] = 0.into();
     expected["results"][0]["code_edges"] = 0.into();
     let asked = json!({ "action": "scan", "repo_name": "acme/demo" });
-    assert_eq!(call(&house, "github_scan", asked), expected);
+    assert_eq!(call(&fixture, "github_scan", asked), expected);
 
     // Deliberate differences: time, commit, no code graph, a passage is a slice of the text, every passage
     // has a vector.
@@ -181,14 +181,14 @@ fn koi_repos_answer_as_the_recorded_backend_did() {
     expected["repos"][0]["last_scan_at"] = at;
     expected["repos"][0]["last_commit_sha"] = commit.as_str().into();
     expected["repos"][0]["code_entity_count"] = 0.into();
-    assert_eq!(status(&house), expected);
+    assert_eq!(status(&fixture), expected);
 
     let mut expected = koi_golden("gh rescan");
     expected["results"][0]["head_sha"] = commit.as_str().into();
-    assert_eq!(scan(&house), expected);
+    assert_eq!(scan(&fixture), expected);
 
     let found = call(
-        &house,
+        &fixture,
         "knowledge_search",
         json!({ "query": "helper", "limit": 3 }),
     );
@@ -208,24 +208,24 @@ fn koi_repos_answer_as_the_recorded_backend_did() {
 
     // Deliberate difference: the original finds nothing of this source without a model.
     let query = json!({ "query": "herring", "source": "github", "limit": 5 });
-    let found = call(&house, "knowledge_search", query);
+    let found = call(&fixture, "knowledge_search", query);
     assert_eq!(
         found["results"][0]["rid"], "github:acme/demo:README.md",
         "{found}"
     );
-    verify(&house);
+    verify(&fixture);
 }
 
 #[test]
 fn koi_repos_files_are_listed_and_mention_entities() {
-    let house = House::new();
-    let (repo, _) = sample(&house);
+    let fixture = Fixture::new();
+    let (repo, _) = sample(&fixture);
     repo.put("docs/people.md", "Bill Baue counts herring.\n")
         .commit();
-    register(&house, &repo, "acme/demo");
-    scan(&house);
+    register(&fixture, &repo, "acme/demo");
+    scan(&fixture);
     let request = github_files::Request::default();
-    let files = github_files::answer(house.board.engine(), &house.owner(), request).unwrap();
+    let files = github_files::answer(fixture.board.engine(), &fixture.owner(), request).unwrap();
     let files = serde_json::to_value(files).unwrap();
     assert_eq!((&files["count"], &files["total"]), (&json!(5), &json!(5)));
     let first = &files["files"][0];
@@ -235,7 +235,7 @@ fn koi_repos_files_are_listed_and_mention_entities() {
         (&json!(3), &json!("md"))
     );
     let found = call(
-        &house,
+        &fixture,
         "get_entity_documents",
         json!({ "entity_uri": "Bill Baue" }),
     );
@@ -250,16 +250,16 @@ fn koi_repos_files_are_listed_and_mention_entities() {
 
 #[test]
 fn koi_repos_follow_changes_renames_deletions_and_a_rewritten_branch() {
-    let house = House::new();
-    let repo = Repo::new(&house, "r");
+    let fixture = Fixture::new();
+    let repo = Repo::new(&fixture, "r");
     let long = "words of a text that is only renamed\n".repeat(20);
     repo.put("keep.md", "kept\n")
         .put("old name.md", &long)
         .put("gone.md", "gone\n");
     let first = repo.commit();
-    register(&house, &repo, "r");
-    scan(&house);
-    let before = documents(&house);
+    register(&fixture, &repo, "r");
+    scan(&fixture);
+    let before = documents(&fixture);
     assert_eq!(before.len(), 3);
 
     fs::create_dir_all(repo.0.join("new")).unwrap();
@@ -268,9 +268,9 @@ fn koi_repos_follow_changes_renames_deletions_and_a_rewritten_branch() {
     repo.put("keep.md", "kept, and more\n")
         .put("added.md", "added\n");
     let second = repo.commit();
-    let found = scan(&house);
+    let found = scan(&fixture);
     assert_eq!(found["results"][0]["files_processed"], 3, "{found}");
-    let after = documents(&house);
+    let after = documents(&fixture);
     let names: Vec<&str> = after.keys().map(String::as_str).collect();
     assert_eq!(
         names,
@@ -295,7 +295,7 @@ fn koi_repos_follow_changes_renames_deletions_and_a_rewritten_branch() {
         after["github:r:keep.md"].props["commit_sha"],
         second.as_str()
     );
-    let kinds = house.event_kinds();
+    let kinds = fixture.event_kinds();
     for kind in [
         "DocumentAdded",
         "DocumentChanged",
@@ -305,7 +305,7 @@ fn koi_repos_follow_changes_renames_deletions_and_a_rewritten_branch() {
         assert!(kinds.iter().any(|it| it == kind), "{kind}");
     }
     let gone = call(
-        &house,
+        &fixture,
         "knowledge_search",
         json!({ "query": "gone", "source": "github" }),
     );
@@ -316,8 +316,8 @@ fn koi_repos_follow_changes_renames_deletions_and_a_rewritten_branch() {
     repo.put("keep.md", "rewritten\n");
     repo.git(&["add", "--all"]);
     repo.git(&["commit", "--quiet", "--amend", "--message", "y"]);
-    scan(&house);
-    let names = keys(&house);
+    scan(&fixture);
+    let names = keys(&fixture);
     assert_eq!(
         names,
         [
@@ -326,15 +326,15 @@ fn koi_repos_follow_changes_renames_deletions_and_a_rewritten_branch() {
             "github:r:old name.md"
         ]
     );
-    assert_eq!(documents(&house)["github:r:keep.md"].body, "rewritten\n");
-    verify(&house);
+    assert_eq!(documents(&fixture)["github:r:keep.md"].body, "rewritten\n");
+    verify(&fixture);
 }
 
 #[test]
 fn koi_repos_read_odd_names_and_long_texts_and_leave_links_and_binaries_alone() {
-    let house = House::new();
-    let repo = Repo::new(&house, "odd");
-    let secret = house.root.path().join("secret.md");
+    let fixture = Fixture::new();
+    let repo = Repo::new(&fixture, "odd");
+    let secret = fixture.root.path().join("secret.md");
     fs::write(&secret, "nobody's business").unwrap();
     let lines: String = (0..10_000).map(|n| format!("line {n} of many\n")).collect();
     repo.put("long.md", &lines)
@@ -354,9 +354,9 @@ fn koi_repos_read_odd_names_and_long_texts_and_leave_links_and_binaries_alone() 
     std::os::unix::fs::symlink(&secret, repo.0.join("link.md")).unwrap();
     std::os::unix::fs::symlink("/etc", repo.0.join("etc")).unwrap();
     repo.commit();
-    register(&house, &repo, "odd");
-    scan(&house);
-    let all = documents(&house);
+    register(&fixture, &repo, "odd");
+    scan(&fixture);
+    let all = documents(&fixture);
     let names: Vec<&str> = all.keys().map(|it| &it["github:odd:".len()..]).collect();
     let expected = [
         "a \"quoted\"\nname.md",
@@ -370,68 +370,68 @@ fn koi_repos_read_odd_names_and_long_texts_and_leave_links_and_binaries_alone() 
     assert_eq!(all["github:odd:long.md"].body, lines);
     assert_eq!(all["github:odd:long.md"].props["line_count"], 10_000);
     let found = call(
-        &house,
+        &fixture,
         "knowledge_search",
         json!({ "query": "zyzzyva terminus", "source": "github" }),
     );
     let chunk = found["chunk_results"][0]["text"].as_str().unwrap();
     assert!(chunk.ends_with("zyzzyva terminus"), "{found}");
-    verify(&house);
+    verify(&fixture);
     // What is no text is not read again.
-    assert_eq!(scan(&house)["results"][0]["files_processed"], 0);
+    assert_eq!(scan(&fixture)["results"][0]["files_processed"], 0);
 }
 
 #[test]
 fn koi_repos_a_failed_scan_says_why_and_the_next_one_tries_again() {
-    let house = House::new();
-    let (repo, _) = sample(&house);
+    let fixture = Fixture::new();
+    let (repo, _) = sample(&fixture);
     let register = |branch: &str| {
         let new = NewRepository {
             repo_url: repo.0.to_str().unwrap().to_owned(),
             repo_name: Some("acme/demo".to_owned()),
             branch: Some(branch.to_owned()),
         };
-        let done = house
+        let done = fixture
             .board
             .engine()
             .koi()
-            .register_repository(&house.owner(), &new);
+            .register_repository(&fixture.owner(), &new);
         done.unwrap().status
     };
     assert_eq!(register("nowhere"), "added");
     assert_eq!(register("nowhere"), "already_registered");
-    let found = call(&house, "github_scan", json!({ "action": "scan" }));
+    let found = call(&fixture, "github_scan", json!({ "action": "scan" }));
     assert_eq!(found["status"], "failed", "{found}");
     let error = found["results"][0]["error"].as_str().unwrap();
     assert!(error.contains("no branch `nowhere`"), "{error}");
-    let repository = &status(&house)["repos"][0];
+    let repository = &status(&fixture)["repos"][0];
     assert_eq!(
         (&repository["status"], &repository["last_commit_sha"]),
         (&json!("error"), &Value::Null)
     );
     assert_eq!(register("main"), "updated");
-    scan(&house);
-    assert_eq!(status(&house)["repos"][0]["status"], "active");
+    scan(&fixture);
+    assert_eq!(status(&fixture)["repos"][0]["status"], "active");
 
     // The repository goes away and comes back.
-    let elsewhere = house.root.path().join("elsewhere");
+    let elsewhere = fixture.root.path().join("elsewhere");
     fs::rename(&repo.0, &elsewhere).unwrap();
-    let found = call(&house, "github_scan", json!({ "action": "scan" }));
+    let found = call(&fixture, "github_scan", json!({ "action": "scan" }));
     assert_eq!(found["status"], "failed", "{found}");
-    assert_eq!(documents(&house).len(), 4, "what is known stays");
+    assert_eq!(documents(&fixture).len(), 4, "what is known stays");
     fs::rename(&elsewhere, &repo.0).unwrap();
-    scan(&house);
-    verify(&house);
+    scan(&fixture);
+    verify(&fixture);
 }
 
 #[test]
 fn koi_repos_a_clone_in_disorder_is_made_anew() {
-    let house = House::new();
-    let (repo, _) = sample(&house);
-    register(&house, &repo, "acme/demo");
-    scan(&house);
+    let fixture = Fixture::new();
+    let (repo, _) = sample(&fixture);
+    register(&fixture, &repo, "acme/demo");
+    scan(&fixture);
     let clone = || {
-        let all = fs::read_dir(house.root.path().join("data/repositories")).unwrap();
+        let all = fs::read_dir(fixture.root.path().join("data/repositories")).unwrap();
         let all = all.map(|it| it.unwrap().path());
         let mut all = all.filter(|it| it.extension().is_some_and(|it| it == "git"));
         let one = all.next().unwrap();
@@ -443,25 +443,25 @@ fn koi_repos_a_clone_in_disorder_is_made_anew() {
     fs::create_dir_all(clone().join("refs/kenning")).unwrap();
     fs::write(clone().join("refs/kenning/head.lock"), "").unwrap();
     repo.put("more.md", "more\n").commit();
-    assert_eq!(scan(&house)["results"][0]["files_processed"], 1);
+    assert_eq!(scan(&fixture)["results"][0]["files_processed"], 1);
     fs::write(clone().join("HEAD"), "nonsense").unwrap();
     repo.put("most.md", "most\n").commit();
-    assert_eq!(scan(&house)["results"][0]["files_processed"], 1);
-    assert_eq!(documents(&house).len(), 6);
+    assert_eq!(scan(&fixture)["results"][0]["files_processed"], 1);
+    assert_eq!(documents(&fixture).len(), 6);
 }
 
 #[test]
 fn koi_repos_outside_the_configured_directories_are_denied() {
-    let house = House::new();
-    let (repo, _) = sample(&house);
-    let outside = house.root.path().join("outside");
+    let fixture = Fixture::new();
+    let (repo, _) = sample(&fixture);
+    let outside = fixture.root.path().join("outside");
     fs::rename(&repo.0, &outside).unwrap();
-    std::os::unix::fs::symlink(&outside, house.repositories().join("link")).unwrap();
-    let inside = Repo::new(&house, "inside");
+    std::os::unix::fs::symlink(&outside, fixture.repositories().join("link")).unwrap();
+    let inside = Repo::new(&fixture, "inside");
     inside.put("a.md", "a\n").commit();
-    let borrowing = house.repositories().join("borrowing");
+    let borrowing = fixture.repositories().join("borrowing");
     git(
-        &house.repositories(),
+        &fixture.repositories(),
         &[
             "clone",
             "--quiet",
@@ -470,49 +470,52 @@ fn koi_repos_outside_the_configured_directories_are_denied() {
             "borrowing",
         ],
     );
-    let tree = house.repositories().join("tree");
+    let tree = fixture.repositories().join("tree");
     git(
         &outside,
         &["worktree", "add", "--quiet", tree.to_str().unwrap()],
     );
-    fs::create_dir_all(house.repositories().join("plain")).unwrap();
+    fs::create_dir_all(fixture.repositories().join("plain")).unwrap();
     let at = |path: &Path| path.to_str().unwrap().to_owned();
     for (url, code) in [
         (at(&outside), Code::Denied),
         (format!("file://{}", at(&outside)), Code::Denied),
-        (at(&house.repositories().join("link")), Code::Denied),
-        (at(&house.repositories().join("nothing")), Code::Denied),
+        (at(&fixture.repositories().join("link")), Code::Denied),
+        (at(&fixture.repositories().join("nothing")), Code::Denied),
         (
-            format!("{}/../outside", at(&house.repositories())),
+            format!("{}/../outside", at(&fixture.repositories())),
             Code::InvalidInput,
         ),
-        (at(house.root.path()), Code::Denied),
+        (at(fixture.root.path()), Code::Denied),
         ("/".to_owned(), Code::Denied),
         ("/etc".to_owned(), Code::Denied),
         (at(&borrowing), Code::InvalidInput),
         (at(&tree), Code::InvalidInput),
-        (at(&house.repositories().join("plain")), Code::InvalidInput),
+        (
+            at(&fixture.repositories().join("plain")),
+            Code::InvalidInput,
+        ),
     ] {
         let new = NewRepository {
             repo_url: url.clone(),
             ..NewRepository::default()
         };
-        let error = house
+        let error = fixture
             .board
             .engine()
             .koi()
-            .register_repository(&house.owner(), &new)
+            .register_repository(&fixture.owner(), &new)
             .unwrap_err();
         assert_eq!(error.code, code, "{url}: {error}");
         assert!(error.hint.is_some(), "{url}");
     }
     // One that leads outside after it was registered is not read either.
-    register(&house, &inside, "inside");
-    fs::rename(&inside.0, house.root.path().join("was inside")).unwrap();
+    register(&fixture, &inside, "inside");
+    fs::rename(&inside.0, fixture.root.path().join("was inside")).unwrap();
     std::os::unix::fs::symlink(&outside, &inside.0).unwrap();
-    let found = call(&house, "github_scan", json!({ "action": "scan" }));
+    let found = call(&fixture, "github_scan", json!({ "action": "scan" }));
     assert_eq!(found["status"], "failed", "{found}");
-    assert!(documents(&house).is_empty());
+    assert!(documents(&fixture).is_empty());
 }
 
 /// Addresses that `git` would do something with, or that lead astray.
@@ -572,18 +575,18 @@ const HOSTILE: &[&str] = &[
 #[test]
 fn koi_repos_hostile_addresses_are_refused_before_anything_starts() {
     assert!(HOSTILE.len() >= 40, "{}", HOSTILE.len());
-    let house = House::new();
+    let fixture = Fixture::new();
     for url in HOSTILE {
         let new = NewRepository {
             repo_url: (*url).to_owned(),
             repo_name: Some("x/y".to_owned()),
             ..NewRepository::default()
         };
-        let error = house
+        let error = fixture
             .board
             .engine()
             .koi()
-            .register_repository(&house.owner(), &new)
+            .register_repository(&fixture.owner(), &new)
             .unwrap_err();
         assert!(
             matches!(error.code, Code::InvalidInput | Code::Denied),
@@ -597,25 +600,25 @@ fn koi_repos_hostile_addresses_are_refused_before_anything_starts() {
             repo_name: Some(name.to_owned()),
             ..NewRepository::default()
         };
-        let error = house
+        let error = fixture
             .board
             .engine()
             .koi()
-            .register_repository(&house.owner(), &new)
+            .register_repository(&fixture.owner(), &new)
             .unwrap_err();
         assert_eq!(error.code, Code::InvalidInput, "{name}");
     }
-    assert_eq!(status(&house)["active_repos"], 0);
-    assert!(house.event_kinds().is_empty());
+    assert_eq!(status(&fixture)["active_repos"], 0);
+    assert!(fixture.event_kinds().is_empty());
     assert!(
-        !house.root.path().join("data/repositories").exists(),
+        !fixture.root.path().join("data/repositories").exists(),
         "nothing was started"
     );
 }
 
 #[test]
 fn koi_repos_behind_private_addresses_are_refused_by_the_proxy() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -632,14 +635,14 @@ fn koi_repos_behind_private_addresses_are_refused_by_the_proxy() {
             repo_url: format!("https://{host}/a/b{n}"),
             ..NewRepository::default()
         };
-        house
+        fixture
             .board
             .engine()
             .koi()
-            .register_repository(&house.owner(), &new)
+            .register_repository(&fixture.owner(), &new)
             .unwrap();
     }
-    let found = call(&house, "github_scan", json!({ "action": "scan" }));
+    let found = call(&fixture, "github_scan", json!({ "action": "scan" }));
     assert_eq!(found["status"], "failed", "{found}");
     for row in found["results"].as_array().unwrap() {
         let error = row["error"].as_str().unwrap();
@@ -653,117 +656,117 @@ fn koi_repos_behind_private_addresses_are_refused_by_the_proxy() {
 
 #[test]
 fn koi_repos_a_scan_beyond_the_wait_goes_on_and_is_seen_by_others() {
-    let house = House::new();
-    let repo = Repo::new(&house, "many");
+    let fixture = Fixture::new();
+    let repo = Repo::new(&fixture, "many");
     for n in 0..600 {
         repo.put(&format!("{n}.md"), format!("text number {n}\n"));
     }
     let commit = repo.commit();
-    register(&house, &repo, "many");
-    let engine = house.board.engine();
+    register(&fixture, &repo, "many");
+    let engine = fixture.board.engine();
     let found = engine
         .koi()
-        .scan_repositories_within(&house.owner(), None, Duration::ZERO)
+        .scan_repositories_within(&fixture.owner(), None, Duration::ZERO)
         .unwrap();
     assert!(
         matches!(&found[..], [ScanResult::Running { .. }]),
         "{found:?}"
     );
     // Nothing says that it is done before it is.
-    let other = house.again(Selection::default());
+    let other = fixture.again(Selection::default());
     let seen = status(&other);
     let is_done = seen["repos"][0]["last_commit_sha"] == commit.as_str();
     assert_eq!(is_done, seen["total_documents"] == 600, "{seen}");
     // Whoever asks again waits for the same scan.
-    let found = scan(&house);
+    let found = scan(&fixture);
     assert_eq!(found["results"][0]["total_files"], 600);
     assert_eq!(status(&other)["total_documents"], 600);
-    assert_eq!(status(&house)["total_scans"], 1);
-    verify(&house);
+    assert_eq!(status(&fixture)["total_scans"], 1);
+    verify(&fixture);
 }
 
 #[test]
 fn koi_repos_two_engines_that_scan_at_once_read_each_file_once() {
-    let house = House::new();
-    let repo = Repo::new(&house, "many");
+    let fixture = Fixture::new();
+    let repo = Repo::new(&fixture, "many");
     for n in 0..300 {
         repo.put(&format!("{n}.md"), format!("text number {n}\n"));
     }
     repo.commit();
-    register(&house, &repo, "many");
-    let other = house.again(Selection::default());
-    let processed = |house: &House| {
-        scan(house)["results"][0]["files_processed"]
+    register(&fixture, &repo, "many");
+    let other = fixture.again(Selection::default());
+    let processed = |fixture: &Fixture| {
+        scan(fixture)["results"][0]["files_processed"]
             .as_u64()
             .unwrap()
     };
     let (one, two) = std::thread::scope(|scope| {
         let two = scope.spawn(|| processed(&other));
-        (processed(&house), two.join().unwrap())
+        (processed(&fixture), two.join().unwrap())
     });
     assert_eq!(one + two, 300, "{one} and {two}");
-    let added = house
+    let added = fixture
         .event_kinds()
         .iter()
         .filter(|it| *it == "DocumentAdded")
         .count();
     assert_eq!(added, 300);
-    verify(&house);
+    verify(&fixture);
 }
 
 #[test]
 fn koi_repos_a_cancelled_call_ends_its_scan_and_the_next_goes_on() {
-    let house = House::new();
-    let repo = Repo::new(&house, "many");
+    let fixture = Fixture::new();
+    let repo = Repo::new(&fixture, "many");
     for n in 0..600 {
         repo.put(&format!("{n}.md"), format!("text number {n}\n"));
     }
     repo.commit();
-    register(&house, &repo, "many");
-    let caller = house.owner();
+    register(&fixture, &repo, "many");
+    let caller = fixture.owner();
     caller
         .cancelled
         .store(true, std::sync::atomic::Ordering::Relaxed);
-    let error = house
+    let error = fixture
         .board
         .engine()
         .koi()
         .scan_repositories(&caller, None)
         .unwrap_err();
     assert_eq!(error.code, Code::Timeout, "{error}");
-    scan(&house);
-    assert_eq!(documents(&house).len(), 600);
-    verify(&house);
+    scan(&fixture);
+    assert_eq!(documents(&fixture).len(), 600);
+    verify(&fixture);
 }
 
 #[test]
 fn koi_repos_are_forgotten_with_their_documents() {
-    let house = House::new();
-    let (repo, _) = sample(&house);
-    register(&house, &repo, "acme/demo");
-    scan(&house);
-    let engine = house.board.engine();
+    let fixture = Fixture::new();
+    let (repo, _) = sample(&fixture);
+    register(&fixture, &repo, "acme/demo");
+    scan(&fixture);
+    let engine = fixture.board.engine();
     let done = engine
         .koi()
-        .forget_repository(&house.owner(), "acme/demo", false);
+        .forget_repository(&fixture.owner(), "acme/demo", false);
     let done = done.unwrap();
     assert_eq!((done.repo_id, done.n_removed, done.n_kept), (Some(1), 4, 0));
-    assert!(documents(&house).is_empty());
-    assert_eq!(status(&house)["active_repos"], 0);
+    assert!(documents(&fixture).is_empty());
+    assert_eq!(status(&fixture)["active_repos"], 0);
     let error = engine
         .koi()
-        .forget_repository(&house.owner(), "acme/demo", false)
+        .forget_repository(&fixture.owner(), "acme/demo", false)
         .unwrap_err();
     assert_eq!(error.code, Code::NotFound);
-    let again = register(&house, &repo, "acme/demo");
+    let again = register(&fixture, &repo, "acme/demo");
     assert_eq!(again["repo_id"], 2, "no number is used twice");
-    verify(&house);
+    verify(&fixture);
 }
 
 #[test]
 fn koi_repos_need_the_permission_to_write_and_to_fetch() {
-    let house = House::new();
-    let (repo, _) = sample(&house);
+    let fixture = Fixture::new();
+    let (repo, _) = sample(&fixture);
     let with = |scopes: &[Scope]| {
         let mut principal = Principal::owner(Space::default());
         principal.scopes = scopes.to_vec();
@@ -777,7 +780,7 @@ fn koi_repos_need_the_permission_to_write_and_to_fetch() {
         repo_url: "https://example.com/a/b".to_owned(),
         ..NewRepository::default()
     };
-    let engine = house.board.engine();
+    let engine = fixture.board.engine();
     for (scopes, new, is_good) in [
         (&[Scope::Read][..], &local, false),
         (&[Scope::Read, Scope::Write], &local, true),
@@ -809,15 +812,15 @@ fn koi_repos_need_the_permission_to_write_and_to_fetch() {
 
 #[test]
 fn koi_code_is_queried_in_an_empty_graph_with_named_columns() {
-    let house = House::new();
-    let query = |cypher: &str| call(&house, "code_query", json!({ "cypher": cypher }));
+    let fixture = Fixture::new();
+    let query = |cypher: &str| call(&fixture, "code_query", json!({ "cypher": cypher }));
     // Deliberate difference: columns have names, not `c1`; and there is no code graph yet.
     let found = query("MATCH (n) RETURN labels(n), count(n)");
     let expected = json!({ "results": [], "count": 0, "columns": ["labels(n)", "count(n)"] });
     assert_eq!(found, expected);
     let default = code_query::answer(
-        house.board.engine(),
-        &house.owner(),
+        fixture.board.engine(),
+        &fixture.owner(),
         code_query::Request::default(),
     );
     assert_eq!(serde_json::to_value(default.unwrap()).unwrap(), expected);
@@ -829,15 +832,15 @@ fn koi_code_is_queried_in_an_empty_graph_with_named_columns() {
         let request = code_query::Request {
             cypher: Some(cypher.to_owned()),
         };
-        let refusal = code_query::answer(house.board.engine(), &house.owner(), request);
+        let refusal = code_query::answer(fixture.board.engine(), &fixture.owner(), request);
         assert_eq!(refusal.err().unwrap().status, 400, "{cypher}");
     }
 }
 
 #[test]
 fn koi_federation_is_off_and_says_so() {
-    let house = House::new();
-    let found = call(&house, "federation_status", json!({}));
+    let fixture = Fixture::new();
+    let found = call(&fixture, "federation_status", json!({}));
     let golden = koi_golden("fed");
     let names = |it: &Value| {
         let mut names: Vec<String> = it.as_object().unwrap().keys().cloned().collect();
@@ -849,7 +852,7 @@ fn koi_federation_is_off_and_says_so() {
     for name in names(&golden["node"]) {
         assert!(found["node"].get(&name).is_some(), "{name}");
     }
-    let did = house.log().signer().did().to_string();
+    let did = fixture.log().signer().did().to_string();
     assert_eq!(
         (&found["status"], &found["node"]["did"]),
         (&json!("disabled"), &json!(did))
@@ -862,26 +865,26 @@ fn koi_federation_is_off_and_says_so() {
 
 #[test]
 fn koi_repos_are_scanned_by_a_serving_process_when_their_time_has_come() {
-    let house = House::new();
-    let (repo, _) = sample(&house);
-    register(&house, &repo, "acme/demo");
-    let sensors = Sensors::start(house.board.engine(), Duration::from_millis(10));
+    let fixture = Fixture::new();
+    let (repo, _) = sample(&fixture);
+    register(&fixture, &repo, "acme/demo");
+    let sensors = Sensors::start(fixture.board.engine(), Duration::from_millis(10));
     let scanned = |n: u64| {
         let until = Instant::now() + Duration::from_secs(60);
-        while status(&house)["total_scans"] != n && Instant::now() < until {
+        while status(&fixture)["total_scans"] != n && Instant::now() < until {
             std::thread::yield_now();
         }
-        assert_eq!(status(&house)["total_scans"], n);
+        assert_eq!(status(&fixture)["total_scans"], n);
     };
     scanned(1);
     repo.put("new.md", "new\n").commit();
-    house.clock.advance(21_600_000 - 1);
-    assert_eq!(documents(&house).len(), 4, "its time has not come");
-    house.clock.advance(1);
+    fixture.clock.advance(21_600_000 - 1);
+    assert_eq!(documents(&fixture).len(), 4, "its time has not come");
+    fixture.clock.advance(1);
     scanned(2);
-    assert_eq!(documents(&house).len(), 5);
+    assert_eq!(documents(&fixture).len(), 5);
     sensors.stop(Duration::from_secs(20));
-    house.clock.advance(21_600_000);
-    assert_eq!(status(&house)["total_scans"], 2);
-    verify(&house);
+    fixture.clock.advance(21_600_000);
+    assert_eq!(status(&fixture)["total_scans"], 2);
+    verify(&fixture);
 }

@@ -134,13 +134,13 @@ fn web_s3_no_tool_reaches_an_address_that_was_not_granted() {
         port: internet.port,
         connected: Arc::clone(&connected),
     }));
-    let house = House::without_vault_in(Selection::default(), outside);
+    let fixture = Fixture::without_vault_in(Selection::default(), outside);
     assert!(urls.len() >= 300, "{}", urls.len());
     let mut n_calls = 0;
     for (url, is_allowed) in &urls {
         let is_redirected = url.contains("/redirect?to=");
         for tool in ["process", "ingest", "monitor", "preview"] {
-            let (status, found) = asked(&house, tool, json!({ "action": "add", "url": url }));
+            let (status, found) = asked(&fixture, tool, json!({ "action": "add", "url": url }));
             let taken: Vec<SocketAddr> = std::mem::take(&mut *connected.lock().unwrap());
             let special = taken.iter().find(|it| kenning_egress::is_special(it.ip()));
             assert_eq!(special, None, "{tool} {url}: {status} {found}");
@@ -186,10 +186,10 @@ fn web_s3_a_name_that_turns_private_between_two_lookups_is_not_followed() {
         port: internet.port,
         connected: Arc::clone(&connected),
     }));
-    let house = House::without_vault_in(Selection::default(), outside);
+    let fixture = Fixture::without_vault_in(Selection::default(), outside);
     for tool in ["preview", "monitor", "preview"] {
         let url = format!("http://rebound.example.com:{}/", secret.port);
-        let (status, found) = asked(&house, tool, json!({ "action": "add", "url": url }));
+        let (status, found) = asked(&fixture, tool, json!({ "action": "add", "url": url }));
         assert_eq!(status, 400, "{tool}: {found}");
     }
     assert!(ASKED.load(Ordering::SeqCst) > 1);
@@ -278,7 +278,7 @@ fn all_inert(value: &Value) -> bool {
 #[test]
 fn web_s9_hostile_texts_are_inert_and_marked_with_their_source() {
     let site = Site::start();
-    let house = house(&site);
+    let fixture = fixture(&site);
     let texts = hostile_texts();
     assert!(texts.len() >= 100, "{}", texts.len());
     for (n, text) in texts.iter().enumerate() {
@@ -294,7 +294,7 @@ fn web_s9_hostile_texts_are_inert_and_marked_with_their_source() {
         );
         site.put(&path, Answer::html(html));
         let url = site.url(&path);
-        let preview = previewed(&house, &url);
+        let preview = previewed(&fixture, &url);
         assert!(all_inert(&preview), "{n}: {preview}");
         let name: String = format!("{text} {word}").chars().take(250).collect();
         let body = json!({
@@ -303,15 +303,15 @@ fn web_s9_hostile_texts_are_inert_and_marked_with_their_source() {
             "relationships": [{ "subject": name, "predicate": short, "object": text }],
         });
         let processed = done(
-            &house,
+            &fixture,
             "process_url",
             json!({ "url": url, "hint_entities": [name] }),
         );
         assert!(all_inert(&processed), "{n}: {processed}");
-        let ingested = done(&house, "ingest_url", body);
+        let ingested = done(&fixture, "ingest_url", body);
         assert!(all_inert(&ingested), "{n}: {ingested}");
         let found = done(
-            &house,
+            &fixture,
             "knowledge_search",
             json!({ "query": word, "source": "web", "limit": 3 }),
         );
@@ -329,7 +329,7 @@ fn web_s9_hostile_texts_are_inert_and_marked_with_their_source() {
         }
         let source = ingested["vault_note_path"].as_str().unwrap();
         assert!(is_inert(source));
-        let written = note(&house, source);
+        let written = note(&fixture, source);
         assert!(is_inert(&written), "{n}: {written:?}");
         assert!(
             written.contains("source: \"web\"") && written.contains(&url),
@@ -342,7 +342,7 @@ fn web_s9_hostile_texts_are_inert_and_marked_with_their_source() {
         );
     }
     // Nothing of it became a link, an order, or a file elsewhere.
-    let mut folders: Vec<String> = fs::read_dir(house.vault())
+    let mut folders: Vec<String> = fs::read_dir(fixture.vault())
         .unwrap()
         .map(|it| it.unwrap().file_name().into_string().unwrap())
         .filter(|it| !it.starts_with('.'))
@@ -359,7 +359,7 @@ fn web_s9_hostile_texts_are_inert_and_marked_with_their_source() {
             "Sources"
         ]
     );
-    let report = house
+    let report = fixture
         .board
         .engine()
         .verify(&kenning_core::Space::default(), &|_| {})

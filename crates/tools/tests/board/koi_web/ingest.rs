@@ -13,20 +13,20 @@ const R3: &str = "orn:personal-koi.entity:organization-r3.0-f7b3cca66645";
 fn web_ingestion_is_as_it_was_recorded() {
     let site = Site::start();
     site.put("/page.html", Answer::html(herring()));
-    let house = house(&site);
+    let fixture = fixture(&site);
     let url = site.url("/page.html");
     let line = recorded("ingest before preview");
-    let (status, found) = asked(&house, "ingest", json!({ "url": url }));
+    let (status, found) = asked(&fixture, "ingest", json!({ "url": url }));
     assert_eq!(
         (json!(status), &found),
         (line["status"].clone(), &line["response"])
     );
-    previewed(&house, &url);
+    previewed(&fixture, &url);
 
     let line = recorded("web ingest");
     let (expected, mut body) = (&line["response"], line["body"].clone());
     body["url"] = url.clone().into();
-    let (status, found) = asked(&house, "ingest", body);
+    let (status, found) = asked(&fixture, "ingest", body);
     assert_eq!(status, 200, "{found}");
     for field in ["success", "vault_note_path", "entities_resolved"] {
         assert_eq!(found[field], expected[field], "{field}");
@@ -59,13 +59,13 @@ fn web_ingestion_is_as_it_was_recorded() {
     }
 
     let line = recorded("web ingest again");
-    let (status, again) = asked(&house, "ingest", json!({ "url": url }));
+    let (status, again) = asked(&fixture, "ingest", json!({ "url": url }));
     assert_eq!(status, 200);
     for field in ["already_ingested", "vault_note_path", "message"] {
         assert_eq!(again[field], line["response"][field]);
     }
     let line = recorded("preview after ingest");
-    let (status, again) = asked(&house, "preview", json!({ "url": url }));
+    let (status, again) = asked(&fixture, "preview", json!({ "url": url }));
     assert_eq!((status, &again["rid"]), (200, &found["rid"]));
     for field in ["already_ingested", "submission_id", "title", "message"] {
         assert_eq!(again[field], line["response"][field]);
@@ -74,7 +74,7 @@ fn web_ingestion_is_as_it_was_recorded() {
     assert_eq!(site.n_seen(), 1, "an ingested page is not fetched again");
 
     let documents = done(
-        &house,
+        &fixture,
         "get_entity_documents",
         json!({ "entity_uri": BILL }),
     );
@@ -97,10 +97,10 @@ fn web_ingestion_is_as_it_was_recorded() {
 #[test]
 fn web_one_bad_predicate_loses_nothing_else() {
     let site = Site::of(herring());
-    let house = house(&site);
-    previewed(&house, &site.url("/"));
+    let fixture = fixture(&site);
+    previewed(&fixture, &site.url("/"));
     let found = done(
-        &house,
+        &fixture,
         "ingest_url",
         json!({
             "url": site.url("/"),
@@ -151,7 +151,7 @@ fn web_one_bad_predicate_loses_nothing_else() {
     let warnings = found["warnings"].as_array().unwrap();
     assert_eq!(warnings.len(), 3, "{warnings:?}");
     let around = done(
-        &house,
+        &fixture,
         "get_entity_neighborhood",
         json!({ "entity_uri": "Kelp Watch" }),
     );
@@ -163,9 +163,9 @@ fn web_one_bad_predicate_loses_nothing_else() {
             (&json!("web"), &found["document_rid"])
         );
     }
-    let about = note(&house, "Projects/Kelp Watch.md");
+    let about = note(&fixture, "Projects/Kelp Watch.md");
     assert!(about.contains("description: \"Counts kelp\""), "{about}");
-    let resolved = done(&house, "resolve_entity", json!({ "label": "kelp watch" }));
+    let resolved = done(&fixture, "resolve_entity", json!({ "label": "kelp watch" }));
     assert_eq!(resolved["is_new"], false);
 }
 
@@ -177,14 +177,18 @@ fn web_a_page_is_found_by_its_words_with_its_source() {
         "Plain words about kelp and its keepers. ".repeat(200)
     );
     let site = Site::of(page("Kelp \u{1b}[31mkeepers", &text));
-    let house = house(&site);
-    previewed(&house, &site.url("/"));
-    let before = done(&house, "knowledge_search", json!({ "query": "wolf eels" }));
+    let fixture = fixture(&site);
+    previewed(&fixture, &site.url("/"));
+    let before = done(
+        &fixture,
+        "knowledge_search",
+        json!({ "query": "wolf eels" }),
+    );
     assert_eq!(before["count"], 0, "what is only previewed is not found");
-    done(&house, "ingest_url", json!({ "url": site.url("/") }));
+    done(&fixture, "ingest_url", json!({ "url": site.url("/") }));
     for source in [Value::Null, json!("web"), json!("web-sensor")] {
         let found = done(
-            &house,
+            &fixture,
             "knowledge_search",
             json!({ "query": "wolf eels", "source": source }),
         );
@@ -195,7 +199,7 @@ fn web_a_page_is_found_by_its_words_with_its_source() {
         let chunk = found["chunk_results"][0]["text"].as_str().unwrap();
         assert!(chunk.contains(tail), "{chunk}");
     }
-    let found = done(&house, "koi_search", json!({ "query": "wolf eels" }));
+    let found = done(&fixture, "koi_search", json!({ "query": "wolf eels" }));
     let documents = found["documents"].as_array().unwrap().iter();
     let rids: Vec<(&Value, &Value)> = documents.map(|it| (&it["rid"], &it["type"])).collect();
     let is_page = |it: &&(&Value, &Value)| {
@@ -203,7 +207,7 @@ fn web_a_page_is_found_by_its_words_with_its_source() {
     };
     assert_eq!(rids.iter().filter(is_page).count(), 1, "{found}");
     let vault = done(
-        &house,
+        &fixture,
         "knowledge_search",
         json!({ "query": "wolf eels", "source": "vault" }),
     );
@@ -213,38 +217,38 @@ fn web_a_page_is_found_by_its_words_with_its_source() {
 #[test]
 fn web_two_pages_of_one_title_have_two_notes() {
     let site = Site::start();
-    let house = house(&site);
+    let fixture = fixture(&site);
     let mut notes = Vec::new();
     for (path, text) in [
         ("/a", "The first page of this title"),
         ("/b", "The second page of it"),
     ] {
         site.put(path, Answer::html(page("One Title", text)));
-        previewed(&house, &site.url(path));
-        let found = done(&house, "ingest_url", json!({ "url": site.url(path) }));
+        previewed(&fixture, &site.url(path));
+        let found = done(&fixture, "ingest_url", json!({ "url": site.url(path) }));
         notes.push(found["vault_note_path"].as_str().unwrap().to_owned());
     }
     assert_eq!(notes, ["Sources/One Title.md", "Sources/One Title (2).md"]);
     for (path, name) in [("/a", &notes[0]), ("/b", &notes[1])] {
-        assert!(note(&house, name).contains(&format!("url: \"{}\"", site.url(path))));
+        assert!(note(&fixture, name).contains(&format!("url: \"{}\"", site.url(path))));
     }
 }
 
 #[test]
 fn web_a_note_of_somebody_else_is_never_written_over() {
     let site = Site::of(page("Mine", "A page that is called as a note already is."));
-    let house = house(&site);
-    put(&house, "Sources/Mine.md", "my own words\n");
+    let fixture = fixture(&site);
+    put(&fixture, "Sources/Mine.md", "my own words\n");
     put(
-        &house,
+        &fixture,
         "Concepts/Kelp.md",
         "---\n\"@type\": bkc:Practice\nname: Kelping\n---\nmine too\n",
     );
     // Not yet read by anybody, and a folder where a note would be.
-    fs::create_dir_all(house.vault().join("People/Ann.md")).unwrap();
-    previewed(&house, &site.url("/"));
+    fs::create_dir_all(fixture.vault().join("People/Ann.md")).unwrap();
+    previewed(&fixture, &site.url("/"));
     let found = done(
-        &house,
+        &fixture,
         "ingest_url",
         json!({
             "url": site.url("/"),
@@ -256,10 +260,10 @@ fn web_a_note_of_somebody_else_is_never_written_over() {
         }),
     );
     assert_eq!(found["vault_note_path"], "Sources/Mine (2).md");
-    assert_eq!(note(&house, "Sources/Mine.md"), "my own words\n");
-    assert!(note(&house, "Concepts/Kelp.md").ends_with("mine too\n"));
-    assert!(note(&house, "People/Ann (2).md").contains("name: \"Ann\""));
-    assert!(note(&house, "Concepts/Algae Kelp.md").contains("Algae/Kelp"));
+    assert_eq!(note(&fixture, "Sources/Mine.md"), "my own words\n");
+    assert!(note(&fixture, "Concepts/Kelp.md").ends_with("mine too\n"));
+    assert!(note(&fixture, "People/Ann (2).md").contains("name: \"Ann\""));
+    assert!(note(&fixture, "Concepts/Algae Kelp.md").contains("Algae/Kelp"));
 }
 
 #[test]
@@ -277,7 +281,7 @@ fn web_titles_and_names_cannot_break_a_note() {
         "\u{202e}reversed\u{2066}",
     ];
     let site = Site::start();
-    let house = house(&site);
+    let fixture = fixture(&site);
     for (n, title) in titles.iter().enumerate() {
         let path = format!("/{n}");
         let html = title.replace('&', "&amp;").replace('<', "&lt;");
@@ -285,10 +289,10 @@ fn web_titles_and_names_cannot_break_a_note() {
             &path,
             Answer::html(page(&html, "Some text of a page with such a title")),
         );
-        previewed(&house, &site.url(&path));
+        previewed(&fixture, &site.url(&path));
         let entity = format!("{title} Circle");
         let found = done(
-            &house,
+            &fixture,
             "ingest_url",
             json!({
                 "url": site.url(&path),
@@ -298,7 +302,7 @@ fn web_titles_and_names_cannot_break_a_note() {
         let source = found["vault_note_path"].as_str().unwrap();
         let name = source.strip_prefix("Sources/").unwrap();
         assert!(!name.contains('/') && !name.starts_with('.'), "{source}");
-        let written = note(&house, source);
+        let written = note(&fixture, source);
         let head = written
             .strip_prefix("---\n")
             .unwrap()
@@ -315,21 +319,21 @@ fn web_titles_and_names_cannot_break_a_note() {
         let uri = found["entities"][0]["uri"].as_str().unwrap();
         // The note and the statement are about one entity.
         let resolved = done(
-            &house,
+            &fixture,
             "get_entity_neighborhood",
             json!({ "entity_uri": uri }),
         );
         assert_eq!(resolved["entity_uri"], uri);
     }
-    assert!(!house.root.path().join("outside.md").exists());
-    let entities = entities(&house);
+    assert!(!fixture.root.path().join("outside.md").exists());
+    let entities = entities(&fixture);
     assert_eq!(
         entities.iter().filter(|it| it.contains("circle")).count(),
         titles.len(),
         "{entities:?}"
     );
     let bill = done(
-        &house,
+        &fixture,
         "get_entity_documents",
         json!({ "entity_uri": BILL }),
     );
@@ -344,8 +348,8 @@ fn web_titles_and_names_cannot_break_a_note() {
 }
 
 /// The keys of all entities.
-fn entities(house: &House) -> Vec<String> {
-    let log = house.log();
+fn entities(fixture: &Fixture) -> Vec<String> {
+    let log = fixture.log();
     let filter = NodeFilter {
         kinds: vec![Kind::Entity],
         ..NodeFilter::default()
@@ -359,10 +363,10 @@ fn entities(house: &House) -> Vec<String> {
 #[test]
 fn web_what_was_previewed_is_ingested_after_a_restart() {
     let site = Site::of(herring());
-    let house = house(&site);
-    previewed(&house, &site.url("/"));
-    let other = house.again(Selection::default());
-    drop(house);
+    let fixture = fixture(&site);
+    previewed(&fixture, &site.url("/"));
+    let other = fixture.again(Selection::default());
+    drop(fixture);
     let found = done(&other, "ingest_url", json!({ "url": site.url("/") }));
     assert_eq!(found["vault_note_path"], "Sources/Salish Sea Herring.md");
     assert_eq!(site.n_seen(), 1);
@@ -378,10 +382,10 @@ fn web_what_was_previewed_is_ingested_after_a_restart() {
 fn web_without_a_vault_there_are_no_notes() {
     let site = Site::of(herring());
     let outside = Outside::of(&[("KENNING_WEB_ALLOW", &site.address())]);
-    let house = House::without_vault_in(Selection::default(), outside);
-    previewed(&house, &site.url("/"));
+    let fixture = Fixture::without_vault_in(Selection::default(), outside);
+    previewed(&fixture, &site.url("/"));
     let found = done(
-        &house,
+        &fixture,
         "ingest_url",
         json!({ "url": site.url("/"), "entities": [{ "name": "Kelp", "type": "Concept" }] }),
     );
@@ -389,50 +393,54 @@ fn web_without_a_vault_there_are_no_notes() {
         (&found["vault_note_path"], &found["success"]),
         (&Value::Null, &json!(true))
     );
-    let resolved = done(&house, "resolve_entity", json!({ "label": "kelp" }));
+    let resolved = done(&fixture, "resolve_entity", json!({ "label": "kelp" }));
     assert_eq!(resolved["is_new"], false);
 }
 
 #[test]
 fn web_a_rejected_page_is_not_ingested() {
     let site = Site::of(herring());
-    let house = house(&site);
+    let fixture = fixture(&site);
     let url = site.url("/");
-    let engine = house.board.engine();
+    let engine = fixture.board.engine();
     let judge = |decision: &str| {
         let evaluation = PageEvaluation {
             decision: Some(decision.to_owned()),
             ..PageEvaluation::default()
         };
-        engine.koi().evaluate_page(&house.owner(), &url, evaluation)
+        engine
+            .koi()
+            .evaluate_page(&fixture.owner(), &url, evaluation)
     };
     assert!(judge("rejected").is_err());
-    previewed(&house, &url);
+    previewed(&fixture, &url);
     let judged = judge("rejected").unwrap();
     assert_eq!(judged.status, "rejected");
-    let (status, found) = asked(&house, "ingest", json!({ "url": url }));
+    let (status, found) = asked(&fixture, "ingest", json!({ "url": url }));
     let expected = "URL is in 'rejected' state, not ready for ingestion.";
     assert_eq!((status, &found["detail"]), (400, &json!(expected)));
     let judged = judge("ingest").unwrap();
     assert_eq!(judged.status, "evaluated");
-    assert_eq!(asked(&house, "ingest", json!({ "url": url })).0, 200);
+    assert_eq!(asked(&fixture, "ingest", json!({ "url": url })).0, 200);
 }
 
 #[test]
 fn web_one_page_is_ingested_once_however_many_ask() {
     let site = Site::of(herring());
-    let house = house(&site);
+    let fixture = fixture(&site);
     let url = site.url("/");
-    previewed(&house, &url);
-    let houses: Vec<House> = (0..4).map(|_| house.again(Selection::default())).collect();
+    previewed(&fixture, &url);
+    let fixtures: Vec<Fixture> = (0..4)
+        .map(|_| fixture.again(Selection::default()))
+        .collect();
     let answers: Vec<Value> = std::thread::scope(|scope| {
-        let asking: Vec<_> = houses
+        let asking: Vec<_> = fixtures
             .iter()
-            .map(|house| {
+            .map(|fixture| {
                 let body = json!({
                     "url": url, "entities": [{ "name": "Kelp Keepers", "type": "Organization" }],
                 });
-                scope.spawn(move || done(house, "ingest_url", body))
+                scope.spawn(move || done(fixture, "ingest_url", body))
             })
             .collect();
         asking.into_iter().map(|it| it.join().unwrap()).collect()
@@ -443,20 +451,22 @@ fn web_one_page_is_ingested_once_however_many_ask() {
         .filter(|it| it["already_ingested"] == true)
         .count();
     assert_eq!((n_done, n_already), (1, 3), "{answers:?}");
-    let notes = fs::read_dir(house.vault().join("Sources")).unwrap().count();
+    let notes = fs::read_dir(fixture.vault().join("Sources"))
+        .unwrap()
+        .count();
     assert_eq!(notes, 1);
     assert_eq!(
-        house
+        fixture
             .event_kinds()
             .iter()
             .filter(|it| *it == "WebPageIngested")
             .count(),
         1
     );
-    let log = house.log();
+    let log = fixture.log();
     let n_edges = log
         .read(&Space::default(), |tx| {
-            let entity = entities(&house)
+            let entity = entities(&fixture)
                 .into_iter()
                 .find(|it| it.contains("kelp-keepers"));
             let node = tx
@@ -476,18 +486,18 @@ fn web_one_page_is_ingested_once_however_many_ask() {
 #[test]
 fn web_wrong_requests_name_what_is_wrong() {
     let site = Site::of(herring());
-    let house = house(&site);
-    previewed(&house, &site.url("/"));
+    let fixture = fixture(&site);
+    previewed(&fixture, &site.url("/"));
     for folder in ["../x", ".obsidian", "a/.b"] {
         let (status, found) = asked(
-            &house,
+            &fixture,
             "ingest",
             json!({ "url": site.url("/"), "vault_folder": folder }),
         );
         assert!(matches!(status, 403 | 422), "{folder}: {status} {found}");
     }
     let (_, found) = asked(
-        &house,
+        &fixture,
         "ingest",
         json!({ "url": site.url("/"), "vault_folder": "Clips/Web" }),
     );
@@ -496,7 +506,7 @@ fn web_wrong_requests_name_what_is_wrong() {
         .map(|n| json!({ "name": format!("n{n}"), "type": "Concept" }))
         .collect();
     let (status, _) = asked(
-        &house,
+        &fixture,
         "ingest",
         json!({ "url": site.url("/"), "entities": many }),
     );
@@ -506,12 +516,12 @@ fn web_wrong_requests_name_what_is_wrong() {
 #[test]
 fn web_a_vault_that_takes_no_note_keeps_no_page_from_the_graph() {
     let site = Site::of(herring());
-    let house = house(&site);
+    let fixture = fixture(&site);
     // A file where the folder of pages would be.
-    put(&house, "Sources", "not a folder\n");
-    previewed(&house, &site.url("/"));
+    put(&fixture, "Sources", "not a folder\n");
+    previewed(&fixture, &site.url("/"));
     let found = done(
-        &house,
+        &fixture,
         "ingest_url",
         json!({ "url": site.url("/"), "entities": [{ "name": "Kelp", "type": "Concept" }] }),
     );
@@ -522,20 +532,20 @@ fn web_a_vault_that_takes_no_note_keeps_no_page_from_the_graph() {
         warnings[0].as_str().unwrap().contains("Sources/"),
         "{found}"
     );
-    assert_eq!(note(&house, "Sources"), "not a folder\n");
-    assert!(note(&house, "Concepts/Kelp.md").contains("name: \"Kelp\""));
-    let (_, again) = asked(&house, "ingest", json!({ "url": site.url("/") }));
+    assert_eq!(note(&fixture, "Sources"), "not a folder\n");
+    assert!(note(&fixture, "Concepts/Kelp.md").contains("name: \"Kelp\""));
+    let (_, again) = asked(&fixture, "ingest", json!({ "url": site.url("/") }));
     assert_eq!(again["vault_note_path"], Value::Null);
     let searched = done(
-        &house,
+        &fixture,
         "knowledge_search",
         json!({ "query": "keystone species", "source": "web" }),
     );
     assert_eq!(searched["count"], 1);
     // Nobody tries again for ever.
-    let doctor = house.board.engine().doctor().unwrap();
+    let doctor = fixture.board.engine().doctor().unwrap();
     assert!(doctor.faults.is_empty(), "{:?}", doctor.faults);
-    let verified = house
+    let verified = fixture
         .board
         .engine()
         .verify(&Space::default(), &|_| {})
@@ -543,33 +553,33 @@ fn web_a_vault_that_takes_no_note_keeps_no_page_from_the_graph() {
     assert!(verified.is_clean(), "{verified:?}");
 }
 
-/// A house with somebody of a full name, and a page to ingest.
-fn house_of_william(site: &Site) -> House {
-    let house = house(site);
+/// A fixture with somebody of a full name, and a page to ingest.
+fn house_of_william(site: &Site) -> Fixture {
+    let fixture = fixture(site);
     put(
-        &house,
+        &fixture,
         "People/William Holm.md",
         "---\naffiliation: [\"[[Organizations/r3.0]]\"]\n---\n",
     );
-    put(&house, "Organizations/OpenCivics.md", "");
-    previewed(&house, &site.url("/"));
-    house
+    put(&fixture, "Organizations/OpenCivics.md", "");
+    previewed(&fixture, &site.url("/"));
+    fixture
 }
 
 const WILLIAM: &str = "orn:personal-koi.entity:person-william-holm-";
 
-fn entity(house: &House, name: &str) -> Value {
+fn entity(fixture: &Fixture, name: &str) -> Value {
     let hint = json!({ "label": name, "type_hint": "Person" });
-    done(house, "resolve_entity", hint)["candidates"][0].clone()
+    done(fixture, "resolve_entity", hint)["candidates"][0].clone()
 }
 
 #[test]
 fn web_a_nickname_of_somebody_known_is_proposed_and_merged_when_the_caller_says_so() {
     let site = Site::of(herring());
-    let house = house_of_william(&site);
+    let fixture = house_of_william(&site);
     let url = site.url("/");
     let found = done(
-        &house,
+        &fixture,
         "ingest_url",
         json!({ "url": url, "entities": [{ "name": "Bill Holm", "type": "Person" }] }),
     );
@@ -590,29 +600,29 @@ fn web_a_nickname_of_somebody_known_is_proposed_and_merged_when_the_caller_says_
     // The proposal is what the caller sends back, of a page that is ingested already.
     let merge = json!([{ "from": proposed["from_uri"], "into": proposed["into_uri"] }]);
     let request = json!({ "url": url, "merge": merge });
-    let again = done(&house, "ingest_url", request.clone());
+    let again = done(&fixture, "ingest_url", request.clone());
     assert_eq!(again["already_ingested"], true);
     assert_eq!(again["merges"][0]["status"], "merged", "{again}");
-    let bill = entity(&house, "Bill Holm");
+    let bill = entity(&fixture, "Bill Holm");
     assert_eq!(bill["name"], "William Holm", "{bill}");
-    let again = done(&house, "ingest_url", request);
+    let again = done(&fixture, "ingest_url", request);
     assert_eq!(again["merges"][0]["status"], "merged", "{again}");
 
     // It can be taken back.
-    let engine = house.board.engine();
+    let engine = fixture.board.engine();
     engine
         .koi()
-        .unmerge_entity(&house.owner(), "Bill Holm")
+        .unmerge_entity(&fixture.owner(), "Bill Holm")
         .unwrap();
-    assert_eq!(entity(&house, "Bill Holm")["name"], "Bill Holm");
+    assert_eq!(entity(&fixture, "Bill Holm")["name"], "Bill Holm");
 }
 
 #[test]
 fn web_a_merge_that_the_caller_says_at_once_leaves_no_second_note() {
     let site = Site::of(herring());
-    let house = house_of_william(&site);
+    let fixture = house_of_william(&site);
     let found = done(
-        &house,
+        &fixture,
         "ingest_url",
         json!({
             "url": site.url("/"),
@@ -634,7 +644,7 @@ fn web_a_merge_that_the_caller_says_at_once_leaves_no_second_note() {
     );
     // Two who have nothing to do with the page are not merged by its ingestion.
     let others = json!({ "url": site.url("/"), "merge": [{ "from": "Bill Baue", "into": "Somebody Else" }] });
-    let refused = done(&house, "ingest_url", others);
+    let refused = done(&fixture, "ingest_url", others);
     assert_eq!(refused["merges"][0]["status"], "rejected", "{refused}");
     let reason = refused["merges"][0]["reason"].as_str().unwrap();
     assert!(reason.contains("is of this page"), "{reason}");
@@ -670,10 +680,10 @@ fn web_a_merge_that_the_caller_says_at_once_leaves_no_second_note() {
         ("People/Liz Holm.md", false),
         ("People/Elizabeth Holm.md", true),
     ] {
-        assert_eq!(house.vault().join(path).exists(), is_there, "{path}");
+        assert_eq!(fixture.vault().join(path).exists(), is_there, "{path}");
     }
     let around = done(
-        &house,
+        &fixture,
         "get_entity_neighborhood",
         json!({ "entity_uri": "William Holm" }),
     );
@@ -683,7 +693,7 @@ fn web_a_merge_that_the_caller_says_at_once_leaves_no_second_note() {
         .map(|it| it["object_name"].as_str().unwrap())
         .collect();
     assert!(knows.contains(&"Elizabeth Holm"), "{around}");
-    let engine = house.board.engine();
+    let engine = fixture.board.engine();
     let report = engine.verify(&Space::default(), &|_| {}).unwrap();
     assert!(report.is_clean(), "{report:?}");
 }
@@ -691,9 +701,9 @@ fn web_a_merge_that_the_caller_says_at_once_leaves_no_second_note() {
 #[test]
 fn web_a_nickname_in_the_same_company_is_settled_and_can_be_taken_back() {
     let site = Site::of(herring());
-    let house = house_of_william(&site);
+    let fixture = house_of_william(&site);
     let found = done(
-        &house,
+        &fixture,
         "ingest_url",
         json!({
             "url": site.url("/"),
@@ -709,14 +719,14 @@ fn web_a_nickname_in_the_same_company_is_settled_and_can_be_taken_back() {
     let reason = found["merges"][0]["reason"].as_str().unwrap();
     assert!(reason.contains("in the same company"), "{reason}");
     assert!(found["merge_proposals"].is_null(), "{found}");
-    assert!(!house.vault().join("People/Bill Holm.md").exists());
-    assert_eq!(entity(&house, "Bill Holm")["name"], "William Holm");
-    let engine = house.board.engine();
+    assert!(!fixture.vault().join("People/Bill Holm.md").exists());
+    assert_eq!(entity(&fixture, "Bill Holm")["name"], "William Holm");
+    let engine = fixture.board.engine();
     engine
         .koi()
-        .unmerge_entity(&house.owner(), "Bill Holm")
+        .unmerge_entity(&fixture.owner(), "Bill Holm")
         .unwrap();
-    assert_eq!(entity(&house, "Bill Holm")["name"], "Bill Holm");
+    assert_eq!(entity(&fixture, "Bill Holm")["name"], "Bill Holm");
     let report = engine.verify(&Space::default(), &|_| {}).unwrap();
     assert!(report.is_clean(), "{report:?}");
 }
@@ -724,9 +734,9 @@ fn web_a_nickname_in_the_same_company_is_settled_and_can_be_taken_back() {
 #[test]
 fn web_both_names_on_one_page_are_two_people_until_somebody_says_otherwise() {
     let site = Site::of(herring());
-    let house = house_of_william(&site);
+    let fixture = house_of_william(&site);
     let found = done(
-        &house,
+        &fixture,
         "ingest_url",
         json!({
             "url": site.url("/"),
@@ -747,9 +757,9 @@ fn web_both_names_on_one_page_are_two_people_until_somebody_says_otherwise() {
 #[test]
 fn web_words_written_together_or_apart_are_one_entity() {
     let site = Site::of(herring());
-    let house = house_of_william(&site);
+    let fixture = house_of_william(&site);
     let found = done(
-        &house,
+        &fixture,
         "ingest_url",
         json!({
             "url": site.url("/"),
@@ -782,14 +792,14 @@ fn web_words_written_together_or_apart_are_one_entity() {
 #[test]
 fn web_a_veto_is_heard_and_another_type_of_the_same_name_is_told() {
     let site = Site::of(herring());
-    let house = house_of_william(&site);
-    let engine = house.board.engine();
+    let fixture = house_of_william(&site);
+    let engine = fixture.board.engine();
     engine
         .koi()
-        .veto_entity(&house.owner(), "Bill Holm", "William Holm", false)
+        .veto_entity(&fixture.owner(), "Bill Holm", "William Holm", false)
         .unwrap();
     let found = done(
-        &house,
+        &fixture,
         "ingest_url",
         json!({
             "url": site.url("/"),
@@ -818,10 +828,10 @@ fn web_a_veto_is_heard_and_another_type_of_the_same_name_is_told() {
 #[test]
 fn web_a_judgment_is_kept_and_goes_into_note_document_and_topics() {
     let site = Site::of(herring());
-    let house = house(&site);
+    let fixture = fixture(&site);
     let url = site.url("/");
-    previewed(&house, &url);
-    let engine = house.board.engine();
+    previewed(&fixture, &url);
+    let engine = fixture.board.engine();
     let judgment = PageEvaluation {
         decision: Some("ingest".to_owned()),
         relevance_score: Some(0.8),
@@ -830,20 +840,20 @@ fn web_a_judgment_is_kept_and_goes_into_note_document_and_topics() {
     };
     let judged = engine
         .koi()
-        .evaluate_page(&house.owner(), &url, judgment.clone());
+        .evaluate_page(&fixture.owner(), &url, judgment.clone());
     assert_eq!(judged.unwrap().evaluation, judgment);
-    let shown = previewed(&house, &url);
+    let shown = previewed(&fixture, &url);
     let expected = json!({
         "decision": "ingest", "relevance_score": 0.8,
         "relevance_reasoning": "Names \"our\" herring: twice",
         "bioregional_tags": ["herring", "estuary"],
     });
     assert_eq!(shown["evaluation"], expected, "{shown}");
-    let stated = done(&house, "process_url", json!({ "url": url }));
+    let stated = done(&fixture, "process_url", json!({ "url": url }));
     let topics = stated["topics"].as_array().unwrap();
     assert!(topics.contains(&json!("estuary")), "{stated}");
-    let found = done(&house, "ingest_url", json!({ "url": url }));
-    let about = note(&house, found["vault_note_path"].as_str().unwrap());
+    let found = done(&fixture, "ingest_url", json!({ "url": url }));
+    let about = note(&fixture, found["vault_note_path"].as_str().unwrap());
     for line in [
         "relevance: 0.8\n",
         "relevance_reasoning: \"Names \\\"our\\\" herring: twice\"\n",
@@ -851,23 +861,23 @@ fn web_a_judgment_is_kept_and_goes_into_note_document_and_topics() {
     ] {
         assert!(about.contains(line), "{about}");
     }
-    let props = |house: &House| {
+    let props = |fixture: &Fixture| {
         let key = found["document_rid"].as_str().unwrap();
-        let log = house.log();
+        let log = fixture.log();
         let node = log.read(&Space::default(), |tx| {
             tx.node_by_key("", Kind::Page, key, When::Now)
         });
         node.unwrap().unwrap().props
     };
-    assert_eq!(props(&house)["tags"], json!(["herring", "estuary"]));
-    assert_eq!(props(&house)["relevance"], 0.8);
+    assert_eq!(props(&fixture)["tags"], json!(["herring", "estuary"]));
+    assert_eq!(props(&fixture)["relevance"], 0.8);
 
     // Judged again after it was ingested, it stays ingested and says the new judgment.
     let judgment = PageEvaluation {
         relevance_score: Some(0.1),
         ..judgment
     };
-    let judged = engine.koi().evaluate_page(&house.owner(), &url, judgment);
+    let judged = engine.koi().evaluate_page(&fixture.owner(), &url, judgment);
     assert_eq!(judged.unwrap().status, "ingested");
-    assert_eq!(props(&house)["relevance"], 0.1);
+    assert_eq!(props(&fixture)["relevance"], 0.1);
 }

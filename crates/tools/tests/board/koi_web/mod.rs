@@ -7,7 +7,7 @@ mod preview;
 mod process;
 mod server;
 
-use crate::House;
+use crate::Fixture;
 use kenning_testing::Outside;
 use kenning_tools::koi::Refusal;
 use kenning_tools::{Selection, koi};
@@ -37,16 +37,16 @@ fn page(title: &str, text: &str) -> String {
     format!("<html><head><title>{title}</title></head><body><p>{text}</p></body></html>")
 }
 
-/// A house that may fetch pages of this site, with the entities of the recorded answers.
-fn house(site: &Site) -> House {
+/// A fixture that may fetch pages of this site, with the entities of the recorded answers.
+fn fixture(site: &Site) -> Fixture {
     house_with(site, &[])
 }
 
-fn house_with(site: &Site, variables: &[(&str, &str)]) -> House {
+fn house_with(site: &Site, variables: &[(&str, &str)]) -> Fixture {
     let mut outside = Outside::of(variables);
     let allowed = ("KENNING_WEB_ALLOW".to_owned(), site.address());
     outside.variables.push(allowed);
-    let house = House::in_world(Selection::default(), outside);
+    let fixture = Fixture::in_world(Selection::default(), outside);
     for (path, text) in [
         (
             "People/Bill Baue.md",
@@ -56,37 +56,37 @@ fn house_with(site: &Site, variables: &[(&str, &str)]) -> House {
         ("Practices/Herring Monitoring.md", ""),
         ("Bioregions/Salish Sea.md", ""),
     ] {
-        put(&house, path, text);
+        put(&fixture, path, text);
     }
-    house
+    fixture
 }
 
-fn put(house: &House, path: &str, text: &str) {
-    let path = house.vault().join(path);
+fn put(fixture: &Fixture, path: &str, text: &str) {
+    let path = fixture.vault().join(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let beside = path.with_extension("new");
     fs::write(&beside, text).unwrap();
     fs::rename(beside, path).unwrap();
 }
 
-fn note(house: &House, path: &str) -> String {
-    fs::read_to_string(house.vault().join(path)).unwrap()
+fn note(fixture: &Fixture, path: &str) -> String {
+    fs::read_to_string(fixture.vault().join(path)).unwrap()
 }
 
 /// What a tool answers that goes well.
-fn done(house: &House, tool: &str, arguments: Value) -> Value {
-    let reply = house.call(tool, arguments);
+fn done(fixture: &Fixture, tool: &str, arguments: Value) -> Value {
+    let reply = fixture.call(tool, arguments);
     assert!(!reply.is_error(), "{tool}: {}", reply.text);
     reply.to_json()
 }
 
-fn previewed(house: &House, url: &str) -> Value {
-    done(house, "preview_url", json!({ "url": url }))
+fn previewed(fixture: &Fixture, url: &str) -> Value {
+    done(fixture, "preview_url", json!({ "url": url }))
 }
 
 /// What the HTTP API answers: a status, and the answer or the detail.
-fn asked(house: &House, tool: &str, request: Value) -> (u16, Value) {
-    let (engine, caller) = (house.board.engine(), house.owner());
+fn asked(fixture: &Fixture, tool: &str, request: Value) -> (u16, Value) {
+    let (engine, caller) = (fixture.board.engine(), fixture.owner());
     fn of<T: serde::Serialize>(answer: Result<T, Refusal>) -> (u16, Value) {
         match answer {
             Ok(it) => (200, serde_json::to_value(it).unwrap()),

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 const DAY_MS: u64 = 86_400_000;
 
 /// Looks at what is due, as the thread of a server does.
-fn check(house: &House) -> kenning_engine::koi::ScannedPages {
-    let engine = house.board.engine();
+fn check(fixture: &Fixture) -> kenning_engine::koi::ScannedPages {
+    let engine = fixture.board.engine();
     engine
         .koi()
         .check_due_pages(&Space::default(), || true)
@@ -20,9 +20,9 @@ fn check(house: &House) -> kenning_engine::koi::ScannedPages {
 #[test]
 fn web_monitor_answers_are_the_recorded_ones() {
     let site = Site::of(herring());
-    let house = house(&site);
+    let fixture = fixture(&site);
     let mut status = recorded("mon status")["response"].clone();
-    let found = done(&house, "monitor_url", json!({}));
+    let found = done(&fixture, "monitor_url", json!({}));
     // Nobody serves here.
     status["running"] = false.into();
     assert_eq!(found, status);
@@ -54,12 +54,12 @@ fn web_monitor_answers_are_the_recorded_ones() {
         ),
     ] {
         assert_eq!(
-            done(&house, "monitor_url", body.clone()),
+            done(&fixture, "monitor_url", body.clone()),
             expected,
             "{body}"
         );
     }
-    let found = done(&house, "monitor_url", json!({ "action": "status" }));
+    let found = done(&fixture, "monitor_url", json!({ "action": "status" }));
     assert_eq!(found["monitored_urls"], 1);
     let source = &found["sources"][0];
     assert_eq!(
@@ -72,18 +72,18 @@ fn web_monitor_answers_are_the_recorded_ones() {
         json!({ "action": "add", "title": "x" }),
         json!({ "action": "remove", "url": " " }),
     ] {
-        let (status, found) = asked(&house, "monitor", body);
+        let (status, found) = asked(&fixture, "monitor", body);
         assert_eq!(status, 422);
         assert!(found["detail"].as_str().unwrap().contains("`url`"));
     }
-    let reply = house.call("monitor_url", json!({ "action": "pause" }));
+    let reply = fixture.call("monitor_url", json!({ "action": "pause" }));
     assert!(
         reply.is_error() && reply.text.contains("`action`"),
         "{}",
         reply.text
     );
     // What is only monitored is no part of the graph, and can become one.
-    let found = done(&house, "ingest_url", json!({ "url": url }));
+    let found = done(&fixture, "ingest_url", json!({ "url": url }));
     assert_eq!(found["success"], true);
     assert_eq!(site.n_seen(), 1);
 }
@@ -91,9 +91,9 @@ fn web_monitor_answers_are_the_recorded_ones() {
 #[test]
 fn web_monitor_that_is_switched_off_says_so() {
     let site = Site::of(herring());
-    let house = house_with(&site, &[("WEB_SENSOR_ENABLED", "false")]);
+    let fixture = house_with(&site, &[("WEB_SENSOR_ENABLED", "false")]);
     let off = "Web sensor not enabled";
-    let found = done(&house, "monitor_url", json!({}));
+    let found = done(&fixture, "monitor_url", json!({}));
     assert_eq!(found, json!({ "enabled": false, "message": off }));
     for (tool, body) in [
         ("monitor", json!({ "action": "add", "url": site.url("/") })),
@@ -103,7 +103,7 @@ fn web_monitor_that_is_switched_off_says_so() {
         ),
         ("scan", json!({})),
     ] {
-        assert_eq!(asked(&house, tool, body), (503, json!({ "detail": off })));
+        assert_eq!(asked(&fixture, tool, body), (503, json!({ "detail": off })));
     }
     assert_eq!(site.n_seen(), 0);
 }
@@ -111,17 +111,19 @@ fn web_monitor_that_is_switched_off_says_so() {
 #[test]
 fn web_a_page_is_asked_once_an_interval_whoever_is_there() {
     let site = Site::of(herring());
-    let house = house(&site);
+    let fixture = fixture(&site);
     done(
-        &house,
+        &fixture,
         "monitor_url",
         json!({ "action": "add", "url": site.url("/") }),
     );
     assert_eq!(site.n_seen(), 1);
-    let others: Vec<House> = (0..3).map(|_| house.again(Selection::default())).collect();
+    let others: Vec<Fixture> = (0..3)
+        .map(|_| fixture.again(Selection::default()))
+        .collect();
     assert_eq!(check(&others[0]).checked, 0, "it is not due");
     for n in 1..=3 {
-        house.clock.advance(DAY_MS);
+        fixture.clock.advance(DAY_MS);
         let n_checked: usize = std::thread::scope(|scope| {
             let checking: Vec<_> = others
                 .iter()
@@ -132,23 +134,23 @@ fn web_a_page_is_asked_once_an_interval_whoever_is_there() {
         assert_eq!((n_checked, site.n_seen()), (1, 1 + n));
     }
     // What is due is in the store: who comes later finds it.
-    drop((house, others));
+    drop((fixture, others));
     assert_eq!(site.n_seen(), 4);
 }
 
 #[test]
 fn web_a_process_that_died_with_a_lease_holds_nobody_up_for_long() {
     let site = Site::of(herring());
-    let house = house(&site);
+    let fixture = fixture(&site);
     done(
-        &house,
+        &fixture,
         "monitor_url",
         json!({ "action": "add", "url": site.url("/") }),
     );
-    house.clock.advance(DAY_MS);
+    fixture.clock.advance(DAY_MS);
     // A process that takes the lease, and is gone before it has asked.
-    let log = house.log();
-    let now_ms = kenning_core::Clock::now_ms(&*house.clock);
+    let log = fixture.log();
+    let now_ms = kenning_core::Clock::now_ms(&*fixture.clock);
     log.write(&Space::default(), move |tx| {
         let (key, bytes) = tx.list("web/monitored")?.pop().unwrap();
         let mut row: Value = serde_json::from_slice(&bytes).unwrap();
@@ -156,9 +158,9 @@ fn web_a_process_that_died_with_a_lease_holds_nobody_up_for_long() {
         tx.set("web/monitored", &key, row.to_string().as_bytes())
     })
     .unwrap();
-    assert_eq!(check(&house).checked, 0);
-    house.clock.advance(90_001);
-    assert_eq!(check(&house).checked, 1);
+    assert_eq!(check(&fixture).checked, 0);
+    fixture.clock.advance(90_001);
+    assert_eq!(check(&fixture).checked, 1);
 }
 
 #[test]
@@ -173,15 +175,15 @@ fn web_a_server_is_asked_only_whether_a_page_has_changed() {
     ] {
         let site = Site::start();
         site.put("/", Answer::html(herring()).with(header, value));
-        let house = house(&site);
+        let fixture = fixture(&site);
         done(
-            &house,
+            &fixture,
             "monitor_url",
             json!({ "action": "add", "url": site.url("/") }),
         );
         for _ in 0..3 {
-            house.clock.advance(DAY_MS);
-            let found = check(&house);
+            fixture.clock.advance(DAY_MS);
+            let found = check(&fixture);
             assert_eq!((found.checked, found.changed.len()), (1, 0));
         }
         let seen = site.seen();
@@ -190,7 +192,7 @@ fn web_a_server_is_asked_only_whether_a_page_has_changed() {
         for it in &seen[1..] {
             assert_eq!(it.headers[asked_by], value);
         }
-        assert!(!house.event_kinds().contains(&"WebPageChanged".to_owned()));
+        assert!(!fixture.event_kinds().contains(&"WebPageChanged".to_owned()));
     }
 }
 
@@ -201,30 +203,31 @@ fn web_a_changed_page_says_what_it_says_now() {
         "/",
         Answer::html(page("Kelp", "Old words about wolf eels in the bay.")).with("ETag", "\"1\""),
     );
-    let house = house(&site);
+    let fixture = fixture(&site);
     let url = site.url("/");
-    previewed(&house, &url);
-    done(&house, "ingest_url", json!({ "url": url }));
+    previewed(&fixture, &url);
+    done(&fixture, "ingest_url", json!({ "url": url }));
     done(
-        &house,
+        &fixture,
         "monitor_url",
         json!({ "action": "add", "url": url }),
     );
-    let hash =
-        |house: &House| done(house, "monitor_url", json!({}))["sources"][0]["content_hash"].clone();
-    let before = hash(&house);
+    let hash = |fixture: &Fixture| {
+        done(fixture, "monitor_url", json!({}))["sources"][0]["content_hash"].clone()
+    };
+    let before = hash(&fixture);
     site.put(
         "/",
         Answer::html(page("Kelp", "New words about sea otters in the bay.")).with("ETag", "\"2\""),
     );
-    house.clock.advance(DAY_MS);
-    assert_eq!(check(&house).changed, [url]);
-    let after = hash(&house);
+    fixture.clock.advance(DAY_MS);
+    assert_eq!(check(&fixture).changed, [url]);
+    let after = hash(&fixture);
     assert_ne!(before, after);
-    let events = house
+    let events = fixture
         .board
         .engine()
-        .events_after(&house.owner(), 0, 1_000)
+        .events_after(&fixture.owner(), 0, 1_000)
         .unwrap();
     let changed: Vec<_> = events
         .iter()
@@ -236,7 +239,7 @@ fn web_a_changed_page_says_what_it_says_now() {
         assert!(text.contains(hash.as_str().unwrap()), "{text}");
     }
     let found = done(
-        &house,
+        &fixture,
         "knowledge_search",
         json!({ "query": "words about the bay", "source": "web" }),
     );
@@ -245,9 +248,9 @@ fn web_a_changed_page_says_what_it_says_now() {
         said.contains("sea otters") && !said.contains("wolf eels"),
         "{said}"
     );
-    house.clock.advance(DAY_MS);
-    assert_eq!(check(&house).changed.len(), 0);
-    let report = house
+    fixture.clock.advance(DAY_MS);
+    assert_eq!(check(&fixture).changed.len(), 0);
+    let report = fixture
         .board
         .engine()
         .verify(&Space::default(), &|_| {})
@@ -258,25 +261,25 @@ fn web_a_changed_page_says_what_it_says_now() {
 #[test]
 fn web_a_page_that_does_not_answer_is_left_alone_for_longer() {
     let site = Site::of(herring());
-    let house = house(&site);
+    let fixture = fixture(&site);
     let url = site.url("/");
     done(
-        &house,
+        &fixture,
         "monitor_url",
         json!({ "action": "add", "url": url }),
     );
     site.put("/", Answer::of(500, "text/html", Vec::new()));
-    house.clock.advance(DAY_MS);
-    let found = check(&house);
+    fixture.clock.advance(DAY_MS);
+    let found = check(&fixture);
     assert_eq!(found.failed.len(), 1);
     assert!(found.failed[0].1.contains("500"), "{found:?}");
-    assert_eq!(check(&house).checked, 0, "not at once");
+    assert_eq!(check(&fixture).checked, 0, "not at once");
     // At most a minute after the first failure, two after the second, and so on.
     for n in 0..4u32 {
-        house.clock.advance(60_000 << n);
-        assert_eq!(check(&house).failed.len(), 1, "{n}");
+        fixture.clock.advance(60_000 << n);
+        assert_eq!(check(&fixture).failed.len(), 1, "{n}");
     }
-    let status = done(&house, "monitor_url", json!({}));
+    let status = done(&fixture, "monitor_url", json!({}));
     assert!(
         status["sources"][0]["error"]
             .as_str()
@@ -285,23 +288,23 @@ fn web_a_page_that_does_not_answer_is_left_alone_for_longer() {
         "{status}"
     );
     site.put("/", Answer::html(herring()));
-    house.clock.advance(DAY_MS);
-    assert_eq!(check(&house).checked, 1);
-    let status = done(&house, "monitor_url", json!({}));
+    fixture.clock.advance(DAY_MS);
+    assert_eq!(check(&fixture).checked, 1);
+    let status = done(&fixture, "monitor_url", json!({}));
     assert_eq!(status["sources"][0].get("error"), None, "{status}");
 }
 
 #[test]
 fn web_a_scan_looks_at_every_page_now() {
     let site = Site::start();
-    let house = house(&site);
+    let fixture = fixture(&site);
     for path in ["/a", "/b"] {
         site.put(
             path,
             Answer::html(page(path, "Some text of this page, long enough")),
         );
         done(
-            &house,
+            &fixture,
             "monitor_url",
             json!({ "action": "add", "url": site.url(path) }),
         );
@@ -311,11 +314,11 @@ fn web_a_scan_looks_at_every_page_now() {
         Answer::html(page("/a", "Another text of this page, long enough")),
     );
     site.put("/b", Answer::of(410, "text/html", Vec::new()));
-    let (status, found) = asked(&house, "scan", json!({}));
+    let (status, found) = asked(&fixture, "scan", json!({}));
     assert_eq!((status, &found["checked"]), (200, &json!(2)), "{found}");
     assert_eq!(found["changed"], json!([site.url("/a")]));
     assert_eq!(found["failed"][0]["url"], site.url("/b"));
-    let status = done(&house, "monitor_url", json!({}));
+    let status = done(&fixture, "monitor_url", json!({}));
     assert_eq!(status["scan_count"], 1);
     assert!(status["last_scan"].is_string(), "{status}");
 }
@@ -323,10 +326,10 @@ fn web_a_scan_looks_at_every_page_now() {
 #[test]
 fn web_a_serving_process_looks_by_itself_and_stops() {
     let site = Site::of(herring());
-    let house = house(&site);
-    let other = house.again(Selection::default());
+    let fixture = fixture(&site);
+    let other = fixture.again(Selection::default());
     done(
-        &house,
+        &fixture,
         "monitor_url",
         json!({ "action": "add", "url": site.url("/") }),
     );
@@ -335,20 +338,20 @@ fn web_a_serving_process_looks_by_itself_and_stops() {
         between: Duration::ZERO,
     };
     let watches = [
-        PageWatch::start(house.board.engine().koi(), pace),
+        PageWatch::start(fixture.board.engine().koi(), pace),
         PageWatch::start(other.board.engine().koi(), pace),
     ];
-    assert_eq!(done(&house, "monitor_url", json!({}))["running"], true);
+    assert_eq!(done(&fixture, "monitor_url", json!({}))["running"], true);
     for n in 2..5 {
-        house.clock.advance(DAY_MS);
+        fixture.clock.advance(DAY_MS);
         wait_until(|| site.n_seen() >= n);
-        wait_until(|| done(&house, "monitor_url", json!({}))["scan_count"] == n - 1);
+        wait_until(|| done(&fixture, "monitor_url", json!({}))["scan_count"] == n - 1);
     }
     for watch in watches {
         watch.stop(Duration::from_secs(20));
     }
-    wait_until(|| done(&house, "monitor_url", json!({}))["running"] == false);
-    house.clock.advance(DAY_MS);
+    wait_until(|| done(&fixture, "monitor_url", json!({}))["running"] == false);
+    fixture.clock.advance(DAY_MS);
     assert_eq!(
         site.n_seen(),
         4,
@@ -370,22 +373,22 @@ fn wait_until(is_so: impl Fn() -> bool) {
 #[test]
 fn web_a_known_page_is_asked_as_soon_as_it_is_monitored() {
     let site = Site::of(herring());
-    let house = house(&site);
+    let fixture = fixture(&site);
     let url = site.url("/");
-    previewed(&house, &url);
-    house.clock.advance(10 * DAY_MS);
+    previewed(&fixture, &url);
+    fixture.clock.advance(10 * DAY_MS);
     site.put(
         "/",
         Answer::html(page("New", "Another text than ten days before.")),
     );
     let added = done(
-        &house,
+        &fixture,
         "monitor_url",
         json!({ "action": "add", "url": url }),
     );
     assert_eq!(added["status"], "upgraded_to_monitoring");
     assert_eq!(site.n_seen(), 2, "ten days are long");
-    let status = done(&house, "monitor_url", json!({}));
+    let status = done(&fixture, "monitor_url", json!({}));
     let source = &status["sources"][0];
     let old = &recorded("preview")["response"]["content_hash"];
     assert_ne!(&source["content_hash"], old, "{status}");
@@ -395,27 +398,27 @@ fn web_a_known_page_is_asked_as_soon_as_it_is_monitored() {
         "{status}"
     );
     assert_eq!(
-        check(&house).checked,
+        check(&fixture).checked,
         0,
         "the next look is an interval later"
     );
-    house.clock.advance(DAY_MS);
-    assert_eq!(check(&house).checked, 1);
+    fixture.clock.advance(DAY_MS);
+    assert_eq!(check(&fixture).checked, 1);
 
     // One that does not answer is monitored all the same, and asked again soon.
     site.put(
         "/gone",
         Answer::html(page("Gone", "It is there now, and soon it is not.")),
     );
-    previewed(&house, &site.url("/gone"));
-    house.clock.advance(DAY_MS);
+    previewed(&fixture, &site.url("/gone"));
+    fixture.clock.advance(DAY_MS);
     site.put("/gone", Answer::of(410, "text/html", Vec::new()));
     let gone = json!({ "action": "add", "url": site.url("/gone") });
     assert_eq!(
-        done(&house, "monitor_url", gone)["status"],
+        done(&fixture, "monitor_url", gone)["status"],
         "upgraded_to_monitoring"
     );
-    let status = done(&house, "monitor_url", json!({}));
+    let status = done(&fixture, "monitor_url", json!({}));
     let source = &status["sources"][1];
     assert!(
         source["error"].as_str().unwrap().contains("410"),
@@ -426,15 +429,15 @@ fn web_a_known_page_is_asked_as_soon_as_it_is_monitored() {
 #[test]
 fn web_a_serving_process_looks_at_once_and_not_only_after_a_while() {
     let site = Site::of(herring());
-    let house = house(&site);
+    let fixture = fixture(&site);
     let added = json!({ "action": "add", "url": site.url("/") });
-    done(&house, "monitor_url", added);
-    house.clock.advance(DAY_MS);
+    done(&fixture, "monitor_url", added);
+    fixture.clock.advance(DAY_MS);
     let pace = WatchPace {
         look: Duration::from_secs(3_600),
         between: Duration::ZERO,
     };
-    let watch = PageWatch::start(house.board.engine().koi(), pace);
+    let watch = PageWatch::start(fixture.board.engine().koi(), pace);
     wait_until(|| site.n_seen() == 2);
     watch.stop(Duration::from_secs(20));
 }

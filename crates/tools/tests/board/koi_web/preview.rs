@@ -7,11 +7,11 @@ use super::*;
 fn web_a_preview_is_as_it_was_recorded() {
     let site = Site::start();
     site.put("/page.html", Answer::html(herring()));
-    let house = house(&site);
+    let fixture = fixture(&site);
     let url = site.url("/page.html");
     let expected = &recorded("preview")["response"];
     let (status, found) = asked(
-        &house,
+        &fixture,
         "preview",
         json!({ "url": url, "submitted_by": "bob", "submitted_via": "api" }),
     );
@@ -35,10 +35,10 @@ fn web_a_preview_is_as_it_was_recorded() {
         json!(["http_not_https", "granted_address"])
     );
     // A second look is the same look, of the same page.
-    let again = previewed(&house, &url);
+    let again = previewed(&fixture, &url);
     assert_eq!(again, found);
     assert_eq!(
-        house
+        fixture
             .event_kinds()
             .iter()
             .filter(|it| *it == "WebPagePreviewed")
@@ -51,25 +51,30 @@ fn web_a_preview_is_as_it_was_recorded() {
 
 #[test]
 fn web_refusals_are_the_recorded_ones() {
-    let house = House::new();
+    let fixture = Fixture::new();
     let lines = GOLDEN
         .lines()
         .map(|it| serde_json::from_str::<Value>(it).unwrap());
     let mut n_cases = 0;
     for line in lines.filter(|it| it["name"] == "preview bad") {
-        let (status, found) = asked(&house, "preview", line["body"].clone());
+        let (status, found) = asked(&fixture, "preview", line["body"].clone());
         assert_eq!(
             (json!(status), &found),
             (line["status"].clone(), &line["response"])
         );
-        let reply = house.call("preview_url", line["body"].clone());
+        let reply = fixture.call("preview_url", line["body"].clone());
         assert!(reply.is_error());
         let detail = line["response"]["detail"].as_str().unwrap();
         assert!(reply.text.contains(detail), "{line}: {}", reply.text);
         n_cases += 1;
     }
     assert_eq!(n_cases, 12);
-    assert!(house.event_kinds().iter().all(|it| !it.starts_with("Web")));
+    assert!(
+        fixture
+            .event_kinds()
+            .iter()
+            .all(|it| !it.starts_with("Web"))
+    );
 }
 
 #[test]
@@ -85,7 +90,7 @@ fn web_what_gives_no_page_says_why() {
         Answer::of(200, "text/html", vec![b'a'; 6 * 1024 * 1024]),
     );
     site.put("/same", Answer::of(304, "text/html", Vec::new()));
-    let house = house(&site);
+    let fixture = fixture(&site);
     for (path, why) in [
         ("/none", "404"),
         ("/broken", "500"),
@@ -96,20 +101,20 @@ fn web_what_gives_no_page_says_why() {
         ("/same", "304"),
     ] {
         let url = site.url(path);
-        let (status, found) = asked(&house, "preview", json!({ "url": url }));
+        let (status, found) = asked(&fixture, "preview", json!({ "url": url }));
         assert_eq!(
             (status, &found["detail"]),
             (422, &json!("Failed to fetch URL")),
             "{path}"
         );
-        let reply = house.call("preview_url", json!({ "url": url }));
+        let reply = fixture.call("preview_url", json!({ "url": url }));
         let error = reply.error.unwrap();
         assert!(
             error.hint.as_ref().unwrap().contains(why),
             "{path}: {error:?}"
         );
         // What was never seen is not there.
-        assert_eq!(asked(&house, "ingest", json!({ "url": url })).0, 404);
+        assert_eq!(asked(&fixture, "ingest", json!({ "url": url })).0, 404);
     }
 }
 
@@ -142,8 +147,8 @@ fn web_a_pdf_file_is_previewed_ingested_and_found() {
         "BT /F1 12 Tf 50 700 Td (Bill Baue counts herring) Tj 0 -14 Td (in the Salish Sea.) Tj ET";
     let site = Site::of("x");
     site.put("/count.pdf", Answer::of(200, "application/pdf", pdf(text)));
-    let house = house(&site);
-    let found = previewed(&house, &site.url("/count.pdf"));
+    let fixture = fixture(&site);
+    let found = previewed(&fixture, &site.url("/count.pdf"));
     assert_eq!(found["title"], "The herring count");
     let summary = found["content_summary"].as_str().unwrap();
     assert!(
@@ -154,12 +159,12 @@ fn web_a_pdf_file_is_previewed_ingested_and_found() {
     let names: Vec<&str> = names.map(|it| it["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["Salish Sea", "Bill Baue"]);
     done(
-        &house,
+        &fixture,
         "ingest_url",
         json!({ "url": site.url("/count.pdf") }),
     );
     let found = done(
-        &house,
+        &fixture,
         "knowledge_search",
         json!({ "query": "who counts herring" }),
     );
@@ -182,12 +187,12 @@ fn web_a_redirect_is_followed_told_and_judged_again() {
     site.put("/inside", to(&other.url("/")));
     site.put("/metadata", to("http://169.254.169.254/latest"));
     site.put("/loop", to("/loop"));
-    let house = house(&site);
-    let found = previewed(&house, &site.url("/moved"));
+    let fixture = fixture(&site);
+    let found = previewed(&fixture, &site.url("/moved"));
     assert_eq!(found["title"], "There");
     assert_eq!(found["safety"]["redirects"], json!([site.url("/moved")]));
     for path in ["/inside", "/metadata", "/loop"] {
-        let (status, found) = asked(&house, "preview", json!({ "url": site.url(path) }));
+        let (status, found) = asked(&fixture, "preview", json!({ "url": site.url(path) }));
         assert_eq!(status, 400, "{path}: {found}");
     }
     assert_eq!(other.n_seen(), 0);
@@ -213,8 +218,8 @@ fn web_plain_text_and_other_encodings_are_read() {
         "/xhtml",
         Answer::of(200, "application/xhtml+xml", herring().into_bytes()),
     );
-    let house = house(&site);
-    let text = previewed(&house, &site.url("/text"));
+    let fixture = fixture(&site);
+    let text = previewed(&fixture, &site.url("/text"));
     assert_eq!(
         text["content_summary"],
         "Bill Baue was here.\n<b>no tag</b>"
@@ -224,8 +229,8 @@ fn web_plain_text_and_other_encodings_are_read() {
         (&Value::Null, &json!([]))
     );
     assert_eq!(text["matching_entities"][0]["name"], "Bill Baue");
-    assert_eq!(previewed(&house, &site.url("/old"))["title"], "Café");
-    assert_eq!(previewed(&house, &site.url("/xhtml"))["word_count"], 39);
+    assert_eq!(previewed(&fixture, &site.url("/old"))["title"], "Café");
+    assert_eq!(previewed(&fixture, &site.url("/xhtml"))["word_count"], 39);
 }
 
 #[test]
@@ -242,14 +247,14 @@ fn web_what_a_careful_reader_should_know_is_flagged() {
         "/plain",
         Answer::html(page("T", "Some text that is about herring in the spring")),
     );
-    let house = house(&site);
+    let fixture = fixture(&site);
     for (path, flag, is_flagged) in [
         ("/", "instructions_in_text", true),
         ("/hidden", "hidden_characters", true),
         ("/plain", "instructions_in_text", false),
         ("/plain", "hidden_characters", false),
     ] {
-        let found = previewed(&house, &site.url(path));
+        let found = previewed(&fixture, &site.url(path));
         let flags = found["safety"]["flags"].as_array().unwrap();
         assert_eq!(
             flags.contains(&json!(flag)),
@@ -309,10 +314,10 @@ fn web_previews_of_an_hour_are_counted_in_the_store() {
         port: site.port,
         connected: std::sync::Arc::default(),
     }));
-    let house = House::in_world(Selection::default(), outside);
-    let ask = |house: &House, by: Option<&str>| {
+    let fixture = Fixture::in_world(Selection::default(), outside);
+    let ask = |fixture: &Fixture, by: Option<&str>| {
         let body = json!({ "url": "http://public.example.com/", "submitted_by": by });
-        let (status, found) = asked(house, "preview", body);
+        let (status, found) = asked(fixture, "preview", body);
         (
             status,
             found["detail"].as_str().unwrap_or_default().to_owned(),
@@ -321,26 +326,26 @@ fn web_previews_of_an_hour_are_counted_in_the_store() {
     let fine = (200, String::new());
     let each = (429, "Per-user rate limit exceeded (2/hour)".to_owned());
     let global = (429, "Global rate limit exceeded (6/hour)".to_owned());
-    assert_eq!(ask(&house, Some("ann")), fine);
+    assert_eq!(ask(&fixture, Some("ann")), fine);
     // Another process counts the same.
-    let other = house.again(Selection::default());
+    let other = fixture.again(Selection::default());
     assert_eq!(ask(&other, Some("ann")), fine);
-    assert_eq!(ask(&house, Some("ann")), each);
+    assert_eq!(ask(&fixture, Some("ann")), each);
     for _ in 0..2 {
         assert_eq!(ask(&other, None), fine);
-        assert_eq!(ask(&house, Some("bo")), fine);
+        assert_eq!(ask(&fixture, Some("bo")), fine);
     }
-    assert_eq!(ask(&house, None), global);
-    assert_eq!(ask(&house, Some("cy")), global);
-    house.clock.advance(3_600_001);
-    assert_eq!(ask(&house, Some("ann")), fine);
+    assert_eq!(ask(&fixture, None), global);
+    assert_eq!(ask(&fixture, Some("cy")), global);
+    fixture.clock.advance(3_600_001);
+    assert_eq!(ask(&fixture, Some("ann")), fine);
 }
 
 #[test]
 fn web_who_may_not_fetch_fetches_nothing() {
     let site = Site::of(herring());
-    let house = house(&site);
-    let mut caller = house.owner();
+    let fixture = fixture(&site);
+    let mut caller = fixture.owner();
     caller.principal.scopes = vec![kenning_engine::Scope::Read];
     for (tool, arguments) in [
         ("preview_url", json!({ "url": site.url("/") })),
@@ -355,14 +360,14 @@ fn web_who_may_not_fetch_fetches_nothing() {
             json!({ "action": "remove", "url": site.url("/") }),
         ),
     ] {
-        let reply = house.call_as(tool, arguments, &caller);
+        let reply = fixture.call_as(tool, arguments, &caller);
         assert!(
             reply.text.contains("lacks the scope"),
             "{tool}: {}",
             reply.text
         );
     }
-    let status = house.call_as("monitor_url", json!({}), &caller);
+    let status = fixture.call_as("monitor_url", json!({}), &caller);
     assert!(!status.is_error(), "{}", status.text);
     assert_eq!(site.n_seen(), 0);
 }
@@ -370,9 +375,9 @@ fn web_who_may_not_fetch_fetches_nothing() {
 #[test]
 fn web_who_is_named_follows_the_graph() {
     let site = Site::of(page("T", "Bill Baue met Wanda Wolf and the Otter Guild."));
-    let house = house(&site);
-    let named = |house: &House| {
-        let found = previewed(house, &site.url("/"));
+    let fixture = fixture(&site);
+    let named = |fixture: &Fixture| {
+        let found = previewed(fixture, &site.url("/"));
         let rows = found["matching_entities"].as_array().unwrap().iter();
         let mut names: Vec<String> = rows
             .map(|it| it["name"].as_str().unwrap().to_owned())
@@ -380,25 +385,29 @@ fn web_who_is_named_follows_the_graph() {
         names.sort();
         names
     };
-    assert_eq!(named(&house), ["Bill Baue"]);
-    put(&house, "People/Wanda Wolf.md", "");
+    assert_eq!(named(&fixture), ["Bill Baue"]);
+    put(&fixture, "People/Wanda Wolf.md", "");
     put(
-        &house,
+        &fixture,
         "Organizations/Guild.md",
         "---\naliases: [Otter Guild]\n---\n",
     );
-    assert_eq!(named(&house), ["Bill Baue", "Guild", "Wanda Wolf"]);
+    assert_eq!(named(&fixture), ["Bill Baue", "Guild", "Wanda Wolf"]);
     put(
-        &house,
+        &fixture,
         "Organizations/Guild.md",
         "---\naliases: [Seal Guild]\n---\n",
     );
-    fs::remove_file(house.vault().join("People/Bill Baue.md")).unwrap();
-    assert_eq!(named(&house), ["Guild", "Wanda Wolf"]);
-    put(&house, "Organizations/Guild.md", "---\nname: Seals\n---\n");
-    fs::remove_file(house.vault().join("Organizations/Guild.md")).unwrap();
-    assert_eq!(named(&house.again(Selection::default())), ["Wanda Wolf"]);
-    assert_eq!(named(&house), ["Wanda Wolf"]);
+    fs::remove_file(fixture.vault().join("People/Bill Baue.md")).unwrap();
+    assert_eq!(named(&fixture), ["Guild", "Wanda Wolf"]);
+    put(
+        &fixture,
+        "Organizations/Guild.md",
+        "---\nname: Seals\n---\n",
+    );
+    fs::remove_file(fixture.vault().join("Organizations/Guild.md")).unwrap();
+    assert_eq!(named(&fixture.again(Selection::default())), ["Wanda Wolf"]);
+    assert_eq!(named(&fixture), ["Wanda Wolf"]);
 }
 
 #[test]
@@ -414,13 +423,13 @@ fn web_a_preview_says_how_the_text_was_made_and_whether_all_of_it_was_read() {
     );
     let deep = format!("<title>T</title><p>Begun.</p>{}", "<div>".repeat(5_000));
     site.put("/deep", Answer::html(deep));
-    let house = house(&site);
+    let fixture = fixture(&site);
     for (path, rendered_with) in [("/page", "html"), ("/plain", "text")] {
-        let found = previewed(&house, &site.url(path));
+        let found = previewed(&fixture, &site.url(path));
         assert_eq!(found["rendered_with"], rendered_with, "{found}");
         assert!(found["fetch_error"].is_null(), "{found}");
     }
-    let found = previewed(&house, &site.url("/deep"));
+    let found = previewed(&fixture, &site.url("/deep"));
     let error = found["fetch_error"].as_str().unwrap();
     assert!(error.contains("not read"), "{found}");
 }
@@ -431,17 +440,17 @@ fn web_text_that_no_browser_shows_is_neither_previewed_nor_found() {
         <p>Kelp grows along the coast of the island.</p>\
         <p style=\"display:none\">Hidden zyzzyva of Bill Baue.</p><p class=x>Hidden quokka.</p></body></html>";
     let site = Site::of(html.to_owned());
-    let house = house(&site);
-    let found = previewed(&house, &site.url("/"));
+    let fixture = fixture(&site);
+    let found = previewed(&fixture, &site.url("/"));
     let summary = found["content_summary"].as_str().unwrap();
     assert!(
         summary.contains("along the coast") && !summary.contains("Hidden"),
         "{summary}"
     );
     assert_eq!(found["matching_entities"], json!([]), "{found}");
-    done(&house, "ingest_url", json!({ "url": site.url("/") }));
+    done(&fixture, "ingest_url", json!({ "url": site.url("/") }));
     let found = done(
-        &house,
+        &fixture,
         "knowledge_search",
         json!({ "query": "zyzzyva quokka" }),
     );
@@ -455,21 +464,21 @@ fn web_pages_that_were_only_looked_at_are_forgotten_after_a_month() {
         let text = format!("Text number {n} about the sea.");
         site.put(&format!("/{n}"), Answer::html(page("T", &text)));
     }
-    let house = house(&site);
+    let fixture = fixture(&site);
     let keys = |bucket: &str| {
-        let space = house.owner().principal.space;
-        let log = house.log();
+        let space = fixture.owner().principal.space;
+        let log = fixture.log();
         log.read(&space, |tx| tx.list(bucket)).unwrap().len()
     };
     for n in 0..14 {
-        previewed(&house, &site.url(&format!("/{n}")));
+        previewed(&fixture, &site.url(&format!("/{n}")));
     }
     let watched = json!({ "action": "add", "url": site.url("/0") });
-    done(&house, "monitor_url", watched);
+    done(&fixture, "monitor_url", watched);
     assert_eq!((keys("web/pages"), keys("web/texts")), (14, 14));
-    house.clock.advance(31 * 24 * 3_600_000);
+    fixture.clock.advance(31 * 24 * 3_600_000);
     for n in 14..18 {
-        previewed(&house, &site.url(&format!("/{n}")));
+        previewed(&fixture, &site.url(&format!("/{n}")));
     }
     // The monitored one, and those that were looked at lately.
     assert_eq!((keys("web/pages"), keys("web/texts")), (5, 5));

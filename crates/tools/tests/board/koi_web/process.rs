@@ -11,15 +11,15 @@ fn web_rules_say_what_a_page_states_and_that_no_model_was_asked() {
     let text =
         "Bill Baue founded r3.0 long ago. Dr. Anjali Rao joined the Salish Stewardship Society.";
     let site = Site::of(page("Who", text));
-    let house = house(&site);
+    let fixture = fixture(&site);
     let url = site.url("/");
-    let (status, found) = asked(&house, "process", json!({ "url": url }));
+    let (status, found) = asked(&fixture, "process", json!({ "url": url }));
     let expected = "URL not found. Preview it first with /web/preview.";
     assert_eq!((status, &found["detail"]), (404, &json!(expected)));
-    previewed(&house, &url);
-    let n_before = (site.n_seen(), house.event_kinds().len());
+    previewed(&fixture, &url);
+    let n_before = (site.n_seen(), fixture.event_kinds().len());
     let found = done(
-        &house,
+        &fixture,
         "process_url",
         json!({ "url": url, "hint_entities": ["Society"] }),
     );
@@ -43,7 +43,7 @@ fn web_rules_say_what_a_page_states_and_that_no_model_was_asked() {
         assert_eq!(relation[field], founded[field], "{found}");
     }
     // Nothing is fetched again and nothing is kept.
-    assert_eq!((site.n_seen(), house.event_kinds().len()), n_before);
+    assert_eq!((site.n_seen(), fixture.event_kinds().len()), n_before);
 }
 
 #[test]
@@ -52,11 +52,11 @@ fn web_only_who_asks_for_it_has_what_was_found_ingested() {
         "Who",
         "Bill Baue founded r3.0 long ago, as everybody knows.",
     ));
-    let house = house(&site);
+    let fixture = fixture(&site);
     let url = site.url("/");
-    previewed(&house, &url);
+    previewed(&fixture, &url);
     let (_, found) = asked(
-        &house,
+        &fixture,
         "process",
         json!({ "url": url, "auto_ingest": true }),
     );
@@ -65,12 +65,12 @@ fn web_only_who_asks_for_it_has_what_was_found_ingested() {
     assert_eq!(ingestion["entities_resolved"], 2, "{found}");
     assert_eq!(ingestion["new_relationships"], 1, "{found}");
     assert_eq!(ingestion["vault_notes_created"], 1, "{found}");
-    let (_, again) = asked(&house, "ingest", json!({ "url": url }));
+    let (_, again) = asked(&fixture, "ingest", json!({ "url": url }));
     assert_eq!(again["already_ingested"], true);
     assert_eq!(again["vault_note_path"], "Sources/Who.md");
     // What is in the graph can be looked at again, and is not ingested twice.
     let (_, found) = asked(
-        &house,
+        &fixture,
         "process",
         json!({ "url": url, "auto_ingest": true }),
     );
@@ -83,16 +83,16 @@ fn web_only_who_asks_for_it_has_what_was_found_ingested() {
 #[test]
 fn web_processing_that_is_switched_off_says_so_before_anything_else() {
     let site = Site::of(herring());
-    let house = house_with(&site, &[("LLM_ENRICHMENT_ENABLED", "false")]);
+    let fixture = house_with(&site, &[("LLM_ENRICHMENT_ENABLED", "false")]);
     for name in ["process before preview", "process no llm"] {
         let line = recorded(name);
-        let (status, found) = asked(&house, "process", json!({ "url": site.url("/") }));
+        let (status, found) = asked(&fixture, "process", json!({ "url": site.url("/") }));
         assert_eq!(
             (json!(status), &found),
             (line["status"].clone(), &line["response"])
         );
         assert_eq!(found["detail"], OFF);
-        previewed(&house, &site.url("/"));
+        previewed(&fixture, &site.url("/"));
     }
 }
 
@@ -126,10 +126,10 @@ fn web_a_model_is_asked_once_with_the_page_as_data() {
         ("KENNING_MODEL_KEY", "k3y".to_owned()),
     ];
     let variables: Vec<(&str, &str)> = variables.iter().map(|it| (it.0, it.1.as_str())).collect();
-    let house = house_with(&site, &variables);
-    previewed(&house, &site.url("/"));
+    let fixture = house_with(&site, &variables);
+    previewed(&fixture, &site.url("/"));
     let found = done(
-        &house,
+        &fixture,
         "process_url",
         json!({ "url": site.url("/"), "hint_entities": ["Ann"] }),
     );
@@ -158,14 +158,14 @@ fn web_a_model_that_fails_is_not_an_empty_page() {
     let model = Site::start();
     let site = Site::of(herring());
     let endpoint = model.url("/v1");
-    let house = house_with(
+    let fixture = house_with(
         &site,
         &[
             ("KENNING_MODEL_ENDPOINT", &endpoint),
             ("KENNING_MODEL_NAME", "tiny"),
         ],
     );
-    previewed(&house, &site.url("/"));
+    previewed(&fixture, &site.url("/"));
     for answer in [
         Answer::of(500, "application/json", Vec::new()),
         Answer::of(200, "application/json", b"no json".to_vec()),
@@ -173,7 +173,7 @@ fn web_a_model_that_fails_is_not_an_empty_page() {
         chat("[1, 2]"),
     ] {
         model.put("/v1/chat/completions", answer.clone());
-        let (status, found) = asked(&house, "process", json!({ "url": site.url("/") }));
+        let (status, found) = asked(&fixture, "process", json!({ "url": site.url("/") }));
         assert_eq!(status, 502, "{answer:?}: {found}");
     }
 }

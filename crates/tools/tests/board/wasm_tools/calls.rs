@@ -7,10 +7,10 @@ fn who_may_not_run_is_refused() {
     let shop = Shop::new();
     let echo = shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST);
     shop.install(&echo);
-    let mut reader = shop.house.owner();
+    let mut reader = shop.fixture.owner();
     reader.principal.scopes = vec![Scope::Read, Scope::Write];
     let reply = shop
-        .house
+        .fixture
         .board
         .call(ECHO, json!({ "message": "hi" }), &reader);
     let error = reply.unwrap().error.unwrap();
@@ -44,7 +44,7 @@ fn who_may_not_run_is_refused() {
 fn read_only_shows_no_tools_and_says_why() {
     let shop = Shop::new();
     shop.install(&shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST));
-    let careful = shop.house.again(Selection {
+    let careful = shop.fixture.again(Selection {
         read_only: true,
         ..Selection::default()
     });
@@ -101,17 +101,17 @@ fn names_can_go_without_dots_and_the_selection_holds() {
         (none, &[]),
         (but, &["dev.example.other", "kg.stats"]),
     ] {
-        let house = shop.house.again(selection);
-        assert_eq!(names(&house), expected);
+        let fixture = shop.fixture.again(selection);
+        assert_eq!(names(&fixture), expected);
         for name in ["dev.example.echo", "dev_example_echo"] {
             let shown = expected
                 .iter()
                 .any(|it| it.replace('.', "_") == "dev_example_echo");
-            assert_eq!(is_known(&house, name), shown, "{name} of {expected:?}");
+            assert_eq!(is_known(&fixture, name), shown, "{name} of {expected:?}");
         }
     }
     assert_eq!(
-        shop.house.again(kami).board.listed().len(),
+        shop.fixture.again(kami).board.listed().len(),
         0,
         "and nothing else"
     );
@@ -126,7 +126,7 @@ fn arguments_are_checked_before_anything_runs() {
         (json!({ "message": 5 }), "message"),
         (json!([1]), "object"),
     ] {
-        let reply = shop.house.call(ECHO, arguments.clone());
+        let reply = shop.fixture.call(ECHO, arguments.clone());
         let error = reply.error.unwrap();
         assert_eq!(error.code, Code::InvalidInput, "{arguments}");
         assert!(error.message.contains(words), "{error}");
@@ -134,10 +134,10 @@ fn arguments_are_checked_before_anything_runs() {
     drop(
         shop.engine()
             .kami()
-            .tool_logs(&shop.house.owner(), ECHO)
+            .tool_logs(&shop.fixture.owner(), ECHO)
             .unwrap(),
     );
-    assert!(!shop.house.event_kinds().contains(&"ToolRun".to_owned()));
+    assert!(!shop.fixture.event_kinds().contains(&"ToolRun".to_owned()));
 }
 
 #[test]
@@ -190,12 +190,12 @@ fn a_call_that_nobody_wants_any_more_ends() {
     let shop = Shop::new();
     let forever = "max_fuel = 1000000000000000\nmax_execution_ms = 3600000";
     shop.install(&shop.package("busy", "1.0.0", &probes::busy().unwrap(), forever));
-    let caller = shop.house.owner();
+    let caller = shop.fixture.owner();
     let cancelled = caller.cancelled.clone();
     let reply = std::thread::scope(|threads| {
         let call = threads.spawn(|| {
             let arguments = json!({ "message": "hi" });
-            shop.house
+            shop.fixture
                 .board
                 .call("dev.example.busy", arguments, &caller)
         });
@@ -208,9 +208,9 @@ fn a_call_that_nobody_wants_any_more_ends() {
 #[test]
 fn a_house_without_tools_has_no_directory_for_them() {
     let shop = Shop::new();
-    let owner = shop.house.owner();
-    assert_eq!(names(&shop.house), [""; 0]);
-    assert!(!is_known(&shop.house, ECHO));
+    let owner = shop.fixture.owner();
+    assert_eq!(names(&shop.fixture), [""; 0]);
+    assert!(!is_known(&shop.fixture, ECHO));
     assert!(
         shop.engine()
             .kami()
@@ -219,7 +219,7 @@ fn a_house_without_tools_has_no_directory_for_them() {
             .is_empty()
     );
     assert_eq!(shop.engine().kami().wasm_policy_text().unwrap(), None);
-    assert!(!shop.house.root.path().join("data/kami").exists());
+    assert!(!shop.fixture.root.path().join("data/kami").exists());
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn what_was_excluded_is_not_reached_through_another_tool() {
         "item_type": "tool", "action": "run", "item_id": "dev.example.echo",
         "parameters": { "inputs": { "message": "hi" } },
     });
-    let reply = shop.house.call("execute", run.clone());
+    let reply = shop.fixture.call("execute", run.clone());
     assert!(!reply.is_error(), "{}", reply.text);
     for selection in [
         Selection {
@@ -243,7 +243,7 @@ fn what_was_excluded_is_not_reached_through_another_tool() {
             ..Selection::default()
         },
     ] {
-        let narrow = shop.house.again(selection);
+        let narrow = shop.fixture.again(selection);
         assert!(narrow.call("execute", run.clone()).is_error());
     }
 }

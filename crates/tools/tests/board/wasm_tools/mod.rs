@@ -8,7 +8,7 @@ use kenning_audit::Draft;
 use kenning_core::{Code, Error, Kind, Space};
 use kenning_engine::kami::InstallOptions;
 use kenning_engine::{Caller, Engine, Principal, Scope};
-use kenning_testing::House;
+use kenning_testing::Fixture;
 use kenning_testing_wasm::probes;
 use kenning_tools::Selection;
 use serde_json::{Map, Value, json};
@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::sync::atomic::Ordering;
 
-/// A house, and packages beside it.
+/// A fixture, and packages beside it.
 struct Shop {
-    house: House,
+    fixture: Fixture,
     packages: tempfile::TempDir,
 }
 
@@ -33,13 +33,13 @@ impl Shop {
 
     fn select(selection: Selection) -> Self {
         Self {
-            house: House::without_vault(selection),
+            fixture: Fixture::without_vault(selection),
             packages: tempfile::tempdir().unwrap(),
         }
     }
 
     fn engine(&self) -> &Engine {
-        self.house.board.engine()
+        self.fixture.board.engine()
     }
 
     /// A package of this version of `dev.example.NAME`, in a directory of its own.
@@ -58,14 +58,14 @@ impl Shop {
 
     fn try_install(&self, package: &Path, how: &InstallOptions) -> Result<String, Error> {
         let source = package.display().to_string();
-        let owner = self.house.owner();
+        let owner = self.fixture.owner();
         let installed = self.engine().kami().install_tool(&owner, &source, how);
         installed.map(|it| it.tool.version)
     }
 
     fn update(&self, id: &str, package: &Path, how: &InstallOptions) -> Result<String, Error> {
         let source = package.display().to_string();
-        let owner = self.house.owner();
+        let owner = self.fixture.owner();
         let updated = self
             .engine()
             .kami()
@@ -75,11 +75,11 @@ impl Shop {
 
     /// The answer, or the failure, of a call with `{"message": "hi"}`.
     fn call(&self, id: &str) -> Result<String, String> {
-        call(&self.house, id)
+        call(&self.fixture, id)
     }
 
     fn file(&self, of: &str, end: &str) -> PathBuf {
-        let dir = self.house.root.path().join("data/kami").join(of);
+        let dir = self.fixture.root.path().join("data/kami").join(of);
         let mut found = fs::read_dir(dir).unwrap().map(|it| it.unwrap().path());
         let found = found.find(|it| it.to_string_lossy().ends_with(end));
         found.unwrap_or_else(|| panic!("no file {end} in {of}"))
@@ -95,23 +95,23 @@ fn manifest(name: &str, version: &str, security: &str) -> String {
     )
 }
 
-fn call(house: &House, id: &str) -> Result<String, String> {
-    let reply = house.call(id, json!({ "message": "hi" }));
+fn call(fixture: &Fixture, id: &str) -> Result<String, String> {
+    let reply = fixture.call(id, json!({ "message": "hi" }));
     match reply.is_error() {
         true => Err(reply.text),
         false => Ok(reply.text),
     }
 }
 
-fn is_known(house: &House, id: &str) -> bool {
-    house
+fn is_known(fixture: &Fixture, id: &str) -> bool {
+    fixture
         .board
-        .call(id, json!({ "message": "hi" }), &house.owner())
+        .call(id, json!({ "message": "hi" }), &fixture.owner())
         .is_some()
 }
 
-fn names(house: &House) -> Vec<String> {
-    let installed = house.board.installed(&house.owner());
+fn names(fixture: &Fixture) -> Vec<String> {
+    let installed = fixture.board.installed(&fixture.owner());
     installed.into_iter().map(|it| it.name).collect()
 }
 
@@ -133,12 +133,12 @@ fn refused<T: std::fmt::Debug>(result: Result<T, Error>, code: Code, words: &str
 fn a_tool_is_installed_called_and_removed() {
     let shop = Shop::new();
     let package = shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST);
-    let owner = shop.house.owner();
-    assert!(!is_known(&shop.house, ECHO));
+    let owner = shop.fixture.owner();
+    assert!(!is_known(&shop.fixture, ECHO));
     shop.install(&package);
     let again = shop.try_install(&package, &InstallOptions::default());
     refused(again, Code::Conflict, "v1.0.0 is already installed");
-    let listed = shop.house.board.installed(&owner);
+    let listed = shop.fixture.board.installed(&owner);
     assert_eq!(listed[0].description, "Repeats parrot talk");
     assert_eq!(
         listed[0].input_schema,
@@ -148,16 +148,16 @@ fn a_tool_is_installed_called_and_removed() {
         })
     );
     assert_eq!(shop.call(ECHO).as_deref(), Ok(SAID));
-    let reply = shop.house.call(ECHO, json!({ "message": "hi" }));
+    let reply = shop.fixture.call(ECHO, json!({ "message": "hi" }));
     assert_eq!(reply.structured(), Some(&json!({ "message": "hi" })));
     shop.engine().kami().uninstall_tool(&owner, ECHO).unwrap();
-    assert!(!is_known(&shop.house, ECHO));
+    assert!(!is_known(&shop.fixture, ECHO));
     refused(
         shop.engine().kami().installed_tool(&owner, ECHO),
         Code::NotFound,
         "tool not found: `dev.example.echo`",
     );
-    let data = shop.house.root.path().join("data/kami");
+    let data = shop.fixture.root.path().join("data/kami");
     let left = |dir: &str| {
         let files = fs::read_dir(data.join(dir)).unwrap();
         let names = files.map(|it| it.unwrap().file_name().into_string().unwrap());
@@ -251,7 +251,7 @@ fn what_cannot_be_a_tool_is_not_installed() {
         &InstallOptions::default(),
     );
     refused(open, Code::Denied, "https");
-    assert_eq!(names(&shop.house), [""; 0]);
+    assert_eq!(names(&shop.fixture), [""; 0]);
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn an_update_that_asks_for_more_needs_a_word() {
     let plain = InstallOptions::default();
     let refusal = shop.update(ECHO, &package, &plain);
     refused(refusal, Code::Denied, "`--allow` grants it");
-    let owner = shop.house.owner();
+    let owner = shop.fixture.owner();
     let tool = shop.engine().kami().installed_tool(&owner, ECHO).unwrap();
     assert_eq!(
         (tool.version.as_str(), tool.granted.net.len()),
@@ -295,7 +295,7 @@ fn an_update_that_asks_for_more_needs_a_word() {
 #[test]
 fn a_pinned_tool_stays_and_an_earlier_version_comes_back() {
     let shop = Shop::new();
-    let (owner, plain) = (shop.house.owner(), InstallOptions::default());
+    let (owner, plain) = (shop.fixture.owner(), InstallOptions::default());
     shop.install(&shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST));
     let bad = shop.package("echo", "2.0.0", &probes::refuse().unwrap(), MODEST);
     shop.update(ECHO, &bad, &plain).unwrap();
@@ -325,14 +325,14 @@ fn a_pinned_tool_stays_and_an_earlier_version_comes_back() {
 #[test]
 fn a_disabled_tool_is_neither_listed_nor_called() {
     let shop = Shop::new();
-    let owner = shop.house.owner();
+    let owner = shop.fixture.owner();
     shop.install(&shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST));
     shop.engine()
         .kami()
         .enable_tool(&owner, ECHO, false)
         .unwrap();
-    assert_eq!(names(&shop.house), [""; 0]);
-    assert!(!is_known(&shop.house, ECHO));
+    assert_eq!(names(&shop.fixture), [""; 0]);
+    assert!(!is_known(&shop.fixture, ECHO));
     let run = shop.engine().kami().run_tool(&owner, ECHO, SAID);
     refused(run.map(drop), Code::Denied, "kami enable dev.example.echo");
     shop.engine()
@@ -345,7 +345,7 @@ fn a_disabled_tool_is_neither_listed_nor_called() {
 #[test]
 fn only_signatures_of_trusted_keys_count() {
     let shop = Shop::new();
-    let (engine, owner) = (shop.engine(), shop.house.owner());
+    let (engine, owner) = (shop.engine(), shop.fixture.owner());
     let plain = InstallOptions::default();
     let package = shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST);
     let source = package.display().to_string();
@@ -412,7 +412,7 @@ fn zip(package: &Path) -> PathBuf {
 #[test]
 fn an_archive_needs_a_hash_or_somebody_who_vouches() {
     let shop = Shop::new();
-    let (engine, owner) = (shop.engine(), shop.house.owner());
+    let (engine, owner) = (shop.engine(), shop.fixture.owner());
     let package = shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST);
     let archive = zip(&package);
     let with = |sha256: Option<&str>, allow_unsigned| InstallOptions {
@@ -468,7 +468,7 @@ fn sha256_of(shop: &Shop, archive: &Path) -> String {
 #[test]
 fn the_policy_is_a_ceiling() {
     let shop = Shop::new();
-    let (engine, owner) = (shop.engine(), shop.house.owner());
+    let (engine, owner) = (shop.engine(), shop.fixture.owner());
     let asked = "net_allow_list = [\"a.example.com\", \"b.org\"]\nfs_access = \"sandbox\"\nmax_fuel = 100000";
     shop.install(&shop.package("echo", "1.0.0", &probes::echo().unwrap(), asked));
     assert_eq!(shop.call(ECHO).as_deref(), Ok(SAID));
@@ -505,7 +505,7 @@ fn the_policy_is_a_ceiling() {
 #[test]
 fn what_runs_is_what_was_installed() {
     let shop = Shop::new();
-    let owner = shop.house.owner();
+    let owner = shop.fixture.owner();
     let package = shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST);
     shop.install(&package);
     fs::write(package.join("tool.wasm"), probes::refuse().unwrap()).unwrap();
@@ -514,7 +514,7 @@ fn what_runs_is_what_was_installed() {
         manifest("echo", "1.0.0", "max_fuel = 1"),
     )
     .unwrap();
-    let restarted = || shop.house.again(Selection::default());
+    let restarted = || shop.fixture.again(Selection::default());
     assert_eq!(
         call(&restarted(), ECHO).as_deref(),
         Ok(SAID),
@@ -557,10 +557,10 @@ fn compiled_code_that_was_changed_is_compiled_again() {
     let middle = bad.len() / 2;
     bad[middle] ^= 1;
     fs::write(&artifact, &bad).unwrap();
-    let restarted = shop.house.again(Selection::default());
+    let restarted = shop.fixture.again(Selection::default());
     assert_eq!(call(&restarted, ECHO).as_deref(), Ok(SAID));
     assert_ne!(fs::read(shop.file("cache", ".cwasm")).unwrap(), bad);
-    let owner = shop.house.owner();
+    let owner = shop.fixture.owner();
     drop(
         restarted
             .board
@@ -569,7 +569,7 @@ fn compiled_code_that_was_changed_is_compiled_again() {
             .tool_logs(&owner, ECHO)
             .unwrap(),
     );
-    let restarted = shop.house.again(Selection::default());
+    let restarted = shop.fixture.again(Selection::default());
     assert_eq!(call(&restarted, ECHO).as_deref(), Ok(SAID));
 }
 
@@ -577,18 +577,18 @@ fn compiled_code_that_was_changed_is_compiled_again() {
 fn two_processes_install_and_remove_at_once() {
     let shop = Shop::new();
     let echo = probes::echo().unwrap();
-    let second = shop.house.again(Selection::default());
+    let second = shop.fixture.again(Selection::default());
     let packages = ["one", "two"].map(|it| shop.package(it, "1.0.0", &echo, MODEST));
     let both = shop.package("both", "1.0.0", &echo, MODEST);
-    let (barrier, owner) = (Barrier::new(2), shop.house.owner());
+    let (barrier, owner) = (Barrier::new(2), shop.fixture.owner());
     let plain = InstallOptions::default();
-    let work = |house: &House, name: &str, package: &Path| {
-        let (engine, source) = (house.board.engine(), package.display().to_string());
+    let work = |fixture: &Fixture, name: &str, package: &Path| {
+        let (engine, source) = (fixture.board.engine(), package.display().to_string());
         let id = format!("dev.example.{name}");
         for _ in 0..5 {
             barrier.wait();
             engine.kami().install_tool(&owner, &source, &plain).unwrap();
-            assert_eq!(call(house, &id).as_deref(), Ok(SAID));
+            assert_eq!(call(fixture, &id).as_deref(), Ok(SAID));
             engine.kami().uninstall_tool(&owner, &id).unwrap();
         }
         engine.kami().install_tool(&owner, &source, &plain).unwrap();
@@ -597,7 +597,7 @@ fn two_processes_install_and_remove_at_once() {
         engine.kami().install_tool(&owner, &source, &plain).is_ok()
     };
     let won = std::thread::scope(|threads| {
-        let first = threads.spawn(|| work(&shop.house, "one", &packages[0]));
+        let first = threads.spawn(|| work(&shop.fixture, "one", &packages[0]));
         let other = threads.spawn(|| work(&second, "two", &packages[1]));
         [first.join().unwrap(), other.join().unwrap()]
     });
@@ -606,13 +606,13 @@ fn two_processes_install_and_remove_at_once() {
         1,
         "one of them was first"
     );
-    for house in [
-        &shop.house,
+    for fixture in [
+        &shop.fixture,
         &second,
-        &shop.house.again(Selection::default()),
+        &shop.fixture.again(Selection::default()),
     ] {
         for id in ["dev.example.both", "dev.example.one", "dev.example.two"] {
-            assert_eq!(call(house, id).as_deref(), Ok(SAID), "{id}");
+            assert_eq!(call(fixture, id).as_deref(), Ok(SAID), "{id}");
         }
     }
 }
@@ -622,13 +622,13 @@ fn one_broken_tool_hides_no_other() {
     let shop = Shop::new();
     shop.install(&shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST));
     shop.install(&shop.package("gone", "1.0.0", &probes::refuse().unwrap(), MODEST));
-    let owner = shop.house.owner();
+    let owner = shop.fixture.owner();
     let gone = shop
         .engine()
         .kami()
         .installed_tool(&owner, "dev.example.gone")
         .unwrap();
-    let data = shop.house.root.path().join("data/kami");
+    let data = shop.fixture.root.path().join("data/kami");
     fs::remove_file(data.join(format!("store/default/{}.wasm", gone.sha256))).unwrap();
     fs::remove_dir_all(data.join("cache")).unwrap();
     let broken = |tx: &mut kenning_audit::Tx<'_>| {
@@ -644,23 +644,23 @@ fn one_broken_tool_hides_no_other() {
         })?;
         tx.record("ToolInstalled", json!({ "id": "dev.example.broken" }))
     };
-    shop.house.log().write(&Space::default(), broken).unwrap();
-    let house = shop.house.again(Selection::default());
-    assert_eq!(names(&house), [ECHO, "dev.example.gone"]);
-    assert!(call(&house, "dev.example.gone").is_err());
-    assert_eq!(call(&house, ECHO).as_deref(), Ok(SAID));
-    let engine = house.board.engine();
+    shop.fixture.log().write(&Space::default(), broken).unwrap();
+    let fixture = shop.fixture.again(Selection::default());
+    assert_eq!(names(&fixture), [ECHO, "dev.example.gone"]);
+    assert!(call(&fixture, "dev.example.gone").is_err());
+    assert_eq!(call(&fixture, ECHO).as_deref(), Ok(SAID));
+    let engine = fixture.board.engine();
     engine
         .kami()
         .uninstall_tool(&owner, "dev.example.gone")
         .unwrap();
-    assert_eq!(call(&house, ECHO).as_deref(), Ok(SAID));
+    assert_eq!(call(&fixture, ECHO).as_deref(), Ok(SAID));
 }
 
 #[test]
 fn a_run_is_an_event_with_what_it_took() {
     let shop = Shop::new();
-    let owner = shop.house.owner();
+    let owner = shop.fixture.owner();
     shop.install(&shop.package("echo", "1.0.0", &probes::log().unwrap(), MODEST));
     shop.install(&shop.package("no", "1.0.0", &probes::refuse().unwrap(), MODEST));
     assert_eq!(shop.call(ECHO).as_deref(), Ok(SAID));
@@ -700,12 +700,12 @@ fn a_run_is_an_event_with_what_it_took() {
 #[test]
 fn a_tool_is_found_by_the_one_search() {
     let shop = Shop::new();
-    let owner = shop.house.owner();
-    shop.house.put_document("docs/a.md", "# A\n");
-    shop.house.call("kg_graph_generate", json!({}));
+    let owner = shop.fixture.owner();
+    shop.fixture.put_document("docs/a.md", "# A\n");
+    shop.fixture.call("kg_graph_generate", json!({}));
     let found = || {
         let query = json!({ "query": "parrot", "kinds": ["tool"] });
-        let reply = shop.house.call("kg_graph_query", query).to_json();
+        let reply = shop.fixture.call("kg_graph_query", query).to_json();
         let nodes = reply["data"]["nodes"].as_array().unwrap().clone();
         let titles = nodes
             .iter()
@@ -722,7 +722,7 @@ fn a_tool_is_found_by_the_one_search() {
 #[test]
 fn a_space_has_tools_and_files_of_its_own() {
     let shop = Shop::new();
-    let (engine, owner) = (shop.engine(), shop.house.owner());
+    let (engine, owner) = (shop.engine(), shop.fixture.owner());
     let other = Caller::new(Principal::owner("other".parse::<Space>().unwrap()));
     let sandbox = "fs_access = \"sandbox\"\nmax_fuel = 100000";
     let package = shop.package("files", "1.0.0", &probes::files().unwrap(), sandbox);
@@ -730,7 +730,7 @@ fn a_space_has_tools_and_files_of_its_own() {
     shop.install(&package);
     assert!(engine.kami().installed_tools(&other).unwrap().is_empty());
     assert!(
-        shop.house
+        shop.fixture
             .board
             .call("dev.example.files", json!({}), &other)
             .is_none()
@@ -747,7 +747,7 @@ fn a_space_has_tools_and_files_of_its_own() {
     assert_eq!(write(&owner).as_deref(), Ok(""));
     let files = |space: &str| {
         let dir = format!("data/kami/sandbox/{space}/dev.example.files");
-        let dir = shop.house.root.path().join(dir);
+        let dir = shop.fixture.root.path().join(dir);
         fs::read_dir(dir).map_or(0, Iterator::count)
     };
     assert_eq!((files("default"), files("other")), (1, 0));
@@ -756,7 +756,7 @@ fn a_space_has_tools_and_files_of_its_own() {
         .uninstall_tool(&owner, "dev.example.files")
         .unwrap();
     assert_eq!(files("default"), 0, "its directory went with it");
-    fs::remove_dir_all(shop.house.root.path().join("data/kami/cache")).unwrap();
+    fs::remove_dir_all(shop.fixture.root.path().join("data/kami/cache")).unwrap();
     assert_eq!(
         write(&other).as_deref(),
         Ok(""),

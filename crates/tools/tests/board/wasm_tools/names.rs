@@ -42,7 +42,7 @@ fn taker(shop: &Shop) -> PathBuf {
 fn a_name_that_could_mean_two_things_is_refused_in_either_order() {
     for states in ["enabled", "disabled", "pinned"] {
         let shop = Shop::new();
-        let (engine, owner) = (shop.engine(), shop.house.owner());
+        let (engine, owner) = (shop.engine(), shop.fixture.owner());
         let echo = shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST);
         shop.install(&echo);
         match states {
@@ -58,11 +58,11 @@ fn a_name_that_could_mean_two_things_is_refused_in_either_order() {
                 "`dev.example.echo`, and so is another tool",
             );
         }
-        assert_eq!(is_known(&shop.house, ECHO), states != "disabled");
+        assert_eq!(is_known(&shop.fixture, ECHO), states != "disabled");
     }
     let shop = Shop::new();
     shop.install(&taker(&shop));
-    assert_eq!(names(&shop.house), [ECHO, "dev.example.other"]);
+    assert_eq!(names(&shop.fixture), [ECHO, "dev.example.other"]);
     let echo = shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST);
     let second = shop.try_install(&echo, &allowing());
     refused(
@@ -75,7 +75,7 @@ fn a_name_that_could_mean_two_things_is_refused_in_either_order() {
 #[test]
 fn an_update_or_an_earlier_version_takes_no_name_either() {
     let shop = Shop::new();
-    let (engine, owner) = (shop.engine(), shop.house.owner());
+    let (engine, owner) = (shop.engine(), shop.fixture.owner());
     let first = functions(&["one", "two"]);
     shop.install(&package(&shop, "dev.example", "1.0.0", &first));
     shop.install(&shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST));
@@ -107,7 +107,7 @@ fn an_update_or_an_earlier_version_takes_no_name_either() {
         .pin_tool(&owner, "dev.example", Some("1.0.0"), true)
         .unwrap();
     assert_eq!(
-        names(&shop.house),
+        names(&shop.fixture),
         ["dev.example.one", "dev.example.two", ECHO]
     );
     // Functions of two tools can meet too.
@@ -125,7 +125,7 @@ fn an_update_or_an_earlier_version_takes_no_name_either() {
 #[test]
 fn the_name_of_a_tool_that_was_removed_is_not_taken_over_unseen() {
     let shop = Shop::new();
-    let (engine, owner) = (shop.engine(), shop.house.owner());
+    let (engine, owner) = (shop.engine(), shop.fixture.owner());
     let echo = shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST);
     shop.install(&echo);
     engine.kami().uninstall_tool(&owner, ECHO).unwrap();
@@ -142,7 +142,7 @@ fn the_name_of_a_tool_that_was_removed_is_not_taken_over_unseen() {
         .check_tool_package(&owner, &source, &plain)
         .unwrap();
     assert!(checked.needs_allow.is_some() && checked.refusal.is_none());
-    assert!(!is_known(&shop.house, ECHO));
+    assert!(!is_known(&shop.fixture, ECHO));
     // The tool itself comes back under its name, with another component too.
     let refuse = shop.package("echo", "2.0.0", &probes::refuse().unwrap(), MODEST);
     shop.install(&refuse);
@@ -150,14 +150,14 @@ fn the_name_of_a_tool_that_was_removed_is_not_taken_over_unseen() {
     engine.kami().uninstall_tool(&owner, ECHO).unwrap();
     // Whoever wants it can say so.
     shop.try_install(&taker(&shop), &allowing()).unwrap();
-    let reply = shop.house.call(ECHO, json!({ "n": 4 }));
+    let reply = shop.fixture.call(ECHO, json!({ "n": 4 }));
     assert_eq!(reply.text, "40");
 }
 
 #[test]
 fn of_two_that_are_there_already_the_exact_id_wins() {
     let shop = Shop::new();
-    let (engine, owner) = (shop.engine(), shop.house.owner());
+    let (engine, owner) = (shop.engine(), shop.fixture.owner());
     shop.install(&shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST));
     shop.install(&package(
         &shop,
@@ -182,9 +182,12 @@ fn of_two_that_are_there_already_the_exact_id_wins() {
         })?;
         tx.record("ToolInstalled", json!({ "id": "dev.example" }))
     };
-    shop.house.log().write(&Space::default(), written).unwrap();
+    shop.fixture
+        .log()
+        .write(&Space::default(), written)
+        .unwrap();
     assert_eq!(
-        names(&shop.house),
+        names(&shop.fixture),
         [
             "dev.example.other",
             ECHO,
@@ -199,9 +202,9 @@ fn of_two_that_are_there_already_the_exact_id_wins() {
         "and it is the tool's own"
     );
     engine.kami().enable_tool(&owner, ECHO, false).unwrap();
-    assert!(!is_known(&shop.house, ECHO), "also while it is disabled");
+    assert!(!is_known(&shop.fixture, ECHO), "also while it is disabled");
     engine.kami().uninstall_tool(&owner, ECHO).unwrap();
-    assert!(!is_known(&shop.house, ECHO), "and when it is gone");
+    assert!(!is_known(&shop.fixture, ECHO), "and when it is gone");
 }
 
 #[test]
@@ -222,19 +225,19 @@ fn safe_names_are_safe_and_never_those_of_our_own_tools() {
         exclude_tools: exclude.iter().map(|&it| it.to_owned()).collect(),
         ..Selection::default()
     };
-    let house = shop.house.again(safe(&[]));
-    let listed = names(&house);
+    let fixture = shop.fixture.again(safe(&[]));
+    let listed = names(&fixture);
     assert_eq!(listed.len(), 2 + 5);
     for name in &listed {
         let is_safe = |it: u8| it.is_ascii_alphanumeric() || it == b'-' || it == b'_';
         assert!(name.len() <= 64 && name.bytes().all(is_safe), "{name}");
-        assert!(is_known(&house, name), "{name} can be called");
+        assert!(is_known(&fixture, name), "{name} can be called");
     }
     let clashing = listed.iter().find(|it| it.starts_with("kg_stats")).unwrap();
     assert_ne!(clashing, "kg_stats");
-    assert_eq!(call(&house, clashing).as_deref(), Ok(SAID));
+    assert_eq!(call(&fixture, clashing).as_deref(), Ok(SAID));
     // A tool of ours that is hidden stays hidden, and an installed one does not stand in for it.
-    let narrow = shop.house.again(safe(&["kg_stats"]));
+    let narrow = shop.fixture.again(safe(&["kg_stats"]));
     assert!(!is_known(&narrow, "kg_stats"));
     let run = json!({
         "item_type": "tool", "action": "run", "item_id": "kg_stats",
@@ -248,7 +251,7 @@ fn safe_names_are_safe_and_never_those_of_our_own_tools() {
     );
     // An installed one is hidden by its id and by the name that it is listed under.
     for hidden in ["dev.shop", "dev_shop_half", "dev.shop.half"] {
-        let narrow = shop.house.again(safe(&[hidden]));
+        let narrow = shop.fixture.again(safe(&[hidden]));
         assert!(!is_known(&narrow, "dev.shop.half"), "{hidden}");
         assert!(!is_known(&narrow, "dev_shop_half"), "{hidden}");
     }
@@ -257,7 +260,7 @@ fn safe_names_are_safe_and_never_those_of_our_own_tools() {
 #[test]
 fn what_is_said_to_be_installable_is() {
     let shop = Shop::new();
-    let (engine, owner) = (shop.engine(), shop.house.owner());
+    let (engine, owner) = (shop.engine(), shop.fixture.owner());
     let plain = InstallOptions::default();
     let check = |package: &Path, how: &InstallOptions| {
         let source = package.display().to_string();
@@ -321,7 +324,7 @@ fn what_is_said_to_be_installable_is() {
 #[test]
 fn a_secret_that_a_tool_can_send_away_is_warned_of() {
     let shop = Shop::new();
-    let (engine, owner) = (shop.engine(), shop.house.owner());
+    let (engine, owner) = (shop.engine(), shop.fixture.owner());
     let security = "net_allow_list = [\"api.github.com\"]\nenv_allow_list = [\"GITHUB_TOKEN\"]";
     let package = shop.package("echo", "1.0.0", &probes::flat_echo().unwrap(), security);
     let source = package.display().to_string();

@@ -19,9 +19,9 @@ fn large(mut wasm: Vec<u8>) -> Vec<u8> {
 }
 
 /// A caller, and what it is told while it waits.
-fn listener(house: &House) -> (Caller, Arc<Mutex<Vec<String>>>) {
+fn listener(fixture: &Fixture) -> (Caller, Arc<Mutex<Vec<String>>>) {
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
-    let mut caller = house.owner();
+    let mut caller = fixture.owner();
     let theirs = Arc::clone(&told);
     caller.progress = Some(Arc::new(move |_, _, word: &str| {
         theirs.lock().unwrap().push(word.to_owned());
@@ -37,7 +37,7 @@ fn is_compiled(told: &Mutex<Vec<String>>) -> bool {
 #[test]
 fn whoever_waits_for_the_compiler_is_told() {
     let shop = Shop::new();
-    let (caller, told) = listener(&shop.house);
+    let (caller, told) = listener(&shop.fixture);
     let wasm = large(probes::echo().unwrap());
     let package = shop.package("echo", "1.0.0", &wasm, MODEST);
     let source = package.display().to_string();
@@ -47,16 +47,16 @@ fn whoever_waits_for_the_compiler_is_told() {
         .install_tool(&caller, &source, &plain)
         .unwrap();
     assert!(is_compiled(&told));
-    let run = |house: &House| {
-        let (caller, told) = listener(house);
-        let ran = house.board.engine().kami().run_tool(&caller, ECHO, SAID);
+    let run = |fixture: &Fixture| {
+        let (caller, told) = listener(fixture);
+        let ran = fixture.board.engine().kami().run_tool(&caller, ECHO, SAID);
         assert_eq!(ran.unwrap().result.as_deref(), Ok(SAID));
         is_compiled(&told)
     };
-    assert!(!run(&shop.house.again(Selection::default())));
+    assert!(!run(&shop.fixture.again(Selection::default())));
     // As after an update of the program, whose compiler is another.
     fs::remove_file(shop.file("cache", ".cwasm")).unwrap();
-    assert!(run(&shop.house.again(Selection::default())));
+    assert!(run(&shop.fixture.again(Selection::default())));
 }
 
 #[test]
@@ -64,9 +64,9 @@ fn a_component_that_is_run_from_a_file_is_compiled_once() {
     let shop = Shop::new();
     let file = shop.packages.path().join("tool.wasm");
     fs::write(&file, large(probes::echo().unwrap())).unwrap();
-    let run = |house: &House| {
-        let (caller, told) = listener(house);
-        let engine = house.board.engine();
+    let run = |fixture: &Fixture| {
+        let (caller, told) = listener(fixture);
+        let engine = fixture.board.engine();
         let ran = engine
             .kami()
             .run_tool_file(&caller, &file, SAID, &FileRun::default());
@@ -75,8 +75,8 @@ fn a_component_that_is_run_from_a_file_is_compiled_once() {
         engine.omi().settle();
         is_compiled(&told)
     };
-    assert!(run(&shop.house));
-    let restarted = shop.house.again(Selection::default());
+    assert!(run(&shop.fixture));
+    let restarted = shop.fixture.again(Selection::default());
     assert!(!run(&restarted), "the second process has the code");
     // Code that is not what was noted is not believed.
     let artifact = shop.file("cache", ".cwasm");
@@ -84,7 +84,7 @@ fn a_component_that_is_run_from_a_file_is_compiled_once() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(&artifact, bytes).unwrap();
-    let again = shop.house.again(Selection::default());
+    let again = shop.fixture.again(Selection::default());
     let (caller, _) = listener(&again);
     let ran = again
         .board
@@ -99,7 +99,7 @@ fn code_of_components_that_were_run_long_ago_is_thrown_away() {
     let shop = Shop::new();
     let engine = shop.engine();
     let n_files = || {
-        let cache = shop.house.root.path().join("data/kami/cache");
+        let cache = shop.fixture.root.path().join("data/kami/cache");
         fs::read_dir(cache).unwrap().count()
     };
     for n in 0..35 {
@@ -107,7 +107,7 @@ fn code_of_components_that_were_run_long_ago_is_thrown_away() {
         let wasm = kenning_testing_wasm::Tool::new(&body).build().unwrap();
         let file = shop.packages.path().join("tool.wasm");
         fs::write(&file, wasm).unwrap();
-        let owner = shop.house.owner();
+        let owner = shop.fixture.owner();
         let ran = engine
             .kami()
             .run_tool_file(&owner, &file, SAID, &FileRun::default());
@@ -119,7 +119,7 @@ fn code_of_components_that_were_run_long_ago_is_thrown_away() {
 #[test]
 fn a_call_without_enough_fuel_says_how_much_it_takes_and_where_that_is_set() {
     let shop = Shop::new();
-    let (engine, owner) = (shop.engine(), shop.house.owner());
+    let (engine, owner) = (shop.engine(), shop.fixture.owner());
     // It counts as many times as its input has bytes, thrice over.
     let counting = kenning_testing_wasm::Tool::new(
         "(local.set $n (i32.mul (local.get $len) (i32.const 3)))
@@ -211,7 +211,7 @@ fn an_update_to_an_older_version_needs_a_word() {
 #[test]
 fn what_a_component_says_of_itself_is_compared_with_its_manifest() {
     let shop = Shop::new();
-    let (engine, owner) = (shop.engine(), shop.house.owner());
+    let (engine, owner) = (shop.engine(), shop.fixture.owner());
     // Its `describe` answers {"name":"test"}.
     let wasm = probes::echo().unwrap();
     let other = shop.package("echo", "1.0.0", &wasm, MODEST);
@@ -241,10 +241,10 @@ fn what_a_component_says_of_itself_is_compared_with_its_manifest() {
 #[test]
 fn a_component_with_several_functions_lists_them_under_short_names() {
     let shop = Shop::new();
-    let (engine, owner) = (shop.engine(), shop.house.owner());
+    let (engine, owner) = (shop.engine(), shop.fixture.owner());
     shop.install(&shop.package("shop", "1.0.0", &probes::generic().unwrap(), MODEST));
     let id = "dev.example.shop";
-    let mut listed = names(&shop.house);
+    let mut listed = names(&shop.fixture);
     listed.sort();
     let expected = ["half", "same", "swap", "total", "wished"].map(|it| format!("{id}.{it}"));
     assert_eq!(listed, expected);
@@ -277,18 +277,21 @@ fn the_output_of_a_program_is_its_answer() {
     shop.install(&package);
     let id = "dev.example.program";
     assert_eq!(shop.call(id).as_deref(), Ok(SAID));
-    let tool = shop.engine().kami().installed_tool(&shop.house.owner(), id);
+    let tool = shop
+        .engine()
+        .kami()
+        .installed_tool(&shop.fixture.owner(), id);
     assert_eq!(tool.unwrap().abi, "command");
-    let schema = &shop.house.board.installed(&shop.house.owner())[0].input_schema;
+    let schema = &shop.fixture.board.installed(&shop.fixture.owner())[0].input_schema;
     assert_eq!(schema["required"], json!(["message"]), "the manifest's");
-    let refused = shop.house.call(id, json!({}));
+    let refused = shop.fixture.call(id, json!({}));
     assert!(refused.is_error(), "arguments are checked");
 }
 
 #[test]
 fn tools_are_found_among_installed_ones_and_in_an_index() {
     let shop = Shop::new();
-    let (engine, owner) = (shop.engine(), shop.house.owner());
+    let (engine, owner) = (shop.engine(), shop.fixture.owner());
     let package = shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST);
     shop.install(&package);
     let search = |words: &str, index: Option<&str>| {
@@ -346,7 +349,7 @@ fn tools_are_found_among_installed_ones_and_in_an_index() {
 #[test]
 fn who_vouches_can_be_named_by_a_file() {
     let shop = Shop::new();
-    let (engine, owner) = (shop.engine(), shop.house.owner());
+    let (engine, owner) = (shop.engine(), shop.fixture.owner());
     let package = shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST);
     let place = shop.packages.path().join("my.key");
     let (_, key) = engine
