@@ -7,15 +7,16 @@
 use kenning_core::{Hash, Result, Space};
 use kenning_store::{HeadRow, ReadTx};
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// How many of the last events are remembered, to distinguish a read that began earlier from a log that
 /// lost events. A read that is older than these starts over, which costs only time.
 const REMEMBERED: usize = 256;
 
-/// Remembers the last events of each space's log.
+/// Remembers the last events of each space's log. Each has a lock of its own: a store that is slow to answer
+/// for one space keeps no other waiting.
 #[derive(Debug, Default)]
-pub struct Continuity(Mutex<HashMap<Space, Trail>>);
+pub struct Continuity(Mutex<HashMap<Space, Arc<Mutex<Trail>>>>);
 
 /// The last events of a log, the newest last.
 #[derive(Debug, Default)]
@@ -34,8 +35,11 @@ impl Continuity {
         tx: &dyn ReadTx,
         head: Option<&HeadRow>,
     ) -> Result<u64> {
-        let mut trails = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let trail = trails.entry(space.clone()).or_default();
+        let trail = {
+            let mut trails = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(trails.entry(space.clone()).or_default())
+        };
+        let mut trail = trail.lock().unwrap_or_else(PoisonError::into_inner);
         if !trail.is_continued(tx, head)? {
             *trail = Trail {
                 generation: trail.generation + 1,

@@ -6,6 +6,7 @@ use crate::state::State;
 use crate::{Signer, Tx};
 use kenning_core::{Error, Hash, Hlc, HlcClock, Implausible, Random, Result, Space};
 use kenning_store::{CheckpointRow, HeadRow, ReadTx, Store, WriteTx};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// The clock of the log.
@@ -38,6 +39,33 @@ pub struct Roots {
     pub event_root: Hash,
     /// Root of all nodes and edges.
     pub state_root: Hash,
+}
+
+thread_local! {
+    /// How many reads of this thread are open.
+    static OPEN_READS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Whether this thread is inside of [`Log::read`]. Whoever is about to wait for somebody else, such as a model
+/// on another machine, must not be: an open read holds a connection and keeps old rows from being cleared.
+pub fn is_reading() -> bool {
+    OPEN_READS.get() > 0
+}
+
+/// Counts a read until it ends, however it does.
+struct Reading;
+
+impl Reading {
+    fn begin() -> Self {
+        OPEN_READS.set(OPEN_READS.get() + 1);
+        Self
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        OPEN_READS.set(OPEN_READS.get().saturating_sub(1));
+    }
 }
 
 impl Log {
@@ -79,7 +107,10 @@ impl Log {
 
     /// Runs `work` on a consistent snapshot of one space.
     pub fn read<T>(&self, space: &Space, work: impl FnOnce(&dyn ReadTx) -> Result<T>) -> Result<T> {
-        self.store.read(space, work)
+        self.store.read(space, |tx| {
+            let _reading = Reading::begin();
+            work(tx)
+        })
     }
 
     /// Runs `work` in a write transaction and returns once it and its events are durable.

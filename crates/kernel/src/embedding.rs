@@ -202,7 +202,7 @@ impl Kernel {
     }
 
     /// The vector of a query by that model, or a remark why the table answers in its place.
-    pub fn query_vector(&self, query: &str) -> (Option<Vec<f32>>, Option<String>) {
+    pub(crate) fn query_vector(&self, query: &str) -> (Option<Vec<f32>>, Option<String>) {
         let Some(embedder) = self.embedder() else {
             return (
                 None,

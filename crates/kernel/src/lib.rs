@@ -29,6 +29,7 @@ pub mod paging;
 mod principal;
 mod process;
 pub mod roots;
+pub mod search;
 mod tokens;
 mod transfer;
 pub mod worker;

@@ -13,9 +13,6 @@ use kenning_kernel::{Caller, Scope};
 use serde_json::Value;
 use std::sync::OnceLock;
 
-/// What is not as good an answer is none.
-const RELEVANCE_MIN: f64 = 0.4;
-
 impl Kiwi {
     /// The directives that come with the program and answer a query, unless an item of the project or
     /// of the user has taken their names.
@@ -47,7 +44,7 @@ impl Kiwi {
             let id = builtin::DIRECTIVES.get(place)?.id;
             let is_named = id == query.trim();
             let relevance = if is_named { 1.0 } else { relevance };
-            if relevance < RELEVANCE_MIN || taken.iter().any(|it| it == id) {
+            if !Catalogue::is_answer(relevance) || taken.iter().any(|it| it == id) {
                 return None;
             }
             let directive = builtin_directive(id)?;

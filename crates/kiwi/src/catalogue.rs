@@ -1,6 +1,7 @@
 //! Texts that are in no store, found the way everything is found: the tools of a server.
 
 use kenning_core::{Hash, Hlc, Kind, NodeId, SeededRandom};
+use kenning_kernel::search::policy;
 use kenning_search::{Filter, Index, Mode, Query, passages};
 use kenning_store::Node;
 use serde_json::Map;
@@ -36,6 +37,11 @@ impl Catalogue {
             places.insert(id, place);
         }
         Self { index, places }
+    }
+
+    /// Whether what is as relevant as this is found, beside items and by the same threshold.
+    pub fn is_answer(relevance: f64) -> bool {
+        policy::ITEMS.is_relevant(relevance)
     }
 
     /// The places of those that answer best, with their relevance from 0 to 1.

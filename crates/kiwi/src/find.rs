@@ -8,16 +8,15 @@ use crate::Kiwi;
 use kenning_core::{Did, Error, Kind, NodeId, Result};
 use kenning_items::{ItemId, ItemType};
 use kenning_kernel::paging::ranked_until;
+use kenning_kernel::search::{Question, Wanted, policy};
 use kenning_kernel::{Caller, Scope};
-use kenning_search::{Filter, Hit, Index, Mode, Query, order_by_relevance};
+use kenning_search::{Filter, Hit};
 use kenning_store::{Node, ReadTx, When};
 use kenning_text::frontmatter::{self, Head};
 use kenning_text::line::{dotted, one_line};
 use serde_json::Value;
 use std::collections::HashSet;
 
-/// What has not every word is found if it answers at least so well.
-const RELEVANCE_MIN: f64 = 0.4;
 /// So much of a text is shown where nothing describes it.
 const DESCRIPTION_CHARS: usize = 200;
 
@@ -41,8 +40,29 @@ impl Kiwi {
         Ok(found)
     }
 
+    /// The same for a call that has made the question of the query's text already.
+    pub fn search_items_asked(
+        &self,
+        caller: &Caller,
+        query: &ItemQuery,
+        question: &Question,
+    ) -> Result<FoundItems> {
+        let mut found = self.search_from_start(caller, query, Some(question))?;
+        (found.items, found.has_more) = query.page().of_ranked(found.items);
+        Ok(found)
+    }
+
     /// The same from the best one on, those that the page leaves out included, and one more than it holds.
     pub fn search_items_until(&self, caller: &Caller, query: &ItemQuery) -> Result<FoundItems> {
+        self.search_from_start(caller, query, None)
+    }
+
+    fn search_from_start(
+        &self,
+        caller: &Caller,
+        query: &ItemQuery,
+        question: Option<&Question>,
+    ) -> Result<FoundItems> {
         caller.principal.require(Scope::Read)?;
         if query.text.trim().is_empty() {
             return Err(Error::invalid("`query` is empty").hint("say in a few words what to find"));
@@ -53,7 +73,7 @@ impl Kiwi {
         if let ItemSource::Registry | ItemSource::All = query.source
             && let Some(remote) = self.remote_registry()?
         {
-            return self.search_with(caller, query, &remote);
+            return self.search_with(caller, query, question, &remote);
         }
         if query.source.is_local() {
             let types = match query.item_type {
@@ -69,62 +89,41 @@ impl Kiwi {
         let project = project.map(|it| it.name).unwrap_or_default();
         let filters = filters(query, &project);
         let space = &caller.principal.space;
-        let (vector, _) = self.kernel.query_vector(&query.text);
-        let model = self.kernel.chosen_model();
+        let made;
+        let question = match question {
+            Some(question) => question,
+            None => {
+                made = self.kernel.question(&query.text);
+                &made
+            }
+        };
         let now_ms = self.kernel.log().clock().now_ms();
         let words = AskedWords::of(&query.text);
         self.kernel.log().read(space, |tx| {
-            let weighed = |mut hit: Hit| -> Result<Hit> {
-                if let Some(node) = tx.node(hit.node, When::Now)? {
-                    let id = node.props.get("id").and_then(Value::as_str);
-                    let called = format!("{} {}", node.title, id.unwrap_or_default());
-                    hit.relevance = words.weigh(&called, hit.relevance);
-                }
-                Ok(hit)
+            let weigh = |hit: &Hit| -> Result<f64> {
+                let Some(node) = tx.node(hit.node, When::Now)? else {
+                    return Ok(hit.relevance);
+                };
+                let id = node.props.get("id").and_then(Value::as_str);
+                let called = format!("{} {}", node.title, id.unwrap_or_default());
+                Ok(words.weigh(&called, hit.relevance))
             };
-            let best_of = |index: &Index, limit: usize| -> Result<Vec<(NodeId, f64)>> {
-                let mut hits: Vec<Hit> = Vec::new();
-                let mut unranked: Vec<NodeId> = Vec::new();
-                let mut seen = HashSet::new();
-                for filter in &filters {
-                    let complete = index.nodes_with_all_words(&query.text, filter);
-                    let asked = Query {
-                        text: &query.text,
-                        mode: Mode::Hybrid,
-                        filter,
-                        limit: limit.max(25).saturating_mul(4),
-                        vector: vector.as_deref(),
-                    };
-                    let counts = |node: NodeId, relevance: f64| {
-                        relevance >= RELEVANCE_MIN || complete.contains(node)
-                    };
-                    for hit in index.search(&asked) {
-                        if counts(hit.node, hit.relevance) && seen.insert(hit.node) {
-                            hits.push(weighed(hit)?);
-                        }
-                    }
-                    let rest = complete.iter().filter(|it| seen.insert(*it));
-                    unranked.extend(rest);
-                }
-                order_by_relevance(&mut hits, now_ms);
-                let ranked = hits.iter().map(|hit| (hit.node, hit.relevance));
-                let unranked = unranked.into_iter().map(|node| (node, 0.0));
-                Ok(ranked.chain(unranked).collect())
-            };
-            let ranked = self
-                .kernel
-                .searcher()
-                .with(space, tx, model.as_ref(), |index| {
-                    let mut least = f64::INFINITY;
-                    let next_best_of = |limit: usize| {
-                        let mut found = best_of(index, limit)?;
-                        // What is found later answers no better than what was found before.
-                        found.iter_mut().for_each(|it| it.1 = it.1.min(least));
-                        least = found.iter().map(|it| it.1).fold(least, f64::min);
-                        Ok(found)
-                    };
-                    ranked_until(page, |it| it.0, next_best_of)
-                })??;
+            let ranked = self.kernel.search(space, tx, question, |search| {
+                let mut least = f64::INFINITY;
+                let next_best_of = |limit: usize| {
+                    let found = search.find(&Wanted {
+                        weigh: Some(&weigh),
+                        ..Wanted::new(&policy::ITEMS, &filters, limit, now_ms)
+                    })?;
+                    let hits = found.hits.iter().map(|it| (it.node, it.relevance));
+                    // What is found later answers no better than what was found before.
+                    let found: Vec<(NodeId, f64)> =
+                        hits.map(|(node, it)| (node, it.min(least))).collect();
+                    least = found.iter().map(|it| it.1).fold(least, f64::min);
+                    Ok(found)
+                };
+                ranked_until(page, |it| it.0, next_best_of)
+            })??;
             let exact = exact(tx, query, &project)?;
             let found = exact.iter().map(|it| (*it, 1.0));
             let others = ranked.into_iter().filter(|it| !exact.contains(&it.0));
@@ -170,6 +169,7 @@ impl Kiwi {
         &self,
         caller: &Caller,
         query: &ItemQuery,
+        question: Option<&Question>,
         remote: &super::remote::Remote,
     ) -> Result<FoundItems> {
         // A registry lists so many at most, and does not go on.
@@ -184,7 +184,7 @@ impl Kiwi {
                 source: ItemSource::Local,
                 ..query.clone()
             };
-            let local = self.search_items_until(caller, &local)?;
+            let local = self.search_from_start(caller, &local, question)?;
             found.total += local.total;
             found.items.extend(local.items);
         }

@@ -4,12 +4,13 @@
 //! entry a passage; an entry whose node changed is dead, and when half of them are, the index is made
 //! anew.
 
+use crate::prepared::{Prepared, PreparedPassage};
 use crate::rank::Spread;
 use crate::scan::Vectors;
 use crate::threads::Threads;
 use crate::tokens::{name_key, term_of};
 use kenning_core::{Hash, Hlc, Kind, NodeId};
-use kenning_embed::{DIMENSIONS, Model, TOKENS_MAX, Table, TokenId};
+use kenning_embed::{DIMENSIONS, Model, Table, TokenId};
 use kenning_store::{Node, Passage};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -292,52 +293,47 @@ impl Index {
 
     /// Takes in a node with its passages, in place of what was known of it.
     pub fn put(&mut self, node: &Node, passages: &[Passage]) {
+        self.take_in(&Prepared::of(node, passages));
+    }
+
+    /// Takes in what was prepared, in place of what was known of its node.
+    pub(crate) fn take_in(&mut self, prepared: &Prepared<'_>) {
+        let node = prepared.node;
         self.remove(node.id);
         let facets: Box<[u32]> = facets(node).map(|it| self.facet_or_new(it)).collect();
         let thread = self.threads.number_of(node);
         let first = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
-        for passage in passages {
+        for passage in &prepared.passages {
             self.push(node, passage, thread, facets.clone());
         }
-        if !passages.is_empty() {
+        if !prepared.passages.is_empty() {
             for name in names_of(node) {
                 self.names.entry(name).or_default().push(first);
             }
         }
     }
 
-    fn push(&mut self, node: &Node, passage: &Passage, thread: u32, facets: Box<[u32]>) {
+    fn push(
+        &mut self,
+        node: &Node,
+        prepared: &PreparedPassage<'_>,
+        thread: u32,
+        facets: Box<[u32]>,
+    ) {
         let Ok(at) = u32::try_from(self.entries.len()) else {
             return;
         };
-        let mut counts: HashMap<&str, u32> = HashMap::new();
-        let words = passage
-            .tokens
-            .split(' ')
-            .chain(passage.title_tokens.split(' '));
-        for word in words.filter(|it| !it.is_empty()) {
-            *counts.entry(term_of(word)).or_default() += 1;
-        }
-        let terms: u32 = counts.values().sum();
+        let terms: u32 = prepared.counts.iter().map(|it| it.1).sum();
         let distinct_start = self.distinct.len();
-        for (word, count) in counts {
+        for &(word, count) in &prepared.counts {
             let term = self.term_or_new(word);
             self.postings[term as usize].push(Posting { entry: at, count });
             self.term_frequency[term as usize] += 1;
             self.distinct.push(term);
         }
         let distinct = u32::try_from(self.distinct.len() - distinct_start).unwrap_or(u32::MAX);
-        // A title that is no part of the text, such as the date of a log, has no tokens.
-        let is_titled = !node.title.is_empty()
-            && (node.kind != Kind::Document || !passage.title_tokens.is_empty());
-        let mut ids = if !is_titled {
-            Vec::new()
-        } else {
-            self.table.ids(&node.title)
-        };
-        ids.extend(self.table.ids(&passage.text));
-        ids.truncate(TOKENS_MAX);
-        self.vectors.push(&self.table.passage(&ids));
+        self.vectors.push(&prepared.vector);
+        let mut ids = prepared.ids.clone();
         let tokens_start = self.tokens.len();
         self.tokens.extend_from_slice(&ids);
         let tokens = u32::try_from(ids.len()).unwrap_or(u32::MAX);
@@ -348,17 +344,17 @@ impl Index {
         self.lengths.push(terms as f32);
         let entry = Entry {
             node: node.id,
-            n: passage.n,
+            n: prepared.passage.n,
             created: made(node),
             thread,
-            asks: passage.text.contains(['?', '\u{ff1f}']),
+            asks: prepared.passage.text.contains(['?', '\u{ff1f}']),
             facets,
             terms,
             distinct_start,
             distinct,
             tokens_start,
             tokens,
-            text: text_hash(&passage.text),
+            text: prepared.text,
         };
         let ended_ms = ended_ms.unwrap_or(u64::MAX);
         self.gates.push(Gate::of(&entry, ended_ms, Some(node.kind)));
@@ -396,7 +392,23 @@ impl Index {
 
     /// Forgets a node.
     pub fn remove(&mut self, node: NodeId) {
-        for at in self.by_node.remove(&node).unwrap_or_default() {
+        let places = self.by_node.remove(&node).unwrap_or_default();
+        let (Some(&first), Some(&last)) = (places.first(), places.last()) else {
+            return;
+        };
+        // The passages of a node stand side by side, so each word's list loses them at once.
+        let of_all = places.iter().flat_map(|&at| self.distinct_terms(at));
+        let mut terms: Vec<u32> = of_all.copied().collect();
+        terms.sort_unstable();
+        terms.dedup();
+        for term in terms {
+            let postings = &mut self.postings[term as usize];
+            let from = postings.partition_point(|it| it.entry < first);
+            let to = postings.partition_point(|it| it.entry <= last);
+            postings.drain(from..to);
+            self.term_frequency[term as usize] = u32::try_from(postings.len()).unwrap_or(u32::MAX);
+        }
+        for at in places {
             let entry = &self.entries[at as usize];
             self.gates[at as usize].alive = false;
             if let Some(n) = self.kinds.get_mut(&self.gates[at as usize].kind) {
@@ -409,13 +421,6 @@ impl Index {
             self.alive -= 1;
             let mut ids = self.tokens[start..start + tokens as usize].to_vec();
             for_each_distinct(&mut ids, |id| self.token_frequency[usize::from(id)] -= 1);
-            for term in self.distinct_terms(at).to_vec() {
-                let postings = &mut self.postings[term as usize];
-                if let Ok(i) = postings.binary_search_by_key(&at, |it| it.entry) {
-                    postings.remove(i);
-                    self.term_frequency[term as usize] -= 1;
-                }
-            }
         }
     }
 

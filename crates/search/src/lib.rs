@@ -18,6 +18,7 @@ mod collection;
 mod collections;
 mod index;
 mod passages;
+mod prepared;
 mod rank;
 mod recent;
 mod scan;

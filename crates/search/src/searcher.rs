@@ -1,25 +1,29 @@
 //! The indexes of all spaces, following the log.
 
 use crate::index::{Index, OtherModel};
+use crate::prepared::Prepared;
 use crate::recent::Recent;
 use crate::scan::Vectors;
 use crate::snapshot::{self, TakenAt};
 use kenning_audit::{Change, Continuity};
 use kenning_core::{Error, Hash, NodeId, Result, Space};
 use kenning_embed::Model;
-use kenning_store::{Passage, ReadTx, Row, Table, When};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
+use kenning_store::{EventRow, Node, Passage, ReadTx, Row, Table, When};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Instant;
 
 /// Events and vectors that are taken in at a time.
 const PAGE: usize = 1_000;
 
-/// Nodes that are taken in between two looks at the clock, where time is short. Nodes and not events: one
-/// event of an import brings hundreds.
+/// Nodes that are read before they are taken in, and between two looks at the clock where time is short. Nodes
+/// and not events: one event of an import brings hundreds.
 const STEP: usize = 250;
 
-/// Events that are read at a time for a step.
+/// Passages after which an index that is being changed can be searched again.
+const APPLIED_PASSAGES: usize = 200;
+
+/// Events that are read at a time where they are only counted.
 const STEP_PAGE: usize = 25;
 
 /// The kind of the event that says that passages were made anew.
@@ -30,12 +34,10 @@ pub const REINDEXED: &str = "Reindexed";
 #[derive(Default)]
 pub struct Searcher {
     /// By space and by the generation of its log: one that was taken back begins anew.
-    spaces: Mutex<Recent<(Space, u64), Shared>>,
+    spaces: Mutex<Recent<(Space, u64), Arc<Slot>>>,
     continuity: Continuity,
     keeper: Option<Box<dyn Keeper>>,
 }
-
-type Shared = Arc<RwLock<Index>>;
 
 /// Keeps snapshots of indexes between processes. They are derived: losing one costs only time.
 pub trait Keeper: Send + Sync {
@@ -104,14 +106,21 @@ impl Searcher {
     }
 
     /// Has the index kept.
-    fn keep(&self, space: &Space, tx: &dyn ReadTx, index: &mut Index) -> Result<()> {
-        if let Some(keeper) = &self.keeper
-            && index.kept_seq < index.seq
-            && let Some(event) = tx.events_after(index.seq - 1, 1)?.first()
+    fn keep(&self, space: &Space, tx: &dyn ReadTx, slot: &Slot) -> Result<()> {
+        let Some(keeper) = &self.keeper else {
+            return Ok(());
+        };
+        let (kept_seq, seq) = slot.look(|index| (index.kept_seq, index.seq))?;
+        if kept_seq < seq
+            && let Some(event) = tx.events_after(seq - 1, 1)?.first()
         {
-            keeper.save(space, index.to_snapshot(event.id));
-            index.kept = index.entries.len();
-            index.kept_seq = index.seq;
+            let (snapshot, n_entries) =
+                slot.look(|index| (index.to_snapshot(event.id), index.entries.len()))?;
+            keeper.save(space, snapshot);
+            slot.change(|index| {
+                index.kept = n_entries;
+                index.kept_seq = seq;
+            });
         }
         Ok(())
     }
@@ -132,20 +141,24 @@ impl Searcher {
             return Ok(false);
         }
         self.with(space, tx, model, |_| ())?;
-        let (index, _) = self.index_of(space, tx)?;
-        let mut index = anew_if_broken(&index, Index::new);
-        self.keep(space, tx, &mut index)?;
+        let (slot, seq) = self.slot_of(space, tx)?;
+        if let Turn::Mine(_turn) = slot.turn(None, || false) {
+            // Another call may have gone beyond this snapshot, whose events are not there to be read.
+            if slot.look(|index| index.seq)? <= seq {
+                self.keep(space, tx, &slot)?;
+            }
+        }
         Ok(true)
     }
 
     /// The index of a space, and the head of its log.
-    fn index_of(&self, space: &Space, tx: &dyn ReadTx) -> Result<(Shared, u64)> {
+    fn slot_of(&self, space: &Space, tx: &dyn ReadTx) -> Result<(Arc<Slot>, u64)> {
         let head = tx.head()?;
         let generation = self.continuity.generation(space, tx, head.as_ref())?;
         let mut spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
         spaces.retain(|key| &key.0 != space || key.1 >= generation);
-        let index = spaces.entry(&(space.clone(), generation), Arc::default);
-        Ok((Arc::clone(index), head.map_or(0, |it| it.seq)))
+        let slot = spaces.entry(&(space.clone(), generation), Arc::default);
+        Ok((Arc::clone(slot), head.map_or(0, |it| it.seq)))
     }
 
     /// Runs `work` on the index of a space as it is in this snapshot. `model` is what was chosen in
@@ -172,42 +185,23 @@ impl Searcher {
         until: Option<Instant>,
         work: impl FnOnce(&Index) -> T,
     ) -> Result<(T, IndexState)> {
-        let (index, seq) = self.index_of(space, tx)?;
-        if let Ok(index) = index.read()
-            && index.is_at(seq, model)
-        {
-            return Ok((work(&index), IndexState::default()));
-        }
-        {
-            let is_broken = index.is_poisoned();
-            let mut index = anew_if_broken(&index, Index::new);
-            if index.seq > seq {
-                // A snapshot from before what another call has taken in: nothing newer is hidden from
-                // it, and nothing that it can see is lost.
+        let (slot, seq) = self.slot_of(space, tx)?;
+        loop {
+            if let Ok(index) = slot.index.read()
+                && index.has(seq, model)
+            {
                 return Ok((work(&index), IndexState::default()));
             }
-            // What was kept may be what broke it: then only rows are read.
-            if index.seq == 0
-                && seq > 0
-                && !is_broken
-                && let Some(kept) = self.kept(space, tx)?
-            {
-                *index = kept;
-            }
-            let followed = match until {
-                None => index.follow(tx, seq, model),
-                Some(until) => index.follow_until(tx, seq, model, until),
-            };
-            if let Err(error) = followed {
-                // Half taken in is worse than not at all.
-                *index = Index::new();
-                return Err(error);
-            }
-            if until.is_none() && index.is_worth_keeping() {
-                self.keep(space, tx, &mut index)?;
+            match slot.turn(until, || slot.has(seq, model)) {
+                Turn::Reached => {}
+                Turn::Mine(_turn) => {
+                    self.follow(&slot, space, tx, seq, model, until)?;
+                    break;
+                }
+                Turn::TooLate => break,
             }
         }
-        let index = index.read().map_err(|_| broken())?;
+        let index = slot.index.read().map_err(|_| broken())?;
         let index_state = IndexState {
             partial: (index.seq < seq).then_some(Partial {
                 taken: index.seq,
@@ -216,6 +210,237 @@ impl Searcher {
             is_far_behind: until.is_some() && (index.seq < seq || index.is_worth_keeping()),
         };
         Ok((work(&index), index_state))
+    }
+
+    /// Takes in what the log has up to `seq`, or what can be taken in until then. Rows are read and texts
+    /// are prepared while others search the index as it is; it is locked only to be changed. After each
+    /// change it is the index of the log as it was at an event, so an error costs only what is missing.
+    fn follow(
+        &self,
+        slot: &Slot,
+        space: &Space,
+        tx: &dyn ReadTx,
+        seq: u64,
+        model: Option<&Model>,
+        until: Option<Instant>,
+    ) -> Result<()> {
+        let is_broken = slot.index.is_poisoned();
+        if is_broken {
+            slot.change(|_| ());
+        }
+        let mut at = slot.look(|index| index.seq)?;
+        // What was kept may be what broke it: then only rows are read.
+        if at == 0
+            && seq > 0
+            && !is_broken
+            && let Some(kept) = self.kept(space, tx)?
+        {
+            at = kept.seq;
+            slot.change(|index| *index = kept);
+        }
+        if until.is_none() && at < seq && (at == 0 || slot.look(Index::is_mostly_dead)?) {
+            slot.replace(Index::loaded(tx, seq)?);
+            at = seq;
+        }
+        let mut events = Events::default();
+        while at < seq {
+            match events.next(tx, at, seq)? {
+                Some(changes) => {
+                    at = changes.at;
+                    slot.apply(&changes);
+                }
+                None => {
+                    slot.replace(Index::loaded(tx, seq)?);
+                    at = seq;
+                }
+            }
+            slot.tell();
+            if until.is_some_and(|it| Instant::now() >= it) {
+                break;
+            }
+        }
+        if let Some(model) = model
+            && at >= seq
+        {
+            take_in_vectors(slot, tx, seq, model)?;
+        }
+        if until.is_none() && slot.look(Index::is_worth_keeping)? && at == seq {
+            self.keep(space, tx, slot)?;
+        }
+        Ok(())
+    }
+}
+
+/// The index of a space. One call at a time follows the log, and the others search meanwhile.
+#[derive(Default)]
+struct Slot {
+    index: RwLock<Index>,
+    /// Whether a call follows the log. Whoever holds this lock may ask for the index, not the other way.
+    is_followed: Mutex<bool>,
+    moved_on: Condvar,
+}
+
+/// What a call that needs more of the log than the index has got to do.
+enum Turn<'a> {
+    /// Follow the log.
+    Mine(Following<'a>),
+    /// Search: another call has followed it far enough.
+    Reached,
+    /// Search what there is: there is no time.
+    TooLate,
+}
+
+/// Ends the turn, however the call ends.
+struct Following<'a>(&'a Slot);
+
+impl Drop for Following<'_> {
+    fn drop(&mut self) {
+        *self.0.lock_turn() = false;
+        self.0.moved_on.notify_all();
+    }
+}
+
+impl Slot {
+    fn lock_turn(&self) -> MutexGuard<'_, bool> {
+        self.is_followed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn turn(&self, until: Option<Instant>, is_reached: impl Fn() -> bool) -> Turn<'_> {
+        let mut is_followed = self.lock_turn();
+        while *is_followed {
+            is_followed = match until {
+                None => {
+                    let woken = self.moved_on.wait(is_followed);
+                    woken.unwrap_or_else(PoisonError::into_inner)
+                }
+                Some(until) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Turn::TooLate;
+                    }
+                    let woken = self.moved_on.wait_timeout(is_followed, left);
+                    woken.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+            if is_reached() {
+                return Turn::Reached;
+            }
+        }
+        *is_followed = true;
+        Turn::Mine(Following(self))
+    }
+
+    /// Wakes those who wait for the index.
+    fn tell(&self) {
+        drop(self.lock_turn());
+        self.moved_on.notify_all();
+    }
+
+    fn has(&self, seq: u64, model: Option<&Model>) -> bool {
+        self.index.read().is_ok_and(|index| index.has(seq, model))
+    }
+
+    fn look<T>(&self, work: impl FnOnce(&Index) -> T) -> Result<T> {
+        let index = self.index.read().map_err(|_| broken())?;
+        Ok(work(&index))
+    }
+
+    fn change<T>(&self, work: impl FnOnce(&mut Index) -> T) -> T {
+        work(&mut anew_if_broken(&self.index, Index::new))
+    }
+
+    /// Puts an index that was made beside it in its place.
+    fn replace(&self, mut new: Index) {
+        self.change(|index| {
+            new.other = index.other.take();
+            new.place_other_vectors();
+            // The old one is taken apart after the lock is given back.
+            std::mem::swap(index, &mut new);
+        });
+    }
+
+    /// Changes the index in short steps, so that searches come in between. Each node is taken in at once.
+    fn apply(&self, changes: &Changes) {
+        let nodes = changes.nodes.iter();
+        let mut prepared: Vec<Prepared<'_>> = Vec::new();
+        let mut n_passages = 0;
+        for (node, passages) in nodes {
+            let node = Prepared::of(node, passages);
+            n_passages += node.len();
+            prepared.push(node);
+            if n_passages >= APPLIED_PASSAGES {
+                n_passages = 0;
+                let nodes = std::mem::take(&mut prepared);
+                self.change(|index| nodes.iter().for_each(|it| index.take_in(it)));
+            }
+        }
+        self.change(|index| {
+            prepared.iter().for_each(|it| index.take_in(it));
+            changes.gone.iter().for_each(|it| index.remove(*it));
+            index.vectors.prepare();
+            index.seq = changes.at;
+        });
+    }
+}
+
+/// What some events changed.
+struct Changes {
+    /// The last of the events.
+    at: u64,
+    /// Nodes that are new or others now.
+    nodes: Vec<(Node, Vec<Passage>)>,
+    gone: Vec<NodeId>,
+}
+
+/// Events that were read and not taken in yet.
+#[derive(Default)]
+struct Events(VecDeque<EventRow>);
+
+impl Events {
+    /// What the events after `at` changed, until about [`STEP`] nodes have. `None` if all passages were made
+    /// anew.
+    fn next(&mut self, tx: &dyn ReadTx, at: u64, seq: u64) -> Result<Option<Changes>> {
+        // The revision that the latest of these events made; none for one that is gone.
+        let mut changed: BTreeMap<NodeId, u64> = BTreeMap::new();
+        let mut last = at;
+        while last < seq && changed.len() < STEP {
+            if self.0.is_empty() {
+                let left = usize::try_from(seq - last).unwrap_or(PAGE);
+                self.0.extend(tx.events_after(last, PAGE.min(left))?);
+            }
+            let Some(row) = self.0.pop_front() else {
+                last = seq;
+                break;
+            };
+            last = row.seq;
+            if row.kind == REINDEXED {
+                return Ok(None);
+            }
+            let event = kenning_audit::event::parse(&row);
+            for change in event.into_iter().flat_map(|it| it.changes) {
+                match change {
+                    Change::PutNode { id, rev, .. } => changed.insert(id, rev),
+                    Change::RemoveNode { id } => changed.insert(id, u64::MAX),
+                    _ => None,
+                };
+            }
+        }
+        let (mut nodes, mut gone) = (Vec::new(), Vec::new());
+        for (id, rev) in changed {
+            match tx.node(id, When::Now)? {
+                // A later event made what it is now, and brings it.
+                Some(node) if node.rev > rev => {}
+                Some(node) => nodes.push((node, tx.passages(id)?)),
+                None => gone.push(id),
+            }
+        }
+        Ok(Some(Changes {
+            at: last,
+            nodes,
+            gone,
+        }))
     }
 }
 
@@ -280,58 +505,24 @@ impl Index {
         events > 0 && (new >= KEPT_FROM.max(quarter) || events >= KEPT_EVENTS.max(quarter as u64))
     }
 
-    fn is_at(&self, seq: u64, model: Option<&Model>) -> bool {
-        let model_is_there = match (model, &self.other) {
+    /// Whether it has everything that a snapshot at this event has. What came after it is there too, and is
+    /// not hidden from a call that began before.
+    fn has(&self, seq: u64, model: Option<&Model>) -> bool {
+        let has_model = match (model, &self.other) {
             (None, _) => true,
-            (Some(model), Some(other)) => other.model == *model && other.seq == seq,
+            (Some(model), Some(other)) => other.model == *model && other.seq >= seq,
             (Some(_), None) => false,
         };
-        self.seq == seq && model_is_there
+        self.seq >= seq && has_model
     }
 
-    /// Takes in everything up to the event `seq`.
-    fn follow(&mut self, tx: &dyn ReadTx, seq: u64, model: Option<&Model>) -> Result<()> {
-        if self.seq == 0 || self.is_mostly_dead() {
-            let other = self.other.take();
-            *self = Self::new();
-            self.other = other;
-            self.load(tx)?;
-            self.seq = seq;
-        }
-        if self.seq < seq {
-            self.take_in_events(tx, seq, usize::MAX)?;
-        }
-        self.vectors.prepare();
-        if let Some(model) = model {
-            self.take_in_vectors(tx, seq, model)?;
-            self.place_other_vectors();
-        }
-        Ok(())
-    }
-
-    /// Takes in events up to `seq`, a step at a time, and stops after `until`. Events and not tables, so
-    /// that what has been taken in is an index of the log as it was at that event.
-    fn follow_until(
-        &mut self,
-        tx: &dyn ReadTx,
-        seq: u64,
-        model: Option<&Model>,
-        until: Instant,
-    ) -> Result<()> {
-        while self.seq < seq {
-            self.take_in_events(tx, seq, STEP)?;
-            if Instant::now() >= until {
-                break;
-            }
-        }
-        self.vectors.prepare();
-        if let Some(model) = model
-            && self.seq == seq
-        {
-            self.take_in_vectors(tx, seq, model)?;
-            self.place_other_vectors();
-        }
-        Ok(())
+    /// Of a whole space as it is in this snapshot.
+    fn loaded(tx: &dyn ReadTx, seq: u64) -> Result<Self> {
+        let mut index = Self::new();
+        index.load(tx)?;
+        index.vectors.prepare();
+        index.seq = seq;
+        Ok(index)
     }
 
     /// Takes in the whole space.
@@ -352,93 +543,49 @@ impl Index {
             Ok(())
         })
     }
+}
 
-    /// Takes in events up to `seq`, or up to the one with which `nodes_max` nodes have changed.
-    fn take_in_events(&mut self, tx: &dyn ReadTx, seq: u64, nodes_max: usize) -> Result<()> {
-        // The revision that the latest of these events made; none for one that is gone.
-        let mut changed: HashMap<NodeId, u64> = HashMap::new();
-        let mut at = self.seq;
-        let page_max = if nodes_max == usize::MAX {
-            PAGE
-        } else {
-            STEP_PAGE
-        };
-        while at < seq && changed.len() < nodes_max {
-            let left = usize::try_from(seq - at).unwrap_or(page_max);
-            let page = tx.events_after(at, page_max.min(left))?;
-            if page.is_empty() {
-                at = seq;
-            }
-            for row in &page {
-                if changed.len() >= nodes_max {
-                    break;
-                }
-                at = row.seq;
-                if row.kind == REINDEXED {
-                    let other = self.other.take();
-                    *self = Self::new();
-                    self.other = other;
-                    self.load(tx)?;
-                    self.seq = seq;
-                    return Ok(());
-                }
-                let event = kenning_audit::event::parse(row);
-                for change in event.into_iter().flat_map(|it| it.changes) {
-                    match change {
-                        Change::PutNode { id, rev, .. } => changed.insert(id, rev),
-                        Change::RemoveNode { id } => changed.insert(id, u64::MAX),
-                        _ => None,
-                    };
-                }
-            }
+/// Takes in the vectors of a model, a page at a time.
+fn take_in_vectors(slot: &Slot, tx: &dyn ReadTx, seq: u64, model: &Model) -> Result<()> {
+    let mut at = slot.change(|index| index.other_of(model).seq);
+    let collection = collection_of(model);
+    let mut limit = PAGE;
+    loop {
+        let mut page = tx.vectors_since(&collection, at, limit)?;
+        let is_last = page.len() < limit;
+        if !is_last {
+            // The rest of the last event's vectors may be beyond the page.
+            let last = page.last().map_or(0, |it| it.seq);
+            page.retain(|it| it.seq < last);
+            limit = if page.is_empty() { limit * 2 } else { PAGE };
         }
-        for (id, rev) in changed {
-            match tx.node(id, When::Now)? {
-                // A later event made what it is now, and brings it.
-                Some(node) if node.rev > rev => {}
-                Some(node) => self.put(&node, &tx.passages(id)?),
-                None => self.remove(id),
-            }
-        }
-        self.seq = at;
-        Ok(())
-    }
-
-    fn take_in_vectors(&mut self, tx: &dyn ReadTx, seq: u64, model: &Model) -> Result<()> {
-        if self.other.as_ref().is_none_or(|it| it.model != *model) {
-            self.other = Some(OtherModel {
-                model: model.clone(),
-                seq: 0,
-                by_text: HashMap::new(),
-                vectors: Vectors::new(model.dimensions),
-                places: Vec::new(),
-                covered: 0,
-            });
-        }
-        let Some(other) = &mut self.other else {
-            return Ok(());
-        };
-        let collection = collection_of(model);
-        let (mut at, mut limit) = (other.seq, PAGE);
-        loop {
-            let mut page = tx.vectors_since(&collection, at, limit)?;
-            let is_last = page.len() < limit;
-            if !is_last {
-                // The rest of the last event's vectors may be beyond the page.
-                let last = page.last().map_or(0, |it| it.seq);
-                page.retain(|it| it.seq < last);
-                limit = if page.is_empty() { limit * 2 } else { PAGE };
-            }
-            for vector in &page {
-                other.put(vector);
-                at = vector.seq;
-            }
+        at = page.last().map_or(at, |it| it.seq);
+        slot.change(|index| {
+            let other = index.other_of(model);
+            page.iter().for_each(|it| other.put(it));
+            other.seq = if is_last { seq.max(at) } else { at };
             if is_last {
-                break;
+                index.place_other_vectors();
             }
+        });
+        if is_last {
+            return Ok(());
         }
-        other.seq = seq;
-        Ok(())
+    }
+}
+
+impl Index {
+    /// The vectors of this model; those of another one go.
+    fn other_of(&mut self, model: &Model) -> &mut OtherModel {
+        let known = self.other.take().filter(|it| it.model == *model);
+        self.other.insert(known.unwrap_or_else(|| OtherModel {
+            model: model.clone(),
+            seq: 0,
+            by_text: HashMap::new(),
+            vectors: Vectors::new(model.dimensions),
+            places: Vec::new(),
+            covered: 0,
+        }))
     }
 }
 

@@ -17,16 +17,25 @@ use std::sync::Arc;
 
 const COLLECTION: &str = "kg/2/default";
 
-/// A snapshot that panics at one of the calls, or at one of the rows of a scan.
+/// A snapshot that does something, such as to panic, at one of the calls or at one of the rows of a scan.
 struct Tripping<'a> {
     tx: &'a dyn ReadTx,
     left: Cell<u32>,
+    /// Which calls are counted; all if none is named.
+    only: Option<&'static str>,
+    trip: &'a dyn Fn(),
 }
 
 impl Tripping<'_> {
-    fn step(&self) {
+    fn step(&self, name: &str) {
+        if self.only.is_some_and(|it| it != name) {
+            return;
+        }
         match self.left.get() {
-            0 => panic!("on purpose"),
+            0 => {
+                self.left.set(u32::MAX);
+                (self.trip)();
+            }
             n => self.left.set(n - 1),
         }
     }
@@ -35,7 +44,7 @@ impl Tripping<'_> {
 macro_rules! reads {
     ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         $(fn $name(&self, $($argument: $type),*) -> Result<$result> {
-            self.step();
+            self.step(stringify!($name));
             self.tx.$name($($argument),*)
         })*
     };
@@ -64,9 +73,9 @@ impl ReadTx for Tripping<'_> {
     }
 
     fn scan(&self, table: Table, visit: &mut dyn FnMut(Row) -> Result<()>) -> Result<()> {
-        self.step();
+        self.step("scan");
         self.tx.scan(table, &mut |row| {
-            self.step();
+            self.step("scan");
             visit(row)
         })
     }
@@ -102,14 +111,56 @@ fn put(tx: &mut Tx<'_>, n: u64) -> Result<()> {
     tx.record("MemoryStored", json!({})).map(drop)
 }
 
-#[test]
-fn a_panic_while_an_index_follows_the_log_costs_one_call() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::new(Sqlite::open(folder.path()).unwrap());
+fn log_in(folder: &std::path::Path) -> Log {
+    let store = Store::new(Sqlite::open(folder).unwrap());
     let random = Arc::new(SeededRandom::new(5));
     let signer = Signer::generate(&*random);
     let clock = Arc::new(FixedClock::at(1_800_000_000_000));
-    let log = Log::new(store, signer, clock, random as _);
+    Log::new(store, signer, clock, random as _)
+}
+
+/// A lock that is held while rows are read would make this hang: the other searches are made in the middle
+/// of it, by the same thread.
+#[test]
+fn while_an_index_is_followed_other_spaces_and_earlier_snapshots_are_searched() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = log_in(folder.path());
+    let (busy, other) = (Space::default(), "other".parse::<Space>().unwrap());
+    let searcher = Searcher::default();
+    let found = |space: &Space, tx: &dyn ReadTx| searcher.with(space, tx, None, Index::len);
+    let write = |space: &Space, n: u64| log.write(space, move |tx| put(tx, n)).unwrap();
+    write(&busy, 1);
+    write(&other, 1);
+    write(&other, 2);
+    log.read(&busy, |before| {
+        assert_eq!(found(&busy, before)?, 1);
+        write(&busy, 2);
+        log.read(&busy, |after| {
+            let n_trips = Cell::new(0);
+            let trip = || {
+                n_trips.set(n_trips.get() + 1);
+                let of_other = log.read(&other, |tx| found(&other, tx));
+                assert_eq!(of_other.unwrap(), 2);
+                assert_eq!(found(&busy, before).unwrap(), 1);
+            };
+            let tripping = Tripping {
+                tx: after,
+                left: Cell::new(0),
+                only: Some("passages"),
+                trip: &trip,
+            };
+            assert_eq!(found(&busy, &tripping)?, 2);
+            assert_eq!(n_trips.get(), 1);
+            Ok(())
+        })
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_panic_while_an_index_follows_the_log_costs_one_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = log_in(folder.path());
     let space = Space::default();
     let (searcher, collections) = (Searcher::default(), Collections::default());
     let n_passages = |index: &Index| index.len();
@@ -126,6 +177,8 @@ fn a_panic_while_an_index_follows_the_log_costs_one_call() {
             let tripping = Tripping {
                 tx,
                 left: Cell::new(u32::try_from(round / 2).unwrap()),
+                only: None,
+                trip: &|| panic!("on purpose"),
             };
             let tripped = catch_unwind(AssertUnwindSafe(|| found(&tripping)));
             n_panics += usize::from(tripped.is_err());

@@ -5,14 +5,12 @@ use super::not_generated;
 use crate::Kg;
 use kenning_core::{Code, Error, Kind, NodeId, Result};
 use kenning_graph::{DocType, Status};
+use kenning_kernel::search::{Question, Wanted, policy};
 use kenning_kernel::{Caller, Scope};
-use kenning_search::{Filter, Mode, Query, order_by_relevance};
+use kenning_search::Filter;
 use kenning_store::{EdgeFilter, ReadTx, When};
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, HashSet};
-
-/// Where no document has every word, those that answer at least so well are found.
-const RELEVANCE_MIN: f64 = 0.5;
+use std::collections::BTreeMap;
 
 /// How much of a text a snippet shows, in characters.
 const SNIPPET_CHARS: usize = 200;
@@ -155,10 +153,12 @@ impl Kg {
 
     /// The documents that a query admits, best first.
     pub fn find_documents(&self, caller: &Caller, query: &DocumentQuery) -> Result<FoundDocuments> {
+        caller.principal.require(Scope::Read)?;
         if query.kinds.contains(&Kind::Entity) {
-            caller.principal.require(Scope::Read)?;
             self.follow_entities(caller)?;
         }
+        let question = query.text.as_deref().map(|it| self.kernel.question(it));
+        let question = question.as_ref();
         self.kernel.log().read(&caller.principal.space, |tx| {
             let library = match self.graph(caller, tx) {
                 // Other kinds are there without any document.
@@ -168,13 +168,13 @@ impl Kg {
             let (mut documents, mut total, mut by_meaning) = (Vec::new(), 0, false);
             if let Some(library) = &library {
                 let found;
-                (found, total, by_meaning) = self.matching(caller, tx, library, query)?;
+                (found, total, by_meaning) = self.matching(caller, tx, library, query, question)?;
                 for doc in found {
                     documents.push(show(tx, library, doc, query.relations, query.content)?);
                 }
             }
-            if let Some(text) = query.text.as_deref().filter(|_| !query.kinds.is_empty()) {
-                let mut others = self.others(caller, tx, text, &query.kinds, query.limit)?;
+            if let Some(question) = question.filter(|_| !query.kinds.is_empty()) {
+                let mut others = self.others(caller, tx, question, &query.kinds, query.limit)?;
                 for it in others.iter_mut().filter(|_| query.relations) {
                     it.links = Some(links_of_other(tx, library.as_deref(), it.node)?);
                 }
@@ -198,13 +198,14 @@ impl Kg {
         tx: &dyn ReadTx,
         library: &'a Library,
         query: &DocumentQuery,
+        question: Option<&Question>,
     ) -> Result<(Vec<&'a Doc>, usize, bool)> {
         let has_tag = |doc: &Doc| {
             let tag = query.tag.as_deref();
             tag.is_none_or(|tag| doc.card.tags.iter().any(|it| is_same_tag(it, tag)))
         };
-        if let Some(text) = &query.text {
-            return self.ranked_documents(caller, tx, library, text, query, &has_tag);
+        if let Some(question) = question {
+            return self.ranked_documents(caller, tx, library, question, query, &has_tag);
         }
         let admits = |doc: &&Doc| {
             query.doc_type.is_none_or(|it| it == doc.card.doc_type)
@@ -222,62 +223,29 @@ impl Kg {
         caller: &Caller,
         tx: &dyn ReadTx,
         library: &'a Library,
-        text: &str,
+        question: &Question,
         query: &DocumentQuery,
         has_tag: &dyn Fn(&Doc) -> bool,
     ) -> Result<(Vec<&'a Doc>, usize, bool)> {
         let space = &caller.principal.space;
-        let (vector, _) = self.kernel.query_vector(text);
-        let model = self.kernel.chosen_model();
-        let filter = self.document_filter(query.doc_type, query.status);
-        let admitted = |node: NodeId| library.by_node(node).filter(|it| has_tag(it));
+        let filters = [self.document_filter(query.doc_type, query.status)];
+        let is_tagged = |node: NodeId| library.by_node(node).is_some_and(has_tag);
         let now_ms = self.kernel.log().clock().now_ms();
-        self.kernel
-            .searcher()
-            .with(space, tx, model.as_ref(), |index| {
-                let complete = index.nodes_with_all_words(text, &filter);
-                let total = match &query.tag {
-                    None => complete.len(),
-                    Some(_) => complete.iter().filter(|it| admitted(*it).is_some()).count(),
-                };
-                // A document has several passages, and not every passage is of one that has every word.
-                let limit = 4 * query.limit.max(25);
-                let asked = Query {
-                    text,
-                    mode: Mode::Hybrid,
-                    filter: &filter,
-                    limit,
-                    vector: vector.as_deref(),
-                };
-                let mut seen = HashSet::new();
-                let mut found: Vec<&Doc> = Vec::new();
-                let mut hits = index.search(&asked);
-                order_by_relevance(&mut hits, now_ms);
-                for hit in hits {
-                    let counts = if total == 0 {
-                        hit.relevance >= RELEVANCE_MIN
-                    } else {
-                        complete.contains(hit.node)
-                    };
-                    if counts && seen.insert(hit.node) {
-                        found.extend(admitted(hit.node));
-                    }
-                }
-                if total == 0 {
-                    let total = found.len();
-                    found.truncate(query.limit);
-                    return (found, total, true);
-                }
-                // What is beyond the ranked ones still has every word.
-                let rest = complete
-                    .iter()
-                    .filter(|it| !seen.contains(it))
-                    .filter_map(admitted);
-                let missing = query.limit.saturating_sub(found.len());
-                found.extend(rest.take(missing));
-                found.truncate(query.limit);
-                (found, total, false)
-            })
+        let wanted = Wanted {
+            admits: query.tag.is_some().then_some(&is_tagged as _),
+            ..Wanted::new(&policy::DOCUMENTS, &filters, query.limit, now_ms)
+        };
+        let found = self
+            .kernel
+            .search(space, tx, question, |search| search.find(&wanted))??;
+        let nodes = found.hits.iter().map(|it| it.node);
+        let mut documents: Vec<&Doc> = nodes.filter_map(|it| library.by_node(it)).collect();
+        let total = match found.has_all_words {
+            true => found.hits.len(),
+            false => documents.len(),
+        };
+        documents.truncate(query.limit);
+        Ok((documents, total, !found.has_all_words))
     }
 
     /// Which passages are of the graph's documents.
@@ -302,36 +270,22 @@ impl Kg {
         &self,
         caller: &Caller,
         tx: &dyn ReadTx,
-        text: &str,
+        question: &Question,
         kinds: &[Kind],
         limit: usize,
     ) -> Result<Vec<Document>> {
         let space = &caller.principal.space;
-        let (vector, _) = self.kernel.query_vector(text);
-        let model = self.kernel.chosen_model();
-        let filter = Filter {
+        let filters = [Filter {
             kinds: kinds.to_vec(),
             ..Filter::default()
-        };
-        let query = Query {
-            text,
-            mode: Mode::Hybrid,
-            filter: &filter,
-            limit: 4 * limit,
-            vector: vector.as_deref(),
-        };
-        let mut hits = self
+        }];
+        let now_ms = self.kernel.log().clock().now_ms();
+        let wanted = Wanted::new(&policy::BESIDE_DOCUMENTS, &filters, limit, now_ms);
+        let answers = self
             .kernel
-            .searcher()
-            .with(space, tx, model.as_ref(), |index| index.search(&query))?;
-        order_by_relevance(&mut hits, self.kernel.log().clock().now_ms());
-        let mut seen = HashSet::new();
+            .search(space, tx, question, |search| search.find(&wanted))??;
         let mut found = Vec::new();
-        for hit in hits
-            .iter()
-            .filter(|it| it.relevance >= RELEVANCE_MIN && seen.insert(it.node))
-            .take(limit)
-        {
+        for hit in answers.hits.iter().take(limit) {
             found.extend(tx.node(hit.node, When::Now)?.map(|node| other(&node)));
         }
         Ok(found)

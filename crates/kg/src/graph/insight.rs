@@ -7,7 +7,8 @@ use kenning_graph::analysis::Graph;
 use kenning_graph::export::{self, Picture, PictureEdge, PictureNode};
 use kenning_graph::{Mentions, Relation};
 use kenning_kernel::Caller;
-use kenning_search::{Mode, Query};
+use kenning_kernel::search::{Question, Wanted, policy};
+use kenning_search::Mode;
 use kenning_store::{ReadTx, When};
 use std::collections::{BTreeMap, HashSet};
 
@@ -380,22 +381,19 @@ impl Kg {
         let own: Vec<(u32, String)> = own.map(|it| (0, it.clone())).collect();
         let mentions = Mentions::new(&own);
         let linking: HashSet<u32> = doc.into.iter().map(|it| it.0).collect();
-        let filter = self.document_filter(None, None);
+        let filters = [self.document_filter(None, None)];
         let space = &caller.principal.space;
         let mut found = Vec::new();
         for (_, words) in &own {
-            let query = Query {
-                text: words,
+            let question = Question::of_words(words);
+            let wanted = Wanted {
                 mode: Mode::FullText,
-                filter: &filter,
-                limit: MENTIONS_LOOKED,
-                vector: None,
+                ..Wanted::new(&policy::MENTIONS, &filters, MENTIONS_LOOKED, 0)
             };
-            let hits = self
+            let answers = self
                 .kernel
-                .searcher()
-                .with(space, tx, None, |index| index.search(&query))?;
-            for hit in hits {
+                .search(space, tx, &question, |search| search.find(&wanted))??;
+            for hit in answers.hits {
                 let Some(other) = library.by_node(hit.node).filter(|it| it.path != doc.path) else {
                     continue;
                 };

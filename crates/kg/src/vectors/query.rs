@@ -3,7 +3,7 @@
 use super::upsert::check_numbers;
 use super::{is_name, not_a_name};
 use kenning_core::{Error, NodeId, Result};
-use kenning_embed::Model;
+use kenning_kernel::search::Question;
 use kenning_search::facet;
 use kenning_store::IndexKind;
 use serde_json::{Map, Value};
@@ -145,9 +145,8 @@ pub(super) struct Asked<'a> {
     pub(super) namespace: Option<&'a str>,
     /// What callers' vectors must have.
     pub(super) facets: Vec<u64>,
-    /// The text's vector by the model that was chosen.
-    pub(super) text_vector: Option<Vec<f32>>,
-    pub(super) model: Option<Model>,
+    /// The text, and what the model that was chosen makes of it.
+    pub(super) question: Question,
 }
 
 impl<'a> Asked<'a> {
@@ -176,8 +175,7 @@ impl<'a> Asked<'a> {
             query,
             namespace,
             facets,
-            text_vector: None,
-            model: None,
+            question: Question::of_words(&query.text),
         })
     }
 

@@ -6,8 +6,9 @@ use super::query::{Asked, Candidates, FoundVectors, Looked, VectorQuery};
 use super::{NAMESPACE_DOCUMENTS, VectorNamespace, namespaces, total};
 use crate::Kg;
 use kenning_core::{Kind, NodeId, Result, Space};
+use kenning_kernel::search::{Wanted, policy};
 use kenning_kernel::{Caller, Scope};
-use kenning_search::{Filter, Mode, Near, Query, collection_name, cosine, tokens};
+use kenning_search::{Filter, Mode, Near, collection_name, cosine, tokens};
 use kenning_store::{ReadTx, When};
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -26,10 +27,8 @@ impl Kg {
         let mut remarks = Vec::new();
         let by_text = query.vector.is_none() || query.hybrid;
         if by_text && !query.text.trim().is_empty() {
-            let (vector, remark) = self.kernel.query_vector(&query.text);
-            asked.text_vector = vector;
-            asked.model = self.kernel.chosen_model();
-            remarks.extend(remark);
+            asked.question = self.kernel.question(&query.text);
+            remarks.extend(asked.question.remark().map(ToOwned::to_owned));
         }
         let space = &caller.principal.space;
         self.kernel.log().read(space, |tx| {
@@ -180,34 +179,29 @@ impl Kg {
         filter: &Filter,
     ) -> Result<ByText> {
         let wanted = asked.wanted();
-        self.kernel
-            .searcher()
-            .with(space, tx, asked.model.as_ref(), |index| {
-                let mut limit = 4 * wanted;
-                loop {
-                    let hits = index.search(&Query {
-                        text: &asked.query.text,
-                        mode,
-                        filter,
-                        limit,
-                        vector: asked.text_vector.as_deref(),
-                    });
-                    let n_passages = hits.len();
-                    let mut nodes: HashMap<NodeId, f64> = HashMap::new();
-                    for hit in hits {
-                        let best = nodes.entry(hit.node).or_insert(hit.cosine);
-                        *best = best.max(hit.cosine);
-                    }
-                    // A long document may have taken all the places.
-                    if nodes.len() >= wanted || n_passages < limit {
-                        return ByText {
-                            hits: nodes.into_iter().collect(),
-                            looked: Looked::sketched(index.is_sketched()),
-                        };
-                    }
-                    limit *= 4;
+        let filters = std::slice::from_ref(filter);
+        self.kernel.search(space, tx, &asked.question, |search| {
+            let mut limit = wanted;
+            loop {
+                let found = search.find(&Wanted {
+                    mode,
+                    ..Wanted::new(&policy::CANDIDATES, filters, limit, 0)
+                })?;
+                let mut nodes: HashMap<NodeId, f64> = HashMap::new();
+                for hit in found.hits {
+                    let best = nodes.entry(hit.node).or_insert(hit.cosine);
+                    *best = best.max(hit.cosine);
                 }
-            })
+                // A long document may have taken all the places.
+                if nodes.len() >= wanted || found.n_ranked < policy::CANDIDATES.passages(limit) {
+                    return Ok(ByText {
+                        hits: nodes.into_iter().collect(),
+                        looked: Looked::sketched(search.is_sketched()),
+                    });
+                }
+                limit *= 4;
+            }
+        })?
     }
 }
 

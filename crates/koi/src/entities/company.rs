@@ -44,7 +44,7 @@ impl Koi {
         caller.principal.require(Scope::Read)?;
         self.follow_entities(caller)?;
         let space = &caller.principal.space;
-        self.kernel.log().read(space, |tx| {
+        self.read_naming(space, |tx, meanings| {
             let ontology = self.ontology(space, tx)?;
             let key = |it: &String| ontology.kind(it).map_or(it.clone(), |it| it.key.clone());
             let types: BTreeSet<String> = types.iter().map(key).collect();
@@ -52,7 +52,7 @@ impl Koi {
             let mut documents: BTreeMap<NodeId, String> = BTreeMap::new();
             let mut named = BTreeSet::new();
             for name in names {
-                let node = match self.entity_in(space, tx, name) {
+                let node = match self.entity_in(space, tx, meanings, name) {
                     Ok(node) => node,
                     Err(error) if error.code == Code::NotFound => None,
                     Err(error) => return Err(error),

@@ -4,26 +4,21 @@ use super::neighborhood::{content, relations};
 use super::{DESCRIBES, aliases, kind};
 use crate::Koi;
 use kenning_core::{Error, Kind, NodeId, Result, Space};
-use kenning_embed::Model;
 use kenning_entities::names::chunk_rid;
 use kenning_kernel::paging::{Page, ranked_until};
+use kenning_kernel::search::policy::{self, Policy};
+use kenning_kernel::search::{Question, UNRANKED, Wanted};
 use kenning_kernel::{Caller, Scope};
 use kenning_kiwi::{ItemQuery, ItemSource};
-use kenning_search::{Filter, Hit, Mode, Query, order_by_relevance};
+use kenning_search::{Filter, Hit};
 use kenning_store::{EdgeFilter, Node, Passage, ReadTx, When};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// A text that has not every word is found if it answers at least so well …
-const TEXT_RELEVANCE_MIN: f64 = 0.5;
-/// … and an entity if it does at least so: of a name alone, meanings are guessed more often.
-const ENTITY_RELEVANCE_MIN: f64 = 0.7;
 /// A name is found if it has such a share of letters in common.
 const SIMILARITY_MIN: f64 = 0.3;
 /// Of a document so many characters are shown.
 const PREVIEW_CHARS: usize = 500;
-/// The passage of a hit whose passage is not known.
-const UNRANKED: u32 = u32::MAX;
 /// A name is looked for among so many times more than are answered.
 const SPARE: usize = 4;
 
@@ -151,21 +146,22 @@ impl Koi {
         self.follow_entities(caller)?;
         self.follow_mail(caller);
         let space = &caller.principal.space;
-        // A model may be far away: it is asked once, and before anything is read.
-        let asked = self.asked(text);
+        let question = self.kernel.question(text);
         let (entities, has_more_entities) = self.kernel.log().read(space, |tx| {
             let wanted = type_filter.map(str::trim).filter(|it| !it.is_empty());
             let ontology = self.ontology(space, tx)?;
             let wanted = wanted.map(|it| ontology.kind(it).map_or(it, |it| &it.key).to_owned());
-            let filter = Filter {
+            let filters = [Filter {
                 kinds: vec![Kind::Entity],
                 facets: wanted.iter().map(|it| format!("type={it}")).collect(),
                 ..Filter::default()
-            };
+            }];
             let best_of = |limit: usize| {
-                let mut found = self.nodes_that_answer(caller, tx, &asked, &filter, limit)?;
+                let entities = &policy::ENTITIES;
+                let mut found =
+                    self.nodes_that_answer(caller, tx, &question, entities, &filters, limit)?;
                 // What a note tells is known of whom it is about.
-                for (node, relevance) in self.described_by_notes(caller, tx, &asked, limit)? {
+                for (node, relevance) in self.described_by_notes(caller, tx, &question, limit)? {
                     let best = found.entry(node).or_default();
                     *best = best.max(relevance);
                 }
@@ -198,48 +194,34 @@ impl Koi {
         // What was asked for by its type is no document.
         let (documents, has_more_documents) = match type_filter {
             Some(_) => (Vec::new(), false),
-            None => self.documents_that_answer(caller, text, page)?,
+            None => self.documents_that_answer(caller, &question, page)?,
         };
         Ok(FoundEntities {
-            method: self
-                .kernel
-                .log()
-                .read(space, |tx| self.method_of(space, tx, &asked, &found_nodes))?,
+            method: self.kernel.log().read(space, |tx| {
+                self.method_of(space, tx, &question, &found_nodes)
+            })?,
             entities,
             documents,
             has_more: (has_more_entities, has_more_documents),
         })
     }
 
-    /// A question, with its vector by the model that was chosen, if one was.
-    fn asked<'a>(&self, text: &'a str) -> Asked<'a> {
-        let model = self.kernel.chosen_model();
-        let vector = model
-            .as_ref()
-            .and_then(|_| self.kernel.query_vector(text).0);
-        Asked {
-            text,
-            model,
-            vector,
-        }
-    }
-
     fn documents_that_answer(
         &self,
         caller: &Caller,
-        text: &str,
+        question: &Question,
         page: Page,
     ) -> Result<(Vec<FoundDocument>, bool)> {
         let query = ItemQuery {
             item_type: None,
-            text: text.to_owned(),
+            text: question.text().to_owned(),
             source: ItemSource::Local,
             limit: page.limit,
             skip: page.skip,
             without_entities: true,
             ..ItemQuery::default()
         };
-        let found = self.kiwi.search_items(caller, &query)?;
+        let found = self.kiwi.search_items_asked(caller, &query, question)?;
         let documents = found.items.into_iter().map(|it| FoundDocument {
             rid: it.id,
             title: it.name,
@@ -267,17 +249,11 @@ impl Koi {
             None => self.filters_of_texts(caller)?,
         };
         let space = &caller.principal.space;
-        let asked = self.asked(&query.text);
+        let question = self.kernel.question(&query.text);
         self.kernel.log().read(space, |tx| {
             let page = query.page;
             let best_of = |limit: usize| {
-                let mut hits = Vec::new();
-                for filter in &filters {
-                    let limit = limit.saturating_mul(SPARE);
-                    hits.extend(self.passages_that_answer(caller, tx, &asked, filter, limit)?);
-                }
-                order_by_relevance(&mut hits, self.kernel.log().clock().now_ms());
-                Ok(hits)
+                self.passages_that_answer(caller, tx, &question, &policy::TEXTS, &filters, limit)
             };
             let hits = ranked_until(page, |it| (it.node, it.n), best_of)?;
             let mut found = FoundKnowledge::default();
@@ -328,7 +304,7 @@ impl Koi {
             }
             let has_more = |n: usize| n > pages.end && page.is_within_ranked();
             found.has_more = (has_more(n_documents), has_more(n_passages));
-            found.method = self.method_of(space, tx, &asked, &answered)?;
+            found.method = self.method_of(space, tx, &question, &answered)?;
             Ok(found)
         })
     }
@@ -338,15 +314,15 @@ impl Koi {
         &self,
         caller: &Caller,
         tx: &dyn ReadTx,
-        asked: &Asked<'_>,
+        question: &Question,
         limit: usize,
     ) -> Result<Vec<(NodeId, f64)>> {
-        let notes = filter_of_source(super::VAULT);
+        let notes = [filter_of_source(super::VAULT)];
+        let policy = &policy::NOTES_OF_ENTITIES;
         let mut found = Vec::new();
-        for (note, relevance) in self.nodes_that_answer(caller, tx, asked, &notes, limit)? {
-            if relevance < ENTITY_RELEVANCE_MIN {
-                continue;
-            }
+        for (note, relevance) in
+            self.nodes_that_answer(caller, tx, question, policy, &notes, limit)?
+        {
             let about = EdgeFilter {
                 src: Some(note),
                 rel: Some(DESCRIBES.to_owned()),
@@ -365,30 +341,21 @@ impl Koi {
         &self,
         space: &Space,
         tx: &dyn ReadTx,
-        asked: &Asked<'_>,
+        question: &Question,
         answers: &[NodeId],
     ) -> Result<SearchMethod> {
-        let Asked {
-            text,
-            model,
-            vector,
-        } = asked;
         let table = kenning_embed::Table::built_in();
         let is_known = |word: &str| {
             let is_letter = word.len() == 1;
             !is_letter && table.token(word.to_lowercase().as_bytes()).is_some()
         };
-        let mut words = text.split(|it: char| !it.is_alphanumeric());
-        if words.any(is_known) || vector.is_some() {
+        let mut words = question.text().split(|it: char| !it.is_alphanumeric());
+        if words.any(is_known) || question.vector().is_some() {
             return Ok(SearchMethod::Semantic);
         }
-        let by_words = self
-            .kernel
-            .searcher()
-            .with(space, tx, model.as_ref(), |index| {
-                let shares = |node: &NodeId| index.shares_a_word(text, *node);
-                answers.iter().all(shares)
-            })?;
+        let by_words = self.kernel.search(space, tx, question, |search| {
+            answers.iter().all(|node| search.shares_a_word(*node))
+        })?;
         Ok(if by_words {
             SearchMethod::Text
         } else {
@@ -407,79 +374,41 @@ impl Koi {
         Ok(items.into_iter().chain([texts]).collect())
     }
 
-    /// Passages that answer well enough, or that have every word.
+    /// Passages that answer, by a policy.
     fn passages_that_answer(
         &self,
         caller: &Caller,
         tx: &dyn ReadTx,
-        asked: &Asked<'_>,
-        filter: &Filter,
+        question: &Question,
+        policy: &Policy,
+        filters: &[Filter],
         limit: usize,
     ) -> Result<Vec<Hit>> {
-        let Asked {
-            text,
-            model,
-            vector,
-        } = asked;
-        let least = if filter.kinds == [Kind::Entity] {
-            ENTITY_RELEVANCE_MIN
-        } else {
-            TEXT_RELEVANCE_MIN
-        };
         let space = &caller.principal.space;
-        let query = Query {
-            text,
-            mode: Mode::Hybrid,
-            filter,
-            limit,
-            vector: vector.as_deref(),
-        };
-        self.kernel
-            .searcher()
-            .with(space, tx, model.as_ref(), |index| {
-                let complete = index.nodes_with_all_words(text, filter);
-                let mut hits = index.search(&query);
-                hits.retain(|it| it.relevance >= least || complete.contains(it.node));
-                // Words that ranking makes nothing of are found all the same, where they stand.
-                let seen: HashSet<NodeId> = hits.iter().map(|it| it.node).collect();
-                let rest = complete.iter().filter(|it| !seen.contains(it)).take(limit);
-                hits.extend(rest.map(|node| Hit {
-                    node,
-                    n: UNRANKED,
-                    score: 0.0,
-                    relevance: least,
-                    cosine: 0.0,
-                    created_ms: 0,
-                    is_named: false,
-                }));
-                hits
-            })
+        let now_ms = self.kernel.log().clock().now_ms();
+        let wanted = Wanted::new(policy, filters, limit, now_ms);
+        let found = self
+            .kernel
+            .search(space, tx, question, |search| search.find(&wanted))??;
+        Ok(found.hits)
     }
 
     fn nodes_that_answer(
         &self,
         caller: &Caller,
         tx: &dyn ReadTx,
-        asked: &Asked<'_>,
-        filter: &Filter,
+        question: &Question,
+        policy: &Policy,
+        filters: &[Filter],
         limit: usize,
     ) -> Result<BTreeMap<NodeId, f64>> {
         let mut found = BTreeMap::new();
-        for hit in
-            self.passages_that_answer(caller, tx, asked, filter, limit.saturating_mul(SPARE))?
-        {
+        for hit in self.passages_that_answer(caller, tx, question, policy, filters, limit)? {
             let best: &mut f64 = found.entry(hit.node).or_default();
             *best = best.max(hit.relevance);
         }
         Ok(found)
     }
-}
-
-/// A question, and what a model makes of it.
-struct Asked<'a> {
-    text: &'a str,
-    model: Option<Model>,
-    vector: Option<Vec<f32>>,
 }
 
 /// Those of the nodes that are wanted, the best first: at least so many, or all. Of equals the first by

@@ -142,9 +142,9 @@ impl Koi {
         self.kernel.may_write(caller)?;
         self.follow_entities(caller)?;
         let space = &caller.principal.space;
-        let (from, into) = self.kernel.log().read(space, |tx| {
+        let (from, into) = self.read_naming(space, |tx, meanings| {
             let named = |name: &str| {
-                let node = self.entity_in(space, tx, name)?;
+                let node = self.entity_in(space, tx, meanings, name)?;
                 node.ok_or_else(|| {
                     Error::not_found("entity", name.to_owned())
                         .hint("`koi_search` finds entities by any words")
@@ -233,11 +233,11 @@ impl Koi {
         self.kernel.may_write(caller)?;
         self.follow_entities(caller)?;
         let space = &caller.principal.space;
-        let (label, uri, name) = self.kernel.log().read(space, |tx| {
+        let (label, uri, name) = self.read_naming(space, |tx, meanings| {
             let named = by_uri(tx, label.trim())?.map(|it| it.title);
             let label = normalized(&named.unwrap_or_else(|| label.to_owned()));
             // A veto can be taken back when who it is about is not there any more.
-            let node = match self.entity_in(space, tx, entity) {
+            let node = match self.entity_in(space, tx, meanings, entity) {
                 Err(error) if is_undone && error.code == Code::NotFound => None,
                 node => node?,
             };

@@ -8,8 +8,8 @@ use kenning_entities::mentions::{Mentions, written_forms};
 use kenning_entities::names::{document_date, vault_path};
 use kenning_kernel::edges::BY;
 use kenning_kernel::paging::Page;
+use kenning_kernel::search::Question;
 use kenning_kernel::{Caller, Scope};
-use kenning_search::Filter;
 use kenning_store::{Edge, EdgeFilter, Node, ReadTx, When};
 use kenning_text::fold;
 use serde_json::Value;
@@ -92,8 +92,8 @@ impl Koi {
         check_name(name)?;
         self.follow_entities(caller)?;
         let space = &caller.principal.space;
-        self.kernel.log().read(space, |tx| {
-            let Some(node) = self.entity_in(space, tx, name)? else {
+        self.read_naming(space, |tx, meanings| {
+            let Some(node) = self.entity_in(space, tx, meanings, name)? else {
                 return Ok(Neighborhood {
                     uri: name.trim().to_owned(),
                     ..Neighborhood::default()
@@ -132,8 +132,8 @@ impl Koi {
         self.follow_entities(caller)?;
         self.follow_mail(caller);
         let space = &caller.principal.space;
-        self.kernel.log().read(space, |tx| {
-            let Some(node) = self.entity_in(space, tx, name)? else {
+        self.read_naming(space, |tx, meanings| {
+            let Some(node) = self.entity_in(space, tx, meanings, name)? else {
                 return Ok(EntityDocuments {
                     uri: name.trim().to_owned(),
                     ..EntityDocuments::default()
@@ -197,21 +197,12 @@ impl Koi {
         names: &[&str],
         kinds: &[Kind],
     ) -> Result<BTreeSet<NodeId>> {
-        let filter = Filter {
-            kinds: kinds.to_vec(),
-            ..Filter::default()
-        };
-        let model = self.kernel.chosen_model();
         let forms: Vec<String> = names.iter().flat_map(|it| written_forms(it)).collect();
         self.kernel
-            .searcher()
-            .with(space, tx, model.as_ref(), |index| {
-                let found = forms.iter().flat_map(|it| {
-                    index
-                        .nodes_with_all_words(it, &filter)
-                        .iter()
-                        .collect::<Vec<_>>()
-                });
+            .search(space, tx, &Question::default(), |search| {
+                let found = forms
+                    .iter()
+                    .flat_map(|it| search.nodes_with_all_words(it, kinds));
                 found.collect()
             })
     }

@@ -3,7 +3,7 @@
 //! A registered note states what the same note would state in the vault. If the vault has a note at that
 //! path, the note itself is believed.
 
-use super::resolve::by_note;
+use super::resolve::{Meanings, by_note};
 use super::said::{RegisteredNote, SAID, Settled, note_key, put_said};
 use super::stated::Stated;
 use super::{VAULT, neighborhood};
@@ -88,9 +88,9 @@ impl Koi {
                 warning: Some("the vault has this note: what it says itself counts".to_owned()),
             });
         }
-        let (settled, registered) = self.kernel.log().read(space, |tx| {
+        let (settled, registered) = self.read_naming(space, |tx, meanings| {
             let ontology = self.ontology(space, tx)?;
-            self.registered(space, tx, &ontology, &path, &note)
+            self.registered(space, tx, meanings, &ontology, &path, &note)
         })?;
         let uri = registered.canonical_uri.clone();
         self.kernel.log().write(space, move |tx| {
@@ -167,6 +167,7 @@ impl Koi {
         &self,
         space: &Space,
         tx: &dyn ReadTx,
+        meanings: &Meanings,
         ontology: &Ontology,
         path: &str,
         note: &RegisterEntity,
@@ -188,7 +189,7 @@ impl Koi {
             ..Query::default()
         };
         // A note stands for itself: only one that has this very name, or it as an alias, is the same.
-        let resolution = self.resolve_in(space, tx, &query)?;
+        let resolution = self.resolve_in(space, tx, meanings, &query)?;
         let is_sure = |it: &&kenning_entities::resolve::Candidate| {
             matches!(it.tier, Tier::Exact | Tier::Alias)
         };

@@ -10,10 +10,12 @@ use kenning_entities::names::{composed, decomposed};
 use kenning_entities::resolve::{
     Candidates, Companion, Context, Entity, Query, Resolution, resolve,
 };
-use kenning_kernel::{Caller, Scope};
+use kenning_kernel::search::Question;
+use kenning_kernel::{Caller, Kernel, Scope};
 use kenning_search::Filter;
 use kenning_store::{EdgeFilter, Node, ReadTx, When};
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// So many names are asked for their meaning.
 const MEANINGS: usize = 5;
@@ -35,11 +37,11 @@ impl Koi {
         caller.principal.require(Scope::Read)?;
         self.follow_entities(caller)?;
         let space = &caller.principal.space;
-        self.kernel.log().read(space, |tx| {
+        self.read_naming(space, |tx, meanings| {
             let query = Query {
                 label,
                 kind: type_hint,
-                context,
+                context: context.clone(),
                 limit: 0,
             };
             if let Some(node) = by_note(tx, label.trim())? {
@@ -48,13 +50,13 @@ impl Koi {
                     kind: Some(kind(&node)),
                     ..query
                 };
-                let mut found = self.resolve_in(space, tx, &named)?;
+                let mut found = self.resolve_in(space, tx, meanings, &named)?;
                 for it in &mut found.candidates {
                     it.merged_with = Some(label.to_owned());
                 }
                 return Ok(found);
             }
-            self.resolve_in(space, tx, &query)
+            self.resolve_in(space, tx, meanings, &query)
         })
     }
 
@@ -63,7 +65,7 @@ impl Koi {
     pub fn doubts_of_type(&self, caller: &Caller, label: &str, hint: &str) -> Result<Vec<String>> {
         caller.principal.require(Scope::Read)?;
         let space = &caller.principal.space;
-        self.kernel.log().read(space, |tx| {
+        self.read_naming(space, |tx, meanings| {
             let ontology = self.ontology(space, tx)?;
             let mut doubts = Vec::new();
             if ontology.kind(hint).is_none() {
@@ -78,7 +80,7 @@ impl Koi {
                 label,
                 ..Query::default()
             };
-            let found = self.resolve_in(space, tx, &query)?;
+            let found = self.resolve_in(space, tx, meanings, &query)?;
             let others = found.candidates.iter().filter(|it| it.is_sure()).take(3);
             doubts.extend(others.map(|it| {
                 let (name, kind, uri) = (&it.entity.name, &it.entity.kind, &it.entity.uri);
@@ -88,10 +90,27 @@ impl Koi {
         })
     }
 
+    /// Runs `work` on a snapshot of a space. If a name needs a model, the model is asked after the transaction
+    /// has ended, and `work` runs again.
+    pub(crate) fn read_naming<T>(
+        &self,
+        space: &Space,
+        work: impl Fn(&dyn ReadTx, &Meanings) -> Result<T>,
+    ) -> Result<T> {
+        let meanings = Meanings::default();
+        loop {
+            let done = self.kernel.log().read(space, |tx| work(tx, &meanings));
+            if !meanings.ask(&self.kernel) {
+                return done;
+            }
+        }
+    }
+
     pub(super) fn resolve_in(
         &self,
         space: &Space,
         tx: &dyn ReadTx,
+        meanings: &Meanings,
         query: &Query<'_>,
     ) -> Result<Resolution> {
         let ontology = self.ontology(space, tx)?;
@@ -99,6 +118,7 @@ impl Koi {
             engine: self,
             space,
             tx,
+            meanings,
         };
         resolve(&ontology, &known, query)
     }
@@ -108,6 +128,7 @@ impl Koi {
         &self,
         space: &Space,
         tx: &dyn ReadTx,
+        meanings: &Meanings,
         name: &str,
     ) -> Result<Option<Node>> {
         let name = name.trim();
@@ -124,7 +145,7 @@ impl Koi {
             label: name,
             ..Query::default()
         };
-        let resolution = self.resolve_in(space, tx, &query)?;
+        let resolution = self.resolve_in(space, tx, meanings, &query)?;
         let message = format!("Could not resolve \"{name}\" to a known entity");
         let unresolved = Error::new(Code::NotFound, message);
         let surely = |it: &&kenning_entities::resolve::Candidate| it.confidence >= CONFIDENCE_MIN;
@@ -191,11 +212,45 @@ pub(super) fn by_note(tx: &dyn ReadTx, name: &str) -> Result<Option<Node>> {
     }
 }
 
+/// What the model that was chosen makes of names. A name turns out to need it inside of a transaction, and a
+/// model may be far away: so it is asked between two transactions.
+#[derive(Default)]
+pub(crate) struct Meanings {
+    known: RefCell<HashMap<String, Question>>,
+    wanted: RefCell<BTreeSet<String>>,
+}
+
+impl Meanings {
+    /// What a name means, if a model was asked and has answered. One that was not asked yet is asked before
+    /// the transaction is begun again.
+    fn of(&self, kernel: &Kernel, name: &str) -> Option<Question> {
+        if let Some(known) = self.known.borrow().get(name) {
+            return known.vector().is_some().then(|| known.clone());
+        }
+        if kernel.chosen_model().is_some() {
+            self.wanted.borrow_mut().insert(name.to_owned());
+        }
+        None
+    }
+
+    /// Asks about the names that were wanted; whether there were any.
+    fn ask(&self, kernel: &Kernel) -> bool {
+        let wanted = self.wanted.take();
+        let has_any = !wanted.is_empty();
+        for name in wanted {
+            let question = kernel.question(&name);
+            self.known.borrow_mut().insert(name, question);
+        }
+        has_any
+    }
+}
+
 /// Entities as resolution needs them, from one snapshot of the store.
 struct Stored<'a> {
     engine: &'a Koi,
     space: &'a Space,
     tx: &'a dyn ReadTx,
+    meanings: &'a Meanings,
 }
 
 impl Stored<'_> {
@@ -296,18 +351,16 @@ impl Candidates for Stored<'_> {
 
     /// Only a model that somebody chose tells meanings well enough to take one name for another.
     fn semantic(&self, name: &str) -> Result<Vec<(Entity, f64)>> {
-        let (vector, _) = self.engine.kernel.query_vector(name);
-        let Some(vector) = vector else {
+        let kernel = &self.engine.kernel;
+        let Some(question) = self.meanings.of(kernel, name) else {
             return Ok(Vec::new());
         };
         let filter = Filter {
             kinds: vec![Kind::Entity],
             ..Filter::default()
         };
-        let model = self.engine.kernel.chosen_model();
-        let searcher = &self.engine.kernel.searcher();
-        let near = searcher.with(self.space, self.tx, model.as_ref(), |index| {
-            index.nearest_by_model(&vector, &filter, MEANINGS)
+        let near = kernel.search(self.space, self.tx, &question, |search| {
+            search.nearest_by_model(&filter, MEANINGS)
         })?;
         let mut found = Vec::new();
         for (node, cosine) in near {

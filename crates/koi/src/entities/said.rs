@@ -414,8 +414,8 @@ impl Koi {
             relations: stated.relations,
             merges: Vec::new(),
         };
-        let (mut settled, mut outcome) = self.kernel.log().read(space, |tx| {
-            let (mut settled, outcome) = self.settle_statement(space, tx, &said)?;
+        let (mut settled, mut outcome) = self.read_naming(space, |tx, meanings| {
+            let (mut settled, outcome) = self.settle_statement(space, tx, meanings, &said)?;
             for thing in &mut settled.things {
                 // Whoever has a note is what the note says.
                 let has_note = |it: Node| it.props.contains_key("path");

@@ -7,7 +7,7 @@
 
 use super::asked_merge::{ASKED, is_of_the_caller, refused};
 use super::identity::{NewMerge, is_vetoed};
-use super::resolve::by_uri;
+use super::resolve::{Meanings, by_uri};
 use super::said::{
     EntityOutcome, MergeOutcome, NEW_CONFIDENCE, RelationOutcome, Said, Settled, SettledRelation,
     SettledThing, StatedEntity, StatedMerge, StatedRelation, StatementOutcome,
@@ -53,6 +53,7 @@ pub(super) struct Settling<'a> {
     pub(super) engine: &'a Koi,
     pub(super) space: &'a Space,
     pub(super) tx: &'a dyn ReadTx,
+    pub(super) meanings: &'a Meanings,
     pub(super) ontology: &'a Ontology,
     pub(super) said: &'a Said,
     /// The keys of all names of this statement.
@@ -77,6 +78,7 @@ impl Koi {
         &self,
         space: &Space,
         tx: &dyn ReadTx,
+        meanings: &Meanings,
         said: &Said,
     ) -> Result<(Settled, StatementOutcome)> {
         let ontology = self.ontology(space, tx)?;
@@ -84,6 +86,7 @@ impl Koi {
             engine: self,
             space,
             tx,
+            meanings,
             ontology: &ontology,
             said,
             names: said
@@ -170,7 +173,9 @@ impl Settling<'_> {
             kind: Some(&kind),
             ..Query::default()
         };
-        let resolution = self.engine.resolve_in(self.space, self.tx, &query)?;
+        let resolution = self
+            .engine
+            .resolve_in(self.space, self.tx, self.meanings, &query)?;
         Ok(Some(Reading {
             name: name.to_owned(),
             kind,
@@ -367,7 +372,9 @@ impl Settling<'_> {
                 kind: kind.clone(),
             }));
         }
-        let node = self.engine.entity_in(self.space, self.tx, name)?;
+        let node = self
+            .engine
+            .entity_in(self.space, self.tx, self.meanings, name)?;
         Ok(node.map(|it| Meant {
             kind: super::kind(&it).to_owned(),
             uri: it.key,
@@ -443,7 +450,9 @@ impl Settling<'_> {
             label: name,
             ..Query::default()
         };
-        let resolution = self.engine.resolve_in(self.space, self.tx, &query)?;
+        let resolution = self
+            .engine
+            .resolve_in(self.space, self.tx, self.meanings, &query)?;
         let found = resolution.chosen();
         Ok(found.map(|it| (it.entity.uri.clone(), it.entity.kind.clone())))
     }

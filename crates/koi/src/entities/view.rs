@@ -129,8 +129,11 @@ impl Koi {
         caller.principal.require(Scope::Read)?;
         self.follow_entities(caller)?;
         let space = &caller.principal.space;
-        self.kernel.log().read(space, |tx| {
-            Ok(self.entity_in(space, tx, name)?.as_ref().map(view))
+        self.read_naming(space, |tx, meanings| {
+            Ok(self
+                .entity_in(space, tx, meanings, name)?
+                .as_ref()
+                .map(view))
         })
     }
 

@@ -156,8 +156,8 @@ impl Koi {
         }
         self.follow_entities(caller)?;
         let said = said(&page, request);
-        let (settled, outcome, ontology) = self.kernel.log().read(space, |tx| {
-            let (settled, outcome) = self.settle_statement(space, tx, &said)?;
+        let (settled, outcome, ontology) = self.read_naming(space, |tx, meanings| {
+            let (settled, outcome) = self.settle_statement(space, tx, meanings, &said)?;
             Ok((settled, outcome, self.ontology(space, tx)?))
         })?;
         let dir = match self.kernel.vault().is_named() && self.kernel.vault().space() == space {

@@ -6,6 +6,7 @@ use crate::{Omi, Recall, Recalled};
 use kenning_audit::{EdgeDraft, Tx};
 use kenning_core::{Error, NodeId, Result, Unit};
 use kenning_kernel::paging::Page;
+use kenning_kernel::search::policy;
 use kenning_kernel::{Caller, Scope};
 use kenning_memory::belief;
 use kenning_memory::types::{Confidence, MemoryType, relation};
@@ -116,9 +117,10 @@ impl Omi {
             ..Recall::default()
         };
         let mut all = Vec::new();
+        let mut question = None;
         // What is less relevant is weighed by itself, so that later pages do not change earlier ones.
         let (remark, index_state) = loop {
-            let found = self.look_up(caller, &recall)?;
+            let found = self.look_up_asked(caller, &recall, &mut question)?;
             let mut part = found.memories;
             recall.skip += part.len();
             part.retain(|it| confidence_of(it.memory.confidence) >= min_confidence);
@@ -209,7 +211,7 @@ impl Omi {
         let recall = Recall {
             query: content.chars().take(2_000).collect(),
             limit: 100,
-            min_relevance: 0.0,
+            min_relevance: policy::CANDIDATES.relevance_min,
             daily_logs: false,
             ..Recall::default()
         };

@@ -5,15 +5,14 @@ use super::{ACCESS, Memory, memory_id};
 use crate::{Omi, context};
 use kenning_core::{Error, Hash, Hlc, Kind, NodeId, Result};
 use kenning_kernel::paging::{Page, ranked_until};
+use kenning_kernel::search::{Question, Search, Wanted, policy};
 use kenning_kernel::{Caller, Scope, roots};
 use kenning_memory::score;
 use kenning_memory::types::{MemoryType, relation};
-use kenning_search::{
-    Filter, Hit, Index, IndexState, Mode, PASSAGE_BYTES, Query, order_by_relevance,
-};
+use kenning_search::{Filter, Hit, IndexState, Mode, PASSAGE_BYTES};
 use kenning_store::{EdgeFilter, Node, ReadTx, When};
 use serde_json::{Value, json};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Instant;
 
@@ -73,7 +72,7 @@ impl Default for Recall {
             query: String::new(),
             limit: 10,
             skip: 0,
-            min_relevance: 0.7,
+            min_relevance: policy::MEMORIES.relevance_min,
             memory_type: None,
             tags: Vec::new(),
             mode: Mode::Hybrid,
@@ -147,6 +146,16 @@ impl Omi {
 
     /// As [`Omi::recall`], where nobody is shown what was found.
     pub(super) fn look_up(&self, caller: &Caller, recall: &Recall) -> Result<Recalled> {
+        self.look_up_asked(caller, recall, &mut None)
+    }
+
+    /// The same for a call that looks several times: its question is made by the first look that needs it.
+    pub(super) fn look_up_asked(
+        &self,
+        caller: &Caller,
+        recall: &Recall,
+        question: &mut Option<Question>,
+    ) -> Result<Recalled> {
         caller.principal.require(Scope::Read)?;
         if recall.query.trim().is_empty() {
             return Err(
@@ -160,8 +169,7 @@ impl Omi {
         page.check_ranked()?;
         let space = &caller.principal.space;
         let now_ms = self.kernel.log().clock().now_ms();
-        let (vector, remark) = self.kernel.query_vector(&recall.query);
-        let filter = filter_of(recall);
+        let filters = [filter_of(recall)];
         let (named, is_all) = self.named_memories(caller, recall, now_ms)?;
         if is_all {
             let (memories, has_more) = page.of(named);
@@ -171,37 +179,31 @@ impl Omi {
                 ..Recalled::default()
             });
         }
-        let model = self.kernel.chosen_model();
-        if model.is_some() {
+        let question = question.get_or_insert_with(|| self.kernel.question(&recall.query));
+        if question.has_model() {
             // Whoever changed the model finds the old passages embedded by asking.
             self.kernel.embed_later(space);
         }
         let (memories, index_state) = self.kernel.log().read(space, |tx| {
             let moment_ms = recall.as_of_ms.unwrap_or(now_ms);
-            let search = |index: &Index| -> Result<Vec<Ranked>> {
+            let policy = policy::MEMORIES.from_relevance(recall.min_relevance);
+            let work = |search: &Search<'_>| -> Result<Vec<Ranked>> {
                 let as_deep_as = |limit: usize| {
-                    let query = Query {
-                        text: &recall.query,
+                    let found = search.find(&Wanted {
                         mode: recall.mode,
-                        filter: &filter,
-                        limit: limit.saturating_mul(4).max(100),
-                        vector: vector.as_deref(),
-                    };
-                    Ok(self.ranked(index.search(&query), recall, moment_ms))
+                        ..Wanted::new(&policy, &filters, limit, moment_ms)
+                    })?;
+                    Ok(self.ranked(&found.hits, recall, moment_ms))
                 };
                 let mut ranked = ranked_until(page, |it| it.node, as_deep_as)?;
                 for it in &mut ranked {
-                    it.around = around(index, it, recall);
+                    it.around = around(search, it, recall);
                 }
                 Ok(ranked)
             };
-            let (ranked, index_state) = self.kernel.searcher().with_until(
-                space,
-                tx,
-                model.as_ref(),
-                recall.until,
-                search,
-            )?;
+            let (ranked, index_state) =
+                self.kernel
+                    .search_until(space, tx, question, recall.until, work)?;
             let ranked = ranked?;
             let when = recall
                 .as_of_ms
@@ -231,23 +233,17 @@ impl Omi {
         Ok(Recalled {
             memories,
             has_more,
-            remark,
+            remark: question.remark().map(ToOwned::to_owned),
             index_state,
         })
     }
 
     /// The contract's formula on top of the same candidates, unless the order is by relevance.
-    fn ranked(&self, mut hits: Vec<Hit>, recall: &Recall, now_ms: u64) -> Vec<Ranked> {
+    fn ranked(&self, hits: &[Hit], recall: &Recall, now_ms: u64) -> Vec<Ranked> {
         // A mistake in the file must not cost an agent its memory; `doctor` and `status` tell of it.
         let days = self.kernel.memory_config().unwrap_or_default().recency_days;
-        let mut seen = HashSet::new();
         let mut ranked = Vec::new();
-        order_by_relevance(&mut hits, now_ms);
-        for hit in &hits {
-            // Of the passages of one memory the best decides, and it comes first.
-            if score::rounded(hit.relevance) < recall.min_relevance || !seen.insert(hit.node) {
-                continue;
-            }
+        for hit in hits {
             let recency = score::recency(score::days_between(hit.created_ms, now_ms), days);
             ranked.push(Ranked {
                 node: hit.node,
@@ -333,7 +329,7 @@ fn filter_of(recall: &Recall) -> Filter {
 }
 
 /// The memories around an answer in its session. One of several passages stands for itself.
-fn around(index: &Index, ranked: &Ranked, recall: &Recall) -> Vec<(NodeId, i32)> {
+fn around(search: &Search<'_>, ranked: &Ranked, recall: &Recall) -> Vec<(NodeId, i32)> {
     if recall.context == 0 {
         return Vec::new();
     }
@@ -342,10 +338,7 @@ fn around(index: &Index, ranked: &Ranked, recall: &Recall) -> Vec<(NodeId, i32)>
         as_of_ms: recall.as_of_ms,
         ..Filter::default()
     };
-    let near = index.around(ranked.node, ranked.passage, recall.context, &filter);
-    let mut seen = HashSet::from([ranked.node]);
-    let others = near.into_iter().filter(|it| seen.insert(it.0));
-    others.map(|(node, _, step)| (node, step)).collect()
+    search.around(ranked.node, ranked.passage, recall.context, &filter)
 }
 
 /// `None` for what is no memory, though it was found: other files beside the daily logs.

@@ -264,9 +264,6 @@ fn with_installed_parameters(ctx: &Call<'_>, items: &mut [FoundItem]) {
     }
 }
 
-/// A tool of the server is found from here on.
-const RELEVANCE_MIN: f64 = 0.4;
-
 /// Tools of this server that answer the query; `execute` runs them by their names.
 fn server_tools(ctx: &Call<'_>, query: &str) -> Vec<FoundItem> {
     static TEXTS: OnceLock<Catalogue> = OnceLock::new();
@@ -290,7 +287,7 @@ fn server_tools(ctx: &Call<'_>, query: &str) -> Vec<FoundItem> {
         let relevance = if exact(tool.name()) { 1.0 } else { relevance };
         // Who asks has these four already, and `execute` does not run them.
         let is_own = tool.toolset() == Toolset::Kiwi;
-        if relevance < RELEVANCE_MIN || is_own || !ctx.board.reaches(tool) {
+        if !Catalogue::is_answer(relevance) || is_own || !ctx.board.reaches(tool) {
             return None;
         }
         let relevance = match exact(tool.name()) {

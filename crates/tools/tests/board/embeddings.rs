@@ -4,8 +4,8 @@ use kenning_testing::Fixture;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A server that speaks Ollama's format and knows two directions: what is about cats, and the rest.
@@ -13,6 +13,7 @@ struct Ollama {
     address: String,
     is_up: Arc<AtomicBool>,
     texts: Arc<AtomicUsize>,
+    asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Ollama {
@@ -21,7 +22,9 @@ impl Ollama {
         let address = format!("http://{}", listener.local_addr().unwrap());
         let is_up = Arc::new(AtomicBool::new(true));
         let texts = Arc::new(AtomicUsize::new(0));
+        let asked = Arc::new(Mutex::new(Vec::new()));
         let (up, count) = (Arc::clone(&is_up), Arc::clone(&texts));
+        let seen = Arc::clone(&asked);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
@@ -41,6 +44,11 @@ impl Ollama {
                 let request: Value = serde_json::from_slice(&body).unwrap();
                 let input = request["input"].as_array().unwrap();
                 count.fetch_add(input.len(), Ordering::SeqCst);
+                let read = input
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .map(ToOwned::to_owned);
+                seen.lock().unwrap().extend(read);
                 let answer = if up.load(Ordering::SeqCst) {
                     let vectors: Vec<Value> = input
                         .iter()
@@ -62,6 +70,7 @@ impl Ollama {
             address,
             is_up,
             texts,
+            asked,
         }
     }
 }
@@ -160,6 +169,39 @@ fn the_same_text_is_embedded_once() {
     assert!(!fixture.call("memory_store", fact).is_error());
     wait_until_embedded(&fixture);
     assert_eq!(model.texts.load(Ordering::SeqCst), before);
+}
+
+/// [`kenning_engine`] refuses, in a build with debug assertions, to ask a model while a transaction is open: a
+/// tool that did would fail here.
+#[test]
+fn a_query_is_embedded_once_a_call_and_before_any_transaction() {
+    let model = Ollama::start();
+    let house = house(&model.address);
+    store(&house, "a kitten was adopted");
+    let note = json!({ "path": "Concepts/kitten.md", "content": "# kitten\nIt purrs.\n" });
+    assert!(!house.call("vault_write_note", note).is_error());
+    house.put_document("docs/cats.md", "# Cats\nA kitten is a young cat.\n");
+    assert!(!house.call("kg_graph_generate", json!({})).is_error());
+    // Whoever asks has what is new embedded.
+    house.call("memory_recall", json!({ "query": "kitten" }));
+    wait_until_embedded(&house);
+    for (tool, mut arguments) in [
+        ("memory_recall", json!({})),
+        ("koi_search", json!({})),
+        ("knowledge_search", json!({})),
+        ("kg_query", json!({})),
+        ("kg_search_nodes", json!({})),
+        ("kg_vector_search", json!({ "hybrid": true })),
+        ("search", json!({ "item_type": "tool" })),
+    ] {
+        let query = format!("purring, as {tool} is asked");
+        arguments["query"] = query.as_str().into();
+        let reply = house.call(tool, arguments);
+        assert!(!reply.is_error(), "{tool}: {}", reply.text);
+        let asked = model.asked.lock().unwrap();
+        let times = asked.iter().filter(|it| **it == query).count();
+        assert_eq!(times, 1, "{tool}");
+    }
 }
 
 #[test]
