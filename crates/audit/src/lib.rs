@@ -28,7 +28,7 @@ pub use continuity::Continuity;
 pub use event::{Change, Event, SignedRow};
 pub use identity::{LogId, Origin, is_signed_bucket};
 pub use key::Signer;
-pub use log::{Clock, Log, Roots, authors, is_reading, roots};
+pub use log::{Clock, Log, Roots, authors, is_in_transaction, roots};
 pub use migrate::{Migrated, migrate};
 pub use prove::{Consistency, Inclusion, consistency, inclusion};
 pub use since::{Newest, Place, verify_newest};

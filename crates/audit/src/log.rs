@@ -42,29 +42,30 @@ pub struct Roots {
 }
 
 thread_local! {
-    /// How many reads of this thread are open.
-    static OPEN_READS: Cell<u32> = const { Cell::new(0) };
+    /// How many transactions of this thread are open.
+    static OPEN_TRANSACTIONS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Whether this thread is inside of [`Log::read`]. Whoever is about to wait for somebody else, such as a model
-/// on another machine, must not be: an open read holds a connection and keeps old rows from being cleared.
-pub fn is_reading() -> bool {
-    OPEN_READS.get() > 0
+/// Whether this thread is inside of [`Log::read`] or [`Log::write`]. Whoever is about to wait for somebody else,
+/// such as a model on another machine, must not be: an open read holds a connection and keeps old rows from
+/// being cleared, and an open write keeps every other write waiting.
+pub fn is_in_transaction() -> bool {
+    OPEN_TRANSACTIONS.get() > 0
 }
 
-/// Counts a read until it ends, however it does.
-struct Reading;
+/// Counts a transaction until it ends, however it does.
+struct Open;
 
-impl Reading {
+impl Open {
     fn begin() -> Self {
-        OPEN_READS.set(OPEN_READS.get() + 1);
+        OPEN_TRANSACTIONS.set(OPEN_TRANSACTIONS.get() + 1);
         Self
     }
 }
 
-impl Drop for Reading {
+impl Drop for Open {
     fn drop(&mut self) {
-        OPEN_READS.set(OPEN_READS.get().saturating_sub(1));
+        OPEN_TRANSACTIONS.set(OPEN_TRANSACTIONS.get().saturating_sub(1));
     }
 }
 
@@ -108,7 +109,7 @@ impl Log {
     /// Runs `work` on a consistent snapshot of one space.
     pub fn read<T>(&self, space: &Space, work: impl FnOnce(&dyn ReadTx) -> Result<T>) -> Result<T> {
         self.store.read(space, |tx| {
-            let _reading = Reading::begin();
+            let _open = Open::begin();
             work(tx)
         })
     }
@@ -154,6 +155,7 @@ impl Log {
         time: Time,
         work: impl FnOnce(&mut Tx<'_>) -> Result<T>,
     ) -> Result<T> {
+        let _open = Open::begin();
         let mut tx = Tx::begin(raw, self, space, time)?;
         let value = work(&mut tx)?;
         tx.finish()?;

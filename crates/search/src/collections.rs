@@ -6,7 +6,7 @@
 
 use crate::collection::Collection;
 use crate::recent::Recent;
-use crate::searcher::{anew_if_broken, broken};
+use crate::slot::{anew_if_broken, broken};
 use kenning_audit::{Change, Continuity};
 use kenning_core::{NodeId, Result, Space};
 use kenning_store::{ReadTx, Vector};

@@ -704,13 +704,6 @@ fn made(node: &Node) -> Hlc {
     }
 }
 
-/// What a text is found by among vectors that somebody else made.
-pub(crate) fn text_hash(text: &str) -> [u8; 16] {
-    let mut short = [0; 16];
-    short.copy_from_slice(&Hash::of(text.as_bytes()).0[..16]);
-    short
-}
-
 fn for_each_distinct(ids: &mut Vec<TokenId>, mut work: impl FnMut(TokenId)) {
     ids.sort_unstable();
     ids.dedup();

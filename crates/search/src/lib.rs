@@ -16,6 +16,7 @@
 mod codes;
 mod collection;
 mod collections;
+mod events;
 mod index;
 mod passages;
 mod prepared;
@@ -24,6 +25,7 @@ mod recent;
 mod scan;
 mod searcher;
 mod sketch;
+mod slot;
 mod snapshot;
 mod threads;
 mod tokens;
@@ -35,9 +37,10 @@ pub use collections::{
     ACCOUNTS, Account, Collections, VECTOR_DELETED, collection_name, of_collection_name,
     row_facets, row_props,
 };
+pub use events::REINDEXED;
 pub use index::{Entry, Filter, Index, WithAllWords};
 pub use passages::{PASSAGE_BYTES, passages};
 pub use rank::{Hit, Mode, Query, Stages, asks_for_something, order_by_relevance};
 pub use recent::{Recent, SPACES_MAX};
-pub use searcher::{IndexState, Keeper, Partial, REINDEXED, Searcher, collection_of};
+pub use searcher::{IndexState, Keeper, Partial, Searcher, collection_of};
 pub use tokens::tokens;

@@ -3,9 +3,8 @@
 //! Counting words and adding up vectors takes most of the time and needs no index. Whoever follows the log
 //! does it while others search, and then changes the index in a short time.
 
-use crate::index::text_hash;
 use crate::tokens::term_of;
-use kenning_core::Kind;
+use kenning_core::{Hash, Kind};
 use kenning_embed::{TOKENS_MAX, Table, TableVector, TokenId};
 use kenning_store::{Node, Passage};
 use std::collections::HashMap;
@@ -69,4 +68,11 @@ impl<'a> PreparedPassage<'a> {
             text: text_hash(&passage.text),
         }
     }
+}
+
+/// What a text is found by among vectors that somebody else made.
+pub(crate) fn text_hash(text: &str) -> [u8; 16] {
+    let mut short = [0; 16];
+    short.copy_from_slice(&Hash::of(text.as_bytes()).0[..16]);
+    short
 }

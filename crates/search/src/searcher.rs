@@ -1,33 +1,24 @@
 //! The indexes of all spaces, following the log.
 
+use crate::events::Events;
 use crate::index::{Index, OtherModel};
-use crate::prepared::Prepared;
 use crate::recent::Recent;
 use crate::scan::Vectors;
+use crate::slot::{Slot, Turn, broken};
 use crate::snapshot::{self, TakenAt};
 use kenning_audit::{Change, Continuity};
-use kenning_core::{Error, Hash, NodeId, Result, Space};
+use kenning_core::{Hash, NodeId, Result, Space};
 use kenning_embed::Model;
-use kenning_store::{EventRow, Node, Passage, ReadTx, Row, Table, When};
-use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+use kenning_store::{Passage, ReadTx, Row, Table};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Events and vectors that are taken in at a time.
+/// Vectors that are taken in at a time.
 const PAGE: usize = 1_000;
-
-/// Nodes that are read before they are taken in, and between two looks at the clock where time is short. Nodes
-/// and not events: one event of an import brings hundreds.
-const STEP: usize = 250;
-
-/// Passages after which an index that is being changed can be searched again.
-const APPLIED_PASSAGES: usize = 200;
 
 /// Events that are read at a time where they are only counted.
 const STEP_PAGE: usize = 25;
-
-/// The kind of the event that says that passages were made anew.
-pub const REINDEXED: &str = "Reindexed";
 
 /// The indexes of all spaces. Each is made when it is first asked, and follows the log from then on,
 /// whichever process wrote.
@@ -271,198 +262,6 @@ impl Searcher {
     }
 }
 
-/// The index of a space. One call at a time follows the log, and the others search meanwhile.
-#[derive(Default)]
-struct Slot {
-    index: RwLock<Index>,
-    /// Whether a call follows the log. Whoever holds this lock may ask for the index, not the other way.
-    is_followed: Mutex<bool>,
-    moved_on: Condvar,
-}
-
-/// What a call that needs more of the log than the index has got to do.
-enum Turn<'a> {
-    /// Follow the log.
-    Mine(Following<'a>),
-    /// Search: another call has followed it far enough.
-    Reached,
-    /// Search what there is: there is no time.
-    TooLate,
-}
-
-/// Ends the turn, however the call ends.
-struct Following<'a>(&'a Slot);
-
-impl Drop for Following<'_> {
-    fn drop(&mut self) {
-        *self.0.lock_turn() = false;
-        self.0.moved_on.notify_all();
-    }
-}
-
-impl Slot {
-    fn lock_turn(&self) -> MutexGuard<'_, bool> {
-        self.is_followed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn turn(&self, until: Option<Instant>, is_reached: impl Fn() -> bool) -> Turn<'_> {
-        let mut is_followed = self.lock_turn();
-        while *is_followed {
-            is_followed = match until {
-                None => {
-                    let woken = self.moved_on.wait(is_followed);
-                    woken.unwrap_or_else(PoisonError::into_inner)
-                }
-                Some(until) => {
-                    let left = until.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return Turn::TooLate;
-                    }
-                    let woken = self.moved_on.wait_timeout(is_followed, left);
-                    woken.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
-            if is_reached() {
-                return Turn::Reached;
-            }
-        }
-        *is_followed = true;
-        Turn::Mine(Following(self))
-    }
-
-    /// Wakes those who wait for the index.
-    fn tell(&self) {
-        drop(self.lock_turn());
-        self.moved_on.notify_all();
-    }
-
-    fn has(&self, seq: u64, model: Option<&Model>) -> bool {
-        self.index.read().is_ok_and(|index| index.has(seq, model))
-    }
-
-    fn look<T>(&self, work: impl FnOnce(&Index) -> T) -> Result<T> {
-        let index = self.index.read().map_err(|_| broken())?;
-        Ok(work(&index))
-    }
-
-    fn change<T>(&self, work: impl FnOnce(&mut Index) -> T) -> T {
-        work(&mut anew_if_broken(&self.index, Index::new))
-    }
-
-    /// Puts an index that was made beside it in its place.
-    fn replace(&self, mut new: Index) {
-        self.change(|index| {
-            new.other = index.other.take();
-            new.place_other_vectors();
-            // The old one is taken apart after the lock is given back.
-            std::mem::swap(index, &mut new);
-        });
-    }
-
-    /// Changes the index in short steps, so that searches come in between. Each node is taken in at once.
-    fn apply(&self, changes: &Changes) {
-        let nodes = changes.nodes.iter();
-        let mut prepared: Vec<Prepared<'_>> = Vec::new();
-        let mut n_passages = 0;
-        for (node, passages) in nodes {
-            let node = Prepared::of(node, passages);
-            n_passages += node.len();
-            prepared.push(node);
-            if n_passages >= APPLIED_PASSAGES {
-                n_passages = 0;
-                let nodes = std::mem::take(&mut prepared);
-                self.change(|index| nodes.iter().for_each(|it| index.take_in(it)));
-            }
-        }
-        self.change(|index| {
-            prepared.iter().for_each(|it| index.take_in(it));
-            changes.gone.iter().for_each(|it| index.remove(*it));
-            index.vectors.prepare();
-            index.seq = changes.at;
-        });
-    }
-}
-
-/// What some events changed.
-struct Changes {
-    /// The last of the events.
-    at: u64,
-    /// Nodes that are new or others now.
-    nodes: Vec<(Node, Vec<Passage>)>,
-    gone: Vec<NodeId>,
-}
-
-/// Events that were read and not taken in yet.
-#[derive(Default)]
-struct Events(VecDeque<EventRow>);
-
-impl Events {
-    /// What the events after `at` changed, until about [`STEP`] nodes have. `None` if all passages were made
-    /// anew.
-    fn next(&mut self, tx: &dyn ReadTx, at: u64, seq: u64) -> Result<Option<Changes>> {
-        // The revision that the latest of these events made; none for one that is gone.
-        let mut changed: BTreeMap<NodeId, u64> = BTreeMap::new();
-        let mut last = at;
-        while last < seq && changed.len() < STEP {
-            if self.0.is_empty() {
-                let left = usize::try_from(seq - last).unwrap_or(PAGE);
-                self.0.extend(tx.events_after(last, PAGE.min(left))?);
-            }
-            let Some(row) = self.0.pop_front() else {
-                last = seq;
-                break;
-            };
-            last = row.seq;
-            if row.kind == REINDEXED {
-                return Ok(None);
-            }
-            let event = kenning_audit::event::parse(&row);
-            for change in event.into_iter().flat_map(|it| it.changes) {
-                match change {
-                    Change::PutNode { id, rev, .. } => changed.insert(id, rev),
-                    Change::RemoveNode { id } => changed.insert(id, u64::MAX),
-                    _ => None,
-                };
-            }
-        }
-        let (mut nodes, mut gone) = (Vec::new(), Vec::new());
-        for (id, rev) in changed {
-            match tx.node(id, When::Now)? {
-                // A later event made what it is now, and brings it.
-                Some(node) if node.rev > rev => {}
-                Some(node) => nodes.push((node, tx.passages(id)?)),
-                None => gone.push(id),
-            }
-        }
-        Ok(Some(Changes {
-            at: last,
-            nodes,
-            gone,
-        }))
-    }
-}
-
-/// What is derived from rows, to be changed. If a panic left it half changed, it begins anew: everything is in
-/// the rows.
-pub(crate) fn anew_if_broken<T>(
-    lock: &RwLock<T>,
-    empty: impl FnOnce() -> T,
-) -> RwLockWriteGuard<'_, T> {
-    lock.write().unwrap_or_else(|broken| {
-        let mut derived = broken.into_inner();
-        *derived = empty();
-        lock.clear_poison();
-        derived
-    })
-}
-
-/// Another call broke what this one has just brought up to date.
-pub(crate) fn broken() -> Error {
-    Error::unavailable("the index of a space is being made anew").hint("call again")
-}
-
 /// Whether a log has this event at this place.
 fn is_in(tx: &dyn ReadTx, taken: TakenAt) -> Result<bool> {
     let Some(before) = taken.seq.checked_sub(1) else {
@@ -503,17 +302,6 @@ impl Index {
         let events = self.seq.saturating_sub(self.kept_seq);
         let quarter = self.entries.len() / 4;
         events > 0 && (new >= KEPT_FROM.max(quarter) || events >= KEPT_EVENTS.max(quarter as u64))
-    }
-
-    /// Whether it has everything that a snapshot at this event has. What came after it is there too, and is
-    /// not hidden from a call that began before.
-    fn has(&self, seq: u64, model: Option<&Model>) -> bool {
-        let has_model = match (model, &self.other) {
-            (None, _) => true,
-            (Some(model), Some(other)) => other.model == *model && other.seq >= seq,
-            (Some(_), None) => false,
-        };
-        self.seq >= seq && has_model
     }
 
     /// Of a whole space as it is in this snapshot.

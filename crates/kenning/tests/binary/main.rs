@@ -37,6 +37,7 @@ mod pasted;
 mod postgres;
 mod processes;
 mod sensors;
+mod slow_model;
 mod stdio;
 mod trust;
 mod upgrade;

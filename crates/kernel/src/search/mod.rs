@@ -59,6 +59,9 @@ impl Question {
     }
 }
 
+/// How relevant a hit is, where something counts that ranking does not know.
+pub type Weigh<'a> = &'a dyn Fn(&Hit) -> Result<f64>;
+
 /// What to find.
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
@@ -75,7 +78,7 @@ pub struct Wanted<'a> {
     /// Whether a node may be found that the filters admit.
     pub admits: Option<&'a dyn Fn(NodeId) -> bool>,
     /// Changes the relevance of a hit before hits are put in order.
-    pub weigh: Option<&'a dyn Fn(&Hit) -> Result<f64>>,
+    pub weigh: Option<Weigh<'a>>,
 }
 
 impl<'a> Wanted<'a> {
@@ -115,7 +118,7 @@ impl Kernel {
     /// transaction may be open.
     pub fn question(&self, text: &str) -> Question {
         debug_assert!(
-            !kenning_audit::is_reading(),
+            !kenning_audit::is_in_transaction(),
             "a model is asked while a transaction is open"
         );
         let model = self.chosen_model();

@@ -6,9 +6,10 @@
 //! counted meanwhile begins anew: two processes end in the same graph.
 
 use super::incremental::Graph;
-use super::links::{Drafts, Links, document_key, document_of_key, put_links};
-use super::live::{Followed, Live};
-use super::put::{ThingToPut, ThingToRemove, digest_of, put_things, remove_things};
+use super::links::{Drafts, put_links};
+use super::live::Live;
+use super::plan::Plan;
+use super::put::{ThingToPut, ThingToRemove, put_things, remove_things};
 use super::said::said_count;
 use super::spelling::Spellings;
 use super::stated::Stated;
@@ -23,8 +24,7 @@ use kenning_kg::Library;
 pub(super) use kenning_kg::path_in_vault as path_of;
 use kenning_search::Recent;
 use kenning_store::{ReadTx, When};
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Entities, or notes, that are written in one transaction.
 const BATCH: usize = 200;
@@ -59,7 +59,7 @@ pub(super) const RID: &str = "entities/rid";
 #[derive(Default)]
 pub(crate) struct Entities {
     known: Mutex<Recent<Space, Arc<Mutex<Known>>>>,
-    /// The types, as the notes of each space declare them. Whoever holds this lock asks for no other.
+    /// The types, as the notes of each space declare them. This lock is held for no read of the store.
     types: Mutex<Recent<Space, Types>>,
     pub(super) spellings: Spellings,
 }
@@ -80,11 +80,11 @@ type Types = (u64, Arc<Ontology>, Arc<str>);
 
 /// How far the graph is.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct State {
+pub(super) struct State {
     /// Transactions so far.
-    n: u64,
+    pub(super) n: u64,
     /// The statements that it is made of; empty while a run is under way.
-    of: String,
+    pub(super) of: String,
 }
 
 impl State {
@@ -206,22 +206,26 @@ impl Koi {
         tx: &dyn ReadTx,
         library: &Library,
     ) -> Result<(Arc<Ontology>, Arc<str>)> {
-        let types = self.entities.types.lock();
-        let mut types = types.unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, ontology, version)) = types.get(space) {
-            let changed = library.changed_since(*of);
+        let known = self.lock_types().get(space).cloned();
+        if let Some((of, ontology, version)) = known {
+            let changed = library.changed_since(of);
             if changed.is_some_and(|it| !it.iter().any(|path| declares(path))) {
-                let known = (Arc::clone(ontology), Arc::clone(version));
-                let (ontology, version) = (Arc::clone(&known.0), Arc::clone(&known.1));
-                types.insert(space.clone(), (library.version, ontology, version));
-                return Ok(known);
+                let types = (library.version, ontology.clone(), version.clone());
+                self.lock_types().insert(space.clone(), types);
+                return Ok((ontology, version));
             }
         }
+        // Other spaces do not wait while notes of this one are read.
         let ontology = Arc::new(declared(tx, library)?);
         let version: Arc<str> = ontology.version().into();
-        let known = (Arc::clone(&ontology), Arc::clone(&version));
-        types.insert(space.clone(), (library.version, ontology, version));
-        Ok(known)
+        let types = (library.version, ontology.clone(), version.clone());
+        self.lock_types().insert(space.clone(), types);
+        Ok((ontology, version))
+    }
+
+    fn lock_types(&self) -> MutexGuard<'_, Recent<Space, Types>> {
+        let types = self.entities.types.lock();
+        types.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is to be done; `None` if the graph is what all statements make.
@@ -413,185 +417,6 @@ impl Run<'_> {
             Ok(Some(done))
         })
     }
-}
-
-/// How the store differs from what all statements make.
-#[derive(Default)]
-struct Plan {
-    /// Notes that state something else than before.
-    stated: Vec<(String, Stated)>,
-    /// Entities that are new or others, with their digests.
-    things: Vec<(String, String)>,
-    /// Entities that nothing states any more.
-    removed: Vec<(String, NodeId)>,
-    /// What may have other edges than those that were written.
-    links: Vec<Links>,
-    /// The nodes of entities, as far as they are there and needed.
-    nodes: HashMap<String, NodeId>,
-    /// The digests of edges that were written; `None` if they are asked for one by one.
-    written: Option<(HashMap<String, String>, HashMap<String, String>)>,
-    gone_notes: Vec<String>,
-    tally: Tally,
-    state: State,
-}
-
-impl Plan {
-    /// By everything that was written.
-    fn of_all(
-        tx: &dyn ReadTx,
-        library: &Library,
-        graph: &Graph,
-        version: &str,
-        state: State,
-    ) -> Result<Self> {
-        let mut plan = Self {
-            state,
-            ..Self::default()
-        };
-        let mut digests = HashMap::new();
-        for (uri, row) in texts(tx, NODES)? {
-            let Some((digest, node)) = entity_row(&row) else {
-                continue;
-            };
-            if graph.has(&uri) {
-                digests.insert(uri.clone(), digest.to_owned());
-                plan.nodes.insert(uri, node);
-            } else {
-                plan.removed.push((uri, node));
-            }
-        }
-        plan.removed.sort_unstable();
-        let mut uris: Vec<&str> = graph.uris().collect();
-        uris.sort_unstable();
-        for uri in uris {
-            let Some(thing) = graph.thing(uri) else {
-                continue;
-            };
-            let digest = digest_of(&thing, version);
-            if digests.get(uri) != Some(&digest) {
-                plan.things.push((uri.to_owned(), digest));
-            }
-            plan.links.push(Links::of_thing(graph, uri));
-        }
-        let notes = texts(tx, NOTES)?;
-        for doc in &library.docs {
-            plan.links.push(Links::of_note(graph, library, doc));
-        }
-        // What nothing is said of any more mentions nobody.
-        let written = notes.keys().filter_map(|it| document_of_key(it));
-        let documents: BTreeSet<NodeId> = graph.documents().chain(written).collect();
-        let is_note = |it: &NodeId| library.by_node(*it).is_some();
-        let others = documents.iter().filter(|it| !is_note(it));
-        plan.links
-            .extend(others.map(|it| Links::of_document(graph, *it)));
-        let stated = tx.list(STATED)?.into_iter().map(|it| it.0);
-        let gone: BTreeSet<String> = stated
-            .chain(notes.keys().cloned())
-            .filter(|key| match document_of_key(key) {
-                Some(document) => is_note(&document),
-                None => library.note(key).is_none(),
-            })
-            .collect();
-        plan.gone_notes = gone.into_iter().collect();
-        plan.written = Some((texts(tx, EDGES)?, notes));
-        Ok(plan)
-    }
-
-    /// By what changed since everything was as it should be.
-    fn of_changes(
-        tx: &dyn ReadTx,
-        library: &Library,
-        graph: &Graph,
-        version: &str,
-        followed: Followed,
-        state: State,
-    ) -> Result<Self> {
-        let Followed {
-            changes,
-            paths,
-            stated,
-        } = followed;
-        let mut plan = Self {
-            stated,
-            state,
-            ..Self::default()
-        };
-        for uri in &changes.things {
-            let row = text(tx, NODES, uri)?;
-            let row = row.as_deref().and_then(entity_row);
-            match (graph.thing(uri), row) {
-                (Some(thing), row) => {
-                    let digest = digest_of(&thing, version);
-                    if row.is_none_or(|it| it.0 != digest) {
-                        plan.things.push((uri.clone(), digest));
-                    }
-                }
-                (None, Some((_, node))) => plan.removed.push((uri.clone(), node)),
-                (None, None) => {}
-            }
-        }
-        let subjects = changes.subjects.iter().chain(&changes.things);
-        let subjects: BTreeSet<&String> = subjects.filter(|it| graph.has(it)).collect();
-        plan.links
-            .extend(subjects.iter().map(|it| Links::of_thing(graph, it)));
-        let mut notes: BTreeSet<&str> = BTreeSet::new();
-        for path in changes.notes.iter().chain(&paths) {
-            match library.note(path) {
-                Some(doc) => {
-                    notes.insert(path);
-                    if graph.mentions(doc.card.node).is_some() {
-                        plan.gone_notes.push(document_key(doc.card.node));
-                    }
-                    let linking = library.linking_to(doc).map(path_of);
-                    notes.extend(linking);
-                }
-                None => plan.gone_notes.push(path.clone()),
-            }
-        }
-        for document in changes.documents {
-            match library.by_node(document) {
-                Some(doc) => {
-                    notes.insert(path_of(doc));
-                    plan.gone_notes.push(document_key(document));
-                }
-                None => plan.links.push(Links::of_document(graph, document)),
-            }
-        }
-        let docs = notes.into_iter().filter_map(|it| library.note(it));
-        plan.links
-            .extend(docs.map(|it| Links::of_note(graph, library, it)));
-        let mut nodes = HashMap::new();
-        for uri in plan.links.iter().flat_map(Links::uris) {
-            if !nodes.contains_key(uri)
-                && let Some(row) = text(tx, NODES, uri)?
-                && let Some((_, node)) = entity_row(&row)
-            {
-                nodes.insert(uri.to_owned(), node);
-            }
-        }
-        plan.nodes = nodes;
-        Ok(plan)
-    }
-
-    fn len(&self) -> usize {
-        self.stated.len() + self.things.len() + self.removed.len() + self.links.len()
-    }
-}
-
-fn entity_row(row: &str) -> Option<(&str, NodeId)> {
-    let (digest, node) = row.split_once(' ')?;
-    Some((digest, node.parse().ok()?))
-}
-
-fn text(tx: &dyn ReadTx, bucket: &str, key: &str) -> Result<Option<String>> {
-    let bytes = tx.get(bucket, key)?;
-    Ok(bytes.map(|it| String::from_utf8_lossy(&it).into_owned()))
-}
-
-fn texts(tx: &dyn ReadTx, bucket: &str) -> Result<HashMap<String, String>> {
-    let rows = tx.list(bucket)?.into_iter();
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    Ok(rows.map(|(key, bytes)| (key, text(bytes))).collect())
 }
 
 /// Whether the note at a path declares a type.

@@ -26,6 +26,7 @@ mod live;
 mod neighborhood;
 mod note_faults;
 mod notes;
+mod plan;
 mod proof;
 mod put;
 mod register;

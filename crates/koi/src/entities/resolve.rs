@@ -37,57 +37,99 @@ impl Koi {
         caller.principal.require(Scope::Read)?;
         self.follow_entities(caller)?;
         let space = &caller.principal.space;
+        let query = Query {
+            label,
+            kind: type_hint,
+            context,
+            limit: 0,
+        };
         self.read_naming(space, |tx, meanings| {
-            let query = Query {
-                label,
-                kind: type_hint,
-                context: context.clone(),
-                limit: 0,
-            };
-            if let Some(node) = by_note(tx, label.trim())? {
-                let named = Query {
-                    label: &node.title,
-                    kind: Some(kind(&node)),
-                    ..query
-                };
-                let mut found = self.resolve_in(space, tx, meanings, &named)?;
-                for it in &mut found.candidates {
-                    it.merged_with = Some(label.to_owned());
-                }
-                return Ok(found);
-            }
-            self.resolve_in(space, tx, meanings, &query)
+            self.resolve_label(space, tx, meanings, &query)
         })
     }
 
-    /// What somebody should know who named a type and found nothing of it: that there is no such type, and
-    /// who is called so and is of another one.
-    pub fn doubts_of_type(&self, caller: &Caller, label: &str, hint: &str) -> Result<Vec<String>> {
+    /// The same, and what somebody should know who named a type and found nothing of it: that there is no
+    /// such type, and who is called so and has another one.
+    pub fn resolve_entity_with_doubts(
+        &self,
+        caller: &Caller,
+        label: &str,
+        type_hint: Option<&str>,
+        context: Context,
+    ) -> Result<(Resolution, Vec<String>)> {
         caller.principal.require(Scope::Read)?;
+        self.follow_entities(caller)?;
         let space = &caller.principal.space;
+        let query = Query {
+            label,
+            kind: type_hint,
+            context,
+            limit: 0,
+        };
+        let hint = type_hint.map(str::trim).filter(|it| !it.is_empty());
         self.read_naming(space, |tx, meanings| {
-            let ontology = self.ontology(space, tx)?;
-            let mut doubts = Vec::new();
-            if ontology.kind(hint).is_none() {
-                let hint: String = hint.chars().take(60).collect();
-                let known: Vec<&str> = ontology.kinds().iter().map(|it| it.key.as_str()).collect();
-                let known = known.join(", ");
-                doubts.push(format!(
-                    "`type_hint`: `{hint}` is none of the types: {known}"
-                ));
-            }
-            let query = Query {
-                label,
-                ..Query::default()
+            let found = self.resolve_label(space, tx, meanings, &query)?;
+            let doubts = match hint {
+                Some(hint) if found.is_new() => {
+                    self.doubts_of_type(space, tx, meanings, label, hint)?
+                }
+                _ => Vec::new(),
             };
-            let found = self.resolve_in(space, tx, meanings, &query)?;
-            let others = found.candidates.iter().filter(|it| it.is_sure()).take(3);
-            doubts.extend(others.map(|it| {
-                let (name, kind, uri) = (&it.entity.name, &it.entity.kind, &it.entity.uri);
-                format!("`{name}` is known as {kind}: {uri}")
-            }));
-            Ok(doubts)
+            Ok((found, doubts))
         })
+    }
+
+    fn resolve_label(
+        &self,
+        space: &Space,
+        tx: &dyn ReadTx,
+        meanings: &Meanings,
+        query: &Query<'_>,
+    ) -> Result<Resolution> {
+        let Some(node) = by_note(tx, query.label.trim())? else {
+            return self.resolve_in(space, tx, meanings, query);
+        };
+        let named = Query {
+            label: &node.title,
+            kind: Some(kind(&node)),
+            ..query.clone()
+        };
+        let mut found = self.resolve_in(space, tx, meanings, &named)?;
+        for it in &mut found.candidates {
+            it.merged_with = Some(query.label.to_owned());
+        }
+        Ok(found)
+    }
+
+    fn doubts_of_type(
+        &self,
+        space: &Space,
+        tx: &dyn ReadTx,
+        meanings: &Meanings,
+        label: &str,
+        hint: &str,
+    ) -> Result<Vec<String>> {
+        let ontology = self.ontology(space, tx)?;
+        let mut doubts = Vec::new();
+        if ontology.kind(hint).is_none() {
+            let hint: String = hint.chars().take(60).collect();
+            let known: Vec<&str> = ontology.kinds().iter().map(|it| it.key.as_str()).collect();
+            let known = known.join(", ");
+            doubts.push(format!(
+                "`type_hint`: `{hint}` is none of the types: {known}"
+            ));
+        }
+        let query = Query {
+            label,
+            ..Query::default()
+        };
+        let found = self.resolve_in(space, tx, meanings, &query)?;
+        let others = found.candidates.iter().filter(|it| it.is_sure()).take(3);
+        doubts.extend(others.map(|it| {
+            let (name, kind, uri) = (&it.entity.name, &it.entity.kind, &it.entity.uri);
+            format!("`{name}` is known as {kind}: {uri}")
+        }));
+        Ok(doubts)
     }
 
     /// Runs `work` on a snapshot of a space. If a name needs a model, the model is asked after the transaction

@@ -5,7 +5,7 @@ use super::api::{self, Api, Place, Route, Verb};
 use super::limit::bounded;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
-use kenning_engine::koi::{EntityCandidate, EntityContext, ProposedEntity};
+use kenning_engine::koi::{EntityCandidate, EntityContext, EntityResolution, ProposedEntity};
 use kenning_engine::{Caller, Engine};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -177,16 +177,15 @@ impl Tool for ResolveEntity {
     });
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
-        let (label, hint) = (input.label.clone(), input.type_hint.clone());
-        let answer = answer(ctx.engine, ctx.caller, input.into())?;
-        let hint = hint.filter(|it| !it.trim().is_empty());
-        if let Some(hint) = hint.filter(|_| answer.is_new) {
-            let doubts = (ctx.engine)
-                .koi()
-                .doubts_of_type(ctx.caller, &label, hint.trim())?;
-            doubts.into_iter().for_each(|it| ctx.remark(it));
-        }
-        Ok(answer)
+        let hint = input.type_hint.as_deref();
+        let (found, doubts) = ctx.engine.koi().resolve_entity_with_doubts(
+            ctx.caller,
+            &input.label,
+            hint,
+            EntityContext::default(),
+        )?;
+        doubts.into_iter().for_each(|it| ctx.remark(it));
+        output(ctx.engine, ctx.caller, found, None)
     }
 }
 
@@ -202,21 +201,24 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
     let found = engine
         .koi()
         .resolve_entity(caller, &request.label, hint, context)?;
-    let limit = bounded(request.limit, CANDIDATES.0, CANDIDATES.1);
-    let uris: Vec<String> = found
-        .candidates
-        .iter()
-        .map(|it| it.entity.uri.clone())
-        .collect();
+    Ok(output(engine, caller, found, request.limit)?)
+}
+
+fn output(
+    engine: &Engine,
+    caller: &Caller,
+    found: EntityResolution,
+    limit: Option<i64>,
+) -> Result<Output> {
+    let candidates = found.candidates.iter();
+    let uris: Vec<String> = candidates.map(|it| it.entity.uri.clone()).collect();
+    let limit = bounded(limit, CANDIDATES.0, CANDIDATES.1);
+    let is_new = found.is_new();
+    let candidates = found.candidates.into_iter().take(limit);
     Ok(Output {
         warnings: engine.koi().note_warnings(caller, &uris)?,
-        is_new: found.is_new(),
-        candidates: found
-            .candidates
-            .into_iter()
-            .take(limit)
-            .map(Row::from)
-            .collect(),
+        is_new,
+        candidates: candidates.map(Row::from).collect(),
         proposed: found.proposed.map(Proposed::from),
     })
 }

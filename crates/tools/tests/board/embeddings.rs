@@ -176,15 +176,15 @@ fn the_same_text_is_embedded_once() {
 #[test]
 fn a_query_is_embedded_once_a_call_and_before_any_transaction() {
     let model = Ollama::start();
-    let house = house(&model.address);
-    store(&house, "a kitten was adopted");
+    let fixture = fixture(&model.address);
+    store(&fixture, "a kitten was adopted");
     let note = json!({ "path": "Concepts/kitten.md", "content": "# kitten\nIt purrs.\n" });
-    assert!(!house.call("vault_write_note", note).is_error());
-    house.put_document("docs/cats.md", "# Cats\nA kitten is a young cat.\n");
-    assert!(!house.call("kg_graph_generate", json!({})).is_error());
+    assert!(!fixture.call("vault_write_note", note).is_error());
+    fixture.put_document("docs/cats.md", "# Cats\nA kitten is a young cat.\n");
+    assert!(!fixture.call("kg_graph_generate", json!({})).is_error());
     // Whoever asks has what is new embedded.
-    house.call("memory_recall", json!({ "query": "kitten" }));
-    wait_until_embedded(&house);
+    fixture.call("memory_recall", json!({ "query": "kitten" }));
+    wait_until_embedded(&fixture);
     for (tool, mut arguments) in [
         ("memory_recall", json!({})),
         ("koi_search", json!({})),
@@ -193,10 +193,16 @@ fn a_query_is_embedded_once_a_call_and_before_any_transaction() {
         ("kg_search_nodes", json!({})),
         ("kg_vector_search", json!({ "hybrid": true })),
         ("search", json!({ "item_type": "tool" })),
+        ("resolve_entity", json!({ "type_hint": "Concept" })),
+        ("resolve_entity", json!({ "type_hint": "Nonsense" })),
     ] {
-        let query = format!("purring, as {tool} is asked");
-        arguments["query"] = query.as_str().into();
-        let reply = house.call(tool, arguments);
+        let field = match tool {
+            "resolve_entity" => "label",
+            _ => "query",
+        };
+        let query = format!("purring, as {tool} is asked with {arguments}");
+        arguments[field] = query.as_str().into();
+        let reply = fixture.call(tool, arguments);
         assert!(!reply.is_error(), "{tool}: {}", reply.text);
         let asked = model.asked.lock().unwrap();
         let times = asked.iter().filter(|it| **it == query).count();

@@ -1,12 +1,12 @@
 //! The graph after each of many random changes is the one that all statements make from scratch.
 
 use super::super::said::{RegisteredNote, Settled, SettledRelation, SettledThing, note_key};
-use super::super::stated::{About, Says, Stated};
+use super::super::stated::{About, Says, Stated, path_key};
 use super::super::wanted::scratch::{Statements, Wanted};
 use super::super::wanted::{Relations, Thing};
 use super::*;
 use kenning_core::SeededRandom;
-use kenning_entities::names::entity_uri;
+use kenning_entities::names::{alias_key, entity_uri, normalized};
 
 const SEEDS: u64 = 3;
 const EDITS: usize = 1_000;

@@ -1,0 +1,158 @@
+//! The index of one space, and whose turn it is to bring it up to date.
+
+use crate::events::Changes;
+use crate::index::Index;
+use crate::prepared::Prepared;
+use kenning_core::{Error, Result};
+use kenning_embed::Model;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+use std::time::Instant;
+
+/// Passages after which an index that is being changed can be searched again.
+const APPLIED_PASSAGES: usize = 200;
+
+/// The index of a space. One call at a time follows the log, and the others search meanwhile.
+#[derive(Default)]
+pub(crate) struct Slot {
+    pub(crate) index: RwLock<Index>,
+    /// Whether a call follows the log. Whoever holds this lock may ask for the index, not the other way.
+    is_followed: Mutex<bool>,
+    moved_on: Condvar,
+}
+
+/// What a call that needs more of the log than the index has got to do.
+pub(crate) enum Turn<'a> {
+    /// Follow the log.
+    Mine(Following<'a>),
+    /// Search: another call has followed it far enough.
+    Reached,
+    /// Search what there is: there is no time.
+    TooLate,
+}
+
+/// Ends the turn, however the call ends.
+pub(crate) struct Following<'a>(&'a Slot);
+
+impl Drop for Following<'_> {
+    fn drop(&mut self) {
+        *self.0.lock_turn() = false;
+        self.0.moved_on.notify_all();
+    }
+}
+
+impl Slot {
+    fn lock_turn(&self) -> MutexGuard<'_, bool> {
+        self.is_followed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn turn(&self, until: Option<Instant>, is_reached: impl Fn() -> bool) -> Turn<'_> {
+        let mut is_followed = self.lock_turn();
+        while *is_followed {
+            is_followed = match until {
+                None => {
+                    let woken = self.moved_on.wait(is_followed);
+                    woken.unwrap_or_else(PoisonError::into_inner)
+                }
+                Some(until) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Turn::TooLate;
+                    }
+                    let woken = self.moved_on.wait_timeout(is_followed, left);
+                    woken.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+            if is_reached() {
+                return Turn::Reached;
+            }
+        }
+        *is_followed = true;
+        Turn::Mine(Following(self))
+    }
+
+    /// Wakes those who wait for the index.
+    pub(crate) fn tell(&self) {
+        drop(self.lock_turn());
+        self.moved_on.notify_all();
+    }
+
+    pub(crate) fn has(&self, seq: u64, model: Option<&Model>) -> bool {
+        self.index.read().is_ok_and(|index| index.has(seq, model))
+    }
+
+    pub(crate) fn look<T>(&self, work: impl FnOnce(&Index) -> T) -> Result<T> {
+        let index = self.index.read().map_err(|_| broken())?;
+        Ok(work(&index))
+    }
+
+    pub(crate) fn change<T>(&self, work: impl FnOnce(&mut Index) -> T) -> T {
+        work(&mut anew_if_broken(&self.index, Index::new))
+    }
+
+    /// Puts an index that was made beside it in its place.
+    pub(crate) fn replace(&self, mut new: Index) {
+        self.change(|index| {
+            new.other = index.other.take();
+            new.place_other_vectors();
+            // The old one is taken apart after the lock is given back.
+            std::mem::swap(index, &mut new);
+        });
+    }
+
+    /// Changes the index in short steps, so that searches come in between. Each node is taken in at once.
+    pub(crate) fn apply(&self, changes: &Changes) {
+        let nodes = changes.nodes.iter();
+        let mut prepared: Vec<Prepared<'_>> = Vec::new();
+        let mut n_passages = 0;
+        for (node, passages) in nodes {
+            let node = Prepared::of(node, passages);
+            n_passages += node.len();
+            prepared.push(node);
+            if n_passages >= APPLIED_PASSAGES {
+                n_passages = 0;
+                let nodes = std::mem::take(&mut prepared);
+                self.change(|index| nodes.iter().for_each(|it| index.take_in(it)));
+            }
+        }
+        self.change(|index| {
+            prepared.iter().for_each(|it| index.take_in(it));
+            changes.gone.iter().for_each(|it| index.remove(*it));
+            index.vectors.prepare();
+            index.seq = changes.at;
+        });
+    }
+}
+
+impl Index {
+    /// Whether it has everything that a snapshot at this event has. What came after it is there too, and is
+    /// not hidden from a call that began before.
+    pub(crate) fn has(&self, seq: u64, model: Option<&Model>) -> bool {
+        let has_model = match (model, &self.other) {
+            (None, _) => true,
+            (Some(model), Some(other)) => other.model == *model && other.seq >= seq,
+            (Some(_), None) => false,
+        };
+        self.seq >= seq && has_model
+    }
+}
+
+/// What is derived from rows, to be changed. If a panic left it half changed, it begins anew: everything is in
+/// the rows.
+pub(crate) fn anew_if_broken<T>(
+    lock: &RwLock<T>,
+    empty: impl FnOnce() -> T,
+) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(|broken| {
+        let mut derived = broken.into_inner();
+        *derived = empty();
+        lock.clear_poison();
+        derived
+    })
+}
+
+/// Another call broke what this one has just brought up to date.
+pub(crate) fn broken() -> Error {
+    Error::unavailable("the index of a space is being made anew").hint("call again")
+}
