@@ -288,3 +288,22 @@ fn a_log_that_was_changed_stays_suspect_when_it_is_appended_to() {
     place.engine.omi().context_accept(&owner()).unwrap();
     assert_eq!(place.check(), FilesIntegrity::default());
 }
+
+#[test]
+fn a_log_that_was_changed_stays_suspect_when_an_import_adds_to_it() {
+    let place = Place::new();
+    let omi = place.engine.omi();
+    let name = omi.daily_append(&owner(), "what happened").unwrap();
+    place.put(&name, &place.file(&name).replace("happened", "was forged"));
+    let line = serde_json::json!({ "node": {
+        "kind": "document", "key": format!("omi:{name}"),
+        "body": "## [2027-01-15T07:00:00]\n\nearlier, elsewhere\n",
+    }});
+    let input = line.to_string();
+    let imported = place.engine.import(&owner(), &mut input.as_bytes());
+    assert_eq!(imported.unwrap().rows, 1);
+    assert!(place.file(&name).starts_with("## [2027-01-15T07:00:00]"));
+    let found = place.check();
+    assert!(!found.memory_md, "{found:?}");
+    assert!(found.faults[0].contains(&name), "{found:?}");
+}
