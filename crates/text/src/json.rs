@@ -19,9 +19,9 @@ pub enum Spelling {
 
 /// A value in one spelling.
 #[must_use]
-pub fn canonical(value: &Value, style: Spelling) -> String {
+pub fn canonical(value: &Value, spelling: Spelling) -> String {
     let mut out = String::new();
-    style.write(value, &mut out);
+    spelling.write(value, &mut out);
     out
 }
 
