@@ -1,7 +1,8 @@
 //! For tests only: malformed and hostile inputs, and what must hold for the answers.
 //!
 //! A [`Target`] is a part of the program that reads untrusted input. It has a generator, which makes
-//! inputs in its format, and a [`Subject`], which gets one input at a time and checks the answer. [`mutate`] breaks inputs without knowing what they mean, except that it
+//! inputs in its format, and a [`Subject`], which gets one input at a time and checks the answer.
+//! [`mutate`](kenning_testing::mutate) breaks inputs without knowing what they mean, except that it
 //! knows JSON when it sees it. The input of a case follows from the target, the seed and the number of
 //! the case and from nothing else, so a case is named by three words.
 //!
@@ -29,13 +30,11 @@
 pub mod child;
 pub mod corpus;
 pub mod driver;
-pub mod mutate;
 mod saboteurs;
-mod source;
 pub mod targets;
 
 pub use driver::{Find, FindKind, Plan, Program, Report};
-pub use source::Source;
+pub use kenning_testing::{Source, mutate};
 
 /// The code under test, with everything that it needs.
 pub trait Subject {

@@ -10,7 +10,9 @@
     reason = "tests fail by panicking"
 )]
 
+pub mod mutate;
 mod schema;
+mod source;
 
 use jiff::tz::TimeZone;
 use kenning_audit::Log;
@@ -27,6 +29,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
+
+pub use source::Source;
 
 /// The time at the start of every test.
 pub const NOW_MS: u64 = 1_800_000_000_000;

@@ -1,7 +1,7 @@
 //! Mutated messages, and what each deserves.
 
 use super::meta;
-use kenning_core::SeededRandom;
+use kenning_testing::{Source, mutate};
 use serde_json::{Value, json};
 
 /// What must come back.
@@ -177,24 +177,24 @@ fn seeds() -> Vec<Value> {
 
 /// Makes mutated lines from a seed.
 pub(crate) struct Mutator {
-    random: SeededRandom,
+    source: Source,
     seeds: Vec<Value>,
 }
 
 impl Mutator {
     pub(crate) fn new(seed: u64) -> Self {
         Self {
-            random: SeededRandom::new(seed),
+            source: Source::new(seed),
             seeds: seeds(),
         }
     }
 
     fn below(&mut self, n: usize) -> usize {
-        self.random.below(n as u64) as usize
+        self.source.below(n)
     }
 
     fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
-        &items[self.below(items.len())]
+        self.source.pick(items)
     }
 
     /// One line, without a newline in it.
@@ -223,15 +223,14 @@ impl Mutator {
     fn flipped(&mut self, seed: &Value) -> Vec<u8> {
         let mut line = seed.to_string().into_bytes();
         for _ in 0..=self.below(4) {
-            let at = self.below(line.len());
-            line[at] ^= 1 << self.below(8);
+            mutate::flip_bit(&mut line, &mut self.source);
         }
         line
     }
 
     fn truncated(&mut self, seed: &Value) -> Vec<u8> {
         let mut line = seed.to_string().into_bytes();
-        line.truncate(self.below(line.len()));
+        mutate::cut_short(&mut line, &mut self.source);
         line
     }
 
@@ -290,8 +289,7 @@ impl Mutator {
 
     fn nested(&mut self, mut seed: Value) -> Vec<u8> {
         let depth = *self.pick(&[10, 100, 126, 127, 128, 1_000, 100_000]);
-        let (open, close) = *self.pick(&[("[", "]"), ("{\"a\":", "}")]);
-        let deep = format!("{}1{}", open.repeat(depth), close.repeat(depth));
+        let deep = mutate::nested("1", depth, true, &mut self.source);
         if self.below(4) == 0 {
             return deep.into_bytes();
         }
@@ -324,17 +322,7 @@ impl Mutator {
 
     fn bad_utf8(&mut self, seed: &Value) -> Vec<u8> {
         let mut line = seed.to_string().into_bytes();
-        let at = self.below(line.len());
-        let bytes = *self.pick(&[
-            &b"\xff"[..],
-            b"\xc3",
-            b"\xed\xa0\x80",
-            b"\xf8\x88\x80\x80\x80",
-            b"\\ud800",
-            b"\x00",
-            b"\xef\xbb\xbf",
-        ]);
-        line.splice(at..at, bytes.iter().copied());
+        mutate::insert_bad_utf8(&mut line, &mut self.source);
         line
     }
 

@@ -3,7 +3,7 @@
 //! `KENNING_SEED` chooses the seed.
 
 use crate::place::{Answer, Place, Wire, get, post};
-use kenning_core::SeededRandom;
+use kenning_testing::{Source, mutate};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -51,32 +51,30 @@ const VALUES: &[&str] = &[
     "Infinity",
 ];
 
-struct Mutator(SeededRandom);
+struct Mutator(Source);
 
 impl Mutator {
-    fn below(&self, n: usize) -> usize {
-        self.0.below(n as u64) as usize
+    fn below(&mut self, n: usize) -> usize {
+        self.0.below(n)
     }
 
-    fn pick<'a>(&self, items: &[&'a str]) -> &'a str {
-        items[self.below(items.len())]
+    fn pick<'a>(&mut self, items: &[&'a str]) -> &'a str {
+        *self.0.pick::<&'a str>(items)
     }
 
     /// A body, and the name of what was done to it.
-    fn body(&self, seeds: &[&str]) -> (&'static str, Vec<u8>) {
+    fn body(&mut self, seeds: &[&str]) -> (&'static str, Vec<u8>) {
         let seed = self.pick(seeds);
         let mut bytes = seed.as_bytes().to_vec();
-        let at = self.below(bytes.len());
         let kind = match self.below(12) {
             0 => {
                 for _ in 0..=self.below(4) {
-                    let at = self.below(bytes.len());
-                    bytes[at] ^= 1 << self.below(8);
+                    mutate::flip_bit(&mut bytes, &mut self.0);
                 }
                 "bit flips"
             }
             1 => {
-                bytes.truncate(at);
+                mutate::cut_short(&mut bytes, &mut self.0);
                 "truncation"
             }
             2 => {
@@ -93,14 +91,9 @@ impl Mutator {
                 "duplicate key behind"
             }
             4 => {
-                let (open, close) = [("[", "]"), ("{\"a\":", "}")][self.below(2)];
                 let n = [10, 127, 128, 1_000, 50_000][self.below(5)];
-                let closing = if self.below(2) == 0 {
-                    close.repeat(n)
-                } else {
-                    String::new()
-                };
-                bytes = format!("{}{seed}{closing}", open.repeat(n)).into_bytes();
+                let is_closed = self.0.one_in(2);
+                bytes = mutate::nested(seed, n, is_closed, &mut self.0).into_bytes();
                 "deep nesting"
             }
             5 => {
@@ -109,15 +102,7 @@ impl Mutator {
                 "huge number"
             }
             6 => {
-                let bad: [&[u8]; 6] = [
-                    b"\xff",
-                    b"\xc0\x80",
-                    b"\xed\xa0\x80",
-                    b"\xf4\x90\x80\x80",
-                    b"\0",
-                    b"\xef\xbb\xbf",
-                ];
-                bytes.splice(at..at, bad[self.below(6)].iter().copied());
+                mutate::insert_bad_utf8(&mut bytes, &mut self.0);
                 "bad UTF-8"
             }
             7 => {
@@ -136,13 +121,12 @@ impl Mutator {
             }
             9 => {
                 let n = 1 + self.below(40);
-                bytes = (0..n).map(|_| self.below(256) as u8).collect();
+                bytes = self.0.bytes(n);
                 "noise"
             }
             10 => {
                 let other = self.pick(seeds);
-                bytes.truncate(at);
-                bytes.extend_from_slice(&other.as_bytes()[self.below(other.len())..]);
+                mutate::go_on_with(&mut bytes, other.as_bytes(), &mut self.0);
                 "spliced"
             }
             _ => {
@@ -156,14 +140,13 @@ impl Mutator {
     }
 
     /// A whole request whose head is wrong.
-    fn request(&self, path: &str) -> (&'static str, Vec<u8>) {
+    fn request(&mut self, path: &str) -> (&'static str, Vec<u8>) {
         let mut bytes = post(path, "", GOOD.as_bytes());
         let head = bytes.len() - GOOD.len();
         match self.below(10) {
             0 => {
                 for _ in 0..=self.below(3) {
-                    let at = self.below(head);
-                    bytes[at] ^= 1 << self.below(8);
+                    mutate::flip_bit(&mut bytes[..head], &mut self.0);
                 }
                 ("head: bit flips", bytes)
             }
@@ -173,7 +156,7 @@ impl Mutator {
             }
             2 => {
                 let n = self.below(300);
-                let line: Vec<u8> = (0..n).map(|_| self.below(256) as u8).collect();
+                let line = self.0.bytes(n);
                 bytes.splice(0..0, line);
                 ("head: noise", bytes)
             }
@@ -333,7 +316,7 @@ async fn malformed_requests_do_no_harm() {
     let seed: u64 = seed.map_or(20_260_728, |it| it.parse().expect("a number"));
     let began = Instant::now();
     let place = Place::new().await;
-    let mutator = Mutator(SeededRandom::new(seed));
+    let mut mutator = Mutator(Source::new(seed));
     let mut wires: BTreeMap<&str, Wire> = BTreeMap::new();
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
     let mut faults = Vec::new();

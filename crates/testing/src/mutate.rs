@@ -6,6 +6,53 @@ use serde_json::Value;
 /// The longest input: limits on size have their own tests.
 pub const INPUT_BYTES_MAX: usize = 256 * 1024;
 
+/// Bytes that no text in UTF-8 has, and some that it has where nobody expects them.
+const BAD_UTF8: &[&[u8]] = &[
+    b"\xff",
+    b"\xc3",
+    b"\xc0\x80",
+    b"\xed\xa0\x80",
+    b"\xf4\x90\x80\x80",
+    b"\xf8\x88\x80\x80\x80",
+    b"\\ud800",
+    b"\0",
+    b"\xef\xbb\xbf",
+];
+
+/// Turns one bit over. Nothing happens to nothing.
+pub fn flip_bit(input: &mut [u8], source: &mut Source) {
+    if !input.is_empty() {
+        let at = source.below(input.len());
+        input[at] ^= 1 << source.below(8);
+    }
+}
+
+/// Leaves only a beginning.
+pub fn cut_short(input: &mut Vec<u8>, source: &mut Source) {
+    input.truncate(source.below(input.len()));
+}
+
+/// Goes on with the end of another one from somewhere on.
+pub fn go_on_with(input: &mut Vec<u8>, other: &[u8], source: &mut Source) {
+    cut_short(input, source);
+    let from = source.below(other.len());
+    input.extend_from_slice(&other[from..]);
+}
+
+/// Puts in what is no text.
+pub fn insert_bad_utf8(input: &mut Vec<u8>, source: &mut Source) {
+    let at = source.below(input.len());
+    let bad = *source.pick(BAD_UTF8);
+    input.splice(at..at, bad.iter().copied());
+}
+
+/// JSON in so many arrays or objects; or the beginning of such, if it is not to be closed.
+pub fn nested(inner: &str, depth: usize, is_closed: bool, source: &mut Source) -> String {
+    let (open, close) = *source.pick(&[("[", "]"), ("{\"a\":", "}")]);
+    let n_closed = if is_closed { depth } else { 0 };
+    format!("{}{inner}{}", open.repeat(depth), close.repeat(n_closed))
+}
+
 /// The input with a few things changed.
 pub fn mutated(
     mut input: Vec<u8>,
@@ -35,10 +82,7 @@ fn range(input: &[u8], source: &mut Source) -> std::ops::Range<usize> {
 fn in_bytes(input: &mut Vec<u8>, others: &[Vec<u8>], words: &[&str], source: &mut Source) {
     let at = source.below(input.len() + 1);
     match source.below(13) {
-        0 | 1 if !input.is_empty() => {
-            let at = source.below(input.len());
-            input[at] ^= 1 << source.below(8);
-        }
+        0 | 1 if !input.is_empty() => flip_bit(input, source),
         2 if !input.is_empty() => {
             let at = source.below(input.len());
             input[at] = source.byte();
@@ -67,9 +111,7 @@ fn in_bytes(input: &mut Vec<u8>, others: &[Vec<u8>], words: &[&str], source: &mu
         }
         8 if !others.is_empty() => {
             let other = source.pick(others);
-            let from = source.below(other.len() + 1);
-            input.truncate(at);
-            input.extend_from_slice(&other[from..]);
+            go_on_with(input, other, source);
         }
         9 => {
             let part = source.odd_text().as_bytes().to_vec();
@@ -127,8 +169,7 @@ fn in_json(input: &mut Vec<u8>, source: &mut Source) -> bool {
         2 => Value::from(source.text()).to_string(),
         3 => {
             let depth = source.depth();
-            let (open, close) = *source.pick::<(&str, &str)>(&[("[", "]"), ("{\"a\":", "}")]);
-            format!("{}{old}{}", open.repeat(depth), close.repeat(depth))
+            nested(&old, depth, true, source)
         }
         4 => {
             let n = source.below(50);
