@@ -23,19 +23,35 @@ pub fn dump(tx: &dyn ReadTx, visit: &mut dyn FnMut(Value) -> Result<()>) -> Resu
         .try_for_each(|&table| tx.scan(table, &mut |row| visit(to_json(&row))))
 }
 
+/// What [`load`] put into a space: [`unload`] takes it back.
+#[derive(Debug)]
+pub struct Loaded {
+    space: Space,
+    /// How many rows.
+    pub rows: u64,
+    head: Option<HeadRow>,
+    /// Working state that was in the space before; it has no events.
+    before: Vec<Row>,
+}
+
 /// Loads rows into an empty space, all of them or none.
 #[expect(clippy::disallowed_methods, reason = "raw rows bring their own events")]
 pub fn load(
     store: &Store,
     space: &Space,
     rows: impl Iterator<Item = Result<Value>> + Send + 'static,
-) -> Result<u64> {
+) -> Result<Loaded> {
     let name = space.clone();
     store.write_long(space, move |tx| {
         if tx.head()?.is_some() {
             return Err(Error::conflict(format!("the space `{name}` is not empty"))
                 .hint("restore into a new data directory: `--data DIR`"));
         }
+        let mut before = Vec::new();
+        tx.scan(Table::Kv, &mut |row| {
+            before.push(row);
+            Ok(())
+        })?;
         let mut count = 0;
         for row in rows {
             let row = row?;
@@ -44,7 +60,34 @@ pub fn load(
             tx.load(&row)?;
             count += 1;
         }
-        Ok(count)
+        Ok(Loaded {
+            space: name,
+            rows: count,
+            head: tx.head()?,
+            before,
+        })
+    })
+}
+
+/// Takes back what [`load`] put into a space, so that it can be loaded again.
+///
+/// # Errors
+/// `conflict` if somebody has written to the space since: that is kept.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "these rows never became anybody's: their restore failed"
+)]
+pub fn unload(store: &Store, loaded: Loaded) -> Result<()> {
+    let space = loaded.space.clone();
+    store.write_long(&space, move |tx| {
+        if tx.head()? != loaded.head {
+            return Err(Error::conflict(format!(
+                "somebody has written to the space `{}` since it was restored",
+                loaded.space
+            )));
+        }
+        tx.clear()?;
+        loaded.before.iter().try_for_each(|row| tx.load(row))
     })
 }
 

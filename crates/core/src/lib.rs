@@ -11,6 +11,7 @@ mod clock;
 mod error;
 mod hash;
 mod id;
+pub mod idle;
 mod names;
 
 pub use bounded::{Bounded, Limit, Unit};

@@ -343,6 +343,10 @@ impl Egress {
 
     /// Sends a request, checking the address at every hop.
     pub fn fetch(&self, request: Request) -> Result<Response> {
+        kenning_core::idle::waiting(|| self.follow(request))
+    }
+
+    fn follow(&self, request: Request) -> Result<Response> {
         let deadline = Instant::now() + self.limits().total_timeout;
         let Request {
             mut method,

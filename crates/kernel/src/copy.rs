@@ -10,7 +10,7 @@
 use super::lines::{LineFault, read_line};
 use super::transfer::{Transferred, write_failed};
 use crate::{Caller, Kernel, Scope};
-use kenning_audit::archive::{self, Check, Checked};
+use kenning_audit::archive::{self, Check, Checked, Loaded};
 use kenning_core::{Error, Result, Space};
 use kenning_store::parse_json;
 use serde_json::{Value, json};
@@ -79,21 +79,52 @@ impl Kernel {
         // Twice through: nothing is written before the whole file is known to be whole.
         let spaces = check_backup(open()?, Checked::Rows)?;
         self.refuse_occupied_spaces(&spaces)?;
-        let mut restored = Restored::default();
-        for space in &spaces {
-            let rows = rows_of(open()?, space.clone());
-            restored.rows += archive::load(self.log.store(), space, rows)?;
-            let report = verify(space)?;
-            if let Some(fault) = report.faults.first() {
-                return Err(Error::corrupt(format!("space {space}: {fault}"))
-                    .hint("the backup was made from a damaged store"));
+        let mut restored = Restored {
+            spaces,
+            ..Restored::default()
+        };
+        let mut loaded = Vec::new();
+        let mut load_all = || {
+            for space in &restored.spaces {
+                let rows = rows_of(open()?, space.clone());
+                loaded.push(archive::load(self.log.store(), space, rows)?);
+                let report = verify(space)?;
+                if let Some(fault) = report.faults.first() {
+                    return Err(Error::corrupt(format!("space {space}: {fault}"))
+                        .hint("the backup was made from a damaged store"));
+                }
             }
+            match keep_tokens {
+                true => Ok(0),
+                false => self.revoke_restored_tokens(caller),
+            }
+        };
+        let done = load_all();
+        match done {
+            Ok(n) => restored.tokens_revoked = n,
+            Err(error) => return Err(self.take_back(loaded, error)),
         }
-        if !keep_tokens {
-            restored.tokens_revoked = self.revoke_restored_tokens(caller)?;
-        }
-        restored.spaces = spaces;
+        restored.rows = loaded.iter().map(|it| it.rows).sum();
         Ok(restored)
+    }
+
+    /// Removes the spaces that a restore loaded before it failed, so that it can be tried again.
+    fn take_back(&self, loaded: Vec<Loaded>, error: Error) -> Error {
+        let removed = loaded
+            .into_iter()
+            .try_for_each(|it| archive::unload(self.log.store(), it));
+        match removed {
+            Ok(()) => error,
+            Err(kept) => Error::new(
+                error.code,
+                format!(
+                    "{}, and what was restored until then is still there: {kept}",
+                    error.message
+                ),
+            )
+            .hint("restore into an empty store")
+            .because(error),
+        }
     }
 
     /// Nothing is written into any space before all of them are known to be empty.

@@ -267,16 +267,17 @@ impl Kernel {
         } else {
             self.data.private_subdir("locks")?
         };
-        locks
-            .lock_briefly(&format!("{}.lock", &name.to_string()[..32]), wait)
-            .map_err(|error| match error.code {
-                Code::Unavailable => {
-                    Error::unavailable(format!("`{}` is being written by another call", file.name))
-                        .hint("call again")
-                        .because(error)
-                }
-                _ => error,
-            })
+        let name = format!("{}.lock", &name.to_string()[..32]);
+        kenning_core::idle::waiting(|| locks.lock_briefly(&name, wait)).map_err(|error| match error
+            .code
+        {
+            Code::Unavailable => {
+                Error::unavailable(format!("`{}` is being written by another call", file.name))
+                    .hint("call again")
+                    .because(error)
+            }
+            _ => error,
+        })
     }
 
     /// Carries out what a killed process left behind. The caller holds the file's lock.

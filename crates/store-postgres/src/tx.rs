@@ -524,6 +524,9 @@ impl ReadTx for Tx<'_> {
     }
 }
 
+/// Rows that one statement of [`WriteTx::clear`] removes.
+const CLEAR_PAGE: usize = 2_000;
+
 impl WriteTx for Tx<'_> {
     fn put_node(&mut self, node: &Node) -> Result<()> {
         self.connection.n_nodes.fetch_add(1, Ordering::Relaxed);
@@ -745,5 +748,17 @@ impl WriteTx for Tx<'_> {
             Row::Head(head) => self.put_head(head),
             Row::Kv(kv) => self.set(&kv.bucket, &kv.key, &kv.value),
         }
+    }
+    fn clear(&mut self) -> Result<()> {
+        // Backwards: passages refer to nodes. In pages: a statement has a time limit.
+        for table in Table::ALL.iter().rev() {
+            let table = table.as_str();
+            let sql = format!(
+                "DELETE FROM {table} WHERE ctid = ANY (ARRAY
+                   (SELECT ctid FROM {table} WHERE space = $1 LIMIT {CLEAR_PAGE})) RETURNING 1"
+            );
+            while self.connection.query(&sql, &[&self.space])?.len() == CLEAR_PAGE {}
+        }
+        Ok(())
     }
 }

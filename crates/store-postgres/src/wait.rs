@@ -27,12 +27,14 @@ pub(crate) fn wait_for<T>(runtime: &Handle, future: impl Future<Output = T>) -> 
     // On a runtime's thread a task has a budget of steps before it must yield. This code never yields,
     // so without this the budget would run out, and timers would stop.
     let mut future = pin!(tokio::task::unconstrained(future));
-    loop {
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(value) => return value,
-            Poll::Pending => std::thread::park(),
+    kenning_core::idle::waiting(|| {
+        loop {
+            match future.as_mut().poll(&mut context) {
+                Poll::Ready(value) => return value,
+                Poll::Pending => std::thread::park(),
+            }
         }
-    }
+    })
 }
 
 #[cfg(test)]

@@ -801,4 +801,12 @@ impl WriteTx for Tx<'_> {
             Row::Kv(kv) => self.set(&kv.bucket, &kv.key, &kv.value),
         }
     }
+    fn clear(&mut self) -> Result<()> {
+        // Backwards: passages refer to nodes.
+        for table in Table::ALL.iter().rev() {
+            let sql = format!("DELETE FROM {} WHERE space = ?1", table.as_str());
+            self.run(&sql, params![self.space()])?;
+        }
+        Ok(())
+    }
 }

@@ -805,4 +805,8 @@ fn raw_rows_can_be_moved(from: &Store, to: &Store) {
     })
     .unwrap();
     assert_eq!(rows(&there, to), moved);
+    // Taken back, nothing of it is left, and the space beside it is as it was.
+    to.write(&there, |tx| tx.clear()).unwrap();
+    assert_eq!(rows(&there, to), Vec::<Row>::new());
+    assert_eq!(rows(&here, from), moved);
 }

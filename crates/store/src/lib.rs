@@ -30,7 +30,7 @@ pub use rows::{
     Table, TileRow, Vector, When, hash_of_names, hash_of_pair, hash_of_passages,
 };
 
-use kenning_core::{Error, Hash, NodeId, Result, Space};
+use kenning_core::{Error, Hash, NodeId, Result, Space, idle};
 use std::sync::Arc;
 use std::time::Duration;
 use strict::Strict;
@@ -123,7 +123,8 @@ impl Store {
         space: &Space,
         work: impl FnOnce(&mut dyn WriteTx) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        patience::waiting(|| run_for_value(work, |work| self.0.write(space, work)))
+        let write = |work| idle::waiting(|| self.0.write(space, work));
+        patience::waiting(|| run_for_value(work, write))
     }
 
     /// The same for work that may take long. Only `audit` calls this.
@@ -132,7 +133,8 @@ impl Store {
         space: &Space,
         work: impl FnOnce(&mut dyn WriteTx) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        patience::waiting(|| run_for_value(work, |work| self.0.write_long(space, work)))
+        let write = |work| idle::waiting(|| self.0.write_long(space, work));
+        patience::waiting(|| run_for_value(work, write))
     }
 
     /// Calls `wake` after appends that the backend notices, and returns how often to poll for those
@@ -150,7 +152,7 @@ impl Store {
     /// dropped or its process dies. `None` if the store belongs to one machine, where a lock file is
     /// enough.
     pub fn lock(&self, name: &str, wait: Duration) -> Result<Option<StoreLock>> {
-        patience::waiting(|| self.0.lock(name, wait))
+        patience::waiting(|| idle::waiting(|| self.0.lock(name, wait)))
     }
 
     /// Asks the backend to check its own files; each string is one fault.
@@ -333,4 +335,7 @@ pub trait WriteTx: ReadTx {
 
     /// Puts a raw row back as [`ReadTx::scan`] gave it. For restoring and migrating.
     fn load(&mut self, row: &Row) -> Result<()>;
+
+    /// Removes every row of the space, its history and its log included. For a restore that failed.
+    fn clear(&mut self) -> Result<()>;
 }

@@ -190,6 +190,7 @@ impl WriteTx for Strict<&mut dyn WriteTx> {
         fn put_checkpoint(checkpoint: &CheckpointRow);
         fn set(bucket: &str, key: &str, value: &[u8]);
         fn unset(bucket: &str, key: &str);
+        fn clear();
     }
 
     fn put_node(&mut self, node: &Node) -> Result<()> {

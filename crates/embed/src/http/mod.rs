@@ -153,7 +153,7 @@ impl Provider {
             },
             for_passages: client(settings.timeout, settings.batch_texts_max),
             for_queries: client(settings.query_timeout, 1),
-            sleep: Arc::new(std::thread::sleep),
+            sleep: Arc::new(|time| kenning_core::idle::waiting(|| std::thread::sleep(time))),
             settings,
         })
     }

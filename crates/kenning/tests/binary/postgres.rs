@@ -88,6 +88,39 @@ fn an_interrupted_move_goes_on_where_it_stopped() {
 }
 
 #[test]
+fn a_restore_that_fails_leaves_no_space_behind_and_can_be_tried_again() {
+    let place = Place::new();
+    crate::trust::store(&place, "default", "worth keeping");
+    crate::trust::store(&place, "other", "this too");
+    place.good(&["token", "create"]);
+    place.good(&["backup", "whole.jsonl"]);
+    let here = report(&place, &[]);
+    let root = place.0.path();
+    let whole = std::fs::read_to_string(root.join("whole.jsonl")).unwrap();
+    // The last space fails, when those before it are loaded and verified.
+    std::fs::write(root.join("forged.jsonl"), crate::trust::forged_last(&whole)).unwrap();
+    let url = shared().database();
+    for attempt in 0..2 {
+        let (code, err) = place.bad(&["--database", &url, "restore", "forged.jsonl"]);
+        assert_eq!(code, 9, "attempt {attempt}: {err}");
+        assert!(err.contains("damaged store"), "attempt {attempt}: {err}");
+    }
+    place.good(&[
+        "--database",
+        &url,
+        "restore",
+        "--keep-tokens",
+        "whole.jsonl",
+    ]);
+    assert_eq!(report(&place, &["--database", &url]), here);
+    // A SQLite store that was there before the restore is treated alike.
+    place.good(&["--data", "empty", "doctor"]);
+    place.bad(&["--data", "empty", "restore", "forged.jsonl"]);
+    place.good(&["--data", "empty", "restore", "--keep-tokens", "whole.jsonl"]);
+    assert_eq!(report(&place, &["--data", "empty"]), here);
+}
+
+#[test]
 fn two_servers_share_one_database_and_each_signs_with_its_own_key() {
     let url = shared().database();
     let place = Place::new();

@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-fn store(place: &Place, space: &str, content: &str) {
+pub(crate) fn store(place: &Place, space: &str, content: &str) {
     place.good(&[
         "--space",
         space,
@@ -123,9 +123,19 @@ fn a_revoked_key_is_no_fault_for_what_it_signed_before() {
     assert!(place.good(&["doctor"]).contains("all is well"));
 }
 
+const PASSAGES: &str = "\"table\":\"passages\"";
+
 /// A backup whose bytes are sound and whose rows are not what its log says.
 fn forged(whole: &str) -> String {
-    let at = whole.find("\"table\":\"passages\"").unwrap();
+    forged_at(whole, whole.find(PASSAGES).unwrap())
+}
+
+/// The same, but only the last space that has passages is damaged.
+pub(crate) fn forged_last(whole: &str) -> String {
+    forged_at(whole, whole.rfind(PASSAGES).unwrap())
+}
+
+fn forged_at(whole: &str, at: usize) -> String {
     let begin = whole[..at].rfind('\n').unwrap() + 1;
     let end = begin + whole[begin..].find('\n').unwrap();
     let mut row: Value = serde_json::from_str(&whole[begin..end]).unwrap();

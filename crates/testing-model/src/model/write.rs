@@ -216,4 +216,10 @@ impl WriteTx for Tx<&mut State> {
             Row::Kv(kv) => self.set(&kv.bucket, &kv.key, &kv.value),
         }
     }
+
+    fn clear(&mut self) -> Result<()> {
+        let before = std::mem::take(self.state);
+        self.undo.push(Box::new(move |state| *state = before));
+        Ok(())
+    }
 }
