@@ -70,9 +70,11 @@ pub(crate) async fn run(
     caller.waited.0 += before.elapsed();
     let flag = caller.cancelled.clone();
     let mut task = tokio::task::spawn_blocking(move || {
-        let reply = work(&caller);
-        drop((caller, slot));
-        reply
+        slot.run(|| {
+            let reply = work(&caller);
+            drop(caller);
+            reply
+        })
     });
     let done = CancellationToken::new();
     let work = async {
@@ -116,11 +118,7 @@ pub(crate) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce(&Caller) -> T + Send + 'static,
 ) -> Result<T, Error> {
     let slot = slot(slots, Load::Works, &caller.principal).await?;
-    let done = tokio::task::spawn_blocking(move || {
-        let done = work(&caller);
-        drop(slot);
-        done
-    });
+    let done = tokio::task::spawn_blocking(move || slot.run(|| work(&caller)));
     done.await
         .map_err(|cause| Error::internal("a call").because(cause))
 }
@@ -270,7 +268,7 @@ mod tests {
         let who = request().principal;
         for _ in 0..CALLS_OF_ONE_MAX + WAITING_OF_ONE_MAX {
             let kept = Box::new(|slot: Slot| std::mem::forget(slot));
-            slots.enter(&who, Load::Works, kept).unwrap();
+            slots.enter(&who, Load::Waits, kept).unwrap();
         }
         let full = run(&slots, Load::Works, request(), refuse, |_| reply(None)).await;
         let full = full.unwrap().unwrap();

@@ -4,9 +4,9 @@ use axum::body::{Body, Bytes, HttpBody};
 use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
 use kenning_core::Error;
+use kenning_tools::slots::bodies::Held;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep};
@@ -18,22 +18,20 @@ const DRAIN_BYTES_MAX: usize = 2 * BODY_BYTES_MAX;
 /// So long it may take.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(1);
 
-const OVER: u8 = 1;
-const LATE: u8 = 2;
-
 /// What was wrong with a body. The layer asks, so that every route answers it in the same way,
 /// whatever its handler made of a body that broke off.
 #[derive(Clone, Default)]
-pub(crate) struct Fault(Arc<AtomicU8>);
+pub(crate) struct Fault(Arc<OnceLock<Error>>);
 
 impl Fault {
     /// The error, if there was one.
-    pub(crate) fn error(&self) -> Option<Error> {
-        match self.0.load(Ordering::Relaxed) {
-            OVER => Some(over()),
-            LATE => Some(Error::timeout("the request body took too long")),
-            _ => None,
-        }
+    pub(crate) fn error(&self) -> Option<&Error> {
+        self.0.get()
+    }
+
+    /// The first fault is the one that is told.
+    fn set(&self, error: Error) {
+        let _ = self.0.set(error);
     }
 }
 
@@ -42,23 +40,36 @@ pub(crate) fn over() -> Error {
     Error::too_large(format!("the request body is over {BODY_BYTES_MAX} bytes"))
 }
 
-/// A body that ends with an error when it is too large or too slow.
+/// A body that ends with an error when it is too large or too slow, or when too many bytes are held already.
 pub(crate) struct Capped {
     inner: Body,
     n_bytes: usize,
+    /// Whether the rest is only read so that the client reads why.
+    is_refused: bool,
     end: Pin<Box<Sleep>>,
+    held: Arc<Held>,
     fault: Fault,
 }
 
 impl Capped {
-    pub(crate) fn new(inner: Body, time_max: Duration, fault: Fault) -> Self {
+    pub(crate) fn new(inner: Body, time_max: Duration, held: Arc<Held>, fault: Fault) -> Self {
         let end = Box::pin(tokio::time::sleep(time_max));
         Self {
             inner,
             n_bytes: 0,
+            is_refused: false,
             end,
+            held,
             fault,
         }
+    }
+
+    /// Whether so many bytes more may be kept.
+    fn check(&self, n_more: usize) -> Result<(), Error> {
+        if self.n_bytes + n_more > BODY_BYTES_MAX {
+            return Err(over());
+        }
+        self.held.add(n_more)
     }
 }
 
@@ -76,27 +87,31 @@ impl HttpBody for Capped {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let this = self.get_mut();
         loop {
-            let was_over = this.n_bytes > BODY_BYTES_MAX;
             match Pin::new(&mut this.inner).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => {
-                    this.n_bytes += frame.data_ref().map_or(0, Bytes::len);
-                    if this.n_bytes <= BODY_BYTES_MAX {
+                    let n_more = frame.data_ref().map_or(0, Bytes::len);
+                    let checked = match this.is_refused {
+                        true => Ok(()),
+                        false => this.check(n_more),
+                    };
+                    this.n_bytes += n_more;
+                    if let Err(error) = checked {
+                        this.fault.set(error);
+                        this.is_refused = true;
+                        this.end.as_mut().reset(Instant::now() + DRAIN_TIME_MAX);
+                    }
+                    if !this.is_refused {
                         return Poll::Ready(Some(Ok(frame)));
                     }
-                    this.fault.0.store(OVER, Ordering::Relaxed);
                     if this.n_bytes > DRAIN_BYTES_MAX {
                         return Poll::Ready(broken());
                     }
-                    if !was_over {
-                        this.end.as_mut().reset(Instant::now() + DRAIN_TIME_MAX);
-                    }
                 }
-                Poll::Ready(_) if was_over => return Poll::Ready(broken()),
+                Poll::Ready(_) if this.is_refused => return Poll::Ready(broken()),
                 Poll::Ready(end) => return Poll::Ready(end),
                 Poll::Pending if this.end.as_mut().poll(cx).is_ready() => {
-                    if !was_over {
-                        this.fault.0.store(LATE, Ordering::Relaxed);
-                    }
+                    this.fault
+                        .set(Error::timeout("the request body took too long"));
                     return Poll::Ready(broken());
                 }
                 Poll::Pending => return Poll::Pending,

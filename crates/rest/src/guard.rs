@@ -25,6 +25,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Uri, head
 use axum::middleware::Next;
 use kenning_core::{Code, Error, Result, Space};
 use kenning_engine::{Engine, LOCAL_TOKEN_PREFIX, Principal, Scope, Waited};
+use kenning_tools::slots::Slots;
+use kenning_tools::slots::bodies::Held;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
@@ -62,6 +64,7 @@ pub struct Guard {
     rate: Rate,
     failures: Failures,
     origins: Vec<Origin>,
+    slots: Arc<Slots>,
 }
 
 impl Guard {
@@ -89,7 +92,24 @@ impl Guard {
             rate,
             failures: Failures::new(failures::OF_ONE_MAX, Instant::now()),
             origins: Vec::new(),
+            slots: Arc::default(),
         }
+    }
+
+    /// The slots of the calls behind this layer.
+    #[must_use]
+    pub(crate) fn with_slots(mut self, slots: Arc<Slots>) -> Self {
+        self.slots = slots;
+        self
+    }
+
+    /// Refuses a body that is not held beside those that are.
+    fn begin_body(&self, request: &Request) -> Result<Held, Response<Body>> {
+        let extensions = request.extensions();
+        let who = extensions.get::<Principal>();
+        let who = who.ok_or_else(|| answer::error(&needs_token()))?;
+        let held = self.slots.bodies().begin(who, length_of(request));
+        held.map_err(|error| answer::error(&error))
     }
 
     /// How many wrong tokens a minute one address may send, if not 30; all together twenty times that.
@@ -328,6 +348,7 @@ pub(crate) async fn layer(
         }
         None => admit(&guard, &mut request).await,
     };
+    let admitted = admitted.and_then(|()| guard.begin_body(&request));
     let mut response = match admitted {
         Err(refused) => {
             if let Some(place) = request.extensions().get::<Place>() {
@@ -339,15 +360,19 @@ pub(crate) async fn layer(
             }
             refused
         }
-        Ok(()) => {
+        Ok(held) => {
             let terms = request.extensions().get::<Terms>();
             let limits = terms.map_or_else(Arc::<Limits>::default, |it| it.limits.clone());
             let fault = Fault::default();
-            let capped = |body| Capped::new(body, limits.body_time_max, fault.clone());
+            let held = Arc::new(held);
+            let capped =
+                |body| Capped::new(body, limits.body_time_max, held.clone(), fault.clone());
             let request = request.map(|body| Body::new(capped(body)));
             let response = tokio::time::timeout(limits.answer_time_max, next.run(request)).await;
+            // Until here the body may have waited in line.
+            drop(held);
             match (fault.error(), response) {
-                (Some(error), _) => answer::error(&error),
+                (Some(error), _) => answer::error(error),
                 (None, Ok(response)) => response,
                 (None, Err(_)) => answer::error(&Error::timeout("the request took too long")),
             }
@@ -375,14 +400,18 @@ pub(crate) async fn layer(
     response
 }
 
+/// The length of the body, if the client says it.
+fn length_of(request: &Request) -> Option<u64> {
+    let length = request.headers().get(header::CONTENT_LENGTH)?;
+    length.to_str().ok()?.parse().ok()
+}
+
 async fn admit(guard: &Guard, request: &mut Request) -> Result<(), Response<Body>> {
     let refuse = |error: Error| answer::error(&error);
     guard
         .check_names(request.method(), request.uri(), request.headers())
         .map_err(refuse)?;
-    let length = request.headers().get(header::CONTENT_LENGTH);
-    let length = length.and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
-    if length.is_some_and(|it| it > BODY_BYTES_MAX as u64) {
+    if length_of(request).is_some_and(|it| it > BODY_BYTES_MAX as u64) {
         return Err(answer::error(&body::over()));
     }
     // Absent only in tests that call the router without a connection: then nobody is trusted.

@@ -63,6 +63,7 @@ impl FromRef<Shared> for Memory {
 
 /// Everything that answers, with the layer around it. `extra` holds what other doors bring (`/mcp`).
 pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
+    let guard = guard.with_slots(board.slots().clone());
     let slots = Slots {
         calls: board.slots().clone(),
         tail: sse::Tail::of(&board),
@@ -157,7 +158,8 @@ async fn health(
 }
 
 async fn metrics(State(board): State<Board>) -> Response<Body> {
-    let mut response = Response::new(Body::from(board.metrics().to_text()));
+    let text = board.metrics().to_text() + &board.slots().counts().to_text();
+    let mut response = Response::new(Body::from(text));
     let text = header::HeaderValue::from_static("text/plain; version=0.0.4");
     response.headers_mut().insert(header::CONTENT_TYPE, text);
     response
@@ -279,6 +281,10 @@ async fn call(
     headers: HeaderMap,
     body: Body,
 ) -> Response<Body> {
+    if let Err(error) = slots.calls.check_room(&who) {
+        body::drain(body).await;
+        return answer::error(&error);
+    }
     let arguments = arguments(&headers, body).await;
     let Ok(Path(name)) = name else {
         return unknown("", &[]);
@@ -393,12 +399,8 @@ pub(crate) async fn attended_as<T: Send + 'static>(
     let slot = told.await.map_err(|_| slots::sent_away())?;
     caller.waited.0 += before.elapsed();
     let _cancel = CancelOnDrop(caller.cancelled.clone());
-    let done = tokio::task::spawn_blocking(move || {
-        let reply = work(&caller);
-        // Free only now: work that nobody waits for still takes its place.
-        drop(slot);
-        reply
-    });
+    // The slot is free only when the work has ended: work that nobody waits for still takes its place.
+    let done = tokio::task::spawn_blocking(move || slot.run(|| work(&caller)));
     done.await
         .map_err(|cause| Error::internal("a call").because(cause))
 }

@@ -14,7 +14,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower::ServiceExt;
@@ -71,9 +71,25 @@ impl Terms {
     }
 }
 
+/// Connections that the kernel keeps until they are accepted. When there are more, it drops the first packet of a
+/// connection, and a client sends that again only after a second.
+const UNACCEPTED_MAX: u32 = 4_096;
+
 /// Binds an address. Port 0 means any free one.
 pub async fn bind(address: SocketAddr) -> Result<TcpListener> {
-    TcpListener::bind(address).await.map_err(|cause| {
+    let bound = || {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4(),
+            SocketAddr::V6(_) => TcpSocket::new_v6(),
+        }?;
+        // So that a server that was restarted need not wait for the connections of the one before. On Windows
+        // it would let two servers share a port.
+        #[cfg(unix)]
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(UNACCEPTED_MAX)
+    };
+    bound().map_err(|cause: std::io::Error| {
         Error::unavailable(format!("`{address}` cannot be listened on: {cause}"))
             .hint("choose another with `--listen ADDRESS:PORT`")
     })

@@ -1,24 +1,34 @@
-//! Who may work now, and who waits in line.
+//! Which calls run now, and which wait in line.
 //!
 //! Calls block, so each takes a thread. All doors share these slots, and there are fewer of them than threads:
 //! what must always answer (who is calling, whether all is well) needs no slot and finds a thread. One principal
-//! has at most half of the slots. While others call too, it computes on no more processors than there are, so
-//! that who asks little is not slower for who asks much; calls that mostly wait for a program or the network
-//! are counted apart. Who leaves gives its slot to the principal that works least.
+//! has at most half of the slots.
+//!
+//! A slot is a thread, not a processor. Only so many calls compute at once ([`Slots::with_processors`]):
+//! more would slow each other down, and with them the threads that accept, authenticate and refuse. A call that
+//! waits for the disk, a database or the network does not compute meanwhile ([`kenning_core::idle`]), and the
+//! next one in line begins. When it goes on, it does so at once, whoever computes: it may hold locks that
+//! others wait for. While others call too, a principal computes on no more processors than there are; and a
+//! principal that computes nothing is never kept waiting by those that do. A free slot goes to the principal
+//! that has the fewest.
 //!
 //! A line is bounded as well, and so are all lines together: beyond that a call is refused at once, as
-//! `limited`. It is the last of the longest line that has to leave, whoever came last.
+//! `limited`. It is the last of the longest line that has to leave, whoever came last. Bodies of requests are
+//! bounded in bytes ([`bodies`]).
 
-use kenning_core::{Error, Result};
+pub mod bodies;
+
+use bodies::Bodies;
+use kenning_core::{Error, Result, idle};
 use kenning_engine::Principal;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Calls of all principals at once.
+/// Calls that have a slot, of all principals.
 pub const CALLS_MAX: usize = 64;
-/// Calls of one principal at once.
+/// Those of one principal.
 pub const CALLS_OF_ONE_MAX: usize = 32;
 /// Calls of one principal that wait in line.
 pub const WAITING_OF_ONE_MAX: usize = 512;
@@ -29,6 +39,8 @@ pub const WAITING_MAX: usize = 640;
 pub const STREAMS_MAX: usize = 64;
 /// Those of one principal.
 pub const STREAMS_OF_ONE_MAX: usize = 32;
+/// Calls that compute at once for each processor.
+const COMPUTING_FOR_EACH_PROCESSOR: usize = 2;
 /// So long after its last call a principal still counts as one who calls.
 const RECENT: Duration = Duration::from_secs(2);
 /// Principals that are remembered after they have called.
@@ -73,13 +85,81 @@ pub struct Slots {
     n_processors: usize,
     waiting_max: AtomicUsize,
     streams: Mutex<HashMap<Key, usize>>,
+    bodies: Bodies,
 }
 
 #[derive(Default)]
 struct State {
     accounts: HashMap<Key, Account>,
     n_running: usize,
+    n_computing: usize,
     n_waiting: usize,
+    n_refused: u64,
+}
+
+/// What there is at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Calls that have a slot.
+    pub running: usize,
+    /// Those of them that compute.
+    pub computing: usize,
+    /// Calls in line.
+    pub waiting: usize,
+    /// Calls that were refused since the start, because too many waited.
+    pub refused: u64,
+    /// Streams that are open.
+    pub streams: usize,
+    /// Bytes of request bodies that are held, as far as they are counted.
+    pub body_bytes: usize,
+    /// Requests that were refused since the start, because too many bytes were held.
+    pub bodies_refused: u64,
+}
+
+impl Counts {
+    /// The text that Prometheus reads.
+    pub fn to_text(self) -> String {
+        let of = |name: &str, kind: &str, help: &str, value: u64| {
+            format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n")
+        };
+        let gauge = |name: &str, help: &str, value: usize| of(name, "gauge", help, value as u64);
+        [
+            gauge(
+                "kenning_calls_running",
+                "Calls that have a thread.",
+                self.running,
+            ),
+            gauge(
+                "kenning_calls_computing",
+                "Running calls that compute.",
+                self.computing,
+            ),
+            gauge("kenning_calls_waiting", "Calls in line.", self.waiting),
+            gauge(
+                "kenning_streams_open",
+                "Streams that are open.",
+                self.streams,
+            ),
+            gauge(
+                "kenning_body_bytes",
+                "Bytes of large request bodies that are held.",
+                self.body_bytes,
+            ),
+            of(
+                "kenning_calls_limited_total",
+                "counter",
+                "Calls that were refused because too many waited.",
+                self.refused,
+            ),
+            of(
+                "kenning_bodies_limited_total",
+                "counter",
+                "Requests that were refused because too many bytes were held.",
+                self.bodies_refused,
+            ),
+        ]
+        .concat()
+    }
 }
 
 /// One principal: space, name, and the token if it has one.
@@ -87,8 +167,8 @@ type Key = (String, String, Option<String>);
 
 #[derive(Default)]
 struct Account {
-    /// Calls that compute.
-    n_working: usize,
+    /// Calls that compute now.
+    n_computing: usize,
     /// All calls that have a slot.
     n_running: usize,
     line: VecDeque<(Load, Admitted)>,
@@ -125,11 +205,37 @@ impl Drop for Stream {
     }
 }
 
-/// A place among those who work, free again when it is dropped.
-pub struct Slot {
+/// A place among the calls that run, free again when it is dropped.
+pub struct Slot(Arc<Held>);
+
+struct Held {
     slots: Arc<Slots>,
     key: Key,
     load: Load,
+}
+
+impl Slot {
+    /// Runs a call on this thread and gives the slot back. While the call waits, another one may compute.
+    pub fn run<T>(self, work: impl FnOnce() -> T) -> T {
+        match self.0.load {
+            Load::Works => idle::watched(Arc::clone(&self.0) as Arc<dyn idle::Watch>, work),
+            Load::Waits => work(),
+        }
+    }
+}
+
+impl idle::Watch for Held {
+    fn rest(&self) {
+        let mut state = self.slots.lock();
+        state.compute_less(&self.key);
+        let granted = self.slots.grant(&mut state, Instant::now());
+        drop(state);
+        self.slots.let_in(granted);
+    }
+
+    fn resume(&self) {
+        self.slots.lock().compute_more(&self.key);
+    }
 }
 
 impl Default for Slots {
@@ -140,14 +246,53 @@ impl Default for Slots {
 }
 
 impl Slots {
-    /// The same for a machine with so many processors.
+    /// The same for a machine with so many processors: twice as many calls compute at once.
     pub fn with_processors(n: usize) -> Self {
         Self {
             state: Mutex::default(),
             n_processors: n.max(2),
             waiting_max: AtomicUsize::new(WAITING_MAX),
             streams: Mutex::default(),
+            bodies: Bodies::default(),
         }
+    }
+
+    /// The bytes of request bodies.
+    pub fn bodies(&self) -> &Bodies {
+        &self.bodies
+    }
+
+    /// What there is now.
+    pub fn counts(&self) -> Counts {
+        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let streams = streams.values().sum();
+        let (body_bytes, bodies_refused) = self.bodies.counts();
+        let state = self.lock();
+        Counts {
+            running: state.n_running,
+            computing: state.n_computing,
+            waiting: state.n_waiting,
+            refused: state.n_refused,
+            streams,
+            body_bytes,
+            bodies_refused,
+        }
+    }
+
+    /// Whether a call of this principal would find its line full. Asked before a body is read that would
+    /// only be thrown away.
+    ///
+    /// # Errors
+    /// `limited` if so.
+    pub fn check_room(&self, who: &Principal) -> Result<()> {
+        let mut state = self.lock();
+        let account = state.accounts.get(&key_of(who));
+        let (n_line, n_running) = account.map_or((0, 0), |it| (it.line.len(), it.n_running));
+        if n_line < WAITING_OF_ONE_MAX {
+            return Ok(());
+        }
+        state.n_refused += 1;
+        Err(line_full(n_running))
     }
 
     /// A place for an answer that goes on for as long as its client listens.
@@ -198,10 +343,9 @@ impl Slots {
         state.forget_resting(now);
         let account = state.accounts.entry(key.clone()).or_default();
         if account.line.len() >= WAITING_OF_ONE_MAX {
-            return Err(Error::limited(format!(
-                "{CALLS_OF_ONE_MAX} calls of this caller are being answered and {WAITING_OF_ONE_MAX} wait"
-            ))
-            .hint("wait for answers before you call again"));
+            let n_running = account.n_running;
+            state.n_refused += 1;
+            return Err(line_full(n_running));
         }
         account.line.push_back((load, admitted));
         account.last = Some(now);
@@ -209,6 +353,7 @@ impl Slots {
         let granted = self.grant(&mut state, now);
         let is_over = state.n_waiting > self.waiting_max.load(Ordering::Relaxed);
         let left = is_over.then(|| state.shorten(&key)).flatten();
+        state.n_refused += u64::from(left.is_some());
         drop(state);
         self.let_in(granted);
         match left {
@@ -220,16 +365,25 @@ impl Slots {
 
     /// Gives slots to whom it is due.
     fn grant(&self, state: &mut State, now: Instant) -> Vec<(Key, Load, Admitted)> {
-        let n_calling = state.accounts.values().filter(|it| it.is_calling(now));
-        let is_shared = n_calling.count() > 1;
         let mut granted = Vec::new();
+        if state.n_waiting == 0 {
+            return granted;
+        }
+        let n_calling = state.accounts.values().filter(|it| it.is_calling(now));
+        let computing_max = COMPUTING_FOR_EACH_PROCESSOR * self.n_processors;
+        let computing_of_one_max = match n_calling.count() > 1 {
+            true => self.n_processors,
+            false => computing_max,
+        };
         while state.n_running < CALLS_MAX {
+            let is_room = state.n_computing < computing_max;
             let next = |account: &Account| {
                 if account.n_running >= CALLS_OF_ONE_MAX {
                     return None;
                 }
-                let may_work = !is_shared || account.n_working < self.n_processors;
-                let fits = |it: &(Load, Admitted)| it.0 == Load::Waits || may_work;
+                let may_compute = account.n_computing == 0
+                    || is_room && account.n_computing < computing_of_one_max;
+                let fits = |it: &(Load, Admitted)| it.0 == Load::Waits || may_compute;
                 account.line.iter().position(fits)
             };
             let due = state.accounts.iter_mut();
@@ -241,8 +395,11 @@ impl Slots {
                 break;
             };
             account.n_running += 1;
-            account.n_working += usize::from(load == Load::Works);
-            granted.push((key.clone(), load, admitted));
+            let key = key.clone();
+            if load == Load::Works {
+                state.compute_more(&key);
+            }
+            granted.push((key, load, admitted));
             state.n_running += 1;
             state.n_waiting -= 1;
         }
@@ -253,9 +410,17 @@ impl Slots {
     fn let_in(self: &Arc<Self>, granted: Vec<(Key, Load, Admitted)>) {
         for (key, load, admitted) in granted {
             let slots = Arc::clone(self);
-            admitted(Slot { slots, key, load });
+            admitted(Slot(Arc::new(Held { slots, key, load })));
         }
     }
+}
+
+/// What a call is told whose line is full.
+fn line_full(n_running: usize) -> Error {
+    Error::limited(format!(
+        "{n_running} calls of this caller are being answered and {WAITING_OF_ONE_MAX} wait"
+    ))
+    .hint("wait for answers before you call again")
 }
 
 /// What a call is told that had to leave the line.
@@ -273,6 +438,20 @@ impl State {
         Some((key.clone(), admitted))
     }
 
+    fn compute_more(&mut self, key: &Key) {
+        self.n_computing += 1;
+        if let Some(account) = self.accounts.get_mut(key) {
+            account.n_computing += 1;
+        }
+    }
+
+    fn compute_less(&mut self, key: &Key) {
+        self.n_computing = self.n_computing.saturating_sub(1);
+        if let Some(account) = self.accounts.get_mut(key) {
+            account.n_computing = account.n_computing.saturating_sub(1);
+        }
+    }
+
     fn forget_resting(&mut self, now: Instant) {
         if self.accounts.len() >= ACCOUNTS_MAX {
             self.accounts.retain(|_, it| it.is_calling(now));
@@ -280,15 +459,16 @@ impl State {
     }
 }
 
-impl Drop for Slot {
+impl Drop for Held {
     fn drop(&mut self) {
         let now = Instant::now();
         let mut state = self.slots.lock();
         state.n_running = state.n_running.saturating_sub(1);
+        if self.load == Load::Works {
+            state.compute_less(&self.key);
+        }
         if let Some(account) = state.accounts.get_mut(&self.key) {
             account.n_running = account.n_running.saturating_sub(1);
-            let worked = usize::from(self.load == Load::Works);
-            account.n_working = account.n_working.saturating_sub(worked);
             account.last = Some(now);
         }
         let granted = self.slots.grant(&mut state, now);
@@ -329,17 +509,18 @@ mod tests {
     #[test]
     fn one_principal_has_half_of_the_slots_and_a_bounded_line() {
         let slots = Arc::new(Slots::with_processors(2));
-        let working = let_in(&slots, "a", Load::Works, CALLS_OF_ONE_MAX);
-        assert_eq!(
-            working.len(),
-            CALLS_OF_ONE_MAX,
-            "alone it may have them all"
-        );
-        let waiting: Vec<_> = (0..WAITING_OF_ONE_MAX)
-            .map(|_| enter(&slots, "a", Load::Works).unwrap())
-            .collect();
+        let working = let_in(&slots, "a", Load::Waits, CALLS_OF_ONE_MAX);
+        assert_eq!(working.len(), CALLS_OF_ONE_MAX);
+        let mut waiting = Vec::new();
+        for _ in 0..WAITING_OF_ONE_MAX {
+            assert!(slots.check_room(&who("a")).is_ok());
+            waiting.push(enter(&slots, "a", Load::Works).unwrap());
+        }
         let refused = enter(&slots, "a", Load::Works).map(drop).unwrap_err();
         assert_eq!(refused.code, kenning_core::Code::Limited);
+        let early = slots.check_room(&who("a")).unwrap_err();
+        assert_eq!(early.message, refused.message);
+        assert_eq!(slots.counts().refused, 2);
         assert!(waiting.iter().all(|it| it.try_recv().is_err()));
         let other = enter(&slots, "b", Load::Works).unwrap();
         assert!(other.try_recv().is_ok(), "another is let in at once");
@@ -355,6 +536,36 @@ mod tests {
         assert_eq!(waits.len(), CALLS_OF_ONE_MAX - 3, "what waits is apart");
         drop((other, working, waits));
         assert_eq!(slots.n_running(), 0);
+    }
+
+    #[test]
+    fn only_so_many_compute_and_a_call_that_waits_lets_another_begin() {
+        let slots = Arc::new(Slots::with_processors(2));
+        let asked: Vec<_> = (0..10)
+            .map(|_| enter(&slots, "a", Load::Works).unwrap())
+            .collect();
+        let mut began = Vec::new();
+        let mut begin = |began: &mut Vec<Slot>| {
+            began.extend(asked.iter().filter_map(|it| it.try_recv().ok()));
+            began.len()
+        };
+        assert_eq!(begin(&mut began), 4, "twice the processors");
+        let first = began.remove(0);
+        first.run(|| {
+            idle::waiting(|| {
+                assert_eq!(slots.counts().computing, 4, "another took its turn");
+                assert_eq!(begin(&mut began), 4);
+            });
+            // It goes on although all processors are taken: others may wait for what it holds.
+            assert_eq!(slots.counts().computing, 5);
+            assert_eq!(begin(&mut began), 4);
+        });
+        assert_eq!(slots.counts().computing, 4);
+        assert_eq!(begin(&mut began), 4, "one too many has left");
+        let other = enter(&slots, "b", Load::Works).unwrap();
+        assert!(other.try_recv().is_ok(), "who computes nothing is let in");
+        drop((began, asked));
+        assert_eq!((slots.counts().computing, slots.n_running()), (0, 0));
     }
 
     #[test]

@@ -35,6 +35,9 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings) -> Result<u8> {
             Ok(opened) => {
                 found.seen.extend(seen);
                 found.seen.extend(opened.seen);
+                found
+                    .seen
+                    .push(("requests".to_owned(), bounds_of_requests()));
                 found.faults.extend(opened.faults);
                 found.warnings.extend(opened.warnings);
             }
@@ -51,6 +54,21 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings) -> Result<u8> {
     }
     show(settings, &found);
     Ok(if found.faults.is_empty() { 0 } else { exit })
+}
+
+/// What a server holds of its callers at once.
+fn bounds_of_requests() -> String {
+    use kenning_tools::slots::{self, bodies};
+    const MIB: usize = 1024 * 1024;
+    format!(
+        "a server runs at most {} calls at once and {} of one caller, lets {} of one caller wait, and holds {} MiB of \
+         bodies, {} MiB of one caller; `/metrics` shows how many there are",
+        slots::CALLS_MAX,
+        slots::CALLS_OF_ONE_MAX,
+        slots::WAITING_OF_ONE_MAX,
+        bodies::BODIES_BYTES_MAX / MIB,
+        bodies::BODIES_OF_ONE_BYTES_MAX / MIB,
+    )
 }
 
 /// Why the store cannot be opened, and what to do about it.

@@ -1,8 +1,9 @@
 //! What a stranger may send without harm to anybody else.
 
-use crate::place::{Place, Setup, get};
+use crate::place::{Place, Setup, get, post};
 use kenning_core::Space;
 use kenning_engine::{Principal, Scope};
+use kenning_tools::slots::bodies::BODIES_OF_ONE_BYTES_MAX;
 use kenning_tools::slots::{CALLS_MAX, CALLS_OF_ONE_MAX, Load, Slot, WAITING_OF_ONE_MAX};
 
 /// It overflowed the stack, and with it the whole server.
@@ -110,6 +111,83 @@ async fn one_principal_is_limited_and_its_neighbors_are_not() {
     assert_eq!(place.get("/tools", &with).await.status, 200);
     drop(taken);
     assert_eq!(place.get("/tools", "").await.status, 200);
+}
+
+/// Hundreds of calls may wait in line; with the largest bodies they were gigabytes.
+#[tokio::test]
+async fn the_bytes_of_bodies_that_wait_are_bounded_and_small_calls_go_on() {
+    let place = Place::new().await;
+    let token = place.token(&[Scope::Read], "default", None);
+    let with = format!("Authorization: Bearer {token}\r\n");
+    let owner = Principal::owner(Space::default()).name;
+    let taken = occupy(&place, &owner, CALLS_OF_ONE_MAX);
+    let counts = || place.house.board.slots().counts();
+    let blank = " ".repeat(4 * 1024 * 1024 - 100);
+    let large = post(
+        "/tools/vault_read_note",
+        "",
+        format!("{{{blank}\"path\":\"x\"}}").as_bytes(),
+    );
+    let mut wires = Vec::new();
+    let refused = loop {
+        assert!(wires.len() < 100, "no end: {:?}", counts());
+        let mut wire = place.connect().await;
+        wire.send(&large).await;
+        let n_before = counts();
+        while counts().waiting == wires.len() && counts().bodies_refused == 0 {
+            tokio::task::yield_now().await;
+        }
+        if counts().bodies_refused > 0 {
+            assert!(n_before.body_bytes <= BODIES_OF_ONE_BYTES_MAX);
+            break wire.answer().await.unwrap();
+        }
+        wires.push(wire);
+    };
+    assert_eq!((refused.status, refused.code().as_str()), (429, "limited"));
+    let said = refused.message();
+    assert!(said.contains("64 MiB of requests of this caller"), "{said}");
+    assert_eq!(wires.len(), 16);
+    // Its small calls wait in line as ever, and another caller notices nothing.
+    let mut small = place.connect().await;
+    small
+        .send(post("/tools/vault_read_note", "", br#"{"path":"x"}"#))
+        .await;
+    let beside = place
+        .ask(post("/tools/vault_read_note", &with, br#"{"path":"x"}"#))
+        .await;
+    assert_eq!(beside.status, 404, "{beside:?}");
+    let metrics = place.get("/metrics", &with).await.body;
+    assert!(
+        metrics.contains("kenning_bodies_limited_total 1\n"),
+        "{metrics}"
+    );
+    drop(taken);
+    for wire in wires.iter_mut().chain([&mut small]) {
+        assert_eq!(wire.answer().await.unwrap().status, 404);
+    }
+    // The last answer may be read before its request has been put away.
+    while counts().body_bytes > 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The kernel dropped the first packet of the 129th, whose client tried again after a second.
+#[tokio::test]
+async fn hundreds_of_connections_at_once_wait_to_be_accepted() {
+    let listener = kenning_rest::bind(([127, 0, 0, 1], 0).into()).await;
+    let listener = listener.unwrap();
+    let address = listener.local_addr().unwrap();
+    // Nobody accepts.
+    let mut open = Vec::new();
+    for n in 0..600 {
+        let connect = tokio::net::TcpStream::connect(address);
+        let connected = tokio::time::timeout(std::time::Duration::from_millis(900), connect).await;
+        open.push(
+            connected
+                .unwrap_or_else(|_| panic!("connection {n} waits"))
+                .unwrap(),
+        );
+    }
 }
 
 #[tokio::test]
