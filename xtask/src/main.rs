@@ -105,7 +105,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "reliability",
-        usage: "reliability\nreliability run ROW [ROW…]|all",
+        usage: "reliability\nreliability run ROW [ROW…]|all [--uncommitted]",
         about: "list the promises of RELIABILITY.md and when each was measured; or measure some, and write\n      \
                 figure, commit and date into the page",
         run: reliability::run,

@@ -12,7 +12,15 @@ use std::str::FromStr;
 pub(crate) const AS_BUILT: &str = "as-built";
 
 /// Options that stand alone.
-const FLAGS: &[&str] = &[AS_BUILT, "check", "keep", "report", "sabotage", "threads"];
+const FLAGS: &[&str] = &[
+    AS_BUILT,
+    "check",
+    "keep",
+    "report",
+    "sabotage",
+    "threads",
+    "uncommitted",
+];
 
 /// What was typed.
 #[derive(Debug, Default)]

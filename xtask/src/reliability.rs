@@ -5,6 +5,9 @@
 //! row's figure, beside the commit and the date. Nobody types figures. A new row needs a name, a promise
 //! and a command; the last two columns are left empty.
 //!
+//! The commit is the one from which the command was started. With uncommitted changes nothing is measured,
+//! because nobody could measure the same again; `--uncommitted` measures all the same and marks the figure.
+//!
 //! Summary lines are what every long test prints: `crash: 1000 kills, 0 lost, seed 11`. A row that wants
 //! only some of them says which: ``(line `fuzz:`)`` after its command. A command that prints none, such
 //! as tests that hold or do not, is counted by its tests.
@@ -30,7 +33,7 @@ struct Row {
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    options.only(&[])?;
+    options.only(&["uncommitted"])?;
     let path = root().join(FILE);
     let text = std::fs::read_to_string(&path)?;
     let rows = rows(&text)?;
@@ -59,12 +62,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             let mut failed = Vec::new();
             for row in wanted {
                 println!("== {}: {}", row.name, row.command);
+                // Before the command: a commit that is made while it runs is not what it measures.
+                let stamp = Stamp::now()?.checked(options.has("uncommitted"))?;
                 match measure(row) {
                     Ok(figure) => {
                         println!("{}: {figure}", row.name);
                         // Read again: it may have been edited while the command ran.
                         let text = std::fs::read_to_string(&path)?;
-                        std::fs::write(&path, written(&text, &row.name, &figure, &stamp()?)?)?;
+                        std::fs::write(&path, written(&text, &row.name, &figure, &stamp)?)?;
                     }
                     Err(why) => {
                         println!("{}: FAILED: {why:#}", row.name);
@@ -284,26 +289,48 @@ fn written(text: &str, name: &str, figure: &str, stamp: &str) -> Result<String> 
     Ok(lines.collect::<Vec<_>>().join("\n") + "\n")
 }
 
-/// The commit, with a mark if something is not committed, and the date.
-fn stamp() -> Result<String> {
-    let git = |words: &[&str]| output(Command::new("git").args(words).current_dir(root()));
-    let commit = git(&["rev-parse", "--short=9", "HEAD"])?;
-    // The figures themselves are not what was measured.
-    let changed = git(&[
-        "status",
-        "--porcelain",
-        "--untracked-files=no",
-        "--",
-        ".",
-        ":!RELIABILITY.md",
-    ])?;
-    let mark = if changed.trim().is_empty() {
-        ""
-    } else {
-        " and changes"
-    };
-    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
-    Ok(format!("`{}`{mark}, {}", commit.trim(), date(now / 86_400)))
+/// What is measured, and when.
+struct Stamp {
+    commit: String,
+    /// Tracked files that differ from the commit, as `git status` lists them.
+    changed: String,
+    days: u64,
+}
+
+impl Stamp {
+    /// The repository as it is at this moment.
+    fn now() -> Result<Self> {
+        let git = |words: &[&str]| output(Command::new("git").args(words).current_dir(root()));
+        let commit = git(&["rev-parse", "--short=9", "HEAD"])?;
+        // The figures themselves are not what is measured.
+        let changed = git(&[
+            "status",
+            "--porcelain",
+            "--untracked-files=no",
+            "--",
+            ".",
+            ":!RELIABILITY.md",
+        ])?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+        Ok(Self {
+            commit: commit.trim().to_owned(),
+            changed: changed.trim_end().to_owned(),
+            days: now / 86_400,
+        })
+    }
+
+    /// The text of the last column. Uncommitted changes are refused, or marked where they are allowed.
+    fn checked(&self, allows_changes: bool) -> Result<String> {
+        let is_clean = self.changed.is_empty();
+        ensure!(
+            is_clean || allows_changes,
+            "files differ from the commit, so nobody could measure the same again:\n{}\ncommit them first, or \
+             measure with `--uncommitted`, which marks the figure",
+            self.changed
+        );
+        let mark = if is_clean { "" } else { " and changes" };
+        Ok(format!("`{}`{mark}, {}", self.commit, date(self.days)))
+    }
 }
 
 /// A day since 1970 as people write it.
@@ -384,6 +411,31 @@ mod tests {
         let quiet = "test a ... ok\ntest result: ok. 2 passed; 0 failed\ntest result: ok. 3 passed; 0 failed\n";
         assert_eq!(figure(quiet, None).unwrap(), "5 tests pass");
         assert_eq!(figure("nothing\n", None), None);
+    }
+
+    #[test]
+    fn a_figure_names_the_commit_and_a_changed_tree_is_refused_or_marked() {
+        let mut stamp = Stamp {
+            commit: "abc".to_owned(),
+            changed: String::new(),
+            days: 20_773,
+        };
+        assert_eq!(stamp.checked(false).unwrap(), "`abc`, 2026-11-16");
+        stamp.changed = " M crates/core/src/lib.rs".to_owned();
+        let refused = stamp.checked(false).unwrap_err().to_string();
+        assert!(refused.contains("crates/core/src/lib.rs"), "{refused}");
+        let marked = stamp.checked(true).unwrap();
+        assert_eq!(marked, "`abc` and changes, 2026-11-16");
+    }
+
+    #[test]
+    fn the_opening_line_of_a_soak_is_no_figure() {
+        let said =
+            crate::soak::opening(30.0, 1) + "\nsoak: 9 calls in 30 minutes, 0 wrong answers\n";
+        assert_eq!(
+            figure(&said, Some("soak:")).unwrap(),
+            "soak: 9 calls in 30 minutes, 0 wrong answers"
+        );
     }
 
     #[test]

@@ -118,13 +118,29 @@ pub(crate) struct Maker {
     place: Place,
     n: u64,
     has_http: bool,
+    known: Known,
+}
+
+/// What a caller knows to be there, by ids.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
     beliefs: Vec<String>,
     memories: Vec<String>,
-    /// Its own items that are there: their ids.
+    /// Its own items.
     items: Vec<String>,
 }
 
 impl Maker {
+    /// What it has learned so far.
+    pub(crate) fn known(&self) -> Known {
+        self.known.clone()
+    }
+
+    /// Forgets what it learned since then, because the store is as it was.
+    pub(crate) fn know_only(&mut self, known: Known) {
+        self.known = known;
+    }
+
     pub(crate) fn new(name: String, seed: u64, place: &Place, has_http: bool) -> Self {
         Self {
             name,
@@ -132,9 +148,7 @@ impl Maker {
             place: place.clone(),
             n: 0,
             has_http,
-            beliefs: Vec::new(),
-            memories: Vec::new(),
-            items: Vec::new(),
+            known: Known::default(),
         }
     }
 
@@ -158,9 +172,9 @@ impl Maker {
         match sort {
             Note => self.note(&mark),
             Ingest if !self.has_http => self.note(&mark),
-            Belief if self.beliefs.is_empty() => self.memory(&mark, "belief"),
-            Belief if self.memories.is_empty() => self.memory(&mark, "fact"),
-            Revision | Removal if self.items.is_empty() => self.item(&mark),
+            Belief if self.known.beliefs.is_empty() => self.memory(&mark, "belief"),
+            Belief if self.known.memories.is_empty() => self.memory(&mark, "fact"),
+            Revision | Removal if self.known.items.is_empty() => self.item(&mark),
             Memory => self.memory(&mark, "fact"),
             Batch => {
                 let memories = [
@@ -172,9 +186,9 @@ impl Maker {
             }
             Belief => {
                 // Evidence is brought once, so the edge is this call's.
-                let evidence = self.memories.remove(0);
+                let evidence = self.known.memories.remove(0);
                 let arguments = json!({
-                    "belief_id": self.beliefs[0], "evidence_memory_id": evidence,
+                    "belief_id": self.known.beliefs[0], "evidence_memory_id": evidence,
                     "supports": true, "strength": 0.5,
                 });
                 let trace = Trace::Edge(evidence.replace("mem_", ""));
@@ -202,11 +216,11 @@ impl Maker {
             }
             Item => self.item(&mark),
             Revision => {
-                let id = self.items[0].clone();
+                let id = self.known.items[0].clone();
                 self.item_as(sort, "update", &id, &mark)
             }
             Removal => {
-                let id = self.items.remove(0);
+                let id = self.known.items.remove(0);
                 let arguments = json!({
                     "item_type": "knowledge", "action": "delete", "item_id": id,
                     "project_path": self.place.project(), "parameters": { "confirm": true },
@@ -286,14 +300,14 @@ impl Maker {
         match written.sort {
             Memory => {
                 let list = match written.arguments["memory_type"].as_str() {
-                    Some("belief") => &mut self.beliefs,
-                    _ => &mut self.memories,
+                    Some("belief") => &mut self.known.beliefs,
+                    _ => &mut self.known.memories,
                 };
                 list.extend(text("memory_id"));
             }
             Item => {
                 let id = written.arguments["item_id"].as_str();
-                self.items.extend(id.map(str::to_owned));
+                self.known.items.extend(id.map(str::to_owned));
             }
             Daily => {
                 if let (Trace::Line(path, _), Some(day)) = (&mut written.trace, text("path")) {

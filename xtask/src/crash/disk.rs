@@ -8,15 +8,18 @@
 //! - an error of the disk is answered the same way, or ends the process with 9;
 //! - a failed sync always ends the process with 9;
 //! - whatever happened, the next start is clean: nothing acknowledged is lost, nothing disagrees.
+//!
+//! What is on disk is looked at after each group of cases, and each group begins with the same small store, a
+//! copy of the one that was prepared: so no case pays for those before it.
 
 use super::binary::{Binary, Place};
-use super::calls::{Called, Maker, SORTS, Sort, Write};
+use super::calls::{Called, Known, Maker, SORTS, Sort, Write};
 use super::client::{Answer, Client, Server, Transport};
 use super::verdict::Attempt;
 use super::{TOLD_MAX, verdict};
 use crate::options::Options;
 use anyhow::{Context as _, Result, bail, ensure};
-use kenning_testing_disk::{Disk, Fault, Happened, Kind, Settings, start};
+use kenning_testing_disk::{Disk, Fault, Happened, Kind, Settings, image, start};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::process::{Command, ExitStatus};
@@ -28,6 +31,8 @@ use std::time::{Duration, Instant};
 const CALLS_MAX: u64 = 2_000;
 /// The exit code when the state on disk is unknown.
 const UNKNOWN: i32 = 9;
+/// Cases after which everything on disk is looked at, and the store is made what it was.
+const GROUP: u64 = 16;
 /// The time in which a process must have ended.
 const END_MAX: Duration = Duration::from_secs(10);
 
@@ -194,6 +199,15 @@ struct Case<'a> {
     refused: Vec<Attempt>,
     n_moments: u64,
     serving: Option<Serving>,
+    prepared: Option<Prepared>,
+}
+
+/// What every group of cases begins with.
+struct Prepared {
+    /// The files, by their paths beneath the root of the place; `None` is a directory.
+    files: image::Tree,
+    known: Known,
+    calls: Vec<Called>,
 }
 
 struct Serving {
@@ -215,6 +229,7 @@ impl<'a> Case<'a> {
             refused: Vec::new(),
             n_moments: 0,
             serving: None,
+            prepared: None,
         })
     }
 
@@ -299,13 +314,52 @@ impl<'a> Case<'a> {
             let acknowledged = Some(self.moment());
             self.calls.push(write.called(sent, acknowledged));
         }
+        self.stop()?;
+        self.prepared = Some(Prepared {
+            files: image::read(self.place.root())?,
+            known: self.maker.known(),
+            calls: self.calls.clone(),
+        });
+        Ok(())
+    }
+
+    fn stop(&mut self) -> Result<()> {
+        match self.serving.take() {
+            Some(mut serving) => serving.server.kill_now(),
+            None => Ok(()),
+        }
+    }
+
+    /// Looks at everything that a group left, and makes the store what it was when it was prepared.
+    fn end_group(&mut self, what: &str, tally: &mut Tally) -> Result<()> {
+        self.stop()?;
+        self.look(what, tally)?;
+        let prepared = self.prepared.as_ref().context("nothing was prepared")?;
+        for entry in std::fs::read_dir(self.place.root())? {
+            let path = entry?.path();
+            match path.is_dir() {
+                true => std::fs::remove_dir_all(path)?,
+                false => std::fs::remove_file(path)?,
+            }
+        }
+        image::write(&prepared.files, self.place.root())?;
+        self.maker.know_only(prepared.known.clone());
+        self.calls = prepared.calls.clone();
+        self.refused.clear();
         Ok(())
     }
 
     /// One sort of write, with each of its calls failing once.
     fn every_call(&mut self, sort: Sort, every: u64, tally: &mut Tally) -> Result<()> {
+        let (mut n_in_group, mut first) = (0, 1);
         for k in (1..).step_by(usize::try_from(every)?) {
             ensure!(k < CALLS_MAX, "{sort:?} never ends");
+            if n_in_group == GROUP {
+                let what = format!("{sort:?}, {:?} at calls {first} to {}", self.trouble, k - 1);
+                self.end_group(&what, tally)?;
+                (n_in_group, first) = (0, k);
+            }
+            n_in_group += 1;
             let mut write = self.prepared(sort)?;
             let what = format!("{sort:?}, {:?} at call {k}", self.trouble);
             let fault = self.trouble.at(k);
@@ -345,7 +399,6 @@ impl<'a> Case<'a> {
             wrong.extend(self.judge(&answer, ended, &happened, tally));
             if matches!(answer, Answer::Gone) {
                 self.serving = None;
-                self.look(&what, tally)?;
             }
             // There is room again, or the program was started anew: the next write is done.
             let mut next = self.prepared(sort)?;
@@ -365,7 +418,8 @@ impl<'a> Case<'a> {
             let told = wrong.iter().map(|it| format!("{what} ({failed}): {it}"));
             tally.failures.extend(told);
         }
-        self.look(&format!("after {sort:?}"), tally)
+        let what = format!("{sort:?}, {:?} from call {first} on", self.trouble);
+        self.end_group(&what, tally)
     }
 
     /// What is wrong with an answer.

@@ -112,6 +112,13 @@ fn mcp(binary: &Binary, place: &Place) -> Result<(Started, Pipe)> {
     Ok((started, pipe))
 }
 
+/// How many threads of the machine wanted to run in the last minute, for the summary lines.
+fn load_average() -> String {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let minute = text.split(' ').next().filter(|it| !it.is_empty());
+    minute.unwrap_or("unknown").to_owned()
+}
+
 /// What the callers have done so far.
 #[derive(Default)]
 struct Count {
@@ -136,6 +143,11 @@ impl Count {
     }
 }
 
+/// What a soak prints first. Lines that begin with `soak:` are its figures.
+pub(crate) fn opening(minutes: f64, seed: u64) -> String {
+    format!("soaking for {minutes} minutes, seed {seed}")
+}
+
 fn soak(options: &Options) -> Result<()> {
     options.only(&["minutes", "binary", "seed"])?;
     let minutes: f64 = options.value("minutes", 30.0)?;
@@ -151,7 +163,7 @@ fn soak(options: &Options) -> Result<()> {
     let (stdio, pipe) = mcp(&binary, &place)?;
     let pipe = Arc::new(pipe);
     let count = Arc::new(Count::default());
-    println!("soak: for {minutes} minutes, seed {seed}");
+    println!("{}", opening(minutes, seed));
     let mut first = http.clone();
     for turn in Turn::everything() {
         first.call(&turn).map_err(anyhow::Error::msg)?;

@@ -1,13 +1,13 @@
 //! One caller asks for little, another for as much as it can: does the first one notice?
 //!
-//! Each has a token of its own on one server. The quiet one recalls and writes short notes, one call after the
-//! other. The loud one does all at once: it writes notes of megabytes, asks queries that compute until
+//! Each has a token of its own on one server. The quiet one recalls, searches and writes short notes, one call
+//! after the other. The loud one does all at once: it writes notes of megabytes, asks queries that compute until
 //! they are stopped, searches for pages of text, has the graph made anew, fills its place in line with hundreds
 //! of calls, and sends bodies that never end. Rounds with and without the loud one alternate, because the
 //! machine has other things to do, and the medians of their p99 are compared.
 
 use super::clients::Http;
-use super::serve;
+use super::{load_average, serve};
 use crate::bench::meter::{ms, percentile};
 use crate::crash::binary::{Binary, Place};
 use crate::options::Options;
@@ -97,9 +97,10 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let ratio = beside.as_secs_f64() / alone.as_secs_f64();
     println!(
         "neighbors: {n_rounds} rounds, {n_quiet} calls of the quiet one and {n_loud} of the loud one answered, \
-         p99 {:.1} ms alone and {:.1} ms beside it ({ratio:.2} x), seed {seed}",
+         p99 {:.1} ms alone and {:.1} ms beside it ({ratio:.2} x), load average {}, seed {seed}",
         ms(alone),
         ms(beside),
+        load_average(),
     );
     ensure!(n_loud > 0, "the loud one did nothing");
     ensure!(
@@ -162,16 +163,20 @@ fn measure(http: &Http, time: Duration, seed: u64) -> Result<Took> {
                     break;
                 }
                 let n = random.below(100);
-                let (tool, arguments) = if round % 2 == 0 {
-                    let query = format!("measure of thing {n}");
-                    ("memory_recall", json!({ "query": query }))
-                } else {
-                    let content = format!("# Diary\n\nentry {n} of round {round}\n");
-                    let path = format!("quiet/c{caller}-{n}.md");
-                    (
-                        "vault_write_note",
-                        json!({ "path": path, "content": content }),
-                    )
+                let (tool, arguments) = match round % 3 {
+                    0 => {
+                        let query = format!("measure of thing {n}");
+                        ("memory_recall", json!({ "query": query }))
+                    }
+                    1 => {
+                        let content = format!("# Diary\n\nentry {n} of round {round}\n");
+                        let path = format!("quiet/c{caller}-{n}.md");
+                        (
+                            "vault_write_note",
+                            json!({ "path": path, "content": content }),
+                        )
+                    }
+                    _ => ("koi_search", json!({ "query": format!("thing {n}") })),
                 };
                 let began = Instant::now();
                 good(&mut http, tool, &arguments)?;
