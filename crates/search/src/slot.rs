@@ -3,7 +3,7 @@
 use crate::events::Changes;
 use crate::index::Index;
 use crate::prepared::Prepared;
-use kenning_core::{Error, Result};
+use kenning_core::{Error, Result, idle};
 use kenning_embed::Model;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Instant;
@@ -52,7 +52,7 @@ impl Slot {
         while *is_followed {
             is_followed = match until {
                 None => {
-                    let woken = self.moved_on.wait(is_followed);
+                    let woken = idle::waiting(|| self.moved_on.wait(is_followed));
                     woken.unwrap_or_else(PoisonError::into_inner)
                 }
                 Some(until) => {
@@ -60,7 +60,7 @@ impl Slot {
                     if left.is_zero() {
                         return Turn::TooLate;
                     }
-                    let woken = self.moved_on.wait_timeout(is_followed, left);
+                    let woken = idle::waiting(|| self.moved_on.wait_timeout(is_followed, left));
                     woken.unwrap_or_else(PoisonError::into_inner).0
                 }
             };

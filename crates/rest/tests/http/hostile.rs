@@ -121,7 +121,7 @@ async fn the_bytes_of_bodies_that_wait_are_bounded_and_small_calls_go_on() {
     let with = format!("Authorization: Bearer {token}\r\n");
     let owner = Principal::owner(Space::default()).name;
     let taken = occupy(&place, &owner, CALLS_OF_ONE_MAX);
-    let counts = || place.house.board.slots().counts();
+    let counts = || place.fixture.board.slots().counts();
     let blank = " ".repeat(4 * 1024 * 1024 - 100);
     let large = post(
         "/tools/vault_read_note",
