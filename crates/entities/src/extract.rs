@@ -1,9 +1,9 @@
-//! Entities and relationships that a text states, by rules.
+//! Extracts the entities and relationships that a text states, by rules.
 //!
-//! Three things are found: names that are known, names whose own words tell what they are (`Dr. Anjali Rao`,
-//! `Salish Stewardship Society`), and relationships that stand between two names of one sentence in words
-//! that mean one predicate. Rules prefer to miss: what is not clear is not said. A text that tells the reader
-//! what to do is a text like any other.
+//! Three things are found: names that are already known, names whose own words give their type (`Dr.
+//! Anjali Rao`, `Salish Stewardship Society`), and relationships: two names in one sentence with
+//! words between them that mean a predicate. Rules prefer to miss something over claiming what is
+//! unclear. A text that tells the reader what to do is treated as any other text.
 
 mod cues;
 mod patterns;
@@ -16,21 +16,21 @@ use kenning_text::line::one_line;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// A name that is known.
+/// Confidence in a name that is already known.
 const KNOWN: f64 = 0.95;
-/// Both ends of a relationship are known.
+/// Confidence in a relationship whose ends are both known.
 const STATED: f64 = 0.8;
-/// One that stands beside another: `A and B founded C`.
+/// Confidence in a relationship that a list implies: `A and B founded C`.
 const JOINED: f64 = 0.7;
-/// So many names in a row are said to have done the same, at most.
+/// At most this many names of one list get the same relationship.
 const JOINED_MAX: usize = 8;
 
 /// An entity whose name to look for.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownName<'a> {
-    /// A number of the caller's.
+    /// A number that the caller chose.
     pub id: u32,
-    /// A name of it; an entity may come several times, with each of its names.
+    /// One of its names; an entity may be listed several times, once for each name.
     pub name: &'a str,
     /// Its type.
     pub kind: &'a str,
@@ -45,7 +45,7 @@ pub struct Found {
     pub kind: String,
     /// Its number, if it is known.
     pub id: Option<u32>,
-    /// How sure it is that it is one, and of this type.
+    /// How sure it is that this is an entity, and of this type.
     pub confidence: f64,
     /// How often it is named.
     pub n_mentions: u32,
@@ -53,14 +53,14 @@ pub struct Found {
     pub context: String,
 }
 
-/// A relationship that a text states, between two of what was found.
+/// A relationship that a text states between two of the entities found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stated {
-    /// Which of [`Extraction::entities`] stands first.
+pub struct Relationship {
+    /// The index of the subject in [`Extraction::entities`].
     pub subject: usize,
     /// The predicate.
     pub predicate: &'static str,
-    /// Which stands second.
+    /// The index of the object.
     pub object: usize,
     /// How sure it is.
     pub confidence: f64,
@@ -74,10 +74,10 @@ pub struct Extraction {
     /// Entities, in the order in which they are first named.
     pub entities: Vec<Found>,
     /// Relationships, in the order in which they are stated, each once.
-    pub relationships: Vec<Stated>,
+    pub relationships: Vec<Relationship>,
 }
 
-/// What rules look for: names that are known, made ready once for many texts.
+/// The known names, prepared once for many texts.
 #[derive(Debug)]
 pub struct Extractor<'a> {
     ontology: &'a Ontology,
@@ -85,7 +85,7 @@ pub struct Extractor<'a> {
     kinds: HashMap<u32, &'a str>,
 }
 
-/// A name that was found, before it is known whose it is.
+/// A name that was found, before it is matched with an entity.
 struct Name {
     range: Range<usize>,
     kind: String,
@@ -108,7 +108,7 @@ struct Facts {
 }
 
 impl<'a> Extractor<'a> {
-    /// Of names that several have, the first counts.
+    /// If several entities have a name, the first counts.
     #[must_use]
     pub fn new(ontology: &'a Ontology, known: &[KnownName<'a>]) -> Self {
         Self {
@@ -127,7 +127,7 @@ impl<'a> Extractor<'a> {
             let named: Vec<Named> = names
                 .map(|it| Named {
                     range: it.range.clone(),
-                    entity: facts.named(text, it),
+                    entity: facts.count_mention(text, it),
                 })
                 .collect();
             self.relate(text, &sentence, &named, &mut facts);
@@ -135,7 +135,8 @@ impl<'a> Extractor<'a> {
         facts.extraction
     }
 
-    /// Names of a sentence in their order: those that are known, and between them those that tell.
+    /// The names of a sentence in their order: known ones, and between them those whose words give
+    /// their type.
     fn names_in(&self, text: &str, sentence: &Range<usize>) -> Vec<Name> {
         let within = |it: Range<usize>| sentence.start + it.start..sentence.start + it.end;
         let mut out = Vec::new();
@@ -171,11 +172,11 @@ impl<'a> Extractor<'a> {
             let (a, b) = (&named[at - 1], &named[at]);
             let (kind_a, kind_b) = (out.kind(a), out.kind(b));
             let between = &text[a.range.end..b.range.start];
-            let stated = cues::stated(self.ontology, kind_a, between, kind_b);
+            let stated = cues::predicate_between(self.ontology, kind_a, between, kind_b);
             let Some((predicate, is_swapped)) = stated else {
                 continue;
             };
-            // `A and B founded C` says it of both, and so does `C was founded by A and B`.
+            // `A and B founded C` states it of both, and so does `C was founded by A and B`.
             let lefts = joined(text, named[..at].iter().rev(), |it| out.kind(it) == kind_a);
             let rights = joined(text, named[at..].iter(), |it| out.kind(it) == kind_b);
             for (i, &left) in lefts.iter().enumerate() {
@@ -187,14 +188,14 @@ impl<'a> Extractor<'a> {
                     };
                     let sure = if i + j == 0 { STATED } else { JOINED };
                     let sentence = text[sentence.clone()].trim();
-                    out.state((subject, predicate, object), sure, sentence);
+                    out.add_relationship((subject, predicate, object), sure, sentence);
                 }
             }
         }
     }
 }
 
-/// The first of some names, and those that stand beside it in one list and are like it.
+/// The first of some names, and those of the same type that follow it in one list.
 fn joined<'n>(
     text: &str,
     names: impl Iterator<Item = &'n Named>,
@@ -218,8 +219,8 @@ fn joined<'n>(
 }
 
 impl Facts {
-    /// The number of an entity, which is counted as named once more.
-    fn named(&mut self, text: &str, name: Name) -> usize {
+    /// The number of an entity; counts one more mention of it.
+    fn count_mention(&mut self, text: &str, name: Name) -> usize {
         let written = &text[name.range.clone()];
         let key = match name.id {
             Some(id) => (id.to_string(), String::new()),
@@ -245,8 +246,8 @@ impl Facts {
         &self.extraction.entities[named.entity].kind
     }
 
-    /// Notes a relationship that was not stated before.
-    fn state(&mut self, fact: (usize, &'static str, usize), sure: f64, sentence: &str) {
+    /// Adds a relationship that was not stated before.
+    fn add_relationship(&mut self, fact: (usize, &'static str, usize), sure: f64, sentence: &str) {
         let (subject, predicate, object) = fact;
         if subject == object || !self.stated.insert(fact) {
             return;
@@ -255,7 +256,7 @@ impl Facts {
         let least = entities[subject]
             .confidence
             .min(entities[object].confidence);
-        self.extraction.relationships.push(Stated {
+        self.extraction.relationships.push(Relationship {
             subject,
             predicate,
             object,

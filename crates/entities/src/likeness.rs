@@ -1,8 +1,8 @@
-//! Whether two names of one type are names of one thing.
+//! Decides whether two names of one type name the same thing.
 //!
-//! Similarity of letters alone joins what differs in one telling letter and parts what is only written
-//! otherwise. So names are read first: a person's by its parts ([`person`]), any other word by word
-//! ([`wording`]), and only what is left unexplained must be a slip of the fingers.
+//! Similarity of letters alone merges names that differ in one important letter and separates names
+//! that are only spelled differently. So names are read first: a person's by its parts ([`person`]),
+//! any other word by word ([`wording`]), and only the rest must be explained as a typing error.
 
 mod person;
 mod slip;
@@ -14,17 +14,17 @@ use kenning_text::script::without_emoji;
 use kenning_text::similarity::jaro_winkler;
 use std::borrow::Cow;
 
-/// Written otherwise, the same name.
+/// The same name, spelled differently.
 const SAME_FORM: f64 = 0.97;
-/// Written together or apart.
+/// The same words, written together or apart.
 const SAME_LETTERS: f64 = 0.96;
-/// One word that differs by letters must differ by few.
+/// Names of one word must be at least this similar by letters.
 const ONE_WORD_MIN: f64 = 0.95;
 
-/// Types of which a distinctive word decides.
+/// Types whose names are compared by their distinctive words.
 const DISTINCTIVE: &[&str] = &["Organization", "Project", "Concept"];
 
-/// By what two names were found to be one.
+/// What showed that two names are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// Letters and words.
@@ -33,12 +33,12 @@ pub enum By {
     Sound,
 }
 
-/// Why something was found by a name that it may have.
+/// Why a name matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Because {
-    /// It is its name.
+    /// It is the entity's name.
     Name,
-    /// It is another of its names.
+    /// It is an alias of the entity.
     Alias,
     /// Case, accents, small words or legal forms differ.
     Writing,
@@ -56,14 +56,14 @@ pub enum Because {
     Slip,
     /// They sound alike.
     Sound,
-    /// It was seen in the same company.
+    /// It was mentioned together with the same entities.
     Company,
     /// They mean about the same.
     Meaning,
 }
 
 impl Because {
-    /// Whether the same name is only written in another way, so that whoever uses both means one.
+    /// Whether only the spelling differs, so that whoever uses both means one thing.
     #[must_use]
     pub const fn is_writing(self) -> bool {
         matches!(
@@ -72,7 +72,7 @@ impl Because {
         )
     }
 
-    /// For people.
+    /// A description for people.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -97,13 +97,13 @@ impl Because {
 pub struct Likeness {
     /// From 0 to 1.
     pub confidence: f64,
-    /// What tells.
+    /// What showed it.
     pub by: By,
-    /// In what the names differ.
+    /// How the names differ.
     pub because: Because,
-    /// Whether the whole of one name stands in the other, however it is spelled. Not so where an initial was
-    /// taken for a name, a name for another form of it, or a name between first and last is missing: then
-    /// names of several people would be like this one.
+    /// Whether one name contains the whole of the other, however it is spelled. False where an
+    /// initial, a short form or a missing middle name was accepted: names of several people would
+    /// match then.
     pub is_sure: bool,
 }
 
@@ -130,8 +130,8 @@ pub fn likeness(kind: &EntityType, a: &str, b: &str) -> Option<Likeness> {
     }
 }
 
-/// Two names, without the pictures that only one of them has: who says the name of a note leaves out what
-/// decorates it. Where both have some, these tell.
+/// Two names without emoji that only one of them has: people leave out what decorates the name of a
+/// note. Where both have some, they count.
 fn without_lone_emoji<'a>(a: &'a str, b: &'a str) -> (Cow<'a, str>, Cow<'a, str>) {
     let whole = |it: &'a str| Cow::Borrowed(it);
     match (without_emoji(a), without_emoji(b)) {
@@ -141,15 +141,14 @@ fn without_lone_emoji<'a>(a: &'a str, b: &'a str) -> (Cow<'a, str>, Cow<'a, str>
     }
 }
 
-/// Whether somebody who has this name cannot be meant by the label, so that another name of theirs that leaves
-/// it open is none of the label's: who is `J. Smith` and `Joan Smith` is not John Smith.
+/// Whether somebody with this name cannot be meant by the label. Then no other name of that entity
+/// matches the label either: an entity called `J. Smith` and `Joan Smith` is not John Smith.
 #[must_use]
 pub fn contradicts(kind: &EntityType, label: &str, name: &str) -> bool {
     kind.key == "Person" && person::contradicts(kind, label, name)
 }
 
-/// Whether company may tell that a label means who has this name: it chooses among those who could be called
-/// so, and calls nobody otherwise.
+/// Whether the label could be short for this name. Context only chooses among such candidates.
 #[must_use]
 pub fn could_be_called(kind: &EntityType, label: &str, name: &str) -> bool {
     let (label, name) = &without_lone_emoji(label, name);
@@ -160,8 +159,8 @@ pub fn could_be_called(kind: &EntityType, label: &str, name: &str) -> bool {
     }
 }
 
-/// Whether a meaning that is alike may make two names one: never of people, of organizations and projects
-/// only if they share a word that distinguishes them, and never where numbers or symbols differ.
+/// Whether a similar meaning may make two names one: never for people; for organizations and projects
+/// only if they share a distinctive word; and never if numbers or symbols differ.
 #[must_use]
 pub fn may_mean_the_same(kind: &EntityType, a: &str, b: &str) -> bool {
     let (a, b) = &without_lone_emoji(a, b);
@@ -175,8 +174,8 @@ pub fn may_mean_the_same(kind: &EntityType, a: &str, b: &str) -> bool {
     }
 }
 
-/// Whether words of one stand together in the other and all else is equal. A limit between words may be
-/// missing, but not be elsewhere, and not between digits: `1 12` is neither `11 2` nor `112`.
+/// Whether the names differ only in words that are written together. A space may be missing, but not
+/// moved, and not between digits: `1 12` is neither `11 2` nor `112`.
 fn are_written_together(a: &[String], b: &[String]) -> bool {
     let (few, many) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let mut parts = many.iter();

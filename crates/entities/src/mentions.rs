@@ -1,8 +1,8 @@
-//! Names that stand in a text.
+//! Finds names in a text.
 //!
-//! Names and texts are compared word by word, folded, so a name is found whatever its case and accents and
-//! whether its words stand apart or have hyphens between them, and never inside a longer word. Scripts
-//! without spaces have a word for each character. However many names there are, a text is read once.
+//! Names and texts are compared word by word and folded, so case, accents, spaces and hyphens do not
+//! matter, and a name is never found inside a longer word. Scripts without spaces have a word for
+//! each character. A text is read once, however many names there are.
 
 use crate::words::{is_known, without_legal_form};
 use kenning_text::fold;
@@ -24,7 +24,7 @@ const CONTEXT_CHARS: usize = 50;
 /// Where a name stands in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mention {
-    /// The numbers of those that have this name.
+    /// The numbers of the entities that have this name.
     pub ids: Vec<u32>,
     /// Where in the text, in bytes.
     pub range: Range<usize>,
@@ -43,7 +43,8 @@ pub(crate) struct Word {
 }
 
 impl Mentions {
-    /// Names, and the number of who has each. Names that are too short to tell are left out.
+    /// Takes names with the number of the entity that has each. Names that are too short are left
+    /// out.
     pub fn new<'a>(names: impl IntoIterator<Item = (u32, &'a str)>) -> Self {
         let mut it = Self(Phrases::new(usize::MAX));
         for (id, name) in names {
@@ -66,7 +67,8 @@ impl Mentions {
         self.0.insert(id, words.into_iter().map(|it| it.folded));
     }
 
-    /// Every place where a name stands, in the order of the text. Of names that overlap the longest counts.
+    /// Every place where a name occurs, in the order of the text. Where names overlap, the longest
+    /// counts.
     #[must_use]
     pub fn find(&self, text: &str) -> Vec<Mention> {
         let words = words(text);
@@ -82,8 +84,8 @@ impl Mentions {
     }
 }
 
-/// A name as people write it: as it is, without pictures, without its legal form (`e.V.`), and a `co-op`
-/// with and without its hyphen. Each once, the name itself first.
+/// The ways people write a name: as it is, without emoji, without its legal form (`e.V.`), and a
+/// `co-op` with and without its hyphen. Each once, the name itself first.
 #[must_use]
 pub fn written_forms(name: &str) -> Vec<String> {
     let mut forms = vec![name.to_owned()];
@@ -104,7 +106,7 @@ pub fn written_forms(name: &str) -> Vec<String> {
     forms
 }
 
-/// A name up to its legal form, unless there is none or what is left is a word of the language.
+/// A name without its legal form; `None` if it has none or if an ordinary word would be left.
 fn without_legal_form_of(name: &str) -> Option<String> {
     let n_words = |it: &str| fold::name(it).split(' ').count();
     let all = fold::name(name);
@@ -136,7 +138,8 @@ pub fn context(text: &str, range: &Range<usize>) -> String {
     one_line(&text[widened(text, range, CONTEXT_CHARS)])
 }
 
-/// Words, and the marks between them that part sentences. Hyphens, underscores and spaces part nothing.
+/// Words, and the punctuation between them that separates sentences. Hyphens, underscores and spaces
+/// do not separate.
 pub(crate) fn words(text: &str) -> Vec<Word> {
     let ranges = phrases::words(text, 0..text.len(), |before, rest| {
         let mut letters = rest.chars();
@@ -150,7 +153,7 @@ pub(crate) fn words(text: &str) -> Vec<Word> {
     out
 }
 
-/// Makes one word of a `co-op`, which is one however it is written.
+/// Joins the parts of a `co-op` to one word.
 fn join_coops(words: &mut Vec<Word>, text: &str) {
     let is_coop = |pair: &[Word]| {
         let gap = text.get(pair[0].range.end..pair[1].range.start);

@@ -1,8 +1,8 @@
-//! Names as keys: what is compared, what identifies, what is heard.
+//! Keys of names: for comparing, for URIs and for sounds.
 //!
-//! Two keys of a name are those of the KOI servers, to the letter, faults included, because URIs are made
-//! from them and peers hold the same URIs: [`normalized`] and [`alias_key`]. To compare names as people mean
-//! them there is [`kenning_text::fold::name`].
+//! [`normalized`] and [`alias_key`] are exactly those of the KOI servers, bugs included, because URIs
+//! are made from them and peers hold the same URIs. To compare names as people mean them, use
+//! [`kenning_text::fold::name`].
 
 use kenning_text::hex;
 use std::borrow::Cow;
@@ -10,11 +10,11 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 pub use kenning_text::sound::phonetic_key;
 
-/// A slug in a URI has so many characters, at most.
+/// At most this many characters of a slug in a URI.
 const SLUG_CHARS_MAX: usize = 50;
 
-/// A name with every letter and its accents as one character, as they are typed: file systems and some
-/// clients take them apart, and both spellings are one name.
+/// A name in composed Unicode form (NFC), as it is typed: file systems and some clients decompose
+/// letters with accents.
 #[must_use]
 pub fn composed(name: &str) -> Cow<'_, str> {
     if is_nfc_quick(name.chars()) == IsNormalized::Yes {
@@ -24,15 +24,15 @@ pub fn composed(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// A name with every accent as a character of its own, as some file systems keep names.
+/// A name in decomposed Unicode form (NFD), as some file systems keep names.
 #[must_use]
 pub fn decomposed(name: &str) -> String {
     name.nfd().collect()
 }
 
-/// The key of an entity's name: small letters, with `-`, `_` and space alike, without `@` before it.
+/// The key of an entity's name: lower case, with `-`, `_` and space alike, without a leading `@`.
 ///
-/// Of three spaces two are left: so the original does, and its URIs depend on it.
+/// Three spaces become two: the original does this, and its URIs depend on it.
 #[must_use]
 pub fn normalized(name: &str) -> String {
     let name = composed(name).to_lowercase();
@@ -52,14 +52,14 @@ pub fn alias_key(alias: &str) -> String {
     composed(name).to_lowercase().trim().to_owned()
 }
 
-/// What a name is in a URI.
+/// A name as it appears in a URI.
 #[must_use]
 pub fn slug(name: &str) -> String {
     let slug = normalized(name).replace(' ', "-").replace('\'', "");
     slug.chars().take(SLUG_CHARS_MAX).collect()
 }
 
-/// The URI of an entity. Without a type the type is the empty text.
+/// The URI of an entity. A missing type is the empty string.
 #[must_use]
 pub fn entity_uri(name: &str, kind: &str) -> String {
     let hash = sha256(&format!("{kind}:{}", normalized(name)), 12);
@@ -67,14 +67,14 @@ pub fn entity_uri(name: &str, kind: &str) -> String {
     format!("orn:personal-koi.entity:{kind}-{slug}-{hash}")
 }
 
-/// What an entity is called among federated nodes.
+/// The RID of an entity in the KOI network.
 #[must_use]
 pub fn network_rid(uri: &str, name: &str, kind: &str) -> String {
     let (kind, slug, hash) = (kind.to_lowercase(), slug(name), sha256(uri, 16));
     format!("orn:koi-net.{kind}:{slug}+{hash}")
 }
 
-/// What a web page is called.
+/// The RID of a web page.
 #[must_use]
 pub fn page_rid(url: &str) -> String {
     let place = authority(url).replace(['.', ':'], "_");
@@ -88,25 +88,26 @@ pub fn authority(url: &str) -> &str {
     after.split(['/', '?', '#']).next().unwrap_or(after)
 }
 
-/// What a file of a repository is called.
+/// The RID of a file in a repository.
 #[must_use]
 pub fn file_rid(repository: &str, path: &str) -> String {
     format!("github:{repository}:{path}")
 }
 
-/// What a passage of a document is called.
+/// The RID of a passage of a document.
 #[must_use]
 pub fn chunk_rid(document: &str, index: usize) -> String {
     format!("{document}#chunk{index}")
 }
 
-/// What the passage of a function, class, module or interface is called.
+/// The RID of the passage of a function, class, module or interface.
 #[must_use]
 pub fn code_chunk_rid(document: &str, name: &str) -> String {
     format!("{document}#entity:{name}")
 }
 
-/// The note that a document's name is about: without the prefix of its kind and without `.md`.
+/// The path of the note that a document's RID names: without the prefix of its kind and without
+/// `.md`.
 #[must_use]
 pub fn vault_path(document: &str) -> &str {
     let prefixes = ["orn:obsidian.entity:Notes/", "vault:notes/", "vault:"];

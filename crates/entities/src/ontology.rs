@@ -1,7 +1,8 @@
-//! What kinds of things there are, what may relate them, and what fields of notes say.
+//! The types of entities, the relationships between them, and the meaning of fields of notes.
 //!
-//! [`Ontology::default`] has 15 types. A vault may change them, or add some, by notes whose frontmatter has
-//! a field `resolution` ([`Ontology::adopt`]). The predicates are the same everywhere.
+//! [`Ontology::default`] has 15 types. A vault can change them or add others with notes whose
+//! frontmatter has a field `resolution` ([`Ontology::adopt`]). The predicates are the same
+//! everywhere.
 
 mod fields;
 mod predicates;
@@ -23,7 +24,7 @@ pub struct EntityType {
     pub folder: String,
     /// Whether names that sound alike may be one.
     pub phonetic_matching: bool,
-    /// Words that are not the name when it is heard.
+    /// Words that are left out when a name is compared by its sound.
     pub phonetic_stopwords: Vec<String>,
     /// Other names of the type.
     pub type_aliases: Vec<String>,
@@ -33,11 +34,11 @@ pub struct EntityType {
     pub semantic_threshold: f64,
     /// Whether names of several words must share at least two of them.
     pub require_token_overlap: bool,
-    /// So many people must be known to be around before company tells who is meant.
+    /// This many people must be known from the context before it can decide who is meant.
     pub min_context_people: u32,
 }
 
-/// The types, and what is done with those that are none of them.
+/// The types, and the rules for names of no known type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ontology {
     kinds: Vec<EntityType>,
@@ -65,7 +66,7 @@ const KINDS: &[Row] = &[
     ("Evidence", "Evidence", 0.80, 0.90, true, 2),
 ];
 
-/// The predicate that says least.
+/// The least specific predicate.
 const RELATED: &str = "related_to";
 
 const UNKNOWN: Row = ("unknown", "Misc", 0.90, 0.95, true, 2);
@@ -80,7 +81,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("Tool", "Concept"),
 ];
 
-/// Words before a name that are not heard as part of it.
+/// Words before a name that are left out when it is compared by its sound.
 const STOPWORDS: &[&str] = &[
     "the",
     "a",
@@ -182,11 +183,11 @@ impl Ontology {
         folders.rsplit('/').find_map(|it| self.of_folder(it))
     }
 
-    /// Whether a relationship may join two types. Types that are not known may be joined by anything; those
-    /// that a vault declares are related to anything, besides what has no restriction.
+    /// Checks that a relationship may join two types. Unknown types may be joined by anything; types
+    /// that a vault declares may be joined by predicates without restrictions and by `related_to`.
     ///
     /// # Errors
-    /// Invalid input that names the end that does not fit and what would.
+    /// Invalid input that names the end that does not fit and the types that would.
     pub fn check(&self, predicate: &Predicate, subject: &str, object: &str) -> Result<(), Error> {
         let ends = [
             ("subject", subject, predicate.subjects),
@@ -211,7 +212,7 @@ impl Ontology {
         Ok(())
     }
 
-    /// Eight letters that differ when the types do.
+    /// Eight letters that change when the types change.
     #[must_use]
     pub fn version(&self) -> String {
         let mut hash = Sha256::new();

@@ -1,9 +1,9 @@
 //! Web pages as text.
 //!
-//! [`read`] gives a page twice. `text` is for reading and for search: headings, paragraphs, lists, tables and
-//! code of what the page is about, nothing lost and nothing joined that stands apart. `summary` is flat, cut
-//! by the rules of the KOI servers to the letter, because its hash tells them whether a page has changed. Text
-//! that no browser shows is in neither.
+//! [`read`] gives a page in two forms. `text` is for reading and for search: headings, paragraphs,
+//! lists, tables and code of the page's content. `summary` is flat and cut exactly by the rules of
+//! the KOI servers, because they compare its hash to find out whether a page has changed. Text that
+//! no browser shows is in neither.
 //!
 //! Whatever a page says is data: nothing in it is run, fetched or believed.
 
@@ -23,13 +23,13 @@ use dom::Dom;
 use hidden::Hidden;
 use kenning_text::hex;
 
-/// A summary has so many characters, at most.
+/// At most this many characters of a summary.
 const SUMMARY_CHARS_MAX: usize = 100_000;
 
 /// What a page says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// What it says of itself.
+    /// Its metadata.
     pub metadata: Metadata,
     /// Its content for readers, in plain text with the marks of Markdown.
     pub text: String,
@@ -40,7 +40,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// The SHA-256 of the summary, by which the KOI servers tell whether a page has changed.
+    /// The SHA-256 of the summary, by which the KOI servers detect changes.
     #[must_use]
     pub fn content_hash(&self) -> String {
         hex::sha256(self.summary.as_bytes())

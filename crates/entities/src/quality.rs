@@ -1,7 +1,7 @@
-//! How well labels are resolved, on pairs of names that somebody judged.
+//! Measures how well labels are resolved, on pairs of names that people judged.
 //!
-//! Each pair asks whether one name resolves to an entity that has the other. Beside it stand plain
-//! Jaro-Winkler at one threshold, and the original's exact and fuzzy tiers.
+//! Each pair asks whether one name resolves to an entity that has the other. For comparison there are
+//! plain Jaro-Winkler with one threshold, and the exact and fuzzy tiers of the original.
 
 use crate::names::{normalized, phonetic_key};
 use crate::ontology::Ontology;
@@ -11,15 +11,15 @@ use kenning_core::Error;
 use kenning_text::similarity::jaro_winkler;
 use std::collections::BTreeMap;
 
-/// Where plain Jaro-Winkler is usually cut for names.
+/// The usual threshold of plain Jaro-Winkler for names.
 pub const JARO_WINKLER_MIN: f64 = 0.92;
 
-/// Two names, and whether they are of one thing.
+/// Two names, and whether they name the same thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
     /// The type of both.
     pub kind: String,
-    /// What is tried.
+    /// What the pair tests.
     pub category: String,
     /// One name.
     pub a: String,
@@ -42,8 +42,9 @@ pub fn pairs(text: &str) -> Result<Vec<Pair>, Error> {
         let cells: Vec<&str> = line.split('\t').collect();
         let [kind, category, a, b, verdict @ ("same" | "different")] = cells.as_slice() else {
             return Err(
-                Error::invalid(format!("line {} is no pair: `{line}`", n + 1))
-                    .hint("type, category, name, name, same or different, with tabs between them"),
+                Error::invalid(format!("line {} is not a pair: `{line}`", n + 1)).hint(
+                    "write type, category, two names, and `same` or `different`, separated by tabs",
+                ),
             );
         };
         out.push(Pair {
@@ -57,16 +58,16 @@ pub fn pairs(text: &str) -> Result<Vec<Pair>, Error> {
     Ok(out)
 }
 
-/// How often one way of deciding was right.
+/// How often one method was right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Score {
-    /// Joined, and one.
+    /// Merged, and the same thing.
     pub joined_rightly: u32,
-    /// Joined, and two.
+    /// Merged, but different things.
     pub joined_wrongly: u32,
-    /// Not joined, and one.
+    /// Not merged, but the same thing.
     pub missed: u32,
-    /// Not joined, and two.
+    /// Not merged, and different things.
     pub parted_rightly: u32,
 }
 
@@ -81,13 +82,13 @@ impl Score {
         *counter += 1;
     }
 
-    /// Of what was joined, how much was one; 1 when nothing was joined.
+    /// The share of merged pairs that are the same thing; 1 if none was merged.
     #[must_use]
     pub fn precision(&self) -> f64 {
         share(self.joined_rightly, self.joined_wrongly)
     }
 
-    /// Of what is one, how much was joined; 1 when nothing is.
+    /// The share of pairs of the same thing that were merged; 1 if there are none.
     #[must_use]
     pub fn recall(&self) -> f64 {
         share(self.joined_rightly, self.missed)
@@ -101,7 +102,7 @@ fn share(right: u32, wrong: u32) -> f64 {
     }
 }
 
-/// What came out.
+/// The results.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// How many pairs.
@@ -114,7 +115,7 @@ pub struct Report {
     pub original: Score,
     /// [`resolve`], for each category.
     pub by_category: BTreeMap<String, Score>,
-    /// The pairs that [`resolve`] judged otherwise.
+    /// The pairs that [`resolve`] got wrong.
     pub wrong: Vec<Pair>,
 }
 
@@ -168,21 +169,21 @@ fn is_joined(ontology: &Ontology, pair: &Pair) -> Result<bool, Error> {
     Ok(resolve(ontology, &only, &query)?.chosen().is_some())
 }
 
-/// A world with one entity in it.
+/// A set of candidates with one entity.
 struct Only<'a> {
     entity: Entity,
     stopwords: &'a [String],
 }
 
 impl Only<'_> {
-    fn if_so(&self, holds: bool) -> Result<Vec<Entity>, Error> {
+    fn entity_if(&self, holds: bool) -> Result<Vec<Entity>, Error> {
         Ok(holds.then(|| self.entity.clone()).into_iter().collect())
     }
 }
 
 impl Candidates for Only<'_> {
     fn exact(&self, key: &str) -> Result<Vec<Entity>, Error> {
-        self.if_so(normalized(&self.entity.name) == key)
+        self.entity_if(normalized(&self.entity.name) == key)
     }
 
     fn alias(&self, _key: &str) -> Result<Vec<Entity>, Error> {
@@ -190,11 +191,11 @@ impl Candidates for Only<'_> {
     }
 
     fn similar(&self, _name: &str, _limit: usize) -> Result<Vec<Entity>, Error> {
-        self.if_so(true)
+        self.entity_if(true)
     }
 
     fn phonetic(&self, key: &str) -> Result<Vec<Entity>, Error> {
-        self.if_so(phonetic_key(&self.entity.name, self.stopwords) == key)
+        self.entity_if(phonetic_key(&self.entity.name, self.stopwords) == key)
     }
 
     fn semantic(&self, _name: &str) -> Result<Vec<(Entity, f64)>, Error> {

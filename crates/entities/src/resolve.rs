@@ -1,9 +1,9 @@
-//! Which entity a label means.
+//! Finds out which entity a label means.
 //!
-//! Tiers are asked in order, the surest first, and the first that finds anything answers: the name, an
-//! alias, the company that the label stands in, its letters, its sound, its meaning. What is found is ranked;
-//! nothing is stored. A label that means nothing known gets the URI that it would have, apart from the
-//! candidates, so that nobody takes it for something that exists.
+//! Tiers are tried in order, the most reliable first, and the first that finds anything answers: the
+//! name, an alias, the entities mentioned beside it, its letters, its sound, its meaning. What is
+//! found is ranked; nothing is stored. An unknown label gets the URI that it would have, separate
+//! from the candidates, so that nobody takes it for an existing entity.
 
 use crate::likeness::{Because, By, contradicts, could_be_called, likeness, may_mean_the_same};
 use crate::names::{alias_key, entity_uri, normalized};
@@ -13,22 +13,22 @@ use kenning_text::similarity::jaro_winkler;
 use kenning_text::sound::phonetic_key;
 use std::cmp::Ordering;
 
-/// So many candidates are answered unless the caller says otherwise.
+/// At most this many candidates are returned unless the caller says otherwise.
 pub const LIMIT: usize = 5;
 const LIMIT_MAX: usize = 100;
-/// So many similar names are looked at: the floor ranks them its own way.
+/// At most this many similar names are compared: a backend ranks them in its own way.
 const SIMILAR_MAX: usize = 50;
-/// A label has so many characters, at most: a longer one is a text.
+/// At most this many characters of a label: a longer one is a text.
 const LABEL_CHARS_MAX: usize = 500;
-/// A shorter name means more than one thing more often.
+/// A shorter name is more often ambiguous.
 const SHORT_CHARS: usize = 8;
-/// So much nearer a short name must be to be taken for its meaning.
+/// A short name must be this much nearer in meaning.
 const SHORT_MEANING: f64 = 0.03;
-/// Company decides from here on if the sound agrees …
+/// The context decides from this score on if the sound agrees …
 const COMPANY_HEARD_MIN: f64 = 0.6;
 /// … and from here on if it does not.
 const COMPANY_MIN: f64 = 0.75;
-/// Company is never as sure as a name.
+/// The context is never as reliable as a name.
 const COMPANY_MAX: f64 = 0.99;
 
 /// An entity as resolution needs it.
@@ -36,7 +36,7 @@ const COMPANY_MAX: f64 = 0.99;
 pub struct Entity {
     /// Its URI.
     pub uri: String,
-    /// Its name.
+    /// By its name.
     pub name: String,
     /// Its type.
     pub kind: String,
@@ -44,35 +44,35 @@ pub struct Entity {
     pub aliases: Vec<String>,
 }
 
-/// An entity that was seen where the label stands.
+/// An entity that occurs in the same context as the label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Companion {
-    /// Who.
+    /// The entity.
     pub entity: Entity,
-    /// Documents that mention both it and somebody who is around.
+    /// Documents that mention both it and somebody from the context.
     pub n_documents: u32,
-    /// It belongs to the project that is spoken of.
+    /// It belongs to the project of the context.
     pub is_of_project: bool,
-    /// It belongs to an organization that is spoken of.
+    /// It belongs to an organization of the context.
     pub is_of_organization: bool,
-    /// Somebody whom it is related to is around.
+    /// It is related to somebody in the context.
     pub is_near: bool,
     /// It is related to anything at all.
     pub has_relations: bool,
 }
 
-/// What stands around a label.
+/// The context of a label.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Context {
-    /// People who are spoken of.
+    /// People in the context.
     pub people: Vec<String>,
-    /// The project that is spoken of.
+    /// The project of the context.
     pub project: Option<String>,
-    /// Organizations that are spoken of.
+    /// Organizations in the context.
     pub organizations: Vec<String>,
 }
 
-/// Where entities come from. A floor may propose too many; it must not propose what is not there.
+/// Where candidates come from. A source may propose too many, but none that does not exist.
 pub trait Candidates {
     /// Those whose [`normalized`] name is this.
     fn exact(&self, key: &str) -> Result<Vec<Entity>, Error>;
@@ -82,10 +82,10 @@ pub trait Candidates {
     fn similar(&self, name: &str, limit: usize) -> Result<Vec<Entity>, Error>;
     /// Those whose name has this [`phonetic_key`].
     fn phonetic(&self, key: &str) -> Result<Vec<Entity>, Error>;
-    /// Those whose name means about this, with the cosine; none where nothing tells meanings.
+    /// Those whose name has a similar meaning, with the cosine; none without an embedding model.
     fn semantic(&self, name: &str) -> Result<Vec<(Entity, f64)>, Error>;
 
-    /// Those who were seen in this company.
+    /// Those that occur in this context.
     fn in_company(&self, _context: &Context) -> Result<Vec<Companion>, Error> {
         Ok(Vec::new())
     }
@@ -96,20 +96,20 @@ pub trait Candidates {
     }
 }
 
-/// By what an entity was found, the surest first.
+/// How an entity was found, the most reliable first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
-    /// Its name.
+    /// The tier's name.
     Exact,
-    /// Another of its names.
+    /// By an alias.
     Alias,
-    /// Who and what it stands with.
+    /// By the entities around the label.
     Contextual,
-    /// The letters of a name.
+    /// By the letters of a name.
     Fuzzy,
-    /// The sound of a name.
+    /// By the sound of a name.
     Phonetic,
-    /// The meaning of a name.
+    /// By the meaning of a name.
     Semantic,
 }
 
@@ -128,14 +128,14 @@ impl Tier {
     }
 }
 
-/// What is asked.
+/// What is asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Query<'a> {
     /// The label.
     pub label: &'a str,
     /// Its type, if the caller knows.
     pub kind: Option<&'a str>,
-    /// What stands around it.
+    /// The context of the label.
     pub context: Context,
     /// How many candidates, at most; 0 means [`LIMIT`].
     pub limit: usize,
@@ -144,33 +144,33 @@ pub struct Query<'a> {
 /// An entity that the label may mean.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// Which one.
+    /// The entity.
     pub entity: Entity,
     /// How sure, from 0 to 1.
     pub confidence: f64,
-    /// By what.
+    /// How it was found.
     pub tier: Tier,
     /// The label, where it is not the entity's name.
     pub merged_with: Option<String>,
-    /// In what the label differs from the entity's names.
+    /// How the label differs from the entity's names.
     pub because: Because,
     is_sure: bool,
 }
 
 impl Candidate {
-    /// Whether who stores something may take the label for this entity without asking.
+    /// Whether a caller that stores something may take the label for this entity without asking.
     ///
-    /// It may where the label is the entity's name or alias, or is one of them but for how it is spelled or
-    /// heard. It may not where several names would have found this entity as well: an initial fits John and
-    /// Joan (`J. Smith`), a short name is one of two (`Chris`), a missing name between first and last may be
-    /// any. Company and meaning never tell surely.
+    /// True where the label is the entity's name or alias, or differs only in spelling or sound.
+    /// False where the label fits several names: an initial fits John and Joan (`J. Smith`), a short
+    /// name is one of two (`Chris`), a missing middle name may be any. Context and meaning are never
+    /// sure.
     #[must_use]
     pub const fn is_sure(&self) -> bool {
         self.is_sure
     }
 }
 
-/// What an unknown label would become.
+/// The entity that an unknown label would become.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposed {
     /// The URI that it would have.
@@ -184,20 +184,20 @@ pub struct Proposed {
 /// What a label means.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolution {
-    /// What it may mean, the surest first.
+    /// The candidates, the most likely first.
     pub candidates: Vec<Candidate>,
-    /// What it would become if it means none of what is known.
+    /// What the label would become if it means no known entity.
     pub proposed: Option<Proposed>,
 }
 
 impl Resolution {
-    /// Whether nothing known is meant.
+    /// Whether the label means no known entity.
     #[must_use]
     pub fn is_new(&self) -> bool {
         self.candidates.is_empty()
     }
 
-    /// The one that is meant, unless another is as likely: then to take either would be a guess.
+    /// The most likely candidate, unless another is as likely: then choosing one would be a guess.
     #[must_use]
     pub fn chosen(&self) -> Option<&Candidate> {
         let (first, rest) = self.candidates.split_first()?;
@@ -206,10 +206,11 @@ impl Resolution {
     }
 }
 
-/// Which entities a label may mean.
+/// Finds the entities that a label may mean.
 ///
 /// # Errors
-/// Invalid input when the label is empty, too large when it is a text; else what the candidates fail with.
+/// Invalid input if the label is empty, too large if it is a text; otherwise errors of the
+/// candidates.
 pub fn resolve(
     ontology: &Ontology,
     known: &dyn Candidates,
@@ -217,13 +218,13 @@ pub fn resolve(
 ) -> Result<Resolution, Error> {
     let label = query.label.trim();
     if label.is_empty() {
-        return Err(Error::invalid("`label` is empty").hint("name what is to be resolved"));
+        return Err(Error::invalid("`label` is empty").hint("give the name to resolve"));
     }
     let n_chars = label.chars().count();
     if n_chars > LABEL_CHARS_MAX {
         return Err(
             Error::too_large(format!("`label` has {n_chars} characters"))
-                .hint(format!("a name has {LABEL_CHARS_MAX}, at most")),
+                .hint(format!("the limit is {LABEL_CHARS_MAX}")),
         );
     }
     let hint = query.kind.map(str::trim).filter(|it| !it.is_empty());
@@ -279,8 +280,8 @@ struct Hit {
 
 type Found = Vec<Hit>;
 
-/// Those who have the label for a name.
-fn named(found: Vec<Entity>, tier: Tier, because: Because) -> Found {
+/// Candidates that have the label as a name.
+fn as_candidates(found: Vec<Entity>, tier: Tier, because: Because) -> Found {
     let hit = |entity| Hit {
         entity,
         confidence: 1.0,
@@ -293,7 +294,7 @@ fn named(found: Vec<Entity>, tier: Tier, because: Because) -> Found {
 
 type Ask = fn(&Asked<'_>, &Query<'_>) -> Result<Found, Error>;
 
-/// The surest first.
+/// In the order in which they are tried.
 const TIERS: &[Ask] = &[
     |asked, _| asked.exact(),
     |asked, _| asked.alias(),
@@ -307,7 +308,7 @@ struct Asked<'a> {
     label: &'a str,
     key: String,
     hint: Option<&'a str>,
-    /// Whose rules decide.
+    /// The type whose rules apply.
     kind: &'a EntityType,
     ontology: &'a Ontology,
     known: &'a dyn Candidates,
@@ -316,7 +317,7 @@ struct Asked<'a> {
 impl Asked<'_> {
     fn exact(&self) -> Result<Found, Error> {
         let found = self.known.exact(&self.key)?;
-        Ok(named(found, Tier::Exact, Because::Name))
+        Ok(as_candidates(found, Tier::Exact, Because::Name))
     }
 
     fn alias(&self) -> Result<Found, Error> {
@@ -325,7 +326,7 @@ impl Asked<'_> {
         if key != self.key {
             found.extend(self.known.alias(&self.key)?);
         }
-        Ok(named(found, Tier::Alias, Because::Alias))
+        Ok(as_candidates(found, Tier::Alias, Because::Alias))
     }
 
     fn contextual(&self, context: &Context) -> Result<Found, Error> {
@@ -376,14 +377,15 @@ impl Asked<'_> {
         (score >= least).then_some(score.min(COMPANY_MAX))
     }
 
-    /// Whether one of its names could be what the label says: company only chooses among such.
+    /// Whether one of its names could be what the label says: the context only chooses among such.
     fn could_mean(&self, entity: &Entity) -> bool {
         let kind = self.ontology.kind(&entity.kind).unwrap_or(self.kind);
         let mut names = std::iter::once(&entity.name).chain(&entity.aliases);
         names.any(|name| could_be_called(kind, self.label, name))
     }
 
-    /// What of a name a label is compared with: a single word with the first one.
+    /// The part of a name that a label is compared with: a single word is compared with the first
+    /// word.
     fn comparable(&self, name: &str) -> String {
         let name = normalized(name);
         if self.key.contains(' ') {
@@ -407,7 +409,7 @@ impl Asked<'_> {
         }
         let found = self.known.phonetic(&key)?;
         let mut alike = self.alike(found.clone(), By::Sound, Tier::Phonetic);
-        // A floor that ranks by letters may not have proposed what sounds the same.
+        // A backend that ranks by letters may not have proposed names that sound the same.
         alike.extend(self.alike(found, By::Letters, Tier::Fuzzy));
         Ok(alike)
     }
@@ -454,7 +456,7 @@ impl Asked<'_> {
         Ok(scored.collect())
     }
 
-    /// Takes in a candidate that is of the type that was asked for and that nobody vetoed, once.
+    /// Adds a candidate that has the requested type and no veto, once.
     fn admit(&self, candidates: &mut Vec<Candidate>, found: Hit) -> Result<(), Error> {
         let Hit {
             entity,
@@ -500,7 +502,7 @@ impl Asked<'_> {
     }
 }
 
-/// The surest first; what is equally sure in an order that does not depend on where it came from.
+/// The most likely first; equally likely ones in an order that does not depend on their source.
 fn ranking(a: &Candidate, b: &Candidate) -> Ordering {
     b.confidence
         .total_cmp(&a.confidence)

@@ -1,12 +1,13 @@
-//! What is known of words: which are names, which are words of their own, which say little.
+//! Word lists: given names, common words, words without weight.
 //!
-//! A slip of the fingers mostly makes no word. So of two tokens that differ by a letter, `policy` and
-//! `police` are two words because both are known, and `netwrok` is `network` because it is none.
+//! A typing error rarely makes another word. So of two tokens that differ by a letter, `policy` and
+//! `police` are different because both are known words, and `netwrok` is `network` because it is not
+//! a word.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// Common words and names that another one is only a slip away from, sorted.
+/// Common words and names that are one typing error away from another, sorted.
 const WORDS: &str = include_str!("../assets/words.txt");
 /// Given names, and short and other forms of each, a line each.
 const GIVEN: &str = include_str!("../assets/given.txt");
@@ -42,7 +43,7 @@ pub(crate) fn are_forms_of_one_name(a: &str, b: &str) -> bool {
     }
 }
 
-/// Before a name.
+/// Titles before a name.
 pub(crate) const TITLES: &[&str] = &[
     "dr",
     "prof",
@@ -67,16 +68,16 @@ pub(crate) const TITLES: &[&str] = &[
     "elder",
 ];
 
-/// After a name.
+/// Honors after a name.
 pub(crate) const HONORS: &[&str] = &[
     "phd", "md", "dbe", "obe", "mbe", "cbe", "esq", "msc", "mba", "jd", "dds", "rn", "frs", "qc",
     "kc",
 ];
 
-/// What tells a son from his father.
+/// Suffixes of generations.
 pub(crate) const GENERATIONS: &[&str] = &["jr", "sr", "junior", "senior", "ii", "iii", "iv"];
 
-/// Words that say nothing of which thing is meant.
+/// Words that do not distinguish names.
 pub(crate) const SMALL: &[&str] = &[
     "the", "of", "and", "for", "a", "an", "in", "on", "at", "to", "de", "la", "le", "les", "du",
     "des", "del", "der", "die", "das", "und", "et", "y", "e", "da", "do", "di",
@@ -125,7 +126,7 @@ pub(crate) const LEGAL: &[&str] = &[
     "cic",
 ];
 
-/// Legal forms that are written in letters with points, which folding takes for words.
+/// Legal forms that are written as letters with periods, which folding takes for words.
 const LEGAL_LETTERS: &[&[&str]] = &[
     &["e", "v"],
     &["e", "g"],
@@ -145,7 +146,7 @@ const LEGAL_LETTERS: &[&[&str]] = &[
     &["g", "gmbh"],
 ];
 
-/// How many of these words, which are folded, stand before the legal form; one at least.
+/// The number of words before the legal form, at least one. The words are folded.
 pub(crate) fn without_legal_form(words: &[&str]) -> usize {
     let mut n = words.len();
     loop {
@@ -165,7 +166,7 @@ pub(crate) fn without_legal_form(words: &[&str]) -> usize {
     }
 }
 
-/// A folded name in which a `co-op`, which folding parts, is one word again.
+/// A folded name with `co-op`, which folding splits, as one word again.
 pub(crate) fn joined_coop(name: &str) -> std::borrow::Cow<'_, str> {
     if !name.contains("co op") {
         return name.into();
@@ -229,7 +230,7 @@ pub(crate) const GENERIC: &[&str] = &[
     "laboratory",
 ];
 
-/// Short or British, and in full.
+/// Abbreviations and British spellings, and the form that is compared.
 const SPELLINGS: &[(&str, &str)] = &[
     ("univ", "university"),
     ("uni", "university"),
@@ -254,7 +255,7 @@ const SPELLINGS: &[(&str, &str)] = &[
     ("ft", "fort"),
 ];
 
-/// A token in the one spelling that tokens are compared in.
+/// A token in the spelling that is used for comparing.
 pub(crate) fn in_full(word: &str) -> &str {
     let found = SPELLINGS.iter().find(|it| it.0 == word);
     found.map_or(word, |it| it.1)

@@ -1,15 +1,15 @@
-//! The shape of a graph: who is near, what lies between, what everything leads to, what belongs together.
+//! The shape of a graph: neighbors, paths, ranks, communities and components.
 //!
-//! Documents are numbers from 0. Every answer depends on the graph alone: ties are broken by number, and
-//! nothing is drawn at random.
+//! Documents are numbers from 0. Every answer depends on the graph alone: ties are broken by number,
+//! and nothing is random.
 
 mod communities;
 
 use std::collections::VecDeque;
 
-/// Steps of [`Graph::page_rank`]; at the usual damping it is exact long before.
+/// The most steps of [`Graph::page_rank`]; at the usual damping it has converged long before.
 const STEPS_MAX: usize = 1_000;
-/// The change in all ranks together at which they count as settled.
+/// The ranks have converged when their total change is below this.
 const SETTLED: f64 = 1e-9;
 
 /// A directed graph with weights.
@@ -27,7 +27,7 @@ struct Neighbors {
 }
 
 impl Neighbors {
-    /// Of edges that are in order.
+    /// Takes edges that are sorted.
     fn of(n: usize, edges: &[(u32, u32, f64)]) -> Self {
         let mut starts = Vec::with_capacity(n + 1);
         let mut at = 0;
@@ -61,8 +61,8 @@ enum Directions {
 }
 
 impl Graph {
-    /// A graph of `n` nodes. Edges between the same two are one edge of their weights together; an edge
-    /// of a node to itself or to none of the nodes says nothing and is left out, and a weight that is no
+    /// A graph of `n` nodes. Parallel edges become one with the sum of their weights; an edge from a
+    /// node to itself or to a node that does not exist is left out, and a weight that is not a
     /// positive number counts as 0.
     pub fn new(n: usize, edges: impl IntoIterator<Item = (u32, u32, f64)>) -> Self {
         let is_inside = |it: u32| (it as usize) < n;
@@ -172,8 +172,8 @@ impl Graph {
         None
     }
 
-    /// How much everything leads to each node, in all 1: the share of time that a reader spends there who
-    /// follows a link with probability `damping` and begins anywhere otherwise.
+    /// The PageRank of each node, with a sum of 1: the share of time that a reader spends there who
+    /// follows a link with probability `damping` and starts anywhere otherwise.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "counts of documents")]
     pub fn page_rank(&self, damping: f64) -> Vec<f64> {
@@ -187,7 +187,7 @@ impl Graph {
             .collect();
         let mut ranks = vec![share; n];
         for _ in 0..STEPS_MAX {
-            // Whoever is where no link leads on begins anew.
+            // A reader on a page without links starts anywhere.
             let stuck: f64 = ranks
                 .iter()
                 .zip(&weights)
@@ -217,14 +217,15 @@ impl Graph {
         ranks
     }
 
-    /// The number of the community of each node: those that are joined among themselves more than with
-    /// others. The largest is 0.
+    /// The number of the community of each node: nodes that are connected more with each other than
+    /// with the rest. The largest is 0.
     #[must_use]
     pub fn communities(&self) -> Vec<u32> {
         by_size(&communities::louvain(self))
     }
 
-    /// The number of the component of each node: all that edges join in any direction. The largest is 0.
+    /// The number of the connected component of each node, whatever the direction of edges. The
+    /// largest is 0.
     #[must_use]
     pub fn components(&self) -> Vec<u32> {
         let mut component: Vec<Option<u32>> = vec![None; self.len()];
@@ -247,7 +248,7 @@ impl Graph {
         by_size(&component.into_iter().flatten().collect::<Vec<u32>>())
     }
 
-    /// The nodes that no edge touches.
+    /// The nodes without edges.
     #[must_use]
     pub fn orphans(&self) -> Vec<u32> {
         let is_alone = |it: &u32| self.around(*it, Directions::Both).next().is_none();
@@ -278,7 +279,7 @@ fn by_size(groups: &[u32]) -> Vec<u32> {
         }
         sizes[group as usize] += 1;
     }
-    // Stable, so that of two of one size the one that comes first stays first.
+    // The sort is stable, so that of two groups of one size the first stays first.
     order.sort_by_key(|it| std::cmp::Reverse(sizes[*it as usize]));
     let mut numbers = vec![0u32; groups.len()];
     for (number, group) in (0u32..).zip(order) {

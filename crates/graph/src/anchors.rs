@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-/// So many are kept of one page.
+/// At most this many are kept of one page.
 const ANCHORS_MAX: usize = 2_000;
 const ID_BYTES_MAX: usize = 200;
 
-/// What links call the places of a page: its headings, and what has an id of its own. Each is spelled as
-/// [`anchor_key`] spells it.
+/// The names by which links reach places of a page: its headings, and elements with an id. Each is
+/// spelled as [`anchor_key`] spells it.
 pub(crate) fn anchors(text: &str, headings: &[String]) -> Vec<String> {
     let mut found: BTreeSet<String> = BTreeSet::new();
     found.extend(headings.iter().map(|it| anchor_key(it)));
@@ -30,16 +30,16 @@ pub(crate) fn anchors(text: &str, headings: &[String]) -> Vec<String> {
     found.into_iter().take(ANCHORS_MAX).collect()
 }
 
-/// A heading or a fragment as both are compared: programs make ids of headings in different ways, which
-/// agree in letters and digits.
+/// A heading or a fragment in the form in which both are compared: programs derive ids from headings
+/// in different ways, which agree in letters and digits.
 #[must_use]
 pub fn anchor_key(text: &str) -> String {
     let letters = text.chars().filter(|it| it.is_alphanumeric());
     letters.flat_map(char::to_lowercase).collect()
 }
 
-/// Whether the fragment of a link leads to one of the anchors of a page. Blocks, lines and texts are not
-/// looked for.
+/// Whether the fragment of a link matches one of a page's anchors. Blocks, lines and text fragments
+/// are not checked.
 #[must_use]
 pub fn leads_to_anchor(fragment: &str, anchors: &[String]) -> bool {
     let last = fragment.rsplit('#').next().unwrap_or(fragment).trim();
@@ -50,7 +50,7 @@ pub fn leads_to_anchor(fragment: &str, anchors: &[String]) -> bool {
         return true;
     }
     let key = anchor_key(last);
-    // The second heading of a name has a number behind it.
+    // The second heading with the same name has a number at its end.
     let without_number = key.trim_end_matches(|c: char| c.is_ascii_digit());
     let has = |key: &str| anchors.iter().any(|it| it == key);
     key.is_empty() || key == "top" || has(&key) || has(without_number)

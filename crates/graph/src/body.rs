@@ -1,11 +1,11 @@
 //! The content of a document as a Markdown parser sees it.
 //!
 //! One walk over the parser's events finds headings, links and prose. Code, math, comments and other
-//! HTML are events of their own, so nothing in them is taken for a link or a tag, but for anchors. Between
-//! two `%%` stands a comment, too, of one line or of many.
+//! HTML are events of their own, so that nothing in them is taken for a link or a tag; only anchors
+//! are. A comment may also stand between two `%%`, on one line or on several.
 //!
-//! The parser takes `[[2]](page.md)` for a wikilink with a remark behind it. Where the text is a link to
-//! every reader of Markdown, it is one here.
+//! The parser takes `[[2]](page.md)` for a wikilink followed by a remark. Where every other reader of
+//! Markdown sees a link, it is one here too.
 
 use crate::context::{self, Lines};
 use crate::{Link, Relation};
@@ -16,36 +16,36 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Links that are kept of one text.
+/// At most this many links are kept of one text.
 pub(crate) const LINKS_MAX: usize = 10_000;
-/// Images in links in images: deeper ones are not looked at, because each would hold the text of all
-/// that are inside it.
+/// Images in links in images: deeper ones are ignored, because each would hold the text of all that
+/// are inside it.
 const NESTED_MAX: usize = 8;
 const TEXT_CHARS_MAX: usize = 300;
 /// How far into a line a quotation or a list may begin. For every line the parser walks through all
-/// that are open, so that without a bound a text could take the square of its length.
+/// open ones, so that without a bound a text could take quadratic time.
 const MARKERS_BYTES_MAX: usize = 200;
-/// How far a link that begins with `[[` is looked at.
+/// At most this many bytes of a link that begins with `[[` are looked at.
 const BRACKETS_BYTES_MAX: usize = 2_048;
 
-/// What was found. Ranges and lines are of the text that was walked.
+/// What was found. Ranges and lines are relative to the text that was walked.
 #[derive(Default)]
 pub(crate) struct Body {
     pub(crate) heading: Option<String>,
     pub(crate) headings: Vec<String>,
     pub(crate) links: Vec<Link>,
-    /// Links to what is called as no document is, but may be one.
+    /// Links whose targets do not look like documents but may be.
     pub(crate) others: Vec<Link>,
-    /// Links to places of the text itself; their targets are empty.
+    /// Links to places in the text itself; their targets are empty.
     pub(crate) within: Vec<Link>,
     pub(crate) has_more_links: bool,
     /// Runs of text outside code, math, HTML and links, each with the block around it.
     pub(crate) prose: Vec<(Range<usize>, Range<usize>)>,
-    /// What a reader reads, without links to documents: they name what they lead to.
+    /// The readable text, without links to documents: their text is the name of another document.
     pub(crate) readable: Readable,
 }
 
-/// Text that a reader reads, in one line.
+/// Readable text, in one line.
 #[derive(Default)]
 pub(crate) struct Readable {
     pub(crate) text: String,
@@ -54,8 +54,8 @@ pub(crate) struct Readable {
 }
 
 impl Readable {
-    /// Adds text that stands at `range` of the source. What is not joined to what came before by spaces
-    /// or marks of emphasis is parted from it by a bar.
+    /// Adds the text at `range` of the source. A bar separates it from the text before, unless only
+    /// spaces or emphasis are between them.
     fn push(&mut self, source: &str, text: &str, range: &Range<usize>) {
         let gap = source.get(self.end..range.start).unwrap_or("|");
         let is_joint = |it: char| it.is_whitespace() || matches!(it, '*' | '_' | '~' | '>' | '\\');
@@ -114,7 +114,7 @@ pub(crate) fn walk(text: &str, start: usize) -> Body {
     walk.body
 }
 
-/// Labels are alike whatever their letters and spaces.
+/// Labels are compared without case and with spaces folded.
 fn label_key(label: &str) -> String {
     words(label, usize::MAX).to_lowercase()
 }
@@ -199,7 +199,7 @@ struct Walk<'t> {
     whole: Range<usize>,
     /// Paragraphs, items, rows and headings around the current event.
     blocks: Vec<Range<usize>>,
-    /// Links and images around it, `None` for those that lead to no document.
+    /// Links and images around it; `None` for those that do not lead to a document.
     links: Vec<Option<OpenLink>>,
     heading: Option<(HeadingLevel, String)>,
     is_code: bool,
@@ -424,7 +424,7 @@ impl Walk<'_> {
     }
 
     fn prose(&mut self, text: &str, range: Range<usize>) {
-        // What is spelled otherwise in the source is an escape or an entity.
+        // Text that differs from the source is an escape or an entity.
         let is_verbatim = self.text.get(range.clone()) == Some(text);
         if self.is_code || !is_verbatim || !text.contains(COMMENT) {
             if !self.is_comment {
@@ -436,7 +436,7 @@ impl Walk<'_> {
         for (n, piece) in text.split(COMMENT).enumerate() {
             let end = start + piece.len();
             let is_open = self.is_comment;
-            // One that never ends is no comment but two signs.
+            // A `%%` that is never closed does not begin a comment.
             self.is_comment =
                 n > 0 && !is_open && self.text[start..].contains(COMMENT) || n == 0 && is_open;
             let is_sign = n > 0 && !is_open && !self.is_comment;
@@ -484,7 +484,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Adds to the text of whatever is open.
+    /// Adds text to whatever is open.
     fn say(&mut self, text: &str) {
         if self.is_code || self.is_comment {
             return;

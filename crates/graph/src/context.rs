@@ -1,4 +1,4 @@
-//! Where in a text something stands: its line, and the words around it.
+//! The line of a place in a text, and the words around it.
 
 use std::ops::Range;
 

@@ -12,7 +12,7 @@ pub struct Document {
     pub frontmatter: Map<String, Value>,
     /// What is wrong with the text.
     pub faults: Vec<Fault>,
-    /// The byte where the content begins: `text[body_start..]`.
+    /// The byte offset of the content: `text[body_start..]`.
     pub body_start: usize,
     /// `title:`.
     pub title: Option<String>,
@@ -28,11 +28,11 @@ pub struct Document {
     pub tags: Vec<String>,
     /// `aliases:`: other names of the document.
     pub aliases: Vec<String>,
-    /// Links to documents, of the frontmatter and then of the text. Links to addresses, to files that
-    /// are no pages and within the page are not among them.
+    /// Links to documents, from the frontmatter and then from the text. Links to URLs, to other files
+    /// and within the page are not included.
     pub links: Vec<Link>,
-    /// Links of the text to files that are called as no document is: `config.v1` means `config.v1.md` where
-    /// that is there, and `src/lib.rs` is no document's business.
+    /// Links of the text to files that do not look like documents: `config.v1` means `config.v1.md`
+    /// if that exists, and `src/lib.rs` is not a document.
     pub others: Vec<Link>,
     /// Links of the text to headings that it does not have: `[x](#missing)`. Their targets are empty.
     pub lost: Vec<Link>,
@@ -54,13 +54,13 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// How a message begins that says that fields before the text are not read as they were meant.
+    /// How a message begins that is about malformed frontmatter.
     pub const FRONTMATTER: &'static str = "the frontmatter";
 
-    /// How a message begins that says that `type:` is none of the types of documents.
+    /// How a message begins that is about an unknown `type:`.
     pub const TYPE: &'static str = "`type: ";
 
-    /// How a message begins that says that `status:` is none of those of documents.
+    /// How a message begins that is about an unknown `status:`.
     pub const STATUS: &'static str = "`status: ";
 
     pub(crate) const fn new(line: u32, message: String) -> Self {
@@ -77,7 +77,7 @@ pub struct Link {
     pub fragment: Option<String>,
     /// What the reader sees.
     pub text: String,
-    /// How the two relate.
+    /// How the two documents are related.
     pub relation: Relation,
     /// Whether the target is a name; otherwise it is a path from the file.
     pub is_wiki: bool,
@@ -87,7 +87,7 @@ pub struct Link {
     pub line: u32,
 }
 
-/// Reads a Markdown text. Every text has a reading: what is wrong is among its faults.
+/// Reads a Markdown text. This never fails: what is wrong is listed in its faults.
 #[must_use]
 pub fn parse(text: &str) -> Document {
     let frontmatter = frontmatter::read(text);
@@ -154,18 +154,18 @@ pub fn frontmatter_faults(text: &str) -> Vec<Fault> {
     frontmatter::read(text).faults
 }
 
-/// What a reader reads of a Markdown text: the prose, and what it links to.
+/// The readable text of a Markdown document: its prose, and the targets of its links.
 ///
-/// Code, math, HTML, comments and fields are not among it. What does not stand together is parted by `|`.
+/// Code, math, HTML, comments and fields are left out. Separate pieces are joined by `|`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readable {
-    /// Without links to documents, because these name what they lead to, whatever they show.
+    /// The prose, without links to documents: their text is the name of another document.
     pub prose: String,
     /// The targets of these links: names or paths, in the order of the text.
     pub links: Vec<String>,
 }
 
-/// What a reader reads of a Markdown text.
+/// The readable text of a Markdown document.
 #[must_use]
 pub fn readable(text: &str) -> Readable {
     let body = body::walk(text, frontmatter::read(text).body_start);
@@ -244,7 +244,7 @@ fn aliases(fields: &Map<String, Value>) -> Vec<String> {
     out
 }
 
-/// Words between white space once the marks ``#*`[]()`` are gone.
+/// The number of words, without the characters ``#*`[]()``.
 fn word_count(content: &str) -> u64 {
     let mut words = 0;
     let mut is_in_word = false;

@@ -1,7 +1,7 @@
-//! A graph in the formats of others, and as a page to look at.
+//! A graph in the formats of other programs, and as an HTML page.
 //!
-//! Titles and paths come from anywhere, so each format escapes what it must, and what a format cannot hold
-//! at all is replaced. Edges whose ends are not in the picture are left out of all of them.
+//! Titles and paths come from anywhere, so each format escapes what it must and replaces what it
+//! cannot hold. Edges whose ends are not exported are left out.
 
 mod canvas;
 mod dot;
@@ -17,16 +17,16 @@ pub use dot::dot;
 pub use graphml::graphml;
 pub use html::html;
 
-/// What is shown of a graph.
+/// The part of a graph that is exported.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Picture {
     /// Its documents.
     pub nodes: Vec<PictureNode>,
-    /// What relates them.
+    /// The edges between them.
     pub edges: Vec<PictureEdge>,
 }
 
-/// A document in a picture.
+/// An exported document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PictureNode {
     /// Its id.
@@ -35,7 +35,7 @@ pub struct PictureNode {
     pub title: String,
     /// What it is about.
     pub doc_type: DocType,
-    /// How far it can be relied on.
+    /// Its status.
     pub status: Status,
     /// Its tags.
     pub tags: Vec<String>,
@@ -49,7 +49,7 @@ pub struct PictureNode {
     pub words: u64,
 }
 
-/// An edge in a picture.
+/// An exported edge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PictureEdge {
     /// The id of the document that it leads from.
@@ -65,7 +65,7 @@ pub struct PictureEdge {
 }
 
 impl Picture {
-    /// Edges with the places of their ends among the nodes.
+    /// Edges with the indexes of their ends.
     fn joined(&self) -> Vec<(usize, usize, &PictureEdge)> {
         let places = self.nodes.iter().enumerate();
         let places: HashMap<&str, usize> = places.map(|(at, it)| (&*it.id, at)).collect();
@@ -77,7 +77,7 @@ impl Picture {
     }
 }
 
-/// The picture as `{"nodes": […], "edges": […]}`.
+/// The export as `{"nodes": […], "edges": […]}`.
 #[must_use]
 pub fn json(picture: &Picture) -> Value {
     let nodes = picture.nodes.iter().map(|it| {

@@ -12,9 +12,9 @@ const LINKS_MAX: usize = 1_000;
 
 /// Keys whose values are names even without brackets.
 const NAMES: [&str; 5] = ["related", "parent", "up", "see_also", "depends_on"];
-/// Of those, the keys that have one value: a comma belongs to its name.
+/// Of those, the keys with a single value: a comma is part of the name.
 const ONE_NAME: [&str; 2] = ["parent", "up"];
-/// Keys of these hold words of this document and never another.
+/// Keys whose values are about this document and never name another.
 const OWN: [&str; 7] = ["title", "tags", "tag", "aliases", "alias", "type", "status"];
 
 /// The links of every field, in order.
@@ -125,8 +125,8 @@ impl Field<'_> {
     }
 }
 
-/// Finds in which line of a field a target stands. Targets come in the order of the lines, so each line
-/// is looked at once.
+/// Finds the line of a field on which a target is. Targets come in the order of the lines, so each
+/// line is read once.
 struct FieldLines<'a> {
     /// The lines of the block from the current one on, with their numbers.
     rest: Vec<(u32, &'a str)>,

@@ -1,7 +1,7 @@
 //! The block of fields before a text: YAML between `---`, TOML between `+++`.
 //!
-//! A broken block costs no more than what is broken: what is wrong is reported with its line, the fields
-//! that can be read are kept (`salvage`), and the text after the block is read all the same.
+//! Only what is broken is lost: errors are reported with their line, the fields that can be read are
+//! kept (`salvage`), and the text after the block is read as usual.
 
 mod salvage;
 
@@ -13,7 +13,7 @@ use std::ops::Range;
 
 const LIMITS: Limits = Limits::FIELDS;
 
-/// What stands before the content.
+/// The fields before the content.
 #[derive(Debug, Default)]
 pub(crate) struct Frontmatter {
     pub(crate) fields: Map<String, Value>,
@@ -31,7 +31,7 @@ pub(crate) fn read(text: &str) -> Frontmatter {
         block: start..start,
         ..Frontmatter::default()
     };
-    // A rule above a text also is `---`; nobody leaves a line empty before the first field.
+    // A horizontal rule is `---` too; a block of fields does not begin with an empty line.
     let is_rule = |inside: usize| text[line_at(text, inside)].trim().is_empty();
     let Block {
         language,
@@ -96,7 +96,7 @@ impl Broken {
             Self::TooLarge(bytes) => Fault::new(
                 1,
                 format!(
-                    "the frontmatter has {bytes} bytes and may have {}: \
+                    "the frontmatter has {bytes} bytes, more than {}: \
                      move what is text below it",
                     LIMITS.bytes_max
                 ),
@@ -126,11 +126,11 @@ impl Broken {
     }
 }
 
-/// What became of the fields of a broken block.
+/// Says which fields of a broken block are kept.
 fn kept_in_words(kept: &Map<String, Value>) -> String {
     const SHOWN: usize = 20;
     if kept.is_empty() {
-        return "no field of it is read".to_owned();
+        return "none of its fields is read".to_owned();
     }
     let names: Vec<String> = kept
         .keys()
@@ -167,7 +167,8 @@ fn read_yaml(block: &str) -> Result<Value, Broken> {
     })
 }
 
-/// What a parser says, without advice on its own settings and without places that count otherwise.
+/// The message of a parser, without advice about its settings and without positions that are relative
+/// to something else.
 fn reason(message: &str) -> String {
     let line = message.lines().next().unwrap_or_default();
     let line = line
@@ -193,7 +194,7 @@ fn toml_fields(block: &str) -> Result<Map<String, Value>, Broken> {
         .collect())
 }
 
-/// Dates stay the texts that they were. The parser bounds the depth.
+/// Dates are kept as text. The parser bounds the depth.
 fn json_of(value: toml::Value) -> Value {
     match value {
         toml::Value::String(it) => Value::String(it),

@@ -1,7 +1,7 @@
 //! Links in HTML: `<a href="page.md">`.
 //!
-//! Only as much of HTML is read as it takes to find anchors: tags, quoted values and comments. What
-//! stands in code, scripts and comments is no link.
+//! Only tags, quoted values and comments are parsed, which is enough to find anchors. Code, scripts
+//! and comments contain no links.
 
 use std::ops::Range;
 
@@ -24,7 +24,8 @@ struct Tag<'a> {
     range: Range<usize>,
 }
 
-/// Every anchor of a piece of HTML. One that is not closed ends where the next begins, or the piece.
+/// Every anchor in a piece of HTML. One that is not closed ends where the next begins, or with the
+/// piece.
 pub(crate) fn anchors(html: &str) -> Vec<Anchor> {
     let mut out = Vec::new();
     let mut open: Option<(Anchor, usize)> = None;

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 const FIELDS_MAX: usize = 200;
 const KEY_CHARS_MAX: usize = 60;
 const VALUE_CHARS_MAX: usize = 2_000;
-/// Marks that are looked at in one text, and bytes before and after each: whatever a text holds, reading
-/// it takes a time that grows with its length only.
+/// At most this many marks are looked at in one text, and this many bytes before and after each, so
+/// that the time is linear in the length of the text.
 const MARKS_MAX: usize = 10_000;
 const BEFORE_BYTES: usize = 400;
 const AFTER_BYTES: usize = 4 * VALUE_CHARS_MAX;
@@ -55,14 +55,14 @@ fn field(text: &str, run_start: usize, at: usize) -> Option<(&str, String)> {
     let first = text.floor_char_boundary(at.saturating_sub(BEFORE_BYTES));
     let line_start = match text[first..at].rfind('\n') {
         Some(it) => first + it + 1,
-        // A line that began so far before has no key here.
+        // The line began too far before: there is no key here.
         None if first > 0 => return None,
         None => 0,
     };
     let rest = &text[at + MARK.len()..];
     let rest = &rest[..rest.floor_char_boundary(AFTER_BYTES)];
     let rest = rest.split(['\n', '\r']).next().unwrap_or(rest);
-    // `std::vector` is no field.
+    // `std::vector` is not a field.
     if !(rest.is_empty() || rest.starts_with([' ', '\t', '[', '"'])) {
         return None;
     }
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_text_of_marks_is_read_in_a_time_that_grows_with_its_length() {
-        // Quadratic, each of these took minutes.
+        // With quadratic time each of these took minutes.
         for text in [
             "::".repeat(500_000),
             "[x:: ".repeat(200_000),

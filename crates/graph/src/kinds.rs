@@ -5,7 +5,7 @@ use std::borrow::Cow;
 /// What a document is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DocType {
-    /// An idea.
+    /// A concept.
     Concept,
     /// How something is built.
     Technical,
@@ -17,7 +17,7 @@ pub enum DocType {
     Service,
     /// How to do something.
     Guide,
-    /// What everybody keeps to.
+    /// What everybody follows.
     Standard,
     /// How two systems meet.
     Integration,
@@ -36,7 +36,7 @@ impl DocType {
         Self::Integration,
     ];
 
-    /// The word on the wire.
+    /// The word in the API.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -59,7 +59,7 @@ impl DocType {
     }
 }
 
-/// How far a document can be relied on.
+/// The state of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Status {
     /// Not finished.
@@ -76,7 +76,7 @@ impl Status {
     /// Every state, in the order in which they are listed.
     pub const ALL: [Self; 4] = [Self::Draft, Self::Active, Self::Deprecated, Self::Archived];
 
-    /// The word on the wire.
+    /// The word in the API.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -127,7 +127,7 @@ impl Relation {
         &self.0
     }
 
-    /// How much the relation counts: what a text says in passing less than what it is part of.
+    /// The weight of the relation: a link in passing counts less than belonging to a parent.
     #[must_use]
     pub fn weight(&self) -> f64 {
         match self.as_str() {

@@ -1,13 +1,12 @@
-//! Markdown documents as a graph, apart from where they are kept.
+//! Markdown documents as a graph, independent of where they are kept.
 //!
-//! [`parse`] says what one text says: its fields, tags, headings and links; [`inline_fields`] reads those
-//! that stand in the text. [`Names`] says which
-//! document a link means, and [`Names::nearest`] which one it may have meant; [`Mentions`] finds names that
-//! a text says without a link. [`analysis`] is about the shape that documents and links make, and
-//! [`export`] gives it to others.
+//! [`parse`] reads one text: its fields, tags, headings and links; [`inline_fields`] reads fields
+//! inside the text. [`Names`] resolves a link to a document, and [`Names::nearest`] proposes one for
+//! a broken link; [`Mentions`] finds names of documents in a text without a link. [`analysis`]
+//! computes ranks and communities, and [`export`] writes the graph in other formats.
 //!
-//! The crate opens no file, reads no clock and keeps nothing: the same arguments give the same answer.
-//! Texts come from anywhere, so no text is refused and none takes more work than its length warrants.
+//! The crate opens no file, reads no clock and keeps nothing: the same arguments give the same
+//! answer. Texts come from anywhere, so none is refused, and the work is bounded by the length.
 
 #![deny(missing_docs)]
 

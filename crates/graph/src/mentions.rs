@@ -1,8 +1,8 @@
-//! Names of documents that a text says without linking to them.
+//! Names of documents that a text mentions without linking to them.
 //!
-//! Names and texts are compared word by word, folded, so a name is found whatever its case and whether its
-//! words stand apart or have hyphens between them, and never inside a longer word. Scripts without spaces
-//! have a word for each character.
+//! Names and texts are compared word by word and folded, so case, spaces and hyphens do not matter,
+//! and a name is never found inside a longer word. Scripts without spaces have a word for each
+//! character.
 
 use crate::context::{self, Lines};
 use crate::{body, frontmatter};
@@ -11,25 +11,25 @@ use kenning_text::phrases::{self, Phrases};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// A shorter name is a word of the language more often than a mention.
+/// A shorter name is more often an ordinary word than a mention.
 const LETTERS_MIN: usize = 4;
-/// Words of a name, at most: a text is compared so far from each of its words on.
+/// At most this many words of a name: so many words of the text are compared at each place.
 const WORDS_MAX: usize = 12;
-/// A name that more documents have, such as `Overview`, points at none of them.
+/// A name that more documents have, such as `Overview`, identifies none of them.
 const SHARED_MAX: usize = 3;
 
-/// A document that is mentioned and not linked there.
+/// A document that is mentioned without a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mention {
-    /// Which one.
+    /// The document.
     pub doc: u32,
-    /// How the text calls it.
+    /// The name as it is in the text.
     pub text: String,
-    /// Where first, from 1.
+    /// The line of the first mention, from 1.
     pub line: u32,
     /// The words around it, in one line of at most 200 characters.
     pub context: String,
-    /// How often.
+    /// The number of mentions.
     pub count: u32,
 }
 
@@ -65,8 +65,8 @@ impl Mentions {
         self.0.insert(doc, words.into_iter().map(|it| it.folded));
     }
 
-    /// Each document whose name stands in a text outside code and links, in the order in which they are
-    /// first mentioned. Of names that overlap the longest counts.
+    /// Each document whose name occurs in a text outside code and links, in the order of first
+    /// mention. Where names overlap, the longest counts.
     #[must_use]
     pub fn find(&self, text: &str) -> Vec<Mention> {
         let body = body::walk(text, frontmatter::read(text).body_start);
@@ -104,7 +104,7 @@ impl Mentions {
     }
 }
 
-/// The words of runs that only white space keeps apart, such as the end of a line.
+/// The words of runs that only white space separates, such as the end of a line.
 fn passages(text: &str, prose: &[(Range<usize>, Range<usize>)]) -> Vec<(Vec<Word>, Range<usize>)> {
     let mut out: Vec<(Vec<Word>, Range<usize>)> = Vec::new();
     let mut end = 0;
@@ -121,7 +121,7 @@ fn passages(text: &str, prose: &[(Range<usize>, Range<usize>)]) -> Vec<(Vec<Word
     out
 }
 
-/// Words, and the marks between them that part sentences.
+/// Words, and the punctuation between them that separates sentences.
 fn words(text: &str, run: &Range<usize>) -> Vec<Word> {
     let ranges = phrases::words(text, run.clone(), |_, _| false);
     let words = ranges.into_iter().map(|range| Word {

@@ -1,11 +1,11 @@
-//! What names lead to which document.
+//! Resolves names to documents.
 //!
-//! Every name of a document is kept once, folded: small letters, one form of each character, `-`, `_`
-//! and space alike. A lookup finds all that could be meant by the folded name and then prefers the exact
-//! one, so that spelling decides only where it must.
+//! Every name of a document is kept once, folded: lower case, composed characters, `-`, `_` and space
+//! alike. A lookup finds all documents with the folded name and then prefers the exact one, so that
+//! spelling decides only where it must.
 //!
-//! A path is no name: `./page.md`, `../page.md` and `/page.md` mean the file that is there, and nothing
-//! else of that name elsewhere. Only a bare name is searched for.
+//! A path is not a name: `./page.md`, `../page.md` and `/page.md` mean the file at that place and
+//! never a file of that name elsewhere. Only a bare name is searched for.
 
 mod files;
 mod nearest;
@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 use unicode_normalization::UnicodeNormalization;
 
-/// What a document is called.
+/// The names of a document.
 #[derive(Clone, Copy, Debug)]
 pub struct Named<'a> {
     /// Its id.
@@ -46,10 +46,10 @@ pub struct Named<'a> {
 pub struct Origin<'a> {
     /// Its path from the root, with `/`.
     pub path: &'a str,
-    /// The folder of documents that it lies in.
+    /// The root folder of documents that contains it.
     pub docs_root: &'a str,
-    /// Whether it is a note of a vault: programs for vaults write paths from the vault's root without a
-    /// slash before them, and take no notice of capital letters.
+    /// Whether it is a note of a vault: programs for vaults write paths from the vault's root without
+    /// a leading slash, and ignore case.
     pub is_note: bool,
 }
 
@@ -58,11 +58,11 @@ pub struct Origin<'a> {
 pub enum Meaning {
     /// This document.
     Document(u32),
-    /// A file or a folder that is there and is no document.
+    /// A file or folder that exists and is not a document.
     File,
-    /// Something above the root, where nobody looks.
+    /// A path above the root, which is not looked at.
     Outside,
-    /// Nothing that is there.
+    /// Nothing that exists.
     Missing,
 }
 
@@ -70,13 +70,13 @@ pub enum Meaning {
 #[derive(Debug, Default)]
 pub struct Names {
     entries: Vec<Entry>,
-    /// Folded name to the entries that have it and what it is of them.
+    /// Folded names, the entries that have each, and what kind of name it is.
     by_name: HashMap<Box<str>, Vec<(u32, Kind)>>,
     /// Folded path from the project's root, without its ending.
     by_path: HashMap<Box<str>, Vec<u32>>,
-    /// By the path as it is.
+    /// By the exact path.
     at: HashMap<Box<str>, u32>,
-    /// By the folder that a document stands for.
+    /// By the folder that a document stands for, as `index.md` does.
     of_folder: HashMap<Box<str>, Vec<u32>>,
     nearest: OnceLock<Nearest>,
 }
@@ -107,7 +107,7 @@ struct Entry {
     aliases: Box<[Box<str>]>,
 }
 
-/// What a name is of a document, the best first.
+/// What kind of name this is, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     DocsPath,
@@ -121,7 +121,7 @@ enum Kind {
     Folder,
 }
 
-/// Whether a name is spelled otherwise, and what it is: the least is the best.
+/// Whether the spelling differs, and the kind of name: the smallest is the best.
 type Rank = (bool, Kind);
 
 /// What stands for a folder.
@@ -150,7 +150,7 @@ impl Names {
         if INDEXES.contains(&&*without_extension(file).to_lowercase()) {
             self.of_folder.entry(folder.into()).or_default().push(at);
         }
-        // Of two files whose names differ only in the form of characters the last by its path is meant.
+        // If two file names differ only in Unicode form, the last by its path is meant.
         let other = self
             .at
             .get(&*whole)
@@ -172,7 +172,7 @@ impl Names {
         });
     }
 
-    /// Removes the names of a document, which must be those that it was inserted with.
+    /// Removes the names of a document; they must be the same that were inserted.
     pub fn remove(&mut self, doc: u32, named: &Named<'_>) {
         let key = fold::title(without_extension(named.path));
         let Some(same_path) = self.by_path.get_mut(&*key) else {
@@ -210,14 +210,14 @@ impl Names {
         self.nearest = OnceLock::new();
     }
 
-    /// Gives documents other numbers.
+    /// Renumbers the documents.
     pub fn renumber(&mut self, number: impl Fn(u32) -> u32) {
         for entry in self.entries.iter_mut().filter(|it| it.doc != u32::MAX) {
             entry.doc = number(entry.doc);
         }
     }
 
-    /// How many documents were removed: their places stay.
+    /// The number of removed documents: their entries stay.
     #[must_use]
     pub fn n_removed(&self) -> usize {
         self.entries.iter().filter(|it| it.doc == u32::MAX).count()
@@ -228,7 +228,7 @@ impl Names {
             return;
         }
         if let Some(known) = self.by_name.get_mut(name) {
-            // Of several names that fold alike the best counts, and it came first.
+            // If several names are the same when folded, the best counts, and it came first.
             if known
                 .last()
                 .is_none_or(|it| it.0 != at || it.1 == Kind::Folder)
@@ -262,8 +262,8 @@ impl Names {
             .unwrap_or(Meaning::Missing)
     }
 
-    /// The paths at which something else than a document may be what a link means: whether it is there
-    /// decides.
+    /// The paths where a file that is not a document could be the target of a link; the caller checks
+    /// which exist.
     #[must_use]
     pub fn doubtful(&self, from: &Origin<'_>, link: &Link) -> Vec<String> {
         let target = link.target.replace('\\', "/");
@@ -272,7 +272,7 @@ impl Names {
         paths
     }
 
-    /// Whether a document is called so, but for its ending.
+    /// Whether a document has this path, apart from its extension.
     #[must_use]
     pub fn has_document_named(&self, path: &str) -> bool {
         self.with_ending(&composed(path)).is_some()
@@ -298,8 +298,8 @@ impl Names {
         is_outside.then_some(Meaning::Outside)
     }
 
-    /// What is at a path: a document, then another file, then a document called so but for its ending,
-    /// then a folder.
+    /// What is at a path: a document, then another file, then a document with another extension, then
+    /// a folder.
     fn at_place(
         &self,
         path: &str,
@@ -364,8 +364,8 @@ impl Names {
         fitting.min_by(|a, b| a.path.cmp(&b.path))
     }
 
-    /// The one document whose file has this name, wherever it is. Files that every folder has are not
-    /// searched for.
+    /// The one document whose file has this name, in any folder. Generic names such as `index.md` are
+    /// not searched for.
     fn by_file(&self, target: &str) -> Option<&Entry> {
         let name = without_extension(target);
         if is_generic(name) {
@@ -387,7 +387,8 @@ impl Names {
         found
     }
 
-    /// The document at a path, with or without its ending: the exact one, then one in other letters.
+    /// The document at a path, with or without its extension: the exact one, then one that differs in
+    /// case.
     fn at_path(&self, path: &str) -> Option<&Entry> {
         let stem = without_extension(path);
         let found = self.by_path.get(&*fold::title(stem))?;
@@ -412,7 +413,7 @@ impl Names {
             && let Some((before, _)) = key.rsplit_once('/')
             && let Some((at, _)) = before.rmatch_indices('/').next()
         {
-            // Three segments or more: those that end in the last two, if they end in all.
+            // With three segments or more: candidates by the last two, checked against all.
             found = self.candidates(&key[at + 1..]);
         }
         let is_path = key.contains('/');
@@ -422,7 +423,7 @@ impl Names {
         let found = found.unwrap_or_default().iter();
         let found = found.filter_map(|(at, kind)| Some((self.entries.get(*at as usize)?, *kind)));
         let mut best: Option<((Rank, Reverse<usize>), &Entry)> = None;
-        // Hundreds of files are called alike, so what is cheap to compare is compared first.
+        // Hundreds of files can have the same name, so cheap comparisons come first.
         for (it, kind) in found.filter(|(it, kind)| fits(it, *kind)) {
             let exact = it.exact(name);
             let rank = (exact.is_none(), exact.unwrap_or(kind));
@@ -442,14 +443,14 @@ impl Names {
         self.by_name.get(key).map(Vec::as_slice)
     }
 
-    /// The document whose name is most like a text, and how like it is: from 0.6 to 1.
+    /// The document whose name is most similar to a text, with the similarity from 0.6 to 1.
     #[must_use]
     pub fn nearest(&self, target: &str) -> Option<(u32, f64)> {
         self.near(target, None)
     }
 
-    /// The document that a link which leads nowhere may have meant, and how like it is: from 0.6 to 1.
-    /// What lies where the link leads to is preferred to what is called so elsewhere.
+    /// The document that a broken link may have meant, with the similarity from 0.6 to 1. A document
+    /// near the path of the link is preferred to one with the same name elsewhere.
     #[must_use]
     pub fn nearest_to(&self, from: &Origin<'_>, link: &Link) -> Option<(u32, f64)> {
         let target = link.target.replace('\\', "/");
@@ -468,7 +469,7 @@ impl Names {
     }
 }
 
-/// Every name of a document, folded, and what it is of it; the best first.
+/// Every name of a document, folded, with its kind; the best first.
 fn names_of(named: &Named<'_>) -> Vec<(String, Kind)> {
     let path = fold::title(without_extension(named.docs_path));
     let mut names = vec![
@@ -476,8 +477,8 @@ fn names_of(named: &Named<'_>) -> Vec<(String, Kind)> {
         (fold::title(named.id), Kind::Id),
     ];
     let segments = path.rsplitn(3, '/').collect::<Vec<_>>();
-    // A partial path is looked up by its last two segments, so that the many files called `index`
-    // are not all compared.
+    // A partial path is looked up by its last two segments, so that the many files called `index` are
+    // not all compared.
     if let [file, folder, _] = segments[..] {
         names.push((format!("{folder}/{file}"), Kind::File));
     }
@@ -510,13 +511,13 @@ fn drop_from<T>(lists: &mut HashMap<Box<str>, Vec<T>>, key: &str, is_gone: impl 
 }
 
 impl Entry {
-    /// What decides between documents that are equally near.
+    /// The tie-breaker between equally good documents.
     fn length(&self) -> (usize, usize, &str) {
         let n_folders = self.path.bytes().filter(|it| *it == b'/').count();
         (n_folders, self.path.len(), &self.path)
     }
 
-    /// What an exactly spelled name is of this document.
+    /// The kind of an exactly spelled name of this document.
     fn exact(&self, name: &str) -> Option<Kind> {
         let docs_path = &*self.docs_path;
         if docs_path == name {
@@ -537,7 +538,7 @@ impl Entry {
     }
 }
 
-/// Whether a path ends so at the boundary of a folder.
+/// Whether a path ends with this one, at the boundary of a folder.
 fn ends_with_path(path: &str, end: &str) -> bool {
     let before = path.strip_suffix(end);
     before.is_some_and(|it| it.is_empty() || it.ends_with('/'))
@@ -558,7 +559,7 @@ fn joined(base: &str, path: &str) -> Option<String> {
     Some(out.join("/"))
 }
 
-/// Where a target may lie, the first first; `None` is above the root.
+/// The places where a target may be, the preferred first; `None` is above the root.
 fn places<'a>(
     from: &Origin<'a>,
     is_wiki: bool,
@@ -580,14 +581,14 @@ fn folder_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |it| it.0)
 }
 
-/// Whether a path says where it begins.
+/// Whether a path says where it starts.
 fn is_rooted(path: &str) -> bool {
     path.starts_with(['/', '\\'])
         || matches!(path, "." | "..")
         || ["./", "../"].iter().any(|it| path.starts_with(it))
 }
 
-/// In one form of each character: file systems differ in it.
+/// In composed Unicode form: file systems differ in this.
 fn composed(path: &str) -> String {
     if path.is_ascii() {
         return path.to_owned();

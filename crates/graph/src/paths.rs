@@ -1,4 +1,4 @@
-//! What a document's path says of it: its id, its title and its kind when it names none.
+//! What a document's path says about it: its id, and its title and kind when the text names none.
 
 use crate::DocType;
 use kenning_text::script::is_combining_mark;
@@ -7,7 +7,7 @@ use unicode_normalization::UnicodeNormalization;
 
 /// The id of a document at a path in its docs root: `Guides/First Steps.md` is `guides/first-steps`.
 ///
-/// Whatever is no letter and no digit becomes `-`, and folders stay folders. Letters of every script
+/// Everything but letters and digits becomes `-`, and folders stay folders. Letters of every script
 /// are letters.
 #[must_use]
 pub fn slug(path_in_docs: &str) -> String {
@@ -41,7 +41,7 @@ pub fn stem_of_path(path: &str) -> &str {
     }
 }
 
-/// The title of a file that names none: `first_steps.md` is `First Steps`.
+/// The title of a file whose text has none: `first_steps.md` is `First Steps`.
 #[must_use]
 pub fn title_of_path(path: &str) -> String {
     let stem = stem_of_path(path);
@@ -60,7 +60,7 @@ pub fn title_of_path(path: &str) -> String {
     words.join(" ")
 }
 
-/// Names of files that many folders have: they say what part a file plays, and not what it is about.
+/// File names that many folders have: they say which role a file has, not what it is about.
 const GENERIC: [&str; 22] = [
     "readme",
     "index",
@@ -86,19 +86,19 @@ const GENERIC: [&str; 22] = [
     "main",
 ];
 
-/// Whether a file, with its ending or without, is called as files in many folders are.
+/// Whether a file, with its extension or without, has one of the generic names.
 #[must_use]
 pub fn is_generic(path: &str) -> bool {
     let name = path.rsplit(['/', '\\', ':']).next().unwrap_or_default();
     let stem = crate::target::without_extension(name).to_lowercase();
-    // `README.de.md` and `README_zh-CN.md` are read me's too.
+    // `README.de.md` and `README_zh-CN.md` are generic too.
     let first = stem.split(['.', '-']).next().unwrap_or_default();
     let is_translated = stem.starts_with("readme_") && stem.len() <= "readme_xx-xxxx".len();
     let word = stem.replace('-', "_");
     GENERIC.contains(&&*word) || (first == "readme") || is_translated
 }
 
-/// The kind of a document that names none, by the first of these words in its path.
+/// The kind of a document whose text names none, by the first of these words in its path.
 #[must_use]
 pub fn type_of_path(path_in_docs: &str) -> DocType {
     const WORDS: [(&str, DocType); 13] = [
@@ -122,8 +122,8 @@ pub fn type_of_path(path_in_docs: &str) -> DocType {
     found.map_or(DocType::Concept, |it| it.1)
 }
 
-/// The ids of documents at these paths, each different: of several with one slug the first keeps it, and
-/// the others get `-2`, `-3` and so on. No such number makes the slug of another.
+/// A unique id for each path: of several with the same slug the first keeps it, and the others get
+/// `-2`, `-3` and so on, avoiding the slugs of others.
 pub fn unique_ids<'a>(paths: impl Iterator<Item = &'a str>) -> Vec<String> {
     let slugs: Vec<String> = paths.map(slug).collect();
     let mut taken: HashSet<String> = slugs.iter().cloned().collect();

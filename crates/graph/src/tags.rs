@@ -57,7 +57,7 @@ impl Tags {
             let rest = &text[at..run.end];
             let length = rest.find(|it| !is_of_tag(it)).unwrap_or(rest.len());
             let tag = rest[..length].trim_end_matches(['-', '/']);
-            // What follows belongs to the same word: it was looked at.
+            // What follows belongs to the same word, which was checked.
             at += length;
             if tag.chars().any(is_letter) {
                 self.push(tag);
@@ -70,7 +70,8 @@ impl Tags {
     }
 }
 
-/// Whether a `#` after this belongs to something else: `C#`, an address, an escape, a second `#`.
+/// Whether a `#` after this character belongs to something else: `C#`, a URL, an escape, a second
+/// `#`.
 fn is_in_word(before: char) -> bool {
     before.is_alphanumeric()
         || is_combining_mark(before)

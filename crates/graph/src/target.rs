@@ -1,17 +1,17 @@
-//! What the target of a link names: a document, a place in it, or nothing of ours.
+//! What the target of a link means: a document, a place in it, or nothing in the graph.
 
 use kenning_text::line::one_line;
 use kenning_text::percent::{self, Stray};
 use std::borrow::Cow;
 
-/// Longer than any file's name; such a target leads nowhere.
+/// Longer than any file name; such a target is ignored.
 const BYTES_MAX: usize = 1_024;
 
-/// What Markdown files end in.
+/// Extensions of Markdown files.
 pub(crate) const MARKDOWN: [&str; 3] = ["md", "markdown", "mdx"];
 
-/// Files that a page can show or offer, but that are no pages. In a wikilink only these are told apart
-/// from names such as `Node.js`.
+/// Files that a page can show or offer but that are not documents. In a wikilink only these are
+/// distinguished from names such as `Node.js`.
 const ATTACHMENTS: &[&str] = &[
     "aac", "apng", "avi", "avif", "base", "bmp", "canvas", "csv", "doc", "docx", "epub", "flac",
     "gif", "gz", "heic", "ico", "jpeg", "jpg", "json", "m4a", "mkv", "mov", "mp3", "mp4", "odt",
@@ -36,7 +36,7 @@ const BARE_SCHEMES: &[&str] = &[
 pub(crate) struct Target {
     pub(crate) path: String,
     pub(crate) fragment: Option<String>,
-    /// Whether it is written as documents are called. `config.v1` may be one, and `lib.rs` rather not.
+    /// Whether it looks like the name of a document. `config.v1` may be one, `lib.rs` probably not.
     pub(crate) is_page: bool,
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn of_markdown(raw: &str, is_image: bool) -> Option<Target> {
     target(&path, fragment.map(decoded), is_page)
 }
 
-/// The place that a link within its own page names: `#here`. In a wikilink percent signs are what they are.
+/// The anchor that a link within its own page names: `#here`. Wikilinks are not percent-decoded.
 pub(crate) fn within(raw: &str, is_wiki: bool) -> Option<String> {
     let place = raw.trim().strip_prefix('#')?;
     if place.len() > BYTES_MAX {
@@ -104,13 +104,13 @@ pub(crate) fn within(raw: &str, is_wiki: bool) -> Option<String> {
     (!place.is_empty()).then(|| place.to_owned())
 }
 
-/// Whether what follows `[[text]]` in parentheses is a destination and no remark: it has a folder, an
-/// ending, a place in the page or a scheme.
+/// Whether the parentheses after `[[text]]` hold a destination and not a remark: it has a folder, an
+/// extension, an anchor or a scheme.
 pub(crate) fn is_destination(raw: &str) -> bool {
     raw.contains('/') || raw.starts_with('#') || scheme(raw).is_some() || extension(raw).is_some()
 }
 
-/// Whether a path ends as Markdown files do.
+/// Whether a path has the extension of a Markdown file.
 pub(crate) fn is_markdown(path: &str) -> bool {
     extension(path).is_some_and(|it| is_one_of(it, &MARKDOWN))
 }
@@ -120,7 +120,7 @@ pub(crate) fn is_path(name: &str) -> bool {
     name.starts_with("./") || name.starts_with("../") || name.starts_with('/') || is_markdown(name)
 }
 
-/// Without the ending of a Markdown file.
+/// Without the extension of a Markdown file.
 pub(crate) fn without_extension(path: &str) -> &str {
     match path.rsplit_once('.') {
         Some((stem, it)) if is_one_of(it, &MARKDOWN) => stem,
@@ -148,7 +148,7 @@ fn block_start(raw: &str) -> Option<usize> {
     is_id.then(|| raw.len() - block.len() - 1)
 }
 
-/// Whether a wikilink names an address: `Note: a title` does not.
+/// Whether a wikilink is a URL: `Note: a title` is not.
 fn is_address(raw: &str) -> bool {
     raw.starts_with("//")
         || scheme(raw)
@@ -164,7 +164,7 @@ fn scheme(raw: &str) -> Option<&str> {
     is_scheme.then_some(scheme)
 }
 
-/// What a file's name ends in. `release-1.2` and `Mr. Smith` end in nothing.
+/// The extension of a file name. `release-1.2` and `Mr. Smith` have none.
 fn extension(path: &str) -> Option<&str> {
     let name = path.rsplit(['/', '\\']).next()?;
     let (stem, extension) = name.rsplit_once('.')?;
@@ -179,7 +179,7 @@ fn is_one_of(word: &str, words: &[&str]) -> bool {
     words.iter().any(|it| it.eq_ignore_ascii_case(word))
 }
 
-/// Without percent signs, unless what they spell is no text.
+/// Percent-decoded, unless the result is not valid text.
 fn decoded(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
         return Cow::Borrowed(text);

@@ -4,11 +4,11 @@ use crate::ontology::{Direction, Ontology, predicate};
 use crate::words::TITLES;
 use kenning_text::fold;
 
-/// Longer, and what stands between two names is no longer about both.
+/// If the names are further apart, the words between them are not about both.
 const BETWEEN_CHARS_MAX: usize = 60;
 
-/// Words, and what they state of the name before and the name after them. Of those that fit the types of
-/// both, the first counts. A name of [`predicate`] that means its other end swaps them.
+/// Words between two names, and the predicate that they state. The first that fits the types of both
+/// counts. A name of [`predicate`] that means the inverse swaps the ends.
 const CUES: &[(&[&str], &str)] = &[
     (
         &[
@@ -210,8 +210,8 @@ const FILLERS: &[&str] = &[
     "had",
 ];
 
-/// The predicate that words between names of two types state, and whether the second name comes first in it.
-pub(super) fn stated(
+/// The predicate that the words between two names state, and whether the second name is its subject.
+pub(super) fn predicate_between(
     ontology: &Ontology,
     before: &str,
     between: &str,
@@ -222,7 +222,7 @@ pub(super) fn stated(
     {
         return None;
     }
-    let words = spoken(between);
+    let words = normalize_cue(between);
     for (_, name) in CUES.iter().filter(|it| it.0.contains(&words.as_str())) {
         let (predicate, direction) = predicate(name)?;
         let is_swapped = direction == Direction::Incoming;
@@ -239,17 +239,18 @@ pub(super) fn stated(
     None
 }
 
-/// Whether words between two names put them beside one another.
+/// Whether the words between two names make them a list.
 pub(super) fn joins(between: &str) -> bool {
     let words = between.replace(',', " ");
-    matches!(spoken(&words).as_str(), "" | "and")
+    matches!(normalize_cue(&words).as_str(), "" | "and")
         && between
             .chars()
             .any(|it| it == ',' || it.is_alphabetic() || it == '&')
 }
 
-/// In small letters, without marks, without fillers at either end and the title of who is named next.
-fn spoken(between: &str) -> String {
+/// Lower case, without punctuation, without fillers at either end and without the title of the next
+/// name.
+fn normalize_cue(between: &str) -> String {
     let folded = fold::name(between);
     let is_said = |it: &&str| it.contains(char::is_alphanumeric);
     let mut words: Vec<&str> = folded.split(' ').filter(is_said).collect();
@@ -274,7 +275,7 @@ mod tests {
         for (cues, name) in CUES {
             assert!(predicate(name).is_some(), "{name}");
             for cue in *cues {
-                assert_eq!(spoken(cue), *cue, "{name}");
+                assert_eq!(normalize_cue(cue), *cue, "{name}");
             }
         }
     }
@@ -333,7 +334,7 @@ mod tests {
             ("Person", "", "Person", None),
         ] {
             assert_eq!(
-                stated(&ontology, before, between, after),
+                predicate_between(&ontology, before, between, after),
                 expected,
                 "{before} {between} {after}"
             );

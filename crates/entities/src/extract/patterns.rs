@@ -1,17 +1,17 @@
-//! Names whose own words tell what they are.
+//! Names whose own words give their type.
 
 use crate::mentions::{Word, words};
 use crate::words::{LEGAL, TITLES, is_given_name};
 use std::ops::Range;
 
-/// A title before it tells a person.
+/// Confidence if a title comes before a person's name.
 const TITLED: f64 = 0.75;
-/// A first name, or the last word of a name, tells with less.
+/// Confidence if a given name, or the last word of a name, gives the type.
 const TOLD: f64 = 0.6;
-/// Words and marks of a run of names, at most.
+/// At most this many words and marks in a row are looked at.
 const WORDS_MAX: usize = 14;
 
-/// Last words of names, and the type that they tell.
+/// Last words of names, and their types.
 const LAST: &[(&str, &str)] = &[
     ("university", "Organization"),
     ("institute", "Organization"),
@@ -67,7 +67,7 @@ const INSIDE: &[&str] = &[
     "of", "the", "for", "and", "de", "la", "del", "van", "von", "der", "du",
 ];
 
-/// Words that begin a sentence with a capital and no name.
+/// Words that often begin a sentence and are not names.
 const BEGINNERS: &[&str] = &[
     "the", "a", "an", "this", "that", "these", "those", "in", "on", "at", "for", "when", "while",
     "if", "our", "their", "his", "her", "its", "my", "your", "with", "as", "by", "from", "after",
@@ -91,7 +91,7 @@ pub(super) fn find(
         while at < free.len() {
             let n_words = run(sentence, &free[at..]).max(1);
             for part in parts(&free[at..at + n_words]) {
-                if let Some((from, to, kind, confidence)) = told(part) {
+                if let Some((from, to, kind, confidence)) = find_name(part) {
                     let range = part[from].range.start..part[to - 1].range.end;
                     out.push((range, kind, confidence));
                 }
@@ -102,12 +102,12 @@ pub(super) fn find(
     out
 }
 
-/// A run of words, or its parts: who is `of the` something is one, and so is what stands on either side of
-/// `and` where that joins people. The name of an organization may have such words inside.
+/// Splits a run of words into names: `X of the Y` are two names, and so are both sides of an `and`
+/// that joins people. The name of an organization may contain such words.
 fn parts(run: &[Word]) -> Vec<&[Word]> {
     let is_small = |it: &Word| has_small(std::slice::from_ref(it));
     if let Some(at) = run.iter().position(is_small)
-        && told(&run[..at]).is_some_and(|it| it.2 == "Person")
+        && find_name(&run[..at]).is_some_and(|it| it.2 == "Person")
     {
         let after = run[at..].iter().position(|it| !is_small(it));
         let rest = after.map(|it| parts(&run[at + it..]));
@@ -116,7 +116,7 @@ fn parts(run: &[Word]) -> Vec<&[Word]> {
             .collect();
     }
     let parts: Vec<&[Word]> = run.split(|it| it.folded == "and").collect();
-    let is_person = |it: &&[Word]| told(it).is_some_and(|it| it.2 == "Person");
+    let is_person = |it: &&[Word]| find_name(it).is_some_and(|it| it.2 == "Person");
     if parts.iter().any(is_person) {
         parts
     } else {
@@ -124,7 +124,7 @@ fn parts(run: &[Word]) -> Vec<&[Word]> {
     }
 }
 
-/// How many words from the first on have capitals, small words inside included.
+/// The number of words in a row with capitals, small words between them included.
 fn run(sentence: &str, words: &[Word]) -> usize {
     let has_capital = |it: &Word| sentence[it.range.clone()].starts_with(char::is_uppercase);
     let mut n_words = 0;
@@ -139,13 +139,13 @@ fn run(sentence: &str, words: &[Word]) -> usize {
     n_words
 }
 
-/// A title or an initial, after which a point is no end.
+/// Whether this is a title or an initial, after which a period does not end the sentence.
 fn is_short(word: &str) -> bool {
     TITLES.contains(&word) || word.chars().count() == 1
 }
 
-/// Which of a run of words are a name, and of what type.
-fn told(run: &[Word]) -> Option<(usize, usize, &'static str, f64)> {
+/// The words of a run that are a name, and its type.
+fn find_name(run: &[Word]) -> Option<(usize, usize, &'static str, f64)> {
     let is = |at: usize, list: &[&str]| {
         run.get(at)
             .is_some_and(|it| list.contains(&it.folded.as_str()))
@@ -180,7 +180,7 @@ fn told(run: &[Word]) -> Option<(usize, usize, &'static str, f64)> {
     is_person.then_some((from, run.len(), "Person", TOLD))
 }
 
-/// Whether a small word that names of people do not have is among these.
+/// Whether this contains a small word that names of people do not have.
 fn has_small(name: &[Word]) -> bool {
     name.iter()
         .any(|it| matches!(it.folded.as_str(), "of" | "the" | "for" | "and"))

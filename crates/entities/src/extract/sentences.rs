@@ -1,9 +1,9 @@
-//! Where sentences begin and end, without what is code.
+//! Where sentences begin and end. Code is left out.
 
 use crate::words::TITLES;
 use std::ops::Range;
 
-/// A longer sentence is cut: it is a list or no prose at all.
+/// A longer sentence is cut: it is a list, or not prose at all.
 const BYTES_MAX: usize = 2_000;
 
 /// The sentences of a text in their order, as ranges of bytes. A line ends a sentence.
@@ -45,7 +45,7 @@ fn of_line(text: &str, line: Range<usize>, out: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Whether what stands before a point is a title or an initial, after which a name goes on.
+/// Whether the word before a period is a title or an initial, so that a name goes on after it.
 fn is_short(before: &str) -> bool {
     let word = before
         .rsplit(|it: char| !it.is_alphanumeric())

@@ -1,8 +1,8 @@
-//! Names of people, by their parts.
+//! Compares names of people by their parts.
 //!
-//! The first and the last name must both fit: be equal, forms of one name, an initial, or a slip. Names
-//! between them may be missing but must not contradict. A single name is not enough to tell a person by, and
-//! what tells a son from his father must be equal.
+//! The first and the last name must both match: be equal, forms of one name, an initial, or a typing
+//! error. Middle names may be missing but must not contradict. A single name is not enough to
+//! identify a person, and suffixes of generations must be equal.
 
 use super::slip::is_slip;
 use super::{Because, By, Likeness, ONE_WORD_MIN, SAME_FORM, SAME_LETTERS, are_written_together};
@@ -13,21 +13,21 @@ use kenning_text::script::{is_hangul, is_without_spaces};
 use kenning_text::similarity::jaro_winkler;
 use kenning_text::sound::phonetic_key;
 
-/// `Bill` for `William`.
+/// Confidence for `Bill` and `William`.
 const OTHER_FORM: f64 = 0.95;
-/// Family name first.
+/// Confidence if the family name is first.
 const OTHER_ORDER: f64 = 0.93;
-/// `E. Ostrom` may be another.
+/// Confidence for an initial: `E. Ostrom` may be somebody else.
 const INITIAL: f64 = 0.88;
-/// Heard, not read.
+/// Confidence if the names only sound alike.
 const SOUND: f64 = 0.86;
 /// First names that sound alike are also spelled somewhat alike.
 const SOUND_SIMILARITY_MIN: f64 = 0.75;
 
-/// Endings by which a man's name becomes a woman's, or a person's another's.
+/// Endings that distinguish given names of men and women, or two given names.
 const GENDER: &[&str] = &["a", "e", "o", "i", "y", "ia", "le", "ne", "te", "na"];
 
-/// Endings by which a family's name becomes another's.
+/// Endings that distinguish two family names.
 const FAMILY: &[&str] = &["a", "o", "s", "en", "er", "ez", "on", "sen", "son"];
 
 #[derive(Debug, PartialEq)]
@@ -104,7 +104,7 @@ fn of_parts(kind: &EntityType, a: &Parts, b: &Parts, similarity: f64) -> Option<
     })
 }
 
-/// Whether names between first and last are the same, none of them missing or an initial.
+/// Whether the middle names are the same, with none missing and no initials.
 fn are_spelled_out(a: &[String], b: &[String]) -> bool {
     let is_one = |(a, b): (&String, &String)| a == b || is_slip(a, b);
     a.len() == b.len() && a.iter().zip(b).all(is_one)
@@ -118,7 +118,7 @@ fn is_spaced_otherwise(a: &[String], b: &[String]) -> bool {
     is_full && are_written_together(a, b)
 }
 
-/// Whether names of one family are spelled out and differ.
+/// Whether the family names agree and the given names are spelled out and differ.
 pub(super) fn contradicts(kind: &EntityType, label: &str, name: &str) -> bool {
     let is_short = |it: &String| it.chars().count() == 1;
     let do_differ = |a: &Parts, b: &Parts| match (a.names.as_slice(), b.names.as_slice()) {
@@ -134,10 +134,10 @@ pub(super) fn contradicts(kind: &EntityType, label: &str, name: &str) -> bool {
     parts(label).iter().all(is_all)
 }
 
-/// Whether a person of this name could be called so.
+/// Whether a person of this name could be called by the label.
 ///
-/// A single name must be the first or the last one, as it is written or heard. Of a full name both must fit:
-/// whoever shares only one of them is of the same family, or another of the same first name.
+/// A single name must be the first or the last name, by letters or by sound. Of a full name both must
+/// match: whoever shares only one of them is a relative, or somebody else with the same first name.
 pub(super) fn could_be_called(kind: &EntityType, label: &str, name: &str) -> bool {
     let names = parts(name);
     let is_any = |label: &Parts| names.iter().any(|name| could_be(kind, label, name));
@@ -169,13 +169,13 @@ fn could_be(kind: &EntityType, a: &Parts, b: &Parts) -> bool {
     }
 }
 
-/// Whether two names sound the same and are not both names of their own.
+/// Whether two names sound the same and are not both known names.
 fn is_heard(a: &str, b: &str) -> bool {
     let heard = phonetic_key(a, &[]);
     heard.len() > 1 && heard == phonetic_key(b, &[]) && !(is_known(a) && is_known(b))
 }
 
-/// One name each. A single name and a full one never are one without an alias that says so.
+/// Compares single names. A single name and a full one are never the same without an alias.
 fn of_single(a: &[String], b: &[String], similarity: f64) -> Option<Likeness> {
     match (a, b) {
         ([a], [b]) if similarity >= ONE_WORD_MIN && is_slip(a, b) => {
@@ -216,13 +216,14 @@ fn last_fit(a: &str, b: &str) -> Fit {
     }
 }
 
-/// Whether one is the first letter of the other; where a character is a syllable or a word it is no initial.
+/// Whether one is the first letter of the other; a character that is a syllable or a word is not an
+/// initial.
 fn is_initial_of(a: &str, b: &str) -> bool {
     let is_letter = |it: char| it.is_alphabetic() && u32::from(it) < 0x0e00;
     a.chars().count() == 1 && a.chars().all(is_letter) && b.starts_with(a)
 }
 
-/// Whether an ending is all that one has and the other has not, or has another of.
+/// Whether the names differ only in one of these endings.
 fn differ_by_ending(a: &str, b: &str, endings: &[&str]) -> bool {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     if let Some(rest) = long.strip_prefix(short) {
@@ -233,7 +234,7 @@ fn differ_by_ending(a: &str, b: &str, endings: &[&str]) -> bool {
     a.len() == b.len() && is_vowel(a) && is_vowel(b) && stem(a) == stem(b)
 }
 
-/// Whether names between first and last do not contradict: those of one are among those of the other.
+/// Whether the middle names do not contradict: those of one are among those of the other.
 fn agree(a: &[String], b: &[String]) -> bool {
     let (few, many) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let mut rest = many.iter();

@@ -1,15 +1,15 @@
-//! Slips of the fingers.
+//! Typing errors.
 
 use crate::words::is_known;
 use kenning_text::similarity::edits;
 
-/// A longer token may have two slips.
+/// A token of at least this length may have two errors.
 const TWO_SLIPS_LETTERS: usize = 10;
-/// In a shorter one a letter taken for another makes another name.
+/// In a shorter token a changed letter makes another name.
 const OTHER_LETTER_MIN: usize = 5;
 const LETTERS_MIN: usize = 4;
 
-/// Beginnings that differ by a slip and mean opposites.
+/// Prefixes that differ by one letter and mean opposites.
 const BEGINNINGS: &[(&str, &str)] = &[
     ("macro", "micro"),
     ("inter", "intra"),
@@ -17,8 +17,8 @@ const BEGINNINGS: &[(&str, &str)] = &[
     ("meso", "mega"),
 ];
 
-/// Whether one token is the other with a slip of the fingers. Folded tokens of an alphabet with vowels only:
-/// where a character is a word or a syllable, or vowels are not written, another one makes another word.
+/// Whether one token is the other with a typing error. Only for folded tokens of alphabets with
+/// vowels: elsewhere another character makes another word.
 pub(super) fn is_slip(a: &str, b: &str) -> bool {
     let (n_a, n_b) = (a.chars().count(), b.chars().count());
     let (n_longer, n_shorter) = (n_a.max(n_b), n_a.min(n_b));
@@ -34,15 +34,15 @@ pub(super) fn is_slip(a: &str, b: &str) -> bool {
     }
     if BEGINNINGS
         .iter()
-        .any(|it| begin_so(a, b, it) || begin_so(b, a, it))
+        .any(|it| begin_with(a, b, it) || begin_with(b, a, it))
     {
         return false;
     }
-    // People look at how a name begins.
+    // People rarely mistype how a name begins.
     a.chars().next() == b.chars().next() || is_swap(a, b)
 }
 
-fn begin_so(a: &str, b: &str, (of_a, of_b): &(&str, &str)) -> bool {
+fn begin_with(a: &str, b: &str, (of_a, of_b): &(&str, &str)) -> bool {
     matches!((a.strip_prefix(of_a), b.strip_prefix(of_b)), (Some(a), Some(b)) if a == b)
 }
 

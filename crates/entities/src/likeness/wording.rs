@@ -1,7 +1,7 @@
-//! Names of anything but people, word by word.
+//! Compares names of anything but people, word by word.
 //!
-//! Small words and legal forms say nothing of which thing is meant. All other words must agree in their
-//! order, except for a slip: one distinctive word makes another organization.
+//! Small words and legal forms do not count. All other words must agree in their order, except for
+//! typing errors: one distinctive word makes another organization.
 
 use super::slip::is_slip;
 use super::{
@@ -14,9 +14,9 @@ use crate::words::{GENERIC, SMALL, in_full, is_known, joined_coop, without_legal
 use kenning_text::fold::{self, spellings};
 use kenning_text::similarity::jaro_winkler;
 
-/// So many words of a name may have a slip each: one of four.
+/// One word in this many may have a typing error.
 const WORDS_PER_SLIP: usize = 4;
-/// A word that is meant by another is spelled so much alike.
+/// A misspelled word must be at least this similar.
 const MEANT_MIN: f64 = 0.9;
 
 pub(super) fn likeness(kind: &EntityType, a: &str, b: &str, similarity: f64) -> Option<Likeness> {
@@ -48,9 +48,10 @@ pub(super) fn likeness(kind: &EntityType, a: &str, b: &str, similarity: f64) -> 
     Likeness::of(similarity, Because::Slip)
 }
 
-/// Single letters of a name that are no article and no "and", although they are spelled like one: an initial
-/// has a point, stands at the end (`Plan A`), or is a capital within the name (`Type A Personality`). Before
-/// a single word nothing tells `A Smith` from `A. Smith`, so it counts as an initial too.
+/// Single letters of a name that are initials, although they look like an article or an "and":
+/// followed by a period, at the end (`Plan A`), or a capital within the name (`Type A Personality`).
+/// Before a single word nothing distinguishes `A Smith` from `A. Smith`, so it counts as an initial
+/// too.
 fn initials(name: &str) -> Vec<String> {
     let words: Vec<&str> = name
         .split(|it: char| it.is_whitespace() || matches!(it, '-' | '_'))
@@ -65,7 +66,7 @@ fn initials(name: &str) -> Vec<String> {
             || at + 1 == words.len()
             || is_first && words.len() == 2
             || is_capital && !is_first
-            // Only `a` is an article; `e` and `y` join what stands on both sides.
+            // Only `a` is an article; `e` and `y` mean "and".
             || is_first && folded != "a";
         let letters = folded.split(' ').filter(|it| it.chars().count() == 1);
         found.extend(letters.filter(|_| is_initial).map(str::to_owned));
@@ -73,12 +74,12 @@ fn initials(name: &str) -> Vec<String> {
     found
 }
 
-/// The telling words of a name, in its first spelling.
+/// The significant words of a name, in its first spelling.
 fn telling_words_of(name: &str) -> Vec<String> {
     telling_words(&fold::name(name), &initials(name))
 }
 
-/// Words that tell which thing is meant; all words when none does.
+/// The words that distinguish a name; all words if none does.
 fn telling_words(name: &str, initials: &[String]) -> Vec<String> {
     let name = joined_coop(name);
     let mut words: Vec<&str> = name.split(' ').map(in_full).collect();
@@ -101,7 +102,7 @@ fn differ_by_slips(a: &[String], b: &[String]) -> bool {
     others.len() <= n_max && others.iter().all(|(a, b)| is_plural(a, b) || is_slip(a, b))
 }
 
-/// Whether words differ in number only.
+/// Whether the words differ only in singular and plural.
 fn are_one_or_many(a: &[String], b: &[String]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b || is_plural(a, b))
 }
@@ -124,10 +125,10 @@ pub(super) fn share_a_distinctive_word(a: &str, b: &str) -> bool {
     a.iter().filter(distinctive).any(|it| b.contains(it))
 }
 
-/// Whether all words of one stand in the other, in their order, one that distinguishes among them.
+/// Whether all words of one occur in the other, in their order, at least one of them distinctive.
 ///
-/// A name that each has a word more than the other is another name, however much they share: `Kelp Guild` is
-/// not `Kelp Atlas`.
+/// If each name has a word that the other does not have, they are different: `Kelp Guild` is not
+/// `Kelp Atlas`.
 pub(super) fn could_be_called(label: &str, name: &str) -> bool {
     let (a, b) = (telling_words_of(label), telling_words_of(name));
     let (few, many) = if a.len() <= b.len() {

@@ -1,8 +1,8 @@
 //! What fields of a note say about its entity.
 //!
-//! A field means one predicate or another by what the note is about: `organizations` of a person are what
-//! she is affiliated with, of a project what it involves. [`RULES`] lists the readings of each field, the
-//! most usual first.
+//! The predicate of a field depends on the type of the note's entity: `organizations` of a person are
+//! those that she is affiliated with, of a project those that it involves. [`RULES`] lists the
+//! meanings of each field, the most usual first.
 
 use super::predicates::{Direction, predicate, squeezed};
 use super::{Ontology, Predicate};
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use Direction::{Incoming, Outgoing};
 
-/// One reading: fields, the predicate, whose end the note is, and what type the others have.
+/// One meaning of some fields: the predicate, which end the note is, and the type of the other end.
 struct Rule {
     fields: &'static [&'static str],
     predicate: &'static str,
@@ -32,7 +32,8 @@ const fn rule(
     }
 }
 
-/// Readings of fields. Spelling does not matter: `memberOf`, `member_of` and `memberof` are one.
+/// The meanings of fields. Spelling does not matter: `memberOf`, `member_of` and `memberof` are the
+/// same.
 const RULES: &[Rule] = &[
     rule(
         &[
@@ -172,7 +173,7 @@ pub struct FieldLink {
     pub field: String,
     /// The relationship.
     pub predicate: &'static Predicate,
-    /// Whether the note's entity stands first.
+    /// Whether the note's entity is the subject or the object.
     pub direction: Direction,
     /// What the value names.
     pub target: String,
@@ -233,7 +234,7 @@ impl Ontology {
     }
 }
 
-/// The first reading that an entity of this type can have, else the most usual one.
+/// The first meaning that an entity of this type can have, otherwise the most usual one.
 fn reading(field: &str, own: Option<&str>) -> Option<(&'static Rule, &'static Predicate, bool)> {
     let wanted = squeezed(field);
     let is_of = |it: &&Rule| it.fields.iter().any(|name| squeezed(name) == wanted);
@@ -277,7 +278,7 @@ fn single(value: &Value) -> Option<String> {
     }
 }
 
-/// A comma parts links only outside their brackets.
+/// A comma separates links only outside their brackets.
 fn links(text: &str) -> Vec<String> {
     let mut out = Vec::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! The relationships there are, and between what.
+//! The predicates, and the types that they join.
 
 /// A relationship: its name, and which types it may join.
 #[derive(Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct Predicate {
     pub subjects: &'static [&'static str],
     /// Types that it may lead to; none means any.
     pub objects: &'static [&'static str],
-    /// The relationship that says the same from the other end; its own name where both ends are alike.
+    /// The predicate that says the same from the other end; its own name if it is symmetric.
     pub inverse: Option<&'static str>,
 }
 
@@ -125,24 +125,24 @@ pub const PREDICATES: &[Predicate] = &[
     row("inspired_by", DESCENT, DESCENT),
 ];
 
-/// Names that mean a predicate from its other end.
+/// Names that mean the inverse of a predicate.
 const SWAPPED: &[(&str, &str)] = &[
     ("documented_by", "documents"),
     ("implements", "implemented_by"),
     ("suggested_by", "suggests"),
 ];
 
-/// Which end of a relationship stands first.
+/// Which end of a relationship is the subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From the one that speaks to the one that it names.
+    /// From the note to the entity that it names.
     Outgoing,
-    /// From the one that is named to the one that names it.
+    /// From the named entity to the note.
     Incoming,
 }
 
-/// The predicate of a name however it is spelled (`builds_on`, `Builds on`, `buildsOn`), and which way it
-/// is meant.
+/// The predicate of a name however it is spelled (`builds_on`, `Builds on`, `buildsOn`), and its
+/// direction.
 #[must_use]
 pub fn predicate(name: &str) -> Option<(&'static Predicate, Direction)> {
     let wanted = squeezed(name);
@@ -154,7 +154,7 @@ pub fn predicate(name: &str) -> Option<(&'static Predicate, Direction)> {
     Some((of(meant)?, Direction::Incoming))
 }
 
-/// In small letters, without what parts words.
+/// Lower case, without spaces, hyphens and underscores.
 pub(super) fn squeezed(name: &str) -> String {
     let kept = name.chars().filter(|it| !matches!(it, '_' | '-' | ' '));
     kept.flat_map(char::to_lowercase).collect()

@@ -1,7 +1,7 @@
-//! Types that a vault declares by notes of its own: `Ontology/schema-*.md`.
+//! Types that a vault declares with its own notes: `Ontology/schema-*.md`.
 //!
-//! The frontmatter's field `resolution` names a type and what is different about it. A type that does not
-//! exist is added, with the figures of an unknown one for all that the note does not say.
+//! The frontmatter's field `resolution` names a type and what is different about it. A type that does
+//! not exist is added, with the values of an unknown one for everything that the note leaves out.
 
 use super::{EntityType, Ontology, squeezed};
 use kenning_core::Error;
@@ -16,11 +16,11 @@ const LIMITS: Limits = Limits {
 };
 
 impl Ontology {
-    /// Takes over what a note says of a type, and answers the type's name; `None` when it says nothing.
+    /// Applies what a note says about a type, and returns the type's name; `None` if it says nothing.
     ///
     /// # Errors
-    /// Invalid input when the frontmatter is no YAML or a value is not what its field holds; then nothing
-    /// is taken over.
+    /// Invalid input if the frontmatter is not YAML or a value does not fit its field; then nothing
+    /// is applied.
     pub fn adopt(&mut self, note: &str) -> Result<Option<String>, Error> {
         let Some((block, _)) = frontmatter::yaml(note, Head::FirstLine) else {
             return Ok(None);
@@ -33,7 +33,7 @@ impl Ontology {
             _ => return Ok(None),
         };
         let key = text(&fields, "type_key")?.ok_or_else(|| {
-            Error::invalid("`resolution` has no `type_key`").hint("name the type that it is about")
+            Error::invalid("`resolution` has no `type_key`").hint("name the type that it describes")
         })?;
         let at = self
             .kinds
@@ -105,7 +105,7 @@ fn read(block: &str) -> Result<Value, Error> {
     yaml::read(block, &LIMITS).map_err(|error| match error {
         yaml::Error::TooLarge(bytes) => {
             let message = format!("the frontmatter has {bytes} bytes");
-            Error::too_large(message).hint(format!("it may have {}", LIMITS.bytes_max))
+            Error::too_large(message).hint(format!("the limit is {}", LIMITS.bytes_max))
         }
         yaml::Error::Syntax { line, message, .. } => Error::invalid(format!(
             "the frontmatter is not valid YAML in its line {line}"

@@ -1,12 +1,13 @@
-//! Bytes of a page as text, in the encoding that the page, its server or its bytes tell.
+//! Decodes the bytes of a page, in the encoding that the page, its server or its bytes declare.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
-/// Browsers look for a declaration so far.
+/// Browsers look for a declaration in this many bytes.
 const PRESCAN_BYTES: usize = 1024;
 
-/// The text of a page. A byte order mark decides, then the server's `Content-Type`, then what the page
-/// declares; without any of them it is UTF-8 if it can be, else what old pages in the West were written in.
+/// The text of a page. A byte order mark decides, then the server's `Content-Type`, then the page's
+/// own declaration; without any of them it is UTF-8 if that is valid, otherwise the encoding of old
+/// Western pages.
 #[must_use]
 pub fn decode(bytes: &[u8], content_type: Option<&str>) -> String {
     let told = content_type.and_then(|it| charset(&it.to_ascii_lowercase()));
@@ -17,7 +18,7 @@ pub fn decode(bytes: &[u8], content_type: Option<&str>) -> String {
             WINDOWS_1252
         }
     });
-    // A byte order mark outweighs all of it: `decode` looks for one.
+    // A byte order mark overrides all of it: `decode` looks for one.
     encoding.decode(bytes).0.into_owned()
 }
 
@@ -26,7 +27,7 @@ fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
     let head = String::from_utf8_lossy(head).to_ascii_lowercase();
     let mut tags = head.split('<').filter(|it| it.starts_with("meta"));
     let declared = tags.find_map(|it| charset(it.split('>').next().unwrap_or(it)));
-    // Who says so in bytes that could be read cannot mean two bytes a letter.
+    // A declaration that could be read as ASCII cannot mean UTF-16.
     declared.map(|it| if it.is_ascii_compatible() { it } else { UTF_8 })
 }
 

@@ -1,8 +1,8 @@
 //! A page's tree: what html5ever builds, in one list of nodes.
 //!
-//! Nodes are numbers, so a tree of any depth is dropped without a call for each level. Reading stops where a
-//! page is deeper or larger than any that people write: there the algorithm of the standard takes time with
-//! the square of the length.
+//! Nodes are numbers, so a tree of any depth is dropped without recursion. Reading stops where a page
+//! is deeper or larger than any that people write: there the standard's algorithm takes quadratic
+//! time.
 
 use html5ever::interface::{ElemName, ElementFlags, NodeOrText, QuirksMode, TreeSink};
 use html5ever::tendril::{StrTendril, TendrilSink};
@@ -13,9 +13,9 @@ use std::cell::{Cell, RefCell};
 
 const DEPTH_MAX: u32 = 400;
 const NODES_MAX: usize = 400_000;
-/// How much is read between two looks at the limits.
+/// Bytes that are read between two checks of the limits.
 const STEP_BYTES: usize = 1024;
-/// No page that people write is deeper; what is deeper is not read.
+/// Real pages are not deeper; what is deeper is not read.
 pub(super) const WALK_DEPTH_MAX: u32 = 1_000;
 
 pub(super) type Id = usize;
@@ -28,7 +28,7 @@ enum Data {
         attributes: Vec<Attribute>,
     },
     Text(String),
-    /// Comments and instructions, and what templates hold.
+    /// Comments, processing instructions and the content of templates.
     Silent,
 }
 
@@ -47,11 +47,11 @@ pub(super) struct Dom {
 }
 
 impl Dom {
-    /// The tree of a text, and whether its end was not read.
+    /// Parses a text; true if its end was not read.
     pub(super) fn parse(html: &str) -> (Self, bool) {
         let options = ParseOpts {
             tree_builder: TreeBuilderOpts {
-                // So that what stands in `noscript` is elements.
+                // So that the content of `noscript` is parsed as elements.
                 scripting_enabled: false,
                 ..TreeBuilderOpts::default()
             },
@@ -71,7 +71,7 @@ impl Dom {
         self.nodes.get(id).map_or(&[], |it| it.children.as_slice())
     }
 
-    /// The name of an element; empty for what is none.
+    /// The name of an element; empty for other nodes.
     pub(super) fn name(&self, id: Id) -> &str {
         match self.nodes.get(id).map(|it| &it.data) {
             Some(Data::Element { name, .. }) => &name.local,
@@ -96,7 +96,7 @@ impl Dom {
         }
     }
 
-    /// All nodes below one, in the order of the page, without those below what `is_skipped` holds of.
+    /// All nodes below one, in the order of the page, except those below nodes that are skipped.
     pub(super) fn below(&self, id: Id, is_skipped: impl Fn(Id) -> bool) -> Vec<Id> {
         let mut out = Vec::new();
         let mut open: Vec<Id> = self.children(id).iter().rev().copied().collect();
@@ -266,7 +266,7 @@ impl TreeSink for Sink {
 
     fn append_doctype_to_document(&self, _: StrTendril, _: StrTendril, _: StrTendril) {}
 
-    /// A template's content is no part of the page: it hangs on a node that hangs nowhere.
+    /// A template's content is not part of the page: its node has no parent.
     fn get_template_contents(&self, _target: &Id) -> Id {
         self.create(Data::Silent)
     }

@@ -1,13 +1,13 @@
-//! What a page keeps from its readers: text that no browser shows is not what the page says.
+//! Finds the hidden parts of a page: text that no browser shows does not count as content.
 //!
-//! An element is hidden by its attributes (`hidden`, `aria-hidden`), by its `style`, or by a rule of the page's
-//! own style sheets. Of these only rules are read that name elements, classes and ids; whatever else a
-//! selector or a condition says is not understood, and hides nothing.
+//! An element is hidden by its attributes (`hidden`, `aria-hidden`), by its `style`, or by a rule of
+//! the page's own style sheets. Only rules whose selectors consist of elements, classes and ids are
+//! read; other selectors and conditions hide nothing.
 
 use super::dom::{Dom, Id};
 use std::collections::{HashMap, HashSet};
 
-/// So many rules about what is shown are read, and so much of all style sheets.
+/// At most this many rules about visibility are read, and this much of all style sheets.
 const RULES_MAX: usize = 5_000;
 const SHEETS_BYTES_MAX: usize = 1 << 20;
 /// Scripts hide these until everything is loaded; without them there is no page.
@@ -41,7 +41,7 @@ fn is_hidden(dom: &Dom, sheet: &Sheet, id: Id) -> bool {
     is_marked || sheet.hides(dom, id)
 }
 
-/// What a list of declarations says of being shown.
+/// What a list of declarations says about visibility.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Says {
     /// Whether `display` hides, and whether that is important.
@@ -109,7 +109,7 @@ impl Selector {
         (!text.is_empty()).then_some(selector)
     }
 
-    /// By what a rule with this selector is looked up.
+    /// The key under which a rule with this selector is looked up.
     fn key(&self) -> String {
         match (self.id.as_str(), self.classes.last()) {
             ("", None) => self.name.clone(),
@@ -118,7 +118,7 @@ impl Selector {
         }
     }
 
-    /// A more telling one wins.
+    /// A more specific selector wins.
     fn weight(&self) -> (usize, usize, usize) {
         let count = |it: &str| usize::from(!it.is_empty());
         (count(&self.id), self.classes.len(), count(&self.name))
@@ -131,23 +131,23 @@ impl Selector {
     }
 }
 
-/// The rules of a page's style sheets about what is shown.
+/// The rules of a page's style sheets about visibility.
 #[derive(Debug, Default)]
 struct Sheet {
     rules: Vec<(Selector, Says)>,
     by_key: HashMap<String, Vec<usize>>,
 }
 
-/// What decides between two rules: importance, then how telling a selector is, then which comes last.
+/// What decides between two rules: importance, then the specificity of the selector, then the order.
 type Weight = (bool, (usize, usize, usize), usize);
-/// What the heaviest rule so far says.
+/// What the winning rule so far says.
 type Decided = Option<(Weight, bool)>;
 
 impl Sheet {
     fn of(dom: &Dom) -> Self {
         let mut sheet = Self::default();
         let mut bytes = 0;
-        // What stands in `noscript` holds only where there are no scripts.
+        // The content of `noscript` applies only without scripts.
         for id in dom.below(0, |it| dom.name(it) == "noscript") {
             let media = dom.attribute(id, "media").unwrap_or("all").trim();
             let is_read = dom.name(id) == "style"

@@ -6,7 +6,7 @@ use serde_json::Value;
 /// Larger blocks are catalogs, not what the page says of itself.
 const BYTES_MAX: usize = 256 * 1024;
 
-/// What the first block that says it says.
+/// The first value of each field over all blocks.
 #[derive(Debug, Default)]
 pub(super) struct Linked {
     pub(super) title: Option<String>,
@@ -26,14 +26,14 @@ pub(super) fn of(dom: &Dom, all: &[Id]) -> Linked {
         if text.len() > BYTES_MAX {
             continue;
         }
-        // A block that is no JSON says nothing.
+        // A block that is not JSON is ignored.
         let Ok(value) = serde_json::from_str::<Value>(&text) else {
             continue;
         };
         for item in items(&value) {
-            out.title = out.title.or_else(|| said(&item["headline"]));
+            out.title = out.title.or_else(|| text_of(&item["headline"]));
             out.author = out.author.or_else(|| person(&item["author"]));
-            out.published = out.published.or_else(|| said(&item["datePublished"]));
+            out.published = out.published.or_else(|| text_of(&item["datePublished"]));
         }
     }
     out
@@ -49,7 +49,7 @@ fn items(value: &Value) -> Vec<&Value> {
     }
 }
 
-fn said(value: &Value) -> Option<String> {
+fn text_of(value: &Value) -> Option<String> {
     let text = value.as_str()?.trim();
     (!text.is_empty()).then(|| text.to_owned())
 }
@@ -57,7 +57,7 @@ fn said(value: &Value) -> Option<String> {
 fn person(value: &Value) -> Option<String> {
     match value {
         Value::Array(values) => values.first().and_then(person),
-        Value::Object(_) => said(&value["name"]),
-        _ => said(value),
+        Value::Object(_) => text_of(&value["name"]),
+        _ => text_of(value),
     }
 }

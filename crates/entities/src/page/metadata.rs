@@ -1,11 +1,11 @@
-//! What a page says of itself: in its head, and in data that it carries for search engines.
+//! A page's metadata: from its head, and from data that it carries for search engines.
 
 use super::dom::{Dom, Id};
 use super::linked;
 use super::summary::flat;
 use kenning_text::line::one_line;
 
-/// What a page says of itself.
+/// A page's metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// Its title.
@@ -89,7 +89,7 @@ fn of_name(dom: &Dom, all: &[Id], name: &str) -> Vec<Id> {
         .collect()
 }
 
-/// A value that says something.
+/// A value that is not empty.
 fn text(value: &str) -> Option<String> {
     Some(one_line(value)).filter(|it| !it.is_empty())
 }
@@ -101,7 +101,7 @@ struct Head<'a> {
 }
 
 impl Head<'_> {
-    /// The content of the first of these names that says something, whatever attribute has the name.
+    /// The content of the first of these names that has one, whatever attribute has the name.
     fn meta(&self, names: &[&str]) -> Option<String> {
         let of = |name: &str| {
             let is_named = |it: &Id| {

@@ -1,11 +1,11 @@
 //! PDF files as text.
 //!
-//! A PDF says which glyphs stand where. Words and lines are put together from where they stand, in the order
-//! in which the file shows them, which is the order of reading in nearly all files.
+//! A PDF says which glyphs are where. Words and lines are put together from their positions, in the
+//! order of the file, which is the reading order in nearly all files.
 //!
-//! Files come from anybody: what a stream may unpack to, how deep forms may nest, how many pages are read and
-//! how long that takes is bounded. A page that cannot be read costs that page only. The parser is not ours,
-//! so a caller contains its panics.
+//! Files come from anybody: the size of unpacked streams, the nesting of forms, the number of pages
+//! and the time are bounded. A page that cannot be read costs only that page. The parser is a
+//! third-party crate, so a caller contains its panics.
 
 mod fonts;
 mod layout;
@@ -17,31 +17,32 @@ use layout::Layout;
 use lopdf::content::Content;
 use lopdf::{Dictionary, Document, LoadOptions, Object, ObjectId};
 
-/// A stream may unpack to so much.
+/// A stream may unpack to at most this much.
 const STREAM_BYTES_MAX: usize = 16 * 1024 * 1024;
 const PAGES_MAX: usize = 3_000;
 /// Operators and operands of one page: each takes hundreds of bytes once it is parsed, however few it has in
 /// the file.
 const PARTS_MAX: usize = 200_000;
 const TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Forms in forms.
+/// Forms may nest at most this deep.
 const DEPTH_MAX: usize = 8;
-/// Forms that are drawn on all pages together: one that draws another twice, which does the same …
+/// At most this many forms are drawn on all pages together: a form can draw another twice, which does
+/// the same …
 const FORMS_MAX: usize = 5_000;
-/// What a file says of itself is cut after so many characters.
+/// Metadata is cut after this many characters.
 const FIELD_CHARS_MAX: usize = 1_000;
 const TITLE_CHARS_MAX: usize = 150;
 
-/// Why a file has no text.
+/// Why a PDF file has no text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PdfFault {
-    /// It is no PDF, or so broken that nothing can be read.
+    /// It is not a PDF, or too broken to be read.
     Broken,
     /// It can be read only with a password.
     Encrypted,
-    /// Its pages are pictures, or their fonts say nothing of the letters.
+    /// Its pages are images, or their fonts do not say which letters they show.
     NoText,
-    /// Nothing was read in the time that there was.
+    /// Nothing was read within the time limit.
     Late,
 }
 
@@ -52,16 +53,16 @@ impl PdfFault {
         match self {
             Self::Broken => "the PDF file is broken",
             Self::Encrypted => "the PDF file is encrypted",
-            Self::NoText => "the PDF file has no text: its pages may be pictures",
+            Self::NoText => "the PDF file has no text: its pages may be images",
             Self::Late => "the PDF file takes too long to read",
         }
     }
 }
 
-/// Reads a PDF file; `is_late` says when to stop. What was read by then is the answer.
+/// Reads a PDF file; `is_late` says when to stop. What was read by then is returned.
 ///
 /// # Errors
-/// When it has no text that can be read.
+/// If it has no text that can be read.
 pub fn read(bytes: &[u8], is_late: &dyn Fn() -> bool) -> Result<Page, PdfFault> {
     let options = LoadOptions::with_max_decompressed_size(STREAM_BYTES_MAX);
     let document = Document::load_mem_with_options(bytes, options);
@@ -253,7 +254,7 @@ fn first_line(text: &str) -> Option<String> {
     Some(line.chars().take(TITLE_CHARS_MAX).collect())
 }
 
-/// What the file says of itself.
+/// The file's metadata.
 fn metadata(document: &Document) -> Metadata {
     let info = document.get_dict_in_dict(&document.trailer, b"Info").ok();
     let field = |name: &[u8]| {
@@ -276,7 +277,8 @@ fn metadata(document: &Document) -> Metadata {
         ..Metadata::default()
     }
 }
-/// About how many operators and operands a stream has: what stands between spaces, and every bracket.
+/// An estimate of the operators and operands of a stream: everything between spaces, and every
+/// bracket.
 fn n_parts(content: &[u8]) -> usize {
     let mut is_inside = false;
     let mut n = 0;

@@ -1,15 +1,15 @@
-//! A page for readers: what it is about, block by block.
+//! A page for readers: its content, block by block.
 
 use super::dom::{Dom, Id, WALK_DEPTH_MAX};
 use super::hidden::Hidden;
 use kenning_text::line::one_line;
 
-/// Never part of what a page says.
+/// Never content.
 const SILENT: &[&str] = &[
     "script", "style", "template", "svg", "iframe", "object", "canvas", "button", "select",
     "input", "textarea", "head", "rt", "rp", "dialog",
 ];
-/// Around what a page says, unless it is all that it says.
+/// Around the content, unless the page has nothing else.
 const AROUND: &[&str] = &["nav", "footer", "aside", "header", "noscript"];
 const AROUND_ROLES: &[&str] = &[
     "navigation",
@@ -59,7 +59,7 @@ const BLOCKS: &[&str] = &[
     "option",
     "optgroup",
 ];
-/// A container that holds less of the page's words than one of so many is not what the page is about.
+/// A container with less than one of this many words of the page is not its content.
 const SHARE_MIN: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,8 +100,8 @@ pub(super) fn of(dom: &Dom, hidden: &Hidden, title: Option<&str>) -> String {
     out
 }
 
-/// What the container says that the page marks as its content, if it is a good part of the page; else the
-/// page without what stands around; else all of it.
+/// The container that the page marks as its content, if it is a good part of the page; otherwise the
+/// page without navigation and the like; otherwise all of it.
 fn best(dom: &Dom, hidden: &Hidden) -> Vec<Block> {
     let page = Reader::new(dom, hidden, true).read(0);
     if page.is_empty() {
@@ -121,7 +121,8 @@ fn n_letters(blocks: &[Block]) -> usize {
     blocks.iter().map(|it| it.text.len()).sum()
 }
 
-/// The one element that is marked as the page's content. Of several articles none is.
+/// The one element that is marked as the page's content. If there are several articles, there is
+/// none.
 fn container(dom: &Dom, hidden: &Hidden) -> Option<Id> {
     let all = dom.below(0, |it| SILENT.contains(&dom.name(it)) || hidden.has(it));
     let is_main =
@@ -233,7 +234,7 @@ impl<'a> Reader<'a> {
             || is_around && self.leaves_out_around && !self.has_heading(id)
     }
 
-    /// A sign that leads to where it stands.
+    /// Whether this is a sign that links to its own place.
     fn is_anchor_mark(&self, id: Id) -> bool {
         let [child] = self.dom.children(id) else {
             return false;
@@ -277,7 +278,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A row of one cell, or of cells that hold tables and headings, is there for the looks only.
+    /// A row of one cell, or of cells that hold tables and headings, is only there for the layout.
     fn row(&mut self, id: Id, depth: u32) {
         self.end(Kind::Paragraph);
         let is_cell = |it: &Id| matches!(self.dom.name(*it), "td" | "th") && !self.hidden.has(*it);

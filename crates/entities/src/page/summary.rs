@@ -13,7 +13,7 @@ const DROPPED: &[&str] = &["script", "style", "nav", "footer", "aside", "header"
 const BLOCKS: &[&str] = &[
     "h1", "h2", "h3", "h4", "h5", "h6", "p", "div", "article", "section",
 ];
-/// Between these and what stands beside them there is no space that is not written.
+/// No space is added around these elements.
 const INLINE: &[&str] = &[
     "a", "abbr", "b", "bdi", "bdo", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins",
     "kbd", "mark", "q", "ruby", "s", "samp", "small", "span", "strong", "sub", "sup", "time", "tt",
@@ -70,7 +70,7 @@ fn container(dom: &Dom) -> Id {
         .unwrap_or(0)
 }
 
-/// All text below a node in one line. A block parts words on both of its sides.
+/// All text below a node in one line. A block separates words on both of its sides.
 pub(super) fn flat(dom: &Dom, id: Id, is_hidden: impl Fn(Id) -> bool) -> String {
     let mut out = String::new();
     let mut open: Vec<Option<Id>> = dom.children(id).iter().rev().copied().map(Some).collect();

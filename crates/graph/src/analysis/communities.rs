@@ -1,17 +1,18 @@
-//! Communities by the method of Louvain.
+//! Communities by the Louvain method.
 //!
-//! Each node joins the community of a neighbor as long as that raises the modularity; then communities are
-//! the nodes of a smaller graph, and so on. Nodes are visited in the order of their numbers.
+//! Each node joins the community of a neighbor as long as that raises the modularity; then
+//! communities become the nodes of a smaller graph, and so on. Nodes are visited in the order of
+//! their numbers.
 
 use super::Graph;
 
-/// Rounds over all nodes, and levels, that are enough for any graph seen; a bound for those not seen.
+/// Bounds on rounds over all nodes and on levels, well above what real graphs need.
 const ROUNDS_MAX: usize = 32;
 const LEVELS_MAX: usize = 32;
-/// What counts as a gain: less would let two communities trade a node forever by rounding.
+/// The smallest gain that counts: with less, rounding would let two communities trade a node forever.
 const GAIN_MIN: f64 = 1e-12;
 
-/// A graph without directions.
+/// An undirected graph.
 struct Level {
     /// Neighbors of each node with the weights of both directions together, without itself.
     near: Vec<Vec<(usize, f64)>>,
@@ -19,7 +20,7 @@ struct Level {
     within: Vec<f64>,
 }
 
-/// A community for each node, numbered anyhow below the number of nodes.
+/// A community for each node; the numbers are below the number of nodes but otherwise arbitrary.
 pub(super) fn louvain(graph: &Graph) -> Vec<u32> {
     let mut level = Level::of(graph);
     let mut of_node: Vec<usize> = (0..graph.len()).collect();
@@ -47,7 +48,7 @@ impl Level {
         }
     }
 
-    /// Nodes in communities, so that no single move would do better.
+    /// Assigns nodes to communities until no single move improves the result.
     fn joined(&self) -> Vec<usize> {
         let n = self.near.len();
         let degrees: Vec<f64> = (0..n)
@@ -127,7 +128,7 @@ fn summed(mut near: Vec<(usize, f64)>) -> Vec<(usize, f64)> {
     near
 }
 
-/// The same communities with numbers from 0 without gaps, and how many there are.
+/// The same communities, numbered from 0 without gaps, and how many there are.
 fn numbered(communities: &[usize]) -> (Vec<usize>, usize) {
     let mut numbers: Vec<Option<usize>> = vec![None; communities.len()];
     let mut n = 0;

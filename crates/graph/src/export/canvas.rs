@@ -16,7 +16,7 @@ const MARGIN: usize = 320;
 /// Colors that the format numbers.
 const N_COLORS: u32 = 6;
 
-/// The picture on a canvas: a card with its file for every document, and arrows for edges.
+/// The export as a canvas: a card with its file for every document, and arrows for edges.
 #[must_use]
 pub fn canvas(picture: &Picture) -> Value {
     let places = places(picture);

@@ -4,12 +4,12 @@ use super::Picture;
 use kenning_text::escape::dot as quoted;
 use std::fmt::Write;
 
-/// The picture in DOT.
+/// The export in DOT.
 #[must_use]
 pub fn dot(picture: &Picture) -> String {
     let mut out = String::from("digraph documents {\n  node [shape=box, style=rounded];\n");
     for it in &picture.nodes {
-        // Writing to a text cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(
             out,
             "  {} [label={}, tooltip={}, class={}];",

@@ -20,8 +20,8 @@ const KEYS: [(&str, &str, &str); 12] = [
     ("edge", "text", "string"),
 ];
 
-/// The picture in GraphML. A node's id is `n` and its number, because the format allows no `/` there; the
-/// document's id is its `name` and its title its `label`.
+/// The export in GraphML. A node's id is `n` and its number, because the format allows no `/` there;
+/// the document's id is its `name` and its title its `label`.
 #[must_use]
 pub fn graphml(picture: &Picture) -> String {
     let mut out = String::from(
@@ -29,7 +29,7 @@ pub fn graphml(picture: &Picture) -> String {
          <graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n",
     );
     for (of, name, kind) in KEYS {
-        // Writing to a text cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(
             out,
             "  <key id=\"{of}-{name}\" for=\"{of}\" attr.name=\"{name}\" attr.type=\"{kind}\"/>"
@@ -71,7 +71,7 @@ fn data(out: &mut String, of: &str, name: &str, value: &str) {
     let _ = writeln!(out, "      <data key=\"{of}-{name}\">{value}</data>");
 }
 
-/// XML Schema writes infinity otherwise than we do.
+/// XML Schema writes infinity differently than Rust.
 fn number(it: f64) -> String {
     if it.is_finite() { it } else { 0.0 }.to_string()
 }

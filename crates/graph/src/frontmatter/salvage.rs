@@ -1,18 +1,18 @@
 //! The fields of a YAML block that does not parse as a whole.
 //!
-//! One unquoted colon must not cost a note its other fields. Each entry (a key at the beginning of a line,
-//! with the lines that belong to it) is read by itself. Of an entry that is broken, a value on one line is
-//! taken as the text that it is, and a list item by item. Entries with anything else are left out.
+//! One unquoted colon must not cost a note its other fields. Each entry (a key at the beginning of a
+//! line, with the lines that belong to it) is read by itself. In a broken entry, a value on one line
+//! is taken as text, and a list item by item. Other broken entries are left out.
 
 use super::read_yaml;
 use serde_json::{Map, Value};
 
-/// So many entries are read: each is a text of its own for the parser.
+/// At most this many entries are read: the parser is started for each.
 const ENTRIES_MAX: usize = 500;
 /// Items of one broken list.
 const ITEMS_MAX: usize = 500;
 
-/// The fields that can be read. Of a key that stands there twice the first counts.
+/// The fields that can be read. If a key occurs twice, the first counts.
 pub(super) fn fields(block: &str) -> Map<String, Value> {
     let mut fields = Map::new();
     for entry in entries(block).into_iter().take(ENTRIES_MAX) {
@@ -60,7 +60,7 @@ fn read(entry: &str) -> Option<(String, Value)> {
     let (first, rest) = entry.split_once('\n').unwrap_or((entry, ""));
     let (key, value) = key_of(first)?;
     let is_text = |it: &str| !it.is_empty() && !it.starts_with(['|', '>', '&', '*', '{']);
-    // A comment after the value is none of it.
+    // A comment after the value is not part of it.
     let value = value.split(" #").next().unwrap_or(value).trim();
     let rest: Vec<&str> = rest.lines().filter(|it| !it.trim().is_empty()).collect();
     if rest.is_empty() {
@@ -77,7 +77,7 @@ fn read(entry: &str) -> Option<(String, Value)> {
     ))
 }
 
-/// The items of a list whose end is missing or that has something unquoted in it.
+/// The items of a list that is not closed or contains something unquoted.
 fn list_of(text: &str) -> Option<Value> {
     let text = text.trim_end().trim_end_matches(']');
     let items = text.split(',').map(|it| unquoted(it.trim()));
@@ -90,7 +90,7 @@ fn item(line: &str) -> Option<Value> {
     let item = line.trim_start_matches(' ').strip_prefix("- ")?.trim();
     match read_yaml(item) {
         Ok(value @ (Value::String(_) | Value::Number(_) | Value::Bool(_))) => Some(value),
-        // `[[a]]` is a link; `a: b` is a text whose quotes were forgotten.
+        // `[[a]]` is a link; `a: b` is a text without its quotes.
         Ok(value @ Value::Array(_)) => Some(value),
         Ok(Value::Null) => None,
         Ok(Value::Object(_)) | Err(_) => Some(unquoted(item).into()),

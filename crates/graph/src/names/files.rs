@@ -1,22 +1,22 @@
-//! What is there beside documents.
+//! Files and folders beside the documents.
 
 use std::collections::BTreeMap;
 
-/// Files and folders that links lead to and that are no documents, by their paths from the root.
+/// Files and folders that are targets of links and not documents, by their paths from the root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
-    /// Whether it is a folder.
+    /// Whether each is a folder.
     places: BTreeMap<Box<str>, bool>,
 }
 
 impl Files {
-    /// None.
+    /// An empty set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds one that is there.
+    /// Adds a file or folder that exists.
     pub fn insert(&mut self, path: &str, is_folder: bool) {
         self.places.insert(path.into(), is_folder);
     }
@@ -30,7 +30,7 @@ impl Files {
         self.places.get(path) == Some(&false)
     }
 
-    /// Whether anything is at a path.
+    /// Whether anything exists at a path.
     #[must_use]
     pub fn is_there(&self, path: &str) -> bool {
         self.places.contains_key(path)

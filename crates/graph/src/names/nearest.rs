@@ -1,21 +1,21 @@
-//! Which document a broken link may have meant.
+//! Proposes the document that a broken link may have meant.
 //!
-//! Names are found by the groups of three letters that they share with the target, and only the best of
-//! those are compared letter by letter. Where it is known which folder was meant, of documents that are
-//! called alike the one that lies nearest to it is preferred.
+//! Names are found by the trigrams that they share with the target, and only the best of those are
+//! compared letter by letter. If the intended folder is known, the nearest of several documents with
+//! the same name is preferred.
 
 use super::Entry;
 use crate::target::without_extension;
 use kenning_text::fold;
 use std::collections::HashMap;
 
-/// Below this two names are only alike by chance.
+/// Below this, names are similar only by chance.
 const SIMILARITY_MIN: f64 = 0.6;
-/// Names that are compared letter by letter.
+/// At most this many names are compared letter by letter.
 const COMPARED_MAX: usize = 32;
-/// Letters of a name that count.
+/// At most this many letters of a name are compared.
 const CHARS_MAX: usize = 80;
-/// How much of the likeness is that of the folders.
+/// The share of the folders in the similarity.
 const FOLDER_SHARE: f64 = 0.2;
 
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Nearest {
             names: Vec::new(),
             by_letters: HashMap::new(),
         };
-        // In the order of paths, so that of equals the same one is found whatever the order of insertion.
+        // In the order of paths, so that ties are broken alike whatever the order of insertion.
         let is_there = |at: &usize| entries[*at].doc != u32::MAX;
         let mut order: Vec<usize> = (0..entries.len()).filter(is_there).collect();
         order.sort_by_key(|at| &entries[*at].path);
@@ -104,7 +104,8 @@ impl Nearest {
         };
         let descending = |a: &f64, b: &f64| b.total_cmp(a);
         if touched.len() > COMPARED_MAX {
-            // Folders are compared only where they can decide: hundreds of files are called alike.
+            // Folders are compared only where they can decide: hundreds of files can have the same
+            // name.
             let mut all: Vec<f64> = touched.iter().map(|it| likeness(*it)).collect();
             let (_, least, _) = all.select_nth_unstable_by(COMPARED_MAX - 1, descending);
             let floor = *least * (1.0 - FOLDER_SHARE);
@@ -125,7 +126,7 @@ impl Nearest {
         for (_, name) in ordered {
             let it = &self.names[name as usize];
             let letters = strsim::normalized_damerau_levenshtein(&text, &it.text);
-            // Words in another order share their letters in groups.
+            // Words in another order share their trigrams.
             let similarity = letters.max(0.9 * likeness(name)) * weight(name);
             if similarity >= SIMILARITY_MIN && best.is_none_or(|best| similarity > best.1) {
                 best = Some((it.entry, similarity));
@@ -135,7 +136,7 @@ impl Nearest {
     }
 }
 
-/// How alike two folders are, from 0 to 1: the share of segments that they begin and end with alike.
+/// The similarity of two folders, from 0 to 1: the share of equal segments at both ends.
 fn folder_likeness(a: &str, b: &str) -> f64 {
     if a == b {
         return 1.0;
@@ -160,7 +161,7 @@ fn normal(name: &str) -> String {
     fold::title(name).chars().take(CHARS_MAX).collect()
 }
 
-/// The groups of three letters, each once; a name is padded, so that its beginning counts more.
+/// The trigrams of a name, each once; the name is padded, so that its beginning counts more.
 fn groups(name: &str) -> Vec<[char; 3]> {
     if name.is_empty() {
         return Vec::new();

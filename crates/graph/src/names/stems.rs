@@ -1,9 +1,9 @@
-//! Which links a name can be meant by.
+//! Which links a name can affect.
 //!
-//! Whatever a link is looked up by ends in the last part of its target or of a path that it may lead to, and
-//! whatever a document is found by ends in the last part of one of its names. So a document that gains or
-//! loses a name changes what a link means only if the two have such a part in common. A part is kept as a
-//! number: two parts that get the same one cost a look and nothing else.
+//! Every key by which a link is looked up ends in the last part of its target or of a path that it
+//! may mean, and every key of a document ends in the last part of one of its names. So a document
+//! that gains or loses a name changes the meaning of a link only if the two share such a part. Parts
+//! are kept as hashes: a collision costs a lookup and nothing else.
 
 use super::{Named, Origin, joined, names_of, places};
 use crate::Link;
@@ -11,7 +11,7 @@ use crate::target::without_extension;
 use kenning_text::fold;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// The last parts of everything that a link is looked up by.
+/// The last parts of every key by which a link is looked up.
 #[must_use]
 pub fn stems_of_link(from: &Origin<'_>, link: &Link) -> Vec<u64> {
     let target = link.target.replace('\\', "/");
@@ -28,7 +28,7 @@ pub fn stems_of_link(from: &Origin<'_>, link: &Link) -> Vec<u64> {
     stems
 }
 
-/// The last parts of everything that a document is found by.
+/// The last parts of every key of a document.
 #[must_use]
 pub fn stems_of_names(named: &Named<'_>) -> Vec<u64> {
     let whole = named.path;
@@ -120,8 +120,8 @@ mod tests {
         }
     }
 
-    /// Every document is taken away once: whichever link means something else then has a part in common
-    /// with it, and putting it back gives what was there before.
+    /// Every document is removed once: each link that changes its meaning shares a part with it, and
+    /// inserting it again restores the state before.
     #[test]
     fn only_a_link_that_shares_a_part_with_a_name_can_mean_another_document() {
         static ALIASES: [String; 0] = [];

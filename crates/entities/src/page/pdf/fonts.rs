@@ -3,7 +3,7 @@
 use lopdf::{Dictionary, Document, Encoding, Object};
 use std::collections::HashMap;
 
-/// Codes of one font whose width is kept.
+/// The widths of at most this many codes of one font are kept.
 const WIDTHS_MAX: usize = 70_000;
 /// Widths are in thousandths of the size of the font.
 const WIDTH_DEFAULT: f32 = 500.0;
@@ -65,8 +65,8 @@ impl<'a> Fonts<'a> {
         })
     }
 
-    /// The letters of some codes, and their width in thousandths of the size. Letters that the font says
-    /// nothing of are left out.
+    /// The letters of some codes, and their width in thousandths of the size. Codes without a letter
+    /// are left out.
     pub(super) fn decode(&self, bytes: &[u8]) -> (String, f32) {
         let Some(Some(font)) = self.known.get(&self.chosen) else {
             return (String::new(), bytes.len() as f32 * WIDTH_DEFAULT);

@@ -1,4 +1,4 @@
-//! Words and lines, by where their letters stand.
+//! Words and lines, from the positions of letters.
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -9,7 +9,7 @@ const LINE: f32 = 0.5;
 /// … and by more than this another paragraph.
 const PARAGRAPH: f32 = 1.9;
 
-/// The text so far, and where the next letter stands.
+/// The text so far, and the position of the next letter.
 #[derive(Default)]
 pub(super) struct Layout {
     text: String,
