@@ -1,13 +1,14 @@
-//! Parameters as arguments of a process.
+//! Turns parameters into the arguments of a process.
 //!
-//! Every value is one argument, whatever is in it: nothing is split, quoted or given to a shell. A
-//! value that begins with `-` is joined to its key, so that no program takes it for an option.
+//! Every value is one argument, whatever it contains: nothing is split, quoted or passed through a
+//! shell. A value that begins with `-` is joined to its key, so that no program takes it for an
+//! option.
 
 use crate::kind::shown;
 use kenning_core::{Error, Result};
 use serde_json::{Map, Value};
 
-/// One value is not longer: a process cannot be started with more.
+/// At most this many bytes of one value: the operating system does not pass more.
 const VALUE_BYTES_MAX: usize = 120 * 1024;
 const TOTAL_BYTES_MAX: usize = 1024 * 1024;
 
@@ -53,20 +54,19 @@ fn check_key(key: &str) -> Result<()> {
     if is_good || key == "_project_path" {
         return Ok(());
     }
-    Err(Error::invalid(format!(
-        "parameters: `{}` cannot be the name of one",
-        shown(key)
-    ))
-    .hint("use letters, digits, `_` and `-`, beginning with a letter"))
+    Err(
+        Error::invalid(format!("parameters: `{}` is not a valid name", shown(key)))
+            .hint("use letters, digits, `_` and `-`, beginning with a letter"),
+    )
 }
 
 fn check_value(key: &str, text: &str) -> Result<()> {
     if text.contains('\0') {
         return Err(Error::invalid(format!(
-            "parameters.{key}: `{}` contains a zero byte",
+            "parameters.{key}: `{}` contains a NUL byte",
             shown(text)
         ))
-        .hint("remove it: no process can be given one"));
+        .hint("remove it: arguments of a process cannot contain one"));
     }
     if text.len() > VALUE_BYTES_MAX {
         return Err(Error::too_large(format!(

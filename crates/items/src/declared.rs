@@ -1,10 +1,10 @@
-//! What a file says of itself, compared with where it lies.
+//! Compares what a file says about itself with its path.
 
 use crate::kind::{Category, Place, shown};
 use crate::{Faults, yaml};
 use serde_json::{Map, Value};
 
-/// The field `category`, or the folders above the file. Both must agree where both are there.
+/// The field `category`, or the folders above the file. If both exist, they must agree.
 pub(crate) fn declared_category(
     faults: &mut Faults,
     fields: &Map<String, Value>,
@@ -28,7 +28,7 @@ pub(crate) fn agreed_category(
         faults.add(
             "category",
             format!(
-                "`{}` is not where the file lies, `{}`",
+                "`{}` differs from the folder of the file, `{}`",
                 shown(&declared),
                 place.category
             ),

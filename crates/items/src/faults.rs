@@ -1,4 +1,4 @@
-//! Everything that is wrong with an item, collected: whoever repairs it should not have to ask thrice.
+//! Collects everything that is wrong with an item, so that it can be repaired in one go.
 
 use kenning_core::Error;
 use std::fmt;
@@ -20,7 +20,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// All that is wrong; never empty where it is an error.
+/// The faults found; never empty in an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults(pub Vec<Fault>);
 
@@ -36,7 +36,7 @@ impl Faults {
         faults
     }
 
-    /// Notes one more.
+    /// Adds a fault.
     pub fn add(
         &mut self,
         field: impl Into<String>,
@@ -50,7 +50,7 @@ impl Faults {
         });
     }
 
-    /// `value` if nothing was noted.
+    /// `value` if there are no faults.
     pub fn or<T>(self, value: T) -> Result<T, Self> {
         if self.0.is_empty() {
             Ok(value)
@@ -64,7 +64,7 @@ impl Faults {
         self.0.iter().map(Fault::to_string).collect()
     }
 
-    /// As one error of the program: all messages, and all remedies as the hint.
+    /// One error with all messages, and all remedies as its hint.
     pub fn into_error(self, what: impl fmt::Display) -> Error {
         let mut remedies: Vec<&str> = self.0.iter().map(|it| it.remedy.as_str()).collect();
         remedies.dedup();

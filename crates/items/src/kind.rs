@@ -1,7 +1,7 @@
-//! The words for items: what type, which id, in which category, of which scope.
+//! Basic types of items: item type, id, category and scope.
 //!
-//! Ids and categories become parts of file names, so they are checked here once and for all: whoever
-//! holds an [`ItemId`] or a [`Category`] may join it to a directory without looking at it again.
+//! Ids and categories become parts of file names, so they are checked here once: an [`ItemId`] or a
+//! [`Category`] can be joined to a directory without another check.
 
 use kenning_core::{Error, Result};
 use kenning_text::line::dotted;
@@ -69,7 +69,7 @@ impl fmt::Display for ItemType {
     }
 }
 
-/// Where an item lies: in a project, or in the user's own space.
+/// Where an item is kept: in a project, or in the user's own directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// `.ai` of a project.
@@ -143,7 +143,7 @@ impl fmt::Display for ItemId {
 pub struct Category(String);
 
 impl Category {
-    /// No folder at all.
+    /// The empty category.
     pub fn root() -> Self {
         Self::default()
     }
@@ -153,13 +153,13 @@ impl Category {
         &self.0
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether what a file says of its category agrees with where it lies. A file that lies in no
-    /// category may say any.
+    /// Whether the category that a file declares agrees with its path. A file outside any category
+    /// may declare any.
     pub fn agrees_with(&self, declared: &str) -> bool {
         self.is_root() || declared.trim_matches('/') == self.0
     }
@@ -207,18 +207,18 @@ impl fmt::Display for Category {
     }
 }
 
-/// Which item a path is, and in which form.
+/// The item that a path belongs to, and its layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The id: the stem of the file or the name of the directory.
     pub id: ItemId,
     /// The folders above it.
     pub category: Category,
-    /// How it lies there.
+    /// Its layout on disk.
     pub layout: Layout,
 }
 
-/// How an item lies on disk.
+/// The layout of an item on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// One file with this extension.
@@ -227,7 +227,7 @@ pub enum Layout {
     Directory(String),
 }
 
-/// Files that make the directory around them a tool, the first of a directory deciding.
+/// Files that make the directory around them a tool; the first one found counts.
 pub const MANIFESTS: [&str; 2] = ["manifest.yaml", "tool.yaml"];
 /// The file that makes the directory around it a directive.
 pub const SKILL: &str = "SKILL.md";
@@ -237,7 +237,8 @@ pub const TOOL_EXTENSIONS: [&str; 5] = ["py", "sh", "js", "yaml", "yml"];
 impl Place {
     /// The item that a file describes, by its path under the folder of its type.
     ///
-    /// `None` for a file that describes none: another extension, or a part that no id may have.
+    /// `None` for a file that describes none: it has another extension, or a part that is not a valid
+    /// id.
     pub fn of(item_type: ItemType, path: &str) -> Option<Self> {
         let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
         let describes_folder = match item_type {
@@ -277,7 +278,7 @@ impl Place {
     }
 }
 
-/// Why a text is no part of a file name.
+/// Why a text cannot be part of a file name.
 fn part_fault(text: &str, bytes_max: usize) -> Option<&'static str> {
     if text.is_empty() {
         return Some("is empty");
@@ -298,7 +299,7 @@ fn part_fault(text: &str, bytes_max: usize) -> Option<&'static str> {
     (!text.chars().all(good)).then_some("contains a character that no name may have")
 }
 
-/// A text as a message may hold it: short, and without control characters.
+/// A text for use in a message: short, and without control characters.
 pub(crate) fn shown(text: &str) -> String {
     let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     dotted(text, 60).chars().map(clean).collect()

@@ -1,4 +1,4 @@
-//! A knowledge entry: Markdown with a head of YAML.
+//! A knowledge entry: Markdown with YAML frontmatter.
 
 use crate::kind::{Place, shown};
 use crate::mark::{self, Compared, Line, Style, Validated, original};
@@ -18,7 +18,7 @@ pub const ENTRY_TYPES: [&str; 8] = [
 ];
 const TITLE_CHARS_MAX: usize = 500;
 
-/// What an entry says.
+/// A knowledge entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Knowledge {
     /// Its id, which is also the name of its file.
@@ -27,21 +27,21 @@ pub struct Knowledge {
     pub title: String,
     /// One of [`ENTRY_TYPES`].
     pub entry_type: String,
-    /// What it says its category is, else the folders above it.
+    /// The category that it declares, otherwise the folders above it.
     pub category: String,
-    /// Words to find it by.
+    /// Tags.
     pub tags: Vec<String>,
-    /// Its version; 1.0.0 if it says none.
+    /// Its version; 1.0.0 if it declares none.
     pub version: String,
-    /// Everything after the head.
+    /// Everything after the frontmatter.
     pub body: String,
-    /// All fields of the head.
+    /// All fields of the frontmatter.
     pub fields: Map<String, Value>,
-    /// That somebody validated it for the original, by a line or by fields of the head.
+    /// The validation by the original program, from a line or from fields of the frontmatter.
     pub validated: Option<Validated>,
 }
 
-/// Reads an entry that lies at `place`.
+/// Reads an entry at `place`.
 pub fn read(text: &str, place: &Place) -> Result<Knowledge, Faults> {
     let bare = mark::strip(text, Style::Html);
     let Some((block, body)) = yaml::frontmatter(&bare) else {
@@ -59,7 +59,11 @@ pub fn read(text: &str, place: &Place) -> Result<Knowledge, Faults> {
     let category = crate::declared_category(&mut faults, &fields, place);
     let tags = fields.get("tags").map_or(Some(Vec::new()), yaml::texts);
     if tags.is_none() {
-        faults.add("tags", "is not a list of words", "write `tags: [one, two]`");
+        faults.add(
+            "tags",
+            "is not a list of strings",
+            "write `tags: [one, two]`",
+        );
     }
     let version = yaml::text_at(&fields, &["version"]).unwrap_or_else(|| version::DEFAULT.into());
     version::check(&mut faults, &version);
@@ -101,13 +105,13 @@ fn zettel_id(faults: &mut Faults, fields: &Map<String, Value>, place: &Place) ->
         Some(it) if it != place.id.as_str() => faults.add(
             "zettel_id",
             format!(
-                "`{}` is not the name of the file, `{}`",
+                "`{}` differs from the name of the file, `{}`",
                 shown(it),
                 place.id
             ),
             match is_number {
                 true => format!(
-                    "YAML reads a number here: write `zettel_id: \"{}\"`",
+                    "YAML reads this as a number: write `zettel_id: \"{}\"`",
                     place.id
                 ),
                 false => "give both the same name".to_owned(),
@@ -144,7 +148,8 @@ fn entry_type(faults: &mut Faults, fields: &Map<String, Value>) -> String {
 }
 
 impl Knowledge {
-    /// The original's hash, if there is one, compared with this entry by each of its formulas.
+    /// The original's hash, if there is one, compared with the hashes that its formulas give for this
+    /// entry.
     pub fn compared(&self) -> Option<Compared> {
         let validated = self.validated.as_ref()?;
         let (id, version, body) = (&self.zettel_id, &self.version, &self.body);

@@ -1,15 +1,15 @@
-//! What Kiwi's items say: directives, tools and knowledge entries.
+//! Parses and checks Kiwi's items: directives, tools and knowledge entries.
 //!
 //! Text and bytes go in, values come out: no files, no store, no clock, no network. The engine finds
-//! the files and does what is asked; whether an item is well formed, whether it is what was signed,
-//! what runs it and what it may touch is decided here and can be tested here.
+//! the files and carries out requests; whether an item is well formed, whether its signature holds,
+//! what runs it and what it may access is decided here and can be tested here.
 //!
-//! Reading order: [`kind`] for the words, then [`directive`], [`tool`] and [`knowledge`] for what
-//! files say, [`mark`] for who vouches for them, [`chain`] for how a tool comes to run and [`grants`]
-//! for what it may touch.
+//! Reading order: [`kind`] for the basic types, then [`directive`], [`tool`] and [`knowledge`] for
+//! the contents of files, [`mark`] for signatures, [`chain`] for how a tool is run and [`grants`] for
+//! what it may access.
 //!
-//! The one invariant: nothing that an item says is evaluated. A Python file is read as text, a schema
-//! with an unknown word is refused, and a byte changed anywhere in a signed item is noticed.
+//! The one invariant: nothing in an item is evaluated. A Python file is read as text, a schema with
+//! an unknown keyword is refused, and any changed byte of a signed item is detected.
 
 #![deny(missing_docs)]
 

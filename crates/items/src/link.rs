@@ -1,4 +1,4 @@
-//! How items relate, and how a caller says so.
+//! Relations between items, and the parameters that name them.
 
 use crate::kind::{ItemId, ItemType, shown};
 use kenning_core::{Error, Result};

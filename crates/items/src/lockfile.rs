@@ -1,16 +1,16 @@
-//! A lockfile: which chain a tool had when it was signed.
+//! A lockfile: the chain that a tool had when it was signed.
 //!
-//! A chain that is now another, in length, ids, versions or hashes, is refused with the place of the
-//! first difference.
+//! A chain that differs in length, ids, versions or hashes is refused, with the position of the first
+//! difference.
 
 use crate::chain::Chain;
 use kenning_core::{Error, Result};
 use serde_json::{Value, json};
 
-/// The version of the form.
+/// The version of the format.
 pub const LOCKFILE_VERSION: u64 = 1;
 
-/// A tool as it was.
+/// A tool in a locked chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Locked {
     /// Its id.
@@ -19,7 +19,7 @@ pub struct Locked {
     pub version: String,
     /// The hash of its content.
     pub integrity: String,
-    /// What ran it.
+    /// The tool that ran it.
     pub executor: Option<String>,
 }
 
@@ -66,7 +66,7 @@ impl From<LockFault> for Error {
 }
 
 impl Lockfile {
-    /// Of a chain as it is now.
+    /// Makes a lockfile for a chain.
     pub fn of(chain: &Chain, generated_at: impl Into<String>) -> Self {
         let resolved_chain = chain.links.iter().map(|it| Locked {
             tool_id: it.tool_id.clone(),
@@ -81,7 +81,7 @@ impl Lockfile {
         }
     }
 
-    /// Whether a chain is still what was locked.
+    /// Checks that a chain is still the one that was locked.
     pub fn check(&self, chain: &Chain) -> Result<(), LockFault> {
         for (position, (locked, found)) in self.resolved_chain.iter().zip(&chain.links).enumerate()
         {
@@ -165,7 +165,7 @@ impl Lockfile {
                 .map(|it| Ok::<_, Error>((text(it, "url")?, text(it, "fetched_at")?)))
                 .transpose()?,
         };
-        // The root says the first link once more; one that says something else was tampered with.
+        // The root repeats the first link; a different one was tampered with.
         if value.get("root") != lockfile.to_json().get("root") {
             return Err(broken("`root` is not the first link of `resolved_chain`"));
         }

@@ -1,14 +1,14 @@
-//! JSON Schema, as much of it as items use.
+//! The part of JSON Schema that items use.
 //!
-//! A keyword that is not checked here is refused, never skipped: a schema that seems to forbid
-//! something and does not is worse than none. `format`, as in the standard, only annotates.
+//! A keyword that is not implemented is refused, never skipped: a schema that seems to forbid
+//! something and does not is worse than none. `format` is only an annotation, as in the standard.
 
 use crate::Faults;
 use crate::kind::shown;
 use regex::RegexBuilder;
 use serde_json::{Map, Value};
 
-/// Keywords that say something to a reader and nothing about a value.
+/// Keywords that describe a schema and do not restrict values.
 const ANNOTATIONS: &[&str] = &[
     "$schema",
     "$id",
@@ -26,17 +26,17 @@ const ANNOTATIONS: &[&str] = &[
 const TYPES: &[&str] = &[
     "null", "boolean", "integer", "number", "string", "array", "object",
 ];
-/// More is of no use to whoever reads them.
+/// More would not help the reader.
 const ISSUES_MAX: usize = 50;
 const DEPTH_MAX: usize = 64;
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
-/// What does not fit: where, and why.
+/// A place where a value does not match, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issue {
-    /// The place in the value, such as `headers.accept` or `args[2]`; empty for the whole.
+    /// The path in the value, such as `headers.accept` or `args[2]`; empty for the whole.
     pub path: String,
-    /// Why it does not fit.
+    /// Why it does not match.
     pub message: String,
 }
 
@@ -49,14 +49,14 @@ impl std::fmt::Display for Issue {
     }
 }
 
-/// Whether every keyword of a schema is one that is checked, and well formed.
+/// Checks that every keyword of a schema is implemented and well formed.
 pub fn check(schema: &Value) -> Result<(), Faults> {
     let mut faults = Faults::default();
     check_at(&mut faults, schema, "schema", 0);
     faults.or(())
 }
 
-/// Whether a value fits a schema. A schema that [`check`] refuses fits nothing.
+/// Checks a value against a schema. No value matches a schema that [`check`] refuses.
 pub fn validate(schema: &Value, value: &Value) -> Result<(), Vec<Issue>> {
     if let Err(faults) = check(schema) {
         let issue = |fault: crate::Fault| Issue {
@@ -131,7 +131,7 @@ fn check_keyword(faults: &mut Faults, name: &str, value: &Value, at: &str, depth
         },
         _ if ANNOTATIONS.contains(&name) => true,
         _ => {
-            let message = format!("`{}` is not a keyword that is checked here", shown(name));
+            let message = format!("`{}` is not a supported keyword", shown(name));
             let remedy = "use type, properties, required, additionalProperties, items, enum, const, \
                           pattern, minimum, maximum, lengths, oneOf, anyOf, allOf or not";
             faults.add(at, message, remedy);
@@ -140,7 +140,7 @@ fn check_keyword(faults: &mut Faults, name: &str, value: &Value, at: &str, depth
     };
     if !is_good {
         let message = format!(
-            "`{}` is not what this keyword takes",
+            "`{}` is not a valid value of this keyword",
             shown(&value.to_string())
         );
         faults.add(
@@ -290,19 +290,19 @@ fn look_at_choices(
     if let Some(schemas) = list("anyOf")
         && !schemas.iter().any(|it| fits(it, value))
     {
-        issue(issues, path, "fits none of the forms in `anyOf`");
+        issue(issues, path, "matches none of the schemas in `anyOf`");
     }
     if let Some(schemas) = list("oneOf") {
         let n_fitting = schemas.iter().filter(|it| fits(it, value)).count();
         if n_fitting != 1 {
-            let message = format!("fits {n_fitting} of the forms in `oneOf` and not one");
+            let message = format!("matches {n_fitting} of the schemas in `oneOf`, not exactly one");
             issue(issues, path, &message);
         }
     }
     if let Some(schema) = keywords.get("not")
         && fits(schema, value)
     {
-        issue(issues, path, "has the form that `not` forbids");
+        issue(issues, path, "matches the schema in `not`");
     }
 }
 
@@ -331,7 +331,7 @@ fn look_at_number(
     }
 }
 
-/// Notes a count that is outside of its two keywords.
+/// Adds an issue if a count is outside its two limits.
 fn look_at_count(
     issues: &mut Vec<Issue>,
     keywords: &Map<String, Value>,
@@ -385,7 +385,7 @@ fn look_at_items(
     let must_differ = keywords.get("uniqueItems") == Some(&Value::Bool(true));
     let occurs_before = |(i, item): (usize, &Value)| items[..i].iter().any(|it| same(it, item));
     if must_differ && items.iter().enumerate().any(occurs_before) {
-        issue(issues, path, "holds the same item twice");
+        issue(issues, path, "contains the same item twice");
     }
 }
 

@@ -1,7 +1,7 @@
-//! The Agent Skills format: what a folder with a `SKILL.md` must say for other programs to use it.
+//! The Agent Skills format: the rules for a folder with a `SKILL.md` that other programs use.
 //!
-//! A skill that is already in this form is handed on byte for byte. Directives in other forms get a
-//! `SKILL.md` made of what they say ([`text_of`]).
+//! A skill that already has this format is passed on byte for byte. For other directives a `SKILL.md`
+//! is generated ([`text_of`]).
 
 use crate::directive::{Directive, Spelling};
 use crate::kind::shown;
@@ -15,7 +15,7 @@ pub const NAME_CHARS_MAX: usize = 64;
 pub const DESCRIPTION_CHARS_MAX: usize = 1_024;
 /// The longest note on what a skill needs.
 pub const COMPATIBILITY_CHARS_MAX: usize = 500;
-/// Every field of the frontmatter; other fields belong into `metadata`.
+/// Every field of the frontmatter; other fields belong in `metadata`.
 pub const FIELDS: [&str; 6] = [
     "name",
     "description",
@@ -25,7 +25,7 @@ pub const FIELDS: [&str; 6] = [
     "allowed-tools",
 ];
 
-/// Whether the format admits a text as the name of a skill.
+/// Whether a text is a valid name of a skill.
 pub fn is_name(text: &str) -> bool {
     let is_good = |c: char| c == '-' || (c.is_alphanumeric() && c.to_lowercase().eq([c]));
     !text.is_empty()
@@ -36,7 +36,7 @@ pub fn is_name(text: &str) -> bool {
         && text.chars().all(is_good)
 }
 
-/// The nearest name that the format admits: `OAuth_setup` becomes `oauth-setup`.
+/// The nearest valid name: `OAuth_setup` becomes `oauth-setup`.
 pub fn name_of(id: &str) -> String {
     let mut out = String::new();
     for c in id.chars().flat_map(char::to_lowercase) {
@@ -54,13 +54,13 @@ pub fn name_of(id: &str) -> String {
     }
 }
 
-/// The name that the frontmatter of a `SKILL.md` says.
+/// The name in the frontmatter of a `SKILL.md`.
 pub fn declared_name(text: &str) -> Option<String> {
     let (block, _) = yaml::frontmatter(text)?;
     yaml::text_at(&yaml::fields("frontmatter", block).ok()?, &["name"])
 }
 
-/// What other programs would refuse in a `SKILL.md` that lies in a folder of this name.
+/// What other programs would refuse in a `SKILL.md` in a folder of this name.
 pub fn faults(folder: &str, text: &str) -> Vec<String> {
     if !text.starts_with("---") {
         return vec!["`SKILL.md` does not begin with `---`".to_owned()];
@@ -75,18 +75,18 @@ pub fn faults(folder: &str, text: &str) -> Vec<String> {
     let mut out = Vec::new();
     for field in fields.keys().filter(|it| !FIELDS.contains(&it.as_str())) {
         out.push(format!(
-            "`{}` is not a field of skills: it belongs into `metadata`",
+            "`{}` is not a field of skills: put it into `metadata`",
             shown(field)
         ));
     }
     match yaml::text_at(&fields, &["name"]) {
         None => out.push("`name` is missing".to_owned()),
         Some(name) if !is_name(&name) => out.push(format!(
-            "`name`: `{}` is not 1 to {NAME_CHARS_MAX} small letters, digits and hyphens",
+            "`name`: `{}` is not 1 to {NAME_CHARS_MAX} lower-case letters, digits and hyphens",
             shown(&name)
         )),
         Some(name) if name != folder => out.push(format!(
-            "`name`: `{name}` is not the name of the folder, `{folder}`"
+            "`name`: `{name}` differs from the name of the folder, `{folder}`"
         )),
         Some(_) => {}
     }
@@ -103,8 +103,8 @@ pub fn faults(folder: &str, text: &str) -> Vec<String> {
     out
 }
 
-/// A `SKILL.md` with another name in its frontmatter and nothing else changed. `None` where the name
-/// is not written on one line.
+/// A `SKILL.md` with another name in its frontmatter and nothing else changed. `None` if the name is
+/// not written on one line.
 pub fn renamed(text: &str, name: &str) -> Option<String> {
     let (block, body) = yaml::frontmatter(text)?;
     let head = &text[..text.len() - body.len()];
@@ -121,7 +121,7 @@ pub fn renamed(text: &str, name: &str) -> Option<String> {
     None
 }
 
-/// A `SKILL.md` of this name for a directive that is written in another form.
+/// Generates a `SKILL.md` for a directive in another format.
 pub fn text_of(directive: &Directive, name: &str) -> String {
     let plain = directive.content.replace("\r\n", "\n");
     let (fields, body) = match (directive.spelling, yaml::frontmatter(&plain)) {
@@ -172,7 +172,7 @@ pub fn text_of(directive: &Directive, name: &str) -> String {
     )
 }
 
-/// The inputs that only a directive's head names, for a reader who does not see that head.
+/// The inputs that only a directive's frontmatter names, for a reader who does not see it.
 fn inputs_as_text(directive: &Directive) -> String {
     if directive.inputs.is_empty() || directive.spelling == Spelling::Xml {
         return String::new();
@@ -193,7 +193,7 @@ fn inputs_as_text(directive: &Directive) -> String {
     out
 }
 
-/// A text on one line in double quotes: YAML reads it as JSON does.
+/// A text on one line in double quotes, as JSON: YAML reads it the same way.
 fn quoted(text: &str, chars_max: usize) -> String {
     let clean = |c: char| if c.is_control() { ' ' } else { c };
     let line: String = text.chars().map(clean).collect();
@@ -239,12 +239,16 @@ mod tests {
         assert_eq!(faults("pdf", good), Vec::<String>::new());
         let long = good.replace("Reads", &"x".repeat(DESCRIPTION_CHARS_MAX));
         for (folder, text, said) in [
-            ("other", good.to_owned(), "is not the name of the folder"),
+            (
+                "other",
+                good.to_owned(),
+                "differs from the name of the folder",
+            ),
             ("pdf", format!("<!-- x -->\n{good}"), "begin with `---`"),
             (
                 "pdf",
                 good.replace("name: pdf", "name: PDF"),
-                "small letters",
+                "lower-case letters",
             ),
             ("pdf", good.replace("name: pdf\n", ""), "`name` is missing"),
             (

@@ -1,12 +1,12 @@
-//! Versions: three numbers, and never 0.0.0.
+//! Versions: three numbers, but not 0.0.0.
 
 use crate::Faults;
 
-/// What an item without a version has, where one is not required.
+/// The version of an item that declares none, where none is required.
 pub const DEFAULT: &str = "1.0.0";
 const REMEDY: &str = "use three numbers such as `1.0.0`";
 
-/// Notes what is wrong with a semantic version.
+/// Adds a fault unless this is a semantic version.
 pub(crate) fn check(faults: &mut Faults, version: &str) {
     match semver::Version::parse(version) {
         Err(_) => faults.add(
@@ -25,7 +25,7 @@ pub(crate) fn check(faults: &mut Faults, version: &str) {
     }
 }
 
-/// The same, but nothing after the three numbers.
+/// The same, with nothing after the three numbers.
 pub(crate) fn check_plain(faults: &mut Faults, version: &str) {
     let n_before = faults.0.len();
     check(faults, version);

@@ -1,4 +1,5 @@
-//! YAML, bounded: a whole file, or the block between `---` lines at the head of a Markdown text.
+//! YAML with size limits: a whole file, or the block between `---` lines at the start of a Markdown
+//! text.
 
 use crate::Faults;
 use kenning_text::frontmatter::{self, Head};
@@ -6,7 +7,7 @@ use kenning_text::line::beginning;
 use kenning_text::yaml::{self, Limits};
 use serde_json::{Map, Value};
 
-/// The longest text that is looked at.
+/// The longest text that is read.
 pub(crate) const TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
 const LIMITS: Limits = Limits {
     bytes_max: TEXT_BYTES_MAX,
@@ -14,14 +15,14 @@ const LIMITS: Limits = Limits {
     ..Limits::FIELDS
 };
 
-/// The fields of a YAML text. A text without any has none.
+/// The fields of a YAML text; none if it is empty.
 pub(crate) fn fields(what: &str, text: &str) -> Result<Map<String, Value>, Faults> {
     let broken =
         |message: String| Faults::one(what, message, "write `key: value` lines of valid YAML");
     match yaml::read(text, &LIMITS) {
         Ok(Value::Null) => Ok(Map::new()),
         Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(broken("holds no fields".to_owned())),
+        Ok(_) => Err(broken("is not a mapping".to_owned())),
         Err(yaml::Error::TooLarge(_)) => {
             Err(broken(format!("is longer than {TEXT_BYTES_MAX} bytes")))
         }
@@ -32,12 +33,12 @@ pub(crate) fn fields(what: &str, text: &str) -> Result<Map<String, Value>, Fault
     }
 }
 
-/// The block at the head of a Markdown text, and the text after it. `None` if there is no block.
+/// The block at the start of a Markdown text, and the text after it. `None` if there is no block.
 pub(crate) fn frontmatter(text: &str) -> Option<(&str, &str)> {
     frontmatter::yaml(text, Head::AfterEmptyLines)
 }
 
-/// A field as text: what a person writes without quotes is a number or a boolean to YAML.
+/// A field as text: values without quotes may be numbers or booleans in YAML.
 pub(crate) fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.trim().to_owned()),
@@ -47,7 +48,7 @@ pub(crate) fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// The text of the first of these fields that is there and not empty.
+/// The text of the first of these fields that exists and is not empty.
 pub(crate) fn text_at(fields: &Map<String, Value>, names: &[&str]) -> Option<String> {
     names
         .iter()

@@ -1,7 +1,7 @@
-//! What can be called of the tools of a space, by every name that it has.
+//! The callable functions of the tools in a space, by every name that they have.
 //!
-//! An id means the tool of that id and nothing else: a function of another tool never answers for it,
-//! whether that tool is enabled, disabled or gone ([`super::names`]).
+//! An id means the tool with that id and nothing else: a function of another tool never answers for
+//! it, whether that tool is enabled, disabled or removed ([`super::names`]).
 
 use super::names::Retired;
 use super::record::{Record, ToolFunction};
@@ -9,17 +9,17 @@ use kenning_sandbox::Sha256;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Something that can be called.
+/// A function that can be called.
 pub(super) struct Callable {
     pub(super) record: Arc<Record>,
     pub(super) function: ToolFunction,
 }
 
-/// All of them.
+/// All callable functions.
 pub(super) struct Callables {
     all: Vec<Callable>,
     by_name: HashMap<String, usize>,
-    /// Names that every client takes; one that could mean two things means nothing.
+    /// Names that every client accepts; an ambiguous name means nothing.
     by_safe_name: HashMap<String, Option<usize>>,
 }
 
@@ -49,7 +49,7 @@ impl Callables {
                 let Some(name) = clear.next() else {
                     let (name, id) = (&function.name, &record.id);
                     tracing::warn!(
-                        "`{name}` of `{id}` cannot be called: the name is another tool's"
+                        "`{name}` of `{id}` cannot be called: another tool has this name"
                     );
                     continue;
                 };
@@ -79,7 +79,7 @@ impl Callables {
             let safe = safe_names(&callable.function.name);
             callable.function.safe_names = safe.into_iter().filter(is_free).collect();
         }
-        // Long names stand behind all others.
+        // Long names come after all others.
         for (n, callable) in all.iter().enumerate() {
             let long = callable.function.long_name.clone();
             by_name.entry(long).or_insert(n);
@@ -95,7 +95,7 @@ impl Callables {
         self.all.iter()
     }
 
-    /// By its own name, or by one for clients that take no dots.
+    /// The index of a function by its own name, or by one for clients that do not accept dots.
     pub(super) fn place(&self, name: &str) -> Option<usize> {
         let safe = || self.by_safe_name.get(name).copied().flatten();
         self.by_name.get(name).copied().or_else(safe)
@@ -106,11 +106,11 @@ impl Callables {
     }
 }
 
-/// The longest name that every client takes.
+/// The longest name that every client accepts.
 const SAFE_NAME_MAX: usize = 64;
 
-/// Names of letters, digits, `-` and `_` only: the plain one, if it is short enough, and one that ends
-/// in a hash of the name, for when the plain one means something else.
+/// Names with letters, digits, `-` and `_` only: the plain one, if it is short enough, and one that
+/// ends in a hash of the name, in case the plain one means something else.
 fn safe_names(name: &str) -> Vec<String> {
     let safe = |it: char| match it {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' => it,

@@ -1,4 +1,4 @@
-//! Packages that are looked at, signed and verified, and the keys for it.
+//! Checking, signing and verifying packages, and the keys for it.
 
 use super::install::{InstallOptions, require_accepted};
 use super::package::{find, package_dir};
@@ -20,37 +20,37 @@ use std::path::{Path, PathBuf};
 pub struct CheckedPackage {
     /// In reverse-domain notation.
     pub id: String,
-    /// For people.
+    /// The name for people.
     pub name: String,
-    /// In semantic versioning.
+    /// Its version (semantic versioning).
     pub version: String,
-    /// What a model reads.
+    /// The description for models.
     pub description: String,
-    /// What it takes.
+    /// Its arguments.
     pub arguments: Vec<ArgumentView>,
-    /// What it asks for.
+    /// What it requests.
     pub asked: Granted,
-    /// Of the component.
+    /// The SHA-256 of the component.
     pub sha256: String,
-    /// Of the component.
+    /// The size of the component.
     pub size_bytes: usize,
-    /// By which convention it is called.
+    /// Its calling convention.
     pub abi: String,
-    /// The key of whoever signed it, trusted or not.
+    /// The key of the signer, trusted or not.
     pub signed_by: Option<String>,
-    /// What an operator should look at twice, a sentence each.
+    /// Warnings for the operator, a sentence each.
     pub concerns: Vec<String>,
-    /// The version of it that is installed, which this one would replace.
+    /// The installed version, which this one would replace.
     pub installed: Option<String>,
     /// Why `--allow` is needed, if it is.
     pub needs_allow: Option<Error>,
-    /// Why it is refused, if it is: what installing or updating it would answer.
+    /// Why it is refused, if it is: the error that installing or updating it would give.
     pub refusal: Option<Error>,
 }
 
 impl Kami {
-    /// Looks at a package without installing it: whether installing it would be refused, or updating
-    /// it where it is installed, and what it asks for.
+    /// Checks a package without installing it: whether installing or updating it would be refused,
+    /// and what it requests.
     pub fn check_tool_package(
         &self,
         caller: &Caller,
@@ -91,8 +91,8 @@ impl Kami {
                     Ok(())
                 })
             });
-        let shelf = self.shelf(&caller.principal.space)?;
-        let installed = shelf.tools.iter().find(|it| it.id == manifest.id);
+        let space_tools = self.tools_of(&caller.principal.space)?;
+        let installed = space_tools.tools.iter().find(|it| it.id == manifest.id);
         Ok(CheckedPackage {
             id: manifest.id.clone(),
             name: manifest.name.clone(),
@@ -112,7 +112,7 @@ impl Kami {
     }
 
     /// Signs the package in a directory with a secret key of 32 bytes: writes `tool.sig` beside its
-    /// manifest. Gives the public key.
+    /// manifest. Returns the public key.
     pub fn sign_tool_package(
         &self,
         caller: &Caller,
@@ -127,7 +127,7 @@ impl Kami {
         Ok(signed.key.to_string())
     }
 
-    /// Makes a key to sign tools with. Gives where it is and its public half.
+    /// Makes a key for signing tools. Returns its path and the public key.
     pub fn make_signing_key(
         &self,
         caller: &Caller,
@@ -141,12 +141,10 @@ impl Kami {
         if force {
             dir.write_private(&name, text.as_bytes())?;
         } else if !dir.create_new_private(&name, text.as_bytes())? {
-            return Err(
-                Error::conflict(format!("`{name}` is there already")).hint("`--force` replaces it")
-            );
+            return Err(Error::conflict(format!("`{name}` exists")).hint("`--force` replaces it"));
         }
         let key = PublicKey::of(&secret).to_string();
-        // For whoever checks: `kami verify --public-key` takes the file.
+        // `kami verify --public-key` accepts this file.
         dir.write(&format!("{name}.pub"), format!("{key}\n").as_bytes())?;
         Ok((dir.path().join(&name), key))
     }
@@ -173,7 +171,8 @@ impl Kami {
         }
     }
 
-    /// Looks whether a tool is what was installed, and whether whoever must vouch for it does.
+    /// Checks that a tool is unchanged since it was installed, and that its required signature is
+    /// valid.
     pub fn verify_tool(
         &self,
         caller: &Caller,
@@ -194,7 +193,7 @@ impl Kami {
         let found = Sha256::of(&wasm);
         if found != record.sha256 {
             return Err(Error::corrupt(format!(
-                "integrity violation: the component of `{id}` is {found} and not {}",
+                "integrity violation: the component of `{id}` has the SHA-256 {found} and not {}",
                 record.sha256
             ))
             .hint("install the tool again"));
@@ -211,8 +210,10 @@ impl Kami {
         match &signed {
             Some(signed) => signature::verify(signed, &record.manifest, &record.sha256, &keys)?,
             None if key.is_some() => {
-                return Err(Error::denied(format!("nobody vouches for `{id}`"))
-                    .hint("install a signed package"));
+                return Err(
+                    Error::denied(format!("`{id}` is not signed by a trusted key"))
+                        .hint("install a signed package"),
+                );
             }
             None => {}
         }
@@ -220,14 +221,15 @@ impl Kami {
     }
 }
 
-/// A public key that a person names: itself, or a file that holds it, as `kami keygen` writes one.
+/// A public key that a person gives: the key itself, or a file that contains it, as `kami keygen`
+/// writes.
 fn named_key(text: &str) -> Result<PublicKey> {
     if let Ok(key) = public_key(text) {
         return Ok(key);
     }
     let neither = || {
         Error::invalid(format!(
-            "`{text}` is neither a public key nor a file that holds one"
+            "`{text}` is neither a public key nor a file with one"
         ))
         .hint("a key is 64 hexadecimal digits, or begins with `did:key:`; `kami keygen` writes it to `signing.key.pub`")
     };

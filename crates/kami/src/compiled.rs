@@ -1,7 +1,7 @@
-//! Code of components that are run without being installed.
+//! Compiled code of components that are run without being installed.
 //!
-//! Compiled code is believed only if its hash is in the store, so that what `kami run` compiled is noted there,
-//! for the components that were run last. The code of others is thrown away.
+//! Compiled code is loaded only if its hash is in the store, so the hashes of what `kami run`
+//! compiled are recorded there, for the most recent components. Other code is discarded.
 
 use super::pulse::Pulse;
 use crate::Kami;
@@ -11,17 +11,18 @@ use kenning_sandbox::{Artifact, Described, Digest, Sha256};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The bucket of what was compiled, by the component's hash.
+/// The bucket of hashes of compiled code, by the component's hash.
 const COMPILED: &str = "tools/compiled";
 
-/// Components whose code is kept.
+/// At most this many components keep their code.
 const COMPILED_MAX: usize = 32;
 
-/// A component of this size is said to be compiled at once, a smaller one when it takes long.
+/// For a component of at least this size a message is shown at once, for a smaller one when compiling
+/// takes long.
 const LARGE_BYTES: usize = 1024 * 1024;
 
 impl Kami {
-    /// Compiles a component, as long as the caller waits, and says that it does.
+    /// Compiles a component, as long as the caller waits, with progress messages.
     pub(super) fn compile(&self, caller: &Caller, wasm: &[u8]) -> Result<(Described, Digest)> {
         let runtime = self.wasm_runtime()?;
         let work = || loop {
@@ -45,11 +46,12 @@ impl Kami {
         Ok((described, runtime.prepare(wasm)?))
     }
 
-    /// What an earlier process compiled of a component that is installed or was run lately.
+    /// The code that an earlier process compiled for a component that is installed or was run
+    /// recently.
     pub(super) fn known_artifact(&self, caller: &Caller, sha256: Sha256) -> Option<Artifact> {
         let space = &caller.principal.space;
-        let shelf = self.shelf(space).ok()?;
-        let installed = shelf.tools.iter().find(|it| it.sha256 == sha256);
+        let space_tools = self.tools_of(space).ok()?;
+        let installed = space_tools.tools.iter().find(|it| it.sha256 == sha256);
         if let Some(artifact) = installed.and_then(|it| it.artifact.clone()) {
             return Some(artifact);
         }
@@ -63,10 +65,10 @@ impl Kami {
         Artifact::parse(row["artifact"].as_str()?)
     }
 
-    /// Notes what was compiled for a run, and forgets the code of whatever was run longest ago.
+    /// Records what was compiled for a run, and discards the code that was not used for longest.
     pub(super) fn note_compiled(&self, caller: &Caller, digest: &Digest) -> Result<()> {
         let space = &caller.principal.space;
-        // What was noted before counts.
+        // Pending records count too.
         self.kernel.later().flush();
         let mut known: Vec<(u64, String)> = self
             .kernel
@@ -82,9 +84,9 @@ impl Kami {
         known.sort_unstable();
         let n_over = (known.len() + 1).saturating_sub(COMPILED_MAX);
         let over: Vec<String> = known.drain(..n_over).map(|it| it.1).collect();
-        let shelf = self.shelf(space)?;
+        let space_tools = self.tools_of(space)?;
         for sha256 in over.iter().filter_map(|it| Sha256::from_hex(it)) {
-            if !shelf.tools.iter().any(|it| it.sha256 == sha256) {
+            if !space_tools.tools.iter().any(|it| it.sha256 == sha256) {
                 self.wasm_runtime()?.forget(sha256)?;
             }
         }
@@ -105,7 +107,7 @@ impl Kami {
     }
 }
 
-/// A size as people read it.
+/// A size for people.
 fn size(bytes: usize) -> String {
     let tenths = bytes.saturating_mul(10) / (1024 * 1024);
     match tenths {

@@ -1,4 +1,4 @@
-//! What a component says of itself, compared with what its manifest says.
+//! Compares what a component says about itself with its manifest.
 
 use crate::Kami;
 use kenning_core::Result;
@@ -8,13 +8,14 @@ use kenning_sandbox::{Abi, Capabilities, Described, Failure, Limits, RunCall, Sh
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// How long a component may take to say what it is. Runtimes of other languages take a while to begin.
+/// How long a component may take to describe itself. Runtimes of other languages start slowly.
 const PATIENCE: Duration = Duration::from_secs(10);
 const FUEL: u64 = 100_000_000_000;
 
 impl Kami {
-    /// Where a component contradicts its manifest, a sentence each: a build of another version, or another
-    /// tool, is easily copied. What it says is compared and never shown to models.
+    /// Where a component contradicts its manifest, a sentence each: a build of another version, or
+    /// another tool, is easily copied by mistake. Its description is compared and never shown to
+    /// models.
     pub(super) fn manifest_contradictions(
         &self,
         caller: &Caller,
@@ -51,14 +52,14 @@ impl Kami {
         let outcome = self.wasm_runtime()?.run(&code, &call);
         Ok(match outcome.result {
             Ok(text) => compare(&text, manifest),
-            // It need not have one, and a busy host is not its fault.
+            // A component need not describe itself, and a busy host is not its fault.
             Err(
                 Failure::ExportNotFound(_)
                 | Failure::Busy
                 | Failure::MemoryTaken
                 | Failure::Cancelled,
             ) => Vec::new(),
-            Err(failure) => vec![format!("it cannot say what it is: {failure}")],
+            Err(failure) => vec![format!("it cannot describe itself: {failure}")],
         })
     }
 }
@@ -83,7 +84,7 @@ fn compare(text: &str, manifest: &Manifest) -> Vec<String> {
     found
 }
 
-/// What a component says stands in a line of ours.
+/// Removes characters that could break the line of the message.
 fn plain(it: char) -> char {
     match it.is_control() || it == '`' {
         true => ' ',

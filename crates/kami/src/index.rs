@@ -1,8 +1,8 @@
-//! Finding tools: among those that are installed, and in an index that somebody keeps.
+//! Finding tools: among the installed ones, and in an index.
 //!
-//! An index is a JSON array, at an address or in a file, with an entry for each tool: `id`, `name`, `version`,
-//! `description`, and as `source` what `kami install` takes. It is a list of hints: what is installed from it
-//! is checked like anything else.
+//! An index is a JSON array, at a URL or in a file, with an entry for each tool: `id`, `name`,
+//! `version`, `description`, and a `source` for `kami install`. It is a list of hints: what is
+//! installed from it is checked like anything else.
 
 use super::package::{bundle, fetch_bytes, index_entry, is_source};
 use crate::Kami;
@@ -16,7 +16,7 @@ use std::path::Path;
 /// The largest index that is read.
 const INDEX_BYTES_MAX: usize = 8 * 1024 * 1024;
 const ENTRIES_MAX: usize = 20_000;
-/// What is shown of a text that somebody else wrote.
+/// At most this many characters of a foreign text are shown.
 const TEXT_CHARS_MAX: usize = 300;
 
 /// A tool that was found.
@@ -24,13 +24,13 @@ const TEXT_CHARS_MAX: usize = 300;
 pub struct FoundPackage {
     /// In reverse-domain notation.
     pub id: String,
-    /// For people.
+    /// The name for people.
     pub name: String,
-    /// The version that can be had; of one that is only installed, that one.
+    /// The available version; for one that is only installed, the installed version.
     pub version: String,
-    /// What it is for.
+    /// Its description.
     pub description: String,
-    /// What `kami install` takes, if it is in the index.
+    /// The source for `kami install`, if it is in the index.
     pub source: Option<String>,
     /// The version that is installed, if one is.
     pub installed: Option<String>,
@@ -47,8 +47,8 @@ struct Entry {
 }
 
 impl Kami {
-    /// Finds tools that have all of these words in their id, name or description: installed ones, and those of
-    /// an index, if one is named. Those with the words in their names come first.
+    /// Finds tools that have all of these words in their id, name or description: installed ones, and
+    /// those of an index, if one is given. Tools with the words in their names come first.
     pub fn search_tools(
         &self,
         caller: &Caller,
@@ -91,7 +91,7 @@ impl Kami {
         let found = found.into_values();
         let mut ranked: Vec<(u8, FoundPackage)> =
             found.filter_map(|it| Some((rank(&it)?, it))).collect();
-        // The order of ids stays within a rank.
+        // Within a rank the order of ids is kept.
         ranked.sort_by_key(|it| it.0);
         Ok(ranked.into_iter().map(|it| it.1).collect())
     }
@@ -101,9 +101,9 @@ impl Kami {
         caller.principal.require(Scope::Admin)?;
         if !is_source(source) {
             return Err(Error::invalid(format!(
-                "`--source`: `{source}` is not where others can get the tool"
+                "`--source`: others cannot download the tool from `{source}`"
             ))
-            .hint("give `owner/repo@tag`, a release with the archive `plugin.zip`, or the https address of an archive"));
+            .hint("give `owner/repo@tag`, a release with the archive `plugin.zip`, or the https URL of an archive"));
         }
         let package = bundle(Path::new(package))?;
         self.compile(caller, &package.wasm)?;
@@ -121,8 +121,9 @@ fn read_index(place: &str) -> Result<Vec<Entry>> {
         let (dir, name) = kenning_vault::split(Path::new(place))?;
         let read = dir.read(&name, INDEX_BYTES_MAX as u64);
         read.map_err(|error| match error.code {
-            Code::NotFound => Error::not_found("index", place)
-                .hint("`--registry` takes an https address or a file"),
+            Code::NotFound => {
+                Error::not_found("index", place).hint("`--registry` takes an https URL or a file")
+            }
             _ => error,
         })?
     };
@@ -133,13 +134,13 @@ fn read_index(place: &str) -> Result<Vec<Entry>> {
     if entries.len() > ENTRIES_MAX {
         return Err(
             Error::too_large(format!("the index has {} entries", entries.len()))
-                .hint(format!("at most {ENTRIES_MAX}")),
+                .hint(format!("the limit is {ENTRIES_MAX}")),
         );
     }
     Ok(entries)
 }
 
-/// A text that somebody else wrote: short, one line.
+/// A text from somebody else, shortened to one line.
 fn shown(text: &str) -> String {
     let plain = |it: char| if it.is_control() { ' ' } else { it };
     text.chars().take(TEXT_CHARS_MAX).map(plain).collect()

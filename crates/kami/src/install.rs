@@ -1,4 +1,4 @@
-//! What changes which tools there are.
+//! Installing, updating and removing tools.
 
 use super::installed::{WASM_BYTES_MAX, file_of, forget_logs};
 use super::names;
@@ -26,31 +26,31 @@ const LOCK_WAIT: Duration = Duration::from_secs(30);
 /// How to install.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InstallOptions {
-    /// What the archive must be.
+    /// The expected SHA-256 of the archive.
     pub sha256: Option<String>,
-    /// Whether an update may ask for more than the version before.
+    /// Whether an update may request more than the version before.
     pub allow_more: bool,
-    /// Whether a package that nobody vouches for is accepted from an archive.
+    /// Whether an unsigned package is accepted from an archive.
     pub allow_unsigned: bool,
-    /// Whether a tool that is installed is replaced, and what it was is kept as a version.
+    /// Whether an installed tool is replaced; the old version is kept.
     pub replace: bool,
     /// Whether it may be replaced by an older version.
     pub allow_downgrade: bool,
 }
 
-/// What became of it.
+/// The result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Installation {
     /// The tool as it is now.
     pub tool: InstalledTool,
-    /// The version before, of an update.
+    /// The version before, for an update.
     pub before: Option<String>,
-    /// What an operator should look at twice, a sentence each.
+    /// Warnings for the operator, a sentence each.
     pub concerns: Vec<String>,
 }
 
 impl Kami {
-    /// Installs a tool from a directory, its `tool.toml`, a zip archive or an https address.
+    /// Installs a tool from a directory, its `tool.toml`, a zip archive or an https URL.
     pub fn install_tool(
         &self,
         caller: &Caller,
@@ -62,7 +62,7 @@ impl Kami {
         self.put_tool(caller, found, options, None)
     }
 
-    /// Installs a tool again from where it came, or from another place.
+    /// Installs a tool again from its source, or from another one.
     pub fn update_tool(
         &self,
         caller: &Caller,
@@ -95,10 +95,10 @@ impl Kami {
         let manifest = found.package.manifest.clone();
         let id = manifest.id.clone();
         if let Some(expected) = expected.filter(|it| *it != id) {
-            return Err(
-                Error::conflict(format!("that is the tool `{id}` and not `{expected}`"))
-                    .hint("install it under its own name"),
-            );
+            return Err(Error::conflict(format!(
+                "the package is the tool `{id}` and not `{expected}`"
+            ))
+            .hint("install it under its own name"));
         }
         let (version, described) = self.judge(caller, &found, options)?;
         let contradictions =
@@ -111,7 +111,7 @@ impl Kami {
             let manifest = manifest.clone();
             move |tx| put(tx, manifest, version, &options, source, now_ms)
         });
-        // Also what was kept for nothing, because it was not accepted.
+        // Also removes files of packages that were not accepted.
         self.sweep(space, &changing)?;
         drop(changing);
         let before = before?;
@@ -126,7 +126,7 @@ impl Kami {
         })
     }
 
-    /// What would be stored of a package, if it may be installed as far as it alone can tell.
+    /// What would be stored of a package, if the package itself allows it to be installed.
     pub(super) fn judge(
         &self,
         caller: &Caller,
@@ -142,7 +142,7 @@ impl Kami {
             .allow_unsigned(id)
             .unwrap_or(found.is_local || has_hash || options.allow_unsigned);
         if !is_vouched && !may_be_unsigned {
-            return Err(Error::denied(format!("nobody whom you trust vouches for `{id}`")).hint(
+            return Err(Error::denied(format!("`{id}` is not signed by a key that you trust")).hint(
                 "give its hash with `--sha256`, trust its author with `kami trust add KEY`, or unpack it and look at it",
             ));
         }
@@ -160,8 +160,8 @@ impl Kami {
         Ok((version, described))
     }
 
-    /// Waits until nobody else on this machine changes which tools a space has. Components lie beside
-    /// the store, so that its transactions do not cover them.
+    /// Waits until nobody else on this machine changes the tools of a space. Components are kept
+    /// beside the store, so its transactions do not cover them.
     fn changing(&self, space: &Space) -> Result<Changing> {
         let components = self.components(space)?;
         let lock = components.lock(LOCK_FILE, LOCK_WAIT)?;
@@ -171,7 +171,7 @@ impl Kami {
         })
     }
 
-    /// Removes a tool with its own directory. What it was stays in the history.
+    /// Removes a tool with its own directory. Its history stays.
     pub fn uninstall_tool(&self, caller: &Caller, id: &str) -> Result<InstalledTool> {
         caller.principal.require(Scope::Admin)?;
         let space = &caller.principal.space;
@@ -188,8 +188,8 @@ impl Kami {
         })?;
         self.sweep(space, &changing)?;
         if let Err(error) = self.remove_own_dir(space, id) {
-            // The tool is gone all the same.
-            tracing::warn!("the directory of `{id}` is still there: {error}");
+            // The tool is removed anyway.
+            tracing::warn!("the directory of `{id}` could not be removed: {error}");
         }
         Ok(view)
     }
@@ -201,21 +201,21 @@ impl Kami {
         if !all.exists(id)? {
             return Ok(());
         }
-        // Its own root, so that nothing in it leads to that of another.
+        // Opened as its own root, so that nothing in it leads into that of another tool.
         empty(&all.subdir(id)?, ".")?;
         all.remove_dir(id)
     }
 
-    /// Removes components that no tool of the space has any more.
+    /// Removes components that no tool of the space uses any more.
     fn sweep(&self, space: &Space, changing: &Changing) -> Result<()> {
-        let shelf = self.shelf(space)?;
+        let space_tools = self.tools_of(space)?;
         let versions = |it: &std::sync::Arc<Record>| -> Vec<String> {
             let versions = it.stored.versions.values();
             versions.map(|it| file_of(&it.sha256)).collect()
         };
-        let used: HashSet<String> = shelf.tools.iter().flat_map(versions).collect();
-        if shelf.is_partial {
-            // Whose component it is cannot be told, so none is removed.
+        let used: HashSet<String> = space_tools.tools.iter().flat_map(versions).collect();
+        if space_tools.is_partial {
+            // If a tool cannot be read, its component is unknown, so nothing is removed.
             return Ok(());
         }
         for file in changing.components.list(".")? {
@@ -233,7 +233,7 @@ impl Kami {
         Ok(())
     }
 
-    /// Lets a tool be called, or no longer.
+    /// Enables or disables a tool.
     pub fn enable_tool(&self, caller: &Caller, id: &str, enabled: bool) -> Result<InstalledTool> {
         let what = if enabled { "enabled" } else { "disabled" };
         self.change_tool(caller, id, what, move |stored| {
@@ -242,7 +242,7 @@ impl Kami {
         })
     }
 
-    /// Refuses updates of a tool, at this version or one that was installed before; or no longer.
+    /// Pins a tool to this version or an earlier one, so that updates are refused; or unpins it.
     pub fn pin_tool(
         &self,
         caller: &Caller,
@@ -302,13 +302,13 @@ impl Kami {
     }
 }
 
-/// The right to change which tools a space has.
+/// The right to change the tools of a space.
 struct Changing {
     components: Dir,
     _lock: Lock,
 }
 
-/// Keeps a component under its hash. One that is there is the same.
+/// Stores a component under its hash. An existing file is the same.
 fn keep_component(dir: &Dir, wasm: &[u8]) -> Result<()> {
     let name = file_of(&Sha256::of(wasm).to_string());
     let is_there = dir.exists(&name)? && dir.read(&name, WASM_BYTES_MAX)? == wasm;
@@ -319,7 +319,7 @@ fn keep_component(dir: &Dir, wasm: &[u8]) -> Result<()> {
     }
 }
 
-/// Empties a tool's own directory. A link is removed and not followed.
+/// Empties a tool's own directory. A symbolic link is removed and not followed.
 fn empty(own: &Dir, name: &str) -> Result<()> {
     for entry in own.list(name)? {
         let inner = match name {
@@ -334,8 +334,8 @@ fn empty(own: &Dir, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// What is known of the tool that a version belongs to, if the version may be installed beside all that
-/// is there.
+/// The record of the tool that a version belongs to, if the version may be installed beside the
+/// existing ones.
 pub(super) fn require_accepted(
     tx: &dyn ReadTx,
     manifest: &Manifest,
@@ -351,7 +351,7 @@ pub(super) fn require_accepted(
                 "tool `{id}` v{} is already installed",
                 known.version
             ))
-            .hint(format!("`kami update {id}` takes what is there now")));
+            .hint(format!("`kami update {id}` installs the current version")));
         }
         if known.pinned {
             return Err(pinned(id, &known.version));
@@ -362,7 +362,7 @@ pub(super) fn require_accepted(
                 manifest.version, known.version
             ))
             .hint(format!(
-                "`--downgrade` takes it all the same; `kami pin {id} VERSION` goes back to a version that was installed before"
+                "`--downgrade` installs it anyway; `kami pin {id} VERSION` goes back to a version that was installed before"
             )));
         }
         let running = known.versions.get(&known.version);
@@ -374,7 +374,7 @@ pub(super) fn require_accepted(
             .unwrap_or_default();
         if !more.is_empty() && !options.allow_more {
             return Err(Error::denied(format!(
-                "`{id}` {} asks for more: {}",
+                "`{id}` {} requests more: {}",
                 manifest.version,
                 more.join("; ")
             ))
@@ -385,7 +385,7 @@ pub(super) fn require_accepted(
     Ok(known)
 }
 
-/// Writes the version, and says which one it replaces.
+/// Writes the version, and returns the one that it replaces.
 fn put(
     tx: &mut Tx<'_>,
     manifest: Manifest,
@@ -459,7 +459,7 @@ fn forget_oldest(stored: &mut Stored) {
     }
 }
 
-/// Versions in their order, not in that of their letters.
+/// Sorts versions by their numbers and not as text.
 fn semver_key(version: &str) -> Vec<u64> {
     let numbers = version.split(['.', '-', '+']).take(3);
     numbers.map(|it| it.parse().unwrap_or(0)).collect()

@@ -1,4 +1,4 @@
-//! The tools that there are: their records, their components, and what they logged.
+//! The installed tools: their records, their components, and their logs.
 
 use super::record::{InstalledTool, Record, Stored};
 use crate::Kami;
@@ -10,14 +10,14 @@ use kenning_store::When;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The largest component that is read back.
+/// The largest component that is read.
 pub(super) const WASM_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// The bucket of what tools logged last.
+/// The bucket of the latest logs of tools.
 pub(super) const LOGS: &str = "tools/logs";
 
 impl Kami {
-    /// The bytes of a component, whatever they are today.
+    /// The bytes of a component; the caller verifies them.
     pub(super) fn component(&self, space: &Space, sha256: Sha256) -> Result<Vec<u8>> {
         self.components(space)?
             .read(&file_of(&sha256.to_string()), WASM_BYTES_MAX)
@@ -32,26 +32,30 @@ impl Kami {
     pub fn installed_tools(&self, caller: &Caller) -> Result<Vec<InstalledTool>> {
         caller.principal.require(Scope::Read)?;
         let policy = self.wasm_policy()?;
-        let shelf = self.shelf(&caller.principal.space)?;
-        Ok(shelf.tools.iter().map(|it| it.view(&policy)).collect())
+        let space_tools = self.tools_of(&caller.principal.space)?;
+        Ok(space_tools
+            .tools
+            .iter()
+            .map(|it| it.view(&policy))
+            .collect())
     }
 
-    /// One of them.
+    /// One installed tool.
     pub fn installed_tool(&self, caller: &Caller, id: &str) -> Result<InstalledTool> {
         caller.principal.require(Scope::Read)?;
         Ok(self.record(caller, id)?.view(&*self.wasm_policy()?))
     }
 
     pub(super) fn record(&self, caller: &Caller, id: &str) -> Result<Arc<Record>> {
-        let shelf = self.shelf(&caller.principal.space)?;
-        let found = shelf.tools.iter().find(|it| it.id == id).cloned();
+        let space_tools = self.tools_of(&caller.principal.space)?;
+        let found = space_tools.tools.iter().find(|it| it.id == id).cloned();
         found.ok_or_else(|| {
             Error::new(Code::NotFound, format!("tool not found: `{id}`"))
                 .hint("`kami list` lists those that are installed")
         })
     }
 
-    /// Notes what was compiled for a call, so that the next process finds it.
+    /// Records what was compiled for a call, so that the next process finds it.
     pub(super) fn note_artifact(&self, caller: &Caller, id: &str, digest: &Digest) {
         let (id, sha256, artifact) = (
             id.to_owned(),
@@ -89,12 +93,12 @@ pub(super) fn file_of(sha256: &str) -> String {
     format!("{sha256}.wasm")
 }
 
-/// What an event says of a tool.
+/// What events say about a tool.
 pub(super) fn said(record: &Record) -> Value {
     json!({ "id": record.id, "version": record.stored.version, "sha256": record.sha256.to_string() })
 }
 
-/// Forgets what a tool that is removed logged.
+/// Removes the logs of a removed tool.
 pub(super) fn forget_logs(tx: &mut Tx<'_>, id: &str) -> Result<()> {
     if tx.get(LOGS, id)?.is_some() {
         tx.unset(LOGS, id)?;

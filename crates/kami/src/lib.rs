@@ -1,11 +1,11 @@
-//! Installed WASM tools: which there are, what they were granted, and running them.
+//! Installed WASM tools: their records, their permissions, and running them.
 //!
-//! A tool is a node: its manifest as it was when it was installed, the hash of its component, who
-//! vouches for it. The component lies beside, named by its hash, and so does compiled code. What runs
-//! is what the node says, never what a file says today: a file that was changed is an integrity
-//! violation. Installing, changing and running are events.
+//! A tool is a node: its manifest at the time of installation, the hash of its component, its
+//! signature. The component is a file named by its hash, and so is compiled code. The node decides
+//! what runs: a file that was changed is an integrity violation. Installing, changing and running are
+//! events.
 //!
-//! `record` is what the node says, `install` what changes it, `run` what reads it.
+//! `record` is the node's content, `install` changes it, `run` reads it.
 
 mod callables;
 mod check;
@@ -46,34 +46,34 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// The operator's ceilings, beside the tools.
+/// The operator's policy, in the same directory.
 const POLICY_FILE: &str = "policy.toml";
 const POLICY_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Tools that are read at a time.
+/// The number of tools that are read at a time.
 const PAGE: usize = 500;
 
-/// The kinds of events that change which tools there are.
+/// The kinds of events that change the tools.
 const CHANGES: [&str; 4] = ["ToolInstalled", "ToolUpdated", "ToolRemoved", "ToolChanged"];
 
 /// How tools are kept and run.
 #[derive(Clone, Debug, Default)]
 pub struct WasmOptions {
-    /// Where components, compiled code and the tools' own directories are; `None` is `kami` in the
-    /// data directory.
+    /// The directory of components, compiled code and the tools' own directories; `None` is `kami` in
+    /// the data directory.
     pub dir: Option<PathBuf>,
-    /// Whether many calls are to come: then instances are kept ready.
+    /// Whether many calls are expected: then instances are kept ready.
     pub pooling: bool,
 }
 
-/// What keeps and runs WASM tools.
+/// Keeps and runs WASM tools.
 pub struct Kami {
     kernel: Arc<Kernel>,
     wasm: WasmTools,
 }
 
 impl Kami {
-    /// Over a kernel.
+    /// Uses a kernel.
     pub fn new(kernel: Arc<Kernel>, options: WasmOptions) -> Self {
         Self {
             kernel,
@@ -82,24 +82,24 @@ impl Kami {
     }
 }
 
-/// What running needs, made when it is first needed.
+/// What running needs, made on first use.
 struct WasmTools {
     options: WasmOptions,
     runtime: OnceLock<Runtime>,
-    shelves: Mutex<Recent<Space, Arc<Shelf>>>,
-    /// The directory of everything that is not in the store, once it is there.
+    by_space: Mutex<Recent<Space, Arc<SpaceTools>>>,
+    /// The directory of everything that is not in the store, once it exists.
     place: OnceLock<Dir>,
-    /// The operator's ceilings as they were read, and the file's stamp.
+    /// The operator's policy as it was read, and the file's stamp.
     policy: Mutex<Option<(Stamp, Arc<Policy>)>>,
 }
 
 /// The tools of a space.
-pub(crate) struct Shelf {
+pub(crate) struct SpaceTools {
     seq: AtomicU64,
-    /// Of the log: see [`kenning_audit::Continuity`].
+    /// The generation of the log: see [`kenning_audit::Continuity`].
     generation: u64,
     pub(crate) tools: Vec<Arc<Record>>,
-    /// What can be called of them, so that a call need not make it.
+    /// Their callable functions, kept so that a call need not make them.
     callables: Callables,
     /// Whether some could not be read.
     is_partial: bool,
@@ -110,7 +110,7 @@ impl WasmTools {
         Self {
             options,
             runtime: OnceLock::new(),
-            shelves: Mutex::default(),
+            by_space: Mutex::default(),
             place: OnceLock::new(),
             policy: Mutex::default(),
         }
@@ -118,7 +118,7 @@ impl WasmTools {
 }
 
 impl Kami {
-    /// The directory of everything that is not in the store, made if it is not there.
+    /// The directory of everything that is not in the store, created if it does not exist.
     fn wasm_dir(&self) -> Result<Dir> {
         match &self.wasm.options.dir {
             Some(path) => Dir::create(path).map_err(|error| {
@@ -130,18 +130,19 @@ impl Kami {
         }
     }
 
-    /// Where that directory is, or would be: looking makes nothing.
+    /// The path of that directory; nothing is created.
     fn wasm_place(&self) -> PathBuf {
         let own = || self.kernel.data().path().join("kami");
         self.wasm.options.dir.clone().unwrap_or_else(own)
     }
 
-    /// The components of a space. Each has its own, so that what one removes no other misses.
+    /// The directory of a space's components. Each space has its own, so that removing a component
+    /// affects no other space.
     fn components(&self, space: &Space) -> Result<Dir> {
         self.wasm_dir()?.private_subdir(&format!("store/{space}"))
     }
 
-    /// What runs components. Nothing of it is made before somebody needs it.
+    /// The WASM runtime, made on first use.
     fn wasm_runtime(&self) -> Result<&Runtime> {
         if let Some(runtime) = self.wasm.runtime.get() {
             return Ok(runtime);
@@ -158,7 +159,7 @@ impl Kami {
         Ok(self.wasm.runtime.get_or_init(|| Runtime::new(options)))
     }
 
-    /// The operator's ceilings; without a file there are none.
+    /// The operator's policy; without a file there are no limits beyond the defaults.
     fn wasm_policy(&self) -> Result<Arc<Policy>> {
         let dir = match self.wasm.place.get() {
             Some(dir) => dir,
@@ -168,7 +169,8 @@ impl Kami {
                 Err(error) => return Err(error),
             },
         };
-        // Taken before the text is read: a file that changes in between is read again next time.
+        // The stamp is taken before the text is read: a file that changes in between is read again
+        // next time.
         let stamp = match dir.stamp(POLICY_FILE) {
             Ok(stamp) => stamp,
             Err(error) if error.code == Code::NotFound => return Ok(Arc::default()),
@@ -189,7 +191,7 @@ impl Kami {
         Ok(policy)
     }
 
-    /// What the operator wrote.
+    /// The text of the operator's policy.
     pub fn wasm_policy_text(&self) -> Result<Option<String>> {
         let read =
             Dir::open(&self.wasm_place()).and_then(|dir| dir.read(POLICY_FILE, POLICY_BYTES_MAX));
@@ -203,12 +205,12 @@ impl Kami {
         })
     }
 
-    /// Whether a text can be the operator's ceilings.
+    /// Checks the text of a policy.
     pub fn check_wasm_policy(&self, text: &str) -> Result<()> {
         Policy::parse(text).map(drop)
     }
 
-    /// Puts the operator's ceilings in place, if they can be read.
+    /// Replaces the operator's policy, if the new one is valid.
     pub fn set_wasm_policy(&self, caller: &Caller, text: &str) -> Result<()> {
         caller.principal.require(Scope::Admin)?;
         Policy::parse(text)?;
@@ -223,16 +225,16 @@ impl Kami {
         dir.write(POLICY_FILE, text.as_bytes())
     }
 
-    /// Where the operator's file is.
+    /// The path of the operator's policy.
     pub fn wasm_policy_path(&self) -> PathBuf {
         self.wasm_place().join(POLICY_FILE)
     }
 
-    /// The tools of a space as they are in this snapshot.
-    fn shelf_in(&self, space: &Space, tx: &dyn ReadTx) -> Result<Arc<Shelf>> {
+    /// The tools of a space in this snapshot.
+    fn tools_in(&self, space: &Space, tx: &dyn ReadTx) -> Result<Arc<SpaceTools>> {
         let lock = || {
             self.wasm
-                .shelves
+                .by_space
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
         };
@@ -262,7 +264,7 @@ impl Kami {
             for node in &page {
                 match Record::of(node) {
                     Ok(record) => tools.push(Arc::new(record)),
-                    // One tool that cannot be read never hides the others.
+                    // A tool that cannot be read never hides the others.
                     Err(error) => {
                         is_partial = true;
                         tracing::warn!("the tool `{}` cannot be read: {error}", node.key);
@@ -274,19 +276,19 @@ impl Kami {
             }
         }
         tools.sort_by(|a, b| a.id.cmp(&b.id));
-        let shelf = Arc::new(Shelf {
+        let space_tools = Arc::new(SpaceTools {
             seq: AtomicU64::new(head),
             generation,
             callables: Callables::of(&tools, &names::retired(tx)?),
             tools,
             is_partial,
         });
-        lock().insert(space.clone(), Arc::clone(&shelf));
-        Ok(shelf)
+        lock().insert(space.clone(), Arc::clone(&space_tools));
+        Ok(space_tools)
     }
 
-    pub(crate) fn shelf(&self, space: &Space) -> Result<Arc<Shelf>> {
-        self.kernel.log().read(space, |tx| self.shelf_in(space, tx))
+    pub(crate) fn tools_of(&self, space: &Space) -> Result<Arc<SpaceTools>> {
+        self.kernel.log().read(space, |tx| self.tools_in(space, tx))
     }
 }
 

@@ -1,4 +1,4 @@
-//! A limit that a run reached, told with what to change, where it was set.
+//! Explains a limit that a run reached: where it was set and what to change.
 
 use kenning_sandbox::manifest::{Manifest, Security, TOOL_MEMORY_MB_MAX};
 use kenning_sandbox::{Failure, Limits};
@@ -10,22 +10,22 @@ pub(super) enum LimitSource<'a> {
     Options,
     /// By the manifest of an installed tool, under the operator's policy.
     Manifest(&'a Manifest),
-    /// By nobody: the caller cannot change them.
+    /// Fixed: the caller cannot change them.
     Fixed,
 }
 
-/// How much fuel a call takes, as far as it was measured.
+/// How much fuel a call needs, as far as it was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needed {
-    /// So much.
+    /// This much.
     Exactly(u64),
-    /// It did not end with so much.
+    /// It did not end with this much.
     MoreThan(u64),
-    /// Nobody looked.
+    /// It was not measured.
     Unknown,
 }
 
-/// A limit by its two names, what was granted, what the manifest asked for, and what might do.
+/// A limit with its two names, the granted and the requested value, and a value that might be enough.
 struct Reached {
     field: &'static str,
     option: &'static str,
@@ -34,7 +34,7 @@ struct Reached {
     enough: u64,
 }
 
-/// The failure as whoever sees it can act on it.
+/// The failure in terms that its reader can act on.
 pub(super) fn explain(
     failure: &Failure,
     limits: &Limits,
@@ -57,7 +57,7 @@ pub(super) fn explain(
                 Needed::Unknown => *suggested,
             },
         },
-        // More than that no tool has.
+        // No tool has more than that.
         Failure::MemoryGrow { limit_mb } if *limit_mb >= TOOL_MEMORY_MB_MAX => {
             return failure.to_string();
         }
@@ -68,7 +68,7 @@ pub(super) fn explain(
             asked: asked(|it| it.max_memory_mb.into()),
             enough: u64::from(limit_mb.saturating_mul(2).min(TOOL_MEMORY_MB_MAX)),
         },
-        // A shorter time is what the caller waits, and no limit of the tool.
+        // A shorter time is how long the caller waits, not a limit of the tool.
         Failure::TimedOut { limit_ms } if *limit_ms >= limits.max_execution_ms => Reached {
             field: "max_execution_ms",
             option: "--timeout-ms",

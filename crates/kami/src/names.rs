@@ -1,9 +1,9 @@
-//! Names that tools are called by, and that no name comes to mean something else.
+//! The names of tools, and the rule that a name never comes to mean something else.
 //!
-//! A component of many functions is called by names that begin with its id, and such a name can be
-//! the id of another tool. Two tools that would share a name are not installed together, in whichever
-//! order they come. The names of a tool that was removed stay with what they meant, by the hash of its
-//! component: whoever still calls one of them is not answered by another component.
+//! A component with several functions is called by names that begin with its id, and such a name can
+//! be the id of another tool. Two tools that would share a name cannot both be installed, whatever
+//! the order. The names of a removed tool stay bound to the hash of its component: a call to one of
+//! them never reaches another component.
 
 use super::PAGE;
 use super::record::{Record, Stored, StoredVersion, function_names};
@@ -14,7 +14,7 @@ use kenning_store::{NodeFilter, ReadTx, When};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 
-/// The bucket of names of tools that were removed.
+/// The bucket of names of removed tools.
 const RETIRED: Bucket<Retired> = Bucket::new("tools/retired-names");
 
 /// What a name meant before its tool was removed.
@@ -25,7 +25,7 @@ pub(super) struct Retired {
 }
 
 impl Retired {
-    /// Whether the name meant another component than that of this tool.
+    /// Whether the name meant another component than this tool's.
     pub(super) fn is_not(&self, record: &Record) -> bool {
         self.is_other(&record.id, &record.sha256.to_string())
     }
@@ -35,7 +35,7 @@ impl Retired {
     }
 }
 
-/// All names that a version of a tool is called by.
+/// All names of a version of a tool.
 fn names(id: &str, version: &StoredVersion) -> Vec<String> {
     match version.functions.as_slice() {
         [] | [_] => vec![id.to_owned()],
@@ -50,13 +50,13 @@ fn names(id: &str, version: &StoredVersion) -> Vec<String> {
     }
 }
 
-/// The names of tools that were removed.
+/// The names of removed tools.
 pub(super) fn retired(tx: &dyn ReadTx) -> Result<HashMap<String, Retired>> {
-    // A row that cannot be read keeps nobody from calling the others.
+    // A row that cannot be read does not prevent calls of others.
     Ok(RETIRED.list_readable(tx)?.into_iter().collect())
 }
 
-/// Refuses a version whose names could mean something else, now or after another one is pinned.
+/// Refuses a version whose names could become ambiguous, now or after another one is pinned.
 pub(super) fn require_clear(
     tx: &dyn ReadTx,
     id: &str,
@@ -116,7 +116,7 @@ pub(super) fn require_clear(
 
 fn clash(id: &str, name: &str, other: &str) -> Error {
     let what = if name == other {
-        format!("a function of `{id}` would be called `{name}`, and so is another tool")
+        format!("a function of `{id}` would be called `{name}`, which is the name of another tool")
     } else if name == id {
         format!("`{id}` is the name of a function of `{other}` already")
     } else {
@@ -127,7 +127,7 @@ fn clash(id: &str, name: &str, other: &str) -> Error {
     ))
 }
 
-/// Keeps the names of a tool that is removed with what they mean.
+/// Keeps the names of a removed tool with what they meant.
 pub(super) fn retire(tx: &mut Tx<'_>, record: &Record) -> Result<()> {
     let Some(version) = record.version() else {
         return Ok(());
@@ -142,7 +142,7 @@ pub(super) fn retire(tx: &mut Tx<'_>, record: &Record) -> Result<()> {
     Ok(())
 }
 
-/// Gives names to a tool that is installed, whoever had them before.
+/// Gives names to an installed tool, whatever they meant before.
 pub(super) fn take(tx: &mut Tx<'_>, id: &str, version: &StoredVersion) -> Result<()> {
     for name in names(id, version) {
         if RETIRED.has(&**tx, &name)? {

@@ -1,4 +1,4 @@
-//! A package, before anything of it is believed: read, checked, signed.
+//! A package before anything in it is trusted: read, checked, signed.
 
 use kenning_core::{Code, Error, Result};
 use kenning_egress::{Egress, Limits, Policy, Request};
@@ -9,21 +9,21 @@ use kenning_sandbox::signature::{self, PublicKey};
 use kenning_vault::Dir;
 use std::path::Path;
 
-/// Where a package lies.
+/// The place of a package.
 pub(super) struct Found {
     pub(super) package: Package,
-    /// As it is remembered: an absolute path, or an address.
+    /// The source as it is remembered: an absolute path, or a URL.
     pub(super) source: String,
-    /// Whether it lies in a directory of this machine: then it may be unsigned.
+    /// Whether it is in a directory of this machine: then it may be unsigned.
     pub(super) is_local: bool,
 }
 
-/// The file that a manifest names as its component, if the manifest is one that can be installed.
+/// The file that a manifest names as its component, if the manifest is valid.
 pub fn tool_manifest_wasm(text: &str) -> Result<String> {
     Manifest::parse(text).map(|it| it.wasm)
 }
 
-/// A person names a path or an address.
+/// Finds the package at a path or a URL.
 pub(super) fn find(source: &str, sha256: Option<&str>) -> Result<Found> {
     if source.starts_with("http://") {
         return Err(Error::denied(format!("`{source}` is not encrypted"))
@@ -51,7 +51,7 @@ pub(super) fn find(source: &str, sha256: Option<&str>) -> Result<Found> {
     }
     if sha256.is_some() {
         return Err(
-            Error::invalid("`--sha256` is the hash of an archive, and this is none")
+            Error::invalid("`--sha256` is the hash of an archive, and this is not one")
                 .hint("leave it out for a directory"),
         );
     }
@@ -63,8 +63,8 @@ pub(super) fn find(source: &str, sha256: Option<&str>) -> Result<Found> {
     })
 }
 
-/// The archive of a release on GitHub that `owner/repo@tag` stands for. Without a tag it is a path, so that one
-/// that was misspelled asks nobody.
+/// The archive of the GitHub release that `owner/repo@tag` means. Without a tag it is a path, so that
+/// a misspelled path causes no request.
 fn release_url(source: &str) -> Option<String> {
     let (repository, tag) = source.split_once('@')?;
     let is_plain = |it: &str| {
@@ -84,13 +84,13 @@ fn release_url(source: &str) -> Option<String> {
     ))
 }
 
-/// Whether a path leads to something here: then it is meant, whatever else it could be.
+/// Whether a path exists here: then it is meant, whatever else it could be.
 fn is_there(path: &Path) -> bool {
     Dir::open(path).is_ok()
         || kenning_vault::split(path).is_ok_and(|(dir, name)| dir.exists(&name).unwrap_or(true))
 }
 
-/// The directory that a path names: itself, or the one of its `tool.toml`.
+/// The directory that a path means: itself, or that of its `tool.toml`.
 pub(super) fn package_dir(path: &Path) -> Result<Dir> {
     if path.extension().is_some_and(|it| it == "toml") {
         let (dir, name) = kenning_vault::split(path)?;
@@ -102,7 +102,7 @@ pub(super) fn package_dir(path: &Path) -> Result<Dir> {
     }
     Dir::open(path).map_err(|error| match error.code {
         Code::NotFound => Error::not_found("directory", path.display()).hint(
-            "name a directory with a `tool.toml`, that file, a zip archive, an https address or a release as `owner/repo@tag`",
+            "name a directory with a `tool.toml`, that file, a zip archive, an https URL or a release as `owner/repo@tag`",
         ),
         _ => error,
     })
@@ -113,7 +113,7 @@ pub(super) fn bundle(path: &Path) -> Result<Package> {
     read_dir(&package_dir(path)?, &Bounds::default())
 }
 
-/// Whether a text names a package that others can get.
+/// Whether a text names a package that others can download.
 pub(super) fn is_source(text: &str) -> bool {
     text.starts_with("https://") || release_url(text).is_some()
 }
@@ -129,7 +129,7 @@ fn fetch(url: &str, sha256: Option<&str>) -> Result<Found> {
     })
 }
 
-/// What is at an https address, up to a size.
+/// Downloads from an https URL, up to a size.
 pub(super) fn fetch_bytes(url: &str, bytes_max: usize) -> Result<Vec<u8>> {
     let policy = Policy {
         limits: Limits {
@@ -146,7 +146,7 @@ pub(super) fn fetch_bytes(url: &str, bytes_max: usize) -> Result<Vec<u8>> {
     if answer.status != 200 {
         return Err(
             Error::unavailable(format!("the server answered {}", answer.status))
-                .hint("look whether the address is right"),
+                .hint("check the URL"),
         );
     }
     Ok(answer.body.to_vec())
@@ -168,7 +168,7 @@ fn check_sha256(bytes: &[u8], expected: Option<&str>) -> Result<()> {
     Err(Error::denied(format!(
         "the archive has the SHA-256 {found} and not {expected}"
     ))
-    .hint("get the archive again, or the right hash"))
+    .hint("download the archive again, or use the right hash"))
 }
 
 /// The entry of a package in an index, as `kami search --registry` reads it.
@@ -180,8 +180,7 @@ pub(super) fn index_entry(manifest: &Manifest, wasm: &[u8], source: &str) -> ser
     })
 }
 
-/// Whether somebody whom the operator trusts vouches for a package. An error says why a signature
-/// that is there does not count.
+/// Whether a trusted key signed a package. An error says why an existing signature does not count.
 pub(super) fn vouched(package: &Package, trusted: &[PublicKey]) -> Result<bool> {
     let Some(signed) = &package.signed else {
         return Ok(false);

@@ -1,24 +1,24 @@
-//! Tells whoever waits how far a run is.
+//! Reports the progress of a run.
 
 use kenning_kernel::Progress;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Tells whoever waits for a run how far it is: the time that it took, of the time that it has.
+/// Reports the progress of a run: the elapsed time, of the time limit.
 pub struct Pulse {
     progress: Arc<Progress>,
     began: Instant,
     seconds_max: f64,
-    // What is told only grows.
+    // Reported progress only grows.
     order: Mutex<()>,
 }
 
 impl Pulse {
-    /// How often a tool that says nothing is told of.
+    /// How often progress is reported.
     const EVERY: Duration = Duration::from_secs(1);
 
-    /// Of work that may take so long.
+    /// For work with this time limit.
     pub fn new(progress: Arc<Progress>, most: Duration) -> Self {
         Self {
             progress,
@@ -36,7 +36,7 @@ impl Pulse {
         (self.progress)(seconds, total, word);
     }
 
-    /// Does the work, and tells that it goes on.
+    /// Does the work, and reports progress meanwhile.
     pub fn during<T>(&self, word: &str, work: impl FnOnce() -> T) -> T {
         let (working, done) = channel::<()>();
         std::thread::scope(|threads| {

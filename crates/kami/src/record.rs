@@ -1,4 +1,4 @@
-//! What the node of a tool says, and what is shown of it.
+//! The content of a tool's node, and its public view.
 
 use kenning_core::{Error, NodeId, Result};
 use kenning_sandbox::manifest::{Manifest, Security};
@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The property that holds everything but title and text.
+/// The property that has everything but title and text.
 const PROPERTY: &str = "tool";
 
-/// Versions that are kept to go back to.
+/// At most this many versions are kept.
 pub(super) const VERSIONS_MAX: usize = 10;
 
-/// What is written.
+/// What is stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Stored {
     /// The version that runs.
@@ -24,7 +24,7 @@ pub(super) struct Stored {
     pub(super) enabled: bool,
     /// Whether updates are refused.
     pub(super) pinned: bool,
-    /// Where it came from: a path or an address.
+    /// Its source: a path or a URL.
     pub(super) source: String,
     pub(super) installed_ms: u64,
     pub(super) updated_ms: u64,
@@ -37,9 +37,9 @@ pub(super) struct StoredVersion {
     pub(super) manifest: String,
     pub(super) sha256: String,
     pub(super) bytes: u64,
-    /// Compiled code, as the runtime names it.
+    /// The name of the compiled code.
     pub(super) artifact: Option<String>,
-    /// `tool.sig`, literally, if somebody whom the operator trusts vouches for it.
+    /// `tool.sig`, literally, if a trusted key signed it.
     pub(super) signed: Option<String>,
     pub(super) abi: String,
     pub(super) functions: Vec<StoredFunction>,
@@ -77,7 +77,9 @@ impl StoredVersion {
 impl Stored {
     pub(super) fn to_props(&self) -> Result<Map<String, Value>> {
         let value = serde_json::to_value(self);
-        let value = value.map_err(|it| Error::internal("a tool cannot be written").because(it))?;
+        let value = value.map_err(|it| {
+            Error::internal("the record of a tool cannot be serialized").because(it)
+        })?;
         let mut props = Map::new();
         props.insert(PROPERTY.to_owned(), value);
         props.insert("type".to_owned(), "wasm".into());
@@ -87,12 +89,16 @@ impl Stored {
     pub(super) fn of(node: &Node) -> Result<Self> {
         let value = node.props.get(PROPERTY).cloned().unwrap_or_default();
         serde_json::from_value(value).map_err(|it| {
-            Error::corrupt(format!("the tool `{}` is not of its form", node.key)).because(it)
+            Error::corrupt(format!(
+                "the stored record of tool `{}` is malformed",
+                node.key
+            ))
+            .because(it)
         })
     }
 }
 
-/// A tool as it is run.
+/// A tool, ready to run.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) node: NodeId,
@@ -106,7 +112,12 @@ pub(crate) struct Record {
 impl Record {
     pub(super) fn of(node: &Node) -> Result<Self> {
         let stored = Stored::of(node)?;
-        let corrupt = || Error::corrupt(format!("the tool `{}` is not of its form", node.key));
+        let corrupt = || {
+            Error::corrupt(format!(
+                "the stored record of tool `{}` is malformed",
+                node.key
+            ))
+        };
         let version = stored.versions.get(&stored.version).ok_or_else(corrupt)?;
         Ok(Self {
             node: node.id,
@@ -126,7 +137,7 @@ impl Record {
         self.stored.enabled
     }
 
-    /// What can be called: the tool itself, or each function of a component that is no tool.
+    /// The callable functions: the tool itself, or each function of a generic component.
     pub(crate) fn functions(&self) -> Vec<ToolFunction> {
         let generic = self
             .version()
@@ -203,65 +214,66 @@ pub(super) fn arguments(manifest: &Manifest) -> Vec<ArgumentView> {
     arguments.collect()
 }
 
-/// Something of an installed tool that can be called.
+/// A callable function of an installed tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolFunction {
-    /// Under which name.
+    /// Its name.
     pub name: String,
-    /// The name with the whole interface, under which it can be called too.
+    /// The name with the whole interface, which can be called too.
     pub(crate) long_name: String,
-    /// Names for clients that take no dots, the shortest first.
+    /// Names for clients that do not accept dots, the shortest first.
     pub safe_names: Vec<String>,
     /// The id of the tool.
     pub tool: String,
     /// The name for people.
     pub title: String,
-    /// What a model reads about it.
+    /// The description for models.
     pub description: String,
     /// The JSON Schema of its arguments.
     pub input_schema: Value,
-    /// Which function of the component; `None` is `run`.
+    /// The function of the component; `None` is `run`.
     pub(crate) function: Option<String>,
 }
 
-/// An installed tool, as people see it.
+/// An installed tool, for display.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InstalledTool {
     /// In reverse-domain notation.
     pub id: String,
-    /// For people.
+    /// The name for people.
     pub name: String,
     /// The version that runs.
     pub version: String,
-    /// Those that can be gone back to.
+    /// Versions that it can be pinned to.
     pub versions: Vec<String>,
-    /// What a model reads.
+    /// The description for models.
     pub description: String,
     /// Whether it can be called.
     pub is_enabled: bool,
     /// Whether updates are refused.
     pub is_pinned: bool,
-    /// Where it came from.
+    /// Its source.
     pub source: String,
-    /// Of the component.
+    /// The SHA-256 of the component.
     pub sha256: String,
-    /// Of the component.
+    /// The size of the component.
     pub size_bytes: u64,
-    /// By which convention it is called: `kami`, `flat`, `command` or `generic`.
+    /// Its calling convention: `kami`, `flat`, `command` or `generic`.
     pub abi: String,
-    /// The key of whoever vouches for it.
+    /// The key of its signer.
     pub signed_by: Option<String>,
-    /// What it takes.
+    /// Its arguments.
     pub arguments: Vec<ArgumentView>,
-    /// The names that it is called by: its id, or one for each function of a component that has several.
+    /// The names that it is called by: its id, or one for each function of a component that has
+    /// several.
     pub functions: Vec<String>,
-    /// What its manifest asks for.
+    /// What its manifest requests.
     pub asked: Granted,
     /// What it is granted.
     pub granted: Granted,
-    /// What the policy took away, a sentence each.
+    /// What the policy reduced, a sentence each.
     pub cut: Vec<String>,
-    /// What an operator should look at twice in what it is granted, a sentence each.
+    /// Warnings for the operator about what it is granted, a sentence each.
     pub concerns: Vec<String>,
     /// When it was first installed, in milliseconds since 1970.
     pub installed_ms: u64,
@@ -276,13 +288,13 @@ pub struct ArgumentView {
     pub name: String,
     /// Its JSON type.
     pub kind: String,
-    /// What a model reads.
+    /// The description for models.
     pub description: String,
     /// Whether a call without it is refused.
     pub is_required: bool,
 }
 
-/// What a tool may reach and use.
+/// What a tool may access and use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Granted {
     /// Hosts.
@@ -291,7 +303,7 @@ pub struct Granted {
     pub fs: String,
     /// Environment variables.
     pub env: Vec<String>,
-    /// Of linear memory.
+    /// Linear memory.
     pub max_memory_mb: u32,
     /// Wall time of a call.
     pub max_execution_ms: u64,
@@ -316,15 +328,15 @@ impl Granted {
     }
 }
 
-/// The names of a function of a component of many.
+/// The names of a function of a component with several.
 pub(super) struct FunctionNames {
-    /// The function's own name, if no other function has it; else the long one.
+    /// The function's own name, if no other function has it; otherwise the long one.
     pub(super) main: String,
     /// With the whole interface.
     pub(super) long: String,
 }
 
-/// The names of each function of a component of many.
+/// The names of each function of a component with several.
 pub(super) fn function_names(id: &str, functions: &[StoredFunction]) -> Vec<FunctionNames> {
     let short = |it: &StoredFunction| match it.name.rsplit_once('#') {
         Some((_, name)) => name.to_owned(),

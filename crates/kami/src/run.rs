@@ -1,6 +1,6 @@
-//! Running a tool within what it was granted.
+//! Running a tool within its grants.
 
-use super::Shelf;
+use super::SpaceTools;
 use super::callables::Callable;
 use super::installed::{LOGS, said};
 use super::limits::{LimitSource, Needed, explain};
@@ -18,51 +18,51 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How much more fuel a call gets to measure how much it takes.
+/// How much more fuel a call gets to measure its need.
 const MEASURE_FACTOR: u64 = 100_000;
 /// More than the engine counts.
 const FUEL_MAX: u64 = i64::MAX as u64;
 
-/// So much of a tool's log is kept.
+/// At most this many bytes of a tool's log are kept.
 const LOG_BYTES_MAX: usize = 64 * 1024;
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct ToolRun {
-    /// What the tool answered, or why it did not.
+    /// The tool's response, or why there is none.
     pub result: Result<String, String>,
-    /// Of the failure.
+    /// The code of the failure.
     pub code: Option<Code>,
-    /// Whether the failure is the tool's own answer.
+    /// Whether the failure is the tool's own response.
     pub is_own_error: bool,
-    /// For a developer who asks: the causes with their backtrace.
+    /// For developers: the causes with their backtrace.
     pub detail: Option<String>,
-    /// What it took.
+    /// What it used.
     pub usage: ToolUsage,
-    /// What it logged: level and message.
+    /// Its log: levels and messages.
     pub log: Vec<(&'static str, String)>,
-    /// The end of what it printed, and of what it complained.
+    /// The end of its standard output and standard error.
     pub printed: (String, String),
 }
 
 /// An installed tool that was found by its name.
 pub struct FoundTool {
-    shelf: Arc<Shelf>,
+    space_tools: Arc<SpaceTools>,
     place: usize,
 }
 
 impl FoundTool {
     fn callable(&self) -> Option<&Callable> {
-        self.shelf.callables.at(self.place)
+        self.space_tools.callables.at(self.place)
     }
 
-    /// What is called.
+    /// The function to call.
     pub fn function(&self) -> Option<&ToolFunction> {
         self.callable().map(|it| &it.function)
     }
 }
 
-/// What a run took.
+/// What a run used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ToolUsage {
     /// Instructions.
@@ -98,39 +98,39 @@ pub struct FileRun {
 }
 
 impl Kami {
-    /// What can be called of the installed tools that are enabled.
+    /// The callable functions of the enabled installed tools.
     pub fn tool_functions(&self, caller: &Caller) -> Result<Vec<ToolFunction>> {
         caller.principal.require(Scope::Read)?;
-        let shelf = self.shelf(&caller.principal.space)?;
-        let enabled = shelf.callables.all();
+        let space_tools = self.tools_of(&caller.principal.space)?;
+        let enabled = space_tools.callables.all();
         let enabled = enabled.filter(|it| it.record.is_enabled());
         Ok(enabled.map(|it| it.function.clone()).collect())
     }
 
-    /// What can be called by this name, which may be written without dots.
+    /// The function with this name, which may be written without dots.
     pub fn find_tool(&self, caller: &Caller, name: &str) -> Result<Option<FoundTool>> {
         caller.principal.require(Scope::Read)?;
-        let shelf = self.shelf(&caller.principal.space)?;
-        let place = shelf.callables.place(name);
-        let found = place.map(|place| FoundTool { shelf, place });
+        let space_tools = self.tools_of(&caller.principal.space)?;
+        let place = space_tools.callables.place(name);
+        let found = place.map(|place| FoundTool { space_tools, place });
         Ok(found.filter(|it| it.callable().is_some_and(|it| it.record.is_enabled())))
     }
 
-    /// The own name of what can be called by this one.
+    /// The own name of the function with this name.
     pub fn tool_name(&self, caller: &Caller, name: &str) -> Result<Option<String>> {
         let found = self.find_tool(caller, name)?;
         let function = found.as_ref().and_then(FoundTool::function);
         Ok(function.map(|it| it.name.clone()))
     }
 
-    /// Runs an installed tool by the name of what can be called, which may be written without dots.
+    /// Runs an installed tool by the name of a function, which may be written without dots.
     pub fn run_tool(&self, caller: &Caller, name: &str, input: &str) -> Result<ToolRun> {
         let found = self.require_tool(caller, name)?;
         self.run_found_tool(caller, &found, input)
     }
 
-    /// The same for a person who tries a tool: one that runs out of fuel is run again, with more, to say how
-    /// much the call takes. Only one that can reach nothing is.
+    /// The same for a person who tries a tool: if it runs out of fuel, it is run again with more, to
+    /// report how much the call needs. Only a tool without any access is run again.
     pub fn try_tool(&self, caller: &Caller, name: &str, input: &str) -> Result<ToolRun> {
         let found = self.require_tool(caller, name)?;
         self.run_found(caller, &found, input, true)
@@ -138,11 +138,11 @@ impl Kami {
 
     fn require_tool(&self, caller: &Caller, name: &str) -> Result<FoundTool> {
         caller.principal.require(Scope::Run)?;
-        let shelf = self.shelf(&caller.principal.space)?;
-        if let Some(place) = shelf.callables.place(name) {
-            return Ok(FoundTool { shelf, place });
+        let space_tools = self.tools_of(&caller.principal.space)?;
+        if let Some(place) = space_tools.callables.place(name) {
+            return Ok(FoundTool { space_tools, place });
         }
-        let generic = shelf.tools.iter().find(|it| it.id == name);
+        let generic = space_tools.tools.iter().find(|it| it.id == name);
         if let Some(record) = generic {
             let names: Vec<String> = record
                 .functions()
@@ -162,7 +162,7 @@ impl Kami {
         )
     }
 
-    /// Runs what was found.
+    /// Runs a function that was found.
     pub fn run_found_tool(
         &self,
         caller: &Caller,
@@ -183,7 +183,7 @@ impl Kami {
         let space = &caller.principal.space;
         let Callable { record, function } = found
             .callable()
-            .ok_or_else(|| Error::internal("what was found is there"))?;
+            .ok_or_else(|| Error::internal("the tool that was found has no function"))?;
         if !record.is_enabled() {
             return Err(
                 Error::denied(format!("the tool `{}` is disabled", record.id))
@@ -213,7 +213,8 @@ impl Kami {
             source: &source,
             artifact: record.artifact.clone(),
         };
-        // Whoever waits is told what for. Bytes that are not those that were installed are the run's to refuse.
+        // A caller with progress is told about compiling. The run itself refuses bytes that are not
+        // the installed ones.
         if caller.progress.is_some()
             && !self.wasm_runtime()?.is_compiled(&code)
             && let Ok(wasm) = source()
@@ -267,7 +268,7 @@ impl Kami {
         self.run_bytes(caller, &wasm, input, how, LimitSource::Options)
     }
 
-    /// Runs a component that is in memory, with nothing granted.
+    /// Runs a component in memory, with nothing granted.
     pub fn run_tool_bytes(
         &self,
         caller: &Caller,
@@ -289,7 +290,7 @@ impl Kami {
         let sha256 = Sha256::of(wasm);
         let artifact = self.known_artifact(caller, sha256);
         if artifact.is_none() {
-            // Before the run, so that whoever waits is told what for.
+            // Before the run, so that the caller is told about it.
             self.compile(caller, wasm)?;
         }
         let source = || Ok(wasm.to_vec());
@@ -310,8 +311,8 @@ impl Kami {
         if let Some(digest) = &outcome.prepared
             && let Err(error) = self.note_compiled(caller, digest)
         {
-            // Without it everything works; it is only slower.
-            tracing::warn!("compiled code of {sha256} is not noted: {error}");
+            // It works without, only slower.
+            tracing::warn!("compiled code of {sha256} could not be recorded: {error}");
         }
         let needed = match set_by {
             LimitSource::Options => {
@@ -322,8 +323,8 @@ impl Kami {
         Ok(tool_run(outcome, log, &limits, set_by, needed))
     }
 
-    /// How much fuel a call takes that had too little: with nothing granted it is run again, within the same
-    /// time and memory. What it takes is the same for the same input.
+    /// How much fuel a call needs that had too little: it is run again with nothing granted, within
+    /// the same time and memory. The same input needs the same fuel.
     fn measure(
         &self,
         caller: &Caller,
@@ -367,7 +368,7 @@ impl Kami {
             ))
         });
         let told = pulse.clone();
-        // A component that is not installed is told from others by its hash.
+        // A component that is not installed is identified by its hash.
         let tool = match id {
             "" => format!("{} {}", caller.principal.space, code.sha256),
             id => format!("{} {id}", caller.principal.space),
@@ -398,7 +399,7 @@ impl Kami {
         Ok((outcome, lines))
     }
 
-    /// The event of a run, and what it logged, afterwards.
+    /// Records the event of a run, and its log, in the background.
     fn note_run(&self, caller: &Caller, record: &Record, run: &ToolRun) {
         let mut data = said(record);
         data["success"] = run.result.is_ok().into();
@@ -427,7 +428,7 @@ impl Kami {
             });
     }
 
-    /// What a tool logged and printed lately.
+    /// The latest log and output of a tool.
     pub fn tool_logs(&self, caller: &Caller, id: &str) -> Result<String> {
         caller.principal.require(Scope::Read)?;
         self.record(caller, id)?;
@@ -442,7 +443,7 @@ impl Kami {
     }
 }
 
-/// Whether a call could be made twice and nobody would notice.
+/// Whether a call can be repeated without any effect outside.
 fn reaches_nothing(capabilities: &Capabilities) -> bool {
     let has_files = !matches!(capabilities.fs, FsAccess::None);
     capabilities.net.is_empty() && capabilities.env.is_empty() && !has_files

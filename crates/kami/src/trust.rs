@@ -1,4 +1,4 @@
-//! Keys that the operator trusts to vouch for tools.
+//! Keys that the operator trusts to sign tools.
 
 use crate::Kami;
 use kenning_core::{Did, Error, Hash, Result};
@@ -15,7 +15,7 @@ const TRUSTED: Bucket<Text> = Bucket::new("tools/trusted");
 pub struct TrustedKey {
     /// 64 hexadecimal digits.
     pub key: String,
-    /// Whose it is.
+    /// The name of its owner.
     pub name: String,
 }
 
@@ -28,7 +28,7 @@ pub fn trusted(tx: &dyn ReadTx) -> Result<Vec<PublicKey>> {
         .collect())
 }
 
-/// A key as people have it: 64 hexadecimal digits, or the `did:key:` that a signature names.
+/// A public key: 64 hexadecimal digits, or the `did:key:` of a signature.
 pub(super) fn public_key(text: &str) -> Result<PublicKey> {
     let did = text.parse::<Did>().ok().and_then(|it| it.public_key());
     match did {
@@ -38,7 +38,7 @@ pub(super) fn public_key(text: &str) -> Result<PublicKey> {
 }
 
 impl Kami {
-    /// Trusts a key to vouch for tools.
+    /// Trusts a key to sign tools.
     pub fn trust_key(&self, caller: &Caller, key: &str, name: &str) -> Result<TrustedKey> {
         caller.principal.require(Scope::Admin)?;
         let key = public_key(key)?.to_string();
@@ -57,7 +57,7 @@ impl Kami {
         Ok(trusted)
     }
 
-    /// Trusts a key no longer. Tools that it vouched for stay.
+    /// Removes a trusted key. Tools that it signed stay installed.
     pub fn distrust_key(&self, caller: &Caller, key: &str) -> Result<()> {
         caller.principal.require(Scope::Admin)?;
         let key = public_key(key)?.to_string();

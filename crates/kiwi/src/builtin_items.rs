@@ -86,8 +86,8 @@ impl Kiwi {
     ) -> ItemResult<Option<(String, Value)>> {
         caller.principal.require(Scope::Read)?;
         let project = self.item_project(caller, project_path)?;
-        let shelves = self.shelves(caller, ItemType::Tool, project.as_ref())?;
-        let Some((_, package)) = self.locate(&shelves, id)? else {
+        let item_dirs = self.item_dirs(caller, ItemType::Tool, project.as_ref())?;
+        let Some((_, package)) = self.locate(&item_dirs, id)? else {
             return Ok(None);
         };
         Ok(match package.valid_item()? {

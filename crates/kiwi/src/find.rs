@@ -81,8 +81,8 @@ impl Kiwi {
                 None => ItemType::ALL.to_vec(),
             };
             for item_type in types {
-                for shelf in self.shelves(caller, item_type, project.as_ref())? {
-                    self.index_shelf(caller, &shelf)?;
+                for item_dir in self.item_dirs(caller, item_type, project.as_ref())? {
+                    self.index_dir(caller, &item_dir)?;
                 }
             }
         }
@@ -155,8 +155,8 @@ impl Kiwi {
     pub fn filters_of_items(&self, caller: &Caller) -> Result<Vec<Filter>> {
         let project = self.item_project(caller, None)?;
         for item_type in ItemType::ALL {
-            for shelf in self.shelves(caller, item_type, project.as_ref())? {
-                self.index_shelf(caller, &shelf)?;
+            for item_dir in self.item_dirs(caller, item_type, project.as_ref())? {
+                self.index_dir(caller, &item_dir)?;
             }
         }
         let project = project.map(|it| it.name).unwrap_or_default();

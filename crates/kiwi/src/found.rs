@@ -1,4 +1,4 @@
-//! What items are asked for by, and what is found.
+//! Queries for items, and their results.
 
 use kenning_items::ItemType;
 use kenning_kernel::Page;
@@ -8,12 +8,12 @@ use std::cmp::Ordering;
 /// Where to look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ItemSource {
-    /// In the project and the user's own space.
+    /// In the project and the user's own directory.
     #[default]
     Local,
     /// In the registry.
     Registry,
-    /// In our own registry, whatever the operator named: this is what others ask us for.
+    /// In our own registry, whatever the operator configured: this is what other machines ask for.
     OwnRegistry,
     /// In both.
     All,
@@ -25,67 +25,67 @@ impl ItemSource {
     }
 }
 
-/// In which order.
+/// The order of results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ItemSort {
-    /// What answers best first.
+    /// By relevance.
     #[default]
     Relevance,
-    /// What has the highest quality first; what has none last.
+    /// By quality; items without one last.
     Quality,
     /// By name.
     Name,
-    /// What was changed last first.
+    /// By the time of the last change.
     Updated,
 }
 
-/// What to find.
+/// A query for items.
 #[derive(Clone, Debug, Default)]
 pub struct ItemQuery {
-    /// Of this type; `None` is everything that there is, memories and documents too.
+    /// The type; `None` for everything, including memories and documents.
     pub item_type: Option<ItemType>,
-    /// In any words.
+    /// The query, in any words.
     pub text: String,
     /// Where to look.
     pub source: ItemSource,
-    /// At most so many.
+    /// At most this many.
     pub limit: usize,
-    /// So many of the best are left out, which the caller has seen.
+    /// This many of the best are skipped, because the caller has seen them.
     pub skip: usize,
     /// In which order.
     pub sort: ItemSort,
     /// The project, if not the server's own.
     pub project_path: Option<String>,
-    /// Whether entities are left out, which somebody else has found.
+    /// Whether entities are left out, because the caller searches them separately.
     pub without_entities: bool,
 }
 
-/// What was found.
+/// A result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundItem {
     /// Its id.
     pub id: String,
-    /// `directive`, `tool`, `knowledge`, or what else it is.
+    /// `directive`, `tool`, `knowledge`, or another kind of node.
     pub item_type: String,
-    /// For people.
+    /// The name for people.
     pub name: String,
     /// Its category.
     pub category: String,
-    /// What it is for, or how it begins.
+    /// Its description, or its beginning.
     pub description: String,
-    /// From 0 to 100; `None` where nothing stands behind a number.
+    /// From 0 to 100; `None` if there is nothing to judge by.
     pub quality: Option<f64>,
     /// `local` or `registry`.
     pub source: &'static str,
     /// Its version, if it has one.
     pub version: Option<String>,
-    /// Where it lies, if it is a file.
+    /// Its path, if it is a file.
     pub path: Option<String>,
     /// How well it answers, from 0 to 1.
     pub relevance: f64,
-    /// The share of a tool's runs that went well, from 0 to 1; `None` if it was never run.
+    /// The share of a tool's runs that succeeded, from 0 to 1; `None` if it was never run.
     pub success_rate: Option<f64>,
-    /// What a tool wants to be told, as a JSON Schema.
+    /// The parameters of a tool, as a JSON Schema.
     pub parameters: Option<Value>,
     /// When it was last changed, in milliseconds since 1970.
     pub updated_ms: u64,
@@ -101,7 +101,7 @@ impl ItemQuery {
 }
 
 impl FoundItem {
-    /// Which of two comes first.
+    /// The order of two results.
     pub fn order(&self, other: &Self, sort: ItemSort) -> Ordering {
         let by_relevance = || other.relevance.total_cmp(&self.relevance);
         let first = match sort {
@@ -120,13 +120,13 @@ impl FoundItem {
     }
 }
 
-/// All that was found.
+/// The results.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundItems {
     /// Best first.
     pub items: Vec<FoundItem>,
     /// How many there are in all.
     pub total: usize,
-    /// Whether there are more behind these.
+    /// Whether there are more after these.
     pub has_more: bool,
 }

@@ -3,8 +3,8 @@
 //! Only stamps are compared; a file whose stamp is as it was is not opened. While a tree is watched
 //! and nothing happened in it, not even the stamps are.
 
-use super::package::{Item, Package, Vouching};
-use super::shelves::Shelf;
+use super::item_dirs::ItemDir as Shelf;
+use super::package::{Item, Package, SignatureCheck};
 use crate::Kiwi;
 use kenning_audit::{Draft, Passages, Tx};
 use kenning_core::{Code, Hash, Kind, NodeId, Result, Space};
@@ -46,7 +46,7 @@ pub(super) struct Known {
 }
 
 /// The shelves that this process has looked at.
-pub(super) type KnownShelves = Mutex<HashMap<PathBuf, Arc<Mutex<Known>>>>;
+pub(super) type KnownDirs = Mutex<HashMap<PathBuf, Arc<Mutex<Known>>>>;
 
 /// An item as it was.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl Row {
 
 impl Kiwi {
     /// Brings the nodes of a shelf up to date with its files.
-    pub(super) fn index_shelf(&self, caller: &Caller, shelf: &Shelf) -> Result<()> {
+    pub(super) fn index_dir(&self, caller: &Caller, shelf: &Shelf) -> Result<()> {
         if self.kernel.is_read_only() {
             return Ok(());
         }
@@ -99,7 +99,7 @@ impl Kiwi {
 
     /// The next look at this shelf is a real one: what this process writes need not wait for the
     /// kernel to tell.
-    pub(super) fn touch_shelf(&self, shelf: &Shelf) {
+    pub(super) fn forget_dir(&self, shelf: &Shelf) {
         let shelves = self.items.known.lock();
         let shelves = shelves.unwrap_or_else(PoisonError::into_inner);
         let known = shelves.get(shelf.dir.path()).map(Arc::clone);
@@ -253,11 +253,11 @@ pub(super) fn draft_of(package: &Package) -> Draft {
                     put(PARAMETERS, schema);
                 }
             }
-            let (state, signer) = match package.vouching(item) {
-                Vouching::Signed(mark) => ("signed", Some(mark.signer.to_string())),
-                Vouching::Validated => ("validated", None),
-                Vouching::Changed(_) | Vouching::Broken(_) => ("changed", None),
-                Vouching::None => ("unsigned", None),
+            let (state, signer) = match package.check_signature(item) {
+                SignatureCheck::Signed(mark) => ("signed", Some(mark.signer.to_string())),
+                SignatureCheck::Validated => ("validated", None),
+                SignatureCheck::Changed(_) | SignatureCheck::Broken(_) => ("changed", None),
+                SignatureCheck::None => ("unsigned", None),
             };
             put("state", state.into());
             if let Some(signer) = signer {

@@ -1,11 +1,12 @@
 //! Directives, tools and knowledge: files of a project or of the user that are also nodes.
 //!
-//! The files are the truth and people edit them; nodes follow ([`index`]) so that the one search finds
-//! them. What runs or is published is what somebody signed: a file that was changed since is refused
-//! ([`sign`]). The registry is part of the store ([`registry`]).
+//! People edit the files; nodes follow ([`index`]) so that search finds them. Only signed items are
+//! run or published: a file that was changed since is refused ([`sign`]). The registry is part of the
+//! store ([`registry`]).
 //!
-//! Reading order: `shelves` (where items lie), `package` (one with all its files), `index`, `sign`,
-//! `write` (a write that is also files), `run` (texts), `tool_run` (what really runs).
+//! Reading order: `item_dirs` (where items are kept), `package` (one item with all its files),
+//! `index`, `sign`, `write` (a write that is also files), `run` (directives and knowledge),
+//! `tool_run` (tools).
 
 mod builtin_items;
 mod catalogue;
@@ -13,6 +14,7 @@ mod find;
 mod found;
 mod in_json;
 mod index;
+mod item_dirs;
 mod load;
 mod package;
 mod person;
@@ -21,13 +23,12 @@ mod registry;
 mod remote;
 mod run;
 mod runs;
-mod shelves;
 mod sign;
 mod sign_many;
 mod skills;
 mod titles;
 mod tool_run;
-mod vouch;
+mod trust;
 mod write;
 
 pub use catalogue::Catalogue;
@@ -45,7 +46,7 @@ pub use titles::AskedWords;
 pub use tool_run::{ToolItemRun, VENV_DAYS_MAX, VENVS_MAX};
 pub use write::{DeletedItem, LinkedItem};
 
-use index::KnownShelves;
+use index::KnownDirs;
 use kenning_core::{Code, Error};
 use kenning_kami::Kami;
 use kenning_kernel::Kernel;
@@ -62,13 +63,13 @@ pub struct ItemOptions {
     pub user_knowledge: Option<PathBuf>,
     /// Directories beneath which callers may name a project.
     pub allow_roots: Vec<PathBuf>,
-    /// The address of another registry than our own (`KIWI_REGISTRY_URL`).
+    /// The URL of another registry than our own (`KIWI_REGISTRY_URL`).
     pub registry: Option<String>,
-    /// The binary that programs are confined by; by default the running one.
+    /// The binary that starts jailed programs; by default the running one.
     pub launcher: Option<PathBuf>,
 }
 
-/// What keeps, signs and runs items.
+/// Keeps, signs and runs items.
 pub struct Kiwi {
     kernel: Arc<Kernel>,
     kami: Arc<Kami>,
@@ -76,7 +77,7 @@ pub struct Kiwi {
 }
 
 impl Kiwi {
-    /// Over a kernel, with what runs components.
+    /// Uses a kernel, and `kami` to run components.
     pub fn new(kernel: Arc<Kernel>, kami: Arc<Kami>, options: ItemOptions) -> Self {
         Self {
             kernel,
@@ -91,17 +92,17 @@ impl Kiwi {
     }
 }
 
-/// What is kept between calls: nothing that is not on disk or in the store too.
+/// What is kept between calls; all of it is also on disk or in the store.
 struct Items {
     options: ItemOptions,
-    known: KnownShelves,
+    known: KnownDirs,
 }
 
 impl Items {
     fn new(options: ItemOptions) -> Self {
         Self {
             options,
-            known: KnownShelves::default(),
+            known: KnownDirs::default(),
         }
     }
 }
@@ -109,30 +110,30 @@ impl Items {
 /// Which item a caller means.
 #[derive(Clone, Debug)]
 pub struct ItemTarget {
-    /// What it is.
+    /// Its type.
     pub item_type: ItemType,
     /// Its id.
     pub id: String,
     /// The project, if not the server's own.
     pub project_path: Option<String>,
-    /// Whether nothing is to change.
+    /// Whether nothing is to be changed.
     pub dry_run: bool,
 }
 
-/// Why an action on an item failed, with what the contract says beside the error.
+/// Why an action on an item failed, with the further fields that the contract defines.
 #[derive(Debug)]
 pub struct ItemFault {
     /// The error.
     pub error: Error,
-    /// Further fields of the answer.
+    /// Further fields of the response.
     pub details: Map<String, Value>,
 }
 
-/// What an action on an item comes to.
+/// The result of an action on an item.
 pub type ItemResult<T> = Result<T, Box<ItemFault>>;
 
 impl ItemFault {
-    /// A fault with these fields beside it; nothing but an object says any.
+    /// A fault with these further fields, which must be an object.
     pub(crate) fn with(error: Error, details: Value) -> Box<Self> {
         let details = match details {
             Value::Object(details) => details,
@@ -148,7 +149,7 @@ impl From<Error> for Box<ItemFault> {
     }
 }
 
-/// There is no such item on any shelf.
+/// There is no such item in any directory.
 pub(crate) fn not_found(item_type: ItemType, id: &str) -> Box<ItemFault> {
     let what = match item_type {
         ItemType::Directive => "Directive",

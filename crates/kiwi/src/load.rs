@@ -1,9 +1,9 @@
-//! Publishing what is on a shelf, and loading what is in the registry.
+//! Publishing local items, and loading items from the registry.
 
 use super::index::Page;
-use super::package::{Package, Vouching};
+use super::item_dirs::ItemDir;
+use super::package::{Package, SignatureCheck};
 use super::registry::{PublishedItem, RegistryPackage};
-use super::shelves::Shelf;
 use super::write::Writing;
 use super::{DeletedItem, ItemFault, ItemResult, ItemSource, ItemTarget, not_found};
 use crate::Kiwi;
@@ -12,49 +12,49 @@ use kenning_items::Scope as ItemScope;
 use kenning_kernel::{Caller, Scope};
 use serde_json::json;
 
-/// The hashes of items as they were loaded, by their paths.
+/// The hashes of items when they were loaded, by their paths.
 const LOADED: &str = "items/loaded";
 
-/// From where an item is loaded.
+/// Where an item is loaded from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadFrom {
     /// From the registry.
     Registry,
-    /// From the project or the user's own space.
-    Shelf(ItemScope),
+    /// From the project or the user's own directory.
+    Local(ItemScope),
 }
 
 /// What to load.
 #[derive(Clone, Debug)]
 pub struct LoadItem {
-    /// Which item.
+    /// The item.
     pub target: ItemTarget,
     /// From where.
     pub from: LoadFrom,
-    /// Where to.
+    /// The destination.
     pub destination: ItemScope,
-    /// Which version; the newest without.
+    /// The version; the newest if not given.
     pub version: Option<String>,
-    /// Whether a file that was changed here is replaced.
+    /// Whether a file with local changes is replaced.
     pub force: bool,
 }
 
-/// What was loaded.
+/// The result of loading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadedItem {
     /// Its id.
     pub id: String,
     /// Its version.
     pub version: String,
-    /// Where to.
+    /// The destination.
     pub destination: ItemScope,
     /// The path of its file or directory.
     pub path: String,
-    /// Of all its files.
+    /// The size of all its files.
     pub size_bytes: u64,
-    /// Who signed what was loaded.
+    /// The signer.
     pub signer: String,
-    /// Whether it was there already.
+    /// Whether it existed already and is unchanged.
     pub is_unchanged: bool,
 }
 
@@ -69,9 +69,9 @@ impl Kiwi {
     ) -> ItemResult<PublishedItem> {
         caller.principal.require(Scope::Write)?;
         let project = self.item_project(caller, target.project_path.as_deref())?;
-        let shelves = self.shelves(caller, target.item_type, project.as_ref())?;
-        let found = self.locate(&shelves, &target.id)?;
-        let (shelf, package) = found.ok_or_else(|| not_found(target.item_type, &target.id))?;
+        let item_dirs = self.item_dirs(caller, target.item_type, project.as_ref())?;
+        let found = self.locate(&item_dirs, &target.id)?;
+        let (item_dir, package) = found.ok_or_else(|| not_found(target.item_type, &target.id))?;
         let item = package.valid_item()?;
         if let Some(version) = version.filter(|it| *it != item.version()) {
             return Err(Error::invalid(format!(
@@ -82,17 +82,17 @@ impl Kiwi {
             .into());
         }
         if self
-            .require_vouched(caller, &package, &shelf, &item)?
+            .require_signed(caller, &package, &item_dir, &item)?
             .is_none()
         {
             let error = format!("`{}` is not signed", target.id);
-            let (kind, scope) = (target.item_type, shelf.scope);
+            let (kind, scope) = (target.item_type, item_dir.scope);
             let solution = self.how_to_sign(caller, kind, &target.id, scope)?;
             return Err(Error::new(Code::Conflict, error).hint(solution).into());
         }
         let pushed = RegistryPackage::of(&package, item.version(), changelog);
         match self.remote_registry()? {
-            // What is sent away can only be checked there.
+            // What is sent to another registry can only be checked there.
             Some(_) if target.dry_run => self.registry_push(caller, &pushed, true),
             Some(remote) => {
                 let done = remote.push(&pushed)?;
@@ -133,10 +133,10 @@ impl Kiwi {
                 };
                 pulled.to_package()?
             }
-            LoadFrom::Shelf(scope) => {
-                let mut shelves = self.shelves(caller, target.item_type, project.as_ref())?;
-                shelves.retain(|it| it.scope == scope);
-                let found = self.locate(&shelves, &target.id)?;
+            LoadFrom::Local(scope) => {
+                let mut item_dirs = self.item_dirs(caller, target.item_type, project.as_ref())?;
+                item_dirs.retain(|it| it.scope == scope);
+                let found = self.locate(&item_dirs, &target.id)?;
                 found
                     .ok_or_else(|| not_found(target.item_type, &target.id))?
                     .1
@@ -158,31 +158,32 @@ impl Kiwi {
                 json!({ "item_type": target.item_type.word(), "item_id": target.id }),
             ));
         }
-        let vouching = package.vouching(&item);
-        let signer = self.trusted_signer(caller, &target.id, vouching)?;
+        let checked = package.check_signature(&item);
+        let signer = self.trusted_signer(caller, &target.id, checked)?;
         if package.scope != what.destination {
-            // The signature names where an item lies. Here it lies elsewhere, and we vouch for that.
+            // The signature covers where an item is kept. Here it is kept elsewhere, so this node
+            // signs it for its new place.
             package.scope = what.destination;
-            self.vouch(&mut package, &version)?;
+            self.sign_package(&mut package, &version)?;
         }
-        let shelf = if target.dry_run {
-            self.shelves(caller, target.item_type, project.as_ref())?
+        let item_dir = if target.dry_run {
+            self.item_dirs(caller, target.item_type, project.as_ref())?
                 .into_iter()
                 .find(|it| it.scope == what.destination)
         } else {
             let made =
-                self.shelf_for(caller, target.item_type, what.destination, project.as_ref())?;
+                self.item_dir_for(caller, target.item_type, what.destination, project.as_ref())?;
             Some(made)
         };
-        let Some(shelf) = shelf else {
+        let Some(item_dir) = item_dir else {
             return Ok(loaded(&package, None, &version, signer, false));
         };
         let before = self
-            .locate(std::slice::from_ref(&shelf), &target.id)?
+            .locate(std::slice::from_ref(&item_dir), &target.id)?
             .map(|it| it.1);
         let hash = package.subject(&version).sha256();
-        // Another file of this id may lie just where this one goes.
-        let there = Package::read(&shelf, &package.place).ok();
+        // Another file with this id may be exactly where this one goes.
+        let there = Package::read(&item_dir, &package.place).ok();
         let there = there.filter(|it| {
             before
                 .as_ref()
@@ -191,36 +192,36 @@ impl Kiwi {
         if let Some(there) = &there
             && !what.force
             && unmarked(there) != Some(hash.clone())
-            && !self.is_as_loaded(caller, &shelf, there)?
+            && !self.is_as_loaded(caller, &item_dir, there)?
         {
-            return Err(changed_here(there, &shelf));
+            return Err(changed_here(there, &item_dir));
         }
         if let Some(before) = &before {
             let is_same = before.place == package.place && unmarked(before) == Some(hash.clone());
             if is_same {
-                return Ok(loaded(&package, Some(&shelf), &version, signer, true));
+                return Ok(loaded(&package, Some(&item_dir), &version, signer, true));
             }
-            if !what.force && !self.is_as_loaded(caller, &shelf, before)? {
-                return Err(changed_here(before, &shelf));
+            if !what.force && !self.is_as_loaded(caller, &item_dir, before)? {
+                return Err(changed_here(before, &item_dir));
             }
         }
         if target.dry_run {
-            return Ok(loaded(&package, Some(&shelf), &version, signer, false));
+            return Ok(loaded(&package, Some(&item_dir), &version, signer, false));
         }
-        let done = loaded(&package, Some(&shelf), &version, signer, false);
+        let done = loaded(&package, Some(&item_dir), &version, signer, false);
         let event = json!({
             "type": target.item_type.word(), "id": done.id, "version": version, "path": done.path,
             "sha256": hash, "signer": done.signer, "from": match what.from {
                 LoadFrom::Registry => "registry",
-                LoadFrom::Shelf(scope) => scope.word(),
+                LoadFrom::Local(scope) => scope.word(),
             },
         });
         self.write_item(
             caller,
-            &shelf,
+            &item_dir,
             Writing {
                 before: before.as_ref(),
-                after: Some((&package, Page::of(&shelf, &package))),
+                after: Some((&package, Page::of(&item_dir, &package))),
                 event: ("ItemLoaded", event),
             },
         )?;
@@ -233,10 +234,15 @@ impl Kiwi {
         Ok(done)
     }
 
-    /// Whoever signed it, if that can be believed and is trusted.
-    fn trusted_signer(&self, caller: &Caller, id: &str, vouching: Vouching) -> ItemResult<String> {
-        match vouching {
-            Vouching::Signed(mark) => {
+    /// The signer, if the signature is valid and the key is trusted.
+    fn trusted_signer(
+        &self,
+        caller: &Caller,
+        id: &str,
+        checked: SignatureCheck,
+    ) -> ItemResult<String> {
+        match checked {
+            SignatureCheck::Signed(mark) => {
                 if self.is_trusted(caller, &mark.signer)? {
                     return Ok(mark.signer.to_string());
                 }
@@ -245,20 +251,20 @@ impl Kiwi {
                         Code::Conflict,
                         format!("`{id}` is signed by a key that you do not trust"),
                     )
-                    .hint(super::vouch::trust_command(&mark.signer)),
+                    .hint(super::trust::trust_command(&mark.signer)),
                     json!({ "signer": mark.signer.to_string() }),
                 ))
             }
-            Vouching::Changed(fault) => Err(Error::from(fault).into()),
+            SignatureCheck::Changed(fault) => Err(Error::from(fault).into()),
             _ => Err(Error::new(Code::Conflict, format!("`{id}` is not signed"))
-                .hint("a person who has read it signs it with `kenning kiwi sign`, where it lies")
+                .hint("a person who has read it signs it with `kenning kiwi sign` in its own place")
                 .into()),
         }
     }
 
-    /// Whether an item is what was loaded, so that nothing is lost when it is replaced.
-    fn is_as_loaded(&self, caller: &Caller, shelf: &Shelf, package: &Package) -> Result<bool> {
-        let path = package.path_on(shelf).to_string_lossy().into_owned();
+    /// Whether an item is unchanged since it was loaded, so that nothing is lost when it is replaced.
+    fn is_as_loaded(&self, caller: &Caller, item_dir: &ItemDir, package: &Package) -> Result<bool> {
+        let path = package.path_on(item_dir).to_string_lossy().into_owned();
         let loaded = self
             .kernel
             .log()
@@ -267,7 +273,7 @@ impl Kiwi {
         Ok(loaded.is_some() && loaded == unmarked(package))
     }
 
-    /// Takes an item out of the registry.
+    /// Removes an item from the registry.
     fn unpublish(&self, caller: &Caller, target: &ItemTarget) -> ItemResult<DeletedItem> {
         caller.principal.require(Scope::Destroy)?;
         let (kind, id) = (target.item_type, target.id.as_str());
@@ -284,7 +290,7 @@ impl Kiwi {
         })
     }
 
-    /// Takes an item away, from where the caller says.
+    /// Deletes an item from where the caller says.
     pub fn delete_item(
         &self,
         caller: &Caller,
@@ -301,7 +307,7 @@ impl Kiwi {
         };
         match (local, registry) {
             (Some(done), None) | (None, Some(done)) => done,
-            // What is in one place only is deleted from there.
+            // An item that exists in one place only is deleted there.
             (Some(Ok(mut done)), Some(Ok(more))) => {
                 done.from.extend(more.from);
                 done.paths.extend(more.paths);
@@ -318,7 +324,7 @@ impl Kiwi {
     }
 }
 
-/// The hash of an item whatever mark it has.
+/// The hash of an item without its signature line.
 fn unmarked(package: &Package) -> Option<String> {
     let item = package.item().ok()?;
     Some(package.subject(item.version()).sha256())
@@ -326,12 +332,12 @@ fn unmarked(package: &Package) -> Option<String> {
 
 fn loaded(
     package: &Package,
-    shelf: Option<&Shelf>,
+    item_dir: Option<&ItemDir>,
     version: &str,
     signer: String,
     is_unchanged: bool,
 ) -> LoadedItem {
-    let path = shelf.map(|it| package.path_on(it).to_string_lossy().into_owned());
+    let path = item_dir.map(|it| package.path_on(it).to_string_lossy().into_owned());
     LoadedItem {
         id: package.id().as_str().to_owned(),
         version: version.to_owned(),
@@ -343,8 +349,8 @@ fn loaded(
     }
 }
 
-fn changed_here(package: &Package, shelf: &Shelf) -> Box<ItemFault> {
-    let path = package.path_on(shelf).to_string_lossy().into_owned();
+fn changed_here(package: &Package, item_dir: &ItemDir) -> Box<ItemFault> {
+    let path = package.path_on(item_dir).to_string_lossy().into_owned();
     ItemFault::with(
         Error::conflict(format!(
             "`{path}` was made or changed here and would be lost"

@@ -1,6 +1,6 @@
-//! An item as it lies on disk: all its files, what they say, and who vouches for them.
+//! An item on disk: all its files, their contents, and their signature.
 
-use super::shelves::Shelf;
+use super::item_dirs::ItemDir;
 use kenning_core::{Code, Error, Result};
 use kenning_items::directive::{self, Directive};
 use kenning_items::knowledge::{self, Knowledge};
@@ -11,14 +11,14 @@ use std::path::PathBuf;
 
 /// The largest file of an item.
 pub(crate) const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// The most that the files of one item have together.
+/// The most bytes of all files of an item together.
 pub(crate) const ITEM_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// The most files of one item.
 pub(crate) const FILES_MAX: usize = 256;
 /// The deepest directory of one item.
 const DEPTH_MAX: usize = 8;
 
-/// Folders that running a tool makes beside it. They are no part of it.
+/// Folders that running a tool creates beside it. They are not part of it.
 const BYPRODUCTS: [&str; 2] = ["__pycache__", "node_modules"];
 
 /// A file of an item: its path within the item, and its bytes.
@@ -30,11 +30,11 @@ pub(crate) struct Package {
     pub(crate) item_type: ItemType,
     pub(crate) scope: Scope,
     pub(crate) place: Place,
-    /// A single file has its name; the files of a directory have their paths beneath it.
+    /// A single file has its name; the files of a directory have their paths below it.
     pub(crate) files: Vec<ItemFile>,
 }
 
-/// What an item says.
+/// The parsed content of an item.
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
     Directive(Box<Directive>),
@@ -68,7 +68,7 @@ impl Item {
         }
     }
 
-    /// What it says its category is, else the folders above it.
+    /// The category that it declares, otherwise the folders above it.
     pub(crate) fn category(&self) -> &str {
         match self {
             Self::Directive(it) => &it.category,
@@ -93,25 +93,25 @@ fn heading(text: &str) -> Option<&str> {
 }
 
 impl Package {
-    /// Reads the item of this place.
-    pub(crate) fn read(shelf: &Shelf, place: &Place) -> Result<Self> {
+    /// Reads the item at this place.
+    pub(crate) fn read(item_dir: &ItemDir, place: &Place) -> Result<Self> {
         let files = match &place.layout {
             Layout::File(_) => {
                 let path = place.path();
                 let name = path.rsplit('/').next().unwrap_or_default().to_owned();
-                vec![(name, shelf.dir.read(&path, FILE_BYTES_MAX)?)]
+                vec![(name, item_dir.dir.read(&path, FILE_BYTES_MAX)?)]
             }
             Layout::Directory(_) => {
                 let folder = place.category.join(place.id.as_str());
-                let dir = shelf.dir.subdir(&folder)?;
+                let dir = item_dir.dir.subdir(&folder)?;
                 let mut files = Vec::new();
                 collect(&dir, "", 0, &mut files)?;
                 files
             }
         };
         Ok(Self {
-            item_type: shelf.item_type,
-            scope: shelf.scope,
+            item_type: item_dir.item_type,
+            scope: item_dir.scope,
             place: place.clone(),
             files,
         })
@@ -125,7 +125,7 @@ impl Package {
         &self.place.category
     }
 
-    /// The name of the file that describes the item and holds its mark.
+    /// The name of the file that describes the item and has its signature line.
     pub(crate) fn main_name(&self) -> String {
         match &self.place.layout {
             Layout::File(extension) => format!("{}.{extension}", self.place.id),
@@ -133,7 +133,7 @@ impl Package {
         }
     }
 
-    /// The file that describes the item and holds its mark.
+    /// The file that describes the item and has its signature line.
     pub(crate) fn main_text(&self) -> Result<&str> {
         let name = self.main_name();
         let bytes = self.file(&name).ok_or_else(|| {
@@ -155,7 +155,7 @@ impl Package {
         found.map(|it| it.1.as_slice())
     }
 
-    /// What it says, or everything that is wrong with it.
+    /// Its content, or everything that is wrong with it.
     pub(crate) fn item(&self) -> std::result::Result<Item, Faults> {
         let text = self
             .main_text()
@@ -167,13 +167,13 @@ impl Package {
         })
     }
 
-    /// As [`Package::item`], where a fault is an error.
+    /// As [`Package::item`], with faults as an error.
     pub(crate) fn valid_item(&self) -> Result<Item> {
         let named = || format!("the {} `{}`", self.item_type, self.id());
         self.item().map_err(|it| it.into_error(named()))
     }
 
-    /// What a mark of this item vouches for.
+    /// What a signature of this item covers.
     pub(crate) fn subject(&self, version: &str) -> Subject {
         let files = self.files.iter().map(|it| (it.0.as_str(), it.1.as_slice()));
         Subject::of_directory(
@@ -191,12 +191,12 @@ impl Package {
         Style::of(self.item_type, &self.main_name())
     }
 
-    /// What stands where a mark belongs.
+    /// The signature line.
     pub(crate) fn line(&self) -> Option<Line> {
         mark::read(self.main_text().ok()?, self.style()?)
     }
 
-    /// Puts a mark into its file.
+    /// Puts a signature line into its file.
     pub(crate) fn embed(&mut self, mark: &mark::Mark) -> Result<()> {
         let (name, style) = (self.main_name(), self.style());
         let style = style.ok_or_else(|| {
@@ -210,20 +210,20 @@ impl Package {
         Ok(())
     }
 
-    /// Whether its mark, if there is one, fits what was found.
-    pub(crate) fn vouching(&self, item: &Item) -> Vouching {
+    /// Checks its signature, if there is one.
+    pub(crate) fn check_signature(&self, item: &Item) -> SignatureCheck {
         let version = item.version();
         match self.line() {
-            Some(Line::Broken(why)) => Vouching::Broken(why),
+            Some(Line::Broken(why)) => SignatureCheck::Broken(why),
             Some(Line::Signed(mark)) => match mark::verify(&self.subject(version), &mark) {
-                Ok(()) => Vouching::Signed(mark),
-                Err(fault) => Vouching::Changed(fault),
+                Ok(()) => SignatureCheck::Signed(mark),
+                Err(fault) => SignatureCheck::Changed(fault),
             },
-            // Early knowledge entries have no line: the hash of the original is in their head.
+            // Early knowledge entries have no line: the hash of the original is in their frontmatter.
             Some(Line::Validated(_)) | None => match self.compared(item) {
-                None => Vouching::None,
-                Some(it) if it.holds() => Vouching::Validated,
-                Some(it) => Vouching::Changed(MarkFault {
+                None => SignatureCheck::None,
+                Some(it) if it.holds() => SignatureCheck::Validated,
+                Some(it) => SignatureCheck::Changed(MarkFault {
                     kind: MarkFaultKind::Changed,
                     stored: it.stored,
                     computed: it.computed,
@@ -232,7 +232,7 @@ impl Package {
         }
     }
 
-    /// The hash of the original, if there is one, compared with the item as it is.
+    /// The hash of the original, if there is one, compared with the item.
     fn compared(&self, item: &Item) -> Option<Compared> {
         match item {
             Item::Directive(it) => it.validated.clone(),
@@ -246,7 +246,7 @@ impl Package {
         self.files.iter().map(|it| it.1.len() as u64).sum()
     }
 
-    /// Where it lies on a shelf: its file, or its directory.
+    /// Its path in its directory.
     pub(crate) fn root(&self) -> String {
         match &self.place.layout {
             Layout::File(_) => self.place.path(),
@@ -254,12 +254,12 @@ impl Package {
         }
     }
 
-    pub(crate) fn path_on(&self, shelf: &Shelf) -> PathBuf {
-        shelf.dir.path().join(self.root())
+    pub(crate) fn path_on(&self, item_dir: &ItemDir) -> PathBuf {
+        item_dir.dir.path().join(self.root())
     }
 
-    /// Its files by their names beneath the shelf.
-    pub(crate) fn names_on_shelf(&self) -> impl Iterator<Item = (String, &[u8])> {
+    /// Its files by their paths in the directory.
+    pub(crate) fn names_in_dir(&self) -> impl Iterator<Item = (String, &[u8])> {
         let prefix = match &self.place.layout {
             Layout::File(_) => self.place.category.as_str().to_owned(),
             Layout::Directory(_) => self.root(),
@@ -275,18 +275,18 @@ impl Package {
     }
 }
 
-/// What a mark says of an item, before anybody asks whose it is.
+/// The result of checking an item's signature, before its signer is checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Vouching {
-    /// There is none.
+pub(crate) enum SignatureCheck {
+    /// It has none.
     None,
-    /// Something that looks like one.
+    /// The line is malformed.
     Broken(&'static str),
-    /// The hash of the original, which anybody can compute, is that of the item.
+    /// It has the hash of the original, which anybody can compute, and is unchanged.
     Validated,
-    /// The item is not what was signed, or not what the original validated.
+    /// The item was changed after it was signed or validated.
     Changed(MarkFault),
-    /// The item is what was signed.
+    /// The signature is valid.
     Signed(mark::Mark),
 }
 
@@ -304,7 +304,7 @@ fn collect(
         return Err(too_large(format!("has folders more than {DEPTH_MAX} deep")));
     }
     for entry in dir.list(folder)? {
-        // What is hidden is the editor's, and what running left behind is nobody's.
+        // Hidden files belong to editors, and byproducts of running are not part of the item.
         if entry.name.starts_with('.') || BYPRODUCTS.contains(&entry.name.as_str()) {
             continue;
         }

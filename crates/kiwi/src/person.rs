@@ -1,9 +1,9 @@
-//! What a person decides: which items are signed.
+//! Who may sign items.
 //!
-//! A signature says that somebody read an item and lets it be used. Whoever calls over MCP or HTTP is
-//! an agent, for all we know, and an agent that signs what it was refused decides for the person. So
-//! signing is done on the command line, unless the operator's policy says otherwise, and a refusal
-//! says what a person types there.
+//! A signature says that somebody read an item and allows its use. A caller over MCP or HTTP may be
+//! an agent, and an agent that signs what it was refused would decide for the person. So items are
+//! signed on the command line, unless the operator's policy says otherwise, and a refusal gives the
+//! command to type.
 
 use super::{ItemFault, ItemResult};
 use crate::Kiwi;
@@ -12,9 +12,9 @@ use kenning_items::{ItemType, Scope as ItemScope};
 use kenning_kernel::Caller;
 use serde_json::json;
 
-/// What a person types to sign an item.
+/// The command that signs an item.
 pub(super) fn sign_command(item_type: ItemType, id: &str, scope: ItemScope) -> String {
-    // A pattern of many items is not the shell's to expand.
+    // Quoted, so that the shell does not expand the pattern.
     let id = match id.contains(['*', '?']) {
         true => format!("'{id}'"),
         false => id.to_owned(),
@@ -26,12 +26,12 @@ pub(super) fn sign_command(item_type: ItemType, id: &str, scope: ItemScope) -> S
 }
 
 impl Kiwi {
-    /// Whether this caller's word makes a signature.
+    /// Whether this caller may sign.
     pub(super) fn may_sign(&self, caller: &Caller) -> Result<bool> {
         Ok(caller.is_person || self.item_policy()?.agents_may_sign)
     }
 
-    /// How an item comes to be signed, in words for this caller.
+    /// Tells this caller how an item gets signed.
     pub(super) fn how_to_sign(
         &self,
         caller: &Caller,
@@ -55,7 +55,7 @@ impl Kiwi {
         })
     }
 
-    /// Refuses a signature that is not this caller's to give.
+    /// Refuses a signature by a caller who may not sign.
     pub(super) fn require_may_sign(
         &self,
         caller: &Caller,

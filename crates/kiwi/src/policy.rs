@@ -1,4 +1,4 @@
-//! What the operator allows of items.
+//! The operator's policy for items.
 
 use crate::Kiwi;
 use kenning_core::{Code, Error, Result};
@@ -12,13 +12,14 @@ use std::path::PathBuf;
 pub(crate) const POLICY_FILE: &str = "kiwi/policy.toml";
 const POLICY_BYTES_MAX: u64 = 1024 * 1024;
 
-/// The operator's word on items. Without a file everything is as strict as it can be.
+/// The operator's policy for items. Without a file it is as strict as possible.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ItemPolicy {
     /// Whether items of a project may be used before they are signed.
     pub(crate) allow_unsigned: bool,
-    /// Whether whoever calls over MCP or HTTP may sign items. Else a person does, on the command line.
+    /// Whether callers over MCP or HTTP may sign items. Otherwise only a person can, on the command
+    /// line.
     pub(crate) agents_may_sign: bool,
     /// Whether packages that a tool depends on may be installed.
     pub(crate) allow_install: bool,
@@ -28,15 +29,15 @@ pub(crate) struct ItemPolicy {
     pub(crate) exec: Vec<PathBuf>,
     /// Files with lines `NAME=value`, for variables that tools declare.
     pub(crate) secrets: Vec<PathBuf>,
-    /// The most that a tool may ask for.
+    /// The most that a tool may request.
     pub(crate) ceiling: Ceiling,
-    /// How much of the machine a tool may take.
+    /// The resources that a tool may use.
     pub(crate) limits: RunLimits,
     /// MCP servers that tools may call, by their names.
     pub(crate) mcp: BTreeMap<String, McpServer>,
 }
 
-/// The most that a tool may ask for. Paths are of the project unless they begin with `/`.
+/// The most that a tool may request. Paths are relative to the project unless they begin with `/`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Ceiling {
@@ -60,7 +61,7 @@ impl Default for Ceiling {
 impl Ceiling {
     /// As grants, under which any tool may run.
     pub(crate) fn grants(&self) -> Result<Grants> {
-        // The project itself is everything in it.
+        // The path of the project itself means everything in it.
         let whole = |it: &String| match it.trim_end_matches('/') {
             "." | "./" => "**".to_owned(),
             _ => it.clone(),
@@ -73,27 +74,27 @@ impl Ceiling {
         }))
         .map_err(|cause| {
             Error::invalid(format!(
-                "`{POLICY_FILE}` in the data directory: `ceiling` has a path that is none"
+                "`{POLICY_FILE}` in the data directory: `ceiling` has an invalid path"
             ))
-            .hint("use paths of the project or whole paths, with `*` and `**`")
+            .hint("use paths within the project or absolute paths, with `*` and `**`")
             .because(cause)
         })
     }
 }
 
-/// How much of the machine a tool may take.
+/// The resources that a tool may use.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RunLimits {
-    /// The longest that any tool may run, whatever it says itself.
+    /// The longest time that any tool may run, whatever it requests.
     pub(crate) timeout_seconds: u64,
     pub(crate) memory_mb: u64,
     pub(crate) processes: u64,
-    /// Standard output and standard error together.
+    /// The size of standard output and standard error together.
     pub(crate) output_mb: u64,
-    /// By how much everything that it may write to may grow.
+    /// How much everything that it may write to may grow.
     pub(crate) disk_mb: u64,
-    /// Files and directories that it may make.
+    /// How many files and directories it may create.
     pub(crate) files: u64,
 }
 
@@ -110,33 +111,33 @@ impl Default for RunLimits {
     }
 }
 
-/// Where packages come from. Without either it is the public index.
+/// Where packages come from. By default from the public index.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Install {
-    /// The address of an index.
+    /// The URL of an index.
     pub(crate) index_url: Option<String>,
-    /// A directory with packages; alone it is all there is.
+    /// A directory with packages; without an index it is the only source.
     pub(crate) find_links: Option<PathBuf>,
 }
 
-/// An MCP server: a program, or an address.
+/// An MCP server: a program, or a URL.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct McpServer {
     pub(crate) command: Option<String>,
     pub(crate) args: Vec<String>,
     pub(crate) env: BTreeMap<String, String>,
-    /// Paths that the program may read beside the system's.
+    /// Paths that the program may read in addition to the system's.
     pub(crate) read: Vec<PathBuf>,
-    /// TCP ports that the program may connect to, of any host.
+    /// TCP ports that the program may connect to, on any host.
     pub(crate) ports: Vec<u16>,
     pub(crate) url: Option<String>,
     pub(crate) headers: BTreeMap<String, String>,
 }
 
 impl Kiwi {
-    /// What the operator wrote, or nothing.
+    /// The policy that the operator wrote, or the default.
     pub(crate) fn item_policy(&self) -> Result<ItemPolicy> {
         let bytes = match self.kernel.data().read(POLICY_FILE, POLICY_BYTES_MAX) {
             Ok(bytes) => bytes,
@@ -149,7 +150,7 @@ impl Kiwi {
                 "`{POLICY_FILE}` in the data directory: {}",
                 cause.message()
             ))
-            .hint("docs/guides/kiwi.md lists what it may say")
+            .hint("docs/guides/kiwi.md lists its keys")
         })
     }
 }

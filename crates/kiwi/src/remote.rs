@@ -1,7 +1,7 @@
-//! Another machine's registry (`KIWI_REGISTRY_URL`), by the API that our own servers speak.
+//! The registry of another machine (`KIWI_REGISTRY_URL`), with the same API as our own.
 //!
-//! The operator named it, so it may be anywhere. What it sends is believed in nothing: hashes, form
-//! and signature are checked as if a stranger had sent it.
+//! The operator configured its URL, so it may be on a local network. Nothing that it sends is
+//! trusted: hashes, format and signature are checked as for any stranger.
 
 use super::registry::{PublishedItem, RegistryPackage, not_in_registry};
 use super::{FoundItem, FoundItems, ItemFault, ItemQuery, ItemResult};
@@ -13,22 +13,22 @@ use kenning_text::percent;
 use serde_json::{Map, Value};
 use std::cell::OnceCell;
 
-/// Where the registry lies on a server of ours.
+/// The path of the registry on our own servers.
 const SUFFIX: &str = "/registry";
-/// The version of its API, which people copy along.
+/// The version of its API, which people often copy with the URL.
 const API: &str = "/v1";
 
-/// A registry elsewhere.
+/// Another registry.
 pub(super) struct Remote {
     base: String,
-    /// Where it answered.
+    /// The URL at which it answered.
     found: OnceCell<String>,
     token: Option<String>,
     egress: Egress,
 }
 
 impl Kiwi {
-    /// The registry that the operator named instead of our own.
+    /// The registry that the operator configured instead of our own.
     pub(super) fn remote_registry(&self) -> Result<Option<Remote>> {
         let Some(base) = &self.items.options.registry else {
             return Ok(None);
@@ -55,8 +55,8 @@ impl Kiwi {
 }
 
 impl Remote {
-    /// Asks the registry, at the address as it was given and else beneath it: people name a server
-    /// as well as the registry on it.
+    /// Sends a request, to the URL as given and otherwise below it: people give the server's URL as
+    /// well as the registry's.
     fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> ItemResult<Value> {
         let bases = [self.base.clone(), format!("{}{SUFFIX}", self.base)];
         let bases = match self.base.ends_with(SUFFIX) {
@@ -68,7 +68,7 @@ impl Remote {
             let answer = self.send(method, &format!("{base}/v1/{path}"), body)?;
             if (200..300).contains(&answer.status) {
                 if let Ok(value) = serde_json::from_slice(&answer.body) {
-                    // A second call of the same registry gets the same address.
+                    // A second call to the same registry gets the same URL.
                     let _ = self.found.set(base.clone());
                     return Ok(value);
                 }
@@ -80,8 +80,8 @@ impl Remote {
         match first {
             Some(answer) if !(200..300).contains(&answer.status) => Err(fault_of(&answer)),
             _ => Err(
-                Error::unavailable("the registry answers with something that is not JSON")
-                    .hint("look whether KIWI_REGISTRY_URL names a registry, for example `https://HOST/registry`")
+                Error::unavailable("the response of the registry is not JSON")
+                    .hint("check that KIWI_REGISTRY_URL is the URL of a registry, for example `https://HOST/registry`")
                     .into(),
             ),
         }
@@ -106,7 +106,7 @@ impl Remote {
         });
         answer.map_err(|error| {
             Error::unavailable("the registry that KIWI_REGISTRY_URL names does not answer")
-                .hint("look whether it runs, or unset KIWI_REGISTRY_URL to use your own")
+                .hint("check that it runs, or unset KIWI_REGISTRY_URL to use your own")
                 .because(error)
         })
     }
@@ -149,7 +149,7 @@ impl Remote {
         if pulled.item_type != item_type || pulled.id != id {
             return Err(Error::new(
                 Code::Conflict,
-                "the registry sent another item than was asked for",
+                "the registry sent another item than requested",
             )
             .hint("ask its operator")
             .into());
@@ -218,7 +218,7 @@ fn found(row: &Value) -> Option<FoundItem> {
     })
 }
 
-/// What the registry says is wrong.
+/// The registry's own error.
 fn fault_of(answer: &Response) -> Box<ItemFault> {
     let body: Map<String, Value> = serde_json::from_slice(&answer.body).unwrap_or_default();
     let text = |name: &str| body.get(name).and_then(Value::as_str);

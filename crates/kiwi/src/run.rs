@@ -1,5 +1,4 @@
-//! Running a directive or a knowledge entry: its text is given to whoever asked. Nothing that a text
-//! says is acted on here.
+//! Running a directive or a knowledge entry returns its text. Nothing in the text is executed here.
 
 use super::package::Item;
 use super::runs::{GRANTS, forget_old_grants};
@@ -18,7 +17,7 @@ pub struct DirectiveStep {
     pub name: String,
     /// What it is about.
     pub description: String,
-    /// What is to be done.
+    /// The action.
     pub action: String,
 }
 
@@ -33,15 +32,15 @@ pub struct DirectiveRun {
     pub description: String,
     /// Its category.
     pub category: String,
-    /// Where it lies; `None` for one that comes with the program.
+    /// Where it is kept; `None` for a built-in one.
     pub location: Option<ItemScope>,
     /// The path of its file, if it has one.
     pub path: Option<String>,
-    /// What it wants to be told.
+    /// Its inputs.
     pub inputs: Vec<Value>,
     /// A schema of all inputs together.
     pub input_schema: Option<Value>,
-    /// What it was told.
+    /// The inputs that were given.
     pub provided: Map<String, Value>,
     /// In order.
     pub steps: Vec<DirectiveStep>,
@@ -49,9 +48,9 @@ pub struct DirectiveRun {
     pub content: String,
     /// The hash that was signed.
     pub integrity: Option<String>,
-    /// Under which later calls stay within what it may do; none for a dry run.
+    /// Later calls with this id are limited to what the directive grants; none for a dry run.
     pub run_id: Option<String>,
-    /// What it may do, in words.
+    /// What it grants, as text.
     pub capabilities: Vec<String>,
 }
 
@@ -64,15 +63,15 @@ pub struct KnowledgeRun {
     pub title: String,
     /// Its version.
     pub version: String,
-    /// Everything after the head.
+    /// Everything after the frontmatter.
     pub content: String,
-    /// Of the eight types.
+    /// One of the eight types.
     pub entry_type: String,
     /// Its category.
     pub category: String,
-    /// Words to find it by.
+    /// Tags.
     pub tags: Vec<String>,
-    /// Where it lies.
+    /// Where it is kept.
     pub location: ItemScope,
     /// The path of its file.
     pub path: String,
@@ -81,7 +80,7 @@ pub struct KnowledgeRun {
 }
 
 impl Kiwi {
-    /// Checks a directive and what it was told, and gives its steps.
+    /// Checks a directive and its inputs, and returns its steps.
     pub fn run_directive(
         &self,
         caller: &Caller,
@@ -91,8 +90,8 @@ impl Kiwi {
         self.run_directive_within(caller, target, parameters, None)
     }
 
-    /// The same as a part of another directive's run: it is granted nothing that the other is not, and
-    /// nothing for longer.
+    /// The same as part of another directive's run: it gets no more grants, and none that last
+    /// longer.
     pub fn run_directive_within(
         &self,
         caller: &Caller,
@@ -103,14 +102,14 @@ impl Kiwi {
         caller.principal.require(Scope::Read)?;
         let parent = parent.map(|it| self.run_grants(caller, it)).transpose()?;
         let project = self.item_project(caller, target.project_path.as_deref())?;
-        let shelves = self.shelves(caller, ItemType::Directive, project.as_ref())?;
-        let found = self.locate(&shelves, &target.id)?;
-        let (directive, mark, shelf_of, path) = match found {
-            Some((shelf, package)) => {
+        let item_dirs = self.item_dirs(caller, ItemType::Directive, project.as_ref())?;
+        let found = self.locate(&item_dirs, &target.id)?;
+        let (directive, mark, dir_of, path) = match found {
+            Some((item_dir, package)) => {
                 let item = package.valid_item()?;
-                let mark = self.require_vouched(caller, &package, &shelf, &item)?;
-                let path = package.path_on(&shelf).to_string_lossy().into_owned();
-                (directive_of(item)?, mark, Some(shelf), Some(path))
+                let mark = self.require_signed(caller, &package, &item_dir, &item)?;
+                let path = package.path_on(&item_dir).to_string_lossy().into_owned();
+                (directive_of(item)?, mark, Some(item_dir), Some(path))
             }
             None => match builtin_directive(&target.id) {
                 Some(directive) => (directive, None, None, None),
@@ -151,9 +150,9 @@ impl Kiwi {
             at_ms = parent.at_ms;
         }
         let capabilities = grants.capabilities();
-        // What comes with the program runs in the project of the call.
-        let project_name = match &shelf_of {
-            Some(shelf) => shelf.project.clone(),
+        // Built-in directives run in the project of the call.
+        let project_name = match &dir_of {
+            Some(item_dir) => item_dir.project.clone(),
             None => project.map(|it| it.name).unwrap_or_default(),
         };
         let mut run_id = None;
@@ -189,7 +188,7 @@ impl Kiwi {
         Ok(DirectiveRun {
             steps: steps.collect(),
             inputs: directive.inputs.iter().map(|it| it.to_json()).collect(),
-            location: shelf_of.map(|it| it.scope),
+            location: dir_of.map(|it| it.scope),
             path,
             provided: parameters.clone(),
             integrity: mark.map(|it| it.sha256),
@@ -204,17 +203,18 @@ impl Kiwi {
         })
     }
 
-    /// A knowledge entry, checked.
+    /// A knowledge entry, with its signature checked.
     pub fn run_knowledge(&self, caller: &Caller, target: &ItemTarget) -> ItemResult<KnowledgeRun> {
         caller.principal.require(Scope::Read)?;
         let project = self.item_project(caller, target.project_path.as_deref())?;
-        let shelves = self.shelves(caller, ItemType::Knowledge, project.as_ref())?;
-        let found = self.locate(&shelves, &target.id)?;
-        let (shelf, package) = found.ok_or_else(|| not_found(ItemType::Knowledge, &target.id))?;
+        let item_dirs = self.item_dirs(caller, ItemType::Knowledge, project.as_ref())?;
+        let found = self.locate(&item_dirs, &target.id)?;
+        let (item_dir, package) =
+            found.ok_or_else(|| not_found(ItemType::Knowledge, &target.id))?;
         let item = package.valid_item()?;
-        let mark = self.require_vouched(caller, &package, &shelf, &item)?;
+        let mark = self.require_signed(caller, &package, &item_dir, &item)?;
         let Item::Knowledge(entry) = item else {
-            return Err(Error::internal("a knowledge entry is one").into());
+            return Err(Error::internal("the knowledge entry has another type").into());
         };
         let data = json!({
             "type": "knowledge", "id": entry.zettel_id, "version": entry.version,
@@ -228,8 +228,8 @@ impl Kiwi {
                 });
         }
         Ok(KnowledgeRun {
-            location: shelf.scope,
-            path: package.path_on(&shelf).to_string_lossy().into_owned(),
+            location: item_dir.scope,
+            path: package.path_on(&item_dir).to_string_lossy().into_owned(),
             integrity: mark.map(|it| it.sha256),
             zettel_id: entry.zettel_id,
             title: entry.title,
@@ -245,11 +245,11 @@ impl Kiwi {
 fn directive_of(item: Item) -> kenning_core::Result<Box<Directive>> {
     match item {
         Item::Directive(directive) => Ok(directive),
-        _ => Err(Error::internal("a directive is a directive")),
+        _ => Err(Error::internal("the directive has another type")),
     }
 }
 
-/// A directive that comes with the program.
+/// A built-in directive.
 pub(super) fn builtin_directive(id: &str) -> Option<Box<Directive>> {
     let builtin = builtin::directive(id)?;
     let path = format!("{}/{id}.md", builtin::CATEGORY);

@@ -1,4 +1,4 @@
-//! Runs: how many there were, and what those of directives granted.
+//! Runs: statistics, and the grants of directives' runs.
 
 use super::ItemResult;
 use crate::Kiwi;
@@ -8,27 +8,27 @@ use kenning_items::grants::Grants;
 use kenning_kernel::Caller;
 use serde_json::Value;
 
-/// What runs of directives granted, by their ids.
+/// The grants of directives' runs, by their ids.
 pub const GRANTS: &str = "items/grants";
-/// How often a tool was run, and how often that went well.
+/// How often a tool was run, and how often it succeeded.
 pub(super) const RUNS: &str = "items/runs";
 
-/// So long a directive's run may be referred to.
+/// How long the `run_id` of a directive is valid.
 const RUN_MS_MAX: u64 = 60 * 60 * 1000;
 
-/// What a directive's run lets later calls do.
+/// The grants of a directive's run for later calls.
 #[derive(Clone, Debug)]
 pub(crate) struct RunGrants {
     pub(crate) id: String,
     pub(crate) directive: String,
     pub(crate) grants: Grants,
-    /// When the run began, or the first of those that it is part of.
+    /// When the run began, or the first of the runs that it is part of.
     pub(crate) at_ms: u64,
     pub(crate) project: String,
 }
 
 impl Kiwi {
-    /// What a directive's run granted; one that is unknown or long ago grants nothing.
+    /// The grants of a directive's run; an unknown or expired one is refused.
     pub(crate) fn run_grants(&self, caller: &Caller, run_id: &str) -> ItemResult<RunGrants> {
         let remedy = "run the directive again and use the `run_id` of that answer";
         let space = &caller.principal.space;
@@ -43,7 +43,7 @@ impl Kiwi {
         let age_ms = self.kernel.log().clock().now_ms().saturating_sub(at_ms);
         if age_ms > RUN_MS_MAX {
             return Err(Error::invalid(format!(
-                "`run_id`: `{run_id}` is older than an hour and grants nothing any more"
+                "`run_id`: `{run_id}` is older than an hour and has expired"
             ))
             .hint(remedy)
             .into());
@@ -59,11 +59,11 @@ impl Kiwi {
     }
 }
 
-/// Grants of runs that a space keeps at most; the oldest go first.
+/// At most this many grants are kept in a space; the oldest go first.
 pub const GRANTS_MAX: usize = 1_000;
 
-/// Removes the grants that grant nothing any more, and the oldest where there are too many. Whoever adds one pays
-/// for it, so there is never more to remove than a little.
+/// Removes expired grants, and the oldest if there are too many. It runs whenever one is added, so
+/// there is never much to remove.
 pub(super) fn forget_old_grants(tx: &mut Tx<'_>, now_ms: u64) -> Result<()> {
     let at_ms = |row: &[u8]| {
         let row: Value = serde_json::from_slice(row).unwrap_or_default();
@@ -88,7 +88,7 @@ pub(super) fn note_run(tx: &mut Tx<'_>, key: &str, success: bool) -> Result<()> 
     tx.set(RUNS, key, next.as_bytes())
 }
 
-/// Runs, and those that went well.
+/// The number of runs, and of successful ones.
 pub(super) fn counted(bytes: Option<&[u8]>) -> (u64, u64) {
     let text = bytes
         .and_then(|it| std::str::from_utf8(it).ok())

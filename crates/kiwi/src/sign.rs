@@ -1,9 +1,9 @@
-//! Validating and signing items, and whether they still are what was signed.
+//! Validating and signing items.
 
 use super::index::Page;
+use super::item_dirs::ItemDir;
 use super::package::{Item, ItemFile, Package};
-use super::shelves::Shelf;
-use super::vouch::seconds;
+use super::trust::seconds;
 use super::write::Writing;
 use super::{ItemFault, ItemResult, ItemTarget, not_found};
 use crate::Kiwi;
@@ -13,44 +13,44 @@ use kenning_items::{Category, ItemId, ItemType, Layout, Place, Scope as ItemScop
 use kenning_kernel::{Caller, Scope};
 use serde_json::{Value, json};
 
-/// What a caller calls it: all of them validate and sign.
+/// The name of the action: all of them validate and sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignAs {
-    /// Whatever there is.
+    /// Any item.
     Sign,
-    /// What was not signed yet.
+    /// An item that is not signed yet.
     Create,
-    /// What was signed before.
+    /// An item that was signed before.
     Update,
 }
 
-/// A text for an item that is to be written.
+/// The text of an item to write.
 #[derive(Clone, Debug)]
 pub struct NewItem {
-    /// The whole file; what is missing of a knowledge entry's head is made of the other fields.
+    /// The whole file; missing frontmatter of a knowledge entry is made from the other fields.
     pub content: String,
-    /// Of a tool that is one file: its extension.
+    /// The extension of a tool that is one file.
     pub extension: Option<String>,
-    /// Title, entry type and tags of a knowledge entry whose text has no head.
+    /// Title, entry type and tags of a knowledge entry without frontmatter.
     pub fields: serde_json::Map<String, Value>,
 }
 
 /// What to sign.
 #[derive(Clone, Debug)]
 pub struct SignItem {
-    /// Which item.
+    /// The item.
     pub target: ItemTarget,
-    /// By which name.
+    /// The name of the action.
     pub sign_as: SignAs,
-    /// Where it lies; without it, wherever it is found first.
+    /// Where it is kept; by default where it is found first.
     pub location: Option<ItemScope>,
-    /// Where it is to lie; without it, where it is.
+    /// Its new category; by default its current one.
     pub category: Option<String>,
     /// The text, if it is to be written first.
     pub content: Option<NewItem>,
 }
 
-/// What was signed.
+/// The result of signing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedItem {
     /// Its id.
@@ -59,19 +59,19 @@ pub struct SignedItem {
     pub version: String,
     /// Its category.
     pub category: String,
-    /// Where it lies.
+    /// Where it is kept.
     pub location: ItemScope,
     /// The path of its file or directory.
     pub path: String,
     /// The SHA-256 of what was signed.
     pub hash: String,
-    /// When.
+    /// When it was signed.
     pub at: String,
-    /// By whom; nobody, if it was only written and a person has to sign it.
+    /// The signer; none if it was only written and a person has to sign it.
     pub signer: Option<String>,
-    /// How it comes to be signed, if it was not.
+    /// How to sign it, if it was not signed.
     pub next: Option<String>,
-    /// What else whoever signs it should know.
+    /// Warnings for whoever signed it.
     pub warnings: Vec<String>,
     /// Its category before, if it was moved.
     pub moved_from: Option<String>,
@@ -88,21 +88,21 @@ impl Kiwi {
         }
         let project = self.item_project(caller, target.project_path.as_deref())?;
         let category: Option<Category> = what.category.as_deref().map(str::parse).transpose()?;
-        let mut shelves = self.shelves(caller, target.item_type, project.as_ref())?;
+        let mut item_dirs = self.item_dirs(caller, target.item_type, project.as_ref())?;
         if let Some(location) = what.location {
-            shelves.retain(|it| it.scope == location);
+            item_dirs.retain(|it| it.scope == location);
         }
         self.finish_item_writes_of(&caller.principal.space, id.as_str())?;
-        let found = self.locate(&shelves, id.as_str())?;
-        let (shelf, before, mut package) = match (found, &what.content) {
-            (Some((shelf, package)), None) => (shelf, Some(package.clone()), package),
-            (Some((shelf, package)), Some(content)) => {
+        let found = self.locate(&item_dirs, id.as_str())?;
+        let (item_dir, before, mut package) = match (found, &what.content) {
+            (Some((item_dir, package)), None) => (item_dir, Some(package.clone()), package),
+            (Some((item_dir, package)), Some(content)) => {
                 if what.sign_as == SignAs::Create {
-                    return Err(already_there(&package, &shelf));
+                    return Err(already_there(&package, &item_dir));
                 }
                 let mut next = package.clone();
                 replace_text(&mut next, content)?;
-                (shelf, Some(package), next)
+                (item_dir, Some(package), next)
             }
             (None, Some(content)) if what.sign_as == SignAs::Create => {
                 let own = project.is_some();
@@ -112,48 +112,50 @@ impl Kiwi {
                     ItemScope::User
                 };
                 let scope = what.location.unwrap_or(fallback);
-                let shelf = match target.dry_run {
+                let item_dir = match target.dry_run {
                     true => {
-                        self.shelf_if_made(caller, target.item_type, scope, project.as_ref())?
+                        self.item_dir_if_made(caller, target.item_type, scope, project.as_ref())?
                     }
-                    false => self.shelf_for(caller, target.item_type, scope, project.as_ref())?,
+                    false => {
+                        self.item_dir_for(caller, target.item_type, scope, project.as_ref())?
+                    }
                 };
                 let category = category.clone().unwrap_or_default();
                 let package = new_package(target.item_type, scope, id.clone(), category, content)?;
-                (shelf, None, package)
+                (item_dir, None, package)
             }
             (None, _) => return Err(not_found(target.item_type, id.as_str())),
         };
-        self.require_order(what, before.as_ref(), &shelf)?;
-        // Writing a file is an agent's work; that it may be used is a person's word.
+        self.require_order(what, before.as_ref(), &item_dir)?;
+        // An agent may write a file; only a person may approve its use.
         let is_signing = self.may_sign(caller)?;
         if what.content.is_none() && !target.dry_run {
-            self.require_may_sign(caller, target.item_type, id.as_str(), shelf.scope)?;
+            self.require_may_sign(caller, target.item_type, id.as_str(), item_dir.scope)?;
         }
         let from = package.place.category.clone();
         if let Some(category) = category.filter(|it| *it != from) {
             restate_category(&mut package, &from, &category);
             package.place.category = category;
-            if shelf.dir.exists(&package.root())? {
-                return Err(already_there(&package, &shelf));
+            if item_dir.dir.exists(&package.root())? {
+                return Err(already_there(&package, &item_dir));
             }
         }
         let item = package
             .item()
-            .map_err(|faults| invalid(&package, &shelf, &faults))?;
+            .map_err(|faults| invalid(&package, &item_dir, &faults))?;
         let warnings = match &item {
-            Item::Tool(_) => self.check_sources(&package, &shelf)?,
+            Item::Tool(_) => self.check_sources(&package, &item_dir)?,
             Item::Directive(_) | Item::Knowledge(_) => Vec::new(),
         };
         let mark = match is_signing {
-            true => Some(self.vouch(&mut package, item.version())?),
+            true => Some(self.sign_package(&mut package, item.version())?),
             false => None,
         };
         let unsigned = || package.subject(item.version()).sha256();
         let next = match is_signing {
             true => None,
             false => {
-                let (kind, scope) = (target.item_type, shelf.scope);
+                let (kind, scope) = (target.item_type, item_dir.scope);
                 Some(self.how_to_sign(caller, kind, id.as_str(), scope)?)
             }
         };
@@ -161,8 +163,8 @@ impl Kiwi {
             id: id.as_str().to_owned(),
             version: item.version().to_owned(),
             category: item.category().to_owned(),
-            location: shelf.scope,
-            path: package.path_on(&shelf).to_string_lossy().into_owned(),
+            location: item_dir.scope,
+            path: package.path_on(&item_dir).to_string_lossy().into_owned(),
             hash: mark.as_ref().map_or_else(unsigned, |it| it.sha256.clone()),
             at: match &mark {
                 Some(mark) => mark.at.clone(),
@@ -182,10 +184,10 @@ impl Kiwi {
         });
         self.write_item(
             caller,
-            &shelf,
+            &item_dir,
             Writing {
                 before: before.as_ref(),
-                after: Some((&package, Page::of(&shelf, &package))),
+                after: Some((&package, Page::of(&item_dir, &package))),
                 event: (
                     if is_signing {
                         "ItemSigned"
@@ -202,12 +204,12 @@ impl Kiwi {
         Ok(signed)
     }
 
-    /// `create` is for what was not signed, `update` for what was.
+    /// `create` is for items that were not signed, `update` for those that were.
     fn require_order(
         &self,
         what: &SignItem,
         before: Option<&Package>,
-        shelf: &Shelf,
+        item_dir: &ItemDir,
     ) -> ItemResult<()> {
         let is_signed =
             before.is_some_and(|it| !matches!(it.line(), None | Some(mark::Line::Validated(_))));
@@ -219,7 +221,7 @@ impl Kiwi {
             _ => return Ok(()),
         };
         let id = &what.target.id;
-        let path = before.map(|it| it.path_on(shelf).to_string_lossy().into_owned());
+        let path = before.map(|it| it.path_on(item_dir).to_string_lossy().into_owned());
         Err(ItemFault::with(
             Error::conflict(format!("{} '{id}' {}", what.target.item_type, wrong.0))
                 .hint(format!("use action `{}`", wrong.1)),
@@ -227,11 +229,14 @@ impl Kiwi {
         ))
     }
 
-    /// A tool of the server wins over an item of its name, so such an item could never run.
+    /// A tool of the server takes precedence over an item with its name, so such an item could never
+    /// run.
     fn refuse_taken_name(&self, caller: &Caller, id: &str) -> Result<()> {
         if kenning_items::chain::builtin::ids().any(|it| it == id) {
-            return Err(Error::conflict(format!("`{id}` is what tools are run by"))
-                .hint("give the item another id"));
+            return Err(Error::conflict(format!(
+                "`{id}` is the name of a built-in runtime or primitive"
+            ))
+            .hint("give the item another id"));
         }
         if self.kami.tool_name(caller, id)?.is_some() {
             return Err(Error::conflict(format!(
@@ -243,19 +248,23 @@ impl Kiwi {
     }
 }
 
-fn invalid(package: &Package, shelf: &Shelf, faults: &kenning_items::Faults) -> Box<ItemFault> {
+fn invalid(
+    package: &Package,
+    item_dir: &ItemDir,
+    faults: &kenning_items::Faults,
+) -> Box<ItemFault> {
     let named = format!("the {} `{}`", package.item_type, package.id());
     let error = faults.clone().into_error(named);
     ItemFault::with(
         error,
         json!({
             "validation_issues": faults.lines(),
-            "path": package.path_on(shelf).to_string_lossy(),
+            "path": package.path_on(item_dir).to_string_lossy(),
         }),
     )
 }
 
-fn already_there(package: &Package, shelf: &Shelf) -> Box<ItemFault> {
+fn already_there(package: &Package, item_dir: &ItemDir) -> Box<ItemFault> {
     ItemFault::with(
         Error::conflict(format!(
             "{} '{}' already exists",
@@ -264,13 +273,13 @@ fn already_there(package: &Package, shelf: &Shelf) -> Box<ItemFault> {
         ))
         .hint("use action `update`"),
         json!({
-            "path": package.path_on(shelf).to_string_lossy(),
+            "path": package.path_on(item_dir).to_string_lossy(),
             "suggestion": "Use action 'update'",
         }),
     )
 }
 
-/// An item that is moved says the new category wherever it said the old one of itself.
+/// A moved item gets the new category wherever it declares the old one.
 fn restate_category(package: &mut Package, old: &Category, new: &Category) {
     let name = package.main_name();
     let Some(file) = package.files.iter_mut().find(|it| it.0 == name) else {
@@ -324,12 +333,13 @@ fn new_package(
     if item_type == ItemType::Tool
         && !kenning_items::kind::TOOL_EXTENSIONS.contains(&extension.as_str())
     {
-        return Err(
-            Error::invalid(format!("`extension`: `{extension}` is none of a tool")).hint(format!(
-                "use one of {}",
-                kenning_items::kind::TOOL_EXTENSIONS.join(", ")
-            )),
-        );
+        return Err(Error::invalid(format!(
+            "`extension`: `{extension}` is not an extension of tools"
+        ))
+        .hint(format!(
+            "use one of {}",
+            kenning_items::kind::TOOL_EXTENSIONS.join(", ")
+        )));
     }
     let text = whole_text(item_type, &id, &category, content)?;
     let file: ItemFile = (format!("{id}.{extension}"), text.into_bytes());
@@ -345,7 +355,7 @@ fn new_package(
     })
 }
 
-/// What a tool's source is written in, by its first line.
+/// Guesses the language of a tool's source from its first line.
 fn guess(text: &str) -> String {
     let first = text.lines().next().unwrap_or_default();
     let extension = match first {
@@ -358,7 +368,7 @@ fn guess(text: &str) -> String {
     extension.to_owned()
 }
 
-/// A knowledge entry whose text has no head gets one.
+/// Adds frontmatter to a knowledge entry that has none.
 fn whole_text(
     item_type: ItemType,
     id: &ItemId,

@@ -1,7 +1,7 @@
-//! Signing many items at once: first the list of what a pattern means, then each of them.
+//! Signing many items: first the list of items that match a pattern, then each of them.
 
-use super::package::{Item, Package, Vouching};
-use super::shelves::Shelf;
+use super::item_dirs::ItemDir;
+use super::package::{Item, Package, SignatureCheck};
 use super::{ItemResult, SignAs, SignItem, SignedItem};
 use crate::{ItemTarget, Kiwi};
 use kenning_core::{Error, Result};
@@ -9,16 +9,16 @@ use kenning_items::grants::Glob;
 use kenning_items::{ItemType, Scope as ItemScope};
 use kenning_kernel::{Caller, Scope};
 
-/// Whether an item is what somebody signed.
+/// The state of an item's signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignState {
-    /// It is what a trusted key signed.
+    /// Signed by a trusted key, and unchanged.
     Signed,
-    /// It is what another key signed.
+    /// Signed by another key, and unchanged.
     Untrusted,
     /// It was never signed.
     Unsigned,
-    /// The original validated it, and it is unchanged.
+    /// Validated by the original, and unchanged.
     Validated,
     /// It was changed since it was signed or validated.
     Modified,
@@ -48,7 +48,7 @@ impl SignState {
     }
 }
 
-/// An item that a pattern means.
+/// An item that matches the pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignCandidate {
     /// Its id.
@@ -57,20 +57,20 @@ pub struct SignCandidate {
     pub version: String,
     /// The folders above it.
     pub category: String,
-    /// Where it lies.
+    /// Where it is kept.
     pub location: ItemScope,
     /// The path of its file or directory.
     pub path: String,
     /// Whether it is signed.
     pub state: SignState,
-    /// What is wrong with one that is not valid.
+    /// What is wrong with an invalid one.
     pub issues: Vec<String>,
 }
 
 impl Kiwi {
-    /// The items that a pattern means, in the order of their places: `*` is all of them, `demo*` all
-    /// whose id begins so, `email/*` those of a category. Without a location it is the project, or
-    /// the user's own space where there is no project.
+    /// The items that match a pattern, in the order of their places: `*` matches all of them, `demo*`
+    /// those whose id begins with it, `email/*` those of a category. Without a location it is the
+    /// project, or the user's own directory if there is no project.
     pub fn sign_candidates(
         &self,
         caller: &Caller,
@@ -86,19 +86,19 @@ impl Kiwi {
         };
         let scope = location.unwrap_or(fallback);
         let mut found: Vec<SignCandidate> = Vec::new();
-        for shelf in self.shelves(caller, target.item_type, project.as_ref())? {
-            if shelf.scope != scope {
+        for item_dir in self.item_dirs(caller, target.item_type, project.as_ref())? {
+            if item_dir.scope != scope {
                 continue;
             }
-            for place in self.places(&shelf)? {
+            for place in self.places(&item_dir)? {
                 caller.check()?;
                 let (id, category) = (place.id.as_str(), place.category.as_str());
                 let is_known = found.iter().any(|it| it.id == id);
                 if is_known || !pattern.fits(category, id) {
                     continue;
                 }
-                let package = Package::read(&shelf, &place);
-                found.push(self.sign_candidate(caller, &shelf, id, category, package)?);
+                let package = Package::read(&item_dir, &place);
+                found.push(self.sign_candidate(caller, &item_dir, id, category, package)?);
             }
         }
         Ok(found)
@@ -118,7 +118,7 @@ impl Kiwi {
     fn sign_candidate(
         &self,
         caller: &Caller,
-        shelf: &Shelf,
+        item_dir: &ItemDir,
         id: &str,
         category: &str,
         package: Result<Package>,
@@ -127,7 +127,7 @@ impl Kiwi {
             id: id.to_owned(),
             version: String::new(),
             category: category.to_owned(),
-            location: shelf.scope,
+            location: item_dir.scope,
             path: String::new(),
             state: SignState::Invalid,
             issues: Vec::new(),
@@ -139,7 +139,7 @@ impl Kiwi {
                 return Ok(candidate);
             }
         };
-        candidate.path = package.path_on(shelf).to_string_lossy().into_owned();
+        candidate.path = package.path_on(item_dir).to_string_lossy().into_owned();
         match package.item() {
             Ok(item) => {
                 item.version().clone_into(&mut candidate.version);
@@ -151,19 +151,19 @@ impl Kiwi {
     }
 
     fn sign_state(&self, caller: &Caller, package: &Package, item: &Item) -> Result<SignState> {
-        Ok(match package.vouching(item) {
-            Vouching::Signed(mark) => match self.is_trusted(caller, &mark.signer)? {
+        Ok(match package.check_signature(item) {
+            SignatureCheck::Signed(mark) => match self.is_trusted(caller, &mark.signer)? {
                 true => SignState::Signed,
                 false => SignState::Untrusted,
             },
-            Vouching::None => SignState::Unsigned,
-            Vouching::Validated => SignState::Validated,
-            Vouching::Changed(_) => SignState::Modified,
-            Vouching::Broken(_) => SignState::Broken,
+            SignatureCheck::None => SignState::Unsigned,
+            SignatureCheck::Validated => SignState::Validated,
+            SignatureCheck::Changed(_) => SignState::Modified,
+            SignatureCheck::Broken(_) => SignState::Broken,
         })
     }
 
-    /// Signs one item of a list that somebody confirmed, where it lies.
+    /// Signs one item of a list that somebody confirmed.
     pub fn sign_candidate_item(
         &self,
         caller: &Caller,
@@ -193,8 +193,8 @@ impl Kiwi {
         caller.principal.require(Scope::Read)?;
         let project = self.item_project(caller, project_path)?;
         let mut ids = Vec::new();
-        for shelf in self.shelves(caller, item_type, project.as_ref())? {
-            let places = self.places(&shelf)?.into_iter();
+        for item_dir in self.item_dirs(caller, item_type, project.as_ref())? {
+            let places = self.places(&item_dir)?.into_iter();
             ids.extend(places.map(|it| it.id.as_str().to_owned()));
         }
         Ok(ids)

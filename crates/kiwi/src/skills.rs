@@ -1,10 +1,10 @@
-//! Directives as skills: what other programs know as a folder with a `SKILL.md`.
+//! Directives as skills: folders with a `SKILL.md` that other programs use.
 //!
-//! A directive that is such a folder already is handed on whole, byte for byte without our signature
-//! line. One in another form gets a `SKILL.md` that the format of skills admits.
+//! A directive that is such a folder is passed on byte for byte, without our signature line. For
+//! others a `SKILL.md` is generated.
 
+use super::item_dirs::ItemDir;
 use super::package::{Item, Package};
-use super::shelves::Shelf;
 use super::{ItemFault, ItemResult, not_found};
 use crate::Kiwi;
 use kenning_core::{Code, Error, Result};
@@ -27,7 +27,7 @@ pub struct Skill {
     pub description: String,
     /// Its version.
     pub version: String,
-    /// What it wants to be told.
+    /// Its inputs.
     pub inputs: Vec<Input>,
     /// The text of its `SKILL.md`.
     pub text: String,
@@ -42,20 +42,20 @@ pub struct ExportedSkills {
     pub names: Vec<String>,
     /// How many files they hold together.
     pub n_files: usize,
-    /// Directives that were not written, and why.
+    /// Directives that were not exported, and why.
     pub left_out: Vec<(String, String)>,
-    /// What other programs may refuse in those that were: the folder and the fault.
+    /// What other programs may refuse in the exported ones: the folder and the fault.
     pub faults: Vec<(String, String)>,
 }
 
-/// A directive that somebody vouches for.
-struct Vouched {
-    shelf: Shelf,
+/// A directive that may be used.
+struct UsableDirective {
+    item_dir: ItemDir,
     package: Package,
     directive: Box<Directive>,
 }
 
-impl Vouched {
+impl UsableDirective {
     fn to_skill(&self) -> Skill {
         let others = self.package.files.iter();
         let others = others.filter(|it| it.0 != kind::SKILL && self.is_folder());
@@ -83,10 +83,10 @@ impl Vouched {
         }
     }
 
-    /// The folder that it is exported to, and the `SKILL.md` there.
+    /// The folder that it is exported to, and its `SKILL.md`.
     ///
-    /// A skill lies in a folder of its name, so a folder that is called otherwise is renamed, not the
-    /// skill. Only a name that no program would accept is replaced.
+    /// A skill must be in a folder with its name, so a folder with another name is renamed, not the
+    /// skill. Only an invalid name is replaced.
     fn exported(&self) -> std::result::Result<(String, String), String> {
         let made = skill::name_of(&self.directive.name);
         if !self.is_folder() {
@@ -97,39 +97,41 @@ impl Vouched {
             Some(name) if skill::is_name(&name) => Ok((name, text)),
             _ => match skill::renamed(&text, &made) {
                 Some(text) => Ok((made, text)),
-                None => Err("its `name` is not one of skills and is not on one line".to_owned()),
+                None => Err(
+                    "its `name` is not a valid name of a skill and is not on one line".to_owned(),
+                ),
             },
         }
     }
 }
 
 impl Kiwi {
-    /// Every directive that may be used, by its name; project before user. `refuse` is told which
-    /// others there are, and why.
-    fn each_vouched(
+    /// Calls a function for every directive that may be used, by name; project before user. `refuse`
+    /// gets the others, with the reason.
+    fn each_usable(
         &self,
         caller: &Caller,
         mut refuse: impl FnMut(&str, String),
-        mut visit: impl FnMut(Vouched) -> Result<()>,
+        mut visit: impl FnMut(UsableDirective) -> Result<()>,
     ) -> Result<()> {
         let project = self.item_project(caller, None)?;
         let mut seen = BTreeSet::new();
-        for shelf in self.shelves(caller, ItemType::Directive, project.as_ref())? {
-            for place in self.places(&shelf)? {
+        for item_dir in self.item_dirs(caller, ItemType::Directive, project.as_ref())? {
+            for place in self.places(&item_dir)? {
                 caller.check()?;
                 let id = place.id.as_str();
                 if seen.contains(id) {
                     continue;
                 }
-                // One that cannot be read, or that nobody vouches for, hides no other.
-                let package = match Package::read(&shelf, &place) {
+                // A directive that cannot be read or used does not hide another.
+                let package = match Package::read(&item_dir, &place) {
                     Ok(package) => package,
                     Err(error) => {
                         refuse(id, error.message);
                         continue;
                     }
                 };
-                match self.vouched(caller, &shelf, package) {
+                match self.usable(caller, &item_dir, package) {
                     Ok(found) => {
                         seen.insert(id.to_owned());
                         visit(found)?;
@@ -141,49 +143,54 @@ impl Kiwi {
         Ok(())
     }
 
-    fn vouched(&self, caller: &Caller, shelf: &Shelf, package: Package) -> ItemResult<Vouched> {
+    fn usable(
+        &self,
+        caller: &Caller,
+        item_dir: &ItemDir,
+        package: Package,
+    ) -> ItemResult<UsableDirective> {
         let item = package.valid_item()?;
-        self.require_vouched(caller, &package, shelf, &item)?;
+        self.require_signed(caller, &package, item_dir, &item)?;
         match item {
-            Item::Directive(directive) => Ok(Vouched {
-                shelf: shelf.clone(),
+            Item::Directive(directive) => Ok(UsableDirective {
+                item_dir: item_dir.clone(),
                 package,
                 directive,
             }),
-            _ => Err(Error::internal("a directive is a directive").into()),
+            _ => Err(Error::internal("the directive has another type").into()),
         }
     }
 
-    fn vouched_of(&self, caller: &Caller, name: &str) -> ItemResult<Vouched> {
+    fn find_usable(&self, caller: &Caller, name: &str) -> ItemResult<UsableDirective> {
         caller.principal.require(Scope::Read)?;
         let project = self.item_project(caller, None)?;
-        let shelves = self.shelves(caller, ItemType::Directive, project.as_ref())?;
-        let found = self.locate(&shelves, name)?;
-        let (shelf, package) = found.ok_or_else(|| not_found(ItemType::Directive, name))?;
-        self.vouched(caller, &shelf, package)
+        let item_dirs = self.item_dirs(caller, ItemType::Directive, project.as_ref())?;
+        let found = self.locate(&item_dirs, name)?;
+        let (item_dir, package) = found.ok_or_else(|| not_found(ItemType::Directive, name))?;
+        self.usable(caller, &item_dir, package)
     }
 
     /// Every directive that may be used, sorted by name; project before user.
     pub fn skills(&self, caller: &Caller) -> Result<Vec<Skill>> {
         caller.principal.require(Scope::Read)?;
         let mut found = Vec::new();
-        let visit = |it: Vouched| {
+        let visit = |it: UsableDirective| {
             found.push(it.to_skill());
             Ok(())
         };
-        self.each_vouched(caller, |_, _| {}, visit)?;
+        self.each_usable(caller, |_, _| {}, visit)?;
         found.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(found)
     }
 
-    /// One of them.
+    /// One directive as a skill.
     pub fn skill(&self, caller: &Caller, name: &str) -> ItemResult<Skill> {
-        Ok(self.vouched_of(caller, name)?.to_skill())
+        Ok(self.find_usable(caller, name)?.to_skill())
     }
 
     /// A file in the folder of a skill, as it was signed.
     pub fn skill_file(&self, caller: &Caller, name: &str, path: &str) -> ItemResult<Vec<u8>> {
-        let found = self.vouched_of(caller, name)?;
+        let found = self.find_usable(caller, name)?;
         if path == kind::SKILL {
             return Ok(found.to_skill().text.into_bytes());
         }
@@ -197,15 +204,15 @@ impl Kiwi {
         Ok(bytes.ok_or_else(missing)?.to_vec())
     }
 
-    /// A skill, and what it was told: checked as a run of the directive checks it. Texts are read as
-    /// what the directive declares them to be.
+    /// A skill with its arguments, which are checked as for a run of the directive. Texts are
+    /// converted to the declared types.
     pub fn skill_prompt(
         &self,
         caller: &Caller,
         name: &str,
         given: &Map<String, Value>,
     ) -> ItemResult<(Skill, Map<String, Value>)> {
-        let found = self.vouched_of(caller, name)?;
+        let found = self.find_usable(caller, name)?;
         let typed = directive::typed(&found.directive, given);
         let told = directive::with_defaults(&found.directive.inputs, &typed);
         directive::check_inputs(&found.directive, &Value::Object(typed)).map_err(|fault| {
@@ -213,7 +220,7 @@ impl Kiwi {
             let missing = missing.map(|it| format!("{it}: it is required and was not given"));
             let issues: Vec<String> = missing.chain(fault.issues.iter().cloned()).collect();
             ItemFault::with(
-                Error::invalid(format!("the arguments do not fit: {}", issues.join("; "))),
+                Error::invalid(format!("the arguments are invalid: {}", issues.join("; "))),
                 json!({ "missing_inputs": fault.missing, "validation_issues": fault.issues }),
             )
         })?;
@@ -224,8 +231,8 @@ impl Kiwi {
         Ok((found.to_skill(), told))
     }
 
-    /// Writes every directive as a skill folder, with all its files. A file that is there and says
-    /// something else is an error unless `replace` is set; what is not ours is never removed.
+    /// Writes every directive as a skill folder, with all its files. An existing file with other
+    /// content is an error unless `replace` is set; other files are never removed.
     pub fn export_skills(
         &self,
         caller: &Caller,
@@ -237,7 +244,7 @@ impl Kiwi {
         let mut done = ExportedSkills::default();
         let mut left_out = Vec::new();
         let mut refused = Vec::new();
-        let visit = |found: Vouched| {
+        let visit = |found: UsableDirective| {
             let id = found.directive.name.clone();
             let (folder, text) = match found.exported() {
                 Ok(exported) => exported,
@@ -258,7 +265,7 @@ impl Kiwi {
             Ok(())
         };
         let refuse = |id: &str, why: String| refused.push((id.to_owned(), why));
-        self.each_vouched(caller, refuse, visit)?;
+        self.each_usable(caller, refuse, visit)?;
         done.names.sort_unstable();
         refused.extend(left_out);
         done.left_out = refused;
@@ -266,12 +273,13 @@ impl Kiwi {
     }
 }
 
-/// Writes one folder and gives the number of its files. Nothing is written if anything is in the way.
+/// Writes one folder and returns the number of its files. Nothing is written if anything is in the
+/// way.
 fn write_folder(
     dir: &Dir,
     folder: &str,
     text: &str,
-    found: &Vouched,
+    found: &UsableDirective,
     replace: bool,
 ) -> Result<usize> {
     let mut files: Vec<(&str, &[u8])> = vec![(kind::SKILL, text.as_bytes())];
@@ -297,7 +305,7 @@ fn write_folder(
         }
     }
     for (name, path, bytes, is_there) in missing {
-        // A script that could be run can be run afterwards.
+        // An executable script stays executable.
         match is_there {
             false if is_executable(found, path) => dir.put(&name, bytes, 0o755)?,
             _ => dir.write(&name, bytes)?,
@@ -306,14 +314,14 @@ fn write_folder(
     Ok(files.len())
 }
 
-fn is_executable(found: &Vouched, path: &str) -> bool {
+fn is_executable(found: &UsableDirective, path: &str) -> bool {
     let name = format!("{}/{path}", found.package.root());
-    let file = found.shelf.dir.open_read(&name);
+    let file = found.item_dir.dir.open_read(&name);
     let metadata = file.ok().and_then(|it| it.metadata().ok());
     metadata.is_some_and(|it| it.permissions().mode() & 0o111 != 0)
 }
 
 fn in_the_way(name: &str) -> Error {
-    Error::conflict(format!("`{name}` is there already and says something else"))
+    Error::conflict(format!("`{name}` exists with other content"))
         .hint("replace it with `--force`, or name another directory")
 }

@@ -1,18 +1,19 @@
-//! What an item is called weighs more than what its text happens to mention.
+//! The title of an item counts more than its text.
 
 use kenning_search::tokens;
 
-/// So much of an item's relevance is how many of the asked words stand in its title or id.
+/// The weight of the title in an item's relevance: how many words of the query are in its title or
+/// id.
 const TITLE_SHARE: f64 = 0.2;
 
-/// Words of questions that tell nothing of what is looked for.
+/// Words of questions that do not describe what is searched for.
 const FILLER: [&str; 36] = [
     "the", "a", "an", "and", "or", "of", "to", "in", "on", "at", "is", "are", "was", "were", "do",
     "does", "did", "how", "what", "when", "where", "who", "why", "which", "for", "with", "we", "i",
     "it", "by", "my", "our", "me", "can", "you", "this",
 ];
 
-/// The words of a query that a title can have.
+/// The words of a query that a title can contain.
 pub struct AskedWords(Vec<String>);
 
 impl AskedWords {
@@ -34,7 +35,7 @@ impl AskedWords {
         Self(all)
     }
 
-    /// How well something answers that is called so and whose text answers so well.
+    /// The relevance of something with this title, whose text has this relevance.
     pub fn weigh(&self, title: &str, relevance: f64) -> f64 {
         if self.0.is_empty() {
             return relevance;

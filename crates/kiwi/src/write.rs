@@ -7,8 +7,8 @@
 //! its signature, so nobody runs half of it.
 
 use super::index::{Page, node_of, remove};
+use super::item_dirs::ItemDir as Shelf;
 use super::package::{ItemFile, Package};
-use super::shelves::Shelf;
 use super::{ItemFault, ItemResult, ItemTarget, in_json, not_found};
 use crate::Kiwi;
 use kenning_audit::{EdgeDraft, Tx};
@@ -79,7 +79,7 @@ struct Change {
 impl Intent {
     fn of(shelf: &Shelf, writing: &Writing<'_>, lock: String) -> Self {
         let names = |it: &Package| -> Vec<ItemFile> {
-            let files = it.names_on_shelf();
+            let files = it.names_in_dir();
             files.map(|(name, bytes)| (name, bytes.to_vec())).collect()
         };
         let before = writing.before.map(names).unwrap_or_default();
@@ -330,7 +330,7 @@ impl Kiwi {
             return Err(error);
         }
         let done = intent.carry_out_staged(&shelf.dir, staged);
-        self.touch_shelf(shelf);
+        self.forget_dir(shelf);
         // An item that could not be written stays an intent: whoever opens the store next tries again.
         done.map_err(completed_later)?;
         match self.clear_item_intent(space, &key) {
@@ -426,7 +426,7 @@ impl Kiwi {
     ) -> ItemResult<DeletedItem> {
         caller.principal.require(Scope::Destroy)?;
         let project = self.item_project(caller, target.project_path.as_deref())?;
-        let shelves = self.shelves(caller, target.item_type, project.as_ref())?;
+        let shelves = self.item_dirs(caller, target.item_type, project.as_ref())?;
         self.finish_item_writes_of(&caller.principal.space, &target.id)?;
         let found = self.locate(&shelves, &target.id)?;
         let (shelf, package) = found.ok_or_else(|| not_found(target.item_type, &target.id))?;
@@ -464,9 +464,9 @@ impl Kiwi {
         let link = link::read(target.item_type, &Value::Object(parameters.clone()))?;
         let (to, relationship) = (link.target_id.as_str(), link.relationship_type.as_str());
         let project = self.item_project(caller, target.project_path.as_deref())?;
-        let shelves = self.shelves(caller, target.item_type, project.as_ref())?;
+        let shelves = self.item_dirs(caller, target.item_type, project.as_ref())?;
         for shelf in &shelves {
-            self.index_shelf(caller, shelf)?;
+            self.index_dir(caller, shelf)?;
         }
         let mut nodes = Vec::new();
         for id in [target.id.as_str(), to] {

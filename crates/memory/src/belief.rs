@@ -10,10 +10,10 @@ const SUPPORT_RATE: f64 = 0.15;
 /// As [`SUPPORT_RATE`], for evidence against: twice as much, so a belief falls faster than it rises.
 const CONTRADICTION_RATE: f64 = 0.30;
 
-/// What one more step of confidence is worth when beliefs are retrieved.
+/// The factor by which one more step of confidence counts when beliefs are retrieved.
 const CONFIDENCE_BASE: f64 = 1.5;
 
-/// Phrases that cannot both be said of the same thing.
+/// Phrases that contradict each other about the same thing.
 const OPPOSITES: [(&str, &str); 5] = [
     ("should always", "should never"),
     ("works well", "doesn't work"),
@@ -33,7 +33,7 @@ pub fn ema(old: Confidence, supports: bool, strength: Unit) -> Confidence {
     old.unit().lerp(target, rate * strength.get()).into()
 }
 
-/// What a retrieved belief is sorted by: the surer, the higher.
+/// The sort key of a retrieved belief: more confident ones first.
 pub fn weighted(relevance: f64, confidence: Confidence) -> f64 {
     relevance * CONFIDENCE_BASE.powf(confidence.get())
 }
@@ -41,7 +41,7 @@ pub fn weighted(relevance: f64, confidence: Confidence) -> f64 {
 /// The pattern by which two texts contradict each other, such as `should always vs should never`.
 pub fn contradiction(one: &str, other: &str) -> Option<String> {
     let (one, other) = (plain(one), plain(other));
-    // A text that holds both phrases does not contradict its own copy.
+    // A text that contains both phrases does not contradict its own copy.
     if one == other {
         return None;
     }
@@ -51,7 +51,7 @@ pub fn contradiction(one: &str, other: &str) -> Option<String> {
     found.map(|(yes, no)| format!("{yes} vs {no}"))
 }
 
-/// Lower case, and the apostrophe that keyboards type.
+/// Lower case, with ASCII apostrophes.
 fn plain(text: &str) -> String {
     text.to_lowercase().replace(['\u{2019}', '\u{02bc}'], "'")
 }
@@ -59,18 +59,18 @@ fn plain(text: &str) -> String {
 /// One piece of evidence in the chain of a belief.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence<Id> {
-    /// The belief that it speaks to.
+    /// The belief that it is about.
     pub belief: Id,
-    /// What it is.
+    /// The memory that is the evidence.
     pub evidence: Id,
-    /// Whether it speaks for the belief.
+    /// Whether it supports the belief.
     pub supports: bool,
 }
 
-/// Two beliefs that one piece of evidence divides.
+/// Two beliefs that disagree about one piece of evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Divided<Id> {
-    /// What both refer to.
+    /// The shared evidence.
     pub evidence: Id,
     /// The belief that it supports.
     pub supported: Id,
@@ -78,8 +78,8 @@ pub struct Divided<Id> {
     pub contradicted: Id,
 }
 
-/// Every pair of beliefs that share evidence which supports the one and contradicts the other,
-/// ordered by evidence, then by beliefs.
+/// Every pair of beliefs with shared evidence that supports one and contradicts the other, ordered by
+/// evidence, then by beliefs.
 pub fn divided<Id: Ord + Clone>(chain: &[Evidence<Id>]) -> Vec<Divided<Id>> {
     let mut by_evidence: BTreeMap<&Id, [Vec<&Id>; 2]> = BTreeMap::new();
     for link in chain {

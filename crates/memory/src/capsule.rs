@@ -1,13 +1,13 @@
-//! State capsules: what was intended and how far it had come, with a checksum.
+//! State capsules: an intent and its progress, with a checksum.
 //!
-//! A capsule is made whenever NOW.md is updated, so that a session that lost its context can tell
-//! whether what it finds is whole and of the same intent.
+//! A capsule is made whenever NOW.md is updated, so that a session that lost its context can check
+//! that what it finds is complete and belongs to the same intent.
 
 use kenning_text::hex;
 use kenning_text::json::{Spelling, canonical};
 use serde_json::{Value, json};
 
-/// The version of the form.
+/// The version of the format.
 const VERSION: &str = "1.0";
 
 /// How many digits of the intent's hash are kept.
@@ -16,20 +16,20 @@ const INTENT_DIGITS: usize = 16;
 /// A capsule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Capsule {
-    /// The version of the form.
+    /// The version of the format.
     pub version: String,
     /// The first digits of the intent's SHA-256.
     pub intent_hash: String,
-    /// How far it had come.
+    /// The progress so far.
     pub partial_plan: Value,
-    /// When.
+    /// When it was made.
     pub timestamp: String,
     /// SHA-256 of everything else, as sorted JSON.
     pub checksum: String,
 }
 
 impl Capsule {
-    /// A capsule of this intent.
+    /// Makes a capsule of this intent.
     pub fn new(intent: &str, partial_plan: Value, timestamp: &str) -> Self {
         let mut capsule = Self {
             version: VERSION.to_owned(),
@@ -42,12 +42,12 @@ impl Capsule {
         capsule
     }
 
-    /// Whether nothing in it was changed.
+    /// Whether its checksum is right.
     pub fn is_whole(&self) -> bool {
         self.checksum == self.computed_checksum()
     }
 
-    /// Whether it is of this intent.
+    /// Whether it belongs to this intent.
     pub fn is_of(&self, intent: &str) -> bool {
         self.intent_hash == intent_hash(intent)
     }
@@ -59,8 +59,7 @@ impl Capsule {
         value
     }
 
-    /// Reads the form of [`Capsule::to_json`]; `None` if it is another. Whether it is whole is another
-    /// question.
+    /// Reads what [`Capsule::to_json`] wrote; `None` for anything else. Does not verify the checksum.
     pub fn from_json(value: &Value) -> Option<Self> {
         let text = |name: &str| Some(value.get(name)?.as_str()?.to_owned());
         Some(Self {
@@ -80,7 +79,7 @@ impl Capsule {
     }
 
     fn computed_checksum(&self) -> String {
-        // As the original writes it, so that both agree.
+        // Spelled as the original does, so that both checksums agree.
         let text = canonical(&self.unchecked_json(), Spelling::AsciiSpaced);
         hex::sha256(text.as_bytes())
     }

@@ -1,4 +1,4 @@
-//! The daily log: one Markdown file a day, one heading an entry.
+//! The daily log: one Markdown file a day, with a heading for each entry.
 
 use crate::lines::unix;
 use crate::stamp;
@@ -14,13 +14,13 @@ const LAST_TASK: &str = "Last task: ";
 /// One entry of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// When it was written; `None` for what stands before the first heading.
+    /// When it was written; `None` for text before the first heading.
     pub at: Option<DateTime>,
     /// What was written.
     pub text: String,
 }
 
-/// What is appended to the file. A line that could be taken for the heading of another entry gets a
+/// The text to append to the file. A line that could be taken for a heading of an entry gets a
 /// backslash, which Markdown does not show.
 pub fn entry(at: DateTime, content: &str) -> String {
     let mut escaped = String::with_capacity(content.len());
@@ -38,7 +38,7 @@ pub fn file_name(day: Date) -> String {
     format!("{FOLDER}/{day}.md")
 }
 
-/// The day of a log, by its name in the folder; `None` if the file is no log.
+/// The day of a log, by its file name; `None` if the file is not a log.
 pub fn day_of(name: &str) -> Option<Date> {
     let day = name.strip_suffix(".md")?;
     let parsed: Date = day.parse().ok()?;
@@ -90,7 +90,7 @@ pub fn session_end(at: &str, task: &str) -> String {
     format!("{SESSION_ENDED}{at}\n{LAST_TASK}{task}")
 }
 
-/// An entry of these lines; nothing if they say nothing and have no heading.
+/// An entry of these lines; `None` if they are empty and have no heading.
 fn finished(at: Option<DateTime>, lines: &[&str]) -> Option<Entry> {
     let plain = lines.iter().map(|line| match line.strip_prefix('\\') {
         Some(rest) if heading(rest.trim_start_matches('\\')).is_some() => rest,
@@ -101,7 +101,7 @@ fn finished(at: Option<DateTime>, lines: &[&str]) -> Option<Entry> {
     (at.is_some() || !text.trim().is_empty()).then_some(Entry { at, text })
 }
 
-/// The moment in `## [2026-11-15T02:11:00]`.
+/// The time in `## [2026-11-15T02:11:00]`.
 fn heading(line: &str) -> Option<DateTime> {
     let inner = line.strip_prefix("## [")?.trim_end().strip_suffix(']')?;
     stamp::parse(inner)

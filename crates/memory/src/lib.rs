@@ -1,10 +1,10 @@
-//! What a memory is, apart from where it is kept.
+//! The rules and formats of memories, independent of where they are kept.
 //!
-//! Arithmetic and formats only: no store, no files, no clock. The engine composes them, so whatever
-//! the contract fixes as a figure or as the text of a file is decided here and can be tested here.
+//! Arithmetic and formats only: no store, no files, no clock. The engine composes them, so every
+//! number and file format that the contract fixes is decided here and can be tested here.
 //!
-//! Reading order: [`types`] for the words, then [`score`] and [`belief`] for the figures, then [`now`]
-//! and [`daily`] for the files. [`config`] is what a person may set.
+//! Reading order: [`types`], then [`score`] and [`belief`] for the numbers, then [`now`] and
+//! [`daily`] for the files. [`config`] has the settings.
 //!
 //! The one invariant: the same arguments always give the same answer.
 

@@ -1,9 +1,10 @@
-//! Line ends of files that people edit too.
+//! Line endings of files that people edit too.
 
 use std::borrow::Cow;
 
-/// The text without a byte order mark, and with plain line ends if every one of them is of the other
-/// kind. A text with both kinds is left alone: there a carriage return belongs to what somebody wrote.
+/// The text without a byte order mark, and with `\
+/// ` if every line ends with `\\r\
+/// `. A text with both is left alone: a carriage return may be part of its content.
 pub(crate) fn unix(text: &str) -> Cow<'_, str> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let n_all = text.matches('\n').count();

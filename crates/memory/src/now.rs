@@ -1,10 +1,10 @@
 //! NOW.md: what an agent is doing at the moment.
 //!
-//! The file is Markdown that people read and edit, so [`parse`] takes what they write, and
-//! [`Now::render`] writes the form that the contract shows. Whatever text an agent sends comes back the
-//! same: a line of the task that could be taken for a heading is written with a backslash before it,
-//! which Markdown does not show; further lines of an item are indented by two; a path with a backtick
-//! stands in more backticks than it holds.
+//! The file is Markdown that people read and edit, so [`parse`] accepts what they write, and
+//! [`Now::render`] writes the format of the contract. Text that an agent sends is read back
+//! unchanged: a line of the task that could be taken for a heading is written with a backslash, which
+//! Markdown does not show; further lines of an item are indented by two; a path with backticks is
+//! enclosed in more backticks.
 
 use crate::lines::unix;
 use crate::stamp;
@@ -15,16 +15,16 @@ use std::fmt::Write;
 /// The name of the file.
 pub const FILE: &str = "NOW.md";
 
-/// How many tokens the file may have when the configuration says nothing.
+/// The default limit of tokens in the file.
 pub const TOKENS_MAX_DEFAULT: usize = 1_000;
 
-/// Why a checkpoint is made when nobody says.
+/// The default reason of a checkpoint.
 pub const CHECKPOINT_REASON_DEFAULT: &str = "pre-compression";
 
-/// A token is taken for so many characters.
+/// A token is estimated as this many characters.
 const TOKEN_CHARS: usize = 4;
 
-/// What the file says before anything has happened.
+/// The content of a new file.
 pub const DEFAULT: &str = "\
 # NOW
 
@@ -42,7 +42,7 @@ No active task (just started)
 - MEMORY.md (curated)
 ";
 
-/// Where words go that a person wrote among our lists.
+/// The heading for words that a person wrote between our lists.
 const NOTES: &str = "## Notes";
 
 const TASK: &str = "## Current Task";
@@ -53,34 +53,34 @@ const FILES: &str = "## Key Files";
 /// What an agent is doing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Now {
-    /// What it is busy with. May have several lines.
+    /// The current task. May have several lines.
     pub task: String,
-    /// What it has finished, oldest first.
+    /// Completed tasks, oldest first.
     pub completions: Vec<String>,
-    /// What it has yet to decide.
+    /// Pending decisions.
     pub pending: Vec<String>,
-    /// Which files matter.
+    /// Key files.
     pub files: Vec<String>,
     /// When this was written; empty if the file does not say.
     pub timestamp: String,
-    /// Sections that a person added, as they stand. No agent sets them, and no update loses them.
+    /// Sections that a person added, unchanged. Agents do not set them, and updates keep them.
     pub other: String,
 }
 
-/// What changes. Whatever is left out stays.
+/// An update. Fields that are left out stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Update {
     /// Replaces the task.
     pub task: Option<String>,
-    /// Is added to what was finished.
+    /// Appended to the completed tasks.
     pub completions: Option<Vec<String>>,
-    /// Replaces what is to be decided.
+    /// Replaces the pending decisions.
     pub pending: Option<Vec<String>>,
     /// Replaces the files.
     pub files: Option<Vec<String>>,
 }
 
-/// Whether a file says nothing: it is empty, or nobody has changed the default.
+/// Whether the file is empty or has the default content.
 pub fn is_default(text: &str) -> bool {
     let text = unix(text);
     let lines = text.trim().lines().map(str::trim_end);
@@ -88,8 +88,8 @@ pub fn is_default(text: &str) -> bool {
 }
 
 impl Now {
-    /// After an update at this moment. If the text is longer than `tokens_max`, the oldest
-    /// completions go; those that the update brought and everything else stay, however long.
+    /// The state after an update. If the text is longer than `tokens_max`, the oldest completions are
+    /// dropped; those of the update and everything else stay, however long.
     #[must_use]
     pub fn updated(mut self, update: Update, at: DateTime, tokens_max: usize) -> Self {
         let fresh = update.completions.unwrap_or_default();
@@ -126,7 +126,7 @@ impl Now {
     pub fn render(&self) -> String {
         let mut text = String::from("# NOW");
         if !self.timestamp.is_empty() {
-            // Writing to a text cannot fail.
+            // Writing to a `String` cannot fail.
             let _ = write!(text, " - {}", self.timestamp);
         }
         let list = |prefix: &str, items: &[String]| -> String {
@@ -139,7 +139,7 @@ impl Now {
             (PENDING, list("[ ] ", &self.pending)),
             (FILES, list("", &spans)),
         ] {
-            // The last line's end is the next blank line's beginning.
+            // The end of the last line begins the next blank line.
             let content = content.strip_suffix('\n').unwrap_or(&content);
             let _ = write!(text, "\n\n{heading}\n{content}");
         }
@@ -162,7 +162,7 @@ fn render_task(task: &str) -> String {
     let edge = |at: usize| at < n_before || at + n_after >= lines.len();
     let mut text = String::new();
     for (at, line) in lines.iter().enumerate() {
-        // Blank lines around a section mean nothing, so those of the task itself are marked.
+        // Blank lines around a section are ignored, so those of the task itself are marked.
         if line.starts_with(['#', '\\']) || edge(at) {
             text.push('\\');
         }
@@ -200,7 +200,7 @@ fn code_span(path: &str) -> String {
     format!("{fence} {path} {fence}")
 }
 
-/// What stands in the code at the beginning of an item; words behind it are a person's remark.
+/// The code span at the beginning of an item; words after it are a person's remark.
 fn parse_code_span(item: &str) -> Option<String> {
     let rest = item.trim_start_matches('`');
     let fence = item.get(..item.len() - rest.len())?;
@@ -214,7 +214,7 @@ fn parse_code_span(item: &str) -> Option<String> {
     Some(inner.strip_prefix(' ')?.strip_suffix(' ')?.to_owned())
 }
 
-/// What stands behind the sign of an item. We write dashes; people write what they like.
+/// The text after a bullet. We write dashes; people use any.
 fn bulleted(line: &str) -> Option<&str> {
     let behind_number = || {
         let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -228,7 +228,7 @@ fn bulleted(line: &str) -> Option<&str> {
         .or_else(behind_number)
 }
 
-/// The items of a list, each with its lines; what is no item goes to `rest`.
+/// The items of a list, each with its lines; other lines go to `rest`.
 fn items<'a>(lines: &[&'a str], rest: &mut Vec<&'a str>) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut in_item = false;
@@ -238,7 +238,7 @@ fn items<'a>(lines: &[&'a str], rest: &mut Vec<&'a str>) -> Vec<String> {
             found.push(first.to_owned());
             (in_item, n_blank) = (true, 0);
         } else if line.is_empty() {
-            // Inside the item if more of it follows: editors cut the spaces of empty lines.
+            // Part of the item if more of it follows: editors strip the spaces of empty lines.
             n_blank += 1;
         } else if let (true, Some(further), Some(item)) =
             (in_item, line.strip_prefix("  "), found.last_mut())
@@ -254,7 +254,7 @@ fn items<'a>(lines: &[&'a str], rest: &mut Vec<&'a str>) -> Vec<String> {
     found
 }
 
-/// An item without its box, and whether the box was ticked; `None` for an item that has none.
+/// An item without its checkbox, and whether it was ticked; `None` without a checkbox.
 fn unboxed(item: &str) -> (Option<bool>, &str) {
     for (sign, ticked) in [("[x]", true), ("[X]", true), ("[ ]", false)] {
         match item.strip_prefix(sign) {
@@ -266,8 +266,8 @@ fn unboxed(item: &str) -> (Option<bool>, &str) {
     (None, item)
 }
 
-/// Reads a file. What a person wrote in another way than we do is kept: items without a box count
-/// where they stand, a box counts for what it says, and whatever else there is is carried along.
+/// Reads a file. What a person wrote differently is kept: items without a checkbox belong to the list
+/// that they are in, a checkbox decides otherwise, and everything else is carried along.
 pub fn parse(text: &str) -> Now {
     let text = unix(text);
     let mut timestamp = "";
@@ -305,7 +305,7 @@ pub fn parse(text: &str) -> Now {
             } else {
                 &mut open
             };
-            // The template says that there is none.
+            // The template says `None`.
             if its.is_some() || item != "None" {
                 list.push(item.to_owned());
             }
@@ -316,7 +316,7 @@ pub fn parse(text: &str) -> Now {
         .into_iter()
         .map(|it| parse_code_span(&it).unwrap_or(it));
     if !rest.is_empty() {
-        // Under a heading of its own, so that it is never taken for a part of ours.
+        // Under its own heading, so that it is never taken for one of our sections.
         rest.insert(0, NOTES);
     }
     rest.extend(other);
@@ -330,14 +330,14 @@ pub fn parse(text: &str) -> Now {
     }
 }
 
-/// `NOW-20261115-021100.md`: the name of a copy that is kept.
+/// `NOW-20261115-021100.md`: the name of a checkpoint.
 pub fn checkpoint_name(at: DateTime) -> String {
     at.strftime("NOW-%Y%m%d-%H%M%S.md").to_string()
 }
 
-/// A copy that is kept, with the reason above it.
+/// A checkpoint, with the reason above it.
 pub fn checkpoint(text: &str, reason: &str, at: DateTime) -> String {
-    // A reason must not end the comment that it stands in.
+    // A reason must not end its own comment.
     let reason = reason.replace("--", "- -").replace(['\n', '\r'], " ");
     format!(
         "<!-- Checkpoint: {reason} at {} -->\n\n{text}",

@@ -2,7 +2,7 @@
 
 use kenning_text::round::{self, Ties};
 
-/// The share of relevance in the final score; recency has the rest.
+/// The weight of relevance in the final score; recency has the rest.
 const RELEVANCE_SHARE: f64 = 0.7;
 
 /// The time constant when the configuration names none, in days.
@@ -11,25 +11,25 @@ pub const RECENCY_DAYS_DEFAULT: f64 = 30.0;
 /// A day in milliseconds.
 const DAY_MS: f64 = 86_400_000.0;
 
-/// Days between two moments, with their fraction. What lies in the future is now: clocks differ.
+/// Days between two times, with their fraction. A time in the future counts as now: clocks differ.
 pub fn days_between(then_ms: u64, now_ms: u64) -> f64 {
     now_ms.saturating_sub(then_ms) as f64 / DAY_MS
 }
 
-/// 1 for what is new, falling by a factor of e every `time_constant_days`.
+/// 1 for a new memory, falling by a factor of e every `time_constant_days`.
 ///
-/// The setting is called a half-life, but the formula that stands beside it is this one: after 30
-/// days 0.368 remain, not a half.
+/// The setting is called a half-life, but the contract's formula is this one: after 30 days 0.368
+/// remain, not a half.
 pub fn recency(days_ago: f64, time_constant_days: f64) -> f64 {
     (-days_ago.max(0.0) / time_constant_days).exp()
 }
 
-/// What recall sorts by.
+/// The sort key of recall.
 pub fn final_score(relevance: f64, recency: f64) -> f64 {
     RELEVANCE_SHARE * relevance + (1.0 - RELEVANCE_SHARE) * recency
 }
 
-/// How much a memory matters to others: its edges, how often it was read, how new it is. Rounded.
+/// How central a memory is: its edges, how often it was read, how new it is. Rounded.
 pub fn centrality(degree: usize, access_count: u64, days_ago: f64) -> f64 {
     let edges = (degree as f64 / 100.0).min(1.0);
     let reads = ((1.0 + access_count as f64).ln() / 101_f64.ln()).min(1.0);

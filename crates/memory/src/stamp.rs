@@ -1,9 +1,9 @@
-//! How a moment is written in files: local time without a zone, as the contract's own files have it.
+//! Timestamps in files: local time without a zone, as in the contract's own files.
 
 use jiff::civil::DateTime;
 
-/// `2026-11-15T02:11:00`, or with six digits of a second when there is a fraction: some readers take
-/// three or six digits and nothing between.
+/// `2026-11-15T02:11:00`, or with six digits of a second if there is a fraction: some readers accept
+/// three or six digits only.
 pub fn iso(at: DateTime) -> String {
     if at.subsec_nanosecond() / 1_000 == 0 {
         format!("{at:.0}")
@@ -12,7 +12,7 @@ pub fn iso(at: DateTime) -> String {
     }
 }
 
-/// Reads what [`iso`] writes; a text with an offset or of another form is none.
+/// Reads what [`iso`] writes; `None` for a text with an offset or in another format.
 pub fn parse(text: &str) -> Option<DateTime> {
     text.parse().ok()
 }

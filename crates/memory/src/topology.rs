@@ -1,22 +1,23 @@
-//! The shape of the graph of memories: who has no edge, and who gained too many too quickly.
+//! Suspicious shapes in the graph of memories: memories without edges, and memories that gained many
+//! edges quickly.
 //!
-//! Edges that the machine drew itself do not count (see [`crate::types::relation::counts`]); the
+//! Edges that the program made itself do not count (see [`crate::types::relation::counts`]); the
 //! caller leaves them out.
 
-/// How many of each kind are named in the warnings.
+/// At most this many of each kind are named in the warnings.
 const NAMED_MAX: usize = 5;
 
 /// How many orphans are still safe.
 const ORPHANS_SAFE_MAX: usize = 5;
 
-/// When a memory has become important too suddenly.
+/// Thresholds for sudden cores: memories that became important too quickly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
-    /// So many edges into a memory make it a core … (default 5)
+    /// This many edges into a memory make it a core … (default 5)
     pub core_edges_min: usize,
-    /// … and a core that was read less often than this is a sudden one. (default 3)
+    /// … and a core that was read less often than this is a sudden one (default 3).
     pub core_access_min: u64,
-    /// So many edges into a memory within the window make it a sudden core too. (default 20)
+    /// This many edges into a memory within the window make it a sudden core too (default 20).
     pub burst_edges_min: usize,
     /// The window, in milliseconds. (default one minute)
     pub burst_window_ms: u64,
@@ -33,20 +34,20 @@ impl Default for Thresholds {
     }
 }
 
-/// A memory and what touches it.
+/// A memory and its edges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vertex<Id> {
-    /// Which.
+    /// Its id.
     pub id: Id,
-    /// How many edges lead away from it.
+    /// The number of edges from it.
     pub out_edges: usize,
-    /// When each edge that leads to it was made, in milliseconds since 1970, in any order.
+    /// When each edge to it was made, in milliseconds since 1970, in any order.
     pub in_edges_ms: Vec<u64>,
     /// How often it was read.
     pub access_count: u64,
 }
 
-/// What is remarkable about the graph.
+/// The findings about the graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology<Id> {
     /// Memories without an edge, in the order they were given.
@@ -71,7 +72,7 @@ impl<Id: Clone> Topology<Id> {
     }
 }
 
-/// Looks at every memory.
+/// Inspects every memory.
 pub fn inspect<Id: Clone>(vertices: &[Vertex<Id>], thresholds: &Thresholds) -> Topology<Id> {
     let ids = |chosen: &dyn Fn(&Vertex<Id>) -> bool| -> Vec<Id> {
         let chosen = vertices.iter().filter(|it| chosen(it));
@@ -89,7 +90,7 @@ fn is_sudden_core<Id>(vertex: &Vertex<Id>, thresholds: &Thresholds) -> bool {
     unread_core || has_burst(&vertex.in_edges_ms, thresholds)
 }
 
-/// Whether enough moments lie within one window, wherever that window begins.
+/// Whether enough times are within one window, wherever it begins.
 fn has_burst(moments_ms: &[u64], thresholds: &Thresholds) -> bool {
     let mut sorted = moments_ms.to_vec();
     sorted.sort_unstable();

@@ -1,5 +1,4 @@
-//! The words of the contract: what kinds of memories there are, how sure one can be, and how two
-//! memories relate.
+//! The contract's types: kinds of memories, confidence, and relations between memories.
 
 use kenning_core::{Error, Result, Unit};
 use std::fmt;
@@ -8,14 +7,14 @@ use std::str::FromStr;
 /// What a memory is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemoryType {
-    /// Something that is so.
+    /// Something that is true.
     Fact,
-    /// Something that happened. What is stored without saying is one.
+    /// Something that happened. The default.
     #[default]
     Experience,
-    /// Something that is held to be so, more or less surely.
+    /// Something believed, with a confidence.
     Belief,
-    /// Something that was chosen.
+    /// Something that was decided.
     Decision,
 }
 
@@ -23,7 +22,7 @@ impl MemoryType {
     /// Every type, in the order of the contract.
     pub const ALL: [Self; 4] = [Self::Fact, Self::Experience, Self::Belief, Self::Decision];
 
-    /// The name in rows and on the wire.
+    /// The name in the store and in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Fact => "fact",
@@ -41,7 +40,7 @@ impl FromStr for MemoryType {
         let known = Self::ALL.into_iter().find(|it| it.as_str() == text);
         known.ok_or_else(|| {
             let names = Self::ALL.map(Self::as_str).join(", ");
-            // The contract's own words, capital letter included: callers look for them.
+            // The contract's own words, capital letter included: callers match them.
             Error::invalid(format!(
                 "Invalid memory_type: {text}. Must be one of: {names}"
             ))
@@ -72,7 +71,7 @@ impl Confidence {
 }
 
 impl Default for Confidence {
-    /// Neither sure nor unsure: what a belief has when nobody said.
+    /// Neutral: the default of a belief.
     fn default() -> Self {
         Self(Unit::try_from(0.5).unwrap_or_else(|_| unreachable!("0.5 lies between 0 and 1")))
     }
@@ -101,14 +100,14 @@ pub mod relation {
     pub const SUPPORTS: &str = "SUPPORTS";
     /// A belief to the evidence against it.
     pub const CONTRADICTS: &str = "CONTRADICTS";
-    /// A new memory to those that it was stored with.
+    /// From a new memory to those given with it.
     pub const RELATED_TO: &str = "RELATED_TO";
-    /// A memory to the one that no longer holds because of it.
+    /// From a memory to the one that it replaces.
     pub const SUPERSEDES: &str = "SUPERSEDES";
-    /// Two memories that are alike. Found by the machine, so it counts in no rule about edges.
+    /// Two similar memories. Found by the program, so it counts in no rule about edges.
     pub const SIMILAR: &str = "similar";
 
-    /// How strongly `related_to` relates.
+    /// The weight of `related_to`.
     pub const RELATED_WEIGHT: f64 = 0.5;
 
     /// Whether edges of this relation count for orphans, centrality and sudden cores.

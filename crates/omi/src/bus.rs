@@ -1,9 +1,9 @@
 //! The events of the memory contract, as a view of the log.
 //!
-//! The log is what there is; this says which of its events the contract knows, under which names, and
-//! with what payload. An event of the log holds no text of a memory, so that it can be shown to whoever
-//! checks the log; the contract's payload has the text, and it is read from the memory. The text of a query
-//! is kept nowhere, unless `events.queries` asks for it: the payload has its hash.
+//! This maps events of the log to those of the contract: their names and their payload. An event of
+//! the log holds no text of a memory, so that it can be shown to whoever checks the log; the
+//! contract's payload has the text, which is read from the memory. The text of a query is not kept
+//! unless `events.queries` asks for it: the payload has its hash.
 
 use crate::Omi;
 use crate::memories::find_memory;
@@ -12,10 +12,10 @@ use kenning_kernel::{Caller, Scope, timestamp};
 use kenning_store::{EventRow, ReadTx};
 use serde_json::{Map, Value, json};
 
-/// Events that are read at once.
+/// The number of events that are read at once.
 const PAGE: u64 = 500;
 
-/// A kind of event, under both of its names.
+/// A kind of event, with both of its names.
 #[derive(Debug, PartialEq, Eq)]
 pub struct EventType {
     /// The name of the class, which is also the kind in the log.
@@ -24,7 +24,7 @@ pub struct EventType {
     pub name: &'static str,
     /// The fields of the payload.
     fields: &'static [&'static str],
-    /// What else is known, under `metadata`.
+    /// More fields, under `metadata`.
     metadata: &'static [&'static str],
 }
 
@@ -74,15 +74,15 @@ pub const EVENT_TYPES: &[EventType] = &[
 ];
 
 impl EventType {
-    /// By either of its names.
+    /// Finds a kind by either of its names.
     pub fn find(text: &str) -> Result<&'static Self> {
         let found = EVENT_TYPES
             .iter()
             .find(|it| it.class == text || it.name == text);
         found.ok_or_else(|| {
             let names: Vec<&str> = EVENT_TYPES.iter().map(|it| it.name).collect();
-            Error::invalid(format!("`event_type`: `{text}` is not known"))
-                .hint(format!("one of: {}", names.join(", ")))
+            Error::invalid(format!("`event_type`: `{text}` is unknown"))
+                .hint(format!("use one of {}", names.join(", ")))
         })
     }
 }
@@ -100,7 +100,7 @@ pub struct MemoryEvent {
     pub json: Value,
 }
 
-/// Which events.
+/// Which events to return.
 #[derive(Clone, Debug, Default)]
 pub struct EventQuery {
     /// Only of this kind.
@@ -109,16 +109,16 @@ pub struct EventQuery {
     pub since_ms: Option<u64>,
     /// Not after.
     pub until_ms: Option<u64>,
-    /// At most so many: the latest.
+    /// At most this many: the latest.
     pub limit: usize,
 }
 
-/// What follows a place in the log.
+/// Events after a place in the log.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryEvents {
     /// In the order of the log.
     pub events: Vec<MemoryEvent>,
-    /// The place up to which the log was looked through.
+    /// How far the log was read.
     pub seq: u64,
 }
 
@@ -151,8 +151,8 @@ impl Omi {
             .patiently(caller.waited, || self.kernel.log().read(space, read))
     }
 
-    /// The events after a place in the log, of one kind or of all: as many as are among the next `limit`
-    /// events of the log.
+    /// The events after a place in the log, of one kind or of all, among the next `limit` events of
+    /// the log.
     pub fn memory_events_after(
         &self,
         caller: &Caller,
@@ -220,7 +220,7 @@ pub(crate) fn event(tx: &dyn ReadTx, row: &EventRow) -> Result<Option<MemoryEven
     }))
 }
 
-/// The text of a query where it was kept, else the hash that stands for it.
+/// The text of a query if it was kept, otherwise its hash.
 fn query(data: &Value) -> Value {
     match (&data["query"], data["query_hash"].as_str()) {
         (Value::Null, Some(hash)) => format!("hash:{hash}").into(),

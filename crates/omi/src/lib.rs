@@ -1,8 +1,8 @@
 //! Memories, the current context and sessions.
 //!
-//! `memories` are nodes that are found by what they mean; `context` is NOW.md, the daily logs and
-//! `config.yaml`; `sessions` begin and end. `bus` shows what happened to them as the memory contract's
-//! events, and `webhooks` tells others.
+//! `memories` are nodes that are found by meaning; `context` is NOW.md, the daily logs and
+//! `config.yaml`; `sessions` begin and end. `bus` shows what happened as the memory contract's
+//! events, and `webhooks` sends them to others.
 
 mod bus;
 mod context;
@@ -27,7 +27,7 @@ pub use webhooks::{Pace, Webhooks};
 use kenning_kernel::Kernel;
 use std::sync::Arc;
 
-/// What remembers.
+/// Memories, context and sessions of a store.
 pub struct Omi {
     kernel: Arc<Kernel>,
     linked: memories::Linked,
@@ -35,7 +35,7 @@ pub struct Omi {
 }
 
 impl Omi {
-    /// Over a kernel.
+    /// Uses a kernel.
     pub fn new(kernel: Arc<Kernel>) -> Self {
         Self {
             kernel,

@@ -1,6 +1,6 @@
 //! Sessions of an agent: when they began, when they ended, what was last worked on.
 //!
-//! A session that runs is a row, so that another process can end it; its beginning and its end are
+//! A running session is a row, so that another process can end it; its beginning and its end are
 //! events.
 
 use crate::{IntegrityScope, Omi};
@@ -10,7 +10,7 @@ use kenning_memory::{daily, stamp};
 use kenning_text::hex::Hex;
 use serde_json::{Value, json};
 
-/// The key-value bucket of the sessions that run.
+/// The key-value bucket of running sessions.
 const SESSIONS: &str = "sessions";
 
 /// The longest name that a client may give its session.
@@ -23,7 +23,7 @@ pub struct SessionStarted {
     pub id: String,
     /// How many memories there are.
     pub memory_count: u64,
-    /// Whether NOW.md is what was written; `None` where the configuration asks for no check.
+    /// Whether NOW.md is unchanged; `None` if the configuration asks for no check.
     pub now_integrity: Option<bool>,
 }
 
@@ -32,9 +32,9 @@ pub struct SessionStarted {
 pub struct SessionEnded {
     /// Its name.
     pub id: String,
-    /// How long it was; `None` where nobody saw its beginning.
+    /// Its duration; `None` if its beginning is not known.
     pub duration_seconds: Option<f64>,
-    /// The log that says so.
+    /// The daily log with the entry about it.
     pub log: String,
 }
 
@@ -116,7 +116,7 @@ impl Omi {
         })
     }
 
-    /// Whether there is anything: the directory, or a memory.
+    /// Whether there is a context directory or a memory.
     pub fn has_context(&self, caller: &Caller) -> Result<bool> {
         let omi = self.kernel.omi();
         let there = omi.is_named() && omi.existing(&caller.principal.space)?.is_some();
@@ -139,7 +139,7 @@ impl Omi {
         Ok(self.new_session_id())
     }
 
-    /// A name for a session that nobody else has.
+    /// A new, unique name for a session.
     pub fn new_session_id(&self) -> String {
         let mut bytes = [0; 12];
         self.kernel.log().random().fill(&mut bytes);
@@ -156,8 +156,8 @@ fn checked(id: &str) -> Result<&str> {
     let good = |c: char| !c.is_control() && !c.is_whitespace();
     if id.is_empty() || id.len() > ID_BYTES_MAX || !id.chars().all(good) {
         return Err(
-            Error::invalid(format!("`session_id`: {id:?} is not a name")).hint(format!(
-                "1 to {ID_BYTES_MAX} bytes without spaces, or leave it out"
+            Error::invalid(format!("`session_id`: {id:?} is not a valid id")).hint(format!(
+                "use 1 to {ID_BYTES_MAX} bytes without spaces, or leave it out"
             )),
         );
     }

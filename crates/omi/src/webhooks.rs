@@ -1,13 +1,13 @@
-//! Webhooks: addresses in `config.yaml` that are told of what happened.
+//! Webhooks: URLs in `config.yaml` that receive events.
 //!
 //! Each hook follows the log with a cursor in the store, so an event is not lost when a process ends
-//! between its write and its delivery. One courier at a time works for a hook: whoever has something to
-//! deliver takes a lease beside the cursor, whichever machine it is on, and moves the cursor only while
-//! it holds it. A process that is killed between the answer of the receiver and the move of the cursor
-//! has the event sent once more, by itself or by another: `event_id` tells the receiver.
+//! between its write and its delivery. One process at a time delivers to a hook: it takes a lease
+//! beside the cursor and moves the cursor only while it holds the lease. If a process is killed after
+//! the receiver has answered and before the cursor moves, the event is sent again; the receiver
+//! recognizes it by `event_id`.
 //!
-//! A hook that is new begins with what happens next, not with the past. One that is slow or gone holds
-//! up no other: each has its own thread. Only a serving process has couriers.
+//! A new hook begins with the next event, not with the past. A slow or unreachable one does not delay
+//! others: each has its own thread. Only a server delivers.
 
 use crate::{Omi, bus};
 use kenning_audit::Log;
@@ -24,22 +24,22 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How far each hook is.
+/// The cursor of each hook.
 const CURSORS: Bucket<u64> = Bucket::new("webhook.cursor");
 
-/// Who works for a hook, and until when.
+/// The lease of each hook.
 const LEASES: Bucket<Lease> = Bucket::new("webhook.lease");
 
 /// How often an event is sent again before it is given up.
 const RETRIES_MAX: u32 = 3;
 
-/// Events that are looked at together.
+/// The number of events that are read together.
 const PAGE: usize = 256;
 
-/// What a lease lasts beyond one attempt: pauses, writes, and clocks that differ.
+/// How much longer a lease lasts than one attempt: pauses, writes, and clocks that differ.
 const LEASE_SLACK: Duration = Duration::from_secs(30);
 
-/// How often the configuration is looked at, and a hook that another process works for.
+/// How often the configuration is read again, and hooks that another process serves are checked.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// How long a receiver may take, and how long to wait before asking it again.
@@ -60,14 +60,14 @@ impl Default for Pace {
     }
 }
 
-/// The couriers of this process. Dropping it asks them to stop and does not wait.
+/// The deliveries of this process. Dropping it asks them to stop and does not wait.
 pub struct Webhooks(Worker);
 
 impl Webhooks {
-    /// Starts couriers for every hook of `config.yaml`, also for those that are added later.
+    /// Starts deliveries for every hook of `config.yaml`, including those that are added later.
     pub fn start(engine: &Arc<Omi>, pace: Pace) -> Self {
         if engine.kernel.is_read_only() {
-            // A cursor could not be moved, so everything would be sent again by the next process.
+            // Cursors could not be moved, so the next process would send everything again.
             return Self(Worker::idle());
         }
         let signal = Arc::new(Signal::default());
@@ -77,44 +77,44 @@ impl Webhooks {
                 signal.wake();
             }
         }));
-        let office = Office {
+        let shared = Shared {
             engine: Arc::clone(engine),
             signal: Arc::clone(&signal),
             pace,
             look,
         };
         Self(Worker::start("webhooks", signal, move |_| {
-            office.supervise();
+            shared.supervise();
         }))
     }
 
-    /// Stops after the attempts that are under way, and waits for them no longer than this.
+    /// Stops after the attempts in progress, and waits for them at most this long.
     pub fn stop(self, patience: Duration) {
         self.0.stop(patience);
     }
 }
 
-/// What couriers share.
+/// What the deliveries share.
 #[derive(Clone)]
-struct Office {
+struct Shared {
     engine: Arc<Omi>,
     signal: Arc<Signal>,
     pace: Pace,
     look: Duration,
 }
 
-impl Office {
+impl Shared {
     fn supervise(self) {
-        let mut couriers: BTreeMap<String, JoinHandle<()>> = BTreeMap::new();
+        let mut senders: BTreeMap<String, JoinHandle<()>> = BTreeMap::new();
         let mut fault = Complaint::default();
         while !self.signal.is_stopped() {
             match contained(|| self.hooks()) {
                 Ok(hooks) => {
                     fault.clear();
                     for name in hooks.into_keys() {
-                        if couriers.get(&name).is_none_or(JoinHandle::is_finished) {
-                            let courier = Courier::new(self.clone(), name.clone());
-                            couriers.insert(name, std::thread::spawn(move || courier.run()));
+                        if senders.get(&name).is_none_or(JoinHandle::is_finished) {
+                            let sender = Sender::new(self.clone(), name.clone());
+                            senders.insert(name, std::thread::spawn(move || sender.run()));
                         }
                     }
                 }
@@ -122,13 +122,13 @@ impl Office {
             }
             self.signal.pause(LOOK);
         }
-        for courier in couriers.into_values() {
-            drop(courier.join());
+        for sender in senders.into_values() {
+            drop(sender.join());
         }
     }
 
-    /// The hooks by the names of their cursors: the address as it stands in the file, so that a changed
-    /// filter, header or variable goes on where the old one was.
+    /// The hooks by the names of their cursors: the URL as written in the file, so that a changed
+    /// filter, header or variable continues at the same place.
     fn hooks(&self) -> Result<BTreeMap<String, Webhook>> {
         let mut hooks = BTreeMap::new();
         for hook in self.engine.kernel.memory_config()?.webhooks {
@@ -143,15 +143,15 @@ impl Office {
 }
 
 /// Delivers to one hook.
-struct Courier {
-    office: Office,
-    /// Of the cursor and the lease.
+struct Sender {
+    shared: Shared,
+    /// The name of its cursor and its lease.
     name: String,
-    /// Who holds the lease.
+    /// The holder's name in the lease.
     holder: String,
 }
 
-/// A hook with its variables put in.
+/// A hook with its variables replaced.
 struct Receiver {
     egress: Egress,
     url: String,
@@ -163,27 +163,27 @@ struct Receiver {
 enum Outcome {
     /// Delivered, or given up.
     Settled,
-    /// The process ends, or somebody else has the lease.
+    /// The process ends, or another process has the lease.
     Left,
 }
 
-impl Courier {
-    fn new(office: Office, name: String) -> Self {
-        let holder = lease::holder(office.engine.kernel.log().random());
+impl Sender {
+    fn new(shared: Shared, name: String) -> Self {
+        let holder = lease::holder(shared.engine.kernel.log().random());
         Self {
-            office,
+            shared,
             name,
             holder,
         }
     }
 
-    /// Until the process ends or the hook is no longer in the file.
+    /// Runs until the process ends or the hook is removed from the file.
     fn run(&self) {
-        let signal = &self.office.signal;
+        let signal = &self.shared.signal;
         let mut fault = Complaint::default();
         while !signal.is_stopped() {
             let mut seen = signal.n_wakes();
-            let worked = match self.office.hooks() {
+            let worked = match self.shared.hooks() {
                 Ok(mut hooks) => match hooks.remove(&self.name) {
                     Some(hook) => self.receiver(&hook).and_then(|it| self.deliver_all(&it)),
                     None => return,
@@ -193,7 +193,7 @@ impl Courier {
             match worked {
                 Ok(()) => {
                     fault.clear();
-                    signal.next(&mut seen, self.office.look.min(LOOK));
+                    signal.next(&mut seen, self.shared.look.min(LOOK));
                 }
                 Err(error) => {
                     fault.say("webhook", &error);
@@ -204,7 +204,7 @@ impl Courier {
     }
 
     fn receiver(&self, hook: &Webhook) -> Result<Receiver> {
-        let lookup = self.office.engine.kernel.environment();
+        let lookup = self.shared.engine.kernel.environment();
         let url = hook.url.expand(lookup)?;
         let mut headers = Vec::new();
         for (name, value) in &hook.headers {
@@ -216,11 +216,11 @@ impl Courier {
         }
         let defaults = Limits::default();
         let policy = Policy {
-            // The operator named it, wherever it is. A redirect is not what the operator named.
+            // The operator named this address. A redirect leads elsewhere, so it is not followed.
             grants: vec![Grant::parse(&url)?],
             limits: Limits {
-                total_timeout: self.office.pace.timeout,
-                connect_timeout: defaults.connect_timeout.min(self.office.pace.timeout),
+                total_timeout: self.shared.pace.timeout,
+                connect_timeout: defaults.connect_timeout.min(self.shared.pace.timeout),
                 redirects_max: 0,
                 ..defaults
             },
@@ -234,11 +234,11 @@ impl Courier {
         })
     }
 
-    /// Delivers what there is.
+    /// Delivers everything that is due.
     fn deliver_all(&self, receiver: &Receiver) -> Result<()> {
         let (log, space) = (
-            &self.office.engine.kernel.log(),
-            self.office.engine.kernel.omi().space(),
+            &self.shared.engine.kernel.log(),
+            self.shared.engine.kernel.omi().space(),
         );
         loop {
             let mut at = self.cursor()?;
@@ -249,7 +249,7 @@ impl Courier {
             let last = last.seq;
             let mut is_held = false;
             for row in rows.iter().filter(|it| receiver.wants(&it.kind)) {
-                if self.office.signal.is_stopped() {
+                if self.shared.signal.is_stopped() {
                     break;
                 }
                 if !is_held && !self.take_lease(at)? {
@@ -268,7 +268,7 @@ impl Courier {
             if is_held {
                 self.release()?;
             }
-            if self.office.signal.is_stopped() {
+            if self.shared.signal.is_stopped() {
                 return Ok(());
             }
             let rest = rows.iter().filter(|it| it.seq > at);
@@ -279,9 +279,9 @@ impl Courier {
         }
     }
 
-    /// The event as the contract has it, and the id by which a receiver knows it again.
+    /// The event in the contract's form, with an id by which a receiver recognizes it.
     fn body(&self, row: &EventRow) -> Result<Vec<u8>> {
-        let engine = &self.office.engine;
+        let engine = &self.shared.engine;
         let known = engine
             .kernel
             .log()
@@ -291,15 +291,15 @@ impl Courier {
         Ok(json.to_string().into_bytes())
     }
 
-    /// Sends an event until it is received or given up. An error is one of the configuration: the event
+    /// Sends an event until it is received or given up. Errors are about the configuration: the event
     /// waits until it is repaired.
     fn send(&self, receiver: &Receiver, row: &EventRow, at: u64) -> Result<Outcome> {
-        let (signal, pace) = (&self.office.signal, self.office.pace);
+        let (signal, pace) = (&self.shared.signal, self.shared.pace);
         let body = self.body(row)?;
         for n in 0..=RETRIES_MAX {
             if n > 0 {
                 signal.pause(back_off(pace.first_pause, Duration::MAX, n));
-                // The pauses together may be longer than what is left of the lease.
+                // The pauses together may be longer than the rest of the lease.
                 if signal.is_stopped() || !self.take_lease(at)? {
                     return Ok(Outcome::Left);
                 }
@@ -330,13 +330,13 @@ impl Courier {
         Ok(Outcome::Settled)
     }
 
-    /// Where it is kept how far this hook is, and who works for it.
+    /// Where the cursor and the lease are kept.
     fn kernel(&self) -> (&Log, &Space) {
-        let kernel = &self.office.engine.kernel;
+        let kernel = &self.shared.engine.kernel;
         (kernel.log(), kernel.omi().space())
     }
 
-    /// Up to which event everything is settled.
+    /// The event up to which everything is done.
     fn cursor(&self) -> Result<u64> {
         let (log, space) = self.kernel();
         let name = self.name.clone();
@@ -353,7 +353,7 @@ impl Courier {
         })
     }
 
-    /// Takes or prolongs the lease. False when somebody else has it, or was here meanwhile.
+    /// Takes or renews the lease. False if another process has it or had it meanwhile.
     fn take_lease(&self, at: u64) -> Result<bool> {
         let (log, space) = self.kernel();
         let (name, lease, now_ms) = (self.name.clone(), self.lease(), log.clock().now_ms());
@@ -363,13 +363,13 @@ impl Courier {
         })
     }
 
-    /// The lease that is taken now: no attempt outlasts it.
+    /// A new lease, long enough for one attempt.
     fn lease(&self) -> Lease {
         let now_ms = self.kernel().0.clock().now_ms();
-        Lease::of(&self.holder, now_ms, self.office.pace.timeout + LEASE_SLACK)
+        Lease::of(&self.holder, now_ms, self.shared.pace.timeout + LEASE_SLACK)
     }
 
-    /// Moves the cursor and prolongs the lease, if that is still ours.
+    /// Moves the cursor and renews the lease, if this process still holds it.
     fn settle(&self, seq: u64) -> Result<bool> {
         let (log, space) = self.kernel();
         let (name, lease) = (self.name.clone(), self.lease());
@@ -388,7 +388,8 @@ impl Courier {
         log.write(space, move |tx| LEASES.give_back(tx, &name, &holder))
     }
 
-    /// Moves the cursor past events that nobody wants. False when somebody else moved it meanwhile.
+    /// Moves the cursor past events that the hook does not want. False if another process moved it
+    /// meanwhile.
     fn skip(&self, from: u64, to: u64) -> Result<bool> {
         if from == to {
             return Ok(true);
@@ -418,7 +419,7 @@ fn class_of(kind: &str) -> &str {
     kind.strip_suffix("Event").unwrap_or(kind)
 }
 
-/// An event that the contract does not know.
+/// An event that is not part of the contract.
 fn other_event(row: &EventRow) -> Value {
     let mut fields = match kenning_audit::event::data(row) {
         Value::Object(data) => data,

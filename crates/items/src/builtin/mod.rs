@@ -1,6 +1,6 @@
 //! Directives that come with the program: how to write new items.
 //!
-//! An item of the same name in the project or in the user's space takes the place of one of these.
+//! An item with the same name in the project or in the user's directory replaces one of these.
 
 /// A directive that comes with the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

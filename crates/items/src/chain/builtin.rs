@@ -1,4 +1,4 @@
-//! The links that are built in: four primitives that run something, and three runtimes.
+//! The built-in links: four primitives that run something, and three runtimes.
 
 use super::{Children, Link};
 use kenning_text::hex;
@@ -6,12 +6,12 @@ use kenning_text::json::{self, Spelling};
 use serde_json::{Map, Value, json};
 use std::fmt;
 
-/// What runs something in the end.
+/// A primitive: what finally runs something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Primitive {
-    /// A process in the jail.
+    /// A process in a jail.
     Subprocess,
-    /// A request through the gate.
+    /// An HTTP request, checked by `egress`.
     HttpClient,
     /// A component in the sandbox.
     Wasm,
@@ -38,7 +38,7 @@ impl Primitive {
         Self::ALL.into_iter().find(|it| it.id() == id)
     }
 
-    /// What its configuration must look like.
+    /// The schema of its configuration.
     pub fn config_schema(self) -> Value {
         match self {
             Self::Subprocess => subprocess_schema(),
@@ -65,7 +65,7 @@ impl fmt::Display for Primitive {
     }
 }
 
-/// Runtimes: the id, the program, and what it is given before the script.
+/// Runtimes: the id, the program, and the arguments before the script.
 const RUNTIMES: &[(&str, &str, &[&str])] = &[
     ("python_runtime", "python3", &["-u"]),
     ("bash_runtime", "bash", &["-e", "-o", "pipefail"]),
@@ -105,7 +105,7 @@ fn built_in(
         "config": config,
         "manifest": {},
     });
-    // Its content is this program's own: the hash names what it does, and changes with it.
+    // The hash stands for this program's own behavior, and changes with it.
     let form = json!({"link": as_child, "config_schema": config_schema});
     let integrity = hex::sha256(json::canonical(&form, Spelling::Ascii).as_bytes());
     let config = match config {

@@ -1,10 +1,10 @@
-//! How a tool comes to run: leaf, the tool that runs it, and so on down to a primitive.
+//! Resolves what runs a tool: the tool, the tool that runs it, and so on down to a primitive.
 //!
-//! [`resolve`] follows `executor_id` through a lookup that the caller gives, so where links come from
-//! and whether they are signed is the caller's affair. [`Chain::config`] then merges what every link
-//! says of the configuration, fills in variables and checks the whole against the primitive's schema.
+//! [`resolve`] follows `executor_id` with a lookup function from the caller, who decides where links
+//! come from and whether they are signed. [`Chain::config`] then merges the configurations of all
+//! links, fills in variables and checks the result against the primitive's schema.
 //!
-//! The names of built-in links ([`builtin`]) are ours: a file of that name never stands in for one.
+//! The names of built-in links ([`builtin`]) are reserved: a file of that name never replaces one.
 
 pub mod builtin;
 pub mod template;
@@ -28,31 +28,31 @@ pub struct Link {
     pub tool_type: String,
     /// What runs it; none for a primitive.
     pub executor_id: Option<String>,
-    /// What it adds to the configuration.
+    /// Its part of the configuration.
     pub config: Map<String, Value>,
-    /// What a configuration must look like.
+    /// The schema of the configuration.
     pub config_schema: Option<Value>,
-    /// What it demands of what it runs.
+    /// What it requires of the tools that it runs.
     pub children: Children,
-    /// What its own parent checks.
+    /// The fields that the link that runs it checks.
     pub as_child: Value,
-    /// The hash of what was found.
+    /// The hash of the tool.
     pub integrity: String,
 }
 
-/// What a link demands of the one that it runs.
+/// What a link requires of the tool that it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Children {
-    /// Nothing was said, so it runs nothing.
+    /// It says nothing, so it runs nothing.
     None,
-    /// Whatever it is.
+    /// Any tool.
     Any,
-    /// What one of these describes; the first that matches decides.
+    /// A tool that matches one of these; the first match counts.
     Of(Vec<ChildSchema>),
 }
 
 impl Link {
-    /// The link of a tool, with the hash of what was found.
+    /// The link of a tool, with the hash of the tool.
     pub fn of(tool: &Tool, integrity: impl Into<String>) -> Self {
         let children = tool.child_schemas.clone();
         Self {
@@ -74,11 +74,11 @@ impl Link {
 pub struct Chain {
     /// The leaf first, the primitive last.
     pub links: Vec<Link>,
-    /// What runs it all.
+    /// The primitive at its end.
     pub primitive: builtin::Primitive,
 }
 
-/// Why a chain cannot run, in the shape that the contract's notes give.
+/// Why a chain cannot run, in the form that the contract gives.
 #[derive(Debug)]
 pub struct ChainFault {
     /// `TOOL_CHAIN_FAILED` or `CONFIG_VALIDATION_ERROR`.
@@ -89,13 +89,13 @@ pub struct ChainFault {
     pub chain: Vec<String>,
     /// The id of the link that failed.
     pub tool_id: String,
-    /// The place in the configuration, if that is what failed.
+    /// The path in the configuration, if that is what failed.
     pub config_path: Option<String>,
-    /// Everything that does not fit.
+    /// Everything that does not match.
     pub validation_errors: Vec<String>,
     /// What to do.
     pub hint: String,
-    /// What the lookup said.
+    /// The error of the lookup.
     pub cause: Option<Error>,
 }
 
@@ -116,7 +116,7 @@ impl ChainFault {
         })
     }
 
-    /// For answers.
+    /// As JSON, for responses.
     pub fn to_json(&self) -> Value {
         json!({
             "code": self.code,
@@ -169,18 +169,13 @@ pub fn resolve(
         ids.push(next.clone());
         let path = ids.join(" -> ");
         if is_cycle {
-            let message = format!("the chain runs in a circle: {path}");
-            let hint = "let one of them name a runtime or a primitive as `executor_id`";
+            let message = format!("the chain is circular: {path}");
+            let hint = "set `executor_id` of one of them to a runtime or a primitive";
             return Err(ChainFault::new(&ids, &next, message, hint));
         }
         if ids.len() > DEPTH_MAX {
             let message = format!("the chain is longer than {DEPTH_MAX}: {path}");
-            return Err(ChainFault::new(
-                &ids,
-                &next,
-                message,
-                "leave out some links",
-            ));
+            return Err(ChainFault::new(&ids, &next, message, "use fewer links"));
         }
         let found = match builtin::link(&next) {
             Some(link) => Ok(Some(link)),
@@ -208,11 +203,11 @@ pub fn resolve(
     }
 }
 
-/// Whatever the last link says of itself, only what is built in can run something.
+/// Checks the last link: only built-in primitives can run something, whatever a link says.
 fn end(links: Vec<Link>, ids: &[String]) -> Result<Chain, Box<ChainFault>> {
     let last = ids.last().map_or("", String::as_str);
     let Some(primitive) = builtin::Primitive::of(last) else {
-        let message = format!("`{last}` runs nothing and is run by nothing");
+        let message = format!("`{last}` is not a primitive and has no `executor_id`");
         let hint = "end the chain with `subprocess`, `http_client`, `wasm` or `mcp`";
         return Err(ChainFault::new(ids, last, message, hint));
     };
@@ -237,20 +232,23 @@ fn check_child(parent: &Link, child: &Link, ids: &[String]) -> Result<(), Box<Ch
             "`{}` does not run tools like `{}`",
             parent.tool_id, child.tool_id
         );
-        let hint = "see `validation.child_schemas` of the one that runs it";
+        let hint = "see its `validation.child_schemas`";
         return Err(ChainFault::new(ids, &child.tool_id, message, hint));
     };
     let Err(issues) = schema::validate(&schema.schema, &child.as_child) else {
         return Ok(());
     };
-    let message = format!("`{}` is not what `{}` runs", child.tool_id, parent.tool_id);
-    let hint = "see `validation.child_schemas` of the one that runs it";
+    let message = format!(
+        "`{}` is not a tool that `{}` runs",
+        child.tool_id, parent.tool_id
+    );
+    let hint = "see its `validation.child_schemas`";
     let mut fault = ChainFault::new(ids, &child.tool_id, message, hint);
     fault.validation_errors = issues.iter().map(ToString::to_string).collect();
     Err(fault)
 }
 
-/// Whether every path of a match leads to its value; a list means one of them.
+/// Whether every path in the match has its value; a list means any of them.
 fn matches(schema: &ChildSchema, child: &Value) -> bool {
     schema.matches.iter().all(|(path, wanted)| {
         let found = path.split('.').try_fold(child, |at, part| at.get(part));
@@ -268,7 +266,7 @@ impl Chain {
         self.links.iter().map(|it| it.tool_id.clone()).collect()
     }
 
-    /// The configuration of the primitive: merged so that the leaf wins, variables filled in by
+    /// The configuration of the primitive: merged so that the leaf wins, with variables from
     /// `variable`, and checked.
     pub fn config(
         &self,
@@ -296,10 +294,10 @@ impl Chain {
             && let Err(issues) = schema::validate(wanted, &filled)
         {
             let message = format!(
-                "the configuration of `{leaf}` does not fit `{}`",
+                "the configuration of `{leaf}` does not match the schema of `{}`",
                 self.primitive
             );
-            let hint = "change `config` of the tool or of what runs it";
+            let hint = "change `config` of the tool or of its executor";
             let mut fault = fault(message, hint);
             fault.config_path = issues.first().map(|it| it.path.clone());
             fault.validation_errors = issues.iter().map(ToString::to_string).collect();
@@ -312,7 +310,7 @@ impl Chain {
     }
 }
 
-/// Lays `over` on `under`: maps are merged, everything else is replaced.
+/// Merges `over` into `under`: maps are merged, everything else is replaced.
 fn merge(under: &mut Map<String, Value>, over: &Map<String, Value>) {
     for (key, value) in over {
         match (under.get_mut(key), value) {
@@ -491,7 +489,7 @@ mod tests {
             ),
             (
                 demands(json!({"match": {"tool_type": "script"}, "schema": wants_entry})),
-                Some("is not what"),
+                Some("is not a tool that"),
             ),
         ] {
             let mut parent = link("parent", Some("subprocess"), json!({"command": "x"}));

@@ -1,7 +1,7 @@
 //! `${NAME}` and `${NAME:-default}` in a configuration.
 //!
-//! A text that is one placeholder and nothing else becomes the value itself, whatever its type. What
-//! is filled in is not looked at again, so a value cannot bring placeholders of its own.
+//! A text that consists of one placeholder becomes the value itself, whatever its type. Values that
+//! are filled in are not expanded again, so a value cannot contain placeholders of its own.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 pub struct Missing {
     /// Its name.
     pub name: String,
-    /// Where it stands.
+    /// Where it is used.
     pub path: String,
 }
 
@@ -79,7 +79,7 @@ struct Placeholder<'a> {
     end: usize,
 }
 
-/// The first placeholder. `${` that begins none is plain text.
+/// The first placeholder. A `${` that does not begin one is plain text.
 fn next(text: &str) -> Option<Placeholder<'_>> {
     text.match_indices("${").find_map(|(start, _)| {
         let length = text[start..].find('}')?;

@@ -1,4 +1,4 @@
-//! Directives with a head of YAML, and skills.
+//! Directives with YAML frontmatter, and skills.
 
 use super::{Directive, Input, Model, Spelling, Step, TIERS};
 use crate::grants::Permission;
@@ -6,7 +6,7 @@ use crate::kind::{Place, shown};
 use crate::{Faults, schema, version, yaml};
 use serde_json::{Map, Value};
 
-/// Reads a directive in the contract's own form.
+/// Reads a directive in the contract's format.
 pub(super) fn directive(content: String, place: &Place) -> Result<Directive, Faults> {
     let (block, body) = yaml::frontmatter(&content).unwrap_or(("", &content));
     let fields = yaml::fields("frontmatter", block)?;
@@ -16,7 +16,7 @@ pub(super) fn directive(content: String, place: &Place) -> Result<Directive, Fau
         Some(name) if name != place.id.as_str() => faults.add(
             "name",
             format!(
-                "`{}` is not the name of the file, `{}`",
+                "`{}` differs from the name of the file, `{}`",
                 shown(&name),
                 place.id
             ),
@@ -44,7 +44,7 @@ pub(super) fn directive(content: String, place: &Place) -> Result<Directive, Fau
     })
 }
 
-/// Reads the `SKILL.md` of a skill. Its folder is its name: people name skills in plain words.
+/// Reads the `SKILL.md` of a skill. The name of its folder is its id, because `name` may be any text.
 pub(super) fn skill(content: String, place: &Place) -> Result<Directive, Faults> {
     let Some((block, body)) = yaml::frontmatter(&content) else {
         return Err(Faults::one(
@@ -75,7 +75,7 @@ pub(super) fn skill(content: String, place: &Place) -> Result<Directive, Faults>
     let found = yaml::text_at(&fields, &["version"])
         .or_else(|| yaml::text_at(nested?, &["version"]))
         .unwrap_or_else(|| version::DEFAULT.to_owned());
-    // A skill of somebody else may well say `1.0`.
+    // Skills from elsewhere may say `1.0`.
     let found = padded(found);
     version::check(&mut faults, &found);
     let directive = from_fields(&mut faults, &fields, place, found, Spelling::Skill);
@@ -96,7 +96,7 @@ fn padded(version: String) -> String {
     }
 }
 
-/// All but what the two forms require.
+/// Everything but the fields that the two formats require.
 fn from_fields(
     faults: &mut Faults,
     fields: &Map<String, Value>,
@@ -135,7 +135,7 @@ fn inputs(faults: &mut Faults, fields: &Map<String, Value>) -> (Vec<Input>, Opti
     (inputs_at(faults, fields.get("inputs"), "inputs"), whole)
 }
 
-/// A list of inputs, or a map of names to what they are.
+/// A list of inputs, or a map from names to inputs.
 pub(crate) fn inputs_at(faults: &mut Faults, found: Option<&Value>, field: &str) -> Vec<Input> {
     let entries: Vec<(Option<&str>, &Value)> = match found {
         None | Some(Value::Null) => Vec::new(),

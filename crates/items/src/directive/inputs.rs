@@ -1,11 +1,11 @@
-//! What a directive wants to be told, and whether it was.
+//! The inputs of a directive, and the check of given values.
 
 use super::Directive;
 use crate::kind::shown;
 use crate::schema;
 use serde_json::{Map, Value, json};
 
-/// Types of inputs that are checked, with their names in JSON Schema. Others admit anything.
+/// Types of inputs that are checked, with their names in JSON Schema. Other types accept any value.
 const TYPES: &[(&str, &str)] = &[
     ("string", "string"),
     ("str", "string"),
@@ -25,25 +25,25 @@ const TYPES: &[(&str, &str)] = &[
     ("dict", "object"),
 ];
 
-/// One thing that a directive wants to be told.
+/// An input.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
     /// Its name.
     pub name: String,
-    /// Its type, as written; `string` if nothing was.
+    /// Its type, as written; `string` if there is none.
     pub type_name: String,
     /// Whether it must be given.
     pub required: bool,
-    /// What it is if it is not given.
+    /// Its default value.
     pub default: Option<Value>,
     /// What it is for.
     pub description: String,
-    /// What it must look like.
+    /// The schema of its values.
     pub schema: Option<Value>,
 }
 
 impl Input {
-    /// For answers.
+    /// As JSON, for responses.
     pub fn to_json(&self) -> Value {
         let mut out = json!({
             "name": self.name,
@@ -82,21 +82,21 @@ impl Input {
     }
 }
 
-/// Why inputs do not do.
+/// Why inputs are refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InputFault {
     /// Required inputs that were not given.
     pub missing: Vec<String>,
-    /// What does not fit: the field, the value and why.
+    /// What does not match: the field, the value and why.
     pub issues: Vec<String>,
 }
 
-/// Whether these inputs, an object, do for a directive.
+/// Checks inputs, an object, against a directive.
 pub fn check_inputs(directive: &Directive, given: &Value) -> Result<(), InputFault> {
     check_against(&directive.inputs, directive.input_schema.as_ref(), given)
 }
 
-/// Whether what was given, an object, is what these inputs and this schema want.
+/// Checks an object against inputs and a schema.
 pub(crate) fn check_against(
     inputs: &[Input],
     wanted: Option<&Value>,
@@ -126,7 +126,7 @@ pub(crate) fn check_against(
     if let Some(wanted) = wanted {
         let all = with_defaults(inputs, fields);
         for issue in schema::validate(wanted, &all).err().unwrap_or_default() {
-            // Said once is enough.
+            // Not reported twice.
             if !fault.missing.contains(&issue.path) {
                 fault.issues.push(issue.to_string());
             }
@@ -139,9 +139,9 @@ pub(crate) fn check_against(
     }
 }
 
-/// What was given as text, as what it is declared to be: a prompt's arguments are always texts.
+/// Converts texts to the declared types: arguments of prompts are always texts.
 ///
-/// A text that cannot be read as the declared type stays a text, which the check then refuses.
+/// A text that cannot be converted stays a text, which the check then refuses.
 pub fn typed(directive: &Directive, given: &Map<String, Value>) -> Map<String, Value> {
     let declared = |name: &str| -> Option<String> {
         let of_input = directive.inputs.iter().find(|it| it.name == name);
@@ -164,7 +164,7 @@ pub fn typed(directive: &Directive, given: &Map<String, Value>) -> Map<String, V
     given.iter().map(read).collect()
 }
 
-/// Everything that a directive wants to be told: its inputs, and what only its schema names.
+/// All inputs of a directive, including those that only its schema names.
 pub fn all_inputs(directive: &Directive) -> Vec<Input> {
     let mut all = directive.inputs.clone();
     let schema = directive.input_schema.as_ref();
@@ -192,7 +192,7 @@ pub fn all_inputs(directive: &Directive) -> Vec<Input> {
     all
 }
 
-/// What was given, and the defaults of what was not.
+/// The given values, with defaults for the rest.
 pub fn with_defaults(inputs: &[Input], given: &Map<String, Value>) -> Value {
     let mut all = given.clone();
     for input in inputs {

@@ -1,8 +1,8 @@
 //! A directive: steps that an agent follows.
 //!
-//! There are three spellings of one thing: Markdown with a head of YAML, Markdown around an XML block
-//! (`xml`), and the `SKILL.md` of a skill folder. All become a [`Directive`]. Nothing that a directive
-//! says is ever acted on here: it is text that is checked and handed on.
+//! It can be written in three formats: Markdown with YAML frontmatter, Markdown with an XML block
+//! (`xml`), and the `SKILL.md` of a skill folder. All become a [`Directive`]. A directive is never
+//! executed here: it is text that is checked and passed on.
 
 mod head;
 mod inputs;
@@ -19,53 +19,53 @@ pub(crate) use inputs::check_against;
 pub use inputs::{Input, InputFault, all_inputs, check_inputs, typed, with_defaults};
 pub use xml::TIERS;
 
-/// How a directive was written.
+/// The format of a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spelling {
-    /// A head of YAML.
+    /// YAML frontmatter.
     Frontmatter,
-    /// A block of XML.
+    /// An XML block.
     Xml,
     /// The `SKILL.md` of a folder.
     Skill,
 }
 
-/// What a directive says.
+/// A directive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Directive {
-    /// Its name, which is its id.
+    /// Its name, which is also its id.
     pub name: String,
     /// Its version.
     pub version: String,
-    /// What it says its category is, else the folders above it.
+    /// The category that it declares, otherwise the folders above it.
     pub category: String,
     /// What it is for.
     pub description: String,
     /// Who wrote it.
     pub author: Option<String>,
-    /// What it wants to be told.
+    /// Its inputs.
     pub inputs: Vec<Input>,
     /// A JSON Schema of all inputs together.
     pub input_schema: Option<Value>,
-    /// What is to be done, in order.
+    /// Its steps, in order.
     pub steps: Vec<Step>,
-    /// What it may do.
+    /// Its permissions.
     pub permissions: Vec<Permission>,
-    /// Which model it wants.
+    /// The model that it asks for.
     pub model: Option<Model>,
-    /// Other directives: the relation's word, and the name.
+    /// Related directives: the relation and the name.
     pub relationships: Vec<(String, String)>,
-    /// What it gives.
+    /// Its outputs.
     pub outputs: Value,
-    /// What else is to be known.
+    /// More context for the agent.
     pub context: Value,
-    /// Which MCP servers it uses.
+    /// The MCP servers that it uses.
     pub mcps: Value,
-    /// The whole text without the mark.
+    /// The whole text without the signature line.
     pub content: String,
-    /// How it was written.
+    /// Its format.
     pub spelling: Spelling,
-    /// The hash of the original's line, if there is one, compared with this text.
+    /// The hash in the original's validation line, if there is one, compared with this text.
     pub validated: Option<Compared>,
 }
 
@@ -76,29 +76,29 @@ pub struct Step {
     pub name: String,
     /// What it is about.
     pub description: String,
-    /// What is to be done.
+    /// The action.
     pub action: String,
 }
 
-/// Which model a directive wants.
+/// The model that a directive asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Model {
     /// One of [`TIERS`].
     pub tier: String,
     /// A certain model.
     pub id: Option<String>,
-    /// What to take instead.
+    /// The model to use instead.
     pub fallback: Option<String>,
-    /// Whether several may work at once.
+    /// Whether several agents may work in parallel.
     pub parallel: Option<bool>,
 }
 
-/// Reads a directive that lies at `place`.
+/// Reads a directive at `place`.
 pub fn read(text: &str, place: &Place) -> Result<Directive, Faults> {
     let content = mark::strip(text, Style::Html);
     let mut directive = read_content(content, place)?;
     if let Some(Line::Validated(line)) = mark::read(text, Style::Html) {
-        // The original hashed the XML alone, so a text without any is not what it validated.
+        // The original hashed only the XML, so without XML there is nothing that it validated.
         let xml = xml::find(&directive.content).map_or("", |it| &directive.content[it]);
         let (name, version) = (&directive.name, &directive.version);
         let hash = original::directive_sha256(name, version, xml);

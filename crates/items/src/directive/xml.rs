@@ -1,4 +1,4 @@
-//! Directives as an XML block in Markdown, checked as strictly as the original did.
+//! Directives as an XML block in Markdown, checked as strictly as by the original.
 
 use super::{Directive, Input, Model, Spelling, Step};
 use crate::grants::Permission;
@@ -8,7 +8,7 @@ use roxmltree::{Document, Node, ParsingOptions};
 use serde_json::{Map, Value};
 use std::ops::Range;
 
-/// How able a model is asked for.
+/// Tiers of models.
 pub const TIERS: [&str; 6] = [
     "fast",
     "balanced",
@@ -17,15 +17,15 @@ pub const TIERS: [&str; 6] = [
     "expert",
     "orchestrator",
 ];
-/// How directives relate.
+/// Relations between directives.
 pub(super) const RELATIONS: [&str; 4] = ["requires", "suggests", "extends", "related"];
 const NODES_MAX: u32 = 20_000;
-/// How deep elements may be in one another: what reads them calls itself for each level.
+/// How deep elements may nest: reading is recursive.
 const DEPTH_MAX: usize = 64;
 const OPEN: &str = "<directive";
 const CLOSE: &str = "</directive>";
 
-/// Where the block is: from the first `<directive …>` to the last `</directive>`.
+/// The range of the block, from the first `<directive …>` to the last `</directive>`.
 pub(super) fn find(text: &str) -> Option<Range<usize>> {
     let is_tag = |at: &usize| {
         let after = text[at + OPEN.len()..].chars().next();
@@ -36,7 +36,7 @@ pub(super) fn find(text: &str) -> Option<Range<usize>> {
     (start < end).then_some(start..end)
 }
 
-/// Reads the block that was found.
+/// Reads the block.
 pub(super) fn read(
     content: &str,
     found: &Range<usize>,
@@ -106,7 +106,7 @@ pub(super) fn read(
     })
 }
 
-/// Refuses elements too deep in one another. The nodes come in the order of the text, parents first.
+/// Refuses elements that nest too deeply. Nodes come in document order, parents first.
 fn check_depth(document: &Document<'_>) -> Result<(), Faults> {
     let mut depths: Vec<usize> = Vec::new();
     for node in document.descendants() {
@@ -119,7 +119,7 @@ fn check_depth(document: &Document<'_>) -> Result<(), Faults> {
             return Err(Faults::one(
                 "xml",
                 format!(
-                    "`<{}>` is nested too deep: at most {DEPTH_MAX} elements in one another",
+                    "`<{}>` is nested too deep: the limit is {DEPTH_MAX} levels",
                     shown(node.tag_name().name())
                 ),
                 "make it flatter",
@@ -129,7 +129,7 @@ fn check_depth(document: &Document<'_>) -> Result<(), Faults> {
     Ok(())
 }
 
-/// The block ends where its fence does, and no other XML follows it.
+/// The block must end with its fence, and no other XML may follow it.
 fn check_surroundings(faults: &mut Faults, content: &str, found: &Range<usize>) {
     let before = &content[..found.start];
     let after = &content[found.end..];
@@ -147,7 +147,7 @@ fn check_surroundings(faults: &mut Faults, content: &str, found: &Range<usize>) 
         _ => ("", after),
     };
     if !inside.trim().is_empty() {
-        let message = format!("`{}` stands after `</directive>`", shown(inside.trim()));
+        let message = format!("`{}` follows `</directive>`", shown(inside.trim()));
         faults.add("xml", message, "close the fence right after `</directive>`");
     }
     if let Some(tag) = xml_like(outside) {
@@ -182,12 +182,12 @@ fn name(faults: &mut Faults, root: Node<'_, '_>, place: &Place) -> String {
         faults.add(
             "name",
             message,
-            "use small letters, digits and `_`, a letter first",
+            "use lower-case letters, digits and `_`, beginning with a letter",
         );
     }
     if !name.is_empty() && name != place.id.as_str() {
         let message = format!(
-            "`{}` is not the name of the file, `{}`",
+            "`{}` differs from the name of the file, `{}`",
             shown(&name),
             place.id
         );
@@ -291,7 +291,7 @@ fn relationships(faults: &mut Faults, metadata: Node<'_, '_>) -> Vec<(String, St
         .flat_map(|it| it.children().filter(Node::is_element));
     for it in children {
         let word = it.tag_name().name();
-        // As `<relationship type="requires">` too.
+        // `<relationship type="requires">` is accepted too.
         let word = if word == "relationship" {
             it.attribute("type").unwrap_or(word)
         } else {
@@ -320,7 +320,7 @@ fn inputs(faults: &mut Faults, root: Node<'_, '_>) -> (Vec<Input>, Option<Value>
             continue;
         }
         if out.iter().any(|other| other.name == name) {
-            let message = format!("`{}` is there twice", shown(&name));
+            let message = format!("`{}` is declared twice", shown(&name));
             faults.add("inputs", message, "give each input its own name");
         }
         let required = match it.attribute("required").unwrap_or("false") {
@@ -400,7 +400,7 @@ fn child_text(node: Node<'_, '_>, name: &str) -> Option<String> {
     child(node, name).map(text_of)
 }
 
-/// The text of an element; if elements are in it, as they are written.
+/// The text of an element; child elements are included as they are written.
 fn text_of(node: Node<'_, '_>) -> String {
     let mut out = String::new();
     for it in node.children() {
@@ -413,13 +413,13 @@ fn text_of(node: Node<'_, '_>) -> String {
     expanded(out.trim())
 }
 
-/// CDATA cannot hold the end of CDATA, so authors write these words for it.
+/// CDATA cannot contain the end of CDATA, so authors write these words for it.
 fn expanded(text: &str) -> String {
     text.replace("{CDATA_OPEN}", "<![CDATA[")
         .replace("{CDATA_CLOSE}", "]]>")
 }
 
-/// An element as JSON: text alone is a string; else attributes, text and children by name.
+/// An element as JSON: text alone is a string; otherwise attributes, text and children by name.
 fn json_of(node: Node<'_, '_>) -> Value {
     let children: Vec<_> = node.children().filter(Node::is_element).collect();
     let own: String = node

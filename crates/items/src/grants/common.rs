@@ -1,12 +1,12 @@
-//! What several patterns fit at once.
+//! The intersection of several patterns.
 //!
-//! The intersection of patterns is not always a pattern: nobody can write `src/**` and `**/*.md` as
-//! one. So it is kept as what it is, a list of patterns that must all fit.
+//! The intersection of patterns is not always a pattern: `src/**` and `**/*.md` cannot be written as
+//! one. So it is kept as a list of patterns that must all match.
 
 use super::Glob;
 use std::fmt;
 
-/// Paths that all of these patterns fit.
+/// The paths that all of these patterns match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Common {
     /// At least one. None of them covers another.
@@ -14,7 +14,7 @@ pub struct Common {
 }
 
 impl Common {
-    /// What these fit together; `None` if no path can be that.
+    /// The intersection of these; `None` if no path can match.
     pub fn of(globs: &[&Glob]) -> Option<Self> {
         let mut kept: Vec<Glob> = Vec::new();
         for glob in globs {
@@ -52,7 +52,7 @@ impl Common {
         out
     }
 
-    /// The one pattern that it is, if it is one.
+    /// The pattern, if it is only one.
     pub fn single(&self) -> Option<&Glob> {
         match self.globs.as_slice() {
             [glob] => Some(glob),
@@ -60,30 +60,30 @@ impl Common {
         }
     }
 
-    /// Whether a path fits.
+    /// Whether a path matches.
     pub fn fits(&self, path: &Glob) -> bool {
         self.globs.iter().all(|it| it.covers(path))
     }
 
-    /// Whether everything in a folder fits, whatever will be made there.
+    /// Whether everything in a folder matches, including future files.
     pub fn fits_all_beneath(&self, folder: &Glob) -> bool {
         let all = folder.beneath();
         self.globs.iter().all(|it| it.covers(&all))
     }
 
-    /// Whether something in a folder may fit.
+    /// Whether something in a folder may match.
     pub fn may_fit_beneath(&self, folder: &Glob) -> bool {
         let all = folder.beneath();
         self.globs.iter().all(|it| it.overlaps(&all))
     }
 
-    /// The folder beneath which everything lies that fits.
+    /// The folder that contains everything that matches.
     pub fn base(&self) -> String {
         let bases = self.globs.iter().map(Glob::base);
         bases.max_by_key(String::len).unwrap_or_default()
     }
 
-    /// Whether it begins at the root of the file system and not of the project.
+    /// Whether it is relative to the root of the file system and not of the project.
     pub fn is_absolute(&self) -> bool {
         self.globs.iter().any(Glob::is_absolute)
     }

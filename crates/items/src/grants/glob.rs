@@ -1,15 +1,15 @@
-//! Patterns of paths and names.
+//! Patterns for paths and names.
 //!
-//! `*` and `?` stay within a part of a path, a part `**` is any number of parts; everything else is
-//! itself. That is narrower than the original, where `*` also crossed `/`. A relative pattern never
-//! fits an absolute path, and neither may go up: a text with `..` is no pattern.
+//! `*` and `?` stay within one segment of a path, a segment `**` is any number of segments;
+//! everything else is literal. That is narrower than in the original, where `*` also matched `/`. A
+//! relative pattern never matches an absolute path, and `..` is refused.
 
 use std::fmt;
 
 const BYTES_MAX: usize = 1024;
 const PARTS_MAX: usize = 64;
 
-/// A pattern of paths, normalized; a path is a pattern without stars.
+/// A pattern of paths, normalized; a path is a pattern without wildcards.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Glob {
     is_absolute: bool,
@@ -43,7 +43,7 @@ impl Glob {
         Ok(Self { is_absolute, parts })
     }
 
-    /// Whether everything that `other` fits, this fits too. Of a path: whether it fits.
+    /// Whether this matches everything that `other` matches. For a path: whether it matches.
     pub fn covers(&self, other: &Self) -> bool {
         let fits = |wide: &String, narrow: &String| {
             if narrow == "**" {
@@ -56,7 +56,7 @@ impl Glob {
             && aligned(&self.parts, &other.parts, |it| it == "**", fits)
     }
 
-    /// Whether there can be a path that both fit.
+    /// Whether a path can match both.
     pub fn overlaps(&self, other: &Self) -> bool {
         let meets = |a: &String, b: &String| {
             let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
@@ -71,7 +71,7 @@ impl Glob {
             && meet(&self.parts, &other.parts, |it| it == "**", meets)
     }
 
-    /// Everything in the folder of this path.
+    /// Everything below this path.
     pub fn beneath(&self) -> Self {
         let mut all = self.clone();
         if all.parts.last().is_none_or(|it| it != "**") {
@@ -85,19 +85,19 @@ impl Glob {
         self.parts.iter().all(|it| !it.contains(['*', '?']))
     }
 
-    /// The folder of which it fits everything, if it is no more than that.
+    /// The folder, if the pattern matches everything in one folder and nothing else.
     pub fn folder(&self) -> Option<String> {
         let (last, above) = self.parts.split_last()?;
         let is_folder = last == "**" && above.iter().all(|it| !it.contains(['*', '?']));
         is_folder.then(|| self.base())
     }
 
-    /// Whether it begins at the root of the file system and not of the project.
+    /// Whether it is relative to the root of the file system and not of the project.
     pub fn is_absolute(&self) -> bool {
         self.is_absolute
     }
 
-    /// The folder beneath which everything lies that it fits: its parts before the first star.
+    /// The folder that contains everything that it matches: its segments before the first wildcard.
     pub fn base(&self) -> String {
         let parts: Vec<&str> = self
             .parts
@@ -123,7 +123,7 @@ impl fmt::Display for Glob {
     }
 }
 
-/// The same for a name without parts: a host, an id.
+/// The same for a name without segments: a host, an id.
 pub(super) fn name_covers(wide: &str, narrow: &str) -> bool {
     part_covers(wide, narrow)
 }
@@ -139,16 +139,16 @@ fn part_covers(wide: &str, narrow: &str) -> bool {
     aligned(&wide, &narrow, |it| *it == '*', fits)
 }
 
-/// Whether `wide` can be laid over `narrow`, an element that `stretches` over any number.
+/// Whether `wide` covers `narrow`, where elements that `stretches` accepts match any number.
 ///
-/// By a table, so that no pattern takes more than the product of both lengths.
+/// By dynamic programming, so that no pattern takes more time than the product of both lengths.
 fn aligned<T>(
     wide: &[T],
     narrow: &[T],
     stretches: impl Fn(&T) -> bool,
     fits: impl Fn(&T, &T) -> bool,
 ) -> bool {
-    // `reached[j]`: what was looked at of `wide` covers the first `j` of `narrow`.
+    // `reached[j]`: the part of `wide` so far covers the first `j` elements of `narrow`.
     let mut reached = vec![false; narrow.len() + 1];
     reached[0] = true;
     for element in wide {
@@ -165,14 +165,14 @@ fn aligned<T>(
     reached[narrow.len()]
 }
 
-/// Whether something can be that both fit, an element that `stretches` over any number.
+/// Whether something can match both, where elements that `stretches` accepts match any number.
 fn meet<T>(
     a: &[T],
     b: &[T],
     stretches: impl Fn(&T) -> bool,
     fits: impl Fn(&T, &T) -> bool,
 ) -> bool {
-    // `open[j]`: what is left of `a` and the rest of `b` from `j` on can be the same.
+    // `open[j]`: the rest of `a` and the rest of `b` from `j` on can match the same.
     let mut open = vec![false; b.len() + 1];
     for i in (0..=a.len()).rev() {
         let mut next = vec![false; b.len() + 1];

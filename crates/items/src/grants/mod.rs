@@ -1,8 +1,9 @@
-//! What a directive's permissions let the tools under it do.
+//! What a directive's permissions allow the tools under it to do.
 //!
-//! A [`Permission`] is what an author wrote, [`Grants`] what follows from it, [`Asks`] what a tool's
-//! manifest wants. What is not granted is denied. Grants only shrink: [`Grants::within`] leaves what
-//! both have, and where two patterns overlap without one covering the other, it leaves nothing.
+//! A [`Permission`] is what an author wrote, [`Grants`] are what follows from it, [`Asks`] are what a
+//! tool's manifest requests. What is not granted is denied. Grants only shrink: [`Grants::within`]
+//! keeps what both have, and where two patterns overlap without one covering the other, it keeps
+//! nothing.
 
 mod common;
 mod glob;
@@ -16,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use common::Common;
 pub use glob::Glob;
 
-/// The attribute that a bare value of a permission means, and what else is understood.
+/// The attribute that a bare value of a permission sets, and the resource that it implies.
 const SHORT_FORMS: &[(&str, &str, Option<&str>)] = &[
     ("read", "path", Some("filesystem")),
     ("write", "path", Some("filesystem")),
@@ -29,7 +30,7 @@ const SHORT_FORMS: &[(&str, &str, Option<&str>)] = &[
     ("env", "name", None),
     ("mcp", "server", None),
 ];
-/// What an action of Kiwi's includes.
+/// The actions of Kiwi that each action includes.
 const INCLUDES: &[(&str, &[&str])] = &[
     ("all", &["execute", "search", "load", "help"]),
     ("execute", &["search", "load", "help"]),
@@ -46,7 +47,7 @@ pub struct Permission {
 }
 
 impl Permission {
-    /// Checks what can be checked: paths. A verb that nobody knows grants nothing.
+    /// Checks what can be checked: paths. An unknown verb grants nothing.
     pub fn new(
         verb: &str,
         attributes: impl IntoIterator<Item = (String, String)>,
@@ -143,13 +144,13 @@ impl Permission {
         paths.split(',').map(str::trim).filter(|it| !it.is_empty())
     }
 
-    /// For answers and the store.
+    /// As JSON, for responses and the store.
     pub fn to_json(&self) -> Value {
         json!({"tag": self.verb, "attrs": self.attributes})
     }
 }
 
-/// What a tool's manifest asks for.
+/// What a tool's manifest requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asks {
     /// Patterns of paths to read.
@@ -160,7 +161,7 @@ pub struct Asks {
     pub net: Vec<String>,
     /// Environment variables to see.
     pub env: Vec<String>,
-    /// Whether it says what it reads. Who does not reads what it is let.
+    /// Whether it lists what it reads. A tool that does not may read everything that is granted.
     pub says_read: bool,
 }
 
@@ -174,7 +175,7 @@ impl Asks {
             Value::Object(fields) => fields,
             Value::Null => &empty,
             other => {
-                let message = format!("`{}` is not a map", shown(&other.to_string()));
+                let message = format!("`{}` is not a mapping", shown(&other.to_string()));
                 faults.add("permissions", message, ASKS_REMEDY);
                 &empty
             }
@@ -182,7 +183,7 @@ impl Asks {
         for (name, value) in fields {
             let field = format!("permissions.{name}");
             let Some(texts) = yaml::texts(value) else {
-                faults.add(field, "is not a list of texts", ASKS_REMEDY);
+                faults.add(field, "is not a list of strings", ASKS_REMEDY);
                 continue;
             };
             match name.as_str() {
@@ -211,13 +212,17 @@ impl Asks {
                     );
                     asks.env = texts;
                 }
-                _ => faults.add(field, "is not something a tool may ask for", ASKS_REMEDY),
+                _ => faults.add(
+                    field,
+                    "is not a permission that a tool can request",
+                    ASKS_REMEDY,
+                ),
             }
         }
         faults.or(asks)
     }
 
-    /// For answers and the store.
+    /// As JSON, for responses and the store.
     pub fn to_json(&self) -> Value {
         let texts = |it: &[Glob]| it.iter().map(Glob::to_string).collect::<Vec<_>>();
         json!({
@@ -228,7 +233,7 @@ impl Asks {
         })
     }
 
-    /// Whether it asks for nothing.
+    /// Whether it requests nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -246,7 +251,7 @@ fn check_all(
     for text in texts.iter().filter(|it| !is_good(it)) {
         faults.add(
             field,
-            format!("`{}` cannot be asked for", shown(text)),
+            format!("`{}` is not valid here", shown(text)),
             remedy,
         );
     }
@@ -266,7 +271,7 @@ fn globs(faults: &mut Faults, field: &str, texts: &[String]) -> Vec<Glob> {
     out
 }
 
-/// A host name or address, `*` for a part or for all, perhaps with a port.
+/// A host name or address, with `*` for a part or for all, optionally with a port.
 fn is_host(text: &str) -> bool {
     let good =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '*' | ':' | '[' | ']');
@@ -282,7 +287,7 @@ pub(crate) fn is_variable(text: &str) -> bool {
         && text.chars().all(good)
 }
 
-/// What may be done.
+/// What a directive grants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grants {
     read: BTreeSet<Glob>,
@@ -332,7 +337,7 @@ impl Grants {
                 let server = attribute("server").or_else(|| attribute("name"));
                 self.caps.insert(format!("mcp.{}", server.unwrap_or("*")));
             }
-            // A tool must be named: who may run any says so with `*`.
+            // A tool must be named; `*` means any.
             ("execute", None | Some("tool")) | ("tool", _) if attribute("id").is_some() => {
                 self.caps.insert(format!("tool.{id}"));
             }
@@ -342,7 +347,7 @@ impl Grants {
         }
     }
 
-    /// What includes something has it too: writing includes reading, an action its lesser ones.
+    /// Adds what is included: writing includes reading, and an action its lesser ones.
     fn expanded(mut self) -> Self {
         self.read.extend(self.write.iter().cloned());
         for (action, lesser) in INCLUDES {
@@ -400,7 +405,7 @@ impl Grants {
         self.may("kiwi-mcp", action)
     }
 
-    /// Whether a capability of a family is there, such as `may("registry", "write")`.
+    /// Whether a capability of a family is granted, such as `may("registry", "write")`.
     pub fn may(&self, family: &str, name: &str) -> bool {
         self.caps.iter().any(|cap| {
             let pattern = cap.strip_prefix(family).and_then(|it| it.strip_prefix('.'));
@@ -408,7 +413,8 @@ impl Grants {
         })
     }
 
-    /// Whether a host may be reached, perhaps on one port. Who may reach a host may on every port.
+    /// Whether a host may be reached, optionally on one port. A grant without a port is for every
+    /// port.
     pub fn may_reach(&self, host: &str) -> bool {
         let bare = host.rsplit_once(':').map(|it| it.0);
         let bare = bare.filter(|it| !it.contains(':') || it.ends_with(']'));
@@ -416,7 +422,7 @@ impl Grants {
         forms.any(|it| any_name_covers(&self.net, it))
     }
 
-    /// Whether a tool may run with all that it asks for; else what is not granted.
+    /// Whether a tool may run with everything that it requests; otherwise what is not granted.
     pub fn covers(&self, tool_id: &str, asks: &Asks) -> Result<(), Vec<String>> {
         let mut denied = Vec::new();
         if !self.may_run(tool_id) {
@@ -441,7 +447,7 @@ impl Grants {
         }
     }
 
-    /// What both have: a child never has more than its parent.
+    /// The intersection with the parent's: a child never has more.
     #[must_use]
     pub fn within(&self, parent: &Self) -> Self {
         Self {
@@ -453,7 +459,7 @@ impl Grants {
         }
     }
 
-    /// For the store.
+    /// As JSON, for the store.
     pub fn to_json(&self) -> Value {
         let texts = |it: &BTreeSet<Glob>| it.iter().map(Glob::to_string).collect::<Vec<_>>();
         json!({
@@ -465,10 +471,10 @@ impl Grants {
         })
     }
 
-    /// From the store. Refused unless it is just what [`Grants::to_json`] wrote.
+    /// From the store. Refused unless it is exactly what [`Grants::to_json`] wrote.
     pub fn from_json(value: &Value) -> Result<Self> {
         let broken =
-            |name: &str| Error::corrupt(format!("grants: `{name}` is not a list of texts"));
+            |name: &str| Error::corrupt(format!("grants: `{name}` is not a list of strings"));
         let texts = |name: &str| -> Result<Vec<String>> {
             let list = value.get(name).and_then(Value::as_array);
             let texts = list.map(|list| {
@@ -493,7 +499,7 @@ impl Grants {
     }
 }
 
-/// Paths that could not be read grant nothing; a permission without any grants the whole project.
+/// Invalid paths grant nothing; a permission without paths grants the whole project.
 fn paths_of(permission: &Permission) -> Vec<Glob> {
     let mut paths = permission.paths().peekable();
     if paths.peek().is_none() {

@@ -1,13 +1,14 @@
-//! The line in an item that says who vouches for it.
+//! The signature line of an item.
 //!
 //! Ours is `kenning:signed:<time>:<sha256>:<did:key>:<signature>`, in a comment on the first line, or
-//! after the line that names the interpreter, or after the frontmatter. The hash is that of the [`canonical`] form, which covers
-//! every byte of the item but the line itself, and besides type, id, version, scope and category, so
-//! that a signed file cannot be passed off as another. The signature covers the time and the signer too.
+//! after the line that names the interpreter, or after the frontmatter. The hash is that of the
+//! [`canonical`] form, which covers every byte of the item except the line itself, and also type, id,
+//! version, scope and category, so that a signed file cannot be passed off as another. The signature
+//! also covers the time and the signer.
 //!
-//! There is exactly one spelling of a line: [`read`] writes what it has read again and compares, so a
-//! changed bit in the line itself either breaks the form or the signature. The line ends as the rest
-//! of the text does, for the same reason.
+//! There is exactly one spelling of a line: [`read`] writes what it has read again and compares, so
+//! any changed bit in the line breaks either the format or the signature. For the same reason the
+//! line ends as the rest of the text does.
 //!
 //! The line of the original, a hash that anybody can compute, is read by [`original`].
 
@@ -28,12 +29,12 @@ pub use original::{Compared, Validated};
 pub use place::Style;
 
 const WORD: &str = "kenning:signed:";
-/// Set before the canonical form, so that no other bytes that a key signs can be taken for one.
+/// Prefix of the canonical form, so that nothing else that a key signs can be taken for one.
 const FORM: &str = "kenning-item-v1\n";
-/// Set before what is signed.
+/// Prefix of what is signed.
 const STATEMENT: &str = "kenning-item-mark-v1";
 const TIME_BYTES: usize = 20;
-/// Longer than any line of ours. What is longer is not read: it comes from whoever wrote the item.
+/// Longer than any valid line; longer ones are not read.
 const LINE_BYTES_MAX: usize = 512;
 
 /// Our line, read.
@@ -49,18 +50,18 @@ pub struct Mark {
     pub signature: [u8; 64],
 }
 
-/// What stands where a mark belongs.
+/// What is at the place of a signature line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
     /// Our line.
     Signed(Mark),
-    /// The original's line: validated, but signed by nobody.
+    /// The original's line: validated, but not signed.
     Validated(Validated),
-    /// A line that begins as ours or the original's does and is neither.
+    /// A line that begins like ours or the original's but is malformed.
     Broken(&'static str),
 }
 
-/// One file of an item, without its mark.
+/// One file of an item, without the signature line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileHash {
     /// The name of a single file; in a directory the path below it.
@@ -69,7 +70,7 @@ pub struct FileHash {
     pub sha256: String,
 }
 
-/// What a mark vouches for.
+/// What a signature covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
     /// What the item is.
@@ -78,7 +79,7 @@ pub struct Subject {
     pub id: ItemId,
     /// Its version.
     pub version: String,
-    /// Where it lies.
+    /// Where it is kept.
     pub scope: Scope,
     /// The folders above it.
     pub category: Category,
@@ -86,7 +87,7 @@ pub struct Subject {
     pub files: Vec<FileHash>,
 }
 
-/// Why a mark does not hold. Both hashes are always there.
+/// Why a signature does not hold. Both hashes are always present.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkFault {
     /// What is wrong.
@@ -97,7 +98,7 @@ pub struct MarkFault {
     pub computed: String,
 }
 
-/// What is wrong with a mark.
+/// What is wrong with a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkFaultKind {
     /// The item is not what was signed.
@@ -130,7 +131,8 @@ impl From<MarkFault> for Error {
 }
 
 impl Subject {
-    /// An item that is one file. `name` is the file's name, `text` its text with or without a mark.
+    /// An item of one file. `name` is the file's name, `text` its text with or without a signature
+    /// line.
     pub fn of_file(
         item_type: ItemType,
         id: ItemId,
@@ -150,8 +152,8 @@ impl Subject {
         }
     }
 
-    /// An item that is a directory. `marked` names the file that holds the mark; only there a mark
-    /// is left out of the hash.
+    /// An item that is a directory. `marked` names the file with the signature line; only there the
+    /// line is left out of the hash.
     pub fn of_directory<'a>(
         item_type: ItemType,
         id: ItemId,
@@ -195,7 +197,7 @@ fn hash_of_text(item_type: ItemType, name: &str, text: &str) -> FileHash {
     }
 }
 
-/// The bytes that a mark's hash is of: a versioned prefix and JSON in its one spelling.
+/// The bytes that are hashed: a versioned prefix and canonical JSON.
 pub fn canonical(subject: &Subject) -> Vec<u8> {
     let mut files = subject.files.clone();
     files.sort_unstable();
@@ -215,12 +217,12 @@ pub fn canonical(subject: &Subject) -> Vec<u8> {
     format!("{FORM}{form}").into_bytes()
 }
 
-/// The bytes that are signed: the hash, and who says so since when.
+/// The bytes that are signed: the hash, the signer and the time.
 fn statement(at: &str, sha256: &str, signer: &Did) -> Vec<u8> {
     format!("{STATEMENT}\n{at}\n{sha256}\n{signer}").into_bytes()
 }
 
-/// Signs. `sign` is given the bytes to sign and answers with the Ed25519 signature of `signer`.
+/// Signs. `sign` gets the bytes to sign and returns the Ed25519 signature of `signer`.
 ///
 /// Refused if `at` is not a time of the form `2026-01-02T03:04:05Z`.
 pub fn sign(
@@ -231,7 +233,8 @@ pub fn sign(
 ) -> Result<Mark, Error> {
     if !is_time(at) {
         return Err(
-            Error::internal(format!("`{at}` is not a time of a mark")).hint("give seconds in UTC")
+            Error::internal(format!("`{at}` is not a valid signature time"))
+                .hint("write it as `2026-01-02T03:04:05Z`"),
         );
     }
     let sha256 = subject.sha256();
@@ -244,7 +247,7 @@ pub fn sign(
     })
 }
 
-/// Whether the mark's signer signed this very subject. Whether to trust the signer is not decided here.
+/// Checks that the signer signed this subject. Whether to trust the signer is not decided here.
 pub fn verify(subject: &Subject, mark: &Mark) -> Result<(), MarkFault> {
     let computed = subject.sha256();
     let fault = |kind| MarkFault {
@@ -261,17 +264,17 @@ pub fn verify(subject: &Subject, mark: &Mark) -> Result<(), MarkFault> {
         .and_then(|key| VerifyingKey::from_bytes(&key).ok())
         .ok_or_else(|| fault(MarkFaultKind::Forged))?;
     let message = statement(&mark.at, &mark.sha256, &mark.signer);
-    // Strict: one message of one key has one signature.
+    // Strict verification: one message of one key has one signature.
     key.verify_strict(&message, &Signature::from_bytes(&mark.signature))
         .map_err(|_| fault(MarkFaultKind::Forged))
 }
 
-/// What stands at the place of the mark, if it looks like one.
+/// The signature line, if there is something like one at its place.
 pub fn read(text: &str, style: Style) -> Option<Line> {
     marked(text, style).map(|it| it.1)
 }
 
-/// The first comment that looks like a mark, and what it says.
+/// The first comment that looks like a signature line, parsed.
 fn marked(text: &str, style: Style) -> Option<(place::Line<'_>, Line)> {
     place::lines(text, style).find_map(|line| {
         let found = read_line(&line)?;
@@ -291,7 +294,7 @@ fn read_line(line: &place::Line<'_>) -> Option<Line> {
         return None;
     }
     if !line.is_well_ended {
-        return Some(Line::Broken("its line does not end as the others do"));
+        return Some(Line::Broken("its line ending differs from the others"));
     }
     Some(match Mark::parse(content) {
         Some(mark) => Line::Signed(mark),
@@ -299,7 +302,7 @@ fn read_line(line: &place::Line<'_>) -> Option<Line> {
     })
 }
 
-/// Our mark, if there is one in its one spelling.
+/// Our signature, if there is a valid line.
 pub fn find(text: &str, style: Style) -> Option<Mark> {
     match read(text, style)? {
         Line::Signed(mark) => Some(mark),
@@ -307,7 +310,7 @@ pub fn find(text: &str, style: Style) -> Option<Mark> {
     }
 }
 
-/// The text without the line of a mark, ours, the original's or a broken one; otherwise unchanged.
+/// The text without a signature line, ours, the original's or a broken one; otherwise unchanged.
 pub fn strip(text: &str, style: Style) -> String {
     match marked(text, style) {
         Some((line, _)) => {
@@ -319,7 +322,7 @@ pub fn strip(text: &str, style: Style) -> String {
     }
 }
 
-/// The text with this mark at its place, instead of the one that may stand there.
+/// The text with this signature, in place of any other.
 pub fn embed(text: &str, style: Style, mark: &Mark) -> String {
     place::insert(&strip(text, style), style, &mark.to_string())
 }

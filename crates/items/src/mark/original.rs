@@ -1,7 +1,7 @@
 //! The original's line, `kiwi-mcp:validated:<time>:<sha256>`.
 //!
-//! It is a hash that anybody can compute, and it covers less than the whole file; so whoever finds one
-//! knows that somebody validated the item, not who. It is read and compared, never written.
+//! It is a hash that anybody can compute, and it covers less than the whole file; so it shows that
+//! somebody validated the item, but not who. It is read and compared, never written.
 
 use super::is_time;
 use crate::mark::FileHash;
@@ -20,7 +20,7 @@ pub struct Validated {
     pub sha256: String,
 }
 
-/// The original's hash, compared with the item that it is in.
+/// The original's hash, compared with that of the item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compared {
     /// The hash in the item.
@@ -30,15 +30,15 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// Whether the item is what was validated.
+    /// Whether the hashes are equal.
     pub fn holds(&self) -> bool {
         self.stored == self.computed
     }
 }
 
 impl Validated {
-    /// Compares with the hashes that the original may have computed of an item, the likeliest first:
-    /// its versions differ in what they cover.
+    /// Compares with the hashes that the original may have computed for an item, the likeliest first:
+    /// its versions cover different parts.
     pub fn compare(&self, candidates: &[String]) -> Compared {
         let found = candidates.iter().find(|it| **it == self.sha256);
         Compared {
@@ -55,7 +55,7 @@ impl Validated {
     }
 }
 
-/// `None` if the comment is not the original's, `Some(None)` if it is and is broken.
+/// `None` if the comment is not the original's, `Some(None)` if it is but malformed.
 pub(super) fn read(content: &str) -> Option<Option<Validated>> {
     let rest = content.strip_prefix(WORD)?;
     let read = || {
@@ -72,7 +72,7 @@ fn hash(form: &Value) -> String {
     hex::sha256(canonical(form, Spelling::Ascii).as_bytes())
 }
 
-/// Of a directive: its XML and nothing around it.
+/// Of a directive: only its XML.
 pub fn directive_sha256(name: &str, version: &str, xml: &str) -> String {
     hash(&json!({
         "directive_name": name,
@@ -82,7 +82,7 @@ pub fn directive_sha256(name: &str, version: &str, xml: &str) -> String {
     }))
 }
 
-/// Of a tool: what was extracted from it, and its files without the line.
+/// Of a tool: the extracted fields, and its files without the line.
 pub fn tool_sha256(tool_id: &str, version: &str, manifest: &Value, files: &[FileHash]) -> String {
     let mut files = files.to_vec();
     files.sort_unstable();
@@ -112,7 +112,7 @@ const EXTRACTED: [&str; 9] = [
 ];
 
 /// What the original may have extracted from a tool with these fields. Its rules were files of each
-/// project, so there is no one answer.
+/// project, so there are several possibilities.
 pub fn tool_manifests(tool_id: &str, fields: &Map<String, Value>) -> Vec<Value> {
     let named = |mut manifest: Map<String, Value>| {
         manifest.insert("name".to_owned(), tool_id.into());

@@ -1,7 +1,7 @@
-//! Where the line of a mark stands, and in which comment.
+//! Where the signature line is, and in which kind of comment.
 //!
-//! In Markdown that begins with frontmatter the line follows the frontmatter: every other reader of
-//! such files, of skills above all, wants `---` to be the first line. Marks that were written on the
+//! In Markdown that begins with frontmatter the line follows the frontmatter: all other readers of
+//! such files, especially of skills, expect `---` on the first line. Lines that were written on the
 //! first line are still read.
 
 use crate::kind::ItemType;
@@ -19,7 +19,7 @@ pub enum Style {
 }
 
 impl Style {
-    /// The style of a file that may hold a mark.
+    /// The style of a file that may have a signature line.
     pub fn of(item_type: ItemType, name: &str) -> Option<Self> {
         let (_, extension) = name.rsplit_once('.')?;
         match (item_type, extension) {
@@ -39,11 +39,11 @@ impl Style {
     }
 }
 
-/// A comment at the place of a mark.
+/// A comment at the place of a signature line.
 pub(super) struct Line<'a> {
     /// What is in the comment.
     pub(super) content: &'a str,
-    /// Where the part begins that goes when the line goes …
+    /// Where the part begins that is removed with the line …
     pub(super) start: usize,
     /// … and where it ends.
     pub(super) end: usize,
@@ -51,7 +51,7 @@ pub(super) struct Line<'a> {
     pub(super) is_well_ended: bool,
 }
 
-/// The comments where a mark may stand: the first line, then the line after the frontmatter.
+/// The comments where a signature may be: the first line, then the line after the frontmatter.
 pub(super) fn lines(text: &str, style: Style) -> impl Iterator<Item = Line<'_>> {
     let places = [
         Some(Place::at_start(text)),
@@ -70,7 +70,7 @@ fn line<'a>(text: &'a str, style: Style, place: &Place) -> Option<Line<'a>> {
     let content = bare.strip_prefix(before)?.strip_suffix(after)?;
     let ending = &rest[bare.len()..length];
     let end = place.at + length;
-    // After a line that had no end of its own, the mark took its end with it.
+    // After a line without a line end, the signature line brought one, which goes with it.
     let (start, is_well_ended) = if ending.is_empty() {
         let head = &text[..place.at];
         let head = head.strip_suffix('\n').unwrap_or(head);
@@ -88,7 +88,7 @@ fn line<'a>(text: &'a str, style: Style, place: &Place) -> Option<Line<'a>> {
     })
 }
 
-/// The text with a comment at the place of a mark.
+/// The text with a comment at the place of a signature line.
 pub(super) fn insert(text: &str, style: Style, content: &str) -> String {
     let place = Place::after_frontmatter(text, style);
     let place = place.unwrap_or_else(|| Place::at_start(text));
@@ -103,7 +103,7 @@ pub(super) fn insert(text: &str, style: Style, content: &str) -> String {
 
 struct Place {
     at: usize,
-    /// Whether there is a line before it that must stay the one before it.
+    /// Whether there is a line directly before it that must keep its place.
     follows_line: bool,
 }
 

@@ -1,14 +1,14 @@
-//! Python literals as JSON: read, never evaluated.
+//! Python literals as JSON: parsed, never evaluated.
 //!
 //! Strings, numbers, `True`, `False`, `None`, lists, tuples and dicts of them. A call, a name, an
-//! f-string or an operator is refused, with the word that was found.
+//! f-string or an operator is refused, and the error names it.
 
 use crate::kind::shown;
 use serde_json::{Map, Number, Value};
 
 const DEPTH_MAX: usize = 32;
 
-/// The literal at the head of a text, and what follows it.
+/// The literal at the start of a text, and what follows it.
 pub(super) fn read(text: &str) -> Result<(Value, &str), String> {
     let mut reader = Reader { rest: text };
     let value = reader.value(0)?;
@@ -82,8 +82,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A tuple, or one value in parentheses. Read once: trying both ways at each depth would take
-    /// twice as long for every parenthesis.
+    /// A tuple, or one value in parentheses. Parsed once: trying both ways at each depth would take
+    /// exponential time.
     fn parenthesized(&mut self, depth: usize) -> Result<Value, String> {
         self.rest = &self.rest[1..];
         let mut items = Vec::new();
@@ -162,7 +162,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// Strings that stand beside each other are one.
+    /// Adjacent strings are one.
     fn texts(&mut self, depth: usize) -> Result<String, String> {
         let mut out = String::new();
         while starts_text(self.rest) {
@@ -260,7 +260,7 @@ fn unescaped(text: &str) -> Result<String, String> {
             '0' => out.push('\0'),
             '\n' => {}
             '\\' | '\'' | '"' => out.push(escape),
-            // Python keeps what it does not know.
+            // Python keeps unknown escapes.
             other => out.extend(['\\', other]),
         }
     }

@@ -1,7 +1,7 @@
 //! A tool: something that runs.
 //!
-//! A directory with `manifest.yaml` (or `tool.yaml`, the early form), or one file that says about
-//! itself what a manifest would say (`source`). Both become fields, and the fields a [`Tool`].
+//! A directory with `manifest.yaml` (or `tool.yaml`, the early form), or one source file with the
+//! same fields in it (`source`). Both become fields, and the fields a [`Tool`].
 
 mod literal;
 mod source;
@@ -14,9 +14,9 @@ use crate::{Faults, ItemType, schema, version, yaml};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Types that nothing else runs.
+/// Types that have no executor.
 const WITHOUT_EXECUTOR: [&str; 2] = ["primitive", "extractor"];
-/// What runs a file or a language when nothing is said.
+/// The default runtime for a file extension or a language.
 const RUNTIMES: &[(&str, &str)] = &[
     ("py", "python_runtime"),
     ("python", "python_runtime"),
@@ -31,7 +31,7 @@ const RUNTIMES: &[(&str, &str)] = &[
     ("wasm", "wasm"),
 ];
 
-/// What a tool says of itself.
+/// A tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tool {
     /// Its id, which is the name of its file or directory.
@@ -42,21 +42,21 @@ pub struct Tool {
     pub tool_type: String,
     /// The tool that runs it; none for a primitive.
     pub executor_id: Option<String>,
-    /// What it says its category is, else the folders above it.
+    /// The category that it declares, otherwise the folders above it.
     pub category: String,
     /// What it is for.
     pub description: String,
-    /// What is started, relative to the tool's directory.
+    /// The file to start, relative to the tool's directory.
     pub entrypoint: Option<String>,
-    /// What it is written in.
+    /// Its language.
     pub language: Option<String>,
     /// Packages that it needs.
     pub dependencies: Vec<String>,
-    /// What it adds to the configuration of what runs it.
+    /// Its part of the configuration.
     pub config: Map<String, Value>,
-    /// What a configuration must look like.
+    /// The schema of the configuration.
     pub config_schema: Option<Value>,
-    /// What it wants to be told.
+    /// Its parameters.
     pub parameters: Vec<Input>,
     /// The same as one JSON Schema, where that was written instead.
     pub parameters_schema: Option<Value>,
@@ -68,17 +68,17 @@ pub struct Tool {
     pub env: BTreeMap<String, Option<String>>,
     /// How its interpreter is found, as written.
     pub env_config: Value,
-    /// What it asks to read, write, reach and see.
+    /// What it requests to read, write, reach and see.
     pub asks: Asks,
-    /// What it demands of the tools that it runs. `None` if it demands nothing.
+    /// What it requires of the tools that it runs. `None` if nothing.
     pub child_schemas: Option<Vec<ChildSchema>>,
-    /// The scope of the token that it wants.
+    /// The scope of the token that it needs.
     pub required_scope: Option<String>,
     /// The nested `manifest`, as written.
     pub manifest: Map<String, Value>,
     /// All fields, as written or extracted.
     pub fields: Map<String, Value>,
-    /// That somebody validated it for the original.
+    /// The validation by the original program.
     pub validated: Option<Validated>,
 }
 
@@ -93,12 +93,13 @@ impl Tool {
     }
 }
 
-/// What a tool demands of those that it runs.
+/// What a tool requires of those that it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChildSchema {
-    /// For which: paths in the child, such as `tool_type` or `manifest.language`, and their values.
+    /// Which tools this is about: paths in the child, such as `tool_type` or `manifest.language`, and
+    /// their values.
     pub matches: Map<String, Value>,
-    /// What they must look like.
+    /// The schema that they must match.
     pub schema: Value,
 }
 
@@ -127,7 +128,7 @@ pub fn read(text: &str, place: &Place) -> Result<Tool, Faults> {
     faults.or(Tool { validated, ..tool })
 }
 
-/// `own`: the extension and the name of a file that is the tool itself.
+/// `own`: the extension and the name, if the file is the tool itself.
 fn from_fields(
     faults: &mut Faults,
     fields: Map<String, Value>,
@@ -194,7 +195,7 @@ fn taken<T: Default>(faults: &mut Faults, read: Result<T, Faults>) -> T {
     })
 }
 
-/// A source file need not say its id: its name does. A manifest must.
+/// A source file need not declare its id, because its name is the id. A manifest must.
 fn check_id(faults: &mut Faults, fields: &Map<String, Value>, place: &Place, is_source: bool) {
     match yaml::text_at(fields, &["tool_id", "name"]) {
         None if is_source => {}
@@ -256,10 +257,10 @@ fn check_executor(faults: &mut Faults, executor_id: Option<&str>, tool_type: &st
         None if !WITHOUT_EXECUTOR.contains(&tool_type) => faults.add(
             "executor_id",
             "is missing",
-            "name what runs it: `python_runtime`, `bash_runtime`, `node_runtime`, `http_client`, …",
+            "name its runtime: `python_runtime`, `bash_runtime`, `node_runtime`, `http_client`, …",
         ),
         Some(id) if id.parse::<crate::ItemId>().is_err() => {
-            let message = format!("`{}` cannot be the id of a tool", shown(id));
+            let message = format!("`{}` is not a valid tool id", shown(id));
             faults.add(
                 "executor_id",
                 message,
@@ -275,7 +276,7 @@ fn map(faults: &mut Faults, fields: &Map<String, Value>, name: &str) -> Map<Stri
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(map)) => map.clone(),
         Some(other) => {
-            let message = format!("`{}` is not a map", shown(&other.to_string()));
+            let message = format!("`{}` is not a mapping", shown(&other.to_string()));
             faults.add(name, message, "write `key: value` lines under it");
             Map::new()
         }
@@ -298,7 +299,7 @@ fn entrypoint(
     let is_good = |part: &str| !part.is_empty() && part != "." && part != "..";
     let is_below = found.split('/').all(is_good) && !found.contains(['\\', '\0', '\n']);
     if !is_below || found.starts_with('-') {
-        let message = format!("`{}` does not lie in the tool's directory", shown(&found));
+        let message = format!("`{}` is outside the tool's directory", shown(&found));
         faults.add(
             "manifest.entrypoint",
             message,
@@ -326,7 +327,7 @@ fn flag(faults: &mut Faults, fields: &Map<String, Value>, name: &str) -> bool {
     }
 }
 
-/// A package with an option, a path or an address would install something else than it names.
+/// A package with an option, a path or a URL would install something else than it names.
 fn dependencies(faults: &mut Faults, fields: &Map<String, Value>) -> Vec<String> {
     let list = texts(faults, fields, "dependencies");
     let good = |c: char| c.is_ascii_alphanumeric() || " ._-[],<>=!~@/^*+".contains(c);
@@ -351,7 +352,7 @@ fn texts(faults: &mut Faults, fields: &Map<String, Value>, name: &str) -> Vec<St
     list.unwrap_or_else(|| {
         faults.add(
             name,
-            "is not a list of texts",
+            "is not a list of strings",
             format!("write `{name}: [one, two]`"),
         );
         Vec::new()
@@ -366,7 +367,7 @@ fn requires(faults: &mut Faults, fields: &Map<String, Value>) -> Vec<String> {
     };
     for text in &list {
         if !text.contains('.') || !text.split('.').all(good) {
-            let message = format!("`{}` does not look like `resource.action`", shown(text));
+            let message = format!("`{}` is not of the form `resource.action`", shown(text));
             faults.add("requires", message, "write for example `fs.read`");
         }
     }
@@ -454,7 +455,7 @@ fn child_schemas(faults: &mut Faults, fields: &Map<String, Value>) -> Option<Vec
 }
 
 impl Tool {
-    /// What its parent in a chain checks.
+    /// The fields that the tool that runs it checks.
     pub fn as_child(&self) -> Value {
         let mut manifest = self.manifest.clone();
         for (key, value) in [
@@ -476,7 +477,7 @@ impl Tool {
         })
     }
 
-    /// What it wants to be told, as one JSON Schema.
+    /// Its parameters as one JSON Schema.
     pub fn input_schema(&self) -> Value {
         if let Some(schema) = &self.parameters_schema {
             return schema.clone();
@@ -492,7 +493,7 @@ impl Tool {
         json!({ "type": "object", "properties": properties, "required": required })
     }
 
-    /// Whether parameters do for it.
+    /// Checks parameters.
     pub fn check_parameters(&self, given: &Value) -> Result<(), crate::directive::InputFault> {
         crate::directive::check_against(&self.parameters, self.parameters_schema.as_ref(), given)
     }

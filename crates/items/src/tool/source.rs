@@ -1,12 +1,11 @@
-//! What a source file says of itself: module constants in Python, leading comments in shell and
-//! JavaScript.
+//! The fields in a source file: module constants in Python, leading comments in shell and JavaScript.
 
 use super::literal;
 use crate::{Faults, yaml};
 use kenning_text::line::one_line;
 use serde_json::{Map, Value};
 
-/// Names in a source, and the fields of a manifest that they are.
+/// Names in a source file, and the manifest fields that they set.
 const NAMES: &[(&str, &str)] = &[
     ("__tool_id__", "tool_id"),
     ("__version__", "version"),
@@ -34,7 +33,7 @@ fn field_of(name: &str) -> Option<&'static str> {
     NAMES.iter().find(|it| it.0 == name).map(|it| it.1)
 }
 
-/// The fields that a Python module's constants say, its first free-standing string the description.
+/// The fields from a Python module's constants; its docstring is the description.
 pub(super) fn python(faults: &mut Faults, text: &str) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -75,7 +74,7 @@ fn take(faults: &mut Faults, fields: &mut Map<String, Value>, name: &str, value:
         if rest.is_empty() || rest.starts_with(['#', ';']) {
             Ok(value)
         } else {
-            Err("is more than a literal".to_owned())
+            Err("is followed by more than a literal".to_owned())
         }
     });
     match read {
@@ -90,7 +89,8 @@ fn take(faults: &mut Faults, fields: &mut Map<String, Value>, name: &str, value:
     }
 }
 
-/// How long the statement is that begins here: to the end of its line, outside of strings and brackets.
+/// The length of the statement that begins here: to the end of its line, outside strings and
+/// brackets.
 fn statement_length(text: &str) -> usize {
     let mut at = 0;
     let mut depth = 0_usize;
@@ -102,7 +102,7 @@ fn statement_length(text: &str) -> usize {
                 continue;
             }
             '"' | '\'' => {
-                // A string that does not end ends with the text: nothing after it can be trusted.
+                // An unterminated string ends with the text: nothing after it can be trusted.
                 at += literal::text_length(&text[at..]).unwrap_or(text.len() - at);
                 continue;
             }
@@ -126,7 +126,7 @@ fn paragraph(text: &str) -> String {
     one_line(first)
 }
 
-/// The fields that the comments at the head of a file say, their first plain words the description.
+/// The fields from the comments at the start of a file; their first plain words are the description.
 pub(super) fn comments(faults: &mut Faults, text: &str, prefix: &str) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut prose = Vec::new();

@@ -1,13 +1,13 @@
-//! The registry: versions of items that do not change any more, in the store.
+//! The registry: immutable versions of items, in the store.
 //!
-//! A version is its files, named by their hashes, and the signature that came with them. Whoever
-//! publishes an id first owns it: later versions bear the same signer. A version that was removed
-//! leaves its hash, so that nobody else's content can take its place.
+//! A version consists of its files, named by their hashes, and its signature. Whoever publishes an id
+//! first owns it: later versions must have the same signer. A removed version leaves its hash, so
+//! that no other content can take its place.
 
 mod versions;
 
 use super::index::REGISTRY;
-use super::package::{FILES_MAX, ITEM_BYTES_MAX, ItemFile, Package, Vouching};
+use super::package::{FILES_MAX, ITEM_BYTES_MAX, ItemFile, Package, SignatureCheck};
 use super::{DeletedItem, ItemFault, ItemResult, in_json};
 use crate::Kiwi;
 use kenning_audit::Tx;
@@ -22,13 +22,13 @@ use versions::{Row, chosen, put_version, rows, show_newest, take_version, versio
 
 pub(super) const OWNERS: &str = "registry/owners";
 
-/// The name of the registry that is this store.
+/// The name of this store's own registry.
 pub(super) const OWN: &str = "kenning";
 
-/// A version of an item, as it travels between registries.
+/// A version of an item, as it is sent between registries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegistryPackage {
-    /// What it is.
+    /// Its type.
     pub item_type: ItemType,
     /// Its id.
     pub id: String,
@@ -36,13 +36,13 @@ pub struct RegistryPackage {
     pub version: String,
     /// The folders above it.
     pub category: String,
-    /// Where it lay when it was signed.
+    /// Where it was kept when it was signed.
     pub scope: ItemScope,
-    /// The file that describes it and holds its signature.
+    /// The file that describes it and has its signature line.
     pub main: String,
     /// All its files.
     pub files: Vec<(String, Vec<u8>)>,
-    /// What is new in it.
+    /// What changed in this version.
     pub changelog: Option<String>,
 }
 
@@ -53,20 +53,20 @@ pub struct RegistryVersion {
     pub version: String,
     /// The hash that was signed.
     pub sha256: String,
-    /// By whom.
+    /// The signer.
     pub signer: String,
     /// When it was published.
     pub published_at: String,
-    /// What is new in it.
+    /// What changed in this version.
     pub changelog: Option<String>,
-    /// Why it should not be used any more, if it should not.
+    /// Why it should no longer be used, if it is deprecated.
     pub deprecated: Option<String>,
     /// How large it is.
     pub size_bytes: u64,
 }
 
 impl RegistryVersion {
-    /// For the wire between registries, and for programs.
+    /// As JSON, for other registries and for programs.
     pub fn to_json(&self) -> Value {
         json!({
             "version": self.version, "integrity": self.sha256, "signer": self.signer,
@@ -76,7 +76,7 @@ impl RegistryVersion {
     }
 }
 
-/// What was published.
+/// The result of publishing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublishedItem {
     /// Its id.
@@ -85,7 +85,7 @@ pub struct PublishedItem {
     pub version: String,
     /// The name of the registry.
     pub registry: String,
-    /// Where it can be had.
+    /// Its URL.
     pub url: String,
     /// The hash that was signed.
     pub sha256: String,
@@ -105,7 +105,7 @@ impl RegistryPackage {
         }
     }
 
-    /// As it would lie on a shelf. Names that lead anywhere else are refused.
+    /// As it would be on disk. Names that lead outside are refused.
     pub(super) fn to_package(&self) -> Result<Package> {
         let id: ItemId = self.id.parse()?;
         let category: Category = self.category.parse()?;
@@ -121,7 +121,7 @@ impl RegistryPackage {
                 ),
             )
             .hint(format!(
-                "at most {FILES_MAX} files and {ITEM_BYTES_MAX} bytes are taken"
+                "the limit is {FILES_MAX} files and {ITEM_BYTES_MAX} bytes"
             )));
         }
         for (name, _) in &self.files {
@@ -162,7 +162,7 @@ impl RegistryPackage {
     }
 }
 
-/// Every part of a name is a plain name.
+/// Every segment of a name must be a plain name.
 fn check_name(name: &str) -> Result<()> {
     let is_plain = |part: &str| {
         !part.is_empty()
@@ -175,7 +175,7 @@ fn check_name(name: &str) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "`files`: `{}` is no name of a file",
+        "`files`: `{}` is not a valid file name",
         name.escape_debug()
     ))
     .hint("use relative names without hidden parts"))
@@ -191,7 +191,7 @@ pub(super) fn not_in_registry(item_type: ItemType, id: &str) -> Box<ItemFault> {
 }
 
 impl Kiwi {
-    /// Takes a version into the registry: what is signed, valid and new.
+    /// Adds a version to the registry: it must be signed, valid and new.
     pub fn registry_push(
         &self,
         caller: &Caller,
@@ -216,9 +216,9 @@ impl Kiwi {
                 .hint("write a version from 0.0.1 on into the file and sign it again")
                 .into());
         }
-        let mark = match package.vouching(&item) {
-            Vouching::Signed(mark) => mark,
-            Vouching::Changed(fault) => return Err(Error::from(fault).into()),
+        let mark = match package.check_signature(&item) {
+            SignatureCheck::Signed(mark) => mark,
+            SignatureCheck::Changed(fault) => return Err(Error::from(fault).into()),
             _ => {
                 let error = format!("`{}` is not signed", pushed.id);
                 return Err(Error::new(Code::Conflict, error)
@@ -313,7 +313,7 @@ impl Kiwi {
         Ok(there)
     }
 
-    /// Says that a version should not be used any more, or that it may again (an empty reason).
+    /// Deprecates a version, or with an empty reason reverts that.
     pub fn registry_deprecate(
         &self,
         caller: &Caller,
@@ -322,7 +322,7 @@ impl Kiwi {
         version: &str,
         reason: &str,
     ) -> ItemResult<()> {
-        // A token says who may push, not whose item it is: a signature says that.
+        // A token says who may push, not who owns an item: the signature says that.
         caller.principal.require(Scope::Admin)?;
         let missing = not_in_registry(item_type, id);
         let (id, version, reason) = (id.to_owned(), version.to_owned(), reason.to_owned());
@@ -352,8 +352,8 @@ impl Kiwi {
         if done { Ok(()) } else { Err(missing) }
     }
 
-    /// Takes a version away, or all of them. A token may take away what it has published itself; what others
-    /// have published only the operator may (scope `admin`).
+    /// Removes a version, or all of them. A token may remove what it published itself; only the
+    /// operator (scope `admin`) may remove what others published.
     pub fn registry_delete(
         &self,
         caller: &Caller,
@@ -398,8 +398,8 @@ impl Kiwi {
 }
 
 impl Kiwi {
-    /// Refuses a caller who has not published each of these versions. What was published before publishers were
-    /// recorded is nobody's but the operator's.
+    /// Refuses a caller who has not published each of these versions. Versions from before publishers
+    /// were recorded belong to the operator.
     fn require_publisher(
         &self,
         caller: &Caller,
@@ -427,7 +427,7 @@ impl Kiwi {
     }
 }
 
-/// Whoever publishes: a token by its id, which is unique, or the operator.
+/// The publisher: a token by its id, which is unique, or the operator.
 fn publisher(caller: &Caller) -> String {
     match &caller.principal.token {
         Some(id) => format!("token:{id}"),
@@ -435,7 +435,7 @@ fn publisher(caller: &Caller) -> String {
     }
 }
 
-/// Whether this version is new; `false` if the very same is there already.
+/// Whether this version is new; `false` if the same one exists already.
 pub(super) fn check_new(
     tx: &dyn ReadTx,
     item_type: ItemType,
@@ -460,7 +460,7 @@ pub(super) fn check_new(
         Some(row) if row.is_removed() => Err(Error::conflict(format!(
             "version {version} of `{id}` was published and removed"
         ))
-        .hint("its place stays taken: give the file a new version")),
+        .hint("the version cannot be used again: give the file a new one")),
         Some(row) if row.text("sha256") != sha256 => Err(Error::conflict(format!(
             "version {version} of `{id}` was published with other content"
         ))
@@ -469,9 +469,9 @@ pub(super) fn check_new(
     }
 }
 
-/// A package as JSON, for the wire between registries.
+/// A package as JSON, as it is sent between registries.
 impl RegistryPackage {
-    /// What is sent.
+    /// As it is sent.
     pub fn to_json(&self) -> Value {
         let files: Vec<Value> = self
             .files
@@ -485,7 +485,7 @@ impl RegistryPackage {
         })
     }
 
-    /// What was sent; every file must have the hash that it says.
+    /// Reads what was sent; every file must have the hash that is given for it.
     pub fn of_json(value: &Value) -> Result<Self> {
         let missing = |name: &str| {
             Error::missing(format!("`{name}` is missing or not text"))

@@ -44,7 +44,7 @@ impl Row {
         files.into_iter().flatten().filter_map(pair).collect()
     }
 
-    /// The version with its files, each of which must be what was published.
+    /// The version with its files, each of which must match its hash.
     pub(super) fn package(
         &self,
         tx: &dyn ReadTx,
@@ -57,8 +57,10 @@ impl Row {
             let bytes = bytes
                 .filter(|it| hex::sha256(it) == sha256)
                 .ok_or_else(|| {
-                    Error::corrupt(format!("`{path}` of `{id}` is not what was published"))
-                        .hint("publish another version")
+                    Error::corrupt(format!(
+                        "`{path}` of `{id}` does not match its published hash"
+                    ))
+                    .hint("publish another version")
                 })?;
             files.push((path, bytes));
         }
@@ -97,8 +99,8 @@ impl Row {
     }
 }
 
-/// The rows of an item by their versions. Each item has its own bucket, so that a large registry is
-/// no slower than a small one.
+/// The rows of an item by version. Each item has its own bucket, so that a large registry is as fast
+/// as a small one.
 pub(super) fn versions(item_type: ItemType, id: &str) -> String {
     format!("registry/versions/{}/{id}", item_type.word())
 }
@@ -122,7 +124,7 @@ pub(super) fn rows(tx: &dyn ReadTx, item_type: ItemType, id: &str) -> Result<Vec
     Ok(rows)
 }
 
-/// The version that is meant: the one that was named, else the newest that may be used.
+/// The requested version, otherwise the newest one that is not deprecated.
 pub(super) fn chosen<'a>(rows: &'a [Row], version: Option<&str>) -> Option<&'a Row> {
     let mut there = rows.iter().filter(|it| !it.is_removed());
     match version {
@@ -167,7 +169,7 @@ pub(super) fn put_version(
     tx.record("ItemPublished", data).map(drop)
 }
 
-/// What is kept of a version that was removed is that it was, and what it was.
+/// Of a removed version only its hash is kept.
 pub(super) fn take_version(
     tx: &mut Tx<'_>,
     item_type: ItemType,
@@ -199,7 +201,7 @@ pub(super) fn take_version(
     Ok(())
 }
 
-/// The node that the search finds is the newest version; without any there is none.
+/// Updates the node that search finds: the newest version, or none.
 pub(super) fn show_newest(tx: &mut Tx<'_>, item_type: ItemType, id: &str) -> Result<()> {
     let all = rows(&**tx, item_type, id)?;
     let key = node_key(item_type, id);

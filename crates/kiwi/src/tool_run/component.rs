@@ -23,7 +23,7 @@ impl Kiwi {
                 let name = self.installed(ready, name)?;
                 self.kami.run_tool(ready.caller, &name, &input)?
             }
-            // With nothing granted: what it needs of the world only an installed one can be given.
+            // Nothing is granted: only an installed component can get permissions.
             None => {
                 let how = FileRun {
                     max_execution_ms: u64::try_from(ready.timeout().as_millis()).ok(),
@@ -52,7 +52,7 @@ impl Kiwi {
             .into());
         }
         let own = function.name.clone();
-        // What it was granted when it was installed is more than this item has.
+        // Its grants at installation are more than this item has.
         if let Some(run) = ready.run {
             super::permit::require_may_run(run, &own)?;
         }

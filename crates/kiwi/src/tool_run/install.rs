@@ -1,8 +1,8 @@
 //! Packages that a Python tool depends on, in a virtual environment of their own.
 //!
-//! What is installed is a stranger's, so installing happens in the jail as running does: it may write
-//! to a directory made for it, and reach the index. The whole of it then takes its name at once, which
-//! is the hash of what was wanted, and is never changed again.
+//! Packages come from strangers, so they are installed in a jail, as tools are run in one: the
+//! installer may write to a directory made for it, and reach the index. The environment is then
+//! renamed as a whole to the hash of the requested packages, and never changed again.
 
 use super::Ready;
 use super::runtime::{self, Program};
@@ -14,7 +14,7 @@ use kenning_vault::Dir;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The packages come as arguments, so the shell reads nothing of them.
+/// The packages are passed as arguments, so the shell does not interpret them.
 const SCRIPT: &str = r#"
 venv=$1
 shift
@@ -22,8 +22,9 @@ python3 -m venv --without-pip "$venv"
 "$venv/bin/python3" -m ensurepip --default-pip > "$TMPDIR/said" 2>&1 || { cat "$TMPDIR/said" >&2; exit 1; }
 "$venv/bin/python3" -m pip install --no-input --no-cache-dir --disable-pip-version-check -- "$@"
 "#;
-/// Where the program is the same user as we, the jail refuses to change modes and times: the kernel could
-/// not hold that to some files. An installer does without, if it is not told.
+/// If the program runs as the same user as Kenning, the jail refuses to change modes and times,
+/// because the kernel could not limit that to some files. The installer works without them if these
+/// calls do nothing.
 const WITHOUT_MODES: &str = r#"
 import os
 
@@ -39,9 +40,9 @@ for name in ("chmod", "fchmod", "lchmod", "chown", "utime"):
     if hasattr(os, name):
         setattr(os, name, quiet(getattr(os, name)))
 "#;
-/// Beneath the data directory.
+/// Below the data directory.
 const VENVS: &str = "kiwi/venvs";
-/// What the installer looks at to tell which system it is on; it fails where one is there and shut.
+/// Files that the installer reads to detect the system; it fails if one exists and cannot be read.
 const ABOUT_SYSTEM: [&str; 5] = [
     "/etc/debian_version",
     "/etc/lsb-release",
@@ -56,18 +57,18 @@ const MEMORY_BYTES_MIN: u64 = 1 << 30;
 const DISK_BYTES_MIN: u64 = 8 << 30;
 const FILES_MIN: u64 = 150_000;
 const COMPLAINT_CHARS: usize = 500;
-/// What the name of an environment's lease ends in: a file that says when it was last used.
+/// The suffix of a file that says when an environment was last used.
 const LEASE: &str = ".used";
 const HOUR_MS: u64 = 60 * 60 * 1_000;
-/// An environment that nobody has used for so long goes.
+/// An environment that was not used for this long is removed.
 pub const VENV_DAYS_MAX: u64 = 30;
-/// So many there are at most, unless all were used lately.
+/// At most this many are kept, unless all were used recently.
 pub const VENVS_MAX: usize = 20;
-/// One that was used so lately may be in use: no run takes longer.
+/// One that was used within this time may be in use: no run takes longer.
 const VENV_HOURS_MIN: u64 = 2;
 
 impl Kiwi {
-    /// A Python that has what the tool depends on. Installs it if that is wanted and allowed.
+    /// A Python that has the packages of the tool. Installs them if requested and allowed.
     pub(super) fn python_with_packages(&self, ready: &Ready<'_>, install: bool) -> Result<Program> {
         let wanted = &ready.plan.tool.dependencies;
         if !ready.policy.allow_install {
@@ -87,7 +88,7 @@ impl Kiwi {
         if !path.join("bin/python3").is_file() && install {
             let left = ready.timeout();
             let _lock = self.kernel.data().lock("kiwi/venvs.lock", left)?;
-            // Whoever had the lock before may have done it.
+            // The process that had the lock before may have done it.
             if !path.join("bin/python3").is_file() {
                 self.install(ready, own_user, &base, &name)?;
                 self.note_use(&base, &name);
@@ -103,36 +104,37 @@ impl Kiwi {
         })
     }
 
-    /// Where an environment lies: a directory of ours, and the name in it.
+    /// The place of an environment: a directory, and the name in it.
     fn venv_place(&self, own_user: bool, key: &str) -> Result<(Dir, String)> {
         if !own_user {
             return Ok((self.kernel.data().clone(), format!("{VENVS}/{key}")));
         }
-        // A user of its own cannot walk through our data directory.
+        // Another user cannot access our data directory.
         let base = Dir::open(&std::env::temp_dir())?;
         let folder = self.venvs_for_others();
         if !base.create_subdir(&folder)?.is_ours_alone() {
             return Err(Error::denied(format!(
-                "`{folder}` in the system's temporary directory is somebody else's"
+                "`{folder}` in the system's temporary directory belongs to another user"
             ))
             .hint("remove it"));
         }
         Ok((base, format!("{folder}/{key}")))
     }
 
-    /// Notes that an environment was used, once in a while: the file beside it is its lease.
+    /// Records the use of an environment, at most once in a while, in the file beside it.
     fn note_use(&self, base: &Dir, name: &str) {
         let now_ms = self.kernel.log().clock().now_ms();
         if last_use_ms(base, name).is_none_or(|it| it.saturating_add(HOUR_MS) < now_ms)
             && base.exists(name).unwrap_or(false)
         {
-            // One without a lease is the first to go, and is then made again.
+            // An environment without this file is the first to be removed, and is made again when
+            // needed.
             drop(base.write(&format!("{name}{LEASE}"), now_ms.to_string().as_bytes()));
         }
     }
 
-    /// Removes environments that nobody has used for long, and the oldest where there are too many. The caller holds
-    /// the lock of all environments; what was used lately may be in use, and stays.
+    /// Removes environments that were not used for long, and the oldest if there are too many. The
+    /// caller holds the lock of all environments; recently used ones may be in use and stay.
     fn forget_old_environments(&self, base: &Dir, but: &str) {
         let now_ms = self.kernel.log().clock().now_ms();
         let folder = but.rsplit_once('/').map_or("", |it| it.0);
@@ -151,7 +153,7 @@ impl Kiwi {
                 let removed = base.remove_tree(&name);
                 let removed = removed.and_then(|()| base.remove(&format!("{name}{LEASE}")));
                 if let Err(error) = removed.or_else(not_found_is_fine) {
-                    tracing::warn!("an old virtual environment stays: {error}");
+                    tracing::warn!("an old virtual environment could not be removed: {error}");
                 }
             }
         }
@@ -176,17 +178,18 @@ impl Kiwi {
     }
 
     fn install(&self, ready: &Ready<'_>, own_user: bool, base: &Dir, name: &str) -> Result<()> {
-        let room = self.make_empty_room(own_user)?;
-        // Every Python that is started imports this by its name.
-        room.code
+        let run_dir = self.make_empty_run_dir(own_user)?;
+        // Every Python process imports this by its name.
+        run_dir
+            .code
             .put("sitecustomize.py", WITHOUT_MODES.as_bytes(), 0o644)?;
-        let scratch = room.scratch.path();
+        let scratch = run_dir.scratch.path();
         let venv = scratch.join("venv");
         let mut spec = Spec::new(runtime::find(ready.policy, "bash")?.path);
         let install = &ready.policy.install;
         spec.net = net(install.index_url.as_deref(), install.find_links.is_some())?;
         spec.allow_system();
-        let code = room.code.path();
+        let code = run_dir.code.path();
         spec.read.push(code.to_owned());
         spec.read.extend(install.find_links.iter().cloned());
         let about = ABOUT_SYSTEM.iter().map(PathBuf::from);
@@ -237,7 +240,7 @@ impl Kiwi {
             return Err(not_installed(ready, &outcome, began.elapsed()));
         }
         let from = venv.strip_prefix(base.path()).map_err(|cause| {
-            Error::internal("an environment is made where it will lie").because(cause)
+            Error::internal("the virtual environment cannot be moved after creation").because(cause)
         })?;
         base.rename(&from.to_string_lossy(), name)
     }
@@ -249,7 +252,7 @@ fn environments(base: &Dir, folder: &str) -> Vec<String> {
     entries.filter(|it| it.is_dir).map(|it| it.name).collect()
 }
 
-/// When an environment was last used, as far as that was noted.
+/// When an environment was last used, as far as that was recorded.
 fn last_use_ms(base: &Dir, name: &str) -> Option<u64> {
     let bytes = base.read(&format!("{name}{LEASE}"), 64).ok()?;
     String::from_utf8_lossy(&bytes).trim().parse().ok()
@@ -262,7 +265,7 @@ fn not_found_is_fine(error: Error) -> Result<()> {
     }
 }
 
-/// Another Python makes another environment.
+/// Another Python needs another environment.
 fn key(python: &Path, wanted: &[String]) -> String {
     let about = std::fs::metadata(python);
     let made = about.and_then(|it| it.modified()).ok();
@@ -272,7 +275,8 @@ fn key(python: &Path, wanted: &[String]) -> String {
     Hash::of(text.as_bytes()).to_string()[..32].to_owned()
 }
 
-/// The index is reached over HTTPS, or where its address says; packages in a directory need no network.
+/// The index is reached over HTTPS, or at the port of its URL; packages in a directory need no
+/// network.
 fn net(index_url: Option<&str>, has_directory: bool) -> Result<Net> {
     Ok(match index_url {
         None if has_directory => Net::None,
@@ -378,7 +382,7 @@ mod environments_that_nobody_uses {
         assert_eq!(left.len(), VENVS_MAX);
         assert!(left.contains(&"used".to_owned()) && left.contains(&"many00".to_owned()));
         assert!(!left.contains(&"many29".to_owned()), "{left:?}");
-        // One that is used has its lease renewed.
+        // Using an environment updates its file.
         kiwi.note_use(data, &format!("{VENVS}/many05"));
         let used = last_use_ms(data, &format!("{VENVS}/many05"));
         assert_eq!(used, Some(NOW_MS));

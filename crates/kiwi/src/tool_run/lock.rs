@@ -1,9 +1,9 @@
-//! The lockfile of a tool: which chain it had when it first ran well.
+//! The lockfile of a tool: the chain that it had when it first ran successfully.
 
+use super::super::item_dirs::{ItemProject, PROJECT_DIR};
 use super::super::package::Package;
 use super::super::person::sign_command;
-use super::super::shelves::{ItemProject, PROJECT_DIR};
-use super::super::vouch::seconds;
+use super::super::trust::seconds;
 use super::super::{ItemFault, ItemResult};
 use super::plan::Plan;
 use crate::Kiwi;
@@ -15,7 +15,7 @@ use serde_json::json;
 
 const LOCKFILE_BYTES_MAX: u64 = 256 * 1024;
 
-/// Whether there is one, and the chain is what it says.
+/// Whether there is a lockfile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lock {
     Missing,
@@ -23,7 +23,7 @@ pub(super) enum Lock {
 }
 
 impl Kiwi {
-    /// Refuses a chain that is another than it was.
+    /// Refuses a chain that has changed.
     pub(super) fn check_lockfile(&self, plan: &Plan) -> ItemResult<Lock> {
         let Some(dir) = self.side_dir(plan.package.scope, plan.project.as_ref(), false)? else {
             return Ok(Lock::Missing);
@@ -58,7 +58,7 @@ impl Kiwi {
         Ok(Lock::Fits)
     }
 
-    /// Notes the chain of a tool that ran well.
+    /// Records the chain of a tool that ran successfully.
     pub(super) fn write_lockfile(&self, plan: &Plan) -> Result<()> {
         let dir = self.side_dir(plan.package.scope, plan.project.as_ref(), true)?;
         let Some(dir) = dir else { return Ok(()) };
@@ -70,7 +70,7 @@ impl Kiwi {
         )
     }
 
-    /// Whoever signs a tool again says that it is to have the chain that it has now.
+    /// Signing a tool again accepts its current chain.
     pub(in super::super) fn forget_lockfile(
         &self,
         package: &Package,
@@ -86,7 +86,7 @@ impl Kiwi {
         }
     }
 
-    /// What lies beside the items of a scope: lockfiles and outputs.
+    /// The directory beside the items of a scope, for lockfiles and outputs.
     pub(super) fn side_dir(
         &self,
         scope: ItemScope,

@@ -1,13 +1,13 @@
 //! Running a tool that is an item.
 //!
-//! Everything is decided before anything starts: which files make up its chain and who vouches for
-//! them (`plan`), whether the chain is what it was (`lock`), what it may have (`permit`). Then a
-//! primitive runs it: a process in the jail (`process`, `runtime`, `install`), a request through the gate
-//! (`request`), a component in the sandbox (`component`), or a tool of another server (`mcp`). What it
-//! said is kept if it is long (`output`).
+//! Everything is decided before anything starts: which files make up its chain and who signed them
+//! (`plan`), whether the chain is unchanged (`lock`), what it may access (`permit`). Then a primitive
+//! runs it: a process in a jail (`process`, `runtime`, `install`), a request through `egress`
+//! (`request`), a component in the sandbox (`component`), or a tool of another server (`mcp`). Long
+//! output is saved (`output`).
 //!
-//! What runs are the bytes that were verified, copied for the call (`room`): a file that is swapped
-//! meanwhile changes nothing.
+//! What runs are the verified bytes, copied for the call (`run_dir`): a file that is swapped
+//! meanwhile has no effect.
 
 mod component;
 mod install;
@@ -19,7 +19,7 @@ mod places;
 mod plan;
 mod process;
 mod request;
-mod room;
+mod run_dir;
 mod runtime;
 mod sources;
 
@@ -38,44 +38,44 @@ use plan::Plan;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 
-/// What running a tool came to.
+/// The result of running a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolItemRun {
-    /// Of the tool.
+    /// The version of the tool.
     pub version: String,
-    /// Where it lies.
+    /// Where it is kept.
     pub location: ItemScope,
     /// The path of its file or directory.
     pub path: String,
-    /// Whether it did what it was to do. True for a dry run that would start.
+    /// Whether it succeeded. True for a dry run that would start.
     pub success: bool,
-    /// What it gave: `{stdout, stderr, return_code}` of a process, else the answer.
+    /// Its output: `{stdout, stderr, return_code}` of a process, otherwise the response.
     pub data: Value,
-    /// The part of it that is the result: parsed where it is JSON.
+    /// The result itself, parsed if it is JSON.
     pub result: Value,
-    /// Why it did not.
+    /// Why it failed.
     pub error: Option<String>,
     /// How long it took.
     pub duration_ms: f64,
-    /// As it says of itself.
+    /// Its declared type.
     pub tool_type: String,
-    /// What ran it in the end.
+    /// The primitive that ran it.
     pub primitive_type: &'static str,
     /// The ids, the tool itself first.
     pub chain: Vec<String>,
     /// Where a long output was saved.
     pub output_path: Option<String>,
-    /// Whether `data` lacks the end of it.
+    /// Whether `data` was cut.
     pub is_truncated: bool,
-    /// Whether it changes things in a repository that could be committed before.
+    /// Whether it changes files in a repository that could be committed before.
     pub checkpoint_recommended: bool,
-    /// What else whoever ran it should know.
+    /// Warnings for the caller.
     pub warnings: Vec<String>,
-    /// What it may have, of a dry run.
+    /// Its permissions, in a dry run.
     pub granted: Option<Value>,
 }
 
-/// What a primitive gave.
+/// The result of a primitive.
 struct Ran {
     data: Value,
     result: Value,
@@ -85,7 +85,7 @@ struct Ran {
     warnings: Vec<String>,
 }
 
-/// A tool that may start.
+/// A tool that is ready to start.
 struct Ready<'a> {
     caller: &'a Caller,
     plan: &'a Plan,
@@ -93,9 +93,9 @@ struct Ready<'a> {
     permitted: &'a Permitted,
     config: &'a Map<String, Value>,
     inputs: &'a Map<String, Value>,
-    /// What it runs under.
+    /// The grants of the run that it is part of.
     run: Option<&'a RunGrants>,
-    /// Which installed WASM tools the server shows.
+    /// Which installed WASM tools the server exposes.
     reaches: &'a dyn Fn(&ToolFunction) -> bool,
 }
 
@@ -104,7 +104,7 @@ impl Ready<'_> {
         self.config.get(name).and_then(Value::as_str)
     }
 
-    /// How long it may take: what it says itself, no longer than the policy, and the call's end.
+    /// How long it may take: its own limit, the policy's limit and the deadline of the call.
     fn timeout(&self) -> Duration {
         let seconds = self.config.get("timeout").and_then(Value::as_f64);
         let own = seconds.and_then(|it| Duration::try_from_secs_f64(it).ok());
@@ -122,8 +122,8 @@ impl Ready<'_> {
 
 impl Kiwi {
     /// Runs a tool of the project or of the user with these inputs; with the id of a directive's run,
-    /// within what that directive may do. `reaches` says which installed WASM tools it may stand for: what a server
-    /// hides must not be reached through an item that names it.
+    /// within its grants. `reaches` says which installed WASM tools it may use: a tool that the
+    /// server hides must not be reachable through an item that names it.
     pub fn run_item_tool(
         &self,
         caller: &Caller,
@@ -140,10 +140,10 @@ impl Kiwi {
         let policy = self.item_policy()?;
         let permitted = self.permit_tool(&plan, &policy, run.as_ref(), target.dry_run)?;
         let config = plan::config(&plan.chain, &permitted.env).map_err(|mut fault| {
-            // What does not fit may quote what was filled in.
-            let blot = |text: &mut String| *text = permitted.blotted(std::mem::take(text));
-            blot(&mut fault.message);
-            fault.validation_errors.iter_mut().for_each(blot);
+            // Messages about mismatches may quote values that were filled in.
+            let redact = |text: &mut String| *text = permitted.redacted(std::mem::take(text));
+            redact(&mut fault.message);
+            fault.validation_errors.iter_mut().for_each(redact);
             plan::chain_fault(fault, Map::new())
         })?;
         let ready = Ready {
@@ -169,14 +169,14 @@ impl Kiwi {
         }
         let began = Instant::now();
         let ran = self.run_primitive(&ready).map_err(|mut fault| {
-            fault.error.message = permitted.blotted(std::mem::take(&mut fault.error.message));
+            fault.error.message = permitted.redacted(std::mem::take(&mut fault.error.message));
             fault
         });
-        let ran = ran.map(|it| blotted(it, &permitted));
+        let ran = ran.map(|it| redacted(it, &permitted));
         let took = began.elapsed();
         self.note_tool_run(caller, &plan, run_id, &ran, took);
         let mut done = finished(&plan, ran?, took);
-        // What it did is done: whatever cannot be written now is no reason to hide that.
+        // The tool has already run: a failed write now must not hide its result.
         if done.success
             && lock == Lock::Missing
             && let Err(error) = self.write_lockfile(&plan)
@@ -200,7 +200,7 @@ impl Kiwi {
         }
     }
 
-    /// Whether it could start, as far as that can be said without starting it.
+    /// Checks whether it could start, as far as that is possible without starting it.
     fn check_primitive(&self, ready: &Ready<'_>) -> ItemResult<()> {
         match ready.plan.chain.primitive {
             Primitive::Subprocess => self.check_process(ready),
@@ -210,7 +210,7 @@ impl Kiwi {
         }
     }
 
-    /// The event of a run, and its statistics.
+    /// Records the event of a run, and its statistics.
     fn note_tool_run(
         &self,
         caller: &Caller,
@@ -268,7 +268,7 @@ fn finished(plan: &Plan, ran: Ran, took: Duration) -> ToolItemRun {
     };
     ToolItemRun {
         version: plan.tool.version.clone(),
-        location: plan.shelf.scope,
+        location: plan.item_dir.scope,
         path: plan.path(),
         success: ran.error.is_none(),
         data: ran.data,
@@ -286,39 +286,39 @@ fn finished(plan: &Plan, ran: Ran, took: Duration) -> ToolItemRun {
     }
 }
 
-/// What a tool said, without the secrets that it was told.
-fn blotted(mut ran: Ran, permitted: &Permitted) -> Ran {
-    fn blot(value: &mut Value, permitted: &Permitted) {
+/// The output of a tool, with secrets redacted.
+fn redacted(mut ran: Ran, permitted: &Permitted) -> Ran {
+    fn redact(value: &mut Value, permitted: &Permitted) {
         match value {
-            Value::String(text) => *text = permitted.blotted(std::mem::take(text)),
-            Value::Array(items) => items.iter_mut().for_each(|it| blot(it, permitted)),
+            Value::String(text) => *text = permitted.redacted(std::mem::take(text)),
+            Value::Array(items) => items.iter_mut().for_each(|it| redact(it, permitted)),
             Value::Object(fields) => {
-                let blotted = std::mem::take(fields).into_iter().map(|(name, mut value)| {
-                    blot(&mut value, permitted);
-                    (permitted.blotted(name), value)
+                let redacted = std::mem::take(fields).into_iter().map(|(name, mut value)| {
+                    redact(&mut value, permitted);
+                    (permitted.redacted(name), value)
                 });
-                *fields = blotted.collect();
+                *fields = redacted.collect();
             }
-            // A secret may be all digits.
+            // A secret may consist of digits.
             Value::Number(number) => {
                 let text = number.to_string();
-                let blotted = permitted.blotted(text.clone());
-                if blotted != text {
-                    *value = blotted.into();
+                let redacted = permitted.redacted(text.clone());
+                if redacted != text {
+                    *value = redacted.into();
                 }
             }
             Value::Null | Value::Bool(_) => {}
         }
     }
     if !permitted.secrets.is_empty() {
-        blot(&mut ran.data, permitted);
-        blot(&mut ran.result, permitted);
-        ran.error = ran.error.map(|it| permitted.blotted(it));
+        redact(&mut ran.data, permitted);
+        redact(&mut ran.result, permitted);
+        ran.error = ran.error.map(|it| permitted.redacted(it));
     }
     ran
 }
 
-/// What is JSON is what it means; everything else is text.
+/// Parses JSON; everything else is text.
 fn parsed(text: &str) -> Value {
     serde_json::from_str(text.trim()).unwrap_or_else(|_| text.into())
 }
@@ -334,7 +334,7 @@ impl Kiwi {
         }
     }
 
-    /// Whether programs can be confined here, and whether they run as a user of their own.
+    /// Whether programs can be jailed here, and whether they run as another user.
     fn jail(&self) -> Result<kenning_jail::Strength> {
         kenning_jail::check()
     }

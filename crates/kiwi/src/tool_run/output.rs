@@ -1,17 +1,17 @@
-//! Long outputs: kept in a file, and cut in the answer.
+//! Long outputs: saved in a file, and cut in the response.
 
 use super::ToolItemRun;
 use super::plan::Plan;
 use crate::Kiwi;
-use crate::vouch::seconds;
+use crate::trust::seconds;
 use kenning_core::{Hash, Result};
 use serde_json::{Value, json};
 
-/// What is longer is saved.
+/// Longer output is saved.
 const SAVED_BYTES: usize = 10 * 1024;
-/// What is longer is cut.
+/// Longer output is cut.
 const SHOWN_BYTES_MAX: usize = 1024 * 1024;
-/// So many are kept of each tool.
+/// At most this many are kept for each tool.
 const KEPT: usize = 10;
 
 impl Kiwi {
@@ -62,9 +62,9 @@ impl Kiwi {
         others.sort_unstable();
         let n_old = (others.len() + 1).saturating_sub(KEPT);
         for old in others.iter().take(n_old) {
-            // Another process may have been quicker.
+            // Another process may have removed it.
             if let Err(error) = dir.remove(old) {
-                tracing::debug!("the old output `{old}` stays: {error}");
+                tracing::debug!("the old output `{old}` could not be removed: {error}");
             }
         }
         let path = dir.path().join(name);
@@ -72,7 +72,7 @@ impl Kiwi {
     }
 }
 
-/// Cuts what is very long. Says whether it did.
+/// Cuts a very long value; true if it did.
 fn cut(value: &mut Value) -> bool {
     match value {
         Value::String(text) if text.len() > SHOWN_BYTES_MAX => {

@@ -1,5 +1,5 @@
-//! What a tool may have: what it asks for, if the operator's ceiling and the directive that it runs
-//! under both cover it. What nobody asked for is not there.
+//! What a tool may access: what it requests, if both the operator's ceiling and the directive that it
+//! runs under cover it. Nothing else exists for it.
 
 use super::super::policy::{ItemPolicy, POLICY_FILE};
 use super::super::runs::RunGrants;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 const SECRETS_BYTES_MAX: u64 = 1024 * 1024;
-/// Refuses a tool that the directive of a run does not name.
+/// Refuses a tool that the directive of a run does not grant.
 pub(super) fn require_may_run(run: &RunGrants, tool: &str) -> ItemResult<()> {
     if run.grants.may_run(tool) {
         return Ok(());
@@ -23,30 +23,30 @@ pub(super) fn require_may_run(run: &RunGrants, tool: &str) -> ItemResult<()> {
     Err(beyond_run(run, tool, &[format!("tool.{tool}")]))
 }
 
-/// Shorter ones are too common to be blotted out of what a tool says.
+/// Shorter values are too common to be redacted.
 const SECRET_BYTES_MIN: usize = 6;
 
-/// What a tool may have.
+/// What a tool may access.
 pub(super) struct Permitted {
     pub(super) files: PermittedFiles,
-    /// Whether the packages of the project may be used to run it.
+    /// Whether it may use the packages of the project.
     pub(super) reads_packages: bool,
-    /// Hosts that may be reached, as the tool and as the operator wrote them.
+    /// Hosts that it may reach, as written by the tool and by the operator.
     pub(super) net: (Vec<String>, Vec<String>),
-    /// Variables that are declared, and have a value.
+    /// Variables that are declared and have a value.
     pub(super) env: BTreeMap<String, String>,
-    /// Values that nobody is to see.
+    /// Values that are redacted in its output.
     pub(super) secrets: Vec<String>,
-    /// What it was not given, and why.
+    /// What it does not get, and why.
     pub(super) warnings: Vec<String>,
     /// Names of variables that it may see.
     asks_env: Vec<String>,
 }
 
-/// What may be read, and what may be written.
+/// Patterns for reading and for writing.
 type Patterns = (Vec<Glob>, Vec<Glob>);
 
-/// The files that a tool may have.
+/// The files that a tool may access.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PermittedFiles {
     pub(super) read: Places,
@@ -54,7 +54,7 @@ pub(super) struct PermittedFiles {
 }
 
 impl Permitted {
-    /// What it is granted, for people and models: what was asked for, granted and allowed at once.
+    /// Its permissions, for people and models: what is requested, granted and allowed.
     pub(super) fn to_json(&self) -> Value {
         json!({
             "read": self.files.read.to_json(), "write": self.files.write.to_json(),
@@ -62,8 +62,8 @@ impl Permitted {
         })
     }
 
-    /// A text without the values that nobody is to see.
-    pub(super) fn blotted(&self, text: String) -> String {
+    /// A text with secrets redacted.
+    pub(super) fn redacted(&self, text: String) -> String {
         let long = self
             .secrets
             .iter()
@@ -74,7 +74,7 @@ impl Permitted {
         })
     }
 
-    /// Whether an address may be reached: the tool asks for it, and the operator allows it.
+    /// Whether a host may be reached: the tool requests it, and the operator allows it.
     pub(super) fn reaches(&self, host: &str, port: u16) -> bool {
         let address = format!("{}:{port}", host.to_ascii_lowercase());
         let covers = |patterns: &[String]| {
@@ -88,17 +88,17 @@ impl Permitted {
 }
 
 impl Kiwi {
-    /// Refuses a tool of the server that the directive of a run does not name.
+    /// Refuses a tool of the server that the directive of a run does not grant.
     pub fn require_run_may(&self, caller: &Caller, run_id: &str, tool: &str) -> ItemResult<()> {
         require_may_run(&self.run_grants(caller, run_id)?, tool)
     }
 
-    /// Refuses a run that is unknown or over.
+    /// Refuses a run that is unknown or expired.
     pub fn require_run(&self, caller: &Caller, run_id: &str) -> ItemResult<()> {
         self.run_grants(caller, run_id).map(drop)
     }
 
-    /// Refuses an action on items that the directive of a run does not name.
+    /// Refuses an action on items that the directive of a run does not grant.
     pub fn require_run_may_act(
         &self,
         caller: &Caller,
@@ -112,7 +112,7 @@ impl Kiwi {
         Err(beyond_run(&run, action, &[format!("kiwi-mcp.{action}")]))
     }
 
-    /// What a tool may have, or what it asks for that it may not.
+    /// What a tool may access, or an error about what it requests beyond that.
     pub(super) fn permit_tool(
         &self,
         plan: &Plan,
@@ -125,7 +125,7 @@ impl Kiwi {
             let here = plan.project.as_ref().map_or("", |it| it.name.as_str());
             if !run.project.is_empty() && run.project != here {
                 return Err(Error::denied(format!(
-                    "`run_id`: `{}` is of a directive of another project",
+                    "`run_id`: `{}` belongs to a directive of another project",
                     run.id
                 ))
                 .hint("name the project of the directive as `project_path`")
@@ -155,8 +155,8 @@ impl Kiwi {
         })
     }
 
-    /// The files that it may have: exactly what it asks for, the directive grants and the operator
-    /// allows. A tool that does not say what it reads asks for the project.
+    /// The files that it may access: what it requests, the directive grants and the operator allows.
+    /// A tool that does not declare what it reads requests the project.
     fn permit_files(
         &self,
         plan: &Plan,
@@ -185,7 +185,7 @@ impl Kiwi {
             looking.meant(asks.read.clone())?,
             looking.meant(asks.write.clone())?,
         );
-        // Whatever is no file has to be granted by name, and is asked for as a whole.
+        // Everything but files has to be granted by name, and is requested as a whole.
         let others = Asks {
             read: Vec::new(),
             write: Vec::new(),
@@ -256,16 +256,17 @@ impl Kiwi {
         };
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         Err(Error::denied(format!(
-            "Tool '{id}' asks for `{name}`, which holds the key of this node"
+            "Tool '{id}' requests `{name}`, which contains the key of this node"
         ))
-        .hint("keep the data directory elsewhere, or ask for less"))
+        .hint("move the data directory, or request less"))
     }
 
-    /// A program that reads our key could sign whatever it likes.
+    /// A program that reads our key could sign anything.
     fn holds_our_data(&self, path: &Path) -> bool {
         let ours = self.kernel.data().path();
         let meets = |it: &Path| ours.starts_with(it) || it.starts_with(ours);
-        // A link on the way leads there as well. What cannot be resolved is not there to be read.
+        // A symbolic link on the way may lead there too. A path that cannot be resolved does not
+        // exist.
         meets(path) || kenning_vault::resolved(path).is_some_and(|it| meets(&it))
     }
 
@@ -305,7 +306,7 @@ impl Kiwi {
             let bytes = read.map_err(|error| {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 Error::unavailable(format!("the file of secrets `{name}` cannot be read"))
-                    .hint(format!("mend `secrets` in `{POLICY_FILE}`"))
+                    .hint(format!("correct `secrets` in `{POLICY_FILE}`"))
                     .because(error)
             })?;
             all.extend(assignments(&String::from_utf8_lossy(&bytes)));
@@ -320,7 +321,7 @@ fn project_path(plan: &Plan) -> &Path {
         .map_or(Path::new("/"), |it| it.dir.path())
 }
 
-/// The line that would allow what is asked.
+/// The policy line that would allow the request.
 fn beyond_ceiling(id: &str, asks: &Asks, denied: &[String]) -> Box<ItemFault> {
     let listed = |prefix: &str| -> Vec<&str> {
         let of_kind = denied.iter().filter_map(|it| it.strip_prefix(prefix));
@@ -339,7 +340,7 @@ fn beyond_ceiling(id: &str, asks: &Asks, denied: &[String]) -> Box<ItemFault> {
         .map(|(name, values)| format!("{name} = {}", json!(values)))
         .collect();
     let hint = format!(
-        "the operator decides: who has looked at the tool adds to `[ceiling]` in `{POLICY_FILE}` of the data directory: {}",
+        "the operator decides: after a look at the tool, add to `[ceiling]` in `{POLICY_FILE}` of the data directory: {}",
         lines.join(", ")
     );
     ItemFault::with(
@@ -372,7 +373,7 @@ fn beyond_run(run: &RunGrants, tool: &str, denied: &[String]) -> Box<ItemFault> 
     )
 }
 
-/// `NAME=value` lines, perhaps with `export` and quotes.
+/// `NAME=value` lines, optionally with `export` and quotes.
 fn assignments(text: &str) -> impl Iterator<Item = (String, String)> {
     text.lines().filter_map(|line| {
         let line = line.trim();
@@ -429,7 +430,7 @@ mod tests {
             let found = permitted(asked, allowed).reaches(host, port);
             assert_eq!(found, reached, "{asked} {allowed} {host}:{port}");
         }
-        let text = permitted("*", "*").blotted("ab hunter22hunter22".to_owned());
+        let text = permitted("*", "*").redacted("ab hunter22hunter22".to_owned());
         assert_eq!(text, "ab ******");
     }
 }

@@ -1,49 +1,49 @@
-//! Which files and folders a program may have: what the tool asks for, the directive of its run grants
-//! and the operator allows, all three.
+//! Which files and folders a program may access: what the tool requests, the directive of its run
+//! grants and the operator allows, all three.
 //!
-//! The kernel is told of folders and files, not of patterns. A folder of which everything fits is
-//! given whole, with whatever will be made there. Otherwise the files that fit now are given one by
-//! one: a file that is made later is not among them, and the folder cannot be listed. Links are not
-//! followed, so nothing is given by another name than the one that was granted.
+//! The kernel accepts folders and files, not patterns. A folder in which everything matches is given
+//! as a whole, including files made later. Otherwise the files that match now are given one by one: a
+//! file that is made later is not included, and the folder cannot be listed. Symbolic links are not
+//! followed, so nothing is given under another name than the granted one.
 
-use super::super::shelves::ItemProject;
+use super::super::item_dirs::ItemProject;
 use kenning_core::{Error, Result};
 use kenning_items::grants::{Common, Glob};
 use kenning_vault::Kind;
 use std::path::{Path, PathBuf};
 
-/// The most files that are given one by one, and the most that are looked at to find them.
+/// At most this many files are given one by one, and at most this many are looked at to find them.
 const FILES_MAX: usize = 4_096;
 const LOOKED_AT_MAX: usize = 200_000;
-/// So many are shown.
+/// At most this many are shown.
 const SHOWN_MAX: usize = 100;
 
 /// What a program may read or write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Places {
-    /// As the kernel is told.
+    /// For the kernel.
     pub(super) paths: Vec<PathBuf>,
     /// Those of them that were made for this run.
     pub(super) made: Vec<PathBuf>,
-    /// As people are told: files, and folders as `src/**`.
+    /// For people: files, and folders as `src/**`.
     pub(super) shown: Vec<String>,
-    /// Whether one of them lies in the project.
+    /// Whether one of them is in the project.
     pub(super) in_project: bool,
-    /// Files that fit, but whose modes keep the program's user out.
+    /// Files that match but whose modes exclude the program's user.
     pub(super) n_shut: usize,
 }
 
 /// Where to look, and for whom.
 pub(super) struct Looking<'a> {
     pub(super) project: Option<&'a ItemProject>,
-    /// The program runs as a user without rights, who may have what everybody may.
+    /// The program runs as an unprivileged user, who may access only what everybody may.
     pub(super) own_user: bool,
-    /// Nothing is to be made.
+    /// Nothing is to be created.
     pub(super) dry_run: bool,
 }
 
 impl Places {
-    /// For answers: no more than can be read.
+    /// As JSON, for responses: cut to a readable length.
     pub(super) fn to_json(&self) -> serde_json::Value {
         let mut shown: Vec<&str> = self.shown.iter().map(String::as_str).collect();
         let n_more = shown.len().saturating_sub(SHOWN_MAX);
@@ -53,7 +53,7 @@ impl Places {
         serde_json::json!(shown)
     }
 
-    /// Both together.
+    /// Adds the other's paths.
     pub(super) fn join(&mut self, other: Self) {
         for (path, shown) in other.paths.into_iter().zip(other.shown) {
             self.add(path, shown, other.in_project);
@@ -71,7 +71,7 @@ impl Places {
 }
 
 impl Looking<'_> {
-    /// A path that is a folder of the project means everything in it, whoever wrote it.
+    /// A path of a folder in the project means everything in it.
     pub(super) fn meant(&self, globs: Vec<Glob>) -> Result<Vec<Glob>> {
         let meant = globs.into_iter().map(|glob| {
             let is_folder = match (glob.is_path(), glob.is_absolute(), self.project) {
@@ -101,8 +101,8 @@ impl Looking<'_> {
         Ok(places)
     }
 
-    /// What may be written. Nothing can be said of files that are not there yet, so here only files and
-    /// folders are understood.
+    /// What may be written. Files that do not exist yet cannot be matched by patterns, so only files
+    /// and folders are accepted here.
     pub(super) fn write(&self, all: &[Common]) -> Result<Places> {
         let mut places = Places::default();
         for common in all {
@@ -133,7 +133,7 @@ impl Looking<'_> {
         Ok(places)
     }
 
-    /// A file or a folder that is not of the project.
+    /// A file or a folder outside the project.
     fn outside(&self, common: &Common, verb: &str, places: &mut Places) -> Result<()> {
         let glob = held(common, verb)?;
         let path = PathBuf::from(glob.base());
@@ -165,7 +165,7 @@ impl Looking<'_> {
                 }
                 return Ok(());
             }
-            // A link may lead to what was granted by no other name.
+            // A symbolic link may lead to what was not granted.
             Kind::Link | Kind::Other => return Err(not_plain("read", &base)),
         };
         if self.own_user && !project.dir.is_passable_by_everybody() {
@@ -185,7 +185,7 @@ impl Looking<'_> {
                 }
                 continue;
             }
-            // One that cannot be looked into holds nothing that the program could read.
+            // A folder that cannot be listed has nothing that the program could read.
             let Ok(entries) = project.dir.list_plain(&folder) else {
                 places.n_shut += 1;
                 continue;
@@ -194,7 +194,7 @@ impl Looking<'_> {
                 *n_looked_at += 1;
                 if *n_looked_at > LOOKED_AT_MAX || places.paths.len() > FILES_MAX {
                     return Err(Error::too_large(format!(
-                        "`permissions.read`: `{common}` is more than a program can be given file by file"
+                        "`permissions.read`: `{common}` matches too many files"
                     ))
                     .hint(format!(
                         "name folders, such as `docs/**`, or fewer than {FILES_MAX} files"
@@ -224,12 +224,12 @@ impl Looking<'_> {
     }
 }
 
-/// The pattern of a path. A name that no pattern can say fits none.
+/// A path as a pattern. `None` for a name that no pattern can express.
 fn glob_of(path: &str) -> Option<Glob> {
     Glob::parse(path).ok()
 }
 
-/// The file or the folder that the kernel can hold a program to.
+/// The file or folder to which the kernel can restrict a program.
 fn held<'a>(common: &'a Common, verb: &str) -> Result<&'a Glob> {
     let glob = common.single();
     let glob = glob.filter(|it| it.is_path() || it.folder().is_some());
@@ -240,15 +240,15 @@ fn held<'a>(common: &'a Common, verb: &str) -> Result<&'a Glob> {
             base => format!("{base}/**"),
         };
         Error::invalid(format!(
-            "`permissions.{verb}`: a program cannot be held to the pattern `{common}`"
+            "`permissions.{verb}`: a program cannot be restricted to the pattern `{common}`"
         ))
-        .hint(format!("ask for a file, or for a folder as `{folder}`"))
+        .hint(format!("request a file, or a folder as `{folder}`"))
     })
 }
 
 fn not_plain(verb: &str, name: &str) -> Error {
     Error::denied(format!(
-        "`permissions.{verb}`: `{name}` is a link, or no file or folder"
+        "`permissions.{verb}`: `{name}` is not a file or folder, or is a symbolic link"
     ))
-    .hint("name what the link leads to")
+    .hint("name the target of the link")
 }

@@ -1,7 +1,7 @@
-//! Which files make a tool run, each of them vouched for.
+//! The files that make a tool run, with their signatures checked.
 
+use super::super::item_dirs::{ItemDir, ItemProject};
 use super::super::package::{Item, Package};
-use super::super::shelves::{ItemProject, Shelf};
 use super::super::{ItemFault, ItemResult, ItemTarget, not_found};
 use crate::Kiwi;
 use kenning_core::{Error, Result};
@@ -13,43 +13,43 @@ use kenning_kernel::Caller;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// A tool that was found and checked, with everything that runs it.
+/// A tool that was found and checked, with its chain.
 pub(super) struct Plan {
     pub(super) project: Option<ItemProject>,
-    pub(super) shelf: Shelf,
+    pub(super) item_dir: ItemDir,
     pub(super) package: Package,
     pub(super) tool: Tool,
     pub(super) chain: Chain,
-    /// What the leaf and all that run it ask for together.
+    /// What all links of the chain request together.
     pub(super) asks: Asks,
-    /// What they declare of the environment; the leaf wins.
+    /// The environment variables that they declare; the leaf wins.
     pub(super) env: BTreeMap<String, Option<String>>,
 }
 
 impl Plan {
     pub(super) fn path(&self) -> String {
-        let path = self.package.path_on(&self.shelf);
+        let path = self.package.path_on(&self.item_dir);
         path.to_string_lossy().into_owned()
     }
 }
 
 impl Kiwi {
-    /// Finds a tool and all that runs it.
+    /// Finds a tool and its chain.
     pub(super) fn plan_tool(&self, caller: &Caller, target: &ItemTarget) -> ItemResult<Plan> {
         let project = self.item_project(caller, target.project_path.as_deref())?;
-        let shelves = self.shelves(caller, ItemType::Tool, project.as_ref())?;
-        let found = self.locate(&shelves, &target.id)?;
-        let (shelf, package) = found.ok_or_else(|| not_found(ItemType::Tool, &target.id))?;
-        let (tool, link) = self.vouched_link(caller, &shelf, &package)?;
+        let item_dirs = self.item_dirs(caller, ItemType::Tool, project.as_ref())?;
+        let found = self.locate(&item_dirs, &target.id)?;
+        let (item_dir, package) = found.ok_or_else(|| not_found(ItemType::Tool, &target.id))?;
+        let (tool, link) = self.signed_link(caller, &item_dir, &package)?;
         let mut asks = asked(&tool);
         let mut env = tool.env.clone();
         let mut details = Map::new();
         let chain = resolve(with_component(&tool, link), |id| {
-            let Some((shelf, package)) = self.locate(&shelves, id)? else {
+            let Some((item_dir, package)) = self.locate(&item_dirs, id)? else {
                 return Ok(None);
             };
             let (tool, link) = self
-                .vouched_link(caller, &shelf, &package)
+                .signed_link(caller, &item_dir, &package)
                 .map_err(|fault| {
                     details.extend(fault.details);
                     fault.error
@@ -63,7 +63,7 @@ impl Kiwi {
         let chain = chain.map_err(|fault| chain_fault(fault, details))?;
         Ok(Plan {
             project,
-            shelf,
+            item_dir,
             package,
             tool,
             chain,
@@ -72,17 +72,17 @@ impl Kiwi {
         })
     }
 
-    /// A file of a chain, if somebody who is trusted vouches for it.
-    fn vouched_link(
+    /// A link of a chain, if it is signed by a trusted key.
+    fn signed_link(
         &self,
         caller: &Caller,
-        shelf: &Shelf,
+        item_dir: &ItemDir,
         package: &Package,
     ) -> ItemResult<(Tool, Link)> {
         let item = package.valid_item()?;
-        let mark = self.require_vouched(caller, package, shelf, &item)?;
+        let mark = self.require_signed(caller, package, item_dir, &item)?;
         let Item::Tool(tool) = item else {
-            return Err(Error::internal("a tool is a tool").into());
+            return Err(Error::internal("the tool has another type").into());
         };
         let integrity = match mark {
             Some(mark) => mark.sha256,
@@ -93,7 +93,7 @@ impl Kiwi {
     }
 }
 
-/// A component that is the tool's entry is what the sandbox runs, if nothing else is said.
+/// If the tool's entry point is a component and nothing else is declared, the sandbox runs it.
 fn with_component(tool: &Tool, mut link: Link) -> Link {
     let is_said = ["tool", "wasm"]
         .iter()
@@ -107,7 +107,7 @@ fn with_component(tool: &Tool, mut link: Link) -> Link {
     link
 }
 
-/// What a tool asks for; a variable without a value is asked for wherever it is declared.
+/// What a tool requests; a declared variable without a value is requested too.
 fn asked(tool: &Tool) -> Asks {
     let mut asks = tool.asks.clone();
     let unset = tool.env.iter().filter(|it| it.1.is_none());
@@ -136,7 +136,7 @@ fn join(all: &mut Asks, more: Asks) {
     add(&mut all.env, more.env);
 }
 
-/// The fault of a chain with the fields that the contract's notes give.
+/// The fault of a chain with the fields that the contract gives.
 pub(super) fn chain_fault(
     fault: Box<ChainFault>,
     mut details: Map<String, Value>,
@@ -149,10 +149,10 @@ pub(super) fn chain_fault(
     ItemFault::with(Error::from(fault), Value::Object(details))
 }
 
-/// Whether what was given is what the tool wants.
+/// Checks the inputs of a tool.
 pub(super) fn check_inputs(tool: &Tool, inputs: &Map<String, Value>) -> ItemResult<()> {
     let mut given = inputs.clone();
-    // Not the tool's own, but where it is to work.
+    // Not an input of the tool, but the directory where it works.
     given.remove("_project_path");
     let given = Value::Object(given);
     let Err(fault) = tool.check_parameters(&given) else {
@@ -183,7 +183,7 @@ pub(super) fn check_inputs(tool: &Tool, inputs: &Map<String, Value>) -> ItemResu
     ))
 }
 
-/// The configuration of the primitive, its placeholders filled in.
+/// The configuration of the primitive, with placeholders filled in.
 pub(super) fn config(
     chain: &Chain,
     variables: &BTreeMap<String, String>,

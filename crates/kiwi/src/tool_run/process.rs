@@ -1,10 +1,10 @@
-//! A tool that is a process: in the jail, or not at all.
+//! A tool that is a process: it runs in a jail, or not at all.
 //!
-//! It may read the project, its own files and the system's; it may write to a directory that is gone
-//! afterwards, and to what was granted. It has no network and no environment but what was granted.
-//! Every argument is one argument: no shell ever sees it.
+//! It may read the project, its own files and the system's; it may write to a temporary directory,
+//! and to what was granted. It has no network and no environment variables but those that were
+//! granted. Arguments are passed as they are: no shell sees them.
 
-use super::room::Room;
+use super::run_dir::RunDir;
 use super::runtime::{Program, SYSTEM_DIRS};
 use super::{Ran, Ready, parsed};
 use crate::ItemResult;
@@ -19,15 +19,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where names are looked up; without it an address can only be written as a number.
+/// The port of DNS; without it only numeric addresses work.
 const DNS_PORT: u16 = 53;
-/// Gives a Python tool's `main` its inputs.
+/// Passes the inputs to `main` of a Python tool.
 const BIND: &str = include_str!("bind.py");
-/// What a host without a port means.
+/// The ports of a host without a port.
 const WEB_PORTS: [u16; 2] = [80, 443];
 
 impl Kiwi {
-    /// Whether it would start.
+    /// Checks whether it would start.
     pub(super) fn check_process(&self, ready: &Ready<'_>) -> ItemResult<()> {
         self.jail()?;
         self.program(ready, None)?;
@@ -39,9 +39,9 @@ impl Kiwi {
 
     pub(super) fn run_process(&self, ready: &Ready<'_>) -> ItemResult<Ran> {
         let strength = self.jail()?;
-        let room = self.make_room(&ready.plan.package, strength.own_user)?;
-        let program = self.program(ready, Some(&room))?;
-        let spec = self.spec(ready, &room, program, true)?;
+        let run_dir = self.make_run_dir(&ready.plan.package, strength.own_user)?;
+        let program = self.program(ready, Some(&run_dir))?;
+        let spec = self.spec(ready, &run_dir, program, true)?;
         let run = || kenning_jail::run(&self.launcher(), &spec, &ready.caller.cancelled);
         let outcome = match &ready.caller.progress {
             None => run(),
@@ -57,15 +57,15 @@ impl Kiwi {
 }
 
 impl Kiwi {
-    /// Everything that the program may have. `inputs` says whether it is told its inputs by arguments.
+    /// Everything that the program may access. `inputs` says whether it gets its inputs as arguments.
     pub(super) fn spec(
         &self,
         ready: &Ready<'_>,
-        room: &Room,
+        run_dir: &RunDir,
         program: Program,
         inputs: bool,
     ) -> Result<Spec> {
-        let (code, scratch) = (room.code.path(), room.scratch.path());
+        let (code, scratch) = (run_dir.code.path(), run_dir.scratch.path());
         let mut spec = Spec::new(program.path);
         spec.net = match ports(ready)? {
             ports if ports.is_empty() => Net::None,
@@ -91,8 +91,8 @@ impl Kiwi {
         let given = given.into_iter().flatten().filter_map(Value::as_str);
         spec.args.extend(given.map(OsString::from));
         if let Some(name) = script(ready)? {
-            if inputs && let Some(bound) = bound_inputs(ready, room, name)? {
-                spec.read.push(room.beside.path().to_owned());
+            if inputs && let Some(bound) = bound_inputs(ready, run_dir, name)? {
+                spec.read.push(run_dir.beside.path().to_owned());
                 spec.args.extend(bound);
             }
             spec.args.push(code.join(name).into());
@@ -107,7 +107,7 @@ impl Kiwi {
         let wall = ready.timeout();
         spec.limits = Limits {
             wall,
-            // So much as all processors together have in that time.
+            // As much as all processors together have in that time.
             cpu: wall.saturating_mul(64),
             memory_bytes: limits.memory_mb.max(16).saturating_mul(1 << 20),
             processes: limits.processes.max(1),
@@ -121,8 +121,8 @@ impl Kiwi {
 }
 
 impl Kiwi {
-    /// Of all programs that write to a project, so that where Kenning is root each can go on with what
-    /// those before it wrote.
+    /// The same for all programs that write to a project, so that if Kenning is root, each can change
+    /// what the others wrote.
     fn user_number(&self, ready: &Ready<'_>) -> u32 {
         let project = ready.plan.project.as_ref();
         let project = project.map_or_else(PathBuf::new, |it| it.dir.path().to_owned());
@@ -136,7 +136,7 @@ impl Kiwi {
     }
 }
 
-/// The file that is run, which must be one of those that were verified.
+/// The file to run, which must be one of the verified ones.
 fn script<'a>(ready: &'a Ready<'_>) -> Result<Option<&'a str>> {
     let Some(name) = ready.plan.tool.entrypoint.as_deref() else {
         return Ok(None);
@@ -151,9 +151,13 @@ fn script<'a>(ready: &'a Ready<'_>) -> Result<Option<&'a str>> {
     Ok(Some(name).filter(|_| !is_program))
 }
 
-/// What comes before a Python script whose `main` takes its inputs by name: the program that binds
-/// them, and the inputs. It looks closely; here only what cannot be one is left alone.
-fn bound_inputs(ready: &Ready<'_>, room: &Room, script: &str) -> Result<Option<[OsString; 2]>> {
+/// The arguments before a Python script whose `main` takes its inputs by name: the program that binds
+/// them, and the inputs. That program checks closely; here only clear misfits are left out.
+fn bound_inputs(
+    ready: &Ready<'_>,
+    run_dir: &RunDir,
+    script: &str,
+) -> Result<Option<[OsString; 2]>> {
     let is_python = matches!(ready.text("command"), Some("python" | "python3"));
     let args = ready.config.get("args").and_then(Value::as_array);
     let mut args = args.into_iter().flatten().filter_map(Value::as_str);
@@ -164,16 +168,18 @@ fn bound_inputs(ready: &Ready<'_>, room: &Room, script: &str) -> Result<Option<[
         return Ok(None);
     }
     let inputs = Value::Object(ready.inputs.clone()).to_string();
-    room.beside.put("bind.py", BIND.as_bytes(), 0o644)?;
-    room.beside.put("inputs.json", inputs.as_bytes(), 0o644)?;
-    let path = room.beside.path();
+    run_dir.beside.put("bind.py", BIND.as_bytes(), 0o644)?;
+    run_dir
+        .beside
+        .put("inputs.json", inputs.as_bytes(), 0o644)?;
+    let path = run_dir.beside.path();
     Ok(Some([
         path.join("bind.py").into(),
         path.join("inputs.json").into(),
     ]))
 }
 
-/// Whether a line begins a `main` that takes something.
+/// Whether a line begins a `main` with parameters.
 fn takes_arguments(line: &str) -> bool {
     let line = line.strip_prefix("async ").unwrap_or(line).trim_start();
     let rest = line.strip_prefix("def main").map(str::trim_start);
@@ -181,7 +187,7 @@ fn takes_arguments(line: &str) -> bool {
     inner.is_some_and(|it| !it.trim_start().starts_with(')'))
 }
 
-/// It starts in the project if it may have anything there. That gives it no rights.
+/// It starts in the project if it may access anything there. That gives it no permissions.
 fn working_directory(ready: &Ready<'_>, scratch: &Path) -> Result<PathBuf> {
     let files = &ready.permitted.files;
     let is_let_in = files.read.in_project || files.write.in_project;
@@ -230,8 +236,8 @@ fn environment(
     all.into_iter().collect()
 }
 
-/// The ports that were asked for. The kernel can hold a program to ports and not to hosts, so only who
-/// may reach every host gets any.
+/// The requested ports. The kernel can restrict a program to ports but not to hosts, so only a
+/// program that may reach every host gets any.
 pub(super) fn ports(ready: &Ready<'_>) -> Result<Vec<u16>> {
     let mut ports = Vec::new();
     for asked in &ready.permitted.net.0 {
@@ -245,9 +251,9 @@ pub(super) fn ports(ready: &Ready<'_>) -> Result<Vec<u16>> {
             ("*", Ok(Some(port))) => ports.push(port),
             _ => {
                 return Err(Error::denied(format!(
-                    "`permissions.net`: a program cannot be held to the host `{asked}`"
+                    "`permissions.net`: a program cannot be restricted to the host `{asked}`"
                 ))
-                .hint("use `http_client` or a WASM tool, or ask for every host as `*:443`"));
+                .hint("use `http_client` or a WASM tool, or request every host as `*:443`"));
             }
         }
     }

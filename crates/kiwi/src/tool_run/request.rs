@@ -1,6 +1,6 @@
-//! A tool that is a request: through the gate, to hosts that it asks for and the operator allows.
+//! A tool that is a request: through `egress`, to hosts that it requests and the operator allows.
 //!
-//! A redirect is an answer and is not followed: where it leads was granted by nobody.
+//! A redirect is returned and not followed: its target was not granted.
 
 use super::{Ran, Ready, parsed};
 use crate::ItemResult;
@@ -12,13 +12,13 @@ use kenning_text::percent;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 
-/// So many events of a stream are shown.
+/// At most this many events of a stream are returned.
 const EVENTS_MAX: usize = 10_000;
-/// How often whoever waits between two tries looks whether the call was taken back.
+/// How often a wait between two attempts checks whether the call was cancelled.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 impl Kiwi {
-    /// The request as it would be sent, if it may be.
+    /// The request as it would be sent, if it is allowed.
     pub(super) fn check_request(&self, ready: &Ready<'_>) -> ItemResult<Request> {
         let request = request(ready)?;
         require_reachable(ready, &request.url)?;
@@ -52,7 +52,7 @@ impl Kiwi {
     }
 }
 
-/// Refuses an address that the tool does not ask for, or the operator does not allow.
+/// Refuses an address that the tool does not request or the operator does not allow.
 pub(super) fn require_reachable(ready: &Ready<'_>, url: &str) -> Result<()> {
     let (host, port) = kenning_egress::host_of(url)?;
     if ready.permitted.reaches(&host, port) {
@@ -69,7 +69,7 @@ pub(super) fn require_reachable(ready: &Ready<'_>, url: &str) -> Result<()> {
         )
 }
 
-/// A gate that lets through to places of the local network only those that the operator named.
+/// An egress client that reaches local networks only where the operator named them.
 pub(super) fn gate(ready: &Ready<'_>, timeout: Duration) -> Egress {
     let named = ready.permitted.net.1.iter().filter(|it| !it.contains('*'));
     Egress::new(Policy {
@@ -143,7 +143,7 @@ fn request(ready: &Ready<'_>) -> Result<Request> {
     })
 }
 
-/// What says who asks.
+/// The credential to send.
 fn credential(ready: &Ready<'_>) -> Result<Option<(String, String)>> {
     let Some(auth) = ready.config.get("auth").and_then(Value::as_object) else {
         return Ok(None);
@@ -170,7 +170,7 @@ fn credential(ready: &Ready<'_>) -> Result<Option<(String, String)>> {
     }))
 }
 
-/// An address with its `{name}` filled in; nothing that is filled in can change what is around it.
+/// A URL with its `{name}` filled in and escaped.
 fn address(template: &str, inputs: &Map<String, Value>) -> Result<String> {
     let url = filled_text(template, inputs, |it| percent::encoded(it, ""));
     match url.find('{') {
@@ -186,7 +186,7 @@ fn address(template: &str, inputs: &Map<String, Value>) -> Result<String> {
     }
 }
 
-/// A value with its `{name}` filled in; a text that is nothing else becomes the input itself.
+/// A value with its `{name}` filled in; a text that is only a placeholder becomes the input itself.
 fn filled(value: &Value, inputs: &Map<String, Value>) -> Value {
     match value {
         Value::String(text) => {
@@ -205,7 +205,7 @@ fn filled(value: &Value, inputs: &Map<String, Value>) -> Value {
     }
 }
 
-/// Fills in what has a value, once, from the left.
+/// Fills in placeholders that have a value, once, from the left.
 fn filled_text(text: &str, inputs: &Map<String, Value>, form: impl Fn(&str) -> String) -> String {
     let mut out = String::new();
     let mut rest = text;

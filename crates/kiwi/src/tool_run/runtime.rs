@@ -1,16 +1,16 @@
-//! Which program runs a script.
+//! Finds the program that runs a script.
 //!
-//! Only the system's directories are searched, and those that the operator names: a program in
-//! somebody's home needs files around it that no tool should see.
+//! Only the system's directories are searched, and those that the operator names: a program in a home
+//! directory would need files around it that no tool should see.
 
 use super::install::project_python;
-use super::{Ready, room::Room};
+use super::{Ready, run_dir::RunDir};
 use crate::Kiwi;
 use crate::policy::{ItemPolicy, POLICY_FILE};
 use kenning_core::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// Where programs of the system are.
+/// Directories of the system's programs.
 pub(super) const SYSTEM_DIRS: [&str; 7] = [
     "/usr/local/bin",
     "/usr/bin",
@@ -21,14 +21,14 @@ pub(super) const SYSTEM_DIRS: [&str; 7] = [
     "/run/current-system/sw/bin",
 ];
 
-/// A program, and what it needs around it.
+/// A program, and the files that it needs.
 pub(super) struct Program {
     pub(super) path: PathBuf,
-    /// What it may execute beside the system's programs.
+    /// What it may execute in addition to the system's programs.
     pub(super) exec: Vec<PathBuf>,
-    /// What it may read beside.
+    /// What it may read in addition.
     pub(super) read: Vec<PathBuf>,
-    /// First in `PATH`.
+    /// Put first in `PATH`.
     pub(super) first_in_path: Option<PathBuf>,
 }
 
@@ -45,13 +45,13 @@ impl Program {
 
 impl Kiwi {
     /// The program that a configuration names.
-    pub(super) fn program(&self, ready: &Ready<'_>, room: Option<&Room>) -> Result<Program> {
+    pub(super) fn program(&self, ready: &Ready<'_>, run_dir: Option<&RunDir>) -> Result<Program> {
         let command = ready.text("command").unwrap_or_default();
         if command.contains('/') && !command.starts_with('/') {
-            return own_program(ready, room, command);
+            return own_program(ready, run_dir, command);
         }
         if matches!(command, "python" | "python3")
-            && let Some(python) = self.virtual_python(ready, room.is_some())?
+            && let Some(python) = self.virtual_python(ready, run_dir.is_some())?
         {
             return Ok(python);
         }
@@ -64,7 +64,7 @@ impl Kiwi {
         find(ready.policy, command)
     }
 
-    /// A Python that has the packages of the project or of the tool; `None` where the system's does.
+    /// A Python that has the packages of the project or of the tool; `None` if the system's has them.
     fn virtual_python(&self, ready: &Ready<'_>, install: bool) -> Result<Option<Program>> {
         let project = ready.plan.project.as_ref();
         let project = project.filter(|_| ready.permitted.reads_packages);
@@ -86,7 +86,7 @@ impl Kiwi {
 /// A program of the system, or of a directory that the operator named.
 pub(super) fn find(policy: &ItemPolicy, command: &str) -> Result<Program> {
     if command.starts_with('/') {
-        // It may be executed if it lies in one of the operator's directories, or in the system's.
+        // It may be executed if it is in one of the operator's directories, or in the system's.
         return Ok(Program {
             exec: policy.exec.clone(),
             ..Program::plain(command.into())
@@ -122,13 +122,15 @@ fn is_python(command: &str) -> bool {
 }
 
 /// A program among the tool's own files.
-fn own_program(ready: &Ready<'_>, room: Option<&Room>, command: &str) -> Result<Program> {
+fn own_program(ready: &Ready<'_>, run_dir: Option<&RunDir>, command: &str) -> Result<Program> {
     let name = command.trim_start_matches("./");
     if ready.plan.package.file(name).is_none() {
         return Err(Error::not_found("file of the tool", name)
             .hint("name a program of the system, or a file beside the manifest"));
     }
-    let root = room.map(|it| it.code.path().to_owned()).unwrap_or_default();
+    let root = run_dir
+        .map(|it| it.code.path().to_owned())
+        .unwrap_or_default();
     Ok(Program {
         exec: vec![root.clone()],
         ..Program::plain(root.join(name))

@@ -1,12 +1,12 @@
-//! Whether a tool's source can be read by its language, asked before somebody vouches for it.
+//! Checks a tool's source for syntax errors before it is signed.
 //!
-//! The language's own program is asked, in the jail, and only to read: nothing of the source runs.
-//! Where there is no such program, or no jail, nobody is kept from signing, but is told.
+//! The language's own program checks it, in a jail, without running the source. If there is no such
+//! program, or no jail, the item can be signed anyway, with a warning.
 
 use super::runtime;
 use crate::Kiwi;
+use crate::item_dirs::ItemDir;
 use crate::package::{Item, Package};
-use crate::shelves::Shelf;
 use crate::{ItemFault, ItemResult};
 use kenning_core::{Error, Result};
 use kenning_jail::{Exit, Limits, Outcome, Spec};
@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Says for each file that cannot be compiled its name, the line and why. Compiling runs nothing.
+/// Prints the name, line and error of each file that cannot be compiled. Compiling runs nothing.
 const PYTHON: &str = r#"
 import json, sys
 for name in sys.argv[1:]:
@@ -31,20 +31,20 @@ const WALL: Duration = Duration::from_secs(20);
 const FILES_MAX: usize = 200;
 const COMPLAINT_CHARS: usize = 300;
 
-/// What was found out about a source.
+/// The result of checking a source.
 enum Checked {
     /// Names of files and what is wrong with them.
     Faults(Vec<(String, String)>),
-    /// Nobody could say, and why.
+    /// It could not be checked, and why.
     Unknown(String),
 }
 
 impl Kiwi {
-    /// Refuses a tool whose source its language cannot read. Gives what whoever signs it should know.
+    /// Refuses a tool whose source has syntax errors. Returns warnings for whoever signs it.
     pub(crate) fn check_sources(
         &self,
         package: &Package,
-        shelf: &Shelf,
+        item_dir: &ItemDir,
     ) -> ItemResult<Vec<String>> {
         let Ok(Item::Tool(tool)) = package.item() else {
             return Ok(Vec::new());
@@ -64,7 +64,7 @@ impl Kiwi {
             files.extend(others.take(FILES_MAX).cloned());
         }
         if package.file(entry).is_none() {
-            // What runs it says so.
+            // Its runtime reports it.
             return Ok(Vec::new());
         }
         let checked = self.read_by_language(package, language, &files);
@@ -81,14 +81,14 @@ impl Kiwi {
         let issues: Vec<String> = of_entry.iter().chain(&of_others).map(told).collect();
         Err(ItemFault::with(
             Error::invalid(format!(
-                "Tool '{}' cannot be read by `{language}`: {}",
+                "`{language}` reports errors in tool '{}': {}",
                 package.id(),
                 issues.join("; ")
             ))
-            .hint("mend the source, then sign it"),
+            .hint("correct the source, then sign it"),
             json!({
                 "validation_issues": issues,
-                "path": package.path_on(shelf).to_string_lossy(),
+                "path": package.path_on(item_dir).to_string_lossy(),
             }),
         ))
     }
@@ -102,8 +102,8 @@ impl Kiwi {
         let policy = self.item_policy()?;
         let program = runtime::find(&policy, language)?;
         let strength = self.jail()?;
-        let room = self.make_room(package, strength.own_user)?;
-        let (code, scratch) = (room.code.path(), room.scratch.path());
+        let run_dir = self.make_run_dir(package, strength.own_user)?;
+        let (code, scratch) = (run_dir.code.path(), run_dir.scratch.path());
         let mut spec = Spec::new(program.path);
         spec.allow_system();
         spec.exec.extend(program.exec);
@@ -115,7 +115,7 @@ impl Kiwi {
         };
         let names = files.iter().map(|it| match language {
             "python3" => it.into(),
-            // A name of its own cannot be taken for an option.
+            // A path cannot be taken for an option.
             _ => OsString::from(code.join(it)),
         });
         spec.args = before.iter().map(OsString::from).chain(names).collect();
@@ -139,7 +139,8 @@ impl Kiwi {
     }
 }
 
-/// What is wrong with which file; an error is what to tell whoever signs a source that nobody could read.
+/// What is wrong with which file; the error is a warning for whoever signs a source that could not be
+/// checked.
 fn faults_of(
     entry: &str,
     checked: Result<Checked>,
@@ -152,7 +153,7 @@ fn faults_of(
 
 fn of_python(outcome: &Outcome) -> Checked {
     if outcome.exit != Exit::Exited(0) {
-        return Checked::Unknown("`python3` did not read it to its end".to_owned());
+        return Checked::Unknown("`python3` did not finish".to_owned());
     }
     let said = String::from_utf8_lossy(&outcome.stdout);
     let rows = said.lines().filter_map(|line| {
@@ -177,7 +178,7 @@ fn of_another(outcome: &Outcome, files: &[String], code: &Path, language: &str) 
             let entry = files.first().cloned().unwrap_or_default();
             Checked::Faults(vec![(entry, why)])
         }
-        _ => Checked::Unknown(format!("`{language}` did not read it to its end")),
+        _ => Checked::Unknown(format!("`{language}` did not finish")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Changes one key of the file and leaves every other line as a person wrote it.
 //!
-//! The file has two levels, so the change is made line by line. Files can be written in ways that this
-//! does not see through (one line for a whole section, anchors, quoted keys): the caller reads the
+//! The file has two levels, so the change is made line by line. Some files are written in ways that
+//! this does not understand (a whole section on one line, anchors, quoted keys): the caller reads the
 //! result again and refuses it if anything but the one key has changed.
 
 /// The text with `section.name` set to `value`, which is valid YAML on one line.
@@ -44,7 +44,7 @@ fn set_in_section(lines: &mut Vec<String>, head: usize, name: &str, value: &str)
             lines.splice(at..stop, [format!("{pad}{name}: {value}{comment}")]);
         }
         None => {
-            // Behind the last line that belongs to the section, before what introduces the next one.
+            // After the last line of the section, before comments that introduce the next one.
             let last = (head..end).rev().find(|&at| {
                 let line = &lines[at];
                 at == head || line.starts_with(' ') && !line.trim().is_empty()
@@ -69,7 +69,7 @@ fn is_marker(line: &str) -> bool {
     line.starts_with("---") || line.starts_with("...")
 }
 
-/// The line behind a value that may go on over several lines.
+/// The line after a value that may span several lines.
 fn value_end(lines: &[String], at: usize, indent: usize, end: usize) -> usize {
     let goes_on = |line: &str| {
         let inner = line.trim_start_matches(' ');
@@ -89,7 +89,7 @@ fn trailing_comment(line: &str) -> &str {
         match (quote, c) {
             (Some(open), c) if c == open => quote = None,
             (Some(_), _) => {}
-            // A quote opens a text only where the text begins.
+            // A quote opens a string only at its beginning.
             (None, '"' | '\'') if before == ' ' => quote = Some(c),
             (None, '#') if before.is_whitespace() => {
                 let start = line.get(..at).unwrap_or_default().trim_end().len();

@@ -1,10 +1,10 @@
-//! Every key that a person may set, in one table: what may stand there, what holds without it, and
-//! what it does. The file is checked against it, and the manual can be made from it.
+//! Every setting in one table: its values, its default, and what it does. The file is checked against
+//! it.
 
 use kenning_core::{Error, Result};
 use serde_json::Value;
 
-/// What may stand behind a key.
+/// The values that a key accepts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Form {
     /// `true` or `false`.
@@ -13,11 +13,11 @@ pub enum Form {
     Count(u64, u64),
     /// A number greater than 0.
     Positive,
-    /// Any text. `${NAME}` in it stands for a variable of the environment.
+    /// Any text. `${NAME}` in it is replaced by an environment variable.
     Text,
     /// One of these.
     Choice(&'static [&'static str]),
-    /// A list of addresses, or of mappings with `url`, `headers` and `events`.
+    /// A list of URLs, or of mappings with `url`, `headers` and `events`.
     Webhooks,
 }
 
@@ -26,11 +26,11 @@ pub enum Form {
 pub struct Key {
     /// Section and name: `vault.enabled`.
     pub name: &'static str,
-    /// What may stand there.
+    /// The values that it accepts.
     pub form: Form,
-    /// What holds when it is missing, as it would be written; nothing if there is no default.
+    /// The default, as it would be written; empty if there is none.
     pub default: &'static str,
-    /// Whether it is not shown.
+    /// Whether its value is masked.
     pub secret: bool,
     /// What it does.
     pub doc: &'static str,
@@ -86,7 +86,7 @@ pub const KEYS: &[Key] = &[
         Form::Text,
         "",
         false,
-        "the address of the service, when it is not the provider's own",
+        "the URL of the service, if it is not the provider's own",
     ),
     key(
         "embedding.api_key",
@@ -121,7 +121,7 @@ pub const KEYS: &[Key] = &[
         Form::Choice(BACKUP_PROVIDERS),
         "local",
         false,
-        "where backups go: a folder, or a bucket that speaks S3",
+        "where backups go: a folder, or a bucket with the S3 API",
     ),
     key(
         "vault.retention_days",
@@ -135,7 +135,7 @@ pub const KEYS: &[Key] = &[
         Form::Text,
         "",
         false,
-        "the address of the service with the bucket",
+        "the URL of the service with the bucket",
     ),
     key("vault.bucket", Form::Text, "", false, "the bucket"),
     key(
@@ -178,21 +178,21 @@ pub const KEYS: &[Key] = &[
         Form::Count(1, 1_000_000),
         "5",
         false,
-        "so many edges into a memory that was hardly read make it a sudden core",
+        "this many edges into a memory that was hardly read make it a sudden core",
     ),
     key(
         "security.sudden_core_accesses",
         Form::Count(0, 1_000_000),
         "3",
         false,
-        "a memory that was read this often is no sudden core by its edges alone",
+        "a memory that was read this often is not a sudden core by its edges alone",
     ),
     key(
         "security.burst_edges",
         Form::Count(1, 1_000_000),
         "20",
         false,
-        "so many edges within the window make a memory a sudden core however often it was read",
+        "this many edges within the window make a memory a sudden core however often it was read",
     ),
     key(
         "security.burst_seconds",
@@ -206,7 +206,7 @@ pub const KEYS: &[Key] = &[
         Form::Webhooks,
         "[]",
         false,
-        "addresses that are told of every event",
+        "URLs that receive every event",
     ),
     key(
         "events.queries",
@@ -224,7 +224,7 @@ pub const KEYS: &[Key] = &[
     ),
 ];
 
-/// The key of this name; otherwise the nearest known one is the hint.
+/// The key of this name; otherwise an error that proposes the nearest one.
 pub(super) fn find(name: &str) -> Result<&'static Key> {
     let found = KEYS.iter().find(|it| it.name == name);
     found.ok_or_else(|| {
@@ -232,17 +232,17 @@ pub(super) fn find(name: &str) -> Result<&'static Key> {
     })
 }
 
-/// The part before the period.
+/// The part before the dot.
 pub(super) fn section_of(key: &Key) -> &'static str {
     key.name.split_once('.').map_or(key.name, |(it, _)| it)
 }
 
-/// The part behind the period.
+/// The part after the dot.
 pub(super) fn last_of(key: &Key) -> &'static str {
     key.name.split_once('.').map_or(key.name, |(_, it)| it)
 }
 
-/// What was perhaps meant: a key, or a section if a section was named.
+/// Proposes a key, or a section if a section was given.
 fn nearest(name: &str) -> String {
     let known = KEYS.iter().map(|it| {
         if name.contains('.') {
@@ -253,11 +253,11 @@ fn nearest(name: &str) -> String {
     });
     let distance = |it: &&str| (strsim::jaro_winkler(it, name) * 1e6) as u64;
     let best = known.max_by_key(distance).unwrap_or_default();
-    format!("perhaps `{best}` was meant")
+    format!("did you mean `{best}`?")
 }
 
 impl Key {
-    /// Whether a value may stand there. The error names key, value and what is expected.
+    /// Checks a value. The error names the key, the value and what is expected.
     pub(super) fn check(&self, value: &Value) -> Result<()> {
         let good = match self.form {
             Form::Flag => value.is_boolean(),
@@ -296,9 +296,9 @@ impl Form {
             Self::Flag => "`true` or `false`".to_owned(),
             Self::Count(min, max) => format!("a whole number from {min} to {max}"),
             Self::Positive => "a number greater than 0".to_owned(),
-            Self::Text => "a text".to_owned(),
+            Self::Text => "a string".to_owned(),
             Self::Choice(names) => format!("one of {}", names.join(", ")),
-            Self::Webhooks => "a list of addresses".to_owned(),
+            Self::Webhooks => "a list of URLs".to_owned(),
         }
     }
 }

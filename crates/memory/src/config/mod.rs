@@ -1,12 +1,11 @@
-//! `config.yaml`: what a person may set.
+//! `config.yaml`: the settings.
 //!
-//! [`KEYS`] is the whole of it. A key that is not there is refused with the nearest one that is; a value
-//! of another form is refused with key, value and what is expected; and a value that could have no
-//! effect is refused with the reason, so that nothing in the file is ever silently ignored. A file that
-//! is missing or empty means the defaults.
+//! [`KEYS`] lists them all. An unknown key is refused with the nearest known one; a wrong value is
+//! refused with key, value and what is expected; and a value that would have no effect is refused
+//! with the reason, so that nothing in the file is silently ignored. A missing or empty file means
+//! the defaults.
 //!
-//! Reading the text of the file is the caller's business, and so is the environment: it is passed to
-//! [`Text::expand`], where a value is used.
+//! The caller reads the file and passes the environment to [`Text::expand`], where a value is used.
 
 mod edit;
 mod keys;
@@ -31,30 +30,30 @@ pub const BYTES_MAX: u64 = 1 << 20;
 /// What the file sets, by key.
 type Values = BTreeMap<&'static str, Value>;
 
-/// What holds.
+/// The settings in effect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Where vectors come from.
     pub embedding: Embedding,
     /// How long NOW.md may become.
     pub max_now_tokens: usize,
-    /// The time constant of recency.
+    /// The time constant of recency, in days.
     pub recency_days: f64,
     /// Backups.
     pub vault: Vault,
     /// Whether files are compared with their checksums when a session starts.
     pub integrity_check_on_start: bool,
-    /// When a memory has become important too suddenly.
+    /// Thresholds for memories that became important too quickly.
     pub thresholds: Thresholds,
-    /// Who is told of every event.
+    /// Receivers of events.
     pub webhooks: Vec<Webhook>,
     /// Whether events of recalls hold the text of the query, and not only its hash.
     pub logs_queries: bool,
-    /// Which reads become events.
+    /// Which reads are recorded as events.
     pub reads: Reads,
 }
 
-/// Which reads become events.
+/// Which reads are recorded as events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reads {
     /// Every one.
@@ -66,25 +65,25 @@ pub enum Reads {
     Off,
 }
 
-/// Of so many reads one becomes an event where they are sampled.
+/// One of this many reads is recorded where they are sampled.
 pub const READS_SAMPLED: u64 = 16;
 
 /// Where vectors come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Embedding {
-    /// From whom.
+    /// The provider.
     pub provider: Provider,
     /// Which model; for [`Provider::Local`] the folder.
     pub model: Option<Text>,
-    /// How many numbers a vector has.
+    /// The dimensions of a vector.
     pub dimensions: Option<usize>,
-    /// Where the service is, if not at the provider's own address.
+    /// The URL of the service, if not the provider's own.
     pub endpoint: Option<Text>,
     /// The key for it.
     pub api_key: Option<Text>,
 }
 
-/// Who makes vectors.
+/// A provider of vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provider {
     /// The table inside the program: no network, no key.
@@ -95,7 +94,7 @@ pub enum Provider {
     Nim,
     /// Ollama.
     Ollama,
-    /// OpenAI, or whoever speaks its protocol.
+    /// OpenAI, or a compatible service.
     OpenAi,
 }
 
@@ -149,17 +148,17 @@ pub struct Vault {
 pub enum BackupPlace {
     /// A folder.
     Local,
-    /// A bucket that speaks S3.
+    /// A bucket with the S3 API.
     Bucket(Box<Bucket>),
 }
 
-/// A bucket. What is missing is said by [`missing`] when it is needed, so that keys can be set one by
+/// A bucket. [`missing`] reports what is not set when it is needed, so that keys can be set one by
 /// one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// The address of the service.
+    /// The URL of the service.
     pub endpoint: Option<Text>,
-    /// What it is called there.
+    /// Its name.
     pub bucket: Option<Text>,
     /// Its region.
     pub region: Option<Text>,
@@ -169,14 +168,14 @@ pub struct Bucket {
     pub secret_access_key: Option<Text>,
 }
 
-/// Somebody who is told of events.
+/// A receiver of events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webhook {
-    /// Where.
+    /// Its URL.
     pub url: Text,
-    /// What is sent along. Values are secrets: they often carry a token.
+    /// Headers that are sent. Values are secrets: they often contain a token.
     pub headers: Vec<(String, Text)>,
-    /// Which kinds of events; all if none is named.
+    /// The kinds of events; all if empty.
     pub events: Vec<String>,
 }
 
@@ -220,13 +219,13 @@ impl Config {
     }
 }
 
-/// A key that is needed and not there.
+/// The error for a key that is needed and not set.
 pub fn missing(key: &str) -> Error {
     Error::invalid(format!("config.yaml: `{key}` is not set"))
         .hint(format!("`kenning omi config set {key} VALUE`"))
 }
 
-/// What holds for a key: what the file sets, else the default. Secrets are masked.
+/// The value in effect for a key. Secrets are masked.
 pub fn get(text: &str, key: &str) -> Result<Value> {
     let key = keys::find(key)?;
     let values = values(text)?;
@@ -234,7 +233,7 @@ pub fn get(text: &str, key: &str) -> Result<Value> {
     Ok(shown(key, value))
 }
 
-/// Every key with what holds for it, as YAML. Secrets are masked; defaults are marked.
+/// Every key with its value in effect, as YAML. Secrets are masked; defaults are marked.
 pub fn show(text: &str) -> Result<String> {
     let values = values(text)?;
     let mut out = String::new();
@@ -246,7 +245,7 @@ pub fn show(text: &str) -> Result<String> {
         }
         if keys::section_of(key) != section {
             section = keys::section_of(key);
-            // Writing to a text cannot fail.
+            // Writing to a `String` cannot fail.
             let _ = writeln!(out, "{section}:");
         }
         let mark = if values.contains_key(key.name) {
@@ -276,7 +275,7 @@ pub fn set(text: &str, key: &str, value: &str) -> Result<String> {
     let changed = edit::set(text, section, name, &written(&value));
     if values(&changed).ok() != Some(expected) {
         return Err(Error::conflict(format!(
-            "config.yaml is written in a way in which `{}` cannot be changed without touching the rest",
+            "config.yaml is written in a form in which `{}` cannot be changed without changing other lines",
             key.name
         ))
         .hint("change it in an editor; the file was left as it is"));
@@ -284,14 +283,13 @@ pub fn set(text: &str, key: &str, value: &str) -> Result<String> {
     Ok(changed)
 }
 
-/// What was typed, as the value that the key's form asks for.
+/// A typed value, converted to the form of the key.
 fn value_from(key: &Key, typed: &str) -> Value {
     let typed = typed.trim();
     let parsed = read_yaml(typed).unwrap_or_else(|_| Value::from(typed));
     let is_yaml = parsed.is_null() || typed.starts_with(['"', '\'']);
     match key.form {
-        // Whoever types a name or a key does not think of quotes: `3` is a text there, and so is all
-        // of `a #b`.
+        // People do not quote names and keys: `3` is text here, and so is all of `a #b`.
         Form::Text | Form::Choice(_) if !is_yaml => Value::from(typed),
         _ => parsed,
     }
@@ -343,7 +341,7 @@ fn values(text: &str) -> Result<Values> {
     };
     for (section, content) in sections {
         if !KEYS.iter().any(|it| keys::section_of(it) == section) {
-            // Not a key either, so this gives the hint.
+            // An unknown section: this gives the hint.
             keys::find(&section)?;
         }
         let content = match content {
@@ -372,11 +370,11 @@ const LIMITS: Limits = Limits {
     ..Limits::FIELDS
 };
 
-/// Reads YAML. The error says where, not what stands there: it may be a secret.
+/// Reads YAML. The error gives the place but not the content: it may be a secret.
 fn read_yaml(text: &str) -> Result<Value> {
     yaml::read(text, &LIMITS).map_err(|error| match error {
         yaml::Error::TooLarge(bytes) => Error::too_large(format!("config.yaml has {bytes} bytes"))
-            .hint(format!("it may have {}", LIMITS.bytes_max)),
+            .hint(format!("the limit is {}", LIMITS.bytes_max)),
         yaml::Error::Syntax { line, column, .. } => {
             let place = match line {
                 0 => String::new(),
@@ -513,7 +511,7 @@ fn webhooks(value: &Value) -> Result<Vec<Webhook>> {
 fn webhook(key: &str, hook: &Value) -> Result<Webhook> {
     let wrong = |field: &str, expected: &str| {
         Error::invalid(format!("config.yaml: `{key}{field}` is not {expected}"))
-            .hint("a hook is an address, or a mapping with `url`, `headers` and `events`")
+            .hint("a webhook is a URL, or a mapping with `url`, `headers` and `events`")
     };
     if let Some(url) = hook.as_str() {
         return Ok(Webhook {
@@ -522,7 +520,7 @@ fn webhook(key: &str, hook: &Value) -> Result<Webhook> {
             events: Vec::new(),
         });
     }
-    let fields = hook.as_object().ok_or_else(|| wrong("", "an address"))?;
+    let fields = hook.as_object().ok_or_else(|| wrong("", "a URL"))?;
     if let Some(other) = fields
         .keys()
         .find(|it| !["url", "headers", "events"].contains(&it.as_str()))
@@ -530,7 +528,7 @@ fn webhook(key: &str, hook: &Value) -> Result<Webhook> {
         return Err(wrong(&format!(".{other}"), "known"));
     }
     let url = fields.get("url").and_then(Value::as_str);
-    let url = url.ok_or_else(|| wrong(".url", "an address"))?;
+    let url = url.ok_or_else(|| wrong(".url", "a URL"))?;
     let mut headers = Vec::new();
     if let Some(given) = fields.get("headers") {
         let given = given
@@ -538,7 +536,7 @@ fn webhook(key: &str, hook: &Value) -> Result<Webhook> {
             .ok_or_else(|| wrong(".headers", "a mapping"))?;
         for (name, value) in given {
             let field = format!(".headers.{name}");
-            let value = value.as_str().ok_or_else(|| wrong(&field, "a text"))?;
+            let value = value.as_str().ok_or_else(|| wrong(&field, "a string"))?;
             headers.push((
                 name.clone(),
                 Text::new(&format!("{key}{field}"), value, true),

@@ -140,12 +140,12 @@ fn what_cannot_be_meant_is_refused_with_key_value_and_remedy() {
         ),
         (
             "embedding:\n  provider: ollama\n  model: 3",
-            "config.yaml: `embedding.model`: `3` is not a text",
+            "config.yaml: `embedding.model`: `3` is not a string",
             "put it in quotes",
         ),
         (
             "embedding:\n  provider: nim\n  api_key: 12345",
-            "config.yaml: `embedding.api_key`: the value is not a text",
+            "config.yaml: `embedding.api_key`: the value is not a string",
             "put it in quotes",
         ),
         (
@@ -181,7 +181,7 @@ fn what_cannot_be_meant_is_refused_with_key_value_and_remedy() {
         ),
         (
             "events:\n  webhooks: [5]",
-            "config.yaml: `events.webhooks[0]` is not an address",
+            "config.yaml: `events.webhooks[0]` is not a URL",
             "url",
         ),
     ] {
@@ -374,7 +374,7 @@ proptest! {
     fn any_text_that_is_set_is_what_is_got(value in "[^\\s${}]([ -~é]{0,20}[^\\s])?") {
         if let Ok(text) = set(CONTRACT, "embedding.model", &value) {
             let got = get(&text, "embedding.model").unwrap();
-            // What is typed in quotes is what stands in the quotes, and nothing is nothing.
+            // A quoted value is the text in the quotes, and an empty one is empty.
             let typed = read_yaml(&value).ok().filter(|it| it.is_null() || value.starts_with(['"', '\'']));
             prop_assert_eq!(got, typed.unwrap_or(Value::from(value)));
         }

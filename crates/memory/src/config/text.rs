@@ -1,9 +1,9 @@
-//! Texts of the configuration, in which `${NAME}` stands for a variable of the environment.
+//! Texts of the configuration, in which `${NAME}` is replaced by an environment variable.
 
 use kenning_core::{Error, Result};
 use std::fmt;
 
-/// A text as it stands in the file.
+/// A text as it is in the file.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Text {
     key: String,
@@ -20,7 +20,7 @@ impl Text {
         }
     }
 
-    /// The text with its variables. A variable that is not set is an error only here, where the text
+    /// The text with its variables replaced. An unset variable is an error only here, where the text
     /// is needed.
     pub fn expand(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String> {
         let mut out = String::new();
@@ -55,7 +55,7 @@ impl Text {
         })
     }
 
-    /// For people: the variable's name is no secret, its value is.
+    /// For display: the variable's name is not secret, its value is.
     pub fn shown(&self) -> String {
         if self.secret {
             masked(&self.raw)
@@ -71,7 +71,7 @@ impl fmt::Debug for Text {
     }
 }
 
-/// An address without what opens it: a name and password before the host, and a query behind it.
+/// A URL without credentials: user name and password before the host, and the query.
 fn without_credentials(raw: &str) -> String {
     let Some((scheme, rest)) = raw.split_once("://") else {
         return raw.to_owned();
@@ -89,7 +89,7 @@ fn without_credentials(raw: &str) -> String {
     format!("{scheme}://{host}{path}{query}")
 }
 
-/// A secret as it is shown: only a bare reference to a variable is left readable.
+/// A masked secret: only a bare reference to a variable stays readable.
 pub(super) fn masked(raw: &str) -> String {
     let name = raw.strip_prefix("${").and_then(|it| it.strip_suffix('}'));
     let is_reference = name.is_some_and(|it| !it.contains(['$', '{', '}']));

@@ -1,9 +1,9 @@
-//! Figures of a text: numbers with their units, versions, dates, comparisons.
+//! Figures in a text: numbers with their units, versions, dates, comparisons.
 
 /// A figure and its unit, which may be empty.
 type Figure = (String, &'static str);
 
-/// Units by their spellings. What is written in capitals here is meant so: a bit is not a byte.
+/// Units and their spellings. Capital letters matter: a bit is not a byte.
 const UNITS: &[(&str, &[&str])] = &[
     ("ns", &["ns", "nanosecond", "nanoseconds"]),
     ("us", &["us", "µs", "μs", "microsecond", "microseconds"]),
@@ -54,7 +54,7 @@ const UNITS: &[(&str, &[&str])] = &[
     ("token", &["token", "tokens"]),
 ];
 
-/// Numbers in words. `one` is more often a pronoun, and missing it is as different as another number.
+/// Numbers in words. `one` is left out: it is more often a pronoun.
 const NUMBERS: &[(&str, &str)] = &[
     ("zero", "0"),
     ("two", "2"),
@@ -113,7 +113,7 @@ const CALENDAR: &[&str] = &[
 
 /// Every figure of a text, in order: "from 5 to 10" is not "from 10 to 5".
 pub(super) fn of(text: &str) -> Vec<Figure> {
-    // Dashes and minus signs of typesetters are those of programmers here.
+    // Typographic dashes and minus signs count as `-`.
     let text = text
         .replace(['\u{2212}', '\u{2013}'], "-")
         .replace('\u{2014}', " ");
@@ -140,7 +140,7 @@ fn trimmed(chunk: &str) -> &str {
     chunk.trim_matches(outer)
 }
 
-/// The figure that a word is, if it is one.
+/// The figure in a word, if it is one.
 fn figure(chunk: &str) -> Option<Figure> {
     if !chunk.is_empty() && chunk.chars().all(|c| "<>=≤≥≠!".contains(c)) {
         return Some((chunk.to_owned(), ""));
@@ -188,7 +188,7 @@ fn plain(digits: &str) -> String {
     digits.replace(',', "")
 }
 
-/// As it is written, else in lower case.
+/// As written, otherwise in lower case.
 fn unit_of(word: &str) -> Option<&'static str> {
     let find = |word: &str| {
         let mut rows = UNITS.iter();

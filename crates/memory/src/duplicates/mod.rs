@@ -1,8 +1,8 @@
-//! Whether two memories are the same, alike, or different.
+//! Decides whether two memories are the same, similar or different.
 //!
-//! Vectors of texts that say opposite things, or the same thing with another number, lie close
-//! together: similarity alone would join "the timeout is 30 s" with "the timeout is not 300 s". So the
-//! words that decide are compared first: negations with what they negate, opposites, and every figure,
+//! Texts that say opposite things, or the same thing with another number, have similar vectors:
+//! similarity alone would merge "the timeout is 30 s" with "the timeout is not 300 s". So the
+//! decisive words are compared first: negations with what they negate, opposites, and every number,
 //! date, version and unit. When in doubt two memories are different: a missing link costs little, a
 //! lost memory much.
 
@@ -12,17 +12,17 @@ mod words;
 use kenning_text::line::one_line;
 use unicode_normalization::UnicodeNormalization;
 
-/// The cosine from which two texts are alike.
+/// Texts with at least this cosine are similar.
 pub const SIMILARITY_MIN: f64 = 0.9;
 
-/// What two memories are to each other.
+/// How two memories compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alike {
     /// The same text: one memory.
     Same,
-    /// Two memories about the same: joined by an edge, never merged.
+    /// Two memories about the same thing: joined by an edge, never merged.
     Near,
-    /// Two memories.
+    /// Two different memories.
     Different,
 }
 
@@ -44,14 +44,14 @@ pub fn alike(one: &str, other: &str, similarity: f64) -> Alike {
     Alike::Near
 }
 
-/// The text that counts: composed characters, and one space wherever there is any.
+/// The text that counts: composed characters, and single spaces.
 pub fn normalized(text: &str) -> String {
     let text: String = text.nfc().collect();
     one_line(&text)
 }
 
-/// What is left of a text without what does not count when it is read: case, spaces, quotation marks,
-/// and the signs that end words and sentences. Two texts that have this in common are one to a reader.
+/// A text without what readers ignore: case, spaces, quotation marks, and punctuation. Texts that
+/// agree in this are the same to a reader.
 pub fn bare(text: &str) -> String {
     const QUOTES: [char; 7] = [
         '"', '`', '\u{201c}', '\u{201d}', '\u{201e}', '\u{ab}', '\u{bb}',

@@ -1,8 +1,8 @@
-//! Words that turn a sentence around.
+//! Words that reverse the meaning of a sentence.
 
 use std::collections::BTreeSet;
 
-/// Words that negate what follows, of a few languages.
+/// Negating words of a few languages.
 const NEGATIONS: &[&str] = &[
     "no",
     "not",
@@ -73,7 +73,7 @@ const NEGATIONS: &[&str] = &[
     "ikke",
 ];
 
-/// Signs and endings that negate, where words have no spaces between them.
+/// Negating characters and endings of scripts without spaces.
 const NEGATING_SIGNS: &[&str] = &[
     "不",
     "没",
@@ -96,7 +96,7 @@ const FILLERS: &[&str] = &[
     "la", "les", "de",
 ];
 
-/// Pairs of which a sentence has one or the other.
+/// Pairs of opposites.
 const OPPOSITES: &[(&str, &str)] = &[
     ("enabled", "disabled"),
     ("enable", "disable"),
@@ -164,10 +164,10 @@ const OPPOSITES: &[(&str, &str)] = &[
     ("likes", "dislikes"),
 ];
 
-/// What makes the opposite of the word behind it.
+/// Prefixes that reverse a word.
 const OPPOSING_PREFIXES: &[&str] = &["un", "in", "im", "il", "ir", "dis", "non", "non-", "anti"];
 
-/// Each negation with what it negates, in order. How it negates does not matter: `never use` is
+/// Each negation with what it negates, in order. The kind of negation does not matter: `never use` is
 /// `do not use`.
 pub(super) fn negations(text: &str) -> Vec<String> {
     let words = words(text);
@@ -189,7 +189,7 @@ fn is_negation(word: &str) -> bool {
     NEGATIONS.contains(&word) || word.ends_with("n't")
 }
 
-/// Whether the one says of a pair of opposites what the other does not.
+/// Whether one text has a word whose opposite is in the other.
 pub(super) fn has_opposites(one: &str, other: &str) -> bool {
     let (one, other) = (words(one), words(other));
     let one: BTreeSet<&str> = one.iter().map(String::as_str).collect();
@@ -209,7 +209,7 @@ fn are_opposite(a: &str, b: &str) -> bool {
     OPPOSITES.contains(&(a, b)) || a.len() > 2 && is_negated
 }
 
-/// In lower case, with the apostrophe that keyboards type, and nothing around them.
+/// In lower case, with ASCII apostrophes, without punctuation around them.
 fn words(text: &str) -> Vec<String> {
     let text = text.to_lowercase().replace(['\u{2019}', '\u{02bc}'], "'");
     let between = |c: char| !(c.is_alphanumeric() || c == '\'' || c == '-');

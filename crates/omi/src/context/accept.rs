@@ -1,7 +1,8 @@
-//! Takes the files of the context as they are.
+//! Accepts the files of the context as they are.
 //!
-//! MEMORY.md is a person's own, and a log may have been tidied by hand: then a check finds what is no
-//! fault. Whoever has looked at it says so here, and the log of events keeps that they did.
+//! MEMORY.md belongs to a person, and a log may have been edited by hand: a check then reports
+//! differences that are not faults. Whoever has looked at them accepts them here, and the log of
+//! events records it.
 
 use super::checksums::{self, MEMORY};
 use super::{LOCK_WAIT, daily, now};
@@ -16,7 +17,7 @@ use kenning_vault::Dir;
 use serde_json::json;
 
 impl Omi {
-    /// Records every file as it is now, and returns what a check would have found.
+    /// Records every file as it is now, and returns what a check would have reported.
     pub fn context_accept(&self, caller: &Caller) -> Result<Vec<String>> {
         let dir = self.context_to_write(caller)?;
         let space = &caller.principal.space;
@@ -32,7 +33,7 @@ impl Omi {
                 &dir,
                 &self.kernel.omi().file(MEMORY, daily::BYTES_MAX),
             )?;
-            // Damaged lines are part of what is accepted, so the list begins anew.
+            // Damaged lines are accepted too, so the list is written anew.
             checksums::forget_logs(&dir)?;
             for name in self.logs_known_or_there(space, &dir)? {
                 self.accept_file(

@@ -1,8 +1,8 @@
 //! Checksums beside the files of the context.
 //!
-//! NOW.md and MEMORY.md have one each, the daily logs share a list. They follow from the files alone,
-//! so a write that was interrupted can be finished by anybody. Whoever changes them holds the lock of
-//! the directory.
+//! NOW.md and MEMORY.md have one each, the daily logs share a list. They depend on the files alone,
+//! so any process can finish an interrupted write. Whoever changes them holds the lock of the
+//! directory.
 
 use kenning_core::{Code, Error, Result};
 use kenning_kernel::FileNode;
@@ -11,7 +11,7 @@ use kenning_memory::{daily, now};
 use kenning_text::hex;
 use kenning_vault::Dir;
 
-/// The curated file. Nobody here writes it; it is only watched.
+/// A file that people curate. The program never writes it; it only checks it.
 pub const MEMORY: &str = "MEMORY.md";
 
 /// The checksum of NOW.md.
@@ -26,10 +26,10 @@ pub(crate) const DAILY_SUMS: &str = ".daily.hash";
 /// When NOW.md was last written.
 const HEARTBEAT: &str = "heartbeat-state.json";
 
-/// More lines than anybody lives days.
+/// More lines than a lifetime has days.
 const SUMS_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-/// Records what a file has become.
+/// Records the checksum of a file.
 pub(crate) fn record(dir: &Dir, file: &FileNode, content: &str) -> Result<()> {
     if file.source != roots::OMI.name {
         return Ok(());
@@ -38,7 +38,7 @@ pub(crate) fn record(dir: &Dir, file: &FileNode, content: &str) -> Result<()> {
     match file.name.as_str() {
         now::FILE => {
             let timestamp = now::parse(content).timestamp;
-            // A file that somebody else wrote may not say when.
+            // A file that somebody else wrote may have no timestamp.
             if !timestamp.is_empty() {
                 write_changed(dir, HEARTBEAT, &now::heartbeat(&timestamp))?;
             }
@@ -56,7 +56,7 @@ fn is_log(name: &str) -> bool {
     inner.is_some_and(|it| daily::day_of(it).is_some())
 }
 
-/// Changes one line; every other stays as it is, a damaged one too, so that it is still noticed.
+/// Changes one line; all others stay, damaged ones too, so that they are still reported.
 fn record_log(dir: &Dir, name: &str, sum: &str) -> Result<()> {
     let before = read(dir, DAILY_SUMS)?.unwrap_or_default();
     let ending = format!("  {name}");
@@ -67,7 +67,7 @@ fn record_log(dir: &Dir, name: &str, sum: &str) -> Result<()> {
     write_changed(dir, DAILY_SUMS, &format!("{}\n", lines.join("\n")))
 }
 
-/// Records that NOW.md or MEMORY.md is not there.
+/// Records that NOW.md or MEMORY.md does not exist.
 pub(crate) fn forget(dir: &Dir, file: &FileNode) -> Result<()> {
     match file.name.as_str() {
         now::FILE => remove(dir, NOW_SUM),
@@ -76,7 +76,7 @@ pub(crate) fn forget(dir: &Dir, file: &FileNode) -> Result<()> {
     }
 }
 
-/// Records nothing of any daily log.
+/// Removes the checksums of all daily logs.
 pub(crate) fn forget_logs(dir: &Dir) -> Result<()> {
     remove(dir, DAILY_SUMS)
 }
@@ -88,7 +88,7 @@ fn remove(dir: &Dir, name: &str) -> Result<()> {
     }
 }
 
-/// What is recorded of NOW.md or MEMORY.md.
+/// The recorded checksum of NOW.md or MEMORY.md.
 pub(crate) fn of(dir: &Dir, name: &str) -> Result<Option<String>> {
     let file = if name == now::FILE {
         NOW_SUM
@@ -98,7 +98,7 @@ pub(crate) fn of(dir: &Dir, name: &str) -> Result<Option<String>> {
     Ok(read(dir, file)?.map(|it| it.trim().to_owned()))
 }
 
-/// What is recorded of the daily logs, with what is wrong with the list itself.
+/// The recorded checksums of the daily logs, and faults of the list itself.
 #[derive(Debug, Default)]
 pub(crate) struct Sums {
     /// Name and digest.
@@ -128,7 +128,7 @@ pub(crate) fn of_logs(dir: &Dir) -> Result<Sums> {
     Ok(sums)
 }
 
-/// A checksum file that is not even text matches nothing.
+/// A checksum file that is not text matches nothing.
 fn read(dir: &Dir, name: &str) -> Result<Option<String>> {
     match dir.read(name, SUMS_BYTES_MAX) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
@@ -139,7 +139,7 @@ fn read(dir: &Dir, name: &str) -> Result<Option<String>> {
     }
 }
 
-/// A write waits for the disk, so what is there already is left.
+/// A write waits for the disk, so an unchanged file is left alone.
 fn write_changed(dir: &Dir, name: &str, content: &str) -> Result<()> {
     if read(dir, name)?.as_deref() == Some(content) {
         return Ok(());

@@ -15,10 +15,11 @@ use kenning_text::hex;
 use kenning_vault::Dir;
 use std::cell::Cell;
 
-/// The key-value bucket of logs that were changed and appended to since, until somebody accepts them.
+/// The key-value bucket of logs that were changed from outside and then appended to, until somebody
+/// accepts them.
 pub(super) const SUSPECTS: &str = "context.suspects";
 
-/// The largest log of a day.
+/// The most bytes of a daily log.
 pub(super) const BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 impl Omi {
@@ -37,7 +38,7 @@ impl Omi {
         let entry = daily::entry(at, text);
         let too_large = || {
             let message = format!(
-                "`content`: with its {} bytes `{}` would have more than {BYTES_MAX}",
+                "`content`: with these {} bytes `{}` would have more than {BYTES_MAX}",
                 text.len(),
                 file.name
             );
@@ -48,7 +49,8 @@ impl Omi {
         Ok(file.name)
     }
 
-    /// Makes another text of a log. That somebody else had changed it before is kept until it is accepted.
+    /// Changes the text of a log. If somebody else had changed it before, that is remembered until it
+    /// is accepted.
     fn change_log(
         &self,
         caller: &Caller,
@@ -69,7 +71,8 @@ impl Omi {
         };
         self.write_context_file(caller, dir, file, writing)?;
         if is_suspect.get() {
-            // The new checksum covers the whole file: without this nobody would be told any more.
+            // The new checksum covers the whole file, so without this the change would no longer be
+            // reported.
             self.suspect(&caller.principal.space, &file.name)?;
         }
         Ok(())
@@ -83,7 +86,7 @@ impl Omi {
         })
     }
 
-    /// The log of so many days ago; empty if there is none.
+    /// The log of this many days ago; empty if there is none.
     pub fn daily_read(&self, caller: &Caller, days_ago: u32) -> Result<String> {
         let Some(dir) = self.context_to_read(caller)? else {
             return Ok(String::new());
@@ -100,7 +103,7 @@ impl Omi {
         let name = date.trim().trim_end_matches(".md");
         let day = daily::day_of(&format!("{name}.md")).ok_or_else(|| {
             let shown: String = date.chars().take(40).collect();
-            Error::invalid(format!("`date`: `{shown}` is not a day"))
+            Error::invalid(format!("`date`: `{shown}` is not a date"))
                 .hint("write it as 2026-11-16; `omi daily list` names the logs")
         })?;
         let Some(dir) = self.context_to_read(caller)? else {
@@ -109,7 +112,7 @@ impl Omi {
         Ok(read_text(&dir, &self.log_of(day))?.unwrap_or_default())
     }
 
-    /// The names of the logs of the last so many days, today's included, newest first.
+    /// The names of the logs of the last days, today's included, newest first.
     pub fn daily_list(&self, caller: &Caller, days: u32) -> Result<Vec<String>> {
         let Some(dir) = self.context_to_read(caller)? else {
             return Ok(Vec::new());
@@ -167,8 +170,8 @@ impl ImportedFiles for Omi {
         Ok(())
     }
 
-    /// Puts entries of a log that came from elsewhere before those of the log that is there. NOW.md
-    /// stays as it is: it says what is being done here.
+    /// Puts the entries of an imported log before those of the existing log. NOW.md is left alone: it
+    /// describes the work here.
     fn add(&self, caller: &Caller, name: &str, text: &str) -> Result<()> {
         let dir = self.context_to_write(caller)?;
         let file = self.kernel.omi().file(name, BYTES_MAX);
@@ -178,20 +181,20 @@ impl ImportedFiles for Omi {
         }
         let too_large = || {
             Error::too_large(format!("`{name}` would have more than {BYTES_MAX} bytes"))
-                .hint("move the log that is there first")
+                .hint("move the existing log first")
         };
         let joined = |before: &str| format!("{}\n\n{}", text.trim_end(), before.trim_start());
         self.change_log(caller, &dir, &file, joined, too_large)
     }
 }
 
-/// The passages of a log: entries of one day have nothing in common but the day, so none has a passage
-/// with another. That a session ended has none: nobody looks for it, and it has the words of its task.
-/// The date is no word of an entry, or `Postgres 16` would find the 16th; asked for as a whole it is the
-/// name of the log.
+/// The passages of a log. Entries of one day are unrelated, so each has its own passages. The end of
+/// a session has none: nobody searches for it, and it repeats the words of its task. The date is not
+/// part of an entry's words, otherwise `Postgres 16` would find the 16th; a query for the whole date
+/// finds the log by its name.
 pub fn passages_of_log(body: &str) -> Vec<Passage> {
     let mut ends = daily::starts(body);
-    // What stands before the first entry is mostly an empty line.
+    // The text before the first entry is mostly an empty line.
     if ends.first().is_some_and(|&it| body[..it].trim().is_empty()) {
         ends.remove(0);
     }
@@ -214,8 +217,8 @@ pub fn passages_of_log(body: &str) -> Vec<Passage> {
     all
 }
 
-/// The entry of a log that a passage, by its first byte, belongs to. `None` for what only says that a
-/// session ended: that is no memory of anything.
+/// The entry of a log that contains a passage, by its first byte. `None` for the end of a session,
+/// which is not a memory.
 pub(crate) fn entry_at(body: &str, at: usize) -> Option<String> {
     let starts = daily::starts(body);
     let start = starts.iter().rfind(|&&it| it <= at).copied();
@@ -236,7 +239,7 @@ pub(crate) fn entry_at(body: &str, at: usize) -> Option<String> {
     (!is_empty && !daily::is_session_end(&entry)).then(|| entry.text.trim().to_owned())
 }
 
-/// Whether a log is not what was recorded of it. A record that cannot be read is the check's to tell.
+/// Whether a log differs from its checksum. A checksum that cannot be read is reported by the check.
 fn is_changed(dir: &Dir, name: &str, text: &str) -> bool {
     let sums = checksums::of_logs(dir).unwrap_or_default();
     let recorded = sums.logs.into_iter().find(|it| it.0 == name);

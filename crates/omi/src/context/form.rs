@@ -1,4 +1,4 @@
-//! What is known of NOW.md, its copies and the daily logs.
+//! What the kernel must know about NOW.md, its checkpoints and the daily logs.
 
 use super::{checksums, is_daily_log, passages_of_log};
 use kenning_core::Result;
@@ -7,7 +7,7 @@ use kenning_search::passages;
 use kenning_vault::Dir;
 use serde_json::{Map, Value};
 
-/// Of the files of the context. They share checksums, so one lock serves them all.
+/// For the files of the context. They share checksums, so they share one lock.
 #[derive(Debug)]
 pub struct ContextForm;
 
@@ -17,7 +17,7 @@ impl FileForm for ContextForm {
     }
 
     fn read(&self, file: &FileNode, content: &str, props: Map<String, Value>) -> Box<dyn ReadFile> {
-        // A copy that is kept of NOW.md says nothing new, so it is not found beside it.
+        // A checkpoint of NOW.md says nothing new, so search does not find it.
         let is_searchable = !file.name.starts_with("NOW-");
         let pieces = is_searchable.then(|| {
             if is_daily_log(&file.key) {

@@ -8,8 +8,8 @@ use kenning_kernel::files::Writing;
 use kenning_memory::config;
 use kenning_memory::now as now_file;
 
-/// What `omi init` writes: the documented keys. Those that need a service stand as comments, because a
-/// key that has no effect is refused.
+/// What `omi init` writes: the documented keys. Those that need a service are comments, because a key
+/// without effect is refused.
 const TEMPLATE: &str = "\
 # `omi config show` shows every key with what holds for it.
 
@@ -35,8 +35,8 @@ security:
 ";
 
 impl Omi {
-    /// Makes the directory with `config.yaml` and an empty NOW.md; what is there stays as it is. Gives
-    /// the names of what was made.
+    /// Makes the directory with `config.yaml` and an empty NOW.md; existing files stay. Returns the
+    /// names of what was made.
     pub fn init_context(&self, caller: &Caller) -> Result<Vec<&'static str>> {
         let dir = self.context_to_write(caller)?;
         let mut made = Vec::new();
@@ -48,7 +48,7 @@ impl Omi {
         if !dir.exists(now_file::FILE)? {
             let file = self.kernel.omi().file(now_file::FILE, now::BYTES_MAX);
             let writing = |before: Option<&str>| {
-                // Somebody who wrote meanwhile keeps what they wrote.
+                // What somebody else wrote meanwhile is kept.
                 let content = before.unwrap_or(now_file::DEFAULT).to_owned();
                 Ok(Writing::new(content, "NowInitialized"))
             };

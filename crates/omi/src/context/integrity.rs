@@ -1,8 +1,8 @@
-//! Whether the files of the context are what was written.
+//! Checks that the files of the context are what was written.
 //!
-//! A file is compared with its checksum, and with its node, which nobody changes without the key that
-//! signs the log: whoever changes a file and its checksum together is noticed by the second. A file of
-//! which nothing is recorded yet is taken as it is, and recorded.
+//! A file is compared with its checksum and with its node, which cannot be changed without the key
+//! that signs the log: so a change of both file and checksum is detected. A file without a record is
+//! accepted, and recorded.
 
 use super::checksums::{self, MEMORY};
 use super::{LOCK_WAIT, daily, now};
@@ -17,19 +17,19 @@ use kenning_text::hex;
 use kenning_vault::Dir;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What was found.
+/// The findings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilesIntegrity {
-    /// Whether NOW.md is what was written.
+    /// Whether NOW.md is unchanged.
     pub now_md: bool,
-    /// Whether MEMORY.md and the daily logs are.
+    /// Whether MEMORY.md and the daily logs are unchanged.
     pub memory_md: bool,
     /// What is wrong, one sentence each.
     pub faults: Vec<String>,
 }
 
 impl Default for FilesIntegrity {
-    /// Where there is nothing, nothing is wrong.
+    /// No files, no faults.
     fn default() -> Self {
         Self {
             now_md: true,
@@ -39,17 +39,17 @@ impl Default for FilesIntegrity {
     }
 }
 
-/// What one file is.
+/// The state of one file.
 enum Verdict {
     Good,
-    /// There is no checksum or no node of it yet.
+    /// It has no checksum or no node yet.
     Unrecorded(String),
     Fault(String),
 }
 
 impl Omi {
-    /// Compares NOW.md, MEMORY.md and the daily logs with what is recorded of them, and records what
-    /// is not yet.
+    /// Compares NOW.md, MEMORY.md and the daily logs with what is recorded, and records what is not
+    /// yet.
     pub fn context_integrity(&self, caller: &Caller) -> Result<FilesIntegrity> {
         let space = &caller.principal.space;
         let Some(dir) = self.context_to_read(caller)? else {
@@ -61,7 +61,8 @@ impl Omi {
             !self.kernel.is_read_only() && caller.principal.require(Scope::Write).is_ok();
         if may_record {
             return self.kernel.patiently(caller.waited, || {
-                // A file and its checksum are two: between them a check would cry wolf.
+                // File and checksum are written one after the other: a check in between would report
+                // a false fault.
                 let any = self.kernel.omi().file(now_file::FILE, now::BYTES_MAX);
                 let _lock =
                     patience::waiting(|| self.kernel.lock_file(&any, patience::left(LOCK_WAIT)))?;
@@ -71,7 +72,7 @@ impl Omi {
         self.look_at_context(space, &dir)
     }
 
-    /// The same, and nothing is recorded.
+    /// The same, without recording anything.
     pub fn context_faults(&self, caller: &Caller) -> Result<Vec<String>> {
         let Some(dir) = self.context_to_read(caller)? else {
             return Ok(Vec::new());
@@ -85,11 +86,11 @@ impl Omi {
         if first.faults.is_empty() {
             return Ok(first);
         }
-        // Nothing may be locked, so a fault could be a write in the middle: it must be seen twice.
+        // Without a lock, a fault could be a write in progress: it must be seen twice.
         self.check_context(space, dir, false)
     }
 
-    /// The directory is gone: so is everything that the store knows of it.
+    /// The directory does not exist: everything that the store knows of it is missing.
     fn missing_context(&self, space: &Space) -> Result<FilesIntegrity> {
         let mut found = FilesIntegrity::default();
         for name in self.known_files(space)? {
@@ -188,12 +189,12 @@ impl Omi {
         };
         if sum.is_some_and(|it| it != hex::sha256(&bytes)) {
             return Ok(Verdict::Fault(format!(
-                "`{name}` is not what its checksum says"
+                "`{name}` does not match its checksum"
             )));
         }
         if node.as_ref().is_some_and(|it| it.body.as_bytes() != bytes) {
             return Ok(Verdict::Fault(format!(
-                "`{name}` is not what was last written here"
+                "`{name}` differs from what was last written"
             )));
         }
         if sum.is_some() && node.is_some() {
@@ -205,7 +206,7 @@ impl Omi {
         })
     }
 
-    /// The names of the logs that the store knows or that are there.
+    /// The names of the logs that the store knows or that exist.
     pub(super) fn logs_known_or_there(&self, space: &Space, dir: &Dir) -> Result<Vec<String>> {
         let known = self.known_files(space)?;
         let known = known.into_iter().filter(|it| it.starts_with(logs::FOLDER));
@@ -213,7 +214,7 @@ impl Omi {
         Ok(names.into_iter().collect())
     }
 
-    /// The names of the watched files that the store knows.
+    /// The names of the checked files that the store knows.
     fn known_files(&self, space: &Space) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for prefix in [now_file::FILE, MEMORY, logs::FOLDER] {
@@ -248,7 +249,7 @@ impl FilesIntegrity {
     }
 }
 
-/// The names of the logs that are there.
+/// The names of the logs that exist.
 fn logs_in(dir: &Dir) -> Result<Vec<String>> {
     let entries = match dir.list(logs::FOLDER) {
         Ok(entries) => entries,

@@ -1,8 +1,8 @@
-//! The current context: NOW.md, and a log a day.
+//! The current context: NOW.md, and a log for each day.
 //!
 //! Both are Markdown files in the directory that `OMI_BASE_PATH` names, and nodes that are found like
-//! notes. Their formats are the memory wing's; here they are read and written: [`checksums`] stand
-//! beside them, and `integrity` compares file, checksum and node.
+//! notes. Their formats are in the `memory` crate; here they are read and written. [`checksums`] are
+//! kept beside them, and `integrity` compares file, checksum and node.
 
 mod accept;
 pub mod checksums;
@@ -32,7 +32,7 @@ use std::time::Duration;
 const LOCK_WAIT: Duration = Duration::from_secs(10);
 
 impl Omi {
-    /// The wall's time where it hangs.
+    /// The local time.
     pub(crate) fn local_now(&self) -> DateTime {
         self.local(self.kernel.log().clock().now_ms())
     }
@@ -43,8 +43,8 @@ impl Omi {
         at.to_zoned(self.kernel.zone().clone()).datetime()
     }
 
-    /// The directory for a caller who reads; `None` if nobody has written anything yet. What a killed
-    /// process left is carried out first.
+    /// The directory for a caller who reads; `None` if nothing was written yet. First finishes what a
+    /// killed process left.
     pub(crate) fn context_to_read(&self, caller: &Caller) -> Result<Option<Dir>> {
         caller.principal.require(Scope::Read)?;
         let space = &caller.principal.space;
@@ -60,13 +60,13 @@ impl Omi {
     pub fn context_to_write(&self, caller: &Caller) -> Result<Dir> {
         caller.principal.require(Scope::Write)?;
         if self.kernel.is_read_only() {
-            return Err(Error::denied("nothing may be written").hint("start without `--read-only`"));
+            return Err(Error::denied("the store is read-only").hint("start without `--read-only`"));
         }
         self.kernel.omi().create(&caller.principal.space)
     }
 
-    /// Whoever is busy with a write finishes it, so nothing is waited for. Neither is a disk that is
-    /// full: what is there can be read all the same.
+    /// Does not wait: a process that is writing finishes by itself. A full disk is not an error here,
+    /// because reading still works.
     pub fn finish_context_writes(&self, space: &Space, dir: &Dir) -> Result<()> {
         if self.kernel.is_read_only()
             || self

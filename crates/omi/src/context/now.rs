@@ -19,17 +19,17 @@ use std::path::Path;
 /// The largest NOW.md.
 pub(super) const BYTES_MAX: u64 = 1024 * 1024;
 
-/// NOW.md without a store, for whoever cannot wait until one is open.
+/// NOW.md read without a store, for callers that cannot wait until one is open.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NowFile {
     /// What the agent was doing.
     pub now: Now,
-    /// Whether the file is what its checksum says; also where there is none yet.
+    /// Whether the file matches its checksum; also true if there is none yet.
     pub is_as_written: bool,
 }
 
 impl NowFile {
-    /// Reads the file in a directory; `None` if it is missing, empty or as it was made.
+    /// Reads the file in a directory; `None` if it is missing, empty or has its default content.
     pub fn read(dir: &Path) -> Result<Option<Self>> {
         let dir = match Dir::open(dir) {
             Err(error) if error.code == Code::NotFound => return Ok(None),
@@ -62,7 +62,7 @@ impl Omi {
         self.kernel.omi().file(now::FILE, BYTES_MAX)
     }
 
-    /// What the agent was doing; `None` if the file is missing, empty or as it was made.
+    /// What the agent was doing; `None` if the file is missing, empty or has its default content.
     pub fn now_read(&self, caller: &Caller) -> Result<Option<Now>> {
         let Some(dir) = self.context_to_read(caller)? else {
             return Ok(None);
@@ -78,8 +78,8 @@ impl Omi {
         Ok(Some(found))
     }
 
-    /// Changes what the agent is doing: what is left out stays, completions are added, the rest
-    /// replaces. A capsule of the new state goes with the node, its hashes with the event.
+    /// Changes what the agent is doing: fields that are left out stay, completions are added, the
+    /// rest is replaced. A capsule of the new state is kept with the node, its hashes with the event.
     pub fn now_update(&self, caller: &Caller, update: NowUpdate) -> Result<()> {
         let dir = self.context_to_write(caller)?;
         let at = self.local_now();
@@ -90,7 +90,7 @@ impl Omi {
             let content = after.render();
             if content.len() as u64 > BYTES_MAX {
                 return Err(Error::too_large(format!(
-                    "NOW.md: {} bytes are more than the {BYTES_MAX} that it may have",
+                    "NOW.md: {} bytes are more than the limit of {BYTES_MAX}",
                     content.len()
                 ))
                 .hint("shorten `current_task` or the lists; store the rest with `memory_store`"));
@@ -123,19 +123,19 @@ impl Omi {
         let mut name = now::checkpoint_name(at);
         let stem = name.trim_end_matches(".md").to_owned();
         for n in 2.. {
-            // The copy is longer than the original by a comment.
+            // The checkpoint is longer than the original by a comment.
             let file = self.kernel.omi().file(&name, 2 * BYTES_MAX);
             let written = self.write_context_file(caller, &dir, &file, |before| match before {
                 None => Ok(writing.clone()),
                 Some(_) => Err(Error::conflict(format!("`{}` exists", file.name))),
             });
             match written {
-                // Another one of the same second has the name.
+                // Another checkpoint of the same second has the name.
                 Err(error) if error.code == Code::Conflict => name = format!("{stem}-{n}.md"),
                 written => return written.map(|()| name),
             }
         }
-        Err(Error::internal("every name of a checkpoint is taken"))
+        Err(Error::internal("every name for a checkpoint is taken"))
     }
 
     pub(super) fn write_context_file(
@@ -154,7 +154,7 @@ impl Omi {
     /// A mistake elsewhere in the configuration must not cost an agent its context.
     fn now_tokens_max(&self) -> usize {
         let config = self.kernel.memory_config().unwrap_or_else(|error| {
-            tracing::warn!("the defaults are used: {error}");
+            tracing::warn!("using the default limit of NOW.md: {error}");
             Config::default()
         });
         config.max_now_tokens

@@ -1,6 +1,7 @@
-//! `config.yaml`: read whenever it is asked for, and changed line by line.
+//! `config.yaml`: read whenever it is needed, and changed line by line.
 //!
-//! It may hold keys, so it is no node, only its owner can read it, and no event says what was set.
+//! It may contain secrets, so it is not a node, only its owner can read it, and no event contains
+//! what was set.
 
 use crate::Omi;
 use kenning_core::{Error, Result};
@@ -15,17 +16,17 @@ impl Omi {
         dir.map_or_else(|| Ok(String::new()), |dir| self.kernel.config_text(&dir))
     }
 
-    /// What holds for a key; secrets are masked.
+    /// The value in effect for a key; secrets are masked.
     pub fn config_get(&self, caller: &Caller, key: &str) -> Result<Value> {
         config::get(&self.config_to_read(caller)?, key)
     }
 
-    /// Every key with what holds for it, as YAML; secrets are masked.
+    /// Every key with its value in effect, as YAML; secrets are masked.
     pub fn config_show(&self, caller: &Caller) -> Result<String> {
         config::show(&self.config_to_read(caller)?)
     }
 
-    /// The same as JSON, a key each.
+    /// The same as JSON, by key.
     pub fn config_values(&self, caller: &Caller) -> Result<Value> {
         let text = self.config_to_read(caller)?;
         let values = config::KEYS

@@ -1,4 +1,4 @@
-//! What an answer is made of: memories that a query names, and none that says the same twice.
+//! Builds an answer: memories that a query names by id, and no two with the same words.
 
 use super::recall::{Recall, RecalledMemory, related};
 use super::{Memory, find_memory, node_id};
@@ -11,13 +11,13 @@ use kenning_memory::types::MemoryType;
 use kenning_store::{Node, ReadTx, When};
 use std::collections::HashMap;
 
-/// Ids that a query may name.
+/// At most this many ids in a query.
 const NAMED_MAX: usize = 20;
 
-/// What of a long memory is given to somebody who asks for it by its id and not for a part of it.
+/// The part of a long memory that is returned when it is asked for by its id.
 const PART_CHARS: usize = 6_000;
 
-/// The answers to a query, best first. Memories of the same words share a place.
+/// The answers to a query, best first. Memories with the same words share one answer.
 pub(super) struct Answers {
     pub(super) memories: Vec<RecalledMemory>,
     limit: usize,
@@ -46,7 +46,7 @@ impl Answers {
         }
     }
 
-    /// Notes a memory beside the answer that says the same, and whether there is one.
+    /// Adds a memory to the answer with the same words; false if there is none.
     pub(super) fn add_same(&mut self, memory: &Memory) -> bool {
         let words = (memory.memory_type, bare(&memory.content));
         let Some(&at) = self.by_words.get(&words) else {
@@ -61,8 +61,8 @@ impl Answers {
 }
 
 impl Omi {
-    /// The memories that a query names by their ids, in its order, and whether it says nothing else: so
-    /// `related_memories` of an answer can be asked for as they stand there.
+    /// The memories that a query names by their ids, in its order, and whether it contains nothing
+    /// else. So `related_memories` of an answer can be used as a query.
     pub(super) fn named_memories(
         &self,
         caller: &Caller,
@@ -75,7 +75,8 @@ impl Omi {
             .map(|it| it.trim_matches(['"', '\'', '`', '[', ']', '(', ')', '.', '?']))
             .filter(|it| !it.is_empty())
             .collect();
-        // A word that somebody chose as an id may also be what is asked for; a made id is only an id.
+        // A word that a caller chose as an id may also be a search term; a generated id is only an
+        // id.
         let are_all_ids = words.len() <= NAMED_MAX
             && self.kernel.log().read(&caller.principal.space, |tx| {
                 for word in &words {
@@ -122,7 +123,7 @@ impl Omi {
     }
 }
 
-/// Filters hold for what is named too. What was superseded is named only by an id that is nothing else.
+/// Filters apply to named memories too. A superseded memory is found only by a generated id.
 fn is_asked_for(memory: &Memory, recall: &Recall, is_id: bool) -> bool {
     recall.memory_type.is_none_or(|it| it == memory.memory_type)
         && recall.tags.iter().all(|it| memory.tags.contains(it))

@@ -13,7 +13,7 @@ use kenning_memory::types::{Confidence, MemoryType, relation};
 use kenning_store::{Edge, EdgeFilter, Node, ReadTx, When};
 use serde_json::{Map, Value, json};
 
-/// How sure a belief is of which nobody said it.
+/// The confidence of a belief that was stored without one.
 const CONFIDENCE_DEFAULT: f64 = 0.5;
 
 /// Evidence for or against a belief.
@@ -21,46 +21,46 @@ const CONFIDENCE_DEFAULT: f64 = 0.5;
 pub struct EvidenceUpdate {
     /// The belief.
     pub belief: String,
-    /// What speaks for or against it: a memory, or any other node.
+    /// The evidence: a memory, or any other node.
     pub evidence: String,
-    /// For it, or against.
+    /// Whether it supports the belief.
     pub supports: bool,
     /// How strongly, from 0 to 1.
     pub strength: Unit,
 }
 
-/// What the evidence did.
+/// The effect of the evidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BeliefUpdate {
-    /// Before.
+    /// The confidence before.
     pub old_confidence: f64,
-    /// After.
+    /// The confidence after.
     pub new_confidence: f64,
-    /// Whether this very evidence was counted before, so that nothing changed.
+    /// Whether the same evidence was counted before, so that nothing changed.
     pub is_known: bool,
 }
 
 /// One piece of a belief's evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
-    /// What it is.
+    /// Its id.
     pub id: String,
-    /// For or against.
+    /// Whether it supports the belief.
     pub supports: bool,
     /// How strongly.
     pub strength: f64,
-    /// When it was brought, in milliseconds since 1970.
+    /// When it was given, in milliseconds since 1970.
     pub at_ms: u64,
 }
 
-/// Two memories that do not go together.
+/// Two memories that contradict each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contradiction {
-    /// One.
+    /// The one.
     pub one: String,
     /// The other.
     pub other: String,
-    /// What gave it away.
+    /// The pattern that showed it.
     pub pattern: String,
 }
 
@@ -99,7 +99,7 @@ impl Omi {
         })
     }
 
-    /// The beliefs that answer a query, the confident ones first. That they were recalled is an event.
+    /// The beliefs that answer a query, confident ones first. The recall is recorded as an event.
     pub fn recall_beliefs(
         &self,
         caller: &Caller,
@@ -118,7 +118,7 @@ impl Omi {
         };
         let mut all = Vec::new();
         let mut question = None;
-        // What is less relevant is weighed by itself, so that later pages do not change earlier ones.
+        // Later results are weighed separately, so that later pages do not change earlier ones.
         let (remark, index_state) = loop {
             let found = self.look_up_asked(caller, &recall, &mut question)?;
             let mut part = found.memories;
@@ -144,8 +144,8 @@ impl Omi {
         })
     }
 
-    /// Whether two memories contradict each other, by their words or by shared evidence. A hit is an
-    /// event.
+    /// Whether two memories contradict each other, by their words or by shared evidence. A
+    /// contradiction is recorded as an event.
     pub fn check_contradiction(
         &self,
         caller: &Caller,
@@ -181,7 +181,7 @@ impl Omi {
         Ok(found)
     }
 
-    /// The events of what was found, afterwards.
+    /// Records the contradictions found, in the background.
     fn note_contradictions(&self, caller: &Caller, found: &[Contradiction]) {
         if found.is_empty() {
             return;
@@ -201,8 +201,8 @@ impl Omi {
             });
     }
 
-    /// Everything that contradicts: memories by their words with this one, and beliefs that one piece of
-    /// evidence supports and contradicts at once. Each is an event.
+    /// All contradictions: memories that contradict this one by their words, and beliefs that
+    /// disagree about one piece of evidence. Each is recorded as an event.
     pub fn contradictions(&self, caller: &Caller, of: &str) -> Result<Vec<Contradiction>> {
         caller.principal.require(Scope::Read)?;
         let content = self.kernel.log().read(&caller.principal.space, |tx| {
@@ -274,7 +274,7 @@ impl Omi {
         })
     }
 
-    /// A memory by its name.
+    /// A memory by its id.
     pub fn memory(&self, caller: &Caller, id: &str) -> Result<Memory> {
         caller.principal.require(Scope::Read)?;
         self.kernel.log().read(&caller.principal.space, |tx| {
@@ -306,7 +306,7 @@ fn apply(tx: &mut Tx<'_>, update: &EvidenceUpdate) -> Result<BeliefUpdate> {
             "`belief_id`: `{}` was superseded by `{by}`",
             update.belief
         ))
-        .hint("bring the evidence for that one"));
+        .hint("give the evidence for that one"));
     }
     let evidence = find_any(&**tx, &update.evidence)?.ok_or_else(|| {
         no_memory("evidence_memory_id", &update.evidence)
@@ -322,7 +322,7 @@ fn apply(tx: &mut Tx<'_>, update: &EvidenceUpdate) -> Result<BeliefUpdate> {
     let old = Confidence::try_from(confidence_of(
         belief.props.get("confidence").and_then(Value::as_f64),
     ))?;
-    // Whoever repeats a call has learned nothing new; another strength is another judgement.
+    // The same call again adds nothing; another strength is another judgement.
     let known = evidence_edge(&**tx, belief.id, evidence.id, update.supports)?;
     let known = known.map(|it| brought(&it)).unwrap_or_default();
     let is_same = |it: &(u64, f64)| (it.1 - update.strength.get()).abs() < f64::EPSILON;
@@ -372,7 +372,7 @@ const fn relation_of(supports: bool) -> &'static str {
     }
 }
 
-/// The same evidence may be brought again with another strength: the edge remembers each time.
+/// The same evidence may be given again with another strength: the edge keeps each time.
 fn put_evidence(
     tx: &mut Tx<'_>,
     belief: NodeId,
@@ -399,7 +399,7 @@ fn put_evidence(
     Ok(())
 }
 
-/// When and how strongly a piece of evidence was brought.
+/// When and how strongly a piece of evidence was given.
 fn brought(edge: &Edge) -> Vec<(u64, f64)> {
     let times = edge.props.get("brought").and_then(Value::as_array);
     let times: Vec<(u64, f64)> = times

@@ -7,17 +7,17 @@ use kenning_core::{Kind, NodeId, Result};
 use kenning_kernel::{Caller, Scope};
 use kenning_store::{Edge, EdgeFilter, NodeFilter, ReadTx, When};
 
-/// Relations that are told of one memory.
+/// At most this many relations are returned for one memory.
 const RELATIONS_MAX: usize = 50;
 
-/// A memory, or what a memory's id can also be: a daily log, a note, an item.
+/// A memory, or another node that its id can name: a daily log, a note, an item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryDetails {
     /// The memory.
     pub memory: Memory,
     /// How often it was recalled, and when last.
     pub access: Access,
-    /// What it has edges with; the strongest first.
+    /// Its edges; the strongest first.
     pub relations: Vec<MemoryRelation>,
     /// How many there are in all.
     pub n_relations: usize,
@@ -26,9 +26,9 @@ pub struct MemoryDetails {
 /// An edge, seen from one of its ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryRelation {
-    /// What is at the other end.
+    /// The id at the other end.
     pub id: String,
-    /// How: `SUPPORTS`, `RELATED_TO`, `similar` and the like.
+    /// The relation: `SUPPORTS`, `RELATED_TO`, `similar` and the like.
     pub relation: String,
     /// How strongly.
     pub strength: f64,
@@ -49,7 +49,7 @@ impl Omi {
         self.kernel.patiently(caller.waited, read)
     }
 
-    /// Memories by their ids, in the same order; `None` where there is none.
+    /// Memories by their ids, in the same order; `None` where an id does not exist.
     pub fn memories_by_id(
         &self,
         caller: &Caller,

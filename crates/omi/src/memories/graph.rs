@@ -10,42 +10,42 @@ use kenning_memory::types::relation;
 use kenning_store::{Edge, Node, ReadTx, Row, Table};
 use std::collections::HashMap;
 
-/// Memories and what joins them.
+/// Memories and their edges.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MemoryGraph {
-    /// In the order in which they were made.
+    /// In the order of their creation.
     pub memories: Vec<Memory>,
-    /// By the names of their ends.
+    /// With the ids of their ends.
     pub edges: Vec<GraphEdge>,
-    /// How often memories were read, by their names; those that never were are not here.
+    /// How often memories were read, by id; those that never were are left out.
     pub access: HashMap<String, super::recall::Access>,
 }
 
 /// An edge between two memories, or a memory and its evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GraphEdge {
-    /// From.
+    /// The id of its start.
     pub source: String,
-    /// To.
+    /// The id of its end.
     pub target: String,
-    /// How.
+    /// The relation.
     pub relation: String,
     /// How strongly.
     pub strength: f64,
-    /// Since when, in milliseconds since 1970.
+    /// When it was made, in milliseconds since 1970.
     pub created_ms: u64,
 }
 
 /// A memory and how central it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Central {
-    /// Which.
+    /// The memory.
     pub memory: Memory,
     /// From 0 to 1.
     pub centrality: f64,
 }
 
-/// What the whole-graph questions share: every memory, every current edge of one, how often each was
+/// What questions about the whole graph need: every memory, every current edge, how often each was
 /// read.
 pub(super) struct Everything {
     pub(super) memories: Vec<Node>,

@@ -1,4 +1,4 @@
-//! Whether memories are what they were, and whether the shape of their graph is suspicious.
+//! Checks that memories are unchanged, and that the shape of their graph is not suspicious.
 
 use super::graph::Everything;
 use super::memory_id;
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 
-/// What to look at.
+/// What to check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IntegrityScope {
     /// NOW.md and the daily logs.
@@ -46,8 +46,8 @@ impl FromStr for IntegrityScope {
             "daily" => Ok(Self::Daily),
             "graph" => Ok(Self::Graph),
             "all" => Ok(Self::All),
-            _ => Err(Error::invalid(format!("`scope`: `{text}` is not known"))
-                .hint("one of: now, daily, graph, all")),
+            _ => Err(Error::invalid(format!("`scope`: `{text}` is unknown"))
+                .hint("use one of now, daily, graph, all")),
         }
     }
 }
@@ -66,24 +66,24 @@ pub struct Topology {
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Integrity {
-    /// NOW.md is as it was written.
+    /// NOW.md is unchanged.
     pub now_md: bool,
-    /// MEMORY.md and the daily logs are as they were written.
+    /// MEMORY.md and the daily logs are unchanged.
     pub memory_md: bool,
-    /// The graph, where it was looked at.
+    /// The graph, if it was checked.
     pub topology: Option<Topology>,
     /// What was tampered with or damaged, one sentence each.
     pub faults: Vec<String>,
-    /// How much of the log was checked, where that is not all of it.
+    /// How much of the log was checked, if not all of it.
     pub checked: Option<String>,
     /// Whether all is well.
     pub overall_safe: bool,
 }
 
-/// A log of so many events is checked whole by one call.
+/// A log of up to this many events is checked completely by one call.
 const WHOLE_EVENTS_MAX: u64 = 20_000;
 
-/// Of a longer one a call checks at most so many of the newest.
+/// Of a longer one, a call checks at most this many of the newest.
 const NEWEST_EVENTS_MAX: usize = 20_000;
 
 /// How far this process has checked the log of each space.
@@ -106,7 +106,7 @@ impl CheckedLogs {
 }
 
 impl Omi {
-    /// Looks whether files, memories and log are what they were. Repairs nothing.
+    /// Checks that files, memories and log are unchanged. Repairs nothing.
     pub fn check_integrity(&self, caller: &Caller, scope: IntegrityScope) -> Result<Integrity> {
         caller.principal.require(Scope::Read)?;
         let mut found = Integrity {
@@ -145,9 +145,9 @@ impl Omi {
 }
 
 impl Omi {
-    /// Checks the whole of a log that is short enough for one call; of a longer one what is new since this
-    /// process last checked it, or since the newest signed checkpoint. Gives what is wrong, and what was
-    /// looked at if that is not all.
+    /// Checks a short log completely; of a longer one what is new since this process last checked it,
+    /// or since the newest signed checkpoint. Returns what is wrong, and what was checked if that is
+    /// not everything.
     fn check_log(
         &self,
         space: &Space,
@@ -174,7 +174,7 @@ impl Omi {
             false => "call again to go on; `kenning audit verify` checks everything",
         };
         let checked = if found.from == found.to {
-            format!("no event is new of {total}; {since}; {rest}")
+            format!("none of {total} events is new; {since}; {rest}")
         } else {
             format!(
                 "events {} to {} of {total} and the {} rows that they changed; {since}; {rest}",

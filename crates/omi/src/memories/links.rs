@@ -1,7 +1,7 @@
-//! Alike memories are joined by `similar` edges, never merged.
+//! Similar memories are joined by `similar` edges, never merged.
 //!
-//! It happens afterwards, in the background: a cursor in the store says up to which event it has been
-//! done, so that whatever a killed process left is done by the next one.
+//! This happens in the background. A cursor in the store says how far it has come, so that the next
+//! process continues what a killed one left.
 
 use crate::Omi;
 use kenning_audit::{Change, Continuity, EdgeDraft, Log, event};
@@ -18,20 +18,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 const CURSORS: &str = "cursors";
 const CURSOR: &str = "alike";
 
-/// Events that are looked at in one step.
+/// The number of events that are read in one step.
 const PAGE: usize = 200;
 
-/// How many of the nearest are compared word by word.
+/// At most this many of the nearest are compared word by word.
 const NEAREST: usize = 8;
 
-/// So many events without a link may be looked at again by another process.
+/// After a crash, at most this many events without a link are read again.
 const CURSOR_EVERY: u64 = 256;
 
 /// How far this process has come, in each space.
 #[derive(Default)]
 pub(crate) struct Linked(Mutex<HashMap<Space, Arc<Seen>>>);
 
-/// A place in a log of a generation.
+/// A place in a log of one generation.
 #[derive(Default)]
 struct Seen {
     generation: AtomicU64,
@@ -45,11 +45,11 @@ impl Linked {
     }
 }
 
-/// Two memories that are alike, the later one first, and how much.
+/// Two similar memories, the later one first, with their similarity.
 type Pair = ((NodeId, NodeId), f64);
 
 impl Omi {
-    /// Joins alike memories, some time.
+    /// Joins similar memories in the background.
     pub(super) fn link_alike_later(&self, space: &Space) {
         let (space, searcher) = (space.clone(), self.kernel.searcher().clone());
         let seen = self.linked.of(&space);
@@ -60,14 +60,14 @@ impl Omi {
         });
     }
 
-    /// Waits until what is done in the background is done.
+    /// Waits until the background work is done.
     pub fn settle(&self) {
         self.kernel.later().flush();
     }
 }
 
-/// Looks at some more events; whether there may be more. `seen` is how far this process has come: the
-/// cursor is not worth a write of its own after every memory.
+/// Processes some more events; true if there may be more. `seen` is how far this process has come: it
+/// is not written to the store after every memory.
 fn step(
     log: &Log,
     searcher: &Searcher,
@@ -82,13 +82,13 @@ fn step(
             .unwrap_or(0);
         let head = tx.head()?;
         let generation = continuity.generation(space, tx, head.as_ref())?;
-        // The stored cursor went back with the log; what this process remembers did not.
+        // The stored cursor went back with the log; the one in memory did not.
         if seen.generation.swap(generation, Ordering::Relaxed) != generation {
             seen.seq.store(0, Ordering::Relaxed);
         }
         let cursor = stored.max(seen.seq.load(Ordering::Relaxed));
         let page = tx.events_after(cursor, PAGE)?;
-        // Each of two new ones finds the other.
+        // Each of two new memories finds the other.
         let mut pairs = BTreeMap::new();
         for row in page.iter().filter(|it| it.kind == "MemoryStoredEvent") {
             for change in event::parse(row).into_iter().flat_map(|it| it.changes) {
@@ -148,9 +148,9 @@ fn pairs_of(
             continue;
         };
         if alike(&node.body, &other.body, similarity) != Alike::Different {
-            // The later one points to the earlier one, whichever is looked at first.
+            // The later one points to the earlier one, whichever is processed first.
             let ends = (node.id.max(other.id), node.id.min(other.id));
-            // A cosine of equal vectors is 1 but for rounding; a strength is never more.
+            // Rounding may give more than 1 for equal vectors; a strength is at most 1.
             pairs.push((ends, similarity.clamp(0.0, 1.0)));
         }
     }

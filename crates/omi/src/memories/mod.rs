@@ -1,7 +1,7 @@
-//! Memories and beliefs: nodes of the graph that are found by what they mean.
+//! Memories and beliefs: nodes of the graph that are found by meaning.
 //!
-//! A memory never changes its text. Its confidence may, when it is a belief, and another memory may
-//! supersede it: then it is found no longer, except when the past is asked.
+//! The text of a memory never changes. Its confidence may, if it is a belief, and another memory may
+//! supersede it: then it is found only in queries about the past.
 
 mod answers;
 mod beliefs;
@@ -28,7 +28,7 @@ use kenning_memory::types::MemoryType;
 use kenning_store::{Node, ReadTx, When};
 use serde_json::Value;
 
-/// The key-value bucket of how often each memory was read.
+/// The key-value bucket that counts how often each memory was read.
 const ACCESS: &str = "access";
 
 /// The longest memory, in bytes.
@@ -37,19 +37,19 @@ pub const MEMORY_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// A memory, as it is now.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Memory {
-    /// Its name for callers.
+    /// Its id.
     pub id: String,
-    /// What was remembered.
+    /// Its text.
     pub content: String,
     /// What kind of memory it is.
     pub memory_type: MemoryType,
-    /// How sure; `None` where nobody said.
+    /// Its confidence, if one was given.
     pub confidence: Option<f64>,
-    /// Words to filter by.
+    /// Tags to filter by.
     pub tags: Vec<String>,
     /// When it was stored, in milliseconds since 1970.
     pub created_ms: u64,
-    /// Which memory took its place, if one did.
+    /// The memory that superseded it.
     pub superseded_by: Option<String>,
     /// The session it was stored in, where there was one.
     pub session_id: Option<String>,
@@ -75,12 +75,12 @@ impl Memory {
     }
 }
 
-/// The key of a memory that its caller named.
+/// The key of a memory whose id the caller chose.
 fn given_key(id: &str) -> String {
     format!("id:{id}")
 }
 
-/// A memory by its name.
+/// A memory by its id.
 pub(crate) fn find_memory(tx: &dyn ReadTx, id: &str) -> Result<Option<Node>> {
     if let Some(node) = node_id(id) {
         let found = tx

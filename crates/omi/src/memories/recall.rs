@@ -19,38 +19,38 @@ use std::time::Instant;
 /// Related memories that an answer names.
 const RELATED_MAX: usize = 20;
 
-/// What the key of hashed queries is derived for.
+/// The context string for deriving the key that hashes queries.
 const QUERY_HASH: &str = "kenning 2026 hash of a recalled query";
 
-/// So many memories behind the last answer are looked at for the same words.
+/// At most this many memories after the last answer are checked for the same words.
 const SAME_LOOKED: usize = 10;
 
 /// What to recall.
 #[derive(Clone, Debug)]
 pub struct Recall {
-    /// In any words.
+    /// The query, in any words.
     pub query: String,
-    /// At most so many.
+    /// At most this many memories.
     pub limit: usize,
-    /// So many of the best are left out, which the caller has seen.
+    /// This many of the best are skipped, because the caller has seen them.
     pub skip: usize,
-    /// Only what is at least so relevant.
+    /// The least relevance.
     pub min_relevance: f64,
     /// Only memories of this type.
     pub memory_type: Option<MemoryType>,
     /// Only memories with all of these tags.
     pub tags: Vec<String>,
-    /// By which ways.
+    /// How to search.
     pub mode: Mode,
-    /// What was known at that moment, in milliseconds since 1970.
+    /// Searches the state at that time, in milliseconds since 1970.
     pub as_of_ms: Option<u64>,
     /// What decides the order.
     pub sort: RecallSort,
-    /// So many memories before and after each answer in its session.
+    /// This many memories before and after each answer in its session.
     pub context: usize,
-    /// Whether entries of the daily logs are looked at too; they count as experiences.
+    /// Whether entries of the daily logs are searched too; they count as experiences.
     pub daily_logs: bool,
-    /// When to stop completing the index and search what there is; `None` to wait for all of it.
+    /// When to stop updating the index and search what there is; `None` to wait for all of it.
     pub until: Option<Instant>,
 }
 
@@ -92,19 +92,19 @@ pub struct RecalledMemory {
     pub memory: Memory,
     /// How well it answers, from 0 to 1.
     pub relevance: f64,
-    /// What it is ranked by: relevance and recency.
+    /// The score that the contract ranks by: relevance and recency.
     pub final_score: f64,
     /// Memories that it has an edge with.
     pub related: Vec<String>,
-    /// Which bytes of its content were found, with what stands before and after them.
+    /// The bytes of its content that were found, with their neighbors.
     pub part: Range<usize>,
     /// What was stored before and after it in the same session, in order.
     pub context: Vec<Neighbor>,
-    /// Memories of the same words, which were left out for it.
+    /// Memories with the same words, which were left out.
     pub near_identical: Vec<String>,
 }
 
-/// A memory that stands before or after a recalled one in its session.
+/// A memory before or after a recalled one in its session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Neighbor {
     /// The memory.
@@ -120,9 +120,9 @@ pub struct Recalled {
     pub memories: Vec<RecalledMemory>,
     /// Whether there are more behind them.
     pub has_more: bool,
-    /// What the caller should know about how it was found, if anything.
+    /// A remark for the caller about how it was found.
     pub remark: Option<String>,
-    /// How much of the log was searched, where time was too short for all of it.
+    /// How much of the log was searched, if time was too short for all of it.
     pub index_state: IndexState,
 }
 
@@ -132,19 +132,19 @@ pub(super) struct Ranked {
     pub(super) passage: u32,
     pub(super) relevance: f64,
     pub(super) final_score: f64,
-    /// Memories around it in its session, with how far they are.
+    /// Memories around it in its session, with their offsets.
     around: Vec<(NodeId, i32)>,
 }
 
 impl Omi {
-    /// The memories that answer a query, best first. That they were recalled is an event.
+    /// The memories that answer a query, best first. The recall is recorded as an event.
     pub fn recall(&self, caller: &Caller, recall: &Recall) -> Result<Recalled> {
         let found = self.look_up(caller, recall)?;
         self.note_recall(caller, recall, &found.memories);
         Ok(found)
     }
 
-    /// As [`Omi::recall`], where nobody is shown what was found.
+    /// As [`Omi::recall`], without recording an event.
     pub(super) fn look_up(&self, caller: &Caller, recall: &Recall) -> Result<Recalled> {
         self.look_up_asked(caller, recall, &mut None)
     }
@@ -181,7 +181,7 @@ impl Omi {
         }
         let question = question.get_or_insert_with(|| self.kernel.question(&recall.query));
         if question.has_model() {
-            // Whoever changed the model finds the old passages embedded by asking.
+            // After a change of the model, a query starts embedding the old passages.
             self.kernel.embed_later(space);
         }
         let (memories, index_state) = self.kernel.log().read(space, |tx| {
@@ -215,7 +215,7 @@ impl Omi {
             let mut after = 0;
             for ranked in &ranked {
                 if answers.is_full() {
-                    // Those that come next may say the same as an answer, in the same words.
+                    // The next ones may have the same words as an answer.
                     after += 1;
                     if after > SAME_LOOKED {
                         break;
@@ -238,9 +238,9 @@ impl Omi {
         })
     }
 
-    /// The contract's formula on top of the same candidates, unless the order is by relevance.
+    /// Applies the contract's formula to the candidates, unless the order is by relevance.
     fn ranked(&self, hits: &[Hit], recall: &Recall, now_ms: u64) -> Vec<Ranked> {
-        // A mistake in the file must not cost an agent its memory; `doctor` and `status` tell of it.
+        // A mistake in the file must not cost an agent its memory; `doctor` and `status` report it.
         let days = self.kernel.memory_config().unwrap_or_default().recency_days;
         let mut ranked = Vec::new();
         for hit in hits {
@@ -257,7 +257,7 @@ impl Omi {
             RecallSort::FinalScore => {
                 ranked.sort_by(|a, b| b.final_score.total_cmp(&a.final_score));
             }
-            // By the number that is shown; of those that show the same one, the newer first.
+            // By the displayed number; if that is equal, the newer first.
             RecallSort::Relevance => {
                 let shown = |it: &Ranked| score::rounded(it.relevance);
                 ranked.sort_by(|a, b| shown(b).total_cmp(&shown(a)));
@@ -267,7 +267,7 @@ impl Omi {
         ranked
     }
 
-    /// The event of the recall and the access counts, afterwards.
+    /// Records the event of the recall and the access counts, in the background.
     pub(super) fn note_recall(&self, caller: &Caller, recall: &Recall, found: &[RecalledMemory]) {
         if !self.kernel.records_read() {
             return;
@@ -294,9 +294,9 @@ impl Omi {
             });
     }
 
-    /// What the log keeps of a query. A prompt may hold a password, and what is signed into the log
-    /// cannot be taken out again: so it is a keyed hash, by which equal queries can be told, and the
-    /// text only where the configuration asks for it. A mistake in the file does not ask for it.
+    /// What the log keeps of a query. A prompt may contain a password, and what is signed into the
+    /// log cannot be removed: so it is a keyed hash, by which equal queries can be recognized, and
+    /// the text only if the configuration asks for it. A mistake in the file does not ask for it.
     fn logged_query(&self, query: &str) -> Value {
         let secret = self.kernel.log().signer().secret();
         let hash = Hash::keyed(QUERY_HASH, &secret, query.trim().as_bytes());
@@ -328,7 +328,7 @@ fn filter_of(recall: &Recall) -> Filter {
     }
 }
 
-/// The memories around an answer in its session. One of several passages stands for itself.
+/// The memories around an answer in its session. For one of several passages there are none.
 fn around(search: &Search<'_>, ranked: &Ranked, recall: &Recall) -> Vec<(NodeId, i32)> {
     if recall.context == 0 {
         return Vec::new();
@@ -341,11 +341,11 @@ fn around(search: &Search<'_>, ranked: &Ranked, recall: &Recall) -> Vec<(NodeId,
     search.around(ranked.node, ranked.passage, recall.context, &filter)
 }
 
-/// `None` for what is no memory, though it was found: other files beside the daily logs.
+/// `None` for other files beside the daily logs, which are not memories.
 fn recalled(tx: &dyn ReadTx, ranked: &Ranked, when: When) -> Result<Option<RecalledMemory>> {
     let node = match tx.node(ranked.node, when)? {
         Some(node) => node,
-        // What was imported since is older than this store knows it.
+        // Imported later: it is older than its row in this store.
         None => match tx.node(ranked.node, When::Now)? {
             Some(node) => node,
             None => return Ok(None),

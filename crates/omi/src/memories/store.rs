@@ -13,37 +13,37 @@ use serde_json::{Map, Value, json};
 /// The longest name that a caller may give a memory.
 const ID_BYTES_MAX: usize = 200;
 
-/// More memories than this at once may keep a database busy for longer than a call usually waits.
+/// Storing more memories than this at once may take longer than a call usually waits.
 const LONG_FROM: usize = 20;
 
-/// A memory to be.
+/// A memory to store.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NewMemory {
-    /// What to remember.
+    /// Its text.
     pub content: String,
     /// What kind of memory it is.
     pub memory_type: MemoryType,
-    /// How sure, from 0 to 1.
+    /// Its confidence, from 0 to 1.
     pub confidence: Option<f64>,
     /// Memories it is related to.
     pub related_to: Vec<String>,
-    /// A memory that no longer holds because of this one.
+    /// A memory that this one replaces.
     pub supersedes: Option<String>,
-    /// Its name, where the caller has one.
+    /// The id that the caller chose, if any.
     pub memory_id: Option<String>,
-    /// Words to filter by.
+    /// Tags to filter by.
     pub tags: Vec<String>,
-    /// The session that it belongs to: memories of one session give one another context. Bulk imports
-    /// have none.
+    /// The session that it belongs to: memories of one session are context for each other. Bulk
+    /// imports have none.
     pub session_id: Option<String>,
 }
 
-/// What became of it.
+/// The result of storing it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredMemory {
-    /// Its name.
+    /// Its id.
     pub id: String,
-    /// Whether the same memory was there already.
+    /// Whether the same memory existed already.
     pub duplicate: bool,
 }
 
@@ -61,7 +61,7 @@ impl Omi {
             check(memory).map_err(|error| if many { at(i, error) } else { error })?;
         }
         let space = &caller.principal.space;
-        // Cut and hashed here: other writers do not wait meanwhile.
+        // Cut and hashed here, so that other writers do not wait.
         let new: Vec<Prepared> = new.into_iter().map(Prepared::new).collect();
         let store_all = move |tx: &mut Tx<'_>| {
             let mut stored = Vec::with_capacity(new.len());
@@ -85,7 +85,7 @@ impl Omi {
     }
 }
 
-/// Which of many was refused.
+/// Adds to an error which of several memories was refused.
 fn at(i: usize, error: Error) -> Error {
     let message = format!("memory {}: {}", i + 1, error.message);
     Error { message, ..error }
@@ -116,8 +116,8 @@ fn check_name(field: &str, name: Option<&str>) -> Result<()> {
             || name.chars().any(|c| c.is_control() || c.is_whitespace()))
     {
         return Err(
-            Error::invalid(format!("`{field}`: {name:?} is not a name")).hint(format!(
-                "1 to {ID_BYTES_MAX} bytes without spaces, or leave it out"
+            Error::invalid(format!("`{field}`: {name:?} is not a valid id")).hint(format!(
+                "use 1 to {ID_BYTES_MAX} bytes without spaces, or leave it out"
             )),
         );
     }
@@ -134,7 +134,7 @@ fn content_key(memory: &NewMemory) -> String {
     format!("content:{}", Hash::of(text.as_bytes()))
 }
 
-/// A memory with what is made of its text.
+/// A memory with its passages.
 struct Prepared {
     new: NewMemory,
     content_key: String,
@@ -173,7 +173,7 @@ fn store(tx: &mut Tx<'_>, prepared: Prepared) -> Result<StoredMemory> {
                     duplicate: true,
                 });
             }
-            // What was taken back may be said again.
+            // A retracted memory may be stored again.
             Some(_) => format!("{key}:{}", tx.next_seq()),
         },
     };
@@ -221,7 +221,7 @@ fn props(new: &NewMemory) -> Map<String, Value> {
     props
 }
 
-/// A name that is taken by the same memory is a duplicate; by another, a conflict.
+/// An id that is taken by the same memory is a duplicate; by another, a conflict.
 fn same_or_taken(id: &str, known: &Node, new: &NewMemory) -> Result<StoredMemory> {
     if known.body == new.content {
         return Ok(StoredMemory {
@@ -230,12 +230,12 @@ fn same_or_taken(id: &str, known: &Node, new: &NewMemory) -> Result<StoredMemory
         });
     }
     Err(
-        Error::conflict(format!("`memory_id`: `{id}` is another memory"))
+        Error::conflict(format!("`memory_id`: `{id}` is the id of another memory"))
             .hint("choose another name, or store a memory that `supersedes` it"),
     )
 }
 
-/// A duplicate may still bring relations and tags that were not known.
+/// A duplicate may still add relations and tags.
 fn relate(tx: &mut Tx<'_>, known: &Node, new: &NewMemory) -> Result<()> {
     put_relations(tx, known.id, &new.related_to)?;
     let mut tags = Memory::of(known).tags;
@@ -288,7 +288,7 @@ fn put_relations(tx: &mut Tx<'_>, from: NodeId, related_to: &[String]) -> Result
     Ok(())
 }
 
-/// The old memory stays, and says what took its place and when.
+/// The old memory stays, and says what superseded it and when.
 fn supersede(tx: &mut Tx<'_>, old: &str, new: &Node) -> Result<()> {
     let old_node = memory(&**tx, "supersedes", old)?;
     if old_node.id == new.id {

@@ -1,6 +1,6 @@
-//! A server at an address that the operator named.
+//! A server at a URL that the operator configured.
 
-use super::{Answer, Line, PROTOCOL, Ready, answer_to, converse, request};
+use super::{Answer, Connection, PROTOCOL, Ready, answer_to, converse, request};
 use crate::policy::McpServer;
 use kenning_core::{Code, Error, Result};
 use kenning_egress::{Egress, Grant, Limits, Method, Policy, Request, Response};
@@ -10,7 +10,7 @@ pub(super) fn over_http(ready: &Ready<'_>, server: &McpServer, url: &str) -> Res
     let headers = server.headers.iter();
     let headers = headers.map(|it| (it.0.clone(), it.1.clone())).collect();
     let gate = Egress::new(Policy {
-        // Whoever wrote the address into the policy meant it.
+        // The operator configured this URL, wherever it leads.
         grants: vec![Grant::parse(url)?],
         limits: Limits {
             total_timeout: ready.timeout(),
@@ -21,7 +21,7 @@ pub(super) fn over_http(ready: &Ready<'_>, server: &McpServer, url: &str) -> Res
     talk(ready, gate, url, headers)
 }
 
-/// An address that the tool names, which it may reach.
+/// A URL that the tool names and may reach.
 pub(super) fn over_own_http(ready: &Ready<'_>, url: &str) -> Result<Answer> {
     let given = ready.config.get("headers").and_then(Value::as_object);
     let headers = given.into_iter().flatten();
@@ -81,17 +81,17 @@ impl Http<'_> {
         })
     }
 
-    /// A server that keeps something for us need not keep it any longer.
+    /// Tells the server that its session can end.
     fn close(&self) {
         if self.session.is_some()
             && let Err(error) = self.send(Method::Delete, None)
         {
-            tracing::debug!("an MCP session stays open: {error}");
+            tracing::debug!("an MCP session could not be closed: {error}");
         }
     }
 }
 
-impl Line for Http<'_> {
+impl Connection for Http<'_> {
     fn ask(&mut self, id: u64, method: &str, params: Value) -> Result<Answer> {
         let response = self.send(Method::Post, Some(&request(id, method, &params)))?;
         if let Some(session) = response.header("mcp-session-id") {
@@ -106,7 +106,7 @@ impl Line for Http<'_> {
                 Code::Unavailable,
                 format!("the MCP server did not answer `{method}`: HTTP status {status}"),
             )
-            .hint("look at its `url` and `headers` in the policy")
+            .hint("check its `url` and `headers` in the policy")
         })
     }
 
@@ -116,7 +116,7 @@ impl Line for Http<'_> {
     }
 }
 
-/// A body is one message, or a stream of events with one each.
+/// A body is one message, or a stream of events with one message each.
 fn messages(body: &str) -> Vec<Value> {
     if let Ok(message) = serde_json::from_str(body) {
         return vec![message];

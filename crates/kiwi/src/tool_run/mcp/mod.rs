@@ -1,9 +1,9 @@
-//! A tool of another MCP server: one that the operator configured, or one that the tool names itself, as
-//! a program in the jail or at an address through the gate. What the tool names has the tool's rights.
+//! A tool of another MCP server: one that the operator configured, or one that the tool names itself,
+//! as a program in a jail or at a URL through `egress`. A server that the tool names has the tool's
+//! permissions.
 //!
-//! A call is a conversation of three messages (`initialize`, `initialized`, `tools/call`), and the
-//! server is gone after it. So this is a client of those three and no more, and it is synchronous as
-//! everything beneath the doors is.
+//! A call consists of three messages (`initialize`, `initialized`, `tools/call`), and the server is
+//! stopped after it. So this client implements those three and no more, and it is synchronous.
 
 mod http;
 mod stdio;
@@ -15,20 +15,20 @@ use crate::policy::{McpServer, POLICY_FILE};
 use kenning_core::{Error, Result};
 use serde_json::{Value, json};
 
-/// What we speak, if the server does too.
+/// The protocol version that we propose.
 const PROTOCOL: &str = "2025-06-18";
-/// The code of JSON-RPC for a method that is not there.
+/// The JSON-RPC code for an unknown method.
 const METHOD_NOT_FOUND: i64 = -32601;
 
-/// A line to a server.
-trait Line {
-    /// Sends a request and waits for its answer.
+/// A connection to a server.
+trait Connection {
+    /// Sends a request and waits for its response.
     fn ask(&mut self, id: u64, method: &str, params: Value) -> Result<Answer>;
-    /// Sends what has no answer.
+    /// Sends a notification.
     fn tell(&mut self, method: &str) -> Result<()>;
 }
 
-/// What a server answers: a result, or its own error with a code.
+/// The response of a server: a result, or its own error with a code.
 type Answer = std::result::Result<Value, (i64, String)>;
 
 impl Kiwi {
@@ -72,13 +72,13 @@ impl Kiwi {
     }
 }
 
-/// Which server a tool calls.
+/// The server that a tool calls.
 enum Server<'a> {
-    /// One that the operator configured, under its name.
+    /// One that the operator configured, with its name.
     Named(&'a str, &'a McpServer),
-    /// A program that the tool names: it may have what the tool itself may have.
+    /// A program that the tool names: it may access what the tool may access.
     OwnProgram,
-    /// An address that the tool names: it must be one that the tool may reach.
+    /// A URL that the tool names and may reach.
     OwnAddress(&'a str),
 }
 
@@ -113,21 +113,21 @@ fn server<'a>(ready: &'a Ready<'_>) -> Result<Server<'a>> {
     Ok(Server::Named(name, server))
 }
 
-/// The conversation.
-fn converse(ready: &Ready<'_>, line: &mut dyn Line) -> Result<Answer> {
+/// The exchange of messages.
+fn converse(ready: &Ready<'_>, connection: &mut dyn Connection) -> Result<Answer> {
     let hello = json!({
         "protocolVersion": PROTOCOL, "capabilities": {},
         "clientInfo": { "name": "kenning", "version": env!("CARGO_PKG_VERSION") },
     });
-    match line.ask(1, "initialize", hello)? {
-        Ok(_) => line.tell("notifications/initialized")?,
-        // Newer servers begin at once.
+    match connection.ask(1, "initialize", hello)? {
+        Ok(_) => connection.tell("notifications/initialized")?,
+        // Newer servers need no `initialize`.
         Err((METHOD_NOT_FOUND, _)) => {}
         Err(refused) => return Ok(Err(refused)),
     }
     let tool = ready.text("tool").unwrap_or_default();
     let call = json!({ "name": tool, "arguments": ready.inputs });
-    line.ask(2, "tools/call", call)
+    connection.ask(2, "tools/call", call)
 }
 
 fn ran(ready: &Ready<'_>, server: &str, answer: Answer) -> Ran {
@@ -172,7 +172,7 @@ fn request(id: u64, method: &str, params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
-/// The answer to a request, if a message is that.
+/// The response to a request, if a message is one.
 fn answer_to(id: u64, message: &Value) -> Option<Answer> {
     if message.get("id").and_then(Value::as_u64) != Some(id) || message.get("method").is_some() {
         return None;

@@ -1,7 +1,7 @@
-//! A server that is a program: started in the jail for one call, and ended after it.
+//! A server that is a program: started in a jail for one call, and ended after it.
 
 use super::super::runtime::{self, SYSTEM_DIRS};
-use super::{Answer, Line, METHOD_NOT_FOUND, Ready, answer_to, converse, request};
+use super::{Answer, Connection, METHOD_NOT_FOUND, Ready, answer_to, converse, request};
 use crate::Kiwi;
 use crate::policy::McpServer;
 use kenning_core::{Error, Result};
@@ -13,19 +13,19 @@ use std::time::Duration;
 
 /// The longest message.
 const MESSAGE_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// So much of what it complained is shown.
+/// At most this many bytes of its standard error are shown.
 const COMPLAINT_BYTES_MAX: u64 = 64 * 1024;
 const COMPLAINT_CHARS_SHOWN: usize = 500;
-/// Between two looks at whether the call was taken back.
+/// The time between two checks whether the call was cancelled.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 impl Kiwi {
-    /// A program that the tool names, with what the tool may have.
+    /// A program that the tool names, with the tool's permissions.
     pub(super) fn over_own_stdio(&self, ready: &Ready<'_>) -> Result<Answer> {
         let strength = self.jail()?;
-        let room = self.make_room(&ready.plan.package, strength.own_user)?;
-        let program = self.program(ready, Some(&room))?;
-        let spec = self.spec(ready, &room, program, false)?;
+        let run_dir = self.make_run_dir(&ready.plan.package, strength.own_user)?;
+        let program = self.program(ready, Some(&run_dir))?;
+        let spec = self.spec(ready, &run_dir, program, false)?;
         talk(ready, &self.launcher(), &spec)
     }
 
@@ -36,7 +36,7 @@ impl Kiwi {
         command: &str,
     ) -> Result<Answer> {
         let strength = self.jail()?;
-        let room = self.make_empty_room(strength.own_user)?;
+        let run_dir = self.make_empty_run_dir(strength.own_user)?;
         let program = runtime::find(ready.policy, command)?;
         let mut spec = Spec::new(program.path);
         spec.net = match server.ports.as_slice() {
@@ -47,7 +47,7 @@ impl Kiwi {
         spec.exec.extend(program.exec);
         spec.read.extend(server.read.iter().cloned());
         spec.args = server.args.iter().map(Into::into).collect();
-        let scratch = room.scratch.path();
+        let scratch = run_dir.scratch.path();
         let home = scratch.to_string_lossy().into_owned();
         spec.env = vec![
             ("HOME".to_owned(), home.clone()),
@@ -82,7 +82,7 @@ fn talk(ready: &Ready<'_>, launcher: &kenning_jail::Launcher, spec: &Spec) -> Re
     let (stdin, stdout) = (peer.stdin.take(), peer.stdout.take());
     let stderr = peer.stderr.take();
     let (Some(stdin), Some(stdout)) = (stdin, stdout) else {
-        return Err(Error::internal("a program has its streams"));
+        return Err(Error::internal("the program has no standard streams"));
     };
     let mut pipes = Pipes {
         stdin,
@@ -101,7 +101,7 @@ fn talk(ready: &Ready<'_>, launcher: &kenning_jail::Launcher, spec: &Spec) -> Re
         });
         let answer = converse(ready, &mut pipes);
         is_done.store(true, Ordering::Relaxed);
-        // A server whose input ends may take its time; ours is over.
+        // A server may be slow to end when its input ends; it is killed.
         drop(pipes);
         peer.kill();
         (answer, complaint.join().unwrap_or_default())
@@ -115,7 +115,7 @@ fn talk(ready: &Ready<'_>, launcher: &kenning_jail::Launcher, spec: &Spec) -> Re
         return Err(Error::timeout("the MCP server did not answer in time")
             .hint("give the tool a longer `config.timeout`"));
     }
-    let complaint = ready.permitted.blotted(complaint);
+    let complaint = ready.permitted.redacted(complaint);
     let skipped = complaint
         .chars()
         .count()
@@ -125,18 +125,18 @@ fn talk(ready: &Ready<'_>, launcher: &kenning_jail::Launcher, spec: &Spec) -> Re
         "" => Err(error),
         shown => Err(
             Error::new(error.code, format!("{}: {shown}", error.message))
-                .hint("run the server by hand and see what it says"),
+                .hint("run the server by hand and read its output"),
         ),
     }
 }
 
-/// Reads everything, so that a server that says much does not come to a halt; keeps the beginning.
+/// Reads everything, so that a server that writes much is not blocked; keeps the beginning.
 fn drained(stderr: Option<PipeReader>) -> String {
     let Some(mut stderr) = stderr else {
         return String::new();
     };
     let mut kept = Vec::new();
-    // What cannot be read any more was not said.
+    // What cannot be read is ignored.
     let _ = (&mut stderr)
         .take(COMPLAINT_BYTES_MAX)
         .read_to_end(&mut kept);
@@ -169,7 +169,7 @@ impl Pipes {
                     "the MCP server sent a message of more than {MESSAGE_BYTES_MAX} bytes"
                 )));
             }
-            // Some servers greet before they speak the protocol.
+            // Some servers print a greeting before they speak the protocol.
             if let Ok(message) = serde_json::from_slice(&line) {
                 return Ok(message);
             }
@@ -177,7 +177,7 @@ impl Pipes {
     }
 }
 
-impl Line for Pipes {
+impl Connection for Pipes {
     fn ask(&mut self, id: u64, method: &str, params: Value) -> Result<Answer> {
         self.send(&request(id, method, &params))?;
         loop {
@@ -189,12 +189,12 @@ impl Line for Pipes {
                 .get("id")
                 .filter(|_| message.get("method").is_some());
             let Some(theirs) = theirs else { continue };
-            // We offer nothing, but say so, or it would wait for us while we wait for it.
+            // We offer no methods, but must answer, or the server would wait forever.
             let mut reply = json!({ "jsonrpc": "2.0", "id": theirs });
             if message["method"] == "ping" {
                 reply["result"] = json!({});
             } else {
-                reply["error"] = json!({ "code": METHOD_NOT_FOUND, "message": "not offered" });
+                reply["error"] = json!({ "code": METHOD_NOT_FOUND, "message": "method not found" });
             }
             self.send(&reply)?;
         }
@@ -207,6 +207,6 @@ impl Line for Pipes {
 
 fn gone(cause: std::io::Error) -> Error {
     Error::unavailable("the MCP server ended before it answered")
-        .hint("run it by hand and see what it says")
+        .hint("run it by hand and read its output")
         .because(cause)
 }

@@ -1,7 +1,7 @@
-//! Where items lie: in `.ai` of a project, and in the user's own directory.
+//! The directories of items: `.ai` of a project, and the user's own directory.
 //!
-//! A caller may name another project than the one that the server was started in, as long as it lies
-//! beneath a directory that the operator allowed. Project comes before user everywhere.
+//! A caller may name another project than the one that the server was started in, if it is below a
+//! directory that the operator allowed. The project comes before the user everywhere.
 
 use super::ItemOptions;
 use crate::Kiwi;
@@ -16,12 +16,12 @@ pub(super) const PROJECT_DIR: &str = ".ai";
 
 /// A directory with items of one type.
 #[derive(Clone)]
-pub(crate) struct Shelf {
+pub(crate) struct ItemDir {
     pub(crate) item_type: ItemType,
     pub(crate) scope: Scope,
     /// The folder of the type.
     pub(crate) dir: Dir,
-    /// Where the project is; empty for what is the user's.
+    /// The path of the project; empty for the user's directory.
     pub(crate) project: String,
 }
 
@@ -41,7 +41,7 @@ impl ItemProject {
 }
 
 impl Kiwi {
-    /// The project that a caller means; `None` where there is none.
+    /// The project that a caller means; `None` if there is none.
     pub(crate) fn item_project(
         &self,
         caller: &Caller,
@@ -60,14 +60,14 @@ impl Kiwi {
             return Err(Error::invalid(format!(
                 "`project_path`: `{named}` is not an absolute path"
             ))
-            .hint("give the whole path of the project's directory"));
+            .hint("give the absolute path of the project's directory"));
         }
         let dir = Dir::open(path).map_err(|error| match error.code {
             Code::NotFound => Error::invalid(format!("`project_path`: `{named}` does not exist"))
                 .hint("name the directory of a project"),
             _ => error,
         })?;
-        // Both paths are free of links, so a prefix is an ancestor.
+        // Both paths are free of symbolic links, so a prefix is an ancestor.
         let own = self.kernel.project().place();
         let allowed = self.items.options.allow_roots.iter();
         let allowed = allowed.filter_map(|it| Some(Dir::open(it).ok()?.path().to_owned()));
@@ -79,23 +79,23 @@ impl Kiwi {
             return Ok(Some(ItemProject::new(dir)));
         }
         Err(Error::denied(format!(
-            "`project_path`: `{named}` lies outside the directories that this server may use"
+            "`project_path`: `{named}` is outside the directories that this server may use"
         ))
         .hint("start it there, with `--project DIR`, or with `--allow-root DIR`"))
     }
 
-    /// Every directory with items of a type that there is, in the order in which they are searched.
-    pub(crate) fn shelves(
+    /// Every existing directory with items of a type, in the order in which they are searched.
+    pub(crate) fn item_dirs(
         &self,
         caller: &Caller,
         item_type: ItemType,
         project: Option<&ItemProject>,
-    ) -> Result<Vec<Shelf>> {
-        let mut shelves = Vec::new();
+    ) -> Result<Vec<ItemDir>> {
+        let mut item_dirs = Vec::new();
         if let Some(project) = project {
             let name = format!("{PROJECT_DIR}/{}", item_type.folder());
             if let Some(dir) = existing(project.dir.subdir(&name))? {
-                shelves.push(Shelf {
+                item_dirs.push(ItemDir {
                     item_type,
                     scope: Scope::Project,
                     dir,
@@ -104,7 +104,7 @@ impl Kiwi {
             }
         }
         if caller.principal.space != *self.kernel.project().space() {
-            return Ok(shelves);
+            return Ok(item_dirs);
         }
         let ItemOptions {
             user,
@@ -116,7 +116,7 @@ impl Kiwi {
         let knowledge = knowledge.filter(|_| item_type == ItemType::Knowledge);
         for path in knowledge.into_iter().chain(own) {
             if let Some(dir) = existing(Dir::open(&path))? {
-                shelves.push(Shelf {
+                item_dirs.push(ItemDir {
                     item_type,
                     scope: Scope::User,
                     dir,
@@ -124,17 +124,17 @@ impl Kiwi {
                 });
             }
         }
-        Ok(shelves)
+        Ok(item_dirs)
     }
 
-    /// The directory that a new item of a type goes to, made if it is missing.
-    pub(crate) fn shelf_for(
+    /// The directory for a new item of a type, created if it is missing.
+    pub(crate) fn item_dir_for(
         &self,
         caller: &Caller,
         item_type: ItemType,
         scope: Scope,
         project: Option<&ItemProject>,
-    ) -> Result<Shelf> {
+    ) -> Result<ItemDir> {
         let (dir, project) = match scope {
             Scope::Project => {
                 let project = project.ok_or_else(|| {
@@ -144,9 +144,9 @@ impl Kiwi {
                 let name = format!("{PROJECT_DIR}/{}", item_type.folder());
                 (project.dir.create_subdir(&name)?, project.name.clone())
             }
-            Scope::User => (self.user_shelf(caller, item_type)?, String::new()),
+            Scope::User => (self.user_item_dir(caller, item_type)?, String::new()),
         };
-        Ok(Shelf {
+        Ok(ItemDir {
             item_type,
             scope,
             dir,
@@ -154,24 +154,24 @@ impl Kiwi {
         })
     }
 
-    /// The same without making anything: where it is missing, the nearest directory above it.
-    pub(crate) fn shelf_if_made(
+    /// The same without creating anything: if it is missing, the nearest existing directory above it.
+    pub(crate) fn item_dir_if_made(
         &self,
         caller: &Caller,
         item_type: ItemType,
         scope: Scope,
         project: Option<&ItemProject>,
-    ) -> Result<Shelf> {
-        let there = self.shelves(caller, item_type, project)?;
-        if let Some(shelf) = there.into_iter().find(|it| it.scope == scope) {
-            return Ok(shelf);
+    ) -> Result<ItemDir> {
+        let there = self.item_dirs(caller, item_type, project)?;
+        if let Some(item_dir) = there.into_iter().find(|it| it.scope == scope) {
+            return Ok(item_dir);
         }
         let above = match (scope, project) {
             (Scope::Project, Some(project)) => project.dir.clone(),
-            // Everything else is checked without looking at a directory.
+            // Everything else is checked without reading a directory.
             _ => self.kernel.data().clone(),
         };
-        Ok(Shelf {
+        Ok(ItemDir {
             item_type,
             scope,
             dir: above,
@@ -179,7 +179,7 @@ impl Kiwi {
         })
     }
 
-    fn user_shelf(&self, caller: &Caller, item_type: ItemType) -> Result<Dir> {
+    fn user_item_dir(&self, caller: &Caller, item_type: ItemType) -> Result<Dir> {
         let space = &caller.principal.space;
         if space != self.kernel.project().space() {
             return Err(
@@ -201,7 +201,7 @@ impl Kiwi {
     }
 }
 
-/// What is missing is empty.
+/// A missing directory is empty.
 fn existing(opened: Result<Dir>) -> Result<Option<Dir>> {
     match opened {
         Ok(dir) => Ok(Some(dir)),

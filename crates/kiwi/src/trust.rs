@@ -1,7 +1,7 @@
-//! Whose signature counts, and which items may be used.
+//! Trusted keys, and which items may be used.
 
-use super::package::{Item, Package, Vouching};
-use super::shelves::Shelf;
+use super::item_dirs::ItemDir;
+use super::package::{Item, Package, SignatureCheck};
 use super::{ItemFault, ItemResult};
 use crate::Kiwi;
 use kenning_core::{Code, Did, Error, Hash, Result};
@@ -23,7 +23,7 @@ impl Kiwi {
         Ok(trusted.contains(signer))
     }
 
-    /// Everybody whose signature counts.
+    /// All trusted keys.
     pub(super) fn trusted_signers(&self, tx: &dyn ReadTx) -> Result<HashSet<Did>> {
         let keys = kenning_kami::trusted(tx)?;
         let keys = keys.iter().filter_map(|it| Hash::from_hex(&it.to_string()));
@@ -33,8 +33,8 @@ impl Kiwi {
             .collect())
     }
 
-    /// Signs an item with this node's key, for where it lies.
-    pub(super) fn vouch(&self, package: &mut Package, version: &str) -> Result<Mark> {
+    /// Signs an item with this node's key, for its current place.
+    pub(super) fn sign_package(&self, package: &mut Package, version: &str) -> Result<Mark> {
         let own = self.kernel.log().signer();
         let at = seconds(self.kernel.log().clock().now_ms());
         let subject = package.subject(version);
@@ -43,18 +43,18 @@ impl Kiwi {
         Ok(mark)
     }
 
-    /// The mark of an item that may be used: it is what somebody signed who is trusted. `None` where
-    /// the operator lets items of a project be used without.
-    pub(super) fn require_vouched(
+    /// The signature of an item that may be used: signed by a trusted key and unchanged. `None` if
+    /// the operator allows unsigned items of a project.
+    pub(super) fn require_signed(
         &self,
         caller: &Caller,
         package: &Package,
-        shelf: &Shelf,
+        item_dir: &ItemDir,
         item: &Item,
     ) -> ItemResult<Option<Mark>> {
         let what = capital(package.item_type);
         let (id, version) = (package.id(), item.version());
-        let path = package.path_on(shelf).to_string_lossy().into_owned();
+        let path = package.path_on(item_dir).to_string_lossy().into_owned();
         let solution = self.how_to_sign(caller, package.item_type, id.as_str(), package.scope)?;
         let unsigned = |error: String, status: &str, hint: &str| {
             let details = json!({
@@ -65,9 +65,11 @@ impl Kiwi {
                 details,
             )
         };
-        match package.vouching(item) {
-            Vouching::Signed(mark) if self.is_trusted(caller, &mark.signer)? => Ok(Some(mark)),
-            Vouching::Signed(mark) => Err(ItemFault::with(
+        match package.check_signature(item) {
+            SignatureCheck::Signed(mark) if self.is_trusted(caller, &mark.signer)? => {
+                Ok(Some(mark))
+            }
+            SignatureCheck::Signed(mark) => Err(ItemFault::with(
                 Error::new(
                     Code::Conflict,
                     format!("{what} '{id}' is signed by a key that you do not trust"),
@@ -78,7 +80,7 @@ impl Kiwi {
                     "solution": trust_command(&mark.signer),
                 }),
             )),
-            Vouching::Changed(fault) => {
+            SignatureCheck::Changed(fault) => {
                 let short = |hash: &str| hash.chars().take(12).collect::<String>();
                 let error = format!("{what} content has been modified since last validation");
                 Err(ItemFault::with(
@@ -94,21 +96,22 @@ impl Kiwi {
                     }),
                 ))
             }
-            Vouching::Broken(why) => Err(unsigned(
+            SignatureCheck::Broken(why) => Err(unsigned(
                 format!("{what} has a signature that cannot be read"),
                 "broken",
                 why,
             )),
-            // The user's own space is shared by all projects: there nothing is let through.
+            // The user's own directory is shared by all projects: there unsigned items are never
+            // allowed.
             _ if package.scope == ItemScope::Project && self.item_policy()?.allow_unsigned => {
                 Ok(None)
             }
-            Vouching::Validated => Err(unsigned(
+            SignatureCheck::Validated => Err(unsigned(
                 format!("{what} is validated but not signed"),
                 "validated",
                 "Its line holds a hash that anybody can compute.",
             )),
-            Vouching::None => Err(unsigned(
+            SignatureCheck::None => Err(unsigned(
                 format!("{what} has no signature"),
                 "missing",
                 "Items must be validated before use.",
@@ -117,12 +120,12 @@ impl Kiwi {
     }
 }
 
-/// What a person types to trust a signer.
+/// The command that makes a signer trusted.
 pub(super) fn trust_command(signer: &Did) -> String {
     format!("A person who knows whose key it is trusts it with `kenning trust add {signer}`")
 }
 
-/// A type as the first word of a sentence.
+/// A type with a capital letter.
 pub(super) fn capital(item_type: ItemType) -> &'static str {
     match item_type {
         ItemType::Directive => "Directive",

@@ -1,28 +1,28 @@
-//! Where one run happens: the verified files, and a directory that the program may write to.
+//! The directory of one run: the verified files, and a directory that the program may write to.
 
 use crate::Kiwi;
 use crate::package::Package;
 use kenning_core::Result;
 use kenning_vault::{Dir, Fresh};
 
-/// Beneath the data directory.
+/// Below the data directory.
 const RUNS: &str = "kiwi/runs";
 
-/// Gone with everything in it when it is dropped.
-pub(super) struct Room {
+/// Removed with everything in it when dropped.
+pub(super) struct RunDir {
     /// The tool's own files.
     pub(super) code: Dir,
-    /// What is ours beside it, to be read by the program.
+    /// Our own files beside it, which the program may read.
     pub(super) beside: Dir,
-    /// What the program may write to.
+    /// The directory that the program may write to.
     pub(super) scratch: Dir,
     _fresh: Fresh,
 }
 
 impl Kiwi {
-    /// Removes the rooms of runs whose process was killed. What cannot be removed now is no reason not
-    /// to work: whoever comes next tries again.
-    fn sweep_rooms(&self, own_user: bool) {
+    /// Removes the directories of runs whose process was killed. What cannot be removed now is not an
+    /// error: the next process tries again.
+    fn sweep_run_dirs(&self, own_user: bool) {
         let swept = match own_user {
             true => Fresh::sweep_for_everybody(),
             false if !self.kernel.data().exists(RUNS).unwrap_or(false) => return,
@@ -35,35 +35,35 @@ impl Kiwi {
         match swept {
             Ok(0) => {}
             Ok(n) => tracing::info!("removed what {n} killed runs left"),
-            Err(error) => tracing::warn!("leftovers of killed runs stay: {error}"),
+            Err(error) => tracing::warn!("leftovers of killed runs could not be removed: {error}"),
         }
     }
 
-    /// The same, for a process that begins.
+    /// The same, when a process starts.
     pub fn sweep_killed_runs(&self) {
         if let Ok(strength) = self.jail() {
-            self.sweep_rooms(strength.own_user);
+            self.sweep_run_dirs(strength.own_user);
         }
     }
 
-    /// Makes a room with a copy of the files that were verified.
-    pub(super) fn make_room(&self, package: &Package, own_user: bool) -> Result<Room> {
-        let room = self.make_empty_room(own_user)?;
+    /// Makes a directory with a copy of the verified files.
+    pub(super) fn make_run_dir(&self, package: &Package, own_user: bool) -> Result<RunDir> {
+        let run_dir = self.make_empty_run_dir(own_user)?;
         for (name, bytes) in &package.files {
-            room.code.put(name, bytes, 0o755)?;
+            run_dir.code.put(name, bytes, 0o755)?;
         }
-        Ok(room)
+        Ok(run_dir)
     }
 
-    pub(super) fn make_empty_room(&self, own_user: bool) -> Result<Room> {
-        self.sweep_rooms(own_user);
-        // A user of its own could not walk through our data directory.
+    pub(super) fn make_empty_run_dir(&self, own_user: bool) -> Result<RunDir> {
+        self.sweep_run_dirs(own_user);
+        // Another user could not access our data directory.
         let fresh = if own_user {
             Fresh::for_everybody()?
         } else {
             Fresh::beneath(&self.kernel.data().private_subdir(RUNS)?)?
         };
-        Ok(Room {
+        Ok(RunDir {
             scratch: fresh.room(0o700)?,
             code: fresh.room(0o755)?,
             beside: fresh.room(0o755)?,
