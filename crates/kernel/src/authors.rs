@@ -1,6 +1,6 @@
-//! Whose keys may sign the logs of this store, and what to do when a key or a clock goes wrong.
+//! The keys that may sign the logs of this store, and what to do when a key or a clock goes wrong.
 //!
-//! Every space has a log of its own. A key belongs to a node and not to a space, so a key is added,
+//! Every space has its own log. A key belongs to a node and not to a space, so a key is added,
 //! revoked and replaced in the logs of all spaces.
 
 use crate::{Caller, Doctor, KEY_FILE, Kernel, Scope, read_key};
@@ -9,22 +9,22 @@ use kenning_core::{Did, Error, Hash, Result, Space};
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// The new key while it takes the place of the old one.
+/// The new key while it replaces the old one.
 const NEXT_KEY_FILE: &str = "node.key.next";
 
-/// A key that may sign, or might, events of a space's log.
+/// A key that signs, or signed, events of a space's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthorView {
-    /// Which space.
+    /// The space.
     pub space: Space,
-    /// Whose key.
+    /// The key.
     pub did: String,
     /// Whether it may sign further events. One that only signed events of version 1, which named no
     /// authors, may not until it is added.
     pub may_sign: bool,
     /// Whether it was revoked.
     pub is_revoked: bool,
-    /// Whether it is the log's first author or this node's, or one of those vouches for it.
+    /// Whether it is the log's first author or this node's, or confirmed by one of those.
     pub is_confirmed: bool,
     /// Whether it is this node's.
     pub is_own: bool,
@@ -65,12 +65,12 @@ impl Kernel {
         kenning_audit::survey_authors(tx, &Verify::of(space).by(self.log.signer().did()))
     }
 
-    /// Says which keys signed this space's log that nobody vouches for, or that were revoked before.
+    /// Reports keys that signed this space's log without being confirmed, or after they were revoked.
     pub fn examine_authors(&self, space: &Space, found: &mut Doctor) -> Result<()> {
         let me = self.log.signer().did();
         let signed = self.log.read(space, |tx| {
             let (may_sign, revoked) = kenning_audit::authors(tx)?;
-            // Reading the whole log is worth it only where somebody else is named.
+            // Reading the whole log is worth it only if other keys are named.
             match may_sign.iter().chain(&revoked).all(|it| it == me.as_str()) {
                 true => Ok(Vec::new()),
                 false => self.survey_authors(space, tx),
@@ -95,7 +95,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// Lets a key sign the logs of this store, or confirms one that added itself. Gives the spaces.
+    /// Adds a key that may sign the logs of this store, or confirms one that added itself. Returns
+    /// the spaces.
     pub fn add_author(&self, caller: &Caller, author: &str) -> Result<Vec<Space>> {
         let author = self.author(caller, author)?;
         self.change_authors(|space| {
@@ -112,7 +113,7 @@ impl Kernel {
         })
     }
 
-    /// Takes from a key the right to sign further events. Gives the spaces.
+    /// Revokes a key's right to sign further events. Returns the spaces.
     pub fn revoke_author(&self, caller: &Caller, author: &str) -> Result<Vec<Space>> {
         let author = self.author(caller, author)?;
         if &author == self.log.signer().did() {
@@ -135,13 +136,13 @@ impl Kernel {
         })
     }
 
-    /// Replaces the key of this node: the old one signs that the new one takes its place. Whatever
-    /// else runs with the old key is refused from then on, this process included.
+    /// Replaces the key of this node: the old one signs that the new one takes its place. Every
+    /// process with the old key is refused from then on, this one included.
     pub fn rotate_key(&self, caller: &Caller) -> Result<Did> {
         caller.principal.require(Scope::Admin)?;
         self.writable()?;
         let secret = Signer::generate(self.log.random()).secret();
-        // One that a killed run left is used again: some logs may know it already.
+        // A key that a killed run left is used again: some logs may know it already.
         self.data
             .create_new_private(NEXT_KEY_FILE, Hash(secret).to_string().as_bytes())?;
         let next = read_key(&self.data, NEXT_KEY_FILE)?;
@@ -165,7 +166,7 @@ impl Kernel {
         Ok(new)
     }
 
-    /// Lets the log of a space go on at the time of this machine's clock.
+    /// Lets the log of a space continue at the time of this machine's clock.
     pub fn reset_clock(&self, caller: &Caller) -> Result<()> {
         caller.principal.require(Scope::Admin)?;
         self.writable()?;
@@ -180,7 +181,7 @@ impl Kernel {
         })
     }
 
-    /// Does something to every log that has events.
+    /// Applies a change to every log that has events.
     fn change_authors(&self, change: impl Fn(&Space) -> Result<()>) -> Result<Vec<Space>> {
         let mut changed = Vec::new();
         for space in self.log.store().spaces()? {

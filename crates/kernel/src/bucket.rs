@@ -1,7 +1,7 @@
-//! Rows of the key-value table with a type: what a bucket is called, and what is in it.
+//! Typed rows of the key-value table: the name of a bucket, and the type of its values.
 //!
-//! Values are JSON, and a number is its digits, which is the same. A text that is kept as it is, without
-//! quotation marks, is a [`Text`].
+//! Values are JSON; a number is its digits. A text that is stored without quotation marks is a
+//! [`Text`].
 
 use kenning_audit::Tx;
 use kenning_core::{Error, Result};
@@ -11,12 +11,12 @@ use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
-/// How a value is kept.
+/// How a value is stored.
 pub trait Kept: Sized {
-    /// As bytes.
+    /// To bytes.
     ///
     /// # Errors
-    /// Internal, if it cannot be written.
+    /// Internal, if it cannot be serialized.
     fn to_bytes(&self) -> Result<Vec<u8>>;
 
     /// From bytes; `None` if they are malformed.
@@ -25,7 +25,8 @@ pub trait Kept: Sized {
 
 impl<T: Serialize + DeserializeOwned> Kept for T {
     fn to_bytes(&self) -> Result<Vec<u8>> {
-        serde_json::to_vec(self).map_err(|cause| Error::internal("a row as JSON").because(cause))
+        serde_json::to_vec(self)
+            .map_err(|cause| Error::internal("a row cannot be serialized").because(cause))
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
@@ -66,7 +67,7 @@ impl<T> Clone for Bucket<T> {
 }
 
 impl<T: Kept> Bucket<T> {
-    /// By its name.
+    /// A bucket with a fixed name.
     pub const fn new(name: &'static str) -> Self {
         Self {
             name: Cow::Borrowed(name),
@@ -74,7 +75,7 @@ impl<T: Kept> Bucket<T> {
         }
     }
 
-    /// One of many, whose name is made.
+    /// A bucket with a computed name.
     pub const fn named(name: String) -> Self {
         Self {
             name: Cow::Owned(name),
@@ -82,7 +83,7 @@ impl<T: Kept> Bucket<T> {
         }
     }
 
-    /// What it is called.
+    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -103,7 +104,7 @@ impl<T: Kept> Bucket<T> {
         bytes.map(|it| self.read(key, &it)).transpose()
     }
 
-    /// The value of a key, if there is one that can be read: for what can be made again.
+    /// The value of a key, if there is one that can be read: for values that can be made again.
     ///
     /// # Errors
     /// Those of the store.
@@ -112,7 +113,7 @@ impl<T: Kept> Bucket<T> {
         Ok(bytes.and_then(|it| T::from_bytes(&it)))
     }
 
-    /// Whether there is a row, whatever it says.
+    /// Whether there is a row, whatever its value.
     ///
     /// # Errors
     /// Those of the store.
@@ -133,7 +134,7 @@ impl<T: Kept> Bucket<T> {
         rows.collect()
     }
 
-    /// Every row that can be read: one that cannot hides no other.
+    /// Every row that can be read; malformed ones are left out.
     ///
     /// # Errors
     /// Those of the store.
@@ -152,7 +153,7 @@ impl<T: Kept> Bucket<T> {
         Ok(tx.list(&self.name)?.into_iter().map(|it| it.0).collect())
     }
 
-    /// Puts a value in the place of what was there.
+    /// Sets the value of a key.
     ///
     /// # Errors
     /// Those of the store.
@@ -160,7 +161,7 @@ impl<T: Kept> Bucket<T> {
         tx.set(&self.name, key, &value.to_bytes()?)
     }
 
-    /// Takes a row away; there need not be one.
+    /// Removes a row; there need not be one.
     ///
     /// # Errors
     /// Those of the store.

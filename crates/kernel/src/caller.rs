@@ -1,4 +1,4 @@
-//! One call: who makes it, until when, and how to say how far it is.
+//! One call: the caller, the deadline, and progress.
 
 use crate::Principal;
 use kenning_core::{Error, Result};
@@ -6,35 +6,36 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a call may take when its door says nothing else.
+/// The default time limit of a call.
 pub const DEADLINE_DEFAULT: Duration = Duration::from_secs(60);
 
-/// How long a call has waited before it began. It is taken off what it may wait for the store.
+/// How long a call has waited before it began. It is subtracted from what it may wait for the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waited(pub Duration);
 
-/// Told how far a long call is: done so far, of how many, and a word about it.
+/// Receives the progress of a long call: done so far, of how many, and a word about it.
 pub type Progress = dyn Fn(f64, Option<f64>, &str) + Send + Sync;
 
 /// One call.
 #[derive(Clone)]
 pub struct Caller {
-    /// Who.
+    /// The caller.
     pub principal: Principal,
-    /// Until when.
+    /// The deadline.
     pub deadline: Instant,
-    /// Set by the door when the client went away or asked to stop.
+    /// Set by the transport when the client went away or cancelled.
     pub cancelled: Arc<AtomicBool>,
-    /// How long its door has waited already, to find out who calls and for a place in line.
+    /// How long it has waited already, for authentication and for a slot.
     pub waited: Waited,
-    /// Whether a person gave the command: at the command line, not over MCP or HTTP, where it may be a
-    /// model that calls.
+    /// Whether a person gave the command: at the command line, not over MCP or HTTP, where a model
+    /// may call.
     pub is_person: bool,
-    /// Where progress goes, if anybody listens.
+    /// Where progress is reported, if anybody listens.
     pub progress: Option<Arc<Progress>>,
-    /// The client's session, where the protocol has one: what is stored in it belongs together.
+    /// The client's session, if the protocol has one: what is stored in it belongs together.
     pub session: Option<Arc<str>>,
-    /// How long an answer may be; `None` for one that goes to a file or a program and not to a model.
+    /// The most characters of an answer; `None` for one that goes to a file or a program and not to a
+    /// model.
     pub answer_chars_max: Option<usize>,
 }
 
@@ -63,26 +64,26 @@ impl Caller {
         self
     }
 
-    /// The same call, of which a part of the time is gone.
+    /// The same call, with a part of its time used.
     #[must_use]
     pub fn after(mut self, waited: Waited) -> Self {
         self.waited = waited;
         self
     }
 
-    /// Long work asks this between steps: an error when the client went away or time is up.
+    /// Long work calls this between steps: an error if the client went away or time is up.
     pub fn check(&self) -> Result<()> {
         if self.cancelled.load(Ordering::Relaxed) {
             return Err(Error::timeout("the call was cancelled"));
         }
         if Instant::now() >= self.deadline {
             return Err(Error::timeout("the deadline of the call passed")
-                .hint("ask for less, or call again"));
+                .hint("request less, or call again"));
         }
         Ok(())
     }
 
-    /// Says how far the call is.
+    /// Reports the progress of the call.
     pub fn progress(&self, done: f64, total: Option<f64>, message: &str) {
         if let Some(progress) = &self.progress {
             progress(done, total, message);

@@ -1,4 +1,4 @@
-//! `config.yaml` of the directory of NOW.md, which every wing reads.
+//! `config.yaml` in the directory of NOW.md, which every domain crate reads.
 
 use crate::Kernel;
 use crate::files::read_text;
@@ -7,14 +7,15 @@ use kenning_memory::config::{self, Config, READS_SAMPLED, Reads};
 use kenning_vault::Dir;
 
 impl Kernel {
-    /// What holds. A person may change it at any time, and another process may have.
+    /// The settings in effect. A person may change them at any time, and another process may have.
     pub fn memory_config(&self) -> Result<Config> {
         if !self.omi.is_named() {
             return Ok(Config::default());
         }
         match self.omi.existing(self.omi.space())? {
             Some(dir) => {
-                // The stamp is older than what is read: whoever writes in between is seen the next time.
+                // The stamp is taken before the file is read: a write in between is noticed the next
+                // time.
                 let stamp = dir.stamp(config::FILE).ok();
                 let read = || Config::parse(&self.config_text(&dir)?);
                 match stamp {
@@ -32,7 +33,7 @@ impl Kernel {
         Ok(read_text(dir, &file)?.unwrap_or_default())
     }
 
-    /// Whether this read becomes an event. A mistake in the file costs no event.
+    /// Whether this read is recorded as an event. A mistake in the file costs no event.
     pub fn records_read(&self) -> bool {
         match self.memory_config().unwrap_or_default().reads {
             Reads::All => true,

@@ -1,6 +1,6 @@
-//! Edges that follow from something else: made what they should be, whatever was there before.
+//! Derived edges: corrected to what they should be, whatever was there before.
 //!
-//! Each wing marks its edges with its name, so that no wing ends those of another.
+//! Each domain crate marks its edges with its name, so that none ends those of another.
 
 use kenning_audit::{EdgeDraft, Tx};
 use kenning_core::{NodeId, Result};
@@ -8,7 +8,7 @@ use kenning_store::{Edge, EdgeFilter, When};
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// What marks an edge as one of a wing's.
+/// The property that marks the owner of an edge.
 pub const BY: &str = "by";
 
 /// How many edges are new, and how many ended.
@@ -24,7 +24,7 @@ impl Written {
     }
 }
 
-/// Makes the edges from a node, as far as they are this wing's, those that are wanted.
+/// Makes the edges from a node that belong to this owner exactly those that are wanted.
 pub fn reconcile(
     tx: &mut Tx<'_>,
     node: NodeId,
@@ -40,7 +40,7 @@ pub fn reconcile(
     for edge in tx.edges(&filter, When::Now, usize::MAX)? {
         there.insert((edge.rel.clone(), edge.dst), edge);
     }
-    // Of two with equal ends the last one holds.
+    // If two have equal ends, the last one counts.
     let mut wanted_once: HashMap<(String, NodeId), EdgeDraft> = HashMap::new();
     let mut order = Vec::new();
     for draft in wanted {

@@ -1,4 +1,4 @@
-//! A text file that is also a node, and what its wing knows of it.
+//! A text file that is also a node, and what its domain crate knows of it.
 
 use kenning_audit::{Draft, Passages, Tx};
 use kenning_core::{Kind, Result};
@@ -11,33 +11,33 @@ use std::fmt;
 /// The largest note.
 pub const NOTE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-/// What a wing knows of the files of its root.
+/// What a domain crate knows of the files of its root.
 pub trait FileForm: fmt::Debug + Send + Sync {
-    /// Whether one lock serves all files of the root, because they share something beside them.
+    /// Whether all files of the root share one lock, because they share something beside them.
     fn shares_lock(&self) -> bool {
         false
     }
 
-    /// The node of a file that has this content. Reading a long text takes a while, so it is done before
+    /// The node of a file with this content. Parsing a long text takes a while, so it is done before
     /// the transaction, which keeps every other writer waiting.
     fn read(&self, file: &FileNode, content: &str, props: Map<String, Value>) -> Box<dyn ReadFile> {
         let pieces = passages(file.title(), content);
         Box::new(PlainFile::new(file, content, props, Some(pieces)))
     }
 
-    /// Takes away what [`ReadFile::put`] kept beside the node, which is removed.
+    /// Removes what [`ReadFile::put`] stored beside the removed node.
     fn forget(&self, _tx: &mut Tx<'_>, _file: &FileNode) -> Result<()> {
         Ok(())
     }
 
-    /// The file is on disk: writes what stands beside it. It follows from the content, so whoever
-    /// finishes a write writes the same.
+    /// Called when the file is on disk: writes what belongs beside it. It depends only on the
+    /// content, so whoever finishes a write writes the same.
     fn written(&self, _dir: &Dir, _file: &FileNode, _content: &str) -> Result<()> {
         Ok(())
     }
 }
 
-/// Of files that nobody knows more of.
+/// For files without further knowledge.
 #[derive(Debug)]
 pub struct PlainForm;
 
@@ -46,14 +46,14 @@ impl FileForm for PlainForm {}
 /// The forms of the two roots whose files are written here.
 #[derive(Clone, Copy, Debug)]
 pub struct Forms {
-    /// Of notes.
+    /// For notes.
     pub vault: &'static dyn FileForm,
-    /// Of NOW.md and the daily logs.
+    /// For NOW.md and the daily logs.
     pub omi: &'static dyn FileForm,
 }
 
 impl Forms {
-    /// Where nobody asks for more than names and texts.
+    /// Names and texts only.
     pub const PLAIN: Self = Self {
         vault: &PlainForm,
         omi: &PlainForm,
@@ -63,13 +63,13 @@ impl Forms {
 /// A text file that is also a node.
 #[derive(Clone, Debug)]
 pub struct FileNode {
-    /// The name of its root, which its node's key begins with.
+    /// The name of its root, with which its node's key begins.
     pub source: &'static str,
-    /// What its wing knows of it.
+    /// What its domain crate knows of it.
     pub form: &'static dyn FileForm,
-    /// Where its root is, for the intent.
+    /// The path of its root, for the intent.
     pub root: String,
-    /// Its name beneath the root.
+    /// Its name below the root.
     pub name: String,
     /// The node's key.
     pub key: String,
@@ -78,7 +78,7 @@ pub struct FileNode {
 }
 
 impl FileNode {
-    /// What is locked while the file is written.
+    /// The name of its lock.
     pub(crate) fn lock_name(&self) -> &str {
         if self.form.shares_lock() {
             ""
@@ -87,7 +87,7 @@ impl FileNode {
         }
     }
 
-    /// Its node, if it has this content.
+    /// Its node, with this content.
     pub(crate) fn read(&self, content: &str, props: Map<String, Value>) -> Box<dyn ReadFile> {
         self.form.read(self, content, props)
     }
@@ -99,20 +99,20 @@ impl FileNode {
     }
 }
 
-/// A file's node as it will be stored.
+/// A file's node, ready to be stored.
 pub trait ReadFile: Send {
-    /// Puts it, with its passages, in the place of what was known of the file.
+    /// Stores it, with its passages, in place of the old one.
     fn put(self: Box<Self>, tx: &mut Tx<'_>) -> Result<()>;
 }
 
-/// The node of a file that says nothing but its text.
+/// The node of a file that has only text.
 pub struct PlainFile {
     draft: Draft,
     passages: Option<Passages>,
 }
 
 impl PlainFile {
-    /// Without passages it is not found.
+    /// Without passages search does not find it.
     pub fn new(
         file: &FileNode,
         content: &str,

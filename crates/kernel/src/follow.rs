@@ -1,32 +1,32 @@
-//! Whether a directory must be looked at again.
+//! Whether a directory must be read again.
 //!
-//! A process that looks once compares stamps and is gone. One that looks again is a server: from then on
-//! the kernel tells when something changed and what, and where nothing did not even the stamps are compared.
+//! A process that looks once compares stamps and ends. One that looks again is a server: from then on
+//! the operating system reports what changed, and if nothing did, not even stamps are compared.
 
 use kenning_vault::{Change, Dir, Watch};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// More names than this are not looked at one by one.
+/// More names than this are not checked one by one.
 const NAMES_MAX: usize = 500;
 
-/// What is known of a directory's freshness.
+/// What is known about changes of a directory.
 #[derive(Default)]
 pub struct Follow {
     looks: u32,
-    /// Its folders, and when something was last added to them or taken out.
+    /// Its folders, and when something was last added to them or removed.
     folders: (Vec<String>, Vec<i64>),
     watch: Option<(Watch, Arc<Mutex<Told>>)>,
 }
 
-/// What the kernel told since the last look.
+/// What was reported since the last look.
 #[derive(Default)]
 struct Told {
     is_anything: bool,
     names: BTreeMap<String, bool>,
 }
 
-/// What must be looked at.
+/// What must be checked.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Stale {
     Nothing,
@@ -34,26 +34,26 @@ pub enum Stale {
     Everything,
 }
 
-/// Files and folders that may be others than before.
+/// Files and folders that may have changed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Doubtful {
-    /// By their names, and whether only what is in it is another.
+    /// By their names, and whether only the content changed.
     pub names: BTreeMap<String, bool>,
-    /// Folders that something was added to or taken out of.
+    /// Folders that something was added to or removed from.
     pub folders: Vec<String>,
 }
 
 impl Follow {
-    /// Counts a look, and says whether something may have changed since the last one.
+    /// Counts a look; true if something may have changed since the last one.
     pub fn is_stale(&mut self, dir: &Dir) -> bool {
         self.look(dir) != Stale::Nothing
     }
 
-    /// Counts a look, and says what may have changed since the last one.
+    /// Counts a look, and returns what may have changed since the last one.
     pub fn look(&mut self, dir: &Dir) -> Stale {
         self.looks += 1;
         let is_watched = |it: &(Watch, _)| !it.0.is_lost();
-        // A directory that was removed and made again is another one to the kernel.
+        // A directory that was removed and created again is another one to the operating system.
         if self.looks >= 2 && !self.watch.as_ref().is_some_and(is_watched) {
             let told = Arc::new(Mutex::new(Told {
                 is_anything: true,
@@ -67,7 +67,7 @@ impl Follow {
             return Stale::Everything;
         };
         let told = std::mem::take(&mut *told.lock().unwrap_or_else(PoisonError::into_inner));
-        // The kernel tells a moment later; a folder knows at once what was added to it.
+        // The report comes a moment later; the time of a folder shows at once what was added to it.
         let times = dir.folder_times(&self.folders.0);
         if told.is_anything || !watch.is_live() || times.len() != self.folders.1.len() {
             return Stale::Everything;
@@ -85,7 +85,7 @@ impl Follow {
         })
     }
 
-    /// The next look is a real one, whatever the kernel says.
+    /// Forces the next look to check everything.
     pub fn touch(&self) {
         if let Some((_, told)) = &self.watch {
             let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -93,13 +93,13 @@ impl Follow {
         }
     }
 
-    /// Whether a folder is one of those that were noted.
+    /// Whether a folder is one of those that were recorded.
     pub fn has_folder(&self, folder: &str) -> bool {
         let is_same = |it: &String| it.as_str().cmp(folder);
         self.folders.0.binary_search_by(is_same).is_ok()
     }
 
-    /// Notes the folders, those above them too, before they are looked at.
+    /// Records the folders, and those above them, before they are read.
     pub fn note_folders<'a>(&mut self, dir: &Dir, folders: impl Iterator<Item = &'a str>) {
         let above = folders.flat_map(|it| ancestors(it).chain([it]));
         let mut folders: Vec<String> = above.map(ToOwned::to_owned).collect();

@@ -1,6 +1,6 @@
-//! Indexes between processes: one file a space in the data directory.
+//! Stored indexes: one file for each space in the data directory.
 //!
-//! A process that starts reads the file and takes in what came after, instead of everything. The file is
+//! A process that starts reads the file and adds what came after, instead of everything. The file is
 //! derived and may be removed at any time.
 
 use kenning_core::Space;
@@ -42,7 +42,7 @@ impl Keeper for IndexFiles {
         }
         let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         if writing.as_ref().is_some_and(|it| !it.is_finished()) {
-            // The next one will have what this one has.
+            // The next one will contain this one.
             return;
         }
         let (data, name) = (self.data.clone(), name(space));
@@ -64,7 +64,7 @@ impl Drop for IndexFiles {
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
         if let Some(thread) = writing.take() {
-            // A command that ends at once would never keep anything.
+            // Otherwise a command that ends at once would never store anything.
             drop(thread.join());
         }
     }

@@ -1,7 +1,7 @@
-//! A lease: who works at something, and until when, whichever machine they are on.
+//! A lease: who works on something, and until when, across machines.
 //!
-//! Whoever died holding one is waited for until it ends, and no longer. So no step of the work may take
-//! longer than what is left of the lease: it is prolonged before.
+//! If a holder dies, others wait until the lease ends, and no longer. So no step of the work may take
+//! longer than the rest of the lease: it is renewed before.
 
 use crate::bucket::Bucket;
 use kenning_audit::Tx;
@@ -9,16 +9,16 @@ use kenning_core::{Hash, Random, Result};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Who, and until when.
+/// A holder and an end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
-    /// Who: see [`holder`].
+    /// The holder: see [`holder`].
     pub holder: String,
     /// In milliseconds since 1970.
     pub until_ms: u64,
 }
 
-/// A name for whoever takes leases, that nobody else has.
+/// A new, unique name for a holder.
 pub fn holder(random: &dyn Random) -> String {
     let mut bytes = [0; 16];
     random.fill(&mut bytes);
@@ -26,7 +26,7 @@ pub fn holder(random: &dyn Random) -> String {
 }
 
 impl Lease {
-    /// From now on, for so long.
+    /// From now on, for this long.
     pub fn of(holder: &str, now_ms: u64, lasts: Duration) -> Self {
         let lasts_ms = u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX);
         Self {
@@ -40,7 +40,7 @@ impl Lease {
         self.until_ms > now_ms
     }
 
-    /// Whether it is of this holder.
+    /// Whether it belongs to this holder.
     pub fn is_of(&self, holder: &str) -> bool {
         self.holder == holder
     }
@@ -53,8 +53,8 @@ impl Lease {
 
 /// Leases by name.
 impl Bucket<Lease> {
-    /// Takes or prolongs a lease. False when somebody else has it. A row that cannot be read keeps nobody
-    /// out.
+    /// Takes or renews a lease. False if another holder has it. A row that cannot be read keeps
+    /// nobody out.
     ///
     /// # Errors
     /// Those of the store.
@@ -67,7 +67,7 @@ impl Bucket<Lease> {
         Ok(true)
     }
 
-    /// Prolongs a lease, if it is still this holder's.
+    /// Renews a lease, if this holder still has it.
     ///
     /// # Errors
     /// Those of the store.
@@ -80,7 +80,7 @@ impl Bucket<Lease> {
         Ok(is_ours)
     }
 
-    /// Gives a lease back, if it is still this holder's.
+    /// Releases a lease, if this holder still has it.
     ///
     /// # Errors
     /// Those of the store.

@@ -71,16 +71,16 @@ const KEY_FILE: &str = "node.key";
 /// Looks up a variable of the environment.
 pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// How long a call waits in all for the store, when that is a database that may fall silent, and for
-/// the files of others: whoever holds a file's lock meanwhile makes others wait too.
+/// How long a call waits in total for the store, if that is a database that may become unreachable,
+/// and for the files of others: whoever holds a file's lock meanwhile makes others wait too.
 const SHARED_WAIT: Duration = Duration::from_millis(4_500);
 
-/// What wings know of files and nodes, for a kernel that knows no wing.
+/// What domain crates know of files and nodes, for a kernel that knows none of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Hooks {
-    /// Of the files of each root.
+    /// The forms of the files of each root.
     pub forms: Forms,
-    /// By which passages a node is found.
+    /// The passages of a node.
     pub passages_of: fn(&Node) -> Vec<Passage>,
 }
 
@@ -96,26 +96,26 @@ pub struct Options {
     pub omi: Option<PathBuf>,
     /// Where the project is, whose documents make the graph.
     pub project: Option<PathBuf>,
-    /// The space that these directories belong to: their files are nobody else's to see.
+    /// The space that these directories belong to: only it sees their files.
     pub space: Space,
     /// Wall time.
     pub clock: Arc<dyn Clock>,
-    /// Where that clock hangs: files for people have local time.
+    /// The local time zone: files for people have local time.
     pub zone: TimeZone,
     /// Unpredictable bytes.
     pub random: Arc<dyn Random>,
     /// Variables of the environment.
     pub environment: Environment,
     /// Whether other machines may use the same store: then a file is locked beside itself, not in the
-    /// data directory, which is each one's own.
+    /// data directory, which each machine has for itself.
     pub shared: bool,
-    /// Whether nothing may be written, not even what was left unfinished.
+    /// Whether nothing may be written, not even to finish an interrupted write.
     pub read_only: bool,
-    /// What the wings know.
+    /// What the domain crates know.
     pub hooks: Hooks,
 }
 
-/// What every wing stands on.
+/// What every domain crate uses.
 pub struct Kernel {
     log: Log,
     data: Dir,
@@ -136,7 +136,8 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Opens the store: finds or makes the node's key. What a killed process left unfinished is left so.
+    /// Opens the store: finds or makes the node's key. Unfinished writes of a killed process are left
+    /// as they are.
     pub fn open(options: Options) -> Result<Self> {
         let Options {
             store,
@@ -177,9 +178,9 @@ impl Kernel {
         })
     }
 
-    /// Runs a call: all its waits together have one end, and what its door has waited for is taken
-    /// off. Every call of a tool is made through this, and so is everything else here that a door asks
-    /// for while somebody waits. Long work (backup, restore, verify, import, export) is not.
+    /// Runs a call: all its waits together have one limit, from which the time it has waited before
+    /// is subtracted. Every call of a tool runs through this, and so does everything else here that a
+    /// client waits for. Long work (backup, restore, verify, import, export) does not.
     pub fn patiently<T>(&self, waited: Waited, work: impl FnOnce() -> T) -> T {
         if self.shared {
             patience::within(SHARED_WAIT.saturating_sub(waited.0), work)
@@ -188,19 +189,19 @@ impl Kernel {
         }
     }
 
-    /// Whether the caller may change things, and this process may write.
+    /// Checks that the caller may change things, and that this process may write.
     ///
     /// # Errors
-    /// Denied when either may not.
+    /// Denied if either may not.
     pub fn may_write(&self, caller: &Caller) -> Result<()> {
         caller.principal.require(Scope::Write)?;
         self.writable()
     }
 
-    /// Whether this process may write.
+    /// Checks that this process may write.
     ///
     /// # Errors
-    /// Denied when it may not.
+    /// Denied if it may not.
     pub fn writable(&self) -> Result<()> {
         if self.read_only {
             return Err(
@@ -215,7 +216,8 @@ impl Kernel {
         (self.opened.elapsed(), ProcessMemory::now())
     }
 
-    /// Calls `wake` after appends that the store hears of, and gives how often to look for others.
+    /// Calls `wake` after appends that the store is notified of, and returns how often to check for
+    /// others.
     pub fn on_append(&self, wake: Arc<dyn Fn() + Send + Sync>) -> Duration {
         self.log.store().subscribe(wake)
     }
@@ -245,12 +247,12 @@ impl Kernel {
         &self.project
     }
 
-    /// Whether the log is still the one that it was.
+    /// Detects whether the log is still the same one.
     pub fn continuity(&self) -> &Arc<Continuity> {
         &self.continuity
     }
 
-    /// Where the clock hangs.
+    /// The local time zone.
     pub fn zone(&self) -> &TimeZone {
         &self.zone
     }
@@ -270,7 +272,7 @@ impl Kernel {
         &self.collections
     }
 
-    /// What is done in the background.
+    /// The background work.
     pub fn later(&self) -> &Later {
         &self.later
     }
@@ -280,7 +282,7 @@ impl Kernel {
         self.shared
     }
 
-    /// Whether nothing may be written.
+    /// Whether this process may not write.
     pub fn is_read_only(&self) -> bool {
         self.read_only
     }
@@ -289,27 +291,27 @@ impl Kernel {
 /// What `doctor` found.
 #[derive(Debug, Default)]
 pub struct Doctor {
-    /// What was looked at, and how it is.
+    /// What was checked, and its state.
     pub seen: Vec<(String, String)>,
     /// What is wrong.
     pub faults: Vec<String>,
-    /// What works and is not as somebody meant it.
+    /// What works, but perhaps not as intended.
     pub warnings: Vec<String>,
 }
 
-/// The name of a memory: the one its caller gave it, or one made of its node's.
+/// The id of a memory: the one its caller gave it, or one made from its node's.
 pub fn memory_id(node: &Node) -> String {
     match node.props.get("memory_id").and_then(Value::as_str) {
         Some(given) => given.to_owned(),
         None if node.kind == Kind::Memory => {
             format!("mem_{}", node.id.to_string().replace('-', ""))
         }
-        // Evidence may be a note, an item, a page: those go by their key.
+        // Evidence may be a note, an item, a page: those are named by their key.
         None => node.key.clone(),
     }
 }
 
-/// Two processes that start at once agree on one key: whoever makes the file first.
+/// Two processes that start at once agree on one key: the one that creates the file first.
 fn find_or_make_key(data: &Dir, random: &dyn Random) -> Result<Signer> {
     if !data.exists(KEY_FILE)? {
         let secret = Signer::generate(random).secret();

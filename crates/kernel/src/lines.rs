@@ -1,4 +1,4 @@
-//! Lines of a file that somebody sends, each of a bounded length.
+//! Lines of a file from outside, each of a bounded length.
 
 use kenning_core::Result;
 use std::io::{BufRead, Read};
@@ -9,7 +9,7 @@ pub(super) enum LineFault {
     Unreadable(std::io::Error),
 }
 
-/// Reads the next line of at most this many bytes, and gives how many it has; 0 at the end.
+/// Reads the next line of at most this many bytes, and returns its length; 0 at the end.
 pub(super) fn read_line(
     input: &mut (impl BufRead + ?Sized),
     line: &mut String,

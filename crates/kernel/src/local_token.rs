@@ -1,9 +1,9 @@
-//! The token of whoever started the server: a file in the data directory that only its owner can read.
+//! The token of whoever started the server: a file in the data directory that only its owner can
+//! read.
 //!
-//! An address of this machine says nothing about who is calling: other users of the machine connect from it too,
-//! and so does a proxy (nginx, socat, `ssh -R`) for every visitor it has. Who can read this file could open the
-//! store as well, so it gives nobody more than they have. It is read again for every call, so that removing the
-//! file takes the token back without a restart.
+//! An address of this machine does not say who is calling: other users of the machine connect from it
+//! too, and so does a proxy (nginx, socat, `ssh -R`) for every visitor it has. Whoever can read this
+//! file could open the store as well, so it gives nobody more rights.
 
 use crate::{Kernel, Principal};
 use kenning_core::{Code, Error, Random, Result};
@@ -15,13 +15,13 @@ use std::os::unix::fs::PermissionsExt;
 const FILE: &str = "http.token";
 const BYTES_MAX: u64 = 256;
 
-/// What such a token begins with. No token of the store has this id: theirs are longer.
+/// The prefix of such a token. No token of the store has this id: theirs are longer.
 pub const LOCAL_TOKEN_PREFIX: &str = "kng_local_";
 
-/// The token in this data directory; it is made where there is none, or where others could have read it.
+/// The token in this data directory; created if there is none, or if others could have read it.
 ///
 /// # Errors
-/// Unavailable when the file cannot be read or made.
+/// Unavailable if the file cannot be read or created.
 pub fn local_token(data: &Dir, random: &dyn Random) -> Result<String> {
     if let Some(token) = read(data)? {
         return Ok(token);
@@ -29,7 +29,7 @@ pub fn local_token(data: &Dir, random: &dyn Random) -> Result<String> {
     let mut secret = [0; 32];
     random.fill(&mut secret);
     let token = format!("{LOCAL_TOKEN_PREFIX}{}", bs58::encode(secret).into_string());
-    // Of two processes that make it at once one wins, and both read what it made.
+    // If two processes create it at once, one wins, and both read what it wrote.
     if !data.create_new_private(FILE, token.as_bytes())? && read(data)?.is_none() {
         data.write_private(FILE, token.as_bytes())?;
     }
@@ -39,7 +39,8 @@ pub fn local_token(data: &Dir, random: &dyn Random) -> Result<String> {
     })
 }
 
-/// What the file says; nothing if it is missing, is no token, or could have been read by others.
+/// The content of the file; `None` if it is missing, is not a token, or could have been read by
+/// others.
 fn read(data: &Dir) -> Result<Option<String>> {
     let file = match data.open_read(FILE) {
         Ok(file) => file,
@@ -57,7 +58,7 @@ fn read(data: &Dir) -> Result<Option<String>> {
     }
     match part.read_to_string(&mut text) {
         Ok(_) => {}
-        // What is not text is no token; what the disk does not give may well be one.
+        // What is not text is not a token; a read error may hide one.
         Err(cause) if cause.kind() == std::io::ErrorKind::InvalidData => return Ok(None),
         Err(cause) => return Err(unreadable(cause)),
     }
@@ -72,7 +73,7 @@ impl Kernel {
     /// The owner, if this is the token of the data directory.
     pub(crate) fn authenticate_local(&self, token: &str) -> Result<Option<Principal>> {
         let known = read(&self.data)?;
-        // BLAKE3's own comparison takes the same time wherever the first difference is.
+        // BLAKE3's own comparison takes constant time.
         let is_same =
             known.is_some_and(|it| blake3::hash(it.as_bytes()) == blake3::hash(token.as_bytes()));
         Ok(is_same.then(|| Principal::owner(self.vault.space().clone())))

@@ -1,4 +1,4 @@
-//! Moments as callers write and read them.
+//! Timestamps in requests and answers.
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
@@ -13,7 +13,7 @@ pub fn timestamp(ms: u64) -> String {
     }
 }
 
-/// `2026-01-31T12:00:00Z`, with any offset; without one, or as a mere date, in UTC.
+/// `2026-01-31T12:00:00Z`, with any offset; without one, or as a plain date, in UTC.
 pub fn parse_moment(field: &str, text: &str) -> Result<u64> {
     let zoned = text.parse::<jiff::Timestamp>().ok();
     let civil = || {
@@ -25,7 +25,7 @@ pub fn parse_moment(field: &str, text: &str) -> Result<u64> {
     moment
         .and_then(|it| u64::try_from(it.as_millisecond()).ok())
         .ok_or_else(|| {
-            Error::invalid(format!("`{field}`: `{text}` is not a moment since 1970"))
+            Error::invalid(format!("`{field}`: `{text}` is not a time since 1970"))
                 .hint("write it as 2026-01-31T12:00:00Z or 2026-01-31")
         })
 }

@@ -8,33 +8,33 @@ use kenning_core::{Error, Result};
 use std::collections::HashSet;
 use std::hash::Hash;
 
-/// A ranked list is answered up to here; whoever wants more asks more narrowly.
+/// The most entries of a ranked list; whoever wants more asks more narrowly.
 const RANKED_MAX: usize = 1_000;
-/// How much deeper each further search looks.
+/// How much deeper each further search goes.
 const DEEPER: usize = 4;
 
-/// Which part of a list is answered.
+/// A page of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// So many come before it.
+    /// This many entries come before it.
     pub skip: usize,
-    /// At most so many.
+    /// At most this many entries.
     pub limit: usize,
 }
 
 impl Page {
-    /// The beginning of a list.
+    /// The first page of a list.
     #[must_use]
     pub const fn first(limit: usize) -> Self {
         Self { skip: 0, limit }
     }
 
-    /// One entry more than the page, so that it is known whether there are more.
+    /// One entry more than the page, to find out whether there are more.
     pub fn with_one_more(self) -> usize {
         self.skip.saturating_add(self.limit).saturating_add(1)
     }
 
-    /// Refuses a page of a ranked list that begins where no ranking is made.
+    /// Refuses a page of a ranked list beyond its end.
     pub fn check_ranked(self) -> Result<()> {
         if self.skip < RANKED_MAX {
             return Ok(());
@@ -46,7 +46,7 @@ impl Page {
         .hint("ask with more words, or with a filter"))
     }
 
-    /// The page of a list that begins at its beginning, and whether there is more behind it.
+    /// Cuts the page out of a list, and says whether there are more after it.
     pub fn of<T>(self, mut all: Vec<T>) -> (Vec<T>, bool) {
         let end = self.with_one_more() - 1;
         let has_more = all.len() > end;
@@ -55,20 +55,20 @@ impl Page {
         (all, has_more)
     }
 
-    /// The same of a ranked list, which ends somewhere.
+    /// The same for a ranked list, which has an end.
     pub fn of_ranked<T>(self, all: Vec<T>) -> (Vec<T>, bool) {
         let (page, has_more) = self.of(all);
         (page, has_more && self.is_within_ranked())
     }
 
-    /// Whether the next page of a ranked list is still one that is answered.
+    /// Whether the next page of a ranked list is still within its end.
     pub fn is_within_ranked(self) -> bool {
         self.with_one_more() <= RANKED_MAX
     }
 }
 
-/// A ranked list that is long enough for a page, or as long as it gets. `search` is told how many are
-/// wanted, and may find more.
+/// A ranked list that is long enough for a page, or as long as possible. `search` is given the wanted
+/// number, and may find more.
 pub fn ranked_until<T, K: Eq + Hash>(
     page: Page,
     key: impl Fn(&T) -> K,

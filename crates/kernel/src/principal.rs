@@ -1,4 +1,4 @@
-//! Who is calling, and what they may do.
+//! The caller, and its permissions.
 
 use kenning_core::{Error, Result, Space};
 use std::fmt;
@@ -7,15 +7,15 @@ use std::str::FromStr;
 /// A permission. A tool's effect decides which one a call needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
-    /// Look at things.
+    /// Read.
     Read,
-    /// Add and change things.
+    /// Add and change.
     Write,
     /// Start scripts and WASM tools.
     Run,
-    /// Reach the network.
+    /// Access the network.
     Fetch,
-    /// Remove things.
+    /// Delete.
     Destroy,
     /// Make tokens, back up, restore.
     Admin,
@@ -64,7 +64,7 @@ impl FromStr for Scope {
     }
 }
 
-/// Who is calling: a token over HTTP, or the owner of the process on stdio and on the command line.
+/// The caller: a token over HTTP, or the owner of the process on stdio and on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     /// A name for the log.
@@ -73,7 +73,7 @@ pub struct Principal {
     pub space: Space,
     /// What the caller may do.
     pub scopes: Vec<Scope>,
-    /// The id of the token that the caller showed. Names of tokens are not unique; ids are.
+    /// The id of the caller's token. Names of tokens are not unique; ids are.
     pub token: Option<String>,
 }
 

@@ -1,25 +1,25 @@
-//! This process, as the kernel sees it.
+//! The memory of this process, as the operating system reports it.
 
 use kenning_vault::Dir;
 use std::path::Path;
 
-/// More than the kernel ever says.
+/// More than the report ever has.
 const STATUS_BYTES_MAX: u64 = 64 * 1024;
 
-/// The memory of this process, in bytes; zeros where the kernel does not tell.
+/// The memory of this process, in bytes; zeros if the operating system does not report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessMemory {
-    /// Held in memory now.
+    /// Resident now.
     pub resident: u64,
-    /// Asked for, for data.
+    /// Reserved for data.
     pub data: u64,
-    /// Of what is held, what is its own.
+    /// Of the resident memory, what is its own.
     pub anonymous: u64,
-    /// Of what is held, what files can give back.
+    /// Of the resident memory, what is backed by files.
     pub file: u64,
-    /// Of what is held, what is shared.
+    /// Of the resident memory, what is shared.
     pub shared: u64,
-    /// All that the machine has.
+    /// The memory of the machine.
     pub machine: u64,
 }
 

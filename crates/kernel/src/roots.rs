@@ -1,23 +1,24 @@
 //! Directories whose files are also nodes.
 //!
 //! There are three: the vault with its notes, the directory of the current context, and the project
-//! with its documents. Each belongs to one space; a caller of another one is told that it has none.
+//! with its documents. Each belongs to one space; other spaces have none.
 
 use crate::{Doctor, FileForm, FileNode, Forms, Kernel};
 use kenning_core::{Code, Error, Result, Space};
 use kenning_vault::Dir;
 use std::path::PathBuf;
 
-/// What a root is called, and how the operator names its place.
+/// The name of a root, and how the operator sets its path.
 #[derive(Debug)]
 pub struct RootKind {
-    /// What the keys of its nodes begin with.
+    /// The prefix of its nodes' keys.
     pub name: &'static str,
     /// For messages.
     what: &'static str,
     variable: &'static str,
     flag: &'static str,
-    /// Whether it is made when it is missing. A vault is somebody's own, and a missing one is a typo.
+    /// Whether it is created if it is missing. A vault belongs to somebody, and a missing one is a
+    /// typing error.
     is_made: bool,
 }
 
@@ -55,7 +56,7 @@ pub fn name_in_key(key: &str) -> Option<&'static str> {
     known.into_iter().find(|it| *it == name)
 }
 
-/// What is known of the files of the root of this name.
+/// What is known of the files of the root with this name.
 pub(crate) fn form_of(name: &str, forms: Forms) -> &'static dyn FileForm {
     if name == OMI.name {
         forms.omi
@@ -93,12 +94,12 @@ impl Root {
         &self.space
     }
 
-    /// Whether the operator named a place for it.
+    /// Whether the operator set its path.
     pub fn is_named(&self) -> bool {
         self.path.is_some()
     }
 
-    /// The absolute path of it, if one was named and it is there.
+    /// Its absolute path, if it is set and exists.
     pub fn place(&self) -> Option<PathBuf> {
         let dir = Dir::open(self.path.as_ref()?).ok()?;
         Some(dir.path().to_owned())
@@ -117,7 +118,7 @@ impl Root {
         }
         self.path.as_ref().ok_or_else(|| {
             if self.kind.name == PROJECT.name {
-                // The graph's contract has words of its own for it.
+                // The graph's contract has its own message for it.
                 return Error::unavailable(format!(
                     "Project root not configured. Set {variable} or start with `{flag} DIR`."
                 ));
@@ -128,7 +129,7 @@ impl Root {
         })
     }
 
-    /// Opens it, if one was named and it is of this space.
+    /// Opens it, if it is set and belongs to this space.
     pub fn open(&self, space: &Space) -> Result<Dir> {
         Dir::open(self.path(space)?).map_err(|error| {
             let RootKind { what, variable, .. } = self.kind;
@@ -138,7 +139,7 @@ impl Root {
         })
     }
 
-    /// Opens it to write. One that is ours alone is made if it is missing.
+    /// Opens it for writing, and creates it if that is allowed.
     pub fn create(&self, space: &Space) -> Result<Dir> {
         if !self.kind.is_made {
             return self.open(space);
@@ -151,7 +152,7 @@ impl Root {
         })
     }
 
-    /// Opens it to read; `None` if nobody has made it yet.
+    /// Opens it for reading; `None` if it does not exist yet.
     pub fn existing(&self, space: &Space) -> Result<Option<Dir>> {
         match Dir::open(self.path(space)?) {
             Ok(dir) => Ok(Some(dir)),
@@ -160,7 +161,7 @@ impl Root {
         }
     }
 
-    /// Its directory, if it is named and there.
+    /// Its directory, if it is set and exists.
     pub fn existing_if_named(&self) -> Result<Option<Dir>> {
         if self.path.is_none() {
             return Ok(None);
@@ -168,7 +169,7 @@ impl Root {
         self.existing(&self.space)
     }
 
-    /// Why a file could not be written, with the directory to look at.
+    /// Why a file could not be written, with the directory to check.
     pub fn unwritable(&self, error: Error) -> Error {
         let variable = self.kind.variable;
         if !matches!(error.code, Code::Denied | Code::Unavailable) {
@@ -181,7 +182,7 @@ impl Root {
         Error::new(error.code, message).hint(hint).because(error)
     }
 
-    /// A file of this root. The name is not checked here: whoever takes it from a caller does.
+    /// A file of this root. The caller of this function checks the name.
     pub fn file(&self, name: &str, bytes_max: u64) -> FileNode {
         FileNode {
             source: self.kind.name,
@@ -193,7 +194,7 @@ impl Root {
         }
     }
 
-    /// Whether a file is of this very directory.
+    /// Whether a file belongs to this directory.
     pub fn has(&self, file: &FileNode) -> bool {
         self.path.is_some() && self.kind.name == file.source && self.shown() == file.root
     }
@@ -203,7 +204,7 @@ impl Root {
         path.map_or_else(String::new, |it| it.to_string_lossy().into_owned())
     }
 
-    /// Looks whether it can be opened.
+    /// Checks whether it can be opened.
     pub fn examine(&self, found: &mut Doctor) {
         let RootKind { name, variable, .. } = self.kind;
         let seen = match (&self.path, self.existing(&self.space)) {

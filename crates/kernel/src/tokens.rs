@@ -1,7 +1,7 @@
-//! Tokens: who may call over HTTP.
+//! Tokens for HTTP.
 //!
-//! A token is `kng_<id>_<secret>`; only the hash of the secret is kept, in a space that no token can
-//! be bound to. Making and revoking one are events of that space's log.
+//! A token is `kng_<id>_<secret>`; only the hash of the secret is stored, in a space that no token
+//! can be bound to. Making and revoking one are events of that space's log.
 
 use crate::{Caller, Kernel, LOCAL_TOKEN_PREFIX, Principal, Scope, Waited};
 use kenning_audit::Tx;
@@ -15,11 +15,11 @@ const TOKEN_BYTES_MAX: usize = 128;
 
 /// The space of what belongs to no tenant.
 pub(crate) fn system_space() -> Space {
-    // The name has the form that every space name has.
+    // The name is valid.
     "_system".parse().unwrap_or_default()
 }
 
-/// A token to be.
+/// A token to make.
 #[derive(Clone, Debug)]
 pub struct NewToken {
     /// A name for people and for the log.
@@ -136,7 +136,7 @@ impl Kernel {
             .map(|(id, bytes)| Stored::from_bytes(id, bytes).map(|it| it.view));
         views
             .collect::<Option<_>>()
-            .ok_or_else(|| Error::corrupt("a stored token is not of its form"))
+            .ok_or_else(|| Error::corrupt("a stored token is malformed"))
     }
 
     /// Revokes a token by its id.
@@ -154,7 +154,7 @@ impl Kernel {
         self.patiently(caller.waited, || self.log.write(&system_space(), write))
     }
 
-    /// Revokes every token that came with a restored backup, and says how many there were.
+    /// Revokes every token that came with a restored backup, and returns how many there were.
     pub(crate) fn revoke_restored_tokens(&self, caller: &Caller) -> Result<u64> {
         caller.principal.require(Scope::Admin)?;
         let rows = self.log.read(&system_space(), |tx| tx.list(BUCKET))?;
@@ -171,10 +171,10 @@ impl Kernel {
         })
     }
 
-    /// Who a token stands for. Every refusal reads the same.
+    /// The principal of a token. Every refusal reads the same.
     pub fn authenticate(&self, token: &str) -> Result<Principal> {
         let refused = || {
-            Error::unauthenticated("the token is not known, or no longer valid")
+            Error::unauthenticated("the token is unknown or no longer valid")
                 .hint("make one with `kenning token create`")
         };
         if token.trim().starts_with(LOCAL_TOKEN_PREFIX) {
@@ -185,7 +185,7 @@ impl Kernel {
         else {
             return Err(refused());
         };
-        // What is longer than any token of ours is not looked up.
+        // A longer text is not looked up.
         if token.len() > TOKEN_BYTES_MAX {
             return Err(refused());
         }
@@ -196,7 +196,7 @@ impl Kernel {
         let expected = stored
             .as_ref()
             .map_or_else(Hash::default, |it| it.secret_hash);
-        // BLAKE3's own comparison takes the same time wherever the first difference is.
+        // BLAKE3's own comparison takes constant time.
         let same = blake3::hash(secret.as_bytes()) == blake3::Hash::from_bytes(expected.0);
         let view = stored.filter(|_| same).ok_or_else(refused)?.view;
         if view

@@ -18,30 +18,30 @@ const EXPORT_PAGE: usize = 500;
 /// The longest line of an import. The largest body that a node can have is 25 MiB, and JSON may need six
 /// bytes for one of them.
 const IMPORT_LINE_BYTES_MAX: u64 = 256 << 20;
-/// The first moment of the year 2100, in milliseconds since 1970: no clock that writes is beyond it.
+/// The beginning of the year 2100, in milliseconds since 1970: no valid clock is beyond it.
 const CREATED_MS_MAX: u64 = 4_102_444_800_000;
 
-/// How much was moved.
+/// The number of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transferred {
     /// Nodes, or rows of any kind.
     pub rows: u64,
-    /// Edges. Among the rows of a backup they are counted too, those that ended as well.
+    /// Edges. They are also counted among the rows of a backup, including ended ones.
     pub edges: u64,
 }
 
-/// Files that come with their nodes from elsewhere, by whoever writes such files.
+/// Imported files with their nodes, written by the domain crate that owns them.
 pub trait ImportedFiles {
-    /// The name of the file that a node's key names, if it is of these.
+    /// The name of the file of a node's key, if it is one of these.
     fn file_of_key<'a>(&self, key: &'a str) -> Option<&'a str>;
 
-    /// Whether the file is there already.
+    /// Whether the file exists.
     fn is_there(&self, caller: &Caller, name: &str) -> Result<bool>;
 
-    /// Adds the text to the file that is there.
+    /// Adds the text to the existing file.
     fn add(&self, caller: &Caller, name: &str, text: &str) -> Result<()>;
 
-    /// Writes the file, whose node is there already.
+    /// Writes the file, whose node exists already.
     fn write(&self, caller: &Caller, name: &str, text: &str) -> Result<()>;
 }
 
@@ -86,9 +86,10 @@ impl Kernel {
         Ok(done)
     }
 
-    /// Reads what [`Kernel::export`] wrote. A node keeps its id and the date it was made; one of a kind,
-    /// project and key that are known here gets a new revision instead, and ids of edges are translated. A line that is wrong stops it and names itself; the
-    /// batches before it are kept, and running it again repeats nothing.
+    /// Reads what [`Kernel::export`] wrote. A node keeps its id and its creation date; if its kind,
+    /// project and key are known here, it becomes a new revision instead, and ids of edges are
+    /// translated. A malformed line stops the import with an error that names it; the batches before
+    /// it are kept, and running it again repeats nothing.
     pub fn import(
         &self,
         caller: &Caller,
@@ -99,7 +100,7 @@ impl Kernel {
         let mut done = Transferred::default();
         let mut ids: HashMap<NodeId, NodeId> = HashMap::new();
         let mut batch = Vec::new();
-        // Files that are also nodes, to be written when their nodes are there.
+        // Files that are also nodes, to be written after their nodes.
         let mut files: Vec<(String, String)> = Vec::new();
         let (mut n, mut line) = (0u64, String::new());
         loop {
@@ -135,7 +136,7 @@ impl Kernel {
                     batch.push(entry);
                     continue;
                 }
-                // The file that is there stays, and its node with it.
+                // An existing file stays, and its node with it.
                 wing.add(caller, file, body)?;
                 let key = imported.draft.key.clone();
                 let node = self.log.read(&caller.principal.space, |tx| {
@@ -225,7 +226,7 @@ fn import_node(
     let made_here = known
         .as_ref()
         .map_or_else(|| tx.now().ms(), |it| it.created.ms());
-    // What was made here at that very time needs no other date: importing one's own export changes nothing.
+    // A node with the same date is left alone, so that importing one's own export changes nothing.
     match created_ms {
         Some(at) if at < made_here => {
             draft
@@ -242,7 +243,7 @@ fn import_node(
     Ok(node.id)
 }
 
-/// A node of an import, with what it was elsewhere.
+/// An imported node, with its old id and date.
 struct ImportedNode {
     id: Option<NodeId>,
     created_ms: Option<u64>,
@@ -252,7 +253,7 @@ struct ImportedNode {
 /// The longest key of a node that comes from elsewhere, in bytes.
 const KEY_BYTES_MAX: usize = 4_096;
 
-/// A memory is called what its key says, or it would pose as another one.
+/// The id of a memory must match its key, so that it cannot pose as another one.
 fn check_memory(draft: &Draft) -> Result<(), String> {
     if draft.key.len() > KEY_BYTES_MAX || draft.key.contains('\0') {
         return Err(format!(
@@ -265,7 +266,7 @@ fn check_memory(draft: &Draft) -> Result<(), String> {
         (Some(Value::String(id)), Some(key)) if id == key => {}
         (id, _) => {
             let id = id.map_or("nothing".to_owned(), Value::to_string);
-            return Err(format!("`memory_id` is {id}, which is not what `key` says"));
+            return Err(format!("`memory_id` is {id}, which does not match `key`"));
         }
     }
     match draft.props.get("memory_type") {
@@ -273,7 +274,7 @@ fn check_memory(draft: &Draft) -> Result<(), String> {
         Some(Value::String(it)) if it.parse::<kenning_memory::types::MemoryType>().is_ok() => {
             Ok(())
         }
-        Some(other) => Err(format!("`memory_type` is {other}, which is none")),
+        Some(other) => Err(format!("`memory_type` is {other}, which is unknown")),
     }
 }
 

@@ -1,8 +1,9 @@
 //! The graph of documents, and vectors that callers bring.
 //!
-//! `graph` makes nodes and edges of Markdown files and answers from them; `vectors` keeps and finds
-//! vectors in collections. What a file means is decided in the `graph` crate, which knows no store.
-//! Entities are another wing's: where a query asks for them, that wing is asked first ([`Entities`]).
+//! `graph` makes nodes and edges of Markdown files and answers from them; `vectors` stores and finds
+//! vectors in collections. The meaning of a file is decided in the `graph` crate, which knows no
+//! store. Entities belong to `koi`: if a query asks for them, `koi` updates them first
+//! ([`Entities`]).
 
 mod graph;
 mod vectors;
@@ -23,7 +24,7 @@ use kenning_core::Result;
 use kenning_kernel::{Caller, Kernel};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// Who makes the nodes of entities, which a query may ask for beside documents.
+/// Makes the nodes of entities, which a query may ask for beside documents.
 pub trait Entities: Send + Sync {
     /// Brings them up to date.
     ///
@@ -32,7 +33,7 @@ pub trait Entities: Send + Sync {
     fn follow(&self, caller: &Caller) -> Result<()>;
 }
 
-/// What knows documents, their links, and vectors.
+/// Documents, their links, and vectors.
 pub struct Kg {
     kernel: Arc<Kernel>,
     libraries: graph::Libraries,
@@ -40,7 +41,7 @@ pub struct Kg {
 }
 
 impl Kg {
-    /// Over a kernel.
+    /// Uses a kernel.
     pub fn new(kernel: Arc<Kernel>) -> Self {
         Self {
             kernel,
@@ -49,7 +50,7 @@ impl Kg {
         }
     }
 
-    /// Says who makes the nodes of entities. The first one holds.
+    /// Sets what makes the nodes of entities. Only the first call counts.
     pub fn ask_for_entities(&self, who: Weak<dyn Entities>) {
         drop(self.entities.set(who));
     }

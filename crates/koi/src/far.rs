@@ -13,21 +13,21 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// Names the server.
+/// The variable with the server's URL.
 const ENDPOINT: &str = "KOI_API_ENDPOINT";
-/// Holds the token for it.
+/// The variable with the token for it.
 const TOKEN: &str = "KOI_API_TOKEN";
 /// Pages are fetched and repositories scanned there meanwhile.
 const PATIENCE: Duration = Duration::from_secs(120);
 const BODY_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// What a server that has asked another one says of it, so that two that name each other notice.
+/// A header of forwarded requests, so that two servers that name each other notice it.
 pub const FORWARDED: &str = "kenning-forwarded";
 
 /// What this process knows of the other server, and where it is reached itself.
 #[derive(Default)]
 pub(crate) struct Far {
-    /// The server that was named, or what is wrong with its address.
+    /// The configured server, or what is wrong with its URL.
     named: OnceLock<Option<std::result::Result<Arc<FarServer>, Misnamed>>>,
     served_at: Mutex<Vec<SocketAddr>>,
 }
@@ -41,14 +41,14 @@ pub struct FarServer {
     egress: Egress,
 }
 
-/// What is wrong with an address. What may hold a secret is not repeated.
+/// What is wrong with a URL. What may contain a secret is not repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Misnamed {
-    /// It has a name or a password in it.
+    /// It contains a user name or a password.
     UserInfo,
     /// It has more than a base path.
     Query,
-    /// It is none.
+    /// It is not a URL.
     NoAddress(String),
 }
 
@@ -65,25 +65,25 @@ impl Misnamed {
             Self::Query => {
                 Error::invalid(format!("{ENDPOINT}: the address has a query in it")).hint(HINT)
             }
-            Self::NoAddress(base) => Error::invalid(format!(
-                "{ENDPOINT}: `{base}` is not the address of a server"
-            ))
-            .hint(HINT),
+            Self::NoAddress(base) => {
+                Error::invalid(format!("{ENDPOINT}: `{base}` is not the URL of a server"))
+                    .hint(HINT)
+            }
         }
     }
 }
 
-/// What it answered: a JSON object, or a status that says why not.
+/// Its answer: a JSON object, or a status that says why not.
 #[derive(Clone, Debug)]
 pub struct FarAnswer {
     /// The HTTP status.
     pub status: u16,
-    /// The body; a text where it is not JSON.
+    /// The body; a string if it is not JSON.
     pub body: Value,
 }
 
 impl FarAnswer {
-    /// Whether it did what it was asked for.
+    /// Whether it succeeded.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
@@ -129,7 +129,7 @@ impl Koi {
         Ok(Some(server))
     }
 
-    /// Notes an address that this process listens on.
+    /// Records an address that this process listens on.
     pub fn note_served_at(&self, address: SocketAddr) {
         let served_at = self.far.served_at.lock();
         served_at
@@ -200,8 +200,10 @@ impl FarServer {
             };
         }
         if depth.is_none_or(|it| it == 0) {
-            return Err(Error::invalid("the URI names nobody: it leads elsewhere")
-                .hint("name an entity as `koi_search` does"));
+            return Err(
+                Error::invalid("the URI is not that of an entity: it leads elsewhere")
+                    .hint("name an entity as `koi_search` does"),
+            );
         }
         Ok(percent::encoded(text, ""))
     }
@@ -245,7 +247,7 @@ impl FarServer {
             );
             Error::unavailable(why)
                 .hint(format!(
-                    "look whether it runs, or unset {ENDPOINT} to answer from here"
+                    "check that it runs, or unset {ENDPOINT} to answer from here"
                 ))
                 .because(error)
         })?;
@@ -262,14 +264,14 @@ impl FarServer {
         })
     }
 
-    /// What no KOI server says: a page to log in, a redirect, nothing.
+    /// An answer that no KOI server gives: a login page, a redirect, nothing.
     fn no_answer(&self, status: u16) -> Error {
         let (host, port) = (&self.host, self.port);
         Error::unavailable(format!(
-            "what {host}:{port} answers, which {ENDPOINT} names, is no JSON object (status {status})"
+            "what {host}:{port} answers, which {ENDPOINT} names, is not a JSON object (status {status})"
         ))
         .hint(format!(
-            "look whether a KOI server is at that address, or unset {ENDPOINT} to answer from here"
+            "check that a KOI server is at that URL, or unset {ENDPOINT} to answer from here"
         ))
     }
 }

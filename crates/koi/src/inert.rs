@@ -1,13 +1,12 @@
-//! Texts of strangers, made unable to act on whoever shows them.
+//! Makes foreign texts harmless for whoever shows them.
 //!
-//! What moves a cursor, turns letters around or cannot be seen is left out: it says nothing to a reader, and
-//! something else to a terminal or a model. Words stay as they are, also those that tell a reader what to do;
-//! such a page is only marked.
+//! Characters that move a cursor, reverse letters or are invisible are removed: they say nothing to a
+//! reader, but something else to a terminal or a model. Words stay as they are, also those that tell
+//! a reader what to do; such a page is only flagged.
 
 use kenning_text::line::{beginning, one_line};
 
-/// What a page says that was written for assistants and not for people. In small letters, one space between
-/// words.
+/// Phrases that are written for assistants and not for people. In lower case, with single spaces.
 const PHRASES: &[&str] = &[
     "ignore all previous",
     "ignore any previous",
@@ -45,7 +44,7 @@ const PHRASES: &[&str] = &[
     "jailbreak",
 ];
 
-/// The text without what cannot be seen, and whether there was any of it.
+/// The text without invisible characters, and whether there were any.
 pub(super) fn inert(text: &str) -> (String, bool) {
     let mut out = String::with_capacity(text.len());
     let mut is_changed = false;
@@ -70,7 +69,7 @@ pub(super) fn inert(text: &str) -> (String, bool) {
     (out, is_changed)
 }
 
-/// The same in one line, cut after so many characters.
+/// The same in one line, cut after this many characters.
 pub(crate) fn line(text: &str, chars_max: usize) -> String {
     let line = one_line(&inert(text).0);
     beginning(&line, chars_max).trim_end().to_owned()

@@ -55,7 +55,7 @@ pub struct Options {
     pub web: WebOptions,
 }
 
-/// What knows entities.
+/// Entities and their sources.
 pub struct Koi {
     kernel: Arc<Kernel>,
     kg: Arc<Kg>,
@@ -68,9 +68,9 @@ pub struct Koi {
 }
 
 impl Koi {
-    /// Over a kernel, with the wings whose documents and items it finds.
+    /// Uses a kernel, and the crates whose documents and items it finds.
     pub fn new(kernel: Arc<Kernel>, kg: Arc<Kg>, kiwi: Arc<Kiwi>, options: Options) -> Self {
-        // Repositories and mail are of the same space as the directories.
+        // Repositories and mail belong to the same space as the directories.
         let space = kernel.vault().space().clone();
         Self {
             kernel,

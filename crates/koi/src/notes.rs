@@ -35,7 +35,7 @@ impl Koi {
         if let Some(text) = files::read_text(&dir, &note)? {
             return Ok(text);
         }
-        // Links name notes without their ending.
+        // Links name notes without their extension.
         let with_md = format!("{path}.md");
         if !path.ends_with(".md") && dir.exists(&with_md).unwrap_or(false) {
             return self.read_note(caller, &with_md);
@@ -84,12 +84,12 @@ impl Koi {
     }
 }
 
-/// So many entries of a vault are looked at for a note of a name, and so many notes proposed.
+/// At most this many entries of a vault are searched for a note, and this many notes proposed.
 const LOOKED_MAX: usize = 5_000;
 const PROPOSED_MAX: usize = 3;
 
-/// The name, or the other spelling of it that is there: some file systems keep accents apart from their
-/// letters, and people type them as one.
+/// The name, or its other Unicode form if that exists: some file systems decompose letters with
+/// accents, and people type them composed.
 fn spelled_as_there(dir: &Dir, name: &str) -> String {
     let is_there = |it: &str| dir.exists(it).unwrap_or(false);
     if name.is_ascii() || is_there(name) {
@@ -113,7 +113,7 @@ fn with_extension(path: &str) -> String {
     }
 }
 
-/// Says what is not there, and what was perhaps meant.
+/// Says what does not exist, and what was probably meant.
 fn missing(dir: &Dir, path: &str) -> Error {
     let error = Error::not_found("note", path);
     let with_md = format!("{path}.md");
@@ -129,8 +129,8 @@ fn missing(dir: &Dir, path: &str) -> Error {
     }
 }
 
-/// Notes anywhere in the vault that are called so, whatever the case of their letters: who knows a note by its
-/// name need not know its folder.
+/// Notes anywhere in the vault with this name, in any case: whoever knows a note's name need not know
+/// its folder.
 fn same_name(dir: &Dir, path: &str) -> Vec<String> {
     let stem = |it: &str| {
         let name = it.rsplit('/').next().unwrap_or(it).to_lowercase();

@@ -6,7 +6,7 @@
 //! An [`Index`] holds what ranking needs of one space, in memory, and follows the log; [`Searcher`]
 //! keeps one for each space. The way of a query, in `rank`: full text (BM25) and vectors, fused, then
 //! the first hundred re-ranked by soft BM25, then a relevance between 0 and 1 that means the same for
-//! every query. The numbers are computed here and not by the floor, so they are the same on each.
+//! every query. The numbers are computed here and not by a backend, so they are the same on both.
 //!
 //! A [`Collection`] holds vectors that callers brought, which have no text to be ranked by;
 //! [`Collections`] keeps them for all spaces.

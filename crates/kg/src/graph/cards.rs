@@ -1,9 +1,8 @@
 //! A card for each document: everything that is known of it but its text.
 //!
-//! Cards are derived, and kept beside the nodes so that a graph of thousands of documents is in
-//! memory within a moment. A card is written in the transaction that writes its node. It also holds
-//! the stamp that the file had, which is the shadow cache: a file whose stamp is the same need not be
-//! read again.
+//! Cards are derived, and stored beside the nodes so that a graph of thousands of documents is loaded
+//! quickly. A card is written in the transaction that writes its node. It also has the stamp of the
+//! file, which is the shadow cache: a file with the same stamp need not be read again.
 
 use kenning_core::{Error, Hash, NodeId, Result};
 use kenning_entities::ontology::Ontology;
@@ -23,21 +22,21 @@ pub(crate) fn bucket(project: &str) -> String {
     format!("graph/cards/{}", short(project))
 }
 
-/// The bucket of what is known of the graphs themselves; the key is the project's short name.
+/// The bucket of facts about the graphs themselves; the key is the project's short name.
 pub(crate) const GRAPHS: &str = "graph/graphs";
 
-/// A project is a path, and a path is too long for a key.
+/// A short name of a project: its path is too long for a key.
 pub(crate) fn short(project: &str) -> String {
     Hash::of(project.as_bytes()).to_string()[..32].to_owned()
 }
 
-/// Another way of reading texts needs another number here: then all files are read again.
+/// The version of the parser: when it changes, all files are read again.
 const READING: u32 = 4;
 
 /// Everything that is known of a document but its text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Card {
-    /// By which way of reading it was made.
+    /// The version of the parser that made it.
     #[serde(rename = "v", default)]
     reading: u32,
     #[serde(rename = "n", with = "text")]
@@ -66,19 +65,19 @@ pub struct Card {
     pub(crate) body_start: usize,
     #[serde(rename = "l", default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) links: Vec<CardLink>,
-    /// The places in it that links can lead to.
+    /// The anchors in it.
     #[serde(rename = "p", default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) anchors: Vec<String>,
     /// What is wrong with the file: line and message.
     #[serde(rename = "f", default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<(u32, String)>,
-    /// Of the whole file.
+    /// The hash of the whole file.
     #[serde(rename = "c", with = "text")]
     pub content: Hash,
-    /// Size, content changed, file changed, which file.
+    /// Size, content changed, file changed, file id.
     #[serde(rename = "m")]
     stamp: (u64, i64, i64, u64),
-    /// When the file was last looked into, in milliseconds since 1970.
+    /// When the file was last read, in milliseconds since 1970.
     #[serde(rename = "k")]
     pub(crate) cached_ms: u64,
 }
@@ -96,7 +95,7 @@ pub(crate) struct CardLink {
     relation: String,
     #[serde(rename = "w", default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_wiki: bool,
-    /// Whether it is called as no document is: then it counts only where it leads to one.
+    /// Whether its target does not look like a document: then it counts only if it leads to one.
     #[serde(rename = "o", default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_other: bool,
     #[serde(rename = "l")]
@@ -104,13 +103,13 @@ pub(crate) struct CardLink {
 }
 
 impl CardLink {
-    /// Whether it leads to a heading of its own document, which is not there.
+    /// Whether it is a link to a missing heading of its own document.
     pub(crate) const fn is_lost_within(&self) -> bool {
         self.target.is_empty()
     }
 }
 
-/// The relation that most links have, which is not written down.
+/// The relation of most links, which is not stored.
 const LINK: &str = "link";
 
 impl CardLink {
@@ -141,14 +140,14 @@ impl CardLink {
 }
 
 impl Card {
-    /// What a text says, as the file `path` beneath `root`. Its node is not known yet.
+    /// The card of a text, as the file `path` below `root`. Its node is not known yet.
     pub(crate) fn of(document: Document, root: &str, path: &str, content: Hash) -> Self {
         let in_docs = beneath(path, root);
         let heading = document.heading.as_ref();
         let name = || match heading.filter(|_| kenning_graph::is_generic(in_docs)) {
-            // `README` says nothing of what is in it.
+            // `README` does not say what it is about.
             Some(heading) => heading.clone(),
-            // A note of a vault is called what its file is called.
+            // The title of a vault's note is its file name.
             None if root == roots::VAULT.name => kenning_graph::stem_of_path(in_docs).to_owned(),
             None => kenning_graph::title_of_path(in_docs),
         };
@@ -190,7 +189,7 @@ impl Card {
         }
     }
 
-    /// Whether no name of the document leads elsewhere if it has this card.
+    /// Whether no name of the document changes with this card.
     pub(crate) fn is_called_like(&self, other: &Self) -> bool {
         self.title == other.title
             && self.heading == other.heading
@@ -199,7 +198,7 @@ impl Card {
             && self.node == other.node
     }
 
-    /// Whether its text would be read otherwise today.
+    /// Whether the current parser would read its text differently.
     pub(crate) fn is_outdated(&self) -> bool {
         !self.is_read_as_now()
     }
@@ -208,7 +207,7 @@ impl Card {
         self.root == roots::VAULT.name
     }
 
-    /// As it was when it was looked at.
+    /// The stamp of the file when it was read.
     pub(crate) fn stamp(&self) -> Stamp {
         let (size_bytes, modified_ns, changed_ns, inode) = self.stamp;
         Stamp {
@@ -234,13 +233,13 @@ impl Card {
         self.stamp().modified_ms()
     }
 
-    /// Whether texts are read today as this one was: else its file is looked into again.
+    /// Whether the current parser made it; otherwise its file is read again.
     pub(crate) const fn is_read_as_now(&self) -> bool {
         self.reading == READING
     }
 
-    /// Whether a file with this stamp surely has the content that the card is of. A file that was
-    /// changed in the moment before it was looked at may have been changed again in that moment.
+    /// Whether a file with this stamp certainly has the content of the card. A file that was changed
+    /// just before it was read may have been changed again in the same moment.
     pub(crate) fn is_surely_of(&self, stamp: Stamp) -> bool {
         const DOUBTFUL_NS: i64 = 2_000_000_000;
         let looked_ns = i64::try_from(self.cached_ms)
@@ -257,24 +256,24 @@ impl Card {
 
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
         serde_json::to_vec(self)
-            .map_err(|error| Error::internal("a card cannot be written").because(error))
+            .map_err(|error| Error::internal("a card cannot be serialized").because(error))
     }
 
-    /// `None` for one of another version: its file is read again.
+    /// `None` for another version: its file is read again.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
     }
 }
 
-/// Whether `type:` says what kind of entity the text is about, such as `Person`. In a vault it may say
-/// anything, and `status:` too: people have words of their own there.
+/// Whether `type:` is the type of an entity, such as `Person`. In a vault it may be anything, and so
+/// may `status:`: people have their own words there.
 fn names_entity_type(document: &Document) -> bool {
     static ONTOLOGY: LazyLock<Ontology> = LazyLock::new(Ontology::default);
     let word = document.frontmatter.get("type").and_then(Value::as_str);
     word.is_some_and(|it| ONTOLOGY.kind(it).is_some())
 }
 
-/// A path without the folder that it lies in.
+/// A path relative to its folder.
 pub(crate) fn beneath<'a>(path: &'a str, root: &str) -> &'a str {
     if root == roots::VAULT.name {
         return path.strip_prefix("vault:").unwrap_or(path);
@@ -285,7 +284,7 @@ pub(crate) fn beneath<'a>(path: &'a str, root: &str) -> &'a str {
     }
 }
 
-/// What has a text form.
+/// Types with a text form.
 mod text {
     use super::{Deserialize, Deserializer, FromStr, Serializer};
     use kenning_core::{Hash, NodeId};
@@ -313,11 +312,11 @@ mod text {
 
     pub(super) fn deserialize<'de, T: Text, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(from)?;
-        T::read(&text).ok_or_else(|| serde::de::Error::custom("not of its form"))
+        T::read(&text).ok_or_else(|| serde::de::Error::custom("malformed"))
     }
 }
 
-/// The contract's words.
+/// Enums of the contract.
 mod word {
     use super::{Deserialize, Deserializer, DocType, Serializer, Status};
 
@@ -350,6 +349,6 @@ mod word {
 
     pub(super) fn deserialize<'de, T: Word, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(from)?;
-        T::read(&text).ok_or_else(|| serde::de::Error::custom("not a word of the contract"))
+        T::read(&text).ok_or_else(|| serde::de::Error::custom("unknown word"))
     }
 }

@@ -12,13 +12,13 @@ use kenning_store::{EdgeFilter, ReadTx, When};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// How much of a text a snippet shows, in characters.
+/// The most characters of a snippet.
 const SNIPPET_CHARS: usize = 200;
 
-/// Of an entity, a memory or an item so many links are shown each way.
+/// At most this many links are shown each way for an entity, a memory or an item.
 const OTHER_LINKS_MAX: usize = 100;
 
-/// Which documents.
+/// A query for documents.
 #[derive(Clone, Debug, Default)]
 pub struct DocumentQuery {
     /// Words; without any, all documents in the order of their paths.
@@ -29,55 +29,55 @@ pub struct DocumentQuery {
     pub status: Option<Status>,
     /// Only with this tag.
     pub tag: Option<String>,
-    /// At most so many.
+    /// At most this many.
     pub limit: usize,
     /// Whether texts are shown.
     pub content: bool,
     /// Whether links are shown.
     pub relations: bool,
-    /// Other kinds of nodes to find too; they come after the documents.
+    /// Other kinds of nodes to find; they come after the documents.
     pub kinds: Vec<Kind>,
 }
 
 /// A document without its text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// Its name in the graph.
+    /// Its id in the graph.
     pub id: String,
     /// Its node.
     pub node: NodeId,
-    /// What it is, if not a document.
+    /// Its kind, if it is not a document.
     pub kind: Kind,
     /// From the project, or `vault:` and its name there.
     pub path: String,
-    /// For people.
+    /// The title for people.
     pub title: String,
     /// What kind of document.
     pub doc_type: Option<DocType>,
-    /// Whether it holds.
+    /// Its status.
     pub status: Option<Status>,
-    /// Words to find it by.
+    /// Its tags.
     pub tags: Vec<String>,
-    /// What it says about itself.
+    /// Its description.
     pub description: Option<String>,
-    /// How long.
+    /// Its length in words.
     pub word_count: u64,
     /// When its file was changed, in milliseconds since 1970.
     pub modified_ms: u64,
-    /// What it links to.
+    /// The number of links from it.
     pub outgoing_count: usize,
-    /// What links to it.
+    /// The number of links to it.
     pub incoming_count: usize,
-    /// Only if they were asked for.
+    /// Only on request.
     pub links: Option<(Vec<Outgoing>, Vec<Incoming>)>,
-    /// The text without frontmatter, only if it was asked for.
+    /// The text without frontmatter, only on request.
     pub content: Option<String>,
 }
 
 /// A link of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outgoing {
-    /// The id of the document it leads to; of a broken link what it says.
+    /// The id of its target; of a broken link the text of the target.
     pub target: String,
     /// Its relation.
     pub relation: String,
@@ -85,9 +85,9 @@ pub struct Outgoing {
     pub text: String,
     /// The heading or block it leads to.
     pub heading: Option<String>,
-    /// Where it stands.
+    /// Its line.
     pub line: u32,
-    /// For a broken link, the document that was perhaps meant.
+    /// For a broken link, the document that was probably meant.
     pub broken: Option<Option<String>>,
 }
 
@@ -102,35 +102,35 @@ pub struct Incoming {
     pub text: String,
 }
 
-/// What was found.
+/// The results.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundDocuments {
     /// Best first.
     pub documents: Vec<Document>,
     /// How many there are in all.
     pub total: usize,
-    /// Whether no document has every word, and these are the nearest in meaning.
+    /// Whether no document has every word, so that these are the nearest in meaning.
     pub by_meaning: bool,
 }
 
 /// A document with its text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DocumentContent {
-    /// What is known of it; links and content are there.
+    /// The document, with links and content.
     pub document: Document,
-    /// What the file says about itself.
+    /// The file's frontmatter.
     pub frontmatter: Map<String, Value>,
     /// What is wrong with the file.
     pub faults: Vec<String>,
 }
 
-/// A document and those of the tags asked for that it has.
+/// A document and those of the requested tags that it has.
 pub type Tagged = (Document, Vec<String>);
 
 /// A tag and how many documents have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TagCount {
-    /// The tag, as it is most often written.
+    /// The tag, in its most frequent spelling.
     pub tag: String,
     /// How many documents have it.
     pub count: usize,
@@ -151,7 +151,7 @@ impl Kg {
         }
     }
 
-    /// The documents that a query admits, best first.
+    /// The documents that match a query, best first.
     pub fn find_documents(&self, caller: &Caller, query: &DocumentQuery) -> Result<FoundDocuments> {
         caller.principal.require(Scope::Read)?;
         if query.kinds.contains(&Kind::Entity) {
@@ -161,7 +161,7 @@ impl Kg {
         let question = question.as_ref();
         self.kernel.log().read(&caller.principal.space, |tx| {
             let library = match self.graph(caller, tx) {
-                // Other kinds are there without any document.
+                // Other kinds exist without any document.
                 Err(error) if error.code == Code::Unavailable && !query.kinds.is_empty() => None,
                 library => Some(library?),
             };
@@ -190,8 +190,8 @@ impl Kg {
         })
     }
 
-    /// The first documents that a query admits, best first, how many there are, and whether they only come
-    /// near in meaning.
+    /// The first documents that match a query, best first, their number, and whether they match only
+    /// in meaning.
     fn matching<'a>(
         &self,
         caller: &Caller,
@@ -217,7 +217,7 @@ impl Kg {
         Ok((all.take(query.limit).collect(), total, false))
     }
 
-    /// The documents that have every word, best first; where none has, those that answer well.
+    /// The documents that have every word, best first; if none has, the most relevant ones.
     fn ranked_documents<'a>(
         &self,
         caller: &Caller,
@@ -248,7 +248,7 @@ impl Kg {
         Ok((documents, total, !found.has_all_words))
     }
 
-    /// Which passages are of the graph's documents.
+    /// The filter for passages of the graph's documents.
     pub(crate) fn document_filter(
         &self,
         doc_type: Option<DocType>,
@@ -307,7 +307,7 @@ impl Kg {
             });
             let doc = match (by_id, path) {
                 (Some(doc), _) => Some(doc),
-                // A path is also what people take for an id.
+                // People also give a path as the id.
                 (None, None) => id.and_then(|it| library.by_path(it)),
                 (None, Some(path)) => library.by_path(path),
             };
@@ -348,7 +348,7 @@ impl Kg {
     }
 
     /// Documents with any of these tags, or with all: those with most of them first. Each comes with
-    /// those that it has, in the caller's spelling.
+    /// the tags that it has, in the caller's spelling.
     pub fn documents_by_tags(
         &self,
         caller: &Caller,
@@ -377,7 +377,7 @@ impl Kg {
 }
 
 pub(super) fn tag_counts(library: &Library) -> Vec<TagCount> {
-    // By the folded tag, how often each spelling is there.
+    // The spellings of each folded tag, and how often they occur.
     let mut counts: BTreeMap<String, BTreeMap<&str, usize>> = BTreeMap::new();
     for doc in &library.docs {
         for tag in &doc.card.tags {
@@ -409,12 +409,12 @@ fn folded(tag: &str) -> String {
     tag.trim().trim_start_matches('#').to_lowercase()
 }
 
-/// `#API` and `api` are one tag.
+/// `#API` and `api` are the same tag.
 fn is_same_tag(a: &str, b: &str) -> bool {
     folded(a) == folded(b)
 }
 
-/// Texts are read only where they are shown.
+/// Texts are read only if they are shown.
 pub(super) fn show(
     tx: &dyn ReadTx,
     library: &Library,
@@ -462,7 +462,7 @@ fn other(node: &kenning_store::Node) -> Document {
     };
     let tags = node.props.get("tags").and_then(Value::as_array);
     Document {
-        // An entity has a name of its own, by which every other tool knows it.
+        // An entity has its own id, by which every other tool knows it.
         id: match node.kind {
             Kind::Entity => node.key.clone(),
             _ => node.id.to_string(),
@@ -489,7 +489,7 @@ fn other(node: &kenning_store::Node) -> Document {
     }
 }
 
-/// What an entity, a memory or an item is related to. Documents are named by their ids in the graph.
+/// The relations of an entity, a memory or an item. Documents are named by their ids in the graph.
 fn links_of_other(
     tx: &dyn ReadTx,
     library: Option<&Library>,

@@ -32,10 +32,8 @@ pub(super) fn docs_folder(project: &Dir, docs_path: &str) -> Result<String> {
 }
 
 pub(super) fn outside(docs_path: &str) -> Error {
-    Error::denied(format!(
-        "`docsPath`: `{docs_path}` lies outside the project"
-    ))
-    .hint("name a folder of the project, or start with `--project DIR`")
+    Error::denied(format!("`docsPath`: `{docs_path}` is outside the project"))
+        .hint("name a folder of the project, or start with `--project DIR`")
 }
 
 pub(super) fn in_field(error: Error) -> Error {

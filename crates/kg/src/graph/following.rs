@@ -1,8 +1,8 @@
-//! How documents in memory follow the store, one document at a time.
+//! Updates the documents in memory from the store, one at a time.
 //!
-//! A document that comes, goes or is called otherwise changes where links lead, but only those that share a
-//! part of a name with it (`kenning_graph::stems_of_link`). So what a change costs grows with the links that
-//! it can reach; what is done for each of the others is to give it its new number.
+//! A document that is added, removed or renamed changes the targets of links, but only of links that
+//! share a part of a name with it (`kenning_graph::stems_of_link`). So the cost of a change grows
+//! with the links that it can affect; the others only get a new number.
 
 use super::cards::{self, Card, VAULT_CARDS};
 use super::library::{self, Doc, Library, Scope, named, origin};
@@ -13,15 +13,15 @@ use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// So many paths are remembered in the journal.
+/// At most this many paths are kept in the journal.
 const REMEMBERED: usize = 4_000;
-/// So many names of documents that are gone stay before all names are made anew.
+/// After this many removed documents all names are built again.
 const GONE_MAX: usize = 2_000;
 
 /// Counts the states of all libraries.
 static VERSIONS: AtomicU64 = AtomicU64::new(1);
 
-/// Which notes of the vault were changed on the way to the newest state.
+/// The notes of the vault that changed on the way to the newest state.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Journal {
     /// The state before the oldest entry.
@@ -34,7 +34,7 @@ pub(super) struct Journal {
 }
 
 impl Library {
-    /// Counts this as a state that no other leads to.
+    /// Starts a state that is not connected to earlier ones.
     pub(super) fn begin_journal(&mut self) {
         self.version = VERSIONS.fetch_add(1, Ordering::Relaxed);
         self.journal = Journal {
@@ -45,8 +45,8 @@ impl Library {
         self.journal.sum = docs.fold([0; 4], |sum, doc| joined(sum, doc, u64::wrapping_add));
     }
 
-    /// The notes of the vault that came, went or were changed since a state, and those whose links lead
-    /// elsewhere; `None` if that state is not one of this library, or too long ago.
+    /// The notes of the vault that were added, removed or changed since a state, and those whose
+    /// links changed their targets; `None` if that state belongs to another library, or is too old.
     pub fn changed_since(&self, version: u64) -> Option<BTreeSet<String>> {
         let Journal { since, entries, .. } = &self.journal;
         let is_known = version == *since || entries.iter().any(|it| it.0 == version);
@@ -54,7 +54,7 @@ impl Library {
         is_known.then(|| newer.flat_map(|it| it.1.iter().cloned()).collect())
     }
 
-    /// What all notes of the vault are, in a few letters: their paths, their contents and their nodes.
+    /// A fingerprint of all notes of the vault: their paths, their contents and their nodes.
     pub fn fingerprint(&self) -> String {
         let [a, b, c, d] = self.journal.sum;
         format!("{a:016x}{b:016x}{c:016x}{d:016x}")
@@ -66,7 +66,7 @@ impl Library {
         Some(self.doc(at))
     }
 
-    /// Takes in the documents at these paths as they are in the store.
+    /// Loads the documents at these paths from the store.
     pub(super) fn take_in(
         &mut self,
         tx: &dyn ReadTx,
@@ -83,7 +83,7 @@ impl Library {
             let card = tx.get(&bucket, path)?;
             cards.push((path, card.and_then(|it| Card::from_bytes(&it))));
         }
-        // A document that was renamed has the same node: it goes before it comes.
+        // A renamed document has the same node: it is removed before it is added.
         cards.sort_by_key(|it| it.1.is_some());
         self.facts = library::facts(tx, scope)?;
         let mut stems = HashSet::new();
@@ -134,7 +134,7 @@ impl Library {
         };
     }
 
-    /// Puts a document, or takes it out. False if everything must be made anew.
+    /// Adds a document, or removes it. False if everything must be built again.
     fn put(
         &mut self,
         scope: &Scope,
@@ -148,7 +148,7 @@ impl Library {
             (None, None) => true,
             (Some(at), Some(card)) if self.doc(at).card.is_called_like(&card) => {
                 self.count(at, u64::wrapping_sub);
-                // Headings that links lead to may be others.
+                // Headings that links lead to may have changed.
                 let linking = self.doc(at).into.iter().map(|it| it.0);
                 relinked.extend(linking.map(|it| self.doc(it).path.clone()));
                 relinked.insert(path.to_owned());
@@ -156,7 +156,8 @@ impl Library {
                 self.count(at, u64::wrapping_add);
                 true
             }
-            // A file that is a document of the project and of the vault is one, and names are kept twice.
+            // A file that belongs to the project and the vault is one document, but its names are
+            // kept twice.
             _ if !is_same_file => false,
             (Some(at), None) => self.remove(at, stems, relinked),
             (None, Some(card)) => self.insert(path, card, stems, relinked),
@@ -174,7 +175,7 @@ impl Library {
         relinked: &mut BTreeSet<String>,
     ) -> bool {
         let id = kenning_graph::slug(&library::path_for_id(path, &card));
-        // Of several documents that would have one id, all but the first are numbered.
+        // Of several documents with the same id, all but the first are numbered.
         if self.by_id.contains_key(&id) || self.by_node.contains_key(&card.node) {
             return false;
         }
@@ -241,7 +242,7 @@ impl Library {
         true
     }
 
-    /// Gives documents other numbers, in everything that names them by numbers.
+    /// Renumbers the documents everywhere.
     fn renumber(&mut self, number: impl Fn(u32) -> u32) {
         for doc in &mut self.docs {
             doc.out.iter_mut().for_each(|it| it.to = number(it.to));
@@ -253,7 +254,7 @@ impl Library {
         Arc::make_mut(&mut self.names).renumber(number);
     }
 
-    /// Adds a document to the sum of all, or takes it out.
+    /// Adds a document to the fingerprint, or removes it.
     fn count(&mut self, at: u32, join: fn(u64, u64) -> u64) {
         let doc = self.doc(at);
         if doc.card.is_of_vault() {

@@ -1,4 +1,4 @@
-//! What is known of the files of the vault.
+//! What the kernel must know about the files of the vault.
 
 use super::{ReadNote, VAULT_CARDS, is_note};
 use kenning_audit::Tx;
@@ -7,7 +7,7 @@ use kenning_kernel::{FileForm, FileNode, PlainFile, ReadFile};
 use kenning_search::passages;
 use serde_json::{Map, Value};
 
-/// Of notes, which have cards; another file of the vault is its text.
+/// For notes, which have cards; for other files of the vault the text is all.
 #[derive(Debug)]
 pub struct VaultForm;
 

@@ -1,4 +1,4 @@
-//! What the shape of the graph tells: who is near whom, what matters, what is missing.
+//! Questions about the shape of the graph: neighbors, paths, ranks, groups, missing links.
 
 use super::library::{Doc, Library};
 use crate::Kg;
@@ -15,38 +15,38 @@ use std::collections::{BTreeMap, HashSet};
 /// The usual damping of PageRank.
 const DAMPING: f64 = 0.85;
 
-/// Documents that are looked into for the name of another.
+/// At most this many documents are searched for the name of another.
 const MENTIONS_LOOKED: usize = 30;
 
-/// Documents that are suggested for one.
+/// At most this many documents are suggested for one.
 const SUGGESTED_MAX: usize = 5;
 
-/// How alike the beginnings of two documents must be before one is suggested for the other.
+/// The least similarity of two documents before one is suggested for the other.
 const ALIKE_MIN: f64 = 0.6;
 
-/// A document, by its names.
+/// The names of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentName {
     /// Its id.
     pub id: String,
-    /// For people.
+    /// The title for people.
     pub title: String,
     /// From the project, or `vault:` and its name there.
     pub path: String,
 }
 
-/// A document on the way from one to another.
+/// A document on a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathStep {
-    /// Which.
+    /// The document.
     pub document: DocumentName,
     /// How it relates to the one before; `None` for the first.
     pub relation: Option<String>,
-    /// Whether that one links to this one, and not the other way.
+    /// Whether the previous document links to this one, and not the other way.
     pub is_forward: bool,
 }
 
-/// Documents that are linked with each other more than with others.
+/// Documents that are linked more with each other than with the rest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Community {
     /// Its number; the largest is 0.
@@ -57,20 +57,20 @@ pub struct Community {
     pub members: Vec<DocumentName>,
 }
 
-/// A link that leads nowhere.
+/// A broken link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BrokenLink {
-    /// Where it stands.
+    /// The document that has it.
     pub source: DocumentName,
-    /// On which line.
+    /// Its line.
     pub line: u32,
-    /// What it says.
+    /// Its target.
     pub target: String,
     /// What the reader sees.
     pub text: String,
-    /// What was perhaps meant, and how alike the names are, from 0 to 1.
+    /// The document that was probably meant, with the similarity of the names from 0 to 1.
     pub suggestion: Option<(DocumentName, f64)>,
-    /// What is not there: `document`, `file` or `heading`.
+    /// What is missing: `document`, `file` or `heading`.
     pub missing: &'static str,
 }
 
@@ -79,11 +79,11 @@ pub struct BrokenLink {
 pub struct Suggestion {
     /// The other document.
     pub document: DocumentName,
-    /// Why.
+    /// The reason.
     pub reason: SuggestionReason,
-    /// Where the name stands, of a mention.
+    /// The line of a mention.
     pub line: Option<u32>,
-    /// What stands around it.
+    /// The text around it.
     pub context: String,
 }
 
@@ -94,12 +94,12 @@ pub enum SuggestionReason {
     MentionedBy,
     /// It names the other one.
     Mentions,
-    /// They are about alike things.
+    /// They are similar.
     Similar,
 }
 
 impl SuggestionReason {
-    /// The word that callers are told.
+    /// The word in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::MentionedBy => "mentioned-by",
@@ -109,34 +109,34 @@ impl SuggestionReason {
     }
 }
 
-/// A document that no link leads to or from.
+/// A document without links.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Orphan {
-    /// Which.
+    /// The document.
     pub document: DocumentName,
     /// Links that would join it to others.
     pub suggestions: Vec<Suggestion>,
 }
 
-/// A link to a document, with what stands around it.
+/// A link to a document, with the text around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backlink {
-    /// Where it stands.
+    /// The document that has it.
     pub source: DocumentName,
     /// Its relation.
     pub relation: String,
     /// What the reader sees.
     pub text: String,
-    /// On which line.
+    /// Its line.
     pub line: u32,
-    /// What stands around it.
+    /// The text around it.
     pub context: String,
 }
 
-/// What leads to a document.
+/// The links to a document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Backlinks {
-    /// Which.
+    /// The document.
     pub document: DocumentName,
     /// Some of the links to it.
     pub links: Vec<Backlink>,
@@ -146,7 +146,7 @@ pub struct Backlinks {
     pub unlinked: Vec<Suggestion>,
 }
 
-/// A form that the graph can be written in.
+/// A format for exports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportFormat {
     /// For Gephi, yEd and others.
@@ -157,12 +157,12 @@ pub enum ExportFormat {
     Json,
     /// For Obsidian.
     Canvas,
-    /// A page to look at, which needs nothing else.
+    /// A self-contained HTML page.
     Html,
 }
 
 impl ExportFormat {
-    /// Every form.
+    /// Every format.
     pub const ALL: [Self; 5] = [
         Self::GraphMl,
         Self::Dot,
@@ -184,7 +184,7 @@ impl ExportFormat {
 }
 
 impl Kg {
-    /// Documents within so many links of one, the nearest first.
+    /// Documents within this many links of one, the nearest first.
     pub fn graph_neighbors(
         &self,
         caller: &Caller,
@@ -203,7 +203,7 @@ impl Kg {
         })
     }
 
-    /// The shortest way from one document to another; `None` where there is none.
+    /// The shortest path from one document to another; `None` if there is none.
     pub fn graph_path(
         &self,
         caller: &Caller,
@@ -219,7 +219,7 @@ impl Kg {
         })
     }
 
-    /// Documents that most leads to, by PageRank, and how many there are.
+    /// The documents with the highest PageRank, and the total number.
     pub fn graph_ranks(
         &self,
         caller: &Caller,
@@ -236,7 +236,7 @@ impl Kg {
         })
     }
 
-    /// Documents that belong together, the largest groups first, and how many groups there are.
+    /// Groups of related documents, the largest first, and the number of groups.
     pub fn graph_communities(
         &self,
         caller: &Caller,
@@ -265,7 +265,7 @@ impl Kg {
         })
     }
 
-    /// Links that lead nowhere, and how many there are.
+    /// Broken links, and how many there are.
     pub fn graph_broken_links(
         &self,
         caller: &Caller,
@@ -327,7 +327,7 @@ impl Kg {
         })
     }
 
-    /// Links that somebody could make between a document and others.
+    /// Suggested links between a document and others.
     fn suggestions(
         &self,
         caller: &Caller,
@@ -417,7 +417,7 @@ impl Kg {
         Ok(found)
     }
 
-    /// Links to a document with what stands around them, and places that name it without a link.
+    /// Links to a document with the text around them, and places that name it without a link.
     pub fn graph_backlinks(
         &self,
         caller: &Caller,
@@ -429,7 +429,7 @@ impl Kg {
             let library = self.graph(caller, tx)?;
             let doc = library.doc(find(&library, of)?);
             let mut found = Vec::new();
-            // One text may have many links, and they come one after another.
+            // One text may have many links, which come one after another.
             let mut parsed: Option<(u32, kenning_graph::Document)> = None;
             for &(from, arc) in doc.into.iter().skip(skip).take(limit) {
                 caller.check()?;
@@ -463,7 +463,7 @@ impl Kg {
         })
     }
 
-    /// The whole graph in one of the forms of other programs.
+    /// The whole graph in the format of another program.
     pub fn export_graph(&self, caller: &Caller, format: ExportFormat) -> Result<String> {
         self.kernel.log().read(&caller.principal.space, |tx| {
             let library = self.graph(caller, tx)?;

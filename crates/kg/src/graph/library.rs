@@ -1,7 +1,7 @@
-//! The documents of a project and of the vault, in memory: who is called what, and who links to whom.
+//! The documents of a project and of the vault in memory: their names and links.
 //!
-//! Everything here follows from the cards. A library is made when it is first asked for and follows
-//! the log from then on, whichever process wrote.
+//! Everything here is derived from the cards. A library is built on first use and follows the log
+//! from then on, whichever process wrote.
 
 use super::cards::{self, Card, CardLink, GRAPHS, VAULT_CARDS};
 use super::following::Journal;
@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// More changed documents than this are not asked for one by one.
+/// More changed documents than this are not loaded one by one.
 const RELOAD_FROM: usize = 1_000;
 
 /// Events that are read at a time.
@@ -28,26 +28,26 @@ pub(crate) const NODE_DELETED: &str = "NodeDeleted";
 /// Files of the vault that were written here or changed by others.
 pub(crate) const NOTE_KINDS: [&str; 3] = ["NoteWritten", "FileAdopted", "FileWriteUndone"];
 
-/// What is known of a graph itself.
+/// Facts about a graph itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct GraphFacts {
     /// Folders that documents were generated from.
     pub(crate) roots: BTreeSet<String>,
     pub(crate) generated_ms: u64,
     pub(crate) updated_ms: u64,
-    /// Files that needed not be read because of the shadow cache, and files that were read.
+    /// Files that need not be read because of the shadow cache, and files that were read.
     pub(crate) hits: u64,
     pub(crate) misses: u64,
-    /// What the vault's names were when the links were last written.
+    /// The vault's names when the links were last written.
     #[serde(default)]
     pub(crate) vault_names: String,
 }
 
 /// An edge between documents, by their numbers.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Arc_ {
+pub(crate) struct DocEdge {
     pub(crate) to: u32,
-    /// The first link of this relation to there, by its number in the card.
+    /// The first link with this relation to that document, by its number in the card.
     pub(crate) link: u32,
 }
 
@@ -57,29 +57,29 @@ pub struct Doc {
     /// The project's path of the file, or `vault:` and its name there.
     pub path: String,
     pub(crate) id: String,
-    /// What is known of it but its text.
+    /// Everything that is known of it but its text.
     pub card: Card,
-    pub(crate) out: Vec<Arc_>,
-    /// Who links here, by which of its arcs.
+    pub(crate) out: Vec<DocEdge>,
+    /// The documents that link here, with the index of the edge.
     pub(crate) into: Vec<(u32, u32)>,
-    /// Links that lead nowhere, by their numbers in the card.
+    /// Broken links, by their numbers in the card.
     pub(crate) broken: Vec<u32>,
-    /// Links to files or headings that are not there: they are no edges, or lead to the page as a whole.
+    /// Links to missing files or headings: they are not edges, or lead to the page as a whole.
     pub(crate) lost: Vec<u32>,
-    /// By which parts of names its links can be meant, once somebody asked.
+    /// The parts of names by which its links can be affected, computed on first use.
     pub(super) stems: OnceLock<Box<[u64]>>,
 }
 
-/// Where the links of one document lead, as fields of [`Doc`].
+/// The targets of one document's links, as fields of [`Doc`].
 #[derive(Default)]
 struct Linked {
-    out: Vec<Arc_>,
+    out: Vec<DocEdge>,
     broken: Vec<u32>,
     lost: Vec<u32>,
 }
 
 impl Doc {
-    pub(crate) fn link(&self, arc: &Arc_) -> &CardLink {
+    pub(crate) fn link(&self, arc: &DocEdge) -> &CardLink {
         &self.card.links[arc.link as usize]
     }
 
@@ -102,7 +102,7 @@ impl Doc {
 /// The documents of a project and of the vault.
 pub struct Library {
     pub(crate) seq: AtomicU64,
-    /// Of the log that it follows: see [`kenning_audit::Continuity`].
+    /// The generation of the log that it follows: see [`kenning_audit::Continuity`].
     pub generation: u64,
     pub(crate) facts: Option<GraphFacts>,
     /// Those of the project in the order of their paths, then those of the vault.
@@ -111,11 +111,11 @@ pub struct Library {
     pub(super) by_id: HashMap<String, u32>,
     pub(super) by_node: HashMap<NodeId, u32>,
     pub(super) names: Arc<Names>,
-    /// The names of the vault's notes alone, where there are other documents.
+    /// The names of the vault's notes alone, if there are other documents.
     pub(super) vault_only: Option<Arc<Names>>,
-    /// What links lead to that is no document.
+    /// Targets of links that are not documents.
     pub(crate) places: Arc<Places>,
-    /// Another number for each state; what lies between two of them stands in the journal.
+    /// A new number for each state; the journal has the changes between two of them.
     pub version: u64,
     pub(super) journal: Journal,
 }
@@ -139,17 +139,17 @@ impl Clone for Library {
     }
 }
 
-/// Which library.
+/// Identifies a library.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Scope {
-    /// The project, or nothing where none is known.
+    /// The project, or empty if none is known.
     pub(crate) project: String,
-    /// Where the vault lies in the project, if it does: its files are not counted twice.
+    /// Where the vault is in the project, if it is: its files are not counted twice.
     pub(crate) vault_in_project: Option<String>,
 }
 
 impl Scope {
-    /// Of the vault's notes alone: no project's documents are beside them.
+    /// Only the vault's notes, without the documents of a project.
     pub(crate) fn vault() -> Self {
         Self {
             project: String::new(),
@@ -223,7 +223,8 @@ impl Library {
             self.by_node.insert(doc.card.node, at);
             names.insert(at, &named(doc));
             if is_mixed && doc.card.is_of_vault() {
-                // A vault belongs to no project: what its notes mean must not depend on which one asks.
+                // A vault belongs to no project: the meaning of its notes must not depend on which
+                // one asks.
                 let own = vault_only.get_or_insert_with(Names::new);
                 own.insert(at, &named(doc));
             }
@@ -231,7 +232,7 @@ impl Library {
         (self.names, self.vault_only) = (Arc::new(names), vault_only.map(Arc::new));
     }
 
-    /// Finds out where the links of all documents lead.
+    /// Resolves the links of all documents.
     fn link_all(&mut self) {
         let linked: Vec<Linked> = numbered(&self.docs)
             .map(|(at, doc)| self.linked(at, doc))
@@ -248,7 +249,7 @@ impl Library {
         }
     }
 
-    /// Finds out where the links of a document lead now; true if they lead elsewhere than before.
+    /// Resolves the links of a document; true if a target changed.
     pub(super) fn link_one(&mut self, at: u32) -> bool {
         let linked = match self.docs.get(at as usize) {
             Some(doc) => self.linked(at, doc),
@@ -289,13 +290,13 @@ impl Library {
                 Meaning::Document(to) if to == at => {}
                 Meaning::Document(to) => {
                     let relation = card_link.relation();
-                    let same = |it: &Arc_| it.to == to && doc.link(it).relation() == relation;
+                    let same = |it: &DocEdge| it.to == to && doc.link(it).relation() == relation;
                     if !linked.out.iter().any(same) {
-                        linked.out.push(Arc_ { to, link });
+                        linked.out.push(DocEdge { to, link });
                     }
                 }
                 Meaning::Missing if !card_link.is_other => linked.broken.push(link),
-                // A card of an earlier version was made when nobody looked whether such files exist.
+                // A card of an earlier version was made without checking whether such files exist.
                 Meaning::Missing if doc.card.is_read_as_now() => linked.lost.push(link),
                 Meaning::Missing | Meaning::File | Meaning::Outside => {}
             }
@@ -313,14 +314,15 @@ impl Library {
         }
     }
 
-    /// The paths at which links may find something that is no document, of the project or of the vault.
+    /// The paths where links may find something that is not a document, of the project or of the
+    /// vault.
     pub(crate) fn doubtful(&self, of_vault: bool) -> BTreeSet<String> {
         let docs = self.docs.iter();
         let docs = docs.filter(|it| it.card.is_of_vault() == of_vault);
         docs.flat_map(|it| self.doubtful_of(it)).collect()
     }
 
-    /// The paths at which the links of a document may find something that is no document.
+    /// The paths where the links of a document may find something that is not a document.
     pub(super) fn doubtful_of(&self, doc: &Doc) -> Vec<String> {
         let (names, _) = self.around(doc);
         let from = origin(doc);
@@ -337,8 +339,8 @@ impl Library {
         self
     }
 
-    /// The same documents, some of them with other cards that are called the same: no name leads
-    /// elsewhere, so only their own links are looked at. `None` if that is not so.
+    /// The same documents, some of them with new cards and the same names: no name changes its
+    /// meaning, so only their own links are resolved. `None` if a name differs.
     pub(crate) fn with_cards(&self, changed: HashMap<String, Card>) -> Option<Self> {
         let is_called_the_same = |(path, card): (&String, &Card)| {
             let doc = self.number_of(path).map(|it| self.doc(it));
@@ -357,8 +359,8 @@ impl Library {
         Some(library)
     }
 
-    /// The documents that the log has changed since, by their paths. `None` if everything must be loaded
-    /// anew.
+    /// The documents that the log has changed since, by their paths. `None` if everything must be
+    /// loaded again.
     pub(crate) fn changed_paths(
         &self,
         tx: &dyn ReadTx,
@@ -390,7 +392,7 @@ impl Library {
         Ok(Some(paths))
     }
 
-    /// Notes that a file has the stamp of a card, if it has its content too.
+    /// Records the stamp of a file in its card, if the content is the same.
     pub(super) fn note_stamp(&mut self, path: &str, card: &Card) {
         if let Some(at) = self.number_of(path)
             && let Some(doc) = self.docs.get_mut(at as usize)
@@ -400,7 +402,7 @@ impl Library {
         }
     }
 
-    /// Whether anybody has made a graph.
+    /// Whether a graph was generated.
     pub(crate) fn exists(&self) -> bool {
         self.facts.is_some() || !self.docs.is_empty()
     }
@@ -413,7 +415,7 @@ impl Library {
         self.by_path.get(path).copied()
     }
 
-    /// The document that a node is.
+    /// The document of a node.
     pub fn by_node(&self, node: NodeId) -> Option<&Doc> {
         self.by_node.get(&node).map(|&at| self.doc(at))
     }
@@ -478,14 +480,14 @@ impl Library {
         }
     }
 
-    /// The document that a broken link was perhaps meant for, and how alike the two are.
+    /// The document that a broken link probably meant, with the similarity.
     pub(crate) fn nearest_to(&self, doc: &Doc, link: &CardLink) -> Option<(&Doc, f64)> {
         let (names, _) = self.around(doc);
         let (at, likeness) = names.nearest_to(&origin(doc), &as_link(link))?;
         Some((self.doc(at), likeness))
     }
 
-    /// The document whose name is most like a text.
+    /// The document whose name is most similar to a text.
     pub(crate) fn nearest(&self, target: &str) -> Option<(&Doc, f64)> {
         self.names
             .nearest(target)
@@ -496,7 +498,8 @@ impl Library {
         self.docs.iter().map(|it| it.out.len()).sum()
     }
 
-    /// What the vault's names are: where these change, links into it may lead elsewhere.
+    /// A fingerprint of the vault's names: if it changes, links into the vault may change their
+    /// targets.
     pub(crate) fn vault_names(&self) -> String {
         let mut text = String::new();
         for doc in self.docs.iter().filter(|it| it.card.is_of_vault()) {
@@ -524,13 +527,13 @@ fn is_about_cards(kind: &str) -> bool {
         || [super::GENERATED, super::LINKED].contains(&kind)
 }
 
-/// The paths whose cards an event changed; `None` if that cannot be told.
+/// The paths whose cards an event changed; `None` if that is unknown.
 fn changed_paths(kind: &str, data: &Value, scope: &Scope) -> Option<Vec<String>> {
     if kind == super::GENERATED {
         return Some(Vec::new());
     }
     if kind == super::LINKED {
-        // Other files than documents are there now, or texts are read otherwise.
+        // Other files than documents changed, or the parser did.
         return data.get(super::PLACES).is_none().then(Vec::new);
     }
     let text = |name: &str| {
@@ -540,7 +543,7 @@ fn changed_paths(kind: &str, data: &Value, scope: &Scope) -> Option<Vec<String>>
     };
     let path = text("path")?;
     if NOTE_KINDS.contains(&kind) {
-        // Files of the context have no cards, and asking for one finds none.
+        // Files of the context have no cards, and looking for one finds none.
         return Some(vec![format!("vault:{path}")]);
     }
     let project = text("project")?;
@@ -555,7 +558,7 @@ fn changed_paths(kind: &str, data: &Value, scope: &Scope) -> Option<Vec<String>>
     )
 }
 
-/// The vault may lie in the project: a file is one document, the project's.
+/// The vault may be inside the project: a file is one document, the project's.
 fn hide_twins(cards: &mut Vec<(String, Card)>, scope: &Scope) {
     let Some(folder) = &scope.vault_in_project else {
         return;

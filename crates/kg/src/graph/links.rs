@@ -1,9 +1,8 @@
-//! Edges between documents, as the links of the files say.
+//! Edges between documents, from the links of the files.
 //!
-//! What the edges of a document are follows from all cards together. For each document it is noted, as
-//! a digest, which edges were last written; where the digest differs, the edges in the store are made
-//! what they should be. So it does not matter what a run that was killed left undone, or which process
-//! wrote which card.
+//! The edges of a document follow from all cards together. A digest of the edges that were last
+//! written is stored for each document; where it differs, the edges in the store are corrected. So it
+//! does not matter what a killed run left undone, or which process wrote which card.
 
 use super::generate::step;
 use super::library::{Doc, Library};
@@ -17,10 +16,10 @@ use kenning_kernel::edges::{self, BY, Written};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
-/// Documents whose edges are written in one transaction.
+/// The number of documents whose edges are written in one transaction.
 const BATCH: usize = 512;
 
-/// What marks an edge as one of ours, among those of other wings.
+/// Marks an edge as one of ours, among those of other crates.
 const BY_LINKS: &str = "links";
 
 /// The bucket of the digests of the vault's notes.
@@ -48,7 +47,7 @@ struct Wanted {
     fragment: Option<String>,
 }
 
-/// What a document's edges should be.
+/// The edges that a document should have.
 struct Task {
     path: String,
     node: NodeId,
@@ -56,7 +55,7 @@ struct Task {
     digest: String,
 }
 
-/// Makes the edges in the store what the library says. With `all`, of every document.
+/// Corrects the edges in the store to match the library. With `all`, of every document.
 pub(super) fn write(engine: &Kg, caller: &Caller, library: &Library, all: bool) -> Result<Written> {
     let space = &caller.principal.space;
     let project = engine.graph_scope().project;
@@ -77,7 +76,7 @@ pub(super) fn write(engine: &Kg, caller: &Caller, library: &Library, all: bool) 
     write_all(engine, caller, tasks)
 }
 
-/// Makes the edges of some notes of the vault what the library says.
+/// Corrects the edges of some notes of the vault.
 pub(super) fn write_notes(
     engine: &Kg,
     caller: &Caller,

@@ -1,8 +1,9 @@
 //! Markdown documents as a graph: the project's and the vault's.
 //!
-//! `survey` says how files differ from what is known, `generate` makes nodes, cards and edges of them;
-//! `library` has all cards of a project in memory, with every name and link; `documents`, `reports` and
-//! `insight` answer from it. What the files mean is decided in the `graph` crate, which knows no store.
+//! `survey` compares files with the cards, `generate` makes nodes, cards and edges of them; `library`
+//! has all cards of a project in memory, with every name and link; `documents`, `reports` and
+//! `insight` answer from it. The meaning of files is decided in the `graph` crate, which knows no
+//! store.
 
 mod cards;
 mod documents;
@@ -52,24 +53,24 @@ use library::Scope;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The kind of the event that ends a generation which changed something.
+/// The event that ends a generation which changed something.
 pub(crate) const GENERATED: &str = "GraphGenerated";
 
-/// The kind of the event of edges between documents.
+/// The event of edges between documents.
 pub(crate) const LINKED: &str = "GraphLinked";
 
-/// The field of that event which says that everything must be looked at again.
+/// The field of that event which says that everything must be loaded again.
 pub(crate) const PLACES: &str = "places";
 
-/// The libraries that were asked for.
+/// The libraries in memory.
 #[derive(Default)]
 pub(crate) struct Libraries(Mutex<Recent<(Space, Scope), Slot>>);
 
-/// A library, or none yet. Whoever brings it up to date holds it, and nobody else waits.
+/// A library, or none yet. Whoever updates it holds the lock, and nobody else waits.
 type Slot = Arc<Mutex<Option<Arc<Library>>>>;
 
 impl Kg {
-    /// Which documents make the graph.
+    /// The documents that make up the graph.
     pub(crate) fn graph_scope(&self) -> Scope {
         let project = self.kernel.project().place();
         let vault = self.kernel.vault().place();
@@ -85,19 +86,19 @@ impl Kg {
         }
     }
 
-    /// The documents as they are now.
+    /// The current documents.
     pub(crate) fn library(&self, space: &Space) -> Result<Arc<Library>> {
         self.kernel
             .log()
             .read(space, |tx| self.library_in(space, tx))
     }
 
-    /// The documents as they are in this snapshot.
+    /// The documents in this snapshot.
     pub(crate) fn library_in(&self, space: &Space, tx: &dyn ReadTx) -> Result<Arc<Library>> {
         self.library_of(space, tx, self.graph_scope())
     }
 
-    /// The notes of the vault as they are in this snapshot, whichever project they may lie in.
+    /// The notes of the vault in this snapshot, whatever project they may be in.
     pub fn vault_library(&self, space: &Space, tx: &dyn ReadTx) -> Result<Arc<Library>> {
         self.library_of(space, tx, Scope::vault())
     }
@@ -118,7 +119,7 @@ impl Kg {
             if paths.is_empty() {
                 known.seq.fetch_max(head, Ordering::Relaxed);
             } else {
-                // Whoever still reads the state before keeps it.
+                // Readers of the old state keep it.
                 Arc::make_mut(known).take_in(tx, &scope, &paths, head)?;
             }
             return Ok(Arc::clone(known));
@@ -130,7 +131,7 @@ impl Kg {
         Ok(library)
     }
 
-    /// Whether the documents as they are now lie in memory already, so that a call need not read them.
+    /// Whether the current documents are in memory, so that a call need not load them.
     pub fn graph_is_in_memory(&self, caller: &Caller) -> Result<bool> {
         caller.principal.require(kenning_kernel::Scope::Read)?;
         let (space, scope) = (&caller.principal.space, self.graph_scope());
@@ -152,7 +153,7 @@ impl Kg {
         })
     }
 
-    /// Notes in memory which stamps files have: no event tells.
+    /// Records stamps of files in memory: there are no events for them.
     fn note_stamps(&self, space: &Space, cards: &[(String, Card)]) {
         for scope in [self.graph_scope(), Scope::vault()] {
             let slot = self.library_slot(space, &scope);
@@ -183,8 +184,8 @@ pub(crate) fn is_note(name: &str) -> bool {
     name.to_ascii_lowercase().ends_with(".md")
 }
 
-/// A note of the vault as it will be stored. Reading a long text takes a while, so it is done before the
-/// transaction, which keeps every other writer waiting.
+/// A note of the vault, ready to be stored. Parsing a long text takes a while, so it is done before
+/// the transaction, which keeps every other writer waiting.
 pub(crate) struct ReadNote {
     key: String,
     card: Card,
@@ -205,7 +206,7 @@ impl ReadNote {
         );
         let is_named_by_heading = card.heading.is_some() && kenning_graph::is_generic(key);
         if !has_title && !is_named_by_heading {
-            // A note is called as its file is: `iPhone.md` is about the iPhone.
+            // A note has the name of its file: `iPhone.md` is about the iPhone.
             let last = key.rsplit(['/', ':']).next().unwrap_or(key);
             card.title = last.strip_suffix(".md").unwrap_or(last).to_owned();
         }
@@ -217,7 +218,7 @@ impl ReadNote {
         }
     }
 
-    /// Puts it, with its card, in the place of what was known of it.
+    /// Stores it, with its card, in place of the old one.
     pub(crate) fn put(mut self, tx: &mut Tx<'_>) -> Result<Node> {
         let node = tx.put_node(self.draft)?;
         tx.put_hashed_passages(node.id, &self.passages)?;
@@ -227,7 +228,7 @@ impl ReadNote {
     }
 }
 
-/// There is nothing to ask yet.
+/// The error before there is a graph.
 fn not_generated() -> Error {
     Error::unavailable("Database not initialized").hint("run `kg_graph_generate` first")
 }

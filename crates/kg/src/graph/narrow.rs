@@ -1,7 +1,7 @@
-//! A look at single files of the vault, where it is known which ones may be others than before.
+//! Checks single files of the vault that may have changed.
 //!
-//! What it comes to is what a look at the whole vault would come to. Where that cannot be said for sure, it
-//! gives up: a folder came or went, or a file that is no document and that a link may lead to.
+//! The result is the same as of a check of the whole vault. If that is not certain, it gives up: a
+//! folder was added or removed, or a file that is not a document and that a link may lead to.
 
 use super::cards::Card;
 use super::generate::Run;
@@ -17,9 +17,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 impl Kg {
-    /// Makes the notes that may be others what their files say. `linked` is the state of the library whose
-    /// links were last written; gives the next one, or `None` if everything must be looked at. `is_known`
-    /// tells the folders that were there when everything was last looked at.
+    /// Updates the notes that may have changed from their files. `linked` is the state of the library
+    /// whose links were last written; returns the next one, or `None` if everything must be checked.
+    /// `is_known` says which folders existed when everything was last checked.
     pub fn generate_notes(
         &self,
         caller: &Caller,
@@ -28,7 +28,7 @@ impl Kg {
         is_known: &(dyn Fn(&str) -> bool + Sync),
     ) -> Result<Option<u64>> {
         let trees = [self.vault_tree(&caller.principal.space)?];
-        // The patience with the store is that of a short call, and belongs to the thread.
+        // The time limit for store access is that of a short call, and belongs to the thread.
         std::thread::scope(|scope| {
             let run = scope.spawn(|| {
                 let _locks = self.graph_locks(caller, &trees)?;
@@ -66,7 +66,7 @@ impl Kg {
             Some((path, card))
         });
         let cards: HashMap<String, Card> = known.collect();
-        // From here on the library in memory is nobody else's, so that it can be changed in its place.
+        // From here on nobody else uses the library in memory, so that it can be changed in place.
         drop(before);
         if cards.values().any(Card::is_outdated) {
             return Ok(false);
@@ -98,8 +98,8 @@ impl Kg {
         Ok(true)
     }
 
-    /// Writes the links of notes that are others, whoever wrote them: a note that was written by a tool is
-    /// in the store before anybody looks at its file.
+    /// Writes the links of changed notes, whoever wrote them: a note that a tool wrote is in the
+    /// store before its file is checked.
     fn link_notes(&self, caller: &Caller, dir: &Dir, linked: u64) -> Result<Option<u64>> {
         let space = &caller.principal.space;
         let library = self
@@ -118,7 +118,7 @@ impl Kg {
     }
 }
 
-/// The files to look at; `None` if everything must be looked at.
+/// The files to check; `None` if everything must be checked.
 fn names_of(
     dir: &Dir,
     library: &Arc<Library>,
@@ -151,7 +151,7 @@ fn names_of(
                     return None;
                 }
             } else if is_markdown(&name) {
-                // Another file under the name, as editors do.
+                // Another file with the same name, as editors write.
                 let known = library.note(&name).map(|it| it.card.stamp().inode);
                 if known != Some(listed.inode) {
                     names.insert(name.clone());
@@ -174,7 +174,8 @@ fn is_skipped(name: &str) -> bool {
     name.split('/').any(|it| SKIPPED.contains(&it))
 }
 
-/// Whether something that is no document is where a link of these notes may lead, and nobody knew.
+/// Whether something that is not a document, and was not known, is where a link of these notes may
+/// lead.
 fn leads_to_new_place(dir: &Dir, library: &Library, notes: &[&Doc]) -> bool {
     let paths = notes.iter().flat_map(|it| library.doubtful_of(it));
     let paths: BTreeSet<String> = paths.collect();

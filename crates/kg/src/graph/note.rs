@@ -1,4 +1,4 @@
-//! A document as a node: what its row says and what it is found by.
+//! A document as a node: its row and its passages.
 
 use super::cards::Card;
 use kenning_audit::Draft;
@@ -8,7 +8,7 @@ use kenning_search::passages;
 use kenning_store::{Node, Passage};
 use serde_json::{Map, Value};
 
-/// What a project's documents say that they are from, as `vault` is what notes say.
+/// The source of a project's documents, as `vault` is that of notes.
 pub(crate) const PROJECT_SOURCE: &str = "project";
 
 /// Where the content begins, after the frontmatter.

@@ -1,7 +1,8 @@
-//! What links lead to that is no document: a licence, a folder, a file outside the folder of documents.
+//! Targets of links that are not documents: a license, a folder, a file outside the folder of
+//! documents.
 //!
-//! Every run looks at the paths that no document answers to, and notes those at which something is. So a
-//! link is broken only where nothing is, and answers need no files.
+//! Every run checks the paths where no document is, and records those where something else is. So a
+//! link is broken only if nothing is there, and answers need no files.
 
 use super::library::Library;
 use super::survey::Tree;
@@ -15,11 +16,11 @@ use kenning_vault::Dir;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// The bucket of what is there; the key is the project's short name, or the vault's.
+/// The bucket of these; the key is the project's short name, or the vault's.
 const BUCKET: &str = "graph/places";
 const VAULT: &str = "vault";
 
-/// Files and folders that are no documents.
+/// Files and folders that are not documents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Places {
     pub(super) project: Files,
@@ -61,11 +62,11 @@ fn row(files: &Files) -> Result<Vec<u8>> {
         list.push(path.to_owned());
     }
     serde_json::to_vec(&row)
-        .map_err(|error| Error::internal("places cannot be written").because(error))
+        .map_err(|error| Error::internal("places cannot be serialized").because(error))
 }
 
-/// Looks at what is there, notes it, and gives the library in which links lead there. With `anew`, whoever
-/// follows the log is told to look again even if nothing else is there.
+/// Checks what exists, records it, and returns the library in which links lead there. With `anew`,
+/// followers of the log are told to load again even if nothing changed.
 pub(super) fn follow(
     engine: &Kg,
     caller: &Caller,
@@ -116,7 +117,7 @@ fn look(dir: &Dir, library: &Library, of_vault: bool, caller: &Caller) -> Result
         }
         match dir.metadata(path) {
             Ok(it) => files.insert(path, it.is_dir),
-            // Something is there, even if it must not be looked at.
+            // Something is there, even if it must not be read.
             Err(error) if error.code == Code::Denied => files.insert(path, false),
             Err(_) => {}
         }

@@ -9,10 +9,10 @@ use kenning_graph::{DocType, Status};
 use kenning_kernel::{Caller, Scope};
 use kenning_text::round::{Ties, rounded};
 
-/// A card older than this is stale: nobody has looked at its file for an hour.
+/// A card older than this is stale: its file was not checked for an hour.
 const STALE_MS: u64 = 3_600_000;
 
-/// Connected documents and tags that statistics name.
+/// At most this many connected documents and tags are named.
 const MOST: usize = 10;
 
 /// A document with many links.
@@ -20,22 +20,22 @@ const MOST: usize = 10;
 pub struct Connected {
     /// Its id.
     pub id: String,
-    /// For people.
+    /// The title for people.
     pub title: String,
     /// Links in both directions.
     pub connections: usize,
 }
 
-/// Figures of the graph.
+/// Statistics of the graph.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GraphStats {
     /// Documents.
     pub nodes: usize,
     /// Links between them.
     pub edges: usize,
-    /// Documents without any.
+    /// Documents without links.
     pub orphans: usize,
-    /// Links that lead nowhere.
+    /// Broken links.
     pub broken_links: usize,
     /// Each type, in the order of the contract.
     pub by_type: Vec<(&'static str, usize)>,
@@ -61,18 +61,18 @@ impl GraphStats {
     }
 }
 
-/// Figures of the shadow cache.
+/// Statistics of the shadow cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CacheStats {
     /// Files that are known.
     pub entries: usize,
-    /// Those that were not looked at for an hour.
+    /// Those that were not checked for an hour.
     pub stale: usize,
-    /// Files that needed not be read.
+    /// Files that need not be read.
     pub hits: u64,
     /// Files that were.
     pub misses: u64,
-    /// What it takes in the store: keys and values.
+    /// Its size in the store: keys and values.
     pub size_bytes: usize,
     /// When it was last used, in milliseconds since 1970.
     pub updated_ms: Option<u64>,
@@ -85,7 +85,7 @@ impl CacheStats {
     }
 }
 
-/// How the graph is.
+/// The health of the graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GraphHealth {
     /// Whether there is a graph.
@@ -111,7 +111,7 @@ impl Kg {
         Ok(bytes.and_then(|it| serde_json::from_slice(&it).ok()))
     }
 
-    /// How the graph and its cache are. There need not be one.
+    /// The health of the graph and its cache. There need not be a graph.
     pub fn graph_health(&self, caller: &Caller) -> Result<GraphHealth> {
         caller.principal.require(Scope::Read)?;
         let space = &caller.principal.space;

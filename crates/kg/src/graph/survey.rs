@@ -1,7 +1,7 @@
-//! How the files differ from what is known of them: which are new, changed, touched or gone.
+//! Compares the files with the cards: new, changed, touched or removed.
 //!
-//! Files are read and parsed on every core. A file whose stamp is the same is not read at all; one
-//! with another stamp and the same content is only noted.
+//! Files are read and parsed on every core. A file with the same stamp is not read at all; one with
+//! another stamp and the same content is only recorded.
 
 use super::cards::Card;
 use super::generate::{FileError, step};
@@ -14,18 +14,18 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
-/// Folders that hold no documents of their own.
+/// Folders without documents.
 pub(super) const SKIPPED: &[&str] = &["node_modules", ".git", "_templates"];
 
-/// Texts that are kept from reading to writing, in bytes; the rest is read twice.
+/// Texts up to this many bytes are kept from reading to writing; the rest is read twice.
 const KEPT_BYTES: i64 = 32 * 1024 * 1024;
 
 /// A tree of files.
 pub(super) struct Tree {
     pub(super) dir: Dir,
-    /// Where to look, beneath `dir`.
+    /// The folder below `dir`.
     pub(super) folder: String,
-    /// What its cards say.
+    /// The root in its cards.
     pub(super) root: String,
     pub(super) is_vault: bool,
 }
@@ -51,7 +51,7 @@ impl Tree {
     }
 }
 
-/// A file to look into.
+/// A file to read.
 pub(super) struct Task<'a> {
     pub(super) tree: &'a Tree,
     pub(super) path: String,
@@ -60,7 +60,7 @@ pub(super) struct Task<'a> {
     pub(super) before: Option<&'a Card>,
 }
 
-/// What was found in it.
+/// What was read.
 pub(super) struct Read<'a> {
     pub(super) task: &'a Task<'a>,
     pub(super) card: Card,
@@ -147,7 +147,7 @@ pub(super) fn survey<'a>(
     Ok(survey)
 }
 
-/// Whether the card's id is relative to a folder within this one: the outer folder decides.
+/// Whether the card's id is relative to a folder within this one: the outer folder counts.
 pub(super) fn is_inner_root(tree: &Tree, card: &Card) -> bool {
     !tree.is_vault && card.root != tree.root && card.root.starts_with(&tree.root)
 }
@@ -218,7 +218,7 @@ pub(super) fn look<'a>(task: &'a Task<'a>, force: bool, room: &AtomicI64) -> Loo
     let document = kenning_graph::parse(text.as_str());
     let frontmatter = document.frontmatter.clone();
     let root = match task.before {
-        // The outer of two folders that a file is in decides what its id is relative to.
+        // If a file is in two folders, its id is relative to the outer one.
         Some(before) if task.tree.root.starts_with(&before.root) && !task.tree.is_vault => {
             before.root.clone()
         }

@@ -1,11 +1,4 @@
-//! Follows the trees: after each burst of changes the graph is made what the files say.
-//!
-//! What changed is not taken from the events, which may be cut short or come while a folder is being
-//! moved: a run looks at the whole tree, which costs little where nothing changed. After the last run
-//! of a burst there is one more, a moment later, for what came while the first one looked.
-//!
-//! A folder that is removed and made again, as a checkout may do, is another folder to the kernel: it is
-//! watched anew as soon as it is there.
+//! Follows the trees: after each burst of changes the graph is updated from the files.
 
 use super::Generate;
 use crate::Kg;
@@ -22,11 +15,11 @@ use std::time::{Duration, Instant};
 pub struct WatchOptions {
     /// The folder of documents, relative to the project.
     pub docs_path: String,
-    /// So long it must be quiet before a run …
+    /// How long it must be quiet before a run …
     pub quiet: Duration,
-    /// … but no longer than this after the first change.
+    /// … but at most this long after the first change.
     pub patience: Duration,
-    /// How often the tree is looked at where the kernel cannot tell.
+    /// How often the tree is checked where the operating system does not notify.
     pub poll: Duration,
 }
 
@@ -41,20 +34,20 @@ impl Default for WatchOptions {
     }
 }
 
-/// How often it is made sure that the watched folders still have their names …
+/// How often it is checked that the watched folders still have their names …
 const LOST_LOOK: Duration = Duration::from_secs(30);
 
-/// … and how often the tree is looked at although nothing was told.
+/// … and how often the tree is checked without a notification.
 const SURE_LOOK: Duration = Duration::from_secs(3_600);
 
-/// What a watcher tells.
+/// Called after each run.
 type Told = dyn Fn(&Result<super::Generated>) + Send;
 
-/// Follows the trees until it is dropped, and waits for what is under way.
+/// Follows the trees until it is dropped, then waits for the run in progress.
 pub struct GraphWatch(Worker);
 
 impl GraphWatch {
-    /// Generates once, then after each change. `told` hears of every run that did something.
+    /// Generates once, then after each change. `told` is called after every run that did something.
     pub fn start(
         engine: &Arc<Kg>,
         principal: Principal,
@@ -65,7 +58,7 @@ impl GraphWatch {
         let watch = watched(engine, &principal, &options, &signal)?;
         if let Some(fault) = watch.fault() {
             tracing::warn!(
-                "the tree is looked at every {:?}, because it cannot be watched: {fault}",
+                "the tree is checked every {:?}, because it cannot be watched: {fault}",
                 options.poll
             );
         }
@@ -89,7 +82,7 @@ impl Drop for GraphWatch {
     }
 }
 
-/// Begins to watch the folder of documents, and the vault.
+/// Starts to watch the folder of documents, and the vault.
 fn watched(
     engine: &Kg,
     principal: &Principal,
@@ -191,7 +184,7 @@ impl Following {
         engine.generate_graph(&caller, &what)
     }
 
-    /// Watches what has the folder's name now; false while nothing has.
+    /// Watches whatever has the folder's name now; false while nothing has.
     fn watch_again(&mut self) -> bool {
         let Some(engine) = self.engine.upgrade() else {
             return false;
@@ -201,7 +194,7 @@ impl Following {
                 self.watch = watch;
                 true
             }
-            // The next look finds out.
+            // The next check finds out.
             Err(_) => false,
         }
     }

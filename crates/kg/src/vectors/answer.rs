@@ -1,4 +1,4 @@
-//! The order of an answer, and how much of it is shown.
+//! Orders the results, and limits what is shown.
 
 use super::query::{Asked, Candidates, Keywords, VectorHit};
 use super::{place_of, text_prop};
@@ -11,21 +11,21 @@ use kenning_text::line::dotted;
 use kenning_text::round::{self, Ties};
 use serde_json::{Map, Value};
 
-/// The share of the vector in the order of a hybrid search; the contract's.
+/// The weight of the vector in a hybrid search; the contract's.
 const VECTOR_SHARE: f64 = 0.7;
 
-/// Fields that keywords are looked for in; the contract's.
+/// The number of fields that are searched for keywords; the contract's.
 const KEYWORD_FIELDS: usize = 4;
 
-/// Words that are too short to tell anything.
+/// Words up to this length are ignored.
 const SHORT_WORD: usize = 2;
 
-/// The most numbers in an answer, and the most bytes of what belongs to one result and to all.
+/// The most numbers in an answer, and the most bytes of metadata of one result and of all.
 const NUMBERS_MAX: usize = 20_000;
 const METADATA_BYTES_MAX: usize = 8_000;
 const ANSWER_BYTES_MAX: usize = 60_000;
 
-/// A text that belongs to a result is shown up to here.
+/// Texts of a result are cut to this length.
 const TEXT_CHARS_MAX: usize = 1_000;
 
 impl Kg {
@@ -89,7 +89,7 @@ impl Kg {
     }
 }
 
-/// A node in its place in the answer.
+/// A node with its rank.
 pub(super) struct Ranked {
     node: NodeId,
     score: f64,
@@ -135,7 +135,7 @@ pub(super) fn ranked(
             keywords,
         });
     }
-    // Unrounded among those that look equal, so that the nearest comes first.
+    // Equal scores are ordered by the unrounded value, so that the nearest comes first.
     let exact = |it: &Ranked| candidates.scores.get(&it.node).copied().unwrap_or(0.0);
     ranked.sort_by(|a, b| {
         let by_order = b.order().total_cmp(&a.order());
@@ -152,7 +152,7 @@ fn words(text: &str) -> Vec<String> {
     words.filter(|it| it.chars().count() > SHORT_WORD).collect()
 }
 
-/// In how many of its fields a node has how many of the words, from 0 to 1: the contract's formula.
+/// The contract's formula: the share of fields and words that match, from 0 to 1.
 fn keyword_score(node: &Node, words: &[String]) -> f64 {
     if words.is_empty() {
         return 0.0;
@@ -202,7 +202,7 @@ fn path_of(node: &Node) -> &str {
     node.key.get(root..).unwrap_or(&node.key)
 }
 
-/// What belongs to a node.
+/// The metadata of a node.
 fn metadata(node: &Node, path: &str) -> Map<String, Value> {
     if let Some(Value::Object(own)) = node.props.get("metadata")
         && node.kind == Kind::Vector
@@ -221,7 +221,7 @@ fn metadata(node: &Node, path: &str) -> Map<String, Value> {
     ])
 }
 
-/// As much of it as one result may show, and whether that is less than all.
+/// As much metadata as one result may show, and whether it was cut.
 fn shortened(metadata: Map<String, Value>) -> (Map<String, Value>, bool) {
     let (mut shown, mut n_bytes, mut is_cut) = (Map::new(), 0, false);
     for (name, value) in metadata {

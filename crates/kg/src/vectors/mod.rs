@@ -1,12 +1,12 @@
 //! Vectors that callers bring.
 //!
-//! A collection is a namespace and a dimension. A vector is a node (what belongs to it, its text, its
+//! A collection is a namespace and a dimension. A vector is a node (its metadata, its text, its
 //! history), a row of numbers in its collection, and an entry of that collection in memory, which
-//! follows the log. `upsert` writes them; `search` finds them, by a vector, or by a text together with
-//! the documents; `answer` puts what was found in order.
+//! follows the log. `upsert` writes them; `search` finds them, by a vector, or by a text together
+//! with the documents; `answer` orders the results.
 
 mod answer;
-mod floor;
+mod database_index;
 mod query;
 mod search;
 mod upsert;
@@ -24,10 +24,10 @@ use serde_json::{Map, Value};
 /// The most numbers that a vector may have.
 pub const VECTOR_DIMENSIONS_MAX: usize = 4_096;
 
-/// The namespace of vectors for which none was named.
+/// The default namespace.
 pub const NAMESPACE_DEFAULT: &str = "default";
 
-/// The namespace that the documents are found under.
+/// The namespace of the documents.
 const NAMESPACE_DOCUMENTS: &str = "documents";
 
 /// The longest name of a vector or a namespace.
@@ -80,8 +80,7 @@ fn total(tx: &dyn ReadTx) -> Result<u64> {
     Ok(tx.count_nodes(&documents)? + callers)
 }
 
-/// The key of a vector's node. A slash of the namespace is written otherwise, so that no two names
-/// share a key.
+/// The key of a vector's node. A slash in the namespace is escaped, so that no two names share a key.
 fn key(namespace: &str, id: &str) -> String {
     format!("{}/{id}", namespace.replace('/', "%2F"))
 }
@@ -92,7 +91,7 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().count() <= NAME_CHARS_MAX && text.chars().all(is_allowed)
 }
 
-/// The namespace that was meant.
+/// The namespace, or the default.
 fn namespace_or_default(namespace: Option<&str>) -> Result<&str> {
     match namespace {
         None | Some("") => Ok(NAMESPACE_DEFAULT),
@@ -103,8 +102,8 @@ fn namespace_or_default(namespace: Option<&str>) -> Result<&str> {
 
 fn not_a_name(what: &str, name: &str) -> Error {
     let shown: String = name.chars().take(NAME_CHARS_MAX).collect();
-    Error::invalid(format!("{what} {shown:?} is not a name")).hint(format!(
-        "1 to {NAME_CHARS_MAX} letters, digits and `_ - : . /`"
+    Error::invalid(format!("{what} {shown:?} is not a valid name")).hint(format!(
+        "use 1 to {NAME_CHARS_MAX} letters, digits and `_ - : . /`"
     ))
 }
 
@@ -112,7 +111,7 @@ fn text_prop<'a>(props: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     props.get(name).and_then(Value::as_str)
 }
 
-/// Which collection the vector of a node is in: its namespace and dimension.
+/// The collection of a node's vector: its namespace and dimension.
 fn place_of(node: &Node) -> Option<(&str, usize)> {
     let dimensions = node.props.get("dimensions").and_then(Value::as_u64)?;
     let namespace = text_prop(&node.props, "namespace")?;

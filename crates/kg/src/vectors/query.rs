@@ -1,4 +1,4 @@
-//! What is asked, and what is answered.
+//! Queries and results.
 
 use super::upsert::check_numbers;
 use super::{is_name, not_a_name};
@@ -12,25 +12,25 @@ use std::collections::HashMap;
 /// The most results.
 pub const VECTOR_RESULTS_MAX: usize = 100;
 
-/// At least so many are looked at before keywords put them in another order.
+/// At least this many are ranked again by keywords.
 const HYBRID_MIN: usize = 100;
 
 /// What to find.
 #[derive(Clone, Debug)]
 pub struct VectorQuery {
-    /// In any words; may be empty where a vector is given.
+    /// The query, in any words; may be empty if a vector is given.
     pub text: String,
     /// Near this vector, among those of its dimension.
     pub vector: Option<Vec<f32>>,
-    /// At most so many.
+    /// At most this many.
     pub limit: usize,
-    /// The best ones that the caller has seen already: `limit` counts them too.
+    /// How many of the best the caller has seen: `limit` includes them.
     pub skip: usize,
     /// Only of this type.
     pub node_type: Option<String>,
     /// Only with all of these tags.
     pub tags: Vec<String>,
-    /// Only vectors to which exactly these values belong.
+    /// Only vectors whose metadata has exactly these values.
     pub filter: Map<String, Value>,
     /// Only of this namespace; `documents` is that of the documents.
     pub namespace: Option<String>,
@@ -63,17 +63,17 @@ impl Default for VectorQuery {
 /// What was found of one vector or document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VectorHit {
-    /// The caller's name for it, or the document's.
+    /// The caller's id for it, or the document's.
     pub id: String,
     /// The namespace, if it is a caller's vector.
     pub namespace: Option<String>,
     /// The cosine, from 0 to 1.
     pub score: f64,
-    /// How many of the words it has, and both together; only of a hybrid search.
+    /// The keyword score and the combined score; only for a hybrid search.
     pub keywords: Option<Keywords>,
-    /// What belongs to it.
+    /// Its metadata.
     pub metadata: Map<String, Value>,
-    /// The numbers, if they were asked for.
+    /// The numbers, on request.
     pub vector: Option<Vec<f32>>,
 }
 
@@ -95,13 +95,13 @@ pub struct FoundVectors {
     pub hits: Vec<VectorHit>,
     /// How many vectors can be searched.
     pub total: u64,
-    /// What looked: `exact`, `sketch` or `hnsw`.
+    /// The index that was used: `exact`, `sketch` or `hnsw`.
     pub index: &'static str,
-    /// What the caller should know about the answer.
+    /// Remarks about the answer.
     pub remarks: Vec<String>,
 }
 
-/// What looked, from the surest on.
+/// The index that was used, the most exact first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Looked {
     #[default]
@@ -179,7 +179,7 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// How many to look at before the order is decided.
+    /// How many to rank before the order is decided.
     pub(super) fn wanted(&self) -> usize {
         if self.query.hybrid {
             HYBRID_MIN.max(4 * self.query.limit)

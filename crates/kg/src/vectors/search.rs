@@ -1,7 +1,7 @@
 //! Finding vectors: by a vector, or by a text together with the documents.
 
 use super::answer::{numbers_of, ranked};
-use super::floor::near_by_floor;
+use super::database_index::near_by_database;
 use super::query::{Asked, Candidates, FoundVectors, Looked, VectorQuery};
 use super::{NAMESPACE_DOCUMENTS, VectorNamespace, namespaces, total};
 use crate::Kg;
@@ -13,14 +13,14 @@ use kenning_store::{ReadTx, When};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// From so many on a database's own index is asked: the collection would take too much memory here.
+/// From this size on a database's own index is used: the collection would take too much memory here.
 const CALLER_SCAN_MAX: u64 = 1_000_000;
 
 static THREADS: LazyLock<usize> =
     LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
 
 impl Kg {
-    /// The vectors and documents that are most like a text or a vector, best first.
+    /// The vectors and documents most similar to a text or a vector, best first.
     pub fn search_vectors(&self, caller: &Caller, query: &VectorQuery) -> Result<FoundVectors> {
         caller.principal.require(Scope::Read)?;
         let mut asked = Asked::of(query)?;
@@ -65,7 +65,7 @@ impl Kg {
             }
         }
         if asked.query.hybrid {
-            // What has the words but is not near is looked at all the same.
+            // What has the words but is not near is ranked too.
             let filter = self.callers_filter(tx, space, asked)?;
             let by_words = self.by_text(tx, space, asked, Mode::FullText, &filter)?;
             for (node, _) in by_words.hits {
@@ -91,7 +91,7 @@ impl Kg {
     ) -> Result<()> {
         let name = collection_name(&place.namespace, place.dimensions);
         if self.kernel.is_shared() && place.vectors > CALLER_SCAN_MAX {
-            return near_by_floor(tx, &name, vector, asked, found);
+            return near_by_database(tx, &name, vector, asked, found);
         }
         let near = Near {
             to: vector,
@@ -116,7 +116,7 @@ impl Kg {
         Ok(())
     }
 
-    /// Documents and callers' vectors that brought a text.
+    /// Documents and callers' vectors that have a text.
     fn near_text(&self, tx: &dyn ReadTx, caller: &Caller, asked: &Asked<'_>) -> Result<Candidates> {
         let mut found = Candidates::default();
         if tokens(&asked.query.text).is_empty() {
@@ -124,7 +124,7 @@ impl Kg {
         }
         let space = &caller.principal.space;
         let mut filters = vec![self.callers_filter(tx, space, asked)?];
-        // What callers say belongs to their vectors, documents do not have.
+        // Documents do not have the metadata of callers.
         if asked.query.filter.is_empty() && asked.is_of_namespace(NAMESPACE_DOCUMENTS) {
             let mut documents = self.document_filter(None, None);
             documents.facets.extend(asked.text_facets());
@@ -147,7 +147,7 @@ impl Kg {
         Ok(found)
     }
 
-    /// Which callers' vectors a search by text may find.
+    /// The filter for callers' vectors in a search by text.
     fn callers_filter(&self, tx: &dyn ReadTx, space: &Space, asked: &Asked<'_>) -> Result<Filter> {
         let namespace = asked.namespace.map(|it| format!("namespace={it}"));
         let mut filter = Filter {

@@ -1,4 +1,4 @@
-//! Putting and removing vectors.
+//! Storing and removing vectors.
 
 use super::{
     VECTOR_DIMENSIONS_MAX, is_name, key, namespace_or_default, not_a_name, place_of, total,
@@ -13,42 +13,42 @@ use kenning_search::{
 use kenning_store::{Node, Vector, When};
 use serde_json::{Map, Value, json};
 
-/// The most that may belong to a vector.
+/// The most bytes of a vector's metadata.
 const METADATA_BYTES_MAX: usize = 1 << 20;
 
-/// More vectors than this at once may keep a database busy for longer than a call usually waits.
+/// Storing more vectors than this at once may take longer than a call usually waits.
 const LONG_FROM: usize = 20;
 
-/// A vector to be.
+/// A vector to store.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NewVector {
-    /// Its name in the namespace.
+    /// Its id in the namespace.
     pub id: String,
-    /// The namespace; `default` where none is named.
+    /// The namespace; the default if none is given.
     pub namespace: Option<String>,
     /// The numbers, all of them finite.
     pub numbers: Vec<f32>,
-    /// What belongs to it, in place of what did.
+    /// Its metadata, which replaces the old one.
     pub metadata: Map<String, Value>,
 }
 
-/// What became of it.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpsertedVector {
-    /// Its name.
+    /// Its id.
     pub id: String,
     /// The namespace.
     pub namespace: String,
     /// How many numbers it has.
     pub dimensions: usize,
-    /// Whether anything belongs to it.
+    /// Whether it has metadata.
     pub has_metadata: bool,
-    /// Whether there was one of this name.
+    /// Whether there was one with this id.
     pub was_update: bool,
 }
 
 impl Kg {
-    /// Puts a vector, and tells how many can be searched.
+    /// Stores a vector, and returns how many can be searched.
     pub fn upsert_vector(&self, caller: &Caller, new: NewVector) -> Result<(UpsertedVector, u64)> {
         let mut put = self.upsert_vectors(caller, vec![new])?;
         let total = self.kernel.log().read(&caller.principal.space, total)?;
@@ -59,7 +59,7 @@ impl Kg {
         ))
     }
 
-    /// Puts vectors, all of them or none.
+    /// Stores vectors, all of them or none.
     pub fn upsert_vectors(
         &self,
         caller: &Caller,
@@ -86,7 +86,7 @@ impl Kg {
         Ok(put)
     }
 
-    /// Removes a vector with everything that belongs to it; whether it was there.
+    /// Removes a vector with everything that belongs to it; false if there was none.
     pub fn delete_vector(
         &self,
         caller: &Caller,
@@ -116,7 +116,7 @@ impl Kg {
     }
 }
 
-/// A vector that may be put.
+/// A vector that may be stored.
 struct Checked {
     id: String,
     namespace: String,
@@ -213,7 +213,7 @@ pub(super) fn check_numbers(numbers: &[f32]) -> Result<()> {
         Some(at) => Err(Error::invalid(format!(
             "Invalid vector element at index {at}: must be a finite number"
         ))
-        .hint("numbers of single precision")),
+        .hint("use single-precision numbers")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Whether a new name means somebody who is known: in the statement, by company, or by likeness.
+//! Whether a new name means a known entity: in the same statement, by context, or by similarity.
 
 use super::index::EXACT;
 use super::resolve::by_uri;
@@ -11,7 +11,7 @@ use kenning_entities::resolve::Candidate;
 use kenning_store::{EdgeFilter, When};
 
 impl Settling<'_> {
-    /// Somebody new of this statement whose name is only written in another way.
+    /// A new entity of this statement whose name is only spelled differently.
     pub(super) fn same_in_statement(&self, reading: &Reading) -> Option<Meant> {
         let kind = self.ontology.kind(&reading.kind)?;
         let is_same = |it: &&Meant| {
@@ -22,8 +22,8 @@ impl Settling<'_> {
         self.fresh.iter().find(is_same).cloned()
     }
 
-    /// The one known entity that a nickname, or a name without the middle name, means, if the statement is
-    /// about that one's company as well and does not also name it by its own name.
+    /// The one known entity that a nickname, or a name without the middle name, means, if the
+    /// statement also mentions its context and does not name it by its own name.
     pub(super) fn likely<'r>(&self, reading: &'r Reading) -> Result<Option<&'r Candidate>> {
         let [only] = reading.resolution.candidates.as_slice() else {
             return Ok(None);
@@ -37,7 +37,7 @@ impl Settling<'_> {
         Ok(is_near.then_some(only))
     }
 
-    /// Whether somebody whom an entity is related to is in this statement, or related to the name in it.
+    /// Whether an entity related to this one is in the statement, or related to the name in it.
     pub(super) fn is_in_company(&self, uri: &str, reading: &Reading) -> Result<bool> {
         let mut around = self.known.clone();
         for it in &self.said.relations {
@@ -86,7 +86,7 @@ impl Settling<'_> {
         Ok(false)
     }
 
-    /// Proposes to merge somebody new into those who may be the same.
+    /// Proposes to merge a new entity into those that may be the same.
     pub(super) fn propose(&mut self, reading: &Reading, new: &Meant) {
         let mut all = Vec::new();
         let mut add = |name: &str, uri: &str, kind: &str, confidence: f64, because: Because| {
@@ -125,7 +125,7 @@ impl Settling<'_> {
         self.outcome.proposals.extend(all);
     }
 
-    /// Whether somebody of this very name is known who is of another type.
+    /// Whether an entity with this name is known with another type.
     pub(super) fn of_other_type(&self, reading: &Reading) -> Result<Option<String>> {
         let lines = self.tx.get(EXACT, &normalized(&reading.name))?;
         let lines = lines.unwrap_or_default();

@@ -7,8 +7,8 @@ use kenning_entities::names::normalized;
 use kenning_kernel::Caller;
 
 impl Koi {
-    /// Makes merges that a caller asked for of a document, one after the other, and says what became of
-    /// each. One of the two must be of that document.
+    /// Makes merges that a caller requested for a document, one after the other, and returns the
+    /// result of each. One of the two must be from that document.
     pub(crate) fn merge_as_asked(
         &self,
         caller: &Caller,
@@ -54,7 +54,7 @@ impl Koi {
         Ok(outcomes)
     }
 
-    /// What is told of a merge that is there already.
+    /// The result for a merge that exists already.
     pub(super) fn already_one(
         &self,
         caller: &Caller,
@@ -78,7 +78,7 @@ impl Koi {
     }
 }
 
-/// Why a merge was made that a caller asked for.
+/// Why a requested merge was made.
 pub(super) const ASKED: &str = "the caller said so";
 
 pub(super) fn is_of_the_caller(error: &Error) -> bool {

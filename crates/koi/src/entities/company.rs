@@ -1,4 +1,4 @@
-//! Who is spoken of together with somebody.
+//! Entities that are mentioned together.
 
 use super::view::{EntityView, view};
 use super::{MENTIONS, kind};
@@ -8,32 +8,33 @@ use kenning_kernel::{Caller, Scope};
 use kenning_store::{EdgeFilter, ReadTx, When};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many documents that mention somebody, and so many mentions in each, are looked at.
+/// At most this many documents that mention an entity, and this many mentions in each, are read.
 const DOCUMENTS_MAX: usize = 500;
 
-/// Somebody who is mentioned together with those who were named.
+/// An entity that is mentioned together with the named ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InCompany {
-    /// Who.
+    /// The entity.
     pub entity: EntityView,
-    /// In which documents.
+    /// The documents.
     pub documents: Vec<String>,
 }
 
-/// Who is mentioned together with others.
+/// Entities that are mentioned together with others.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Company {
-    /// The most often first.
+    /// The most frequent first.
     pub found: Vec<InCompany>,
-    /// The documents that mention those who were named.
+    /// The documents that mention the named entities.
     pub documents: Vec<String>,
-    /// Of the names, those that some document mentions.
+    /// The names that some document mentions.
     pub known: Vec<String>,
 }
 
 impl Koi {
-    /// Who is mentioned in the documents that mention one of these names. Names that mean nobody are passed
-    /// over; `types` are those that are wanted, none meaning all; `except` is a document that does not count.
+    /// The entities that are mentioned in the documents that mention one of these names. Unknown
+    /// names are ignored; `types` are the wanted ones, none meaning all; `except` is a document that
+    /// does not count.
     pub fn entities_in_company(
         &self,
         caller: &Caller,

@@ -18,21 +18,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Who was merged into whom, by the URI of who is not there any more.
+/// Merges, by the URI of the merged entity.
 const MERGED: &str = "entities/merged";
-/// Which label does not mean whom: the URI, a line end, the label's key.
+/// Vetoes: the URI, a line feed, the label's key.
 pub(super) const VETOES: &str = "entities/vetoes";
 
 /// One entity that was merged into another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergedEntity {
-    /// The URI that leads to the other one now.
+    /// The URI that leads to the other entity now.
     pub uri: String,
     /// Its name.
     pub name: String,
     /// The URI of the other one.
     pub into: String,
-    /// The name of the other one; empty if it is not there any more.
+    /// The name of the other one; empty if it does not exist any more.
     pub into_name: String,
 }
 
@@ -43,16 +43,16 @@ pub struct Veto {
     pub label: String,
     /// The entity's URI.
     pub uri: String,
-    /// The entity's name; empty if it is not there any more.
+    /// The entity's name; empty if it does not exist any more.
     pub name: String,
 }
 
 /// All merges and vetoes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identities {
-    /// By the URI of who was merged.
+    /// By the URI of the merged entity.
     pub merged: Vec<MergedEntity>,
-    /// By the URI of whom a label does not mean.
+    /// By the URI of the vetoed entity.
     pub vetoes: Vec<Veto>,
 }
 
@@ -62,17 +62,17 @@ struct Row {
     name: String,
 }
 
-/// A merge that is kept together with the statement of who is merged.
+/// A merge that is stored together with the statement of the merged entity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct NewMerge {
-    /// Who is the other one from now on.
+    /// The URI of the merged entity.
     pub(super) uri: String,
     pub(super) name: String,
-    /// The URI of who stays.
+    /// The URI of the remaining entity.
     pub(super) into: String,
 }
 
-/// Keeps a merge.
+/// Stores a merge.
 pub(super) fn put_merge(tx: &mut Tx<'_>, merge: &NewMerge) -> Result<()> {
     let NewMerge { uri, name, into } = merge;
     refuse_vetoed(&**tx, name, into)?;
@@ -81,14 +81,14 @@ pub(super) fn put_merge(tx: &mut Tx<'_>, merge: &NewMerge) -> Result<()> {
         name: name.clone(),
     };
     let bytes = serde_json::to_vec(&row)
-        .map_err(|error| Error::internal("a merge cannot be written").because(error))?;
+        .map_err(|error| Error::internal("a merge cannot be serialized").because(error))?;
     tx.set(MERGED, uri, &bytes)?;
     count_said(tx)?;
     let data = json!({ "uri": uri, "name": name, "into": into });
     tx.record(proof::MERGED, data).map(drop)
 }
 
-/// An error if somebody said that a name does not mean an entity.
+/// An error if a name has a veto for an entity.
 fn refuse_vetoed(tx: &dyn ReadTx, name: &str, uri: &str) -> Result<()> {
     if !is_vetoed(tx, &normalized(name), uri)? {
         return Ok(());
@@ -106,7 +106,7 @@ pub(super) fn merged_uris(tx: &dyn ReadTx) -> Result<BTreeMap<String, String>> {
         .collect())
 }
 
-/// Whom a URI was merged into.
+/// The entity that a URI was merged into.
 pub(super) fn merged_into(tx: &dyn ReadTx, uri: &str) -> Result<Option<String>> {
     let bytes = tx.get(MERGED, uri)?;
     bytes.map(|it| Ok(row(uri, &it)?.into)).transpose()
@@ -127,7 +127,7 @@ fn rows(tx: &dyn ReadTx) -> Result<Vec<(String, Row)>> {
     Ok(all)
 }
 
-/// Whether somebody said that a label does not mean this entity.
+/// Whether a label has a veto for this entity.
 pub(super) fn is_vetoed(tx: &dyn ReadTx, key: &str, uri: &str) -> Result<bool> {
     Ok(tx.get(VETOES, &veto_key(uri, key))?.is_some())
 }
@@ -137,7 +137,7 @@ fn veto_key(uri: &str, label_key: &str) -> String {
 }
 
 impl Koi {
-    /// Says that two entities are one, which is the second from now on.
+    /// Merges the first entity into the second.
     pub fn merge_entities(&self, caller: &Caller, from: &str, into: &str) -> Result<MergedEntity> {
         self.kernel.may_write(caller)?;
         self.follow_entities(caller)?;
@@ -188,7 +188,7 @@ impl Koi {
         Ok(merged)
     }
 
-    /// Takes a merge back, by the URI or the name of who was merged.
+    /// Reverts a merge, by the URI or the name of the merged entity.
     pub fn unmerge_entity(&self, caller: &Caller, from: &str) -> Result<MergedEntity> {
         self.kernel.may_write(caller)?;
         let space = &caller.principal.space;
@@ -222,7 +222,7 @@ impl Koi {
         Ok(merged)
     }
 
-    /// Says that a label, or the name of an entity, does not mean an entity; `is_undone` takes that back.
+    /// Vetoes that a label, or the name of an entity, means an entity; `is_undone` reverts that.
     pub fn veto_entity(
         &self,
         caller: &Caller,
@@ -236,7 +236,7 @@ impl Koi {
         let (label, uri, name) = self.read_naming(space, |tx, meanings| {
             let named = by_uri(tx, label.trim())?.map(|it| it.title);
             let label = normalized(&named.unwrap_or_else(|| label.to_owned()));
-            // A veto can be taken back when who it is about is not there any more.
+            // A veto can be reverted after its entity is gone.
             let node = match self.entity_in(space, tx, meanings, entity) {
                 Err(error) if is_undone && error.code == Code::NotFound => None,
                 node => node?,
@@ -316,7 +316,7 @@ impl Koi {
     }
 }
 
-/// The name of an entity; empty if it is not there.
+/// The name of an entity; empty if it does not exist.
 fn name_of(tx: &dyn ReadTx, uri: &str) -> Result<String> {
     let node = by_uri(tx, uri)?;
     Ok(node.map(|it| it.title).unwrap_or_default())

@@ -18,33 +18,33 @@ use kenning_store::{ReadTx, When};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 
-/// So many entities or relationships are in one piece.
+/// At most this many entities or relationships in one piece.
 const PIECE: usize = 1_000;
-/// So many of those that were left out are named.
+/// At most this many rejected rows are named.
 const NAMED: usize = 20;
-/// How sure a relationship is that does not say.
+/// The confidence of a relationship that gives none.
 const CONFIDENCE: f64 = 0.9;
-/// What relates two things when nothing else can.
+/// The relation if no other is possible.
 const RELATED: &str = "related_to";
 
 /// Exports that belong together.
 #[derive(Clone, Debug, Default)]
 pub struct EntityImport {
-    /// What the import is called; a later one of the same name takes its place.
+    /// The name of the import; a later one with the same name replaces it.
     pub name: String,
     /// The exports, in any order: arrays, or objects with `entities` or `relationships`.
     pub exports: Vec<Value>,
 }
 
-/// What an import brought.
+/// The result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportedEntities {
-    /// Entities that it states.
+    /// Entities in it.
     pub n_entities: usize,
-    /// Relationships that it states.
+    /// Relationships in it.
     pub n_relationships: usize,
-    /// Relationships that are stored the other way round, or only as `related_to`, because they could not
-    /// be as they were.
+    /// Relationships that were stored reversed, or only as `related_to`, because they were not valid
+    /// as given.
     pub n_changed: usize,
     /// Rows that were left out.
     pub n_rejected: usize,
@@ -62,7 +62,7 @@ impl ImportedEntities {
 }
 
 impl Koi {
-    /// Takes over the exports of another KOI server.
+    /// Imports the exports of another KOI server.
     pub fn import_entities(
         &self,
         caller: &Caller,
@@ -71,10 +71,10 @@ impl Koi {
         self.kernel.may_write(caller)?;
         let name = import.name.trim();
         if name.is_empty() || name.len() > 100 || name.contains(|it: char| it.is_control()) {
-            return Err(
-                Error::invalid(format!("`name` \"{name}\" is no name of an import"))
-                    .hint("use a short name, for example that of the other server"),
-            );
+            return Err(Error::invalid(format!(
+                "`name` \"{name}\" is not a valid name of an import"
+            ))
+            .hint("use a short name, for example that of the other server"));
         }
         self.follow_entities(caller)?;
         let space = &caller.principal.space;
@@ -131,7 +131,7 @@ impl Reading<'_> {
         if entities.is_empty() && relationships.is_empty() {
             return Err(
                 Error::invalid("the export has neither `entities` nor `relationships`").hint(
-                    "give what `GET /entities` or `GET /relationships` of a KOI server answers",
+                    "give the response of `GET /entities` or `GET /relationships` of a KOI server",
                 ),
             );
         }
@@ -185,7 +185,8 @@ impl Reading<'_> {
         let uri = text(row, &["uri", "fuseki_uri", "entity_uri"]);
         let uri = uri.unwrap_or_else(|| entity_uri(&name, &kind.key));
         if uri.contains(char::is_control) || uri.len() > 1_000 {
-            self.imported.reject(format!("\"{name}\": its URI is none"));
+            self.imported
+                .reject(format!("\"{name}\": its URI is malformed"));
             return;
         }
         self.by_name.insert(normalized(&name), uri.clone());
@@ -219,7 +220,7 @@ impl Reading<'_> {
             return Ok(Err(format!("{shown}: no such predicate")));
         };
         let (Some(subject), Some(object)) = (self.meant(&subject)?, self.meant(&object)?) else {
-            return Ok(Err(format!("{shown}: one of its ends is not known")));
+            return Ok(Err(format!("{shown}: one of its ends is unknown")));
         };
         let (mut from, mut to) = (subject, object);
         if direction == Direction::Incoming {
@@ -250,8 +251,8 @@ impl Reading<'_> {
         }))
     }
 
-    /// The predicate as it is; else the other way round, as the original stored founders; else that both
-    /// are related.
+    /// The predicate if it is valid; otherwise reversed, as the original stored founders; otherwise
+    /// `related_to`.
     fn fitting(
         &self,
         known: &'static Predicate,
@@ -270,7 +271,7 @@ impl Reading<'_> {
         is_related.then_some((related.name, false))
     }
 
-    /// The URI and type of an end, of this import or of the graph.
+    /// The URI and type of an end, from this import or from the graph.
     fn meant(&self, name: &str) -> Result<Option<(String, String)>> {
         let by_name = self.by_name.get(&normalized(name)).map(String::as_str);
         for uri in [Some(name), by_name].into_iter().flatten() {
@@ -281,7 +282,7 @@ impl Reading<'_> {
         let mut uris = vec![name.to_owned()];
         let named = self.tx.get(EXACT, &normalized(name))?.unwrap_or_default();
         let named = String::from_utf8_lossy(&named);
-        // Of several who have the name nobody is meant.
+        // If several entities have the name, none is meant.
         if let [only] = named.lines().collect::<Vec<_>>()[..] {
             uris.push(only.to_owned());
         }
@@ -294,7 +295,7 @@ impl Reading<'_> {
     }
 }
 
-/// The list that an export has under a name; a bare array is told by its first row.
+/// The list that an export has under a name; the type of a bare array is taken from its first row.
 fn list_of<'a>(export: &'a Value, name: &str) -> Option<&'a Vec<Value>> {
     if let Some(list) = export.get(name).and_then(Value::as_array) {
         return Some(list);
@@ -310,7 +311,7 @@ fn text(row: &Value, names: &[&str]) -> Option<String> {
     found.map(ToOwned::to_owned)
 }
 
-/// Other names: a list, or a list as text, as the original has JSON in columns.
+/// Other names: a list, or a list as text, as the original stores JSON in columns.
 fn aliases_of(row: &Value) -> Vec<String> {
     let list = match row.get("aliases") {
         Some(Value::Array(list)) => list.clone(),

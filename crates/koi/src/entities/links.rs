@@ -1,4 +1,4 @@
-//! The edges that the graph should have, and those of them that the store does not have yet.
+//! The edges that the graph should have, and those that the store does not have yet.
 
 use super::incremental::Graph;
 use super::index::{EDGES, NOTES, digest, path_of};
@@ -11,15 +11,15 @@ use kenning_store::When;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 
-/// What a document is kept under that is no note.
+/// The prefix for documents that are not notes.
 const SAID_DOCUMENT: &str = "said:";
 
-/// What a document's links are kept under, if it is no note.
+/// The key of a document's links, if it is not a note.
 pub(super) fn document_key(node: NodeId) -> String {
     format!("{SAID_DOCUMENT}{node}")
 }
 
-/// The document that links are kept under, if it is no note.
+/// The document of a key, if it is not a note.
 pub(super) fn document_of_key(key: &str) -> Option<NodeId> {
     key.strip_prefix(SAID_DOCUMENT)?.parse().ok()
 }
@@ -31,13 +31,14 @@ enum From {
     Entity(String),
 }
 
-/// The edges that one node should have. Entities are named by their URIs: their nodes may not be there yet.
+/// The edges that one node should have. Entities are named by their URIs: their nodes may not exist
+/// yet.
 pub(super) struct Links {
     bucket: &'static str,
     key: String,
     from: From,
     to: Vec<Link>,
-    /// Whether anything still says that there are links: else nothing is kept of them.
+    /// Whether anything still states links: otherwise nothing is stored for them.
     is_stated: bool,
 }
 
@@ -47,7 +48,7 @@ struct Link {
     props: Map<String, Value>,
 }
 
-/// The edges of one node, to be written, with their digest and where that is kept.
+/// The edges of one node, to be written, with their digest and its place.
 pub(super) struct Drafts {
     bucket: &'static str,
     key: String,
@@ -79,8 +80,8 @@ impl Links {
         }
     }
 
-    /// What a note is about, and the entities that it mentions: those whose notes it links to, in its text
-    /// or in its fields, and those that somebody says.
+    /// The entity of a note, and those that it mentions: by links in its text or fields, and by
+    /// statements.
     pub(super) fn of_note(graph: &Graph, library: &Library, doc: &Doc) -> Self {
         let path = path_of(doc);
         let linked = library.linked_from(doc);
@@ -114,7 +115,7 @@ impl Links {
         }
     }
 
-    /// The entities that somebody says that a document mentions.
+    /// The entities that a document is said to mention.
     pub(super) fn of_document(graph: &Graph, document: NodeId) -> Self {
         let said = graph.mentions(document);
         let is_stated = said.is_some();
@@ -142,7 +143,7 @@ impl Links {
             .chain(self.to.iter().map(|it| it.to.as_str()))
     }
 
-    /// With the nodes of entities; `None` if the node that they begin at is not there.
+    /// With the nodes of entities; `None` if the start does not exist.
     pub(super) fn drafts(self, nodes: &HashMap<String, NodeId>) -> Option<Drafts> {
         let node = match &self.from {
             From::Node(node) => *node,
@@ -169,7 +170,7 @@ impl Links {
 }
 
 impl Drafts {
-    /// Whether these are others than those that were written, by the digests of entities and of documents.
+    /// Whether these differ from what was written, by the digests of entities and of documents.
     pub(super) fn differ_from(
         &self,
         edges: &HashMap<String, String>,
@@ -211,7 +212,7 @@ fn edge(src: NodeId, rel: &str, dst: NodeId, props: Map<String, Value>) -> Optio
     (src != dst).then_some(draft)
 }
 
-/// Makes the edges what they should be, where the digests say that they are others.
+/// Corrects the edges where the digests differ.
 pub(super) fn put_links(tx: &mut Tx<'_>, batch: Vec<Drafts>) -> Result<()> {
     let mut written = Written::default();
     for it in batch {

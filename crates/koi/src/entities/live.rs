@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 /// More changes than this are not followed one by one.
 const CHANGES_MAX: usize = 2_000;
-/// So many events are read at once.
+/// The number of events that are read at once.
 const PAGE: usize = 1_000;
-/// When so many times more texts are in memory than when the graph was read, it is read again.
+/// If this many times more texts are in memory than when the graph was read, it is read again.
 const GROWTH_MAX: usize = 3;
 const TEXTS_MIN: usize = 100_000;
 
@@ -31,27 +31,27 @@ pub(super) struct Live {
     pub(super) graph: Graph,
     /// The fingerprint of the statements that it is made of.
     pub(super) of: String,
-    /// How notes are read, and by which types.
+    /// The versions of the parser and of the types.
     version: String,
-    /// Of the log that it follows, and how far.
+    /// The generation and place of the log that it follows.
     generation: u64,
     seq: u64,
-    /// The library that the notes are of.
+    /// The state of the library.
     library: u64,
     n_texts: usize,
 }
 
-/// What became of the graph by following.
+/// The result of following.
 pub(super) struct Followed {
     pub(super) changes: Changes,
-    /// Notes that are others, came or went, or whose links lead elsewhere.
+    /// Notes that changed, were added or removed, or whose links changed their targets.
     pub(super) paths: BTreeSet<String>,
-    /// Notes that state something else than was kept of them.
+    /// Notes whose statements differ from the stored ones.
     pub(super) stated: Vec<(String, Stated)>,
 }
 
 impl Live {
-    /// Reads every statement; gives those of notes that are others than those that are kept.
+    /// Reads every statement; returns those of notes that differ from the stored ones.
     pub(super) fn read(
         tx: &dyn ReadTx,
         library: &Library,
@@ -94,7 +94,7 @@ impl Live {
         Ok((live, stated))
     }
 
-    /// Takes in what changed. `None` if everything must be read anew.
+    /// Applies changes. `None` if everything must be read again.
     pub(super) fn follow(
         &mut self,
         tx: &dyn ReadTx,
@@ -154,8 +154,8 @@ impl Live {
     }
 }
 
-/// What a note states, and whether that is another than what is kept of it. `None` if the note was removed
-/// meanwhile.
+/// The statements of a note, and whether they differ from the stored ones. `None` if the note was
+/// removed meanwhile.
 fn stated_by(
     tx: &dyn ReadTx,
     ontology: &Ontology,
@@ -171,8 +171,8 @@ fn stated_by(
     Ok(note.map(|note| (Stated::of(ontology, path_of(doc), &note, of), true)))
 }
 
-/// The keys of statements and the URIs of merges that the log has changed since; `None` if there are too
-/// many, or one cannot be read.
+/// The keys of statements and the URIs of merges that the log has changed since; `None` if there are
+/// too many, or one cannot be read.
 fn changed_statements(
     tx: &dyn ReadTx,
     mut seq: u64,

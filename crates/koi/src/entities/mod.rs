@@ -72,10 +72,10 @@ use kenning_search::passages;
 use kenning_store::{Node, Passage};
 use serde_json::Value;
 
-/// Who marks edges as these.
+/// The owner mark of these edges.
 const BY_ENTITIES: &str = "entities";
 
-/// What entities of the vault say that they are from.
+/// The source of entities of the vault.
 const VAULT: &str = "vault";
 
 /// Of a document: it mentions an entity.
@@ -84,8 +84,8 @@ const MENTIONS: &str = "mentions";
 /// Of a document: it is the note about an entity.
 const DESCRIBES: &str = "describes";
 
-/// The passages of an entity: it is found by every name, and by what is said of it. Its name is a passage
-/// of its own, so that a model that tells meanings has seen the name and nothing else.
+/// The passages of an entity: it is found by every name, and by its description. Its name is a
+/// separate passage, so that a model has embedded the name alone.
 pub fn passages_of(node: &Node) -> Vec<Passage> {
     let names = std::iter::once(node.title.as_str()).chain(aliases(node));
     let mut all = passages(&names.collect::<Vec<_>>().join(" "), &node.title);

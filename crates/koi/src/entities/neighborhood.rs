@@ -1,4 +1,4 @@
-//! What an entity is related to, and what mentions it.
+//! The relationships of an entity, and the documents that mention it.
 
 use super::resolve::by_uri;
 use super::{BY_ENTITIES, MENTIONS, aliases, kind};
@@ -18,15 +18,15 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A relationship, with both ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Relationship {
-    /// Who stands first.
+    /// The subject.
     pub subject_uri: String,
     /// Its name.
     pub subject_name: String,
     /// Its type.
     pub subject_type: String,
-    /// How.
+    /// The predicate.
     pub predicate: String,
-    /// Who stands second.
+    /// The object.
     pub object_uri: String,
     /// Its name.
     pub object_name: String,
@@ -34,27 +34,27 @@ pub struct Relationship {
     pub object_type: String,
     /// How sure, from 0 to 1.
     pub confidence: f64,
-    /// `vault`, or what else says so.
+    /// `vault`, or another source.
     pub source: String,
-    /// The note that says so.
+    /// The note that states it.
     pub source_rid: String,
 }
 
-/// What an entity is related to.
+/// The relationships of an entity.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Neighborhood {
-    /// Whose.
+    /// The entity.
     pub uri: String,
-    /// By predicate, the surest first.
+    /// By predicate, the most confident first.
     pub relationships: Vec<Relationship>,
 }
 
 /// A document that mentions an entity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntityDocument {
-    /// What it is called: `vault:Meetings/x.md`, a path of the project, a memory's id.
+    /// Its RID: `vault:Meetings/x.md`, a path of the project, a memory's id.
     pub document_rid: String,
-    /// Its path in the vault, without the extension; else its name.
+    /// Its path in the vault, without the extension; otherwise its RID.
     pub vault_path: String,
     /// How often its text names the entity.
     pub mention_count: usize,
@@ -62,14 +62,14 @@ pub struct EntityDocument {
     pub doc_date: Option<String>,
     /// When it was first read, in milliseconds since 1970.
     pub first_seen_ms: u64,
-    /// Where on the web it is from.
+    /// Its URL on the web.
     pub source_url: Option<String>,
 }
 
-/// What mentions an entity.
+/// The documents that mention an entity.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EntityDocuments {
-    /// Whom.
+    /// The entity.
     pub uri: String,
     /// In the order of their names.
     pub documents: Vec<EntityDocument>,
@@ -80,8 +80,8 @@ pub struct EntityDocuments {
 }
 
 impl Koi {
-    /// What an entity is related to, in both directions. A URI that is not known has no relationships; any
-    /// other name that means nobody is refused.
+    /// The relationships of an entity, in both directions. An unknown URI has none; any other unknown
+    /// name is refused.
     pub fn entity_neighborhood(
         &self,
         caller: &Caller,
@@ -120,7 +120,7 @@ impl Koi {
         })
     }
 
-    /// The documents whose text names an entity, its own notes left out.
+    /// The documents whose text names an entity, without its own notes.
     pub fn entity_documents(
         &self,
         caller: &Caller,
@@ -173,7 +173,7 @@ impl Koi {
         })
     }
 
-    /// Others whose names have a name of this one in them, such as an organization that is named after a
+    /// Entities whose names contain a name of this one, such as an organization that is named after a
     /// place.
     fn entities_with_longer_names(
         &self,
@@ -189,7 +189,7 @@ impl Koi {
         Ok(others?.into_iter().flatten().collect())
     }
 
-    /// Nodes of these kinds that have every word of one of these names, somewhere.
+    /// Nodes of these kinds that contain every word of one of these names.
     fn with_words(
         &self,
         space: &Space,
@@ -210,9 +210,9 @@ impl Koi {
 
 /// What can mention an entity.
 const TEXTS: [Kind; 3] = [Kind::Document, Kind::Page, Kind::Memory];
-/// So many others are looked at whose names may have a name in them.
+/// At most this many entities with longer names are checked.
 const LONGER_NAMES_MAX: usize = 5_000;
-/// In [`Mentioned`], who is looked for, and everybody else.
+/// In [`Mentioned`], the entity that is searched for, and all others.
 const OWN: u32 = 0;
 const OTHER: u32 = 1;
 
@@ -236,7 +236,7 @@ impl Mentioned {
         }
     }
 
-    /// How often a document names it: in what a reader reads of it, or by a link.
+    /// How often a document names it: in its readable text, or by a link.
     fn count_in(&self, document: &Node) -> usize {
         if !is_markdown(document) {
             return self.count(content(document));
@@ -322,7 +322,7 @@ fn relationship(tx: &dyn ReadTx, node: &Node, edge: &Edge) -> Result<Option<Rela
     }))
 }
 
-/// Documents that are known to mention an entity and how often at least, and those that are about it.
+/// Documents that are known to mention an entity, with the least count, and those that are about it.
 fn linking(tx: &dyn ReadTx, id: NodeId) -> Result<(BTreeMap<NodeId, usize>, BTreeSet<NodeId>)> {
     let filter = EdgeFilter {
         dst: Some(id),

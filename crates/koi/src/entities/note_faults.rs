@@ -1,4 +1,4 @@
-//! Notes whose fields are not read as they were meant.
+//! Notes whose fields cannot be read as intended.
 
 use super::index::path_of;
 use super::resolve::by_uri;
@@ -10,9 +10,9 @@ use kenning_kg::{Doc, note_names};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// So many are named where a label means nobody.
+/// At most this many are named if a label is unknown.
 const SHOWN_MAX: usize = 3;
-/// So many are listed by `doctor`.
+/// At most this many are listed by `doctor`.
 const LISTED_MAX: usize = 100;
 
 impl Koi {
@@ -60,13 +60,13 @@ impl Koi {
     /// The notes of the vault whose frontmatter cannot be read in full, as the files are now. Nothing is
     /// written.
     pub fn examine_notes(&self, found: &mut Doctor) -> Result<()> {
-        // What is wrong with the directory itself is told by whoever examines it.
+        // Faults of the directory itself are reported elsewhere.
         let Some(dir) = self.kernel.vault().existing_if_named().ok().flatten() else {
             return Ok(());
         };
         let mut n_broken = 0;
         for name in note_names(&dir)? {
-            // A file that cannot be read is not for this to tell.
+            // Files that cannot be read are reported elsewhere.
             let Ok(bytes) = dir.read(&name, NOTE_BYTES_MAX) else {
                 continue;
             };

@@ -1,4 +1,4 @@
-//! How the notes about entities stand: read from the vault, or registered by somebody else.
+//! The state of the notes about entities: read from the vault, or registered by another client.
 
 use super::VAULT;
 use super::said::{SAID, Settled, note_key};
@@ -11,17 +11,17 @@ use kenning_text::hex;
 /// How a note stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NoteState {
-    /// `linked`: read from the vault, and there; `registered`: told by another client, not in the vault;
-    /// `missing`: read from the vault once, and not there now.
+    /// `linked`: read from the vault, and exists; `registered`: told by another client, not in the
+    /// vault; `missing`: read from the vault once, and gone now.
     pub status: &'static str,
-    /// SHA-256 of the note, or the mark that the other client gave it.
+    /// SHA-256 of the note, or the hash that the other client gave.
     pub content_hash: Option<String>,
-    /// When its content was last read or registered as another, in milliseconds since 1970.
+    /// When its content last changed or was registered, in milliseconds since 1970.
     pub synced_ms: Option<u64>,
 }
 
 impl Koi {
-    /// How the notes at these paths of the vault stand.
+    /// The state of the notes at these paths of the vault.
     pub fn note_states(&self, caller: &Caller, paths: &[&str]) -> Result<Vec<NoteState>> {
         caller.principal.require(Scope::Read)?;
         let space = &caller.principal.space;

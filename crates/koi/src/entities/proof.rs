@@ -1,5 +1,5 @@
-//! Whether statements, merges and vetoes are what the log says: they are rows and no nodes, and the graph
-//! follows from them, so whoever could change one unseen could change the graph.
+//! Checks that statements, merges and vetoes match the log: they are rows and not nodes, and the
+//! graph is derived from them, so whoever could change one unseen could change the graph.
 
 use super::identity::{VETOES, merged_uris};
 use super::said::SAID;
@@ -8,9 +8,9 @@ use kenning_store::ReadTx;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A statement was kept: its key, and the hash of its bytes.
+/// A statement was stored: its key, and the hash of its bytes.
 pub(super) const KEPT: &str = "StatementKept";
-/// A statement was taken back.
+/// A statement was removed.
 pub(super) const DROPPED: &str = "StatementDropped";
 pub(super) const MERGED: &str = "EntitiesMerged";
 pub(super) const UNMERGED: &str = "EntitiesUnmerged";
@@ -20,7 +20,7 @@ pub(super) const VETO_UNDONE: &str = "EntityVetoUndone";
 /// So many events are read at once.
 const BATCH: usize = 4_096;
 
-/// What the log tells.
+/// What the log says.
 #[derive(Default)]
 struct Told {
     statements: BTreeMap<String, String>,
@@ -28,7 +28,7 @@ struct Told {
     vetoes: BTreeSet<String>,
 }
 
-/// What is not as the log says, one sentence each.
+/// What does not match the log, one sentence each.
 pub fn faults(tx: &dyn ReadTx) -> Result<Vec<String>> {
     let told = told(tx)?;
     let mut faults = Vec::new();
@@ -43,7 +43,7 @@ pub fn faults(tx: &dyn ReadTx) -> Result<Vec<String>> {
     for it in told.vetoes.symmetric_difference(&vetoes) {
         let (uri, label) = it.split_once('\n').unwrap_or((it, ""));
         faults.push(format!(
-            "the veto of \"{label}\" for `{uri}` is not as the log says"
+            "the veto of \"{label}\" for `{uri}` does not match the log"
         ));
     }
     Ok(faults)
@@ -59,7 +59,7 @@ fn differences(
     for key in keys {
         let how = match (told.get(key), there.get(key)) {
             (Some(told), Some(there)) if told == there => continue,
-            (Some(_), Some(_)) => "is another than the log says",
+            (Some(_), Some(_)) => "does not match the log",
             (Some(_), None) => "is missing",
             _ => "is not in the log",
         };

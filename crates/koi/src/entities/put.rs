@@ -12,7 +12,7 @@ use kenning_store::{Node, ReadTx, When};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, HashMap};
 
-/// Who is found by a key now: the bucket, the key, and a URI a line; `None` if nobody is.
+/// The entities under a key: the bucket, the key, and a URI a line; `None` if there is none.
 type Found = (&'static str, String, Option<String>);
 
 /// An entity as it should be.
@@ -32,12 +32,12 @@ pub(super) struct ThingToPut {
 pub(super) struct ThingToRemove {
     uri: String,
     node: Option<Node>,
-    /// The entity that it is one with now, if it was merged.
+    /// The entity that it was merged into, if any.
     into: Option<String>,
     found: Vec<Found>,
 }
 
-/// The digest of an entity as it should be, and how it is read.
+/// The digest of an entity as it should be, with the version of the parser.
 pub(super) fn digest_of(thing: &Thing, version: &str) -> String {
     digest(format!("{version}\n{thing:?}").as_bytes())
 }
@@ -84,7 +84,7 @@ impl ThingToRemove {
     }
 }
 
-/// Writes entities; gives their nodes.
+/// Writes entities; returns their nodes.
 pub(super) fn put_things(
     tx: &mut Tx<'_>,
     batch: Vec<ThingToPut>,
@@ -107,7 +107,7 @@ pub(super) fn put_things(
         }
         put_found(tx, &it.found)?;
         tx.set(RID, &rid(&node), it.uri.as_bytes())?;
-        // A URI that was merged into another leads there, like a name among federated nodes.
+        // A URI that was merged into another leads there, like a RID.
         for merged in &it.unmerged {
             unset_merged(tx, merged, &it.uri)?;
         }
@@ -132,7 +132,7 @@ pub(super) fn remove_things(tx: &mut Tx<'_>, batch: Vec<ThingToRemove>) -> Resul
         };
         put_found(tx, &it.found)?;
         match &it.into {
-            // Who was merged leads on by every name.
+            // A merged entity is found by every name of it.
             Some(into) => tx.set(RID, &rid(&node), into.as_bytes())?,
             None => tx.unset(RID, &rid(&node))?,
         }
@@ -206,7 +206,7 @@ fn event_data(node: &Node) -> Value {
     })
 }
 
-/// The keys by which somebody is found, with the bucket of each.
+/// The keys of an entity, with the bucket of each.
 fn keys_of<'a>(
     name: &str,
     aliases: impl Iterator<Item = &'a str>,
@@ -225,7 +225,7 @@ fn keys_of_node(node: &Node) -> BTreeSet<(&'static str, String)> {
     keys_of(&node.title, aliases(node), sound)
 }
 
-/// Who is found by these keys now.
+/// The entities under these keys.
 fn found(graph: &Graph, keys: BTreeSet<(&'static str, String)>) -> Vec<Found> {
     let found = keys.into_iter().map(|(bucket, key)| {
         let uris = match bucket {

@@ -1,7 +1,7 @@
-//! Notes that somebody else reads and registers: editors with a plug-in, other machines.
+//! Notes that other clients read and register: editors with a plug-in, other machines.
 //!
-//! A registered note states what the same note would state in the vault. If the vault has a note at that
-//! path, the note itself is believed.
+//! A registered note states what the same note would state in the vault. If the vault has a note at
+//! that path, the vault's note counts.
 
 use super::resolve::{Meanings, by_note};
 use super::said::{RegisteredNote, SAID, Settled, note_key, put_said};
@@ -18,54 +18,54 @@ use kenning_store::{Node, ReadTx};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// A longer mark of a content is none.
+/// A longer hash is refused.
 const CONTENT_HASH_CHARS_MAX: usize = 200;
 
-/// A note, as somebody registers it.
+/// A note, as a client registers it.
 #[derive(Clone, Debug, Default)]
 pub struct RegisterEntity {
-    /// What the other side calls the note.
+    /// The client's name for the note.
     pub vault_rid: String,
     /// Its path in the vault.
     pub vault_path: String,
-    /// The type of what it is about.
+    /// The type of its entity.
     pub entity_type: String,
-    /// The name of what it is about.
+    /// The name of its entity.
     pub name: String,
     /// More fields, which count less than those of the note.
     pub properties: Map<String, Value>,
     /// The note's fields.
     pub frontmatter: Map<String, Value>,
-    /// By what the other side tells whether the note has changed.
+    /// How the client detects changes of the note.
     pub content_hash: Option<String>,
 }
 
-/// What a registered note is about.
+/// The entity of a registered note.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RegisteredEntity {
     /// The entity.
     pub canonical_uri: String,
-    /// Whether nobody knew it.
+    /// Whether it was unknown before.
     pub is_new: bool,
-    /// The name that it was registered by, where that is not its own.
+    /// The name that it was registered by, if that is not its own.
     pub merged_with: Option<String>,
-    /// What is odd about it.
+    /// A warning about it.
     pub warning: Option<String>,
 }
 
-/// What the fields of a note say after they were registered.
+/// The relationships from the fields of a registered note.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SyncedRelationships {
     /// The entity.
     pub uri: String,
     /// Relationships that are in the graph.
     pub n_stored: usize,
-    /// Relationships to names that nobody has yet.
+    /// Relationships to names that no entity has yet.
     pub n_pending: usize,
 }
 
 impl Koi {
-    /// Keeps what a note states, in place of what it stated before.
+    /// Stores the statements of a note, in place of the earlier ones.
     pub fn register_entity(
         &self,
         caller: &Caller,
@@ -102,7 +102,7 @@ impl Koi {
         Ok(registered)
     }
 
-    /// Keeps what the fields of a registered note say now.
+    /// Stores the current fields of a registered note.
     pub fn sync_relationships(
         &self,
         caller: &Caller,
@@ -147,7 +147,7 @@ impl Koi {
             let is_said = |it: &&kenning_store::Edge| {
                 it.props.get("source_rid").and_then(Value::as_str) == Some(path.as_str())
             };
-            // What joins both ends alike is there twice.
+            // A symmetric relationship is stored twice.
             let ends =
                 |it: &kenning_store::Edge| (it.rel.clone(), it.src.min(it.dst), it.src.max(it.dst));
             let stored: BTreeSet<_> = all.iter().filter(is_said).map(ends).collect();
@@ -188,7 +188,7 @@ impl Koi {
             kind: Some(&kind.key),
             ..Query::default()
         };
-        // A note stands for itself: only one that has this very name, or it as an alias, is the same.
+        // A note is its own entity: only an entity with exactly this name or alias is the same.
         let resolution = self.resolve_in(space, tx, meanings, &query)?;
         let is_sure = |it: &&kenning_entities::resolve::Candidate| {
             matches!(it.tier, Tier::Exact | Tier::Alias)
@@ -203,8 +203,10 @@ impl Koi {
         let of = Hash::of(bytes.as_bytes()).to_string();
         let mut stated = Stated::by_fields(ontology, path, &fields, of);
         let Some(about) = &mut stated.about else {
-            return Err(Error::invalid(format!("`name` \"{name}\" is no name"))
-                .hint("a name has at most 300 characters and no control characters"));
+            return Err(
+                Error::invalid(format!("`name` \"{name}\" is not a valid name"))
+                    .hint("a name has at most 300 characters and no control characters"),
+            );
         };
         let own = alias_key(name);
         if canonical != name && !about.aliases.contains(&own) {

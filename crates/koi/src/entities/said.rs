@@ -21,76 +21,76 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 use std::collections::{BTreeMap, HashSet};
 
-/// What was stated, by its source.
+/// Statements, by their source.
 pub(super) const SAID: &str = "entities/said";
 
-/// What imports say that they are from, unless a relationship names its source.
+/// The source of imports, unless a relationship names its own.
 pub(super) const IMPORT: &str = "import";
 
-/// An entity that is stated to be.
+/// A stated entity.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StatedEntity {
-    /// Its name, which may be another name of one that is known.
+    /// Its name, which may be another name of a known one.
     pub name: String,
     /// Its type.
     pub kind: String,
     /// Its other names.
     pub aliases: Vec<String>,
-    /// What it is.
+    /// Its description.
     pub description: String,
-    /// How often it is named.
+    /// How often it is mentioned.
     pub n_mentions: u32,
     /// How sure that is.
     pub confidence: f64,
 }
 
-/// A relationship that is stated, by names.
+/// A stated relationship, by names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StatedRelation {
-    /// Who stands first.
+    /// The subject.
     pub subject: String,
-    /// How.
+    /// The predicate.
     pub predicate: String,
-    /// Who stands second.
+    /// The object.
     pub object: String,
     /// How sure that is, from 0 to 1.
     pub confidence: f64,
 }
 
-/// Two entities that somebody says are one, by names or URIs.
+/// A requested merge of two entities, by names or URIs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatedMerge {
-    /// Who is the other one from now on.
+    /// The entity to merge.
     pub from: String,
-    /// Who stays.
+    /// The entity that remains.
     pub into: String,
 }
 
-/// What became of a merge that somebody asked for, or that was plain from the statement.
+/// The result of a merge that was requested, or that followed from the statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MergeOutcome {
-    /// Who was merged: the name.
+    /// The name of the merged entity.
     pub from_name: String,
-    /// The URI; empty if nobody is called so.
+    /// Its URI; empty if it is unknown.
     pub from_uri: String,
-    /// Into whom: the name.
+    /// The name of the remaining entity.
     pub into_name: String,
-    /// The URI; empty if nobody is called so.
+    /// Its URI; empty if it is unknown.
     pub into_uri: String,
-    /// Whether they are one now.
+    /// Whether they are merged now.
     pub is_merged: bool,
     /// Why, or why not.
     pub reason: String,
 }
 
-/// Two entities that may be one.
+/// A proposed merge.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MergeProposal {
-    /// Who is new: the name.
+    /// The name of the new entity.
     pub from_name: String,
     /// The URI.
     pub from_uri: String,
-    /// Who was there before: the name.
+    /// The name of the known entity.
     pub into_name: String,
     /// The URI.
     pub into_uri: String,
@@ -98,67 +98,67 @@ pub struct MergeProposal {
     pub kind: String,
     /// How sure it is that they are one.
     pub confidence: f64,
-    /// What speaks for it.
+    /// The reason.
     pub reason: &'static str,
 }
 
-/// What a document states, as somebody sends it.
+/// A document's statements, as a client sends them.
 #[derive(Clone, Debug, Default)]
 pub struct StatedDocument {
-    /// What the document is called.
+    /// The document's RID.
     pub rid: String,
-    /// Where it is from, if its name does not tell.
+    /// Its source, if its RID does not say.
     pub source: Option<String>,
     /// Its text, if it is not known from elsewhere.
     pub content: Option<String>,
-    /// Who and what is in it.
+    /// The entities in it.
     pub entities: Vec<StatedEntity>,
-    /// How they are related.
+    /// The relationships in it.
     pub relations: Vec<StatedRelation>,
 }
 
-/// A statement, before it is known whom it means.
+/// A statement, before its names are resolved.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Said {
-    /// What kind of source it has: `web`.
+    /// The kind of its source: `web`.
     pub(crate) source: &'static str,
-    /// Which one: `web:orn:web.page:…`.
+    /// The RID of its source: `web:orn:web.page:…`.
     pub(crate) source_rid: String,
     /// The document that mentions the entities.
     pub(crate) document: Option<NodeId>,
     pub(crate) entities: Vec<StatedEntity>,
     pub(crate) relations: Vec<StatedRelation>,
-    /// Which names are of one.
+    /// The requested merges.
     pub(crate) merges: Vec<StatedMerge>,
 }
 
-/// What became of a stated entity.
+/// The result for a stated entity.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EntityOutcome {
     /// Its name in the graph.
     pub name: String,
-    /// As it was stated.
+    /// The name as it was stated.
     pub said: String,
     /// Its URI; empty if it is left out.
     pub uri: String,
     /// Its type in the graph.
     pub kind: String,
-    /// Whether nobody knew it.
+    /// Whether it was unknown before.
     pub is_new: bool,
-    /// How sure it is that it is meant.
+    /// How sure the resolution is.
     pub confidence: f64,
-    /// What is odd about it.
+    /// A warning about it.
     pub warning: Option<String>,
 }
 
-/// What became of a stated relationship.
+/// The result for a stated relationship.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RelationOutcome {
-    /// Who stands first, as it was stated.
+    /// The subject, as it was stated.
     pub subject: String,
-    /// How.
+    /// The predicate.
     pub predicate: String,
-    /// Who stands second.
+    /// The object.
     pub object: String,
     /// Whether it is in the graph now.
     pub is_stored: bool,
@@ -166,24 +166,24 @@ pub struct RelationOutcome {
     pub reason: Option<String>,
 }
 
-/// What became of a statement, part by part and in its order.
+/// The result of a statement, part by part and in its order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StatementOutcome {
     /// Of each entity.
     pub entities: Vec<EntityOutcome>,
     /// Of each relationship.
     pub relations: Vec<RelationOutcome>,
-    /// Who became one.
+    /// Merges that were made.
     pub merged: Vec<MergeOutcome>,
-    /// Who may be one.
+    /// Merges that are proposed.
     pub proposals: Vec<MergeProposal>,
-    /// Merges of entities that were known before: they are made after the statement is kept.
+    /// Merges of entities that were known before: they are made after the statement is stored.
     pub(crate) deferred: Vec<StatedMerge>,
-    /// What was not done as it was asked.
+    /// What was not done as requested.
     pub warnings: Vec<String>,
 }
 
-/// A statement of which it is known whom it means.
+/// A statement whose names are resolved.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Settled {
     pub(super) source: String,
@@ -194,10 +194,10 @@ pub(crate) struct Settled {
     pub(super) things: Vec<SettledThing>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) relations: Vec<SettledRelation>,
-    /// A note that somebody registered.
+    /// A registered note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) note: Option<RegisteredNote>,
-    /// Merges that are kept with the statement, beside it.
+    /// Merges that are stored with the statement.
     #[serde(skip)]
     pub(super) merges: Vec<NewMerge>,
 }
@@ -221,7 +221,7 @@ pub(super) struct SettledRelation {
     pub(super) predicate: String,
     pub(super) object: String,
     pub(super) confidence: f64,
-    /// What else than the statement's own source says so.
+    /// Another source than the statement's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) source: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -247,7 +247,7 @@ impl Settled {
         }
     }
 
-    /// Adds what the same source stated before. A mention is the same one however often it is told.
+    /// Adds what the same source stated before. A mention counts once, however often it is sent.
     fn add(&mut self, before: Self) {
         for thing in before.things {
             match self.things.iter_mut().find(|it| it.uri == thing.uri) {
@@ -287,10 +287,10 @@ impl Settled {
     }
 }
 
-/// Keeps a statement, in place of what the same source stated before.
+/// Stores a statement, in place of the earlier one of the same source.
 pub(crate) fn put_said(tx: &mut Tx<'_>, settled: &Settled) -> Result<()> {
     let bytes = serde_json::to_vec(settled)
-        .map_err(|error| Error::internal("a statement cannot be written").because(error))?;
+        .map_err(|error| Error::internal("a statement cannot be serialized").because(error))?;
     let (key, hash) = (settled.key(), Hash::of(&bytes).to_string());
     tx.set(SAID, &key, &bytes)?;
     tx.record(proof::KEPT, json!({ "key": key, "hash": hash }))?;
@@ -300,48 +300,48 @@ pub(crate) fn put_said(tx: &mut Tx<'_>, settled: &Settled) -> Result<()> {
     count_said(tx)
 }
 
-/// Takes back what a source stated.
+/// Removes the statement of a source.
 pub(super) fn unset_said(tx: &mut Tx<'_>, key: &str) -> Result<()> {
     tx.unset(SAID, key)?;
     tx.record(proof::DROPPED, json!({ "key": key }))?;
     count_said(tx)
 }
 
-/// What a document's statement is kept under: apart from registered notes and imports, however it is called.
+/// The key of a document's statement: separate from registered notes and imports, whatever its RID.
 pub(super) fn document_key(rid: &str) -> String {
     format!("document:{rid}")
 }
 
-/// What a registered note is kept under.
+/// The key of a registered note.
 pub(super) fn note_key(path: &str) -> String {
     format!("note:{path}")
 }
 
-/// The path of a registered note, by what it is kept under.
+/// The path of a registered note, from its key.
 pub(super) fn path_of_key(key: &str) -> Option<&str> {
     key.strip_prefix("note:")
 }
 
-/// What an import is kept under, before the number of a piece.
+/// The key of an import, before the number of a piece.
 pub(super) fn import_key(name: &str) -> String {
     format!("import:{name}:")
 }
 
-/// Tells every process that what was said has changed.
+/// Tells every process that statements have changed.
 pub(super) fn count_said(tx: &mut Tx<'_>) -> Result<()> {
     let n = said_count(&**tx)?;
     let (bucket, key) = SAID_COUNT;
     tx.set(bucket, key, (n + 1).to_string().as_bytes())
 }
 
-/// How often what was said has changed.
+/// How often statements have changed.
 pub(super) fn said_count(tx: &dyn ReadTx) -> Result<u64> {
     let (bucket, key) = SAID_COUNT;
     let bytes = tx.get(bucket, key)?.unwrap_or_default();
     Ok(String::from_utf8_lossy(&bytes).parse().unwrap_or_default())
 }
 
-/// The names and URIs of all entities that a document states something of.
+/// The names and URIs of all entities in a document's statement.
 pub(super) fn names_said(tx: &dyn ReadTx, rid: &str) -> Result<HashSet<String>> {
     let bytes = tx.get(SAID, &document_key(rid))?;
     let settled: Option<Settled> = bytes.and_then(|it| serde_json::from_slice(&it).ok());
@@ -359,7 +359,7 @@ pub(super) fn names_said(tx: &dyn ReadTx, rid: &str) -> Result<HashSet<String>> 
     Ok(names)
 }
 
-/// Everything that was said, by its source.
+/// All statements, by source.
 pub(super) fn all_said(tx: &dyn ReadTx) -> Result<BTreeMap<String, Settled>> {
     let mut all = BTreeMap::new();
     for (rid, bytes) in tx.list(SAID)? {
@@ -369,7 +369,7 @@ pub(super) fn all_said(tx: &dyn ReadTx) -> Result<BTreeMap<String, Settled>> {
     Ok(all)
 }
 
-/// What a source stated, if it did.
+/// The statement of a source, if there is one.
 pub(super) fn said_by(tx: &dyn ReadTx, key: &str) -> Result<Option<Settled>> {
     let bytes = tx.get(SAID, key)?;
     bytes.map(|it| settled_of(key, &it)).transpose()
@@ -384,8 +384,8 @@ fn settled_of(key: &str, bytes: &[u8]) -> Result<Settled> {
 }
 
 impl Koi {
-    /// Keeps what a document states of entities, beside what it stated before. A document that is not known
-    /// is known by its name from now on, and found by its text if there is one.
+    /// Stores what a document states about entities, in addition to what it stated before. An unknown
+    /// document becomes known by its RID, and is found by its text if there is one.
     pub fn ingest_statement(
         &self,
         caller: &Caller,
@@ -417,7 +417,7 @@ impl Koi {
         let (mut settled, mut outcome) = self.read_naming(space, |tx, meanings| {
             let (mut settled, outcome) = self.settle_statement(space, tx, meanings, &said)?;
             for thing in &mut settled.things {
-                // Whoever has a note is what the note says.
+                // If an entity has a note, the note counts.
                 let has_note = |it: Node| it.props.contains_key("path");
                 thing.description = match by_uri(tx, &thing.uri)?.is_some_and(has_note) {
                     true => String::new(),
@@ -434,7 +434,7 @@ impl Koi {
         let is_text_kept = self.kernel.log().write_long(space, move |tx| {
             let (document, is_text_kept) = put_stated(tx, &rid, &settled.source, content)?;
             settled.is_of(document);
-            // Several calls may tell of one document, each a part.
+            // Several calls may each send a part of one document.
             if let Some(before) = tx.get(SAID, &document_key(&rid))?
                 && let Ok(before) = serde_json::from_slice(&before)
             {
@@ -449,7 +449,7 @@ impl Koi {
             Ok(is_text_kept)
         })?;
         if !is_text_kept {
-            let warning = "`content` is left out: this document is known with a text of its own";
+            let warning = "`content` is ignored: this document already has its own text";
             outcome.warnings.push(warning.to_owned());
         }
         self.follow_entities(caller)?;
@@ -458,7 +458,8 @@ impl Koi {
 }
 
 impl Koi {
-    /// Takes back what a document, a registered note or an import stated; gives how many statements.
+    /// Removes what a document, a registered note or an import stated; returns the number of
+    /// statements.
     pub fn forget_statement(&self, caller: &Caller, source: &str) -> Result<usize> {
         self.kernel.may_write(caller)?;
         let source = source.trim().to_owned();
@@ -492,11 +493,11 @@ impl Koi {
     }
 }
 
-/// A longer name of a document is none.
+/// A longer RID is refused.
 const RID_BYTES_MAX: usize = 1_000;
-/// What is said of an entity is cut here.
+/// Descriptions are cut to this length.
 const DESCRIPTION_CHARS_MAX: usize = 2_000;
-/// A longer name of a source is none.
+/// A longer source is refused.
 const SOURCE_BYTES_MAX: usize = 100;
 
 /// The document that has this name.
@@ -509,8 +510,8 @@ fn document_of(tx: &dyn ReadTx, rid: &str) -> Result<Option<Node>> {
     Ok(None)
 }
 
-/// Puts the document of a statement, and says whether its text was kept. A document that was read from where
-/// it is has the text that it has there.
+/// Stores the document of a statement, and says whether its text was stored. A document that we read
+/// ourselves keeps its own text.
 fn put_stated(
     tx: &mut Tx<'_>,
     rid: &str,
@@ -533,7 +534,7 @@ fn put_stated(
     }
 }
 
-/// Takes back the text that came with a statement.
+/// Removes the text that came with a statement.
 fn forget_text(tx: &mut Tx<'_>, rid: &str) -> Result<()> {
     let there = document_of(&**tx, rid)?;
     if let Some(there) = there.filter(|it| it.props.contains_key(STATED) && !it.body.is_empty()) {
@@ -543,10 +544,10 @@ fn forget_text(tx: &mut Tx<'_>, rid: &str) -> Result<()> {
     Ok(())
 }
 
-/// What a document whose name does not tell is from.
+/// The source of a document whose RID does not say.
 const SOURCE_DEFAULT: &str = "api";
 
-/// By what a document's name begins, and what it is from then.
+/// Prefixes of RIDs, and their sources.
 const SOURCES: &[(&str, &str)] = &[
     ("web:", "web"),
     ("github:", "github"),
@@ -560,8 +561,8 @@ fn source_of(rid: &str) -> &'static str {
     found.map_or(SOURCE_DEFAULT, |it| it.1)
 }
 
-/// What a document is from: what its name tells, else what somebody says. Nobody says that it is from where
-/// we read ourselves.
+/// The source of a document: by its RID, otherwise as given. A client cannot claim a source that we
+/// read ourselves.
 fn named_source(rid: &str, said: Option<&str>) -> String {
     let known = source_of(rid);
     let said = said.unwrap_or_default().trim();
@@ -573,7 +574,7 @@ fn named_source(rid: &str, said: Option<&str>) -> String {
     said.to_owned()
 }
 
-/// Marks a document that is known by statements alone.
+/// Marks a document that is known only by statements.
 const STATED: &str = "stated";
 
 fn known_by_name(rid: &str, source: &str, content: String) -> Draft {
@@ -591,11 +592,11 @@ fn known_by_name(rid: &str, source: &str, content: String) -> Draft {
     }
 }
 
-/// How sure a statement is that does not say.
+/// The confidence of a statement that gives none.
 pub(super) const NEW_CONFIDENCE: f64 = 0.9;
 
 impl StatementOutcome {
-    /// How many entities were not known before.
+    /// How many entities were unknown before.
     #[must_use]
     pub fn n_new(&self) -> usize {
         self.entities.iter().filter(|it| it.is_new).count()

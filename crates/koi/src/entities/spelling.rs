@@ -17,9 +17,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// From here on it is worth while to keep the names in memory.
+/// From this time on it is worth keeping the names in memory.
 const SLOW: Duration = Duration::from_millis(2);
-/// So many nodes are read at once.
+/// The number of nodes that are read at once.
 const PAGE: usize = 1_000;
 /// More changes than this are not looked up one by one.
 const CHANGES_MAX: usize = 5_000;
@@ -34,7 +34,7 @@ struct Slot {
     is_read: bool,
 }
 
-/// Entities whose name is spelled alike, the most alike first.
+/// Entities with similar names, the most similar first.
 pub(super) type Alike = Vec<(NodeId, f64)>;
 
 impl Spellings {
@@ -42,7 +42,7 @@ impl Spellings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Entities with alike names.
+    /// Entities with similar names.
     pub(super) fn find(
         &self,
         later: &Later,
@@ -226,12 +226,12 @@ impl Names {
     }
 }
 
-/// The most alike entities, each once with the name that is most alike.
+/// The most similar entities, each once with its most similar name.
 fn best_of(mut found: Alike, limit: usize) -> Alike {
     let order =
         |a: &(NodeId, f64), b: &(NodeId, f64)| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0));
-    // Many thousands share a few letters. The best are told apart first, so that few are looked at twice:
-    // of those that somebody has several names of, more are kept than are asked for.
+    // Many thousands share a few letters. The best are selected first, so that few are compared
+    // twice: because entities have several names, more are kept than requested.
     let mut n_kept = limit.saturating_mul(NAMES_EACH);
     loop {
         let is_all = n_kept >= found.len();
@@ -250,10 +250,10 @@ fn best_of(mut found: Alike, limit: usize) -> Alike {
     }
 }
 
-/// So many names of one entity are reckoned with at first.
+/// This many names of one entity are assumed at first.
 const NAMES_EACH: usize = 4;
 
-/// A name with a smaller share of letters in common is no candidate.
+/// A name with a smaller share of common letters is not a candidate.
 pub(super) const SIMILARITY_MIN: f64 = 0.1;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What one note states: which entity it is about, and how that relates to others.
+//! The statements of one note: its entity, and the entity's relationships.
 
 use kenning_core::{Error, Result};
 use kenning_entities::names::{alias_key, composed, entity_uri, normalized};
@@ -7,21 +7,21 @@ use kenning_store::Node;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A longer name is a text, and no key of a store.
+/// A longer name is a text, and not a key of a store.
 const NAME_CHARS_MAX: usize = 300;
 
-/// Notes in here declare types and are about nothing else.
+/// Notes in this folder declare types and have no entity.
 const DECLARATIONS: &str = "Ontology/";
 
-/// Files that are called so in every folder: nobody is called after them.
+/// Generic file names, after which no entity is named.
 const UNTELLING: &[&str] = &[
     "index", "_index", "readme", "untitled", "note", "notes", "about",
 ];
 
-/// What one note states.
+/// The statements of one note.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Stated {
-    /// Of which text, read by which ontology.
+    /// The text and the ontology that they are from.
     #[serde(rename = "o")]
     pub(super) of: String,
     #[serde(rename = "a", default, skip_serializing_if = "Option::is_none")]
@@ -30,10 +30,10 @@ pub(super) struct Stated {
     pub(super) says: Vec<Says>,
 }
 
-/// The entity that a note is about.
+/// The entity of a note.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct About {
-    /// Its URI, if the note says one: a name that is corrected makes nobody else of it.
+    /// Its URI, if the note has one: a corrected name then makes no new entity.
     #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
     pub(super) uri: Option<String>,
     #[serde(rename = "n")]
@@ -47,12 +47,12 @@ pub(super) struct About {
     pub(super) description: String,
 }
 
-/// A relationship, before it is known who is meant.
+/// A relationship, before its other end is resolved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Says {
     #[serde(rename = "p")]
     pub(super) predicate: String,
-    /// Whether the note's entity stands second.
+    /// Whether the note's entity is the object.
     #[serde(rename = "i", default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_incoming: bool,
     #[serde(rename = "t")]
@@ -104,11 +104,12 @@ impl Stated {
     }
 
     pub(super) fn to_bytes(&self) -> Result<Vec<u8>> {
-        serde_json::to_vec(self)
-            .map_err(|error| Error::internal("what a note states cannot be written").because(error))
+        serde_json::to_vec(self).map_err(|error| {
+            Error::internal("the statements of a note cannot be serialized").because(error)
+        })
     }
 
-    /// `None` for one of another version: the note is read again.
+    /// `None` for another version: the note is read again.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
     }
@@ -135,13 +136,13 @@ impl About {
         let text = |name: &str| {
             let text = match fields.get(name)? {
                 Value::String(text) => text.trim().to_owned(),
-                // YAML takes some names for numbers.
+                // YAML reads some names as numbers.
                 Value::Number(number) => number.to_string(),
                 _ => return None,
             };
             Some(text).filter(|it| !it.is_empty())
         };
-        // A note is called as its file is: links name it so.
+        // A note has the name of its file, because links name it so.
         let file = path.rsplit('/').next().unwrap_or(path);
         let file = file.strip_suffix(".md").unwrap_or(file).trim();
         let named = text("name").filter(|it| is_name(it));
@@ -174,11 +175,11 @@ impl About {
     }
 }
 
-/// Adds a field that stands in the text (`key:: value`) to those before it. What a note has one of is
-/// what stands before the text.
+/// Adds a field from the text (`key:: value`) to those of the frontmatter. For single values the
+/// frontmatter counts.
 fn add_inline(fields: &mut Map<String, Value>, key: String, value: Value) {
     const SINGLE: [&str; 6] = ["name", "title", "description", "uri", "type", "@type"];
-    // Dataview's keys are the same in any case and with spaces.
+    // Dataview's keys ignore case and spaces.
     let word = key.to_lowercase().replace(' ', "_");
     let is_known = |it: &&String| it.to_lowercase().replace([' ', '-'], "_") == word;
     let known = fields.keys().find(is_known).cloned();
@@ -199,10 +200,10 @@ fn add_inline(fields: &mut Map<String, Value>, key: String, value: Value) {
     }
 }
 
-/// Folders of patterns for notes, whatever their case and the signs before them.
+/// Folders of templates, in any case and with any prefix.
 const TEMPLATES: &[&str] = &["templates", "template", "templater"];
 
-/// Whether a note is a pattern for others: such a note is about nobody.
+/// Whether a note is a template: such a note has no entity.
 fn is_template(path: &str, name: &str) -> bool {
     let mut parts = path.rsplit('/');
     let bare = |it: &str| {

@@ -5,17 +5,17 @@ use kenning_core::Result;
 use kenning_entities::ontology::EntityType;
 use kenning_kernel::{Caller, Scope};
 
-/// The types, and which state of them this is.
+/// The types, and their version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntityTypes {
-    /// Differs when the types do.
+    /// Changes when the types do.
     pub version: String,
     /// In the order of the ontology.
     pub types: Vec<EntityType>,
 }
 
 impl Koi {
-    /// The types that are known now; what the vault declares is read again first.
+    /// The current types; the vault's declarations are read again first.
     pub fn entity_types(&self, caller: &Caller) -> Result<EntityTypes> {
         caller.principal.require(Scope::Read)?;
         self.follow_entities(caller)?;

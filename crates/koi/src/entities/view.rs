@@ -1,6 +1,6 @@
-//! What is there: single entities, lists of them, and how many.
+//! Single entities, lists of them, and counts.
 //!
-//! Counts are written when the graph is, so that asking for them reads one row.
+//! Counts are written with the graph, so that asking for them reads one row.
 
 use super::incremental::Graph;
 use super::index::STATE;
@@ -16,11 +16,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// So many names that nobody has are kept, the most wanted first.
+/// At most this many names without an entity are kept, the most frequent first.
 const PENDING_KEPT: usize = 50;
-/// So many nodes are read at once.
+/// The number of nodes that are read at once.
 const PAGE: usize = 1_000;
-/// So many of the newest entities are shown.
+/// At most this many of the newest entities are shown.
 const RECENT: usize = 10;
 
 /// An entity, as far as it is known.
@@ -28,7 +28,7 @@ const RECENT: usize = 10;
 pub struct EntityView {
     /// Its URI.
     pub uri: String,
-    /// Its name among federated nodes.
+    /// Its RID.
     pub rid: String,
     /// Its name.
     pub name: String,
@@ -36,11 +36,11 @@ pub struct EntityView {
     pub kind: String,
     /// Its other names.
     pub aliases: Vec<String>,
-    /// What it is.
+    /// Its description.
     pub description: String,
-    /// What states it: `vault`, `web`, `import` …
+    /// Its source: `vault`, `web`, `import` …
     pub source: String,
-    /// Which of these: a note's path, a page.
+    /// The RID of its source: a note's path, a page.
     pub source_rid: String,
     /// The note about it.
     pub path: Option<String>,
@@ -63,14 +63,14 @@ pub struct EntityStats {
     pub recent: Vec<EntityView>,
 }
 
-/// A relationship whose other end nobody is.
+/// A relationship whose other end is not a known entity.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingRelationship {
-    /// The name that nobody has.
+    /// The name that no entity has.
     pub label: String,
-    /// How.
+    /// The predicate.
     pub predicate: String,
-    /// Whether the unknown one stands first.
+    /// Whether the unknown end is the subject.
     pub is_subject: bool,
     /// How often.
     pub count: usize,
@@ -83,9 +83,9 @@ pub struct RelationshipStats {
     pub total: usize,
     /// By predicate.
     pub by_predicate: BTreeMap<String, usize>,
-    /// Those whose other end nobody is.
+    /// Those whose other end is not a known entity.
     pub total_pending: usize,
-    /// Of these the most frequent.
+    /// The most frequent of these.
     pub top_pending: Vec<PendingRelationship>,
 }
 
@@ -111,7 +111,7 @@ impl Tally {
 
     pub(super) fn write(&self, tx: &mut Tx<'_>) -> Result<()> {
         let bytes = serde_json::to_vec(self)
-            .map_err(|error| Error::internal("counts cannot be written").because(error))?;
+            .map_err(|error| Error::internal("counts cannot be serialized").because(error))?;
         tx.set(STATE, "tally", &bytes)
     }
 
@@ -193,7 +193,7 @@ impl Koi {
         })
     }
 
-    /// How many relationships there are, and which lead to names that nobody has.
+    /// How many relationships there are, and which lead to names that no entity has.
     pub fn relationship_stats(&self, caller: &Caller) -> Result<RelationshipStats> {
         caller.principal.require(Scope::Read)?;
         self.follow_entities(caller)?;
@@ -224,7 +224,7 @@ impl Koi {
     }
 }
 
-/// The newest entities that are still there.
+/// The newest entities that still exist.
 fn recent(tx: &dyn ReadTx) -> Result<Vec<EntityView>> {
     let mut found = Vec::new();
     for uri in recent_uris(tx)? {
@@ -240,7 +240,7 @@ fn recent_uris(tx: &dyn ReadTx) -> Result<Vec<String>> {
     Ok(text.lines().map(ToOwned::to_owned).collect())
 }
 
-/// Notes which entities are new, the newest first.
+/// Records new entities, the newest first.
 pub(super) fn note_recent(tx: &mut Tx<'_>, new: &[String]) -> Result<()> {
     if new.is_empty() {
         return Ok(());

@@ -9,27 +9,27 @@
 
 use std::collections::BTreeMap;
 
-/// What relates two things when what a note says of them cannot be.
+/// The relation if what a note says is not valid.
 pub(super) const RELATED: &str = "related_to";
 
-/// An entity, by all that is stated of it.
+/// An entity, from everything that is stated about it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Thing {
     pub(super) name: String,
     pub(super) kind: String,
     pub(super) aliases: Vec<String>,
     pub(super) description: String,
-    /// What states that there is such a thing; of several the first.
+    /// The source of the entity; the first of several.
     pub(super) source: String,
-    /// Which one of these: a note's path, a page.
+    /// The RID of that source: a note's path, a page.
     pub(super) source_rid: String,
-    /// The notes about it, the first of which it has its name from.
+    /// The notes about it; its name is from the first.
     pub(super) paths: Vec<String>,
     /// The URIs that were merged into it.
     pub(super) merged: Vec<String>,
 }
 
-/// What states a relationship, and how surely.
+/// The source of a relationship, and its confidence.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Origin {
     pub(super) source: String,
@@ -37,7 +37,7 @@ pub(super) struct Origin {
     pub(super) confidence: f64,
 }
 
-/// Who a relationship leads to, by its predicate and URI, and what says so.
+/// The objects of relationships, by predicate and URI, with their sources.
 pub(super) type Relations = BTreeMap<(String, String), Origin>;
 
 impl Thing {

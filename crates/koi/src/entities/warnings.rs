@@ -1,11 +1,12 @@
-//! What a caller should know about where answers about entities come from.
+//! Warnings about the sources of answers about entities.
 
 use crate::Koi;
 use kenning_core::Space;
 use kenning_kernel::Caller;
 
 impl Koi {
-    /// Why entities may be missing from an answer, one sentence each; none if every source can be read.
+    /// Why entities may be missing from an answer, one sentence each; none if every source can be
+    /// read.
     pub fn entity_warnings(&self, caller: &Caller) -> Vec<String> {
         Vec::from_iter(self.vault_fault(&caller.principal.space))
     }

@@ -1,16 +1,17 @@
-//! Where messages lie: files in which one follows the other (mbox), and folders with a file each (Maildir).
+//! Where messages are: files in which one follows the other (mbox), and folders with one file each
+//! (Maildir).
 
 use kenning_core::{Error, Result};
 use kenning_vault::Dir;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 
-/// How deep mailboxes may lie.
+/// How deep mailboxes may be nested.
 const DEPTH_MAX: usize = 8;
 
 /// The largest message that is read.
 pub(super) const MESSAGE_BYTES_MAX: usize = 25 << 20;
 
-/// Before the place where reading goes on, so much must be as it was.
+/// Reading continues only if this many bytes before the place are unchanged.
 const CHECKED_BYTES: u64 = 4_096;
 
 /// A mailbox.
@@ -59,7 +60,7 @@ fn look(dir: &Dir, folder: &str, depth: usize, found: &mut Vec<Mailbox>) -> Resu
     Ok(())
 }
 
-/// Whether a file begins as an mbox does. One that cannot be read is none.
+/// Whether a file begins like an mbox; false if it cannot be read.
 pub(super) fn is_mbox(dir: &Dir, name: &str) -> bool {
     let mut first = [0; 5];
     let read = |mut file: std::fs::File| file.read_exact(&mut first).is_ok();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// How much of a header is kept.
 const HEADER_CHARS_MAX: usize = 1_000;
 
-/// What a message without a subject is called.
+/// The title of a message without a subject.
 const NO_SUBJECT: &str = "(no subject)";
 
 /// A message.
@@ -16,21 +16,21 @@ const NO_SUBJECT: &str = "(no subject)";
 pub(super) struct Message {
     /// As its sender named it, or by its content.
     pub(super) id: String,
-    /// The message that its conversation began with, by its name; itself, if it answers none.
+    /// The first message of its conversation, by its id; itself, if it is not a reply.
     pub(super) conversation: String,
     pub(super) subject: String,
     pub(super) from: String,
     pub(super) to: String,
     /// In RFC 3339; nothing if it has none.
     pub(super) date: Option<String>,
-    /// The text part; of a message that has none, what its page says.
+    /// The text part, otherwise the text of its HTML part.
     pub(super) body: String,
-    /// Of everything above.
+    /// The hash of everything above.
     pub(super) hash: String,
 }
 
 impl Message {
-    /// Reads a message, however broken it is; none if nothing of it can be read.
+    /// Reads a message, however broken it is; `None` if nothing can be read.
     pub(super) fn read(raw: &[u8]) -> Option<Self> {
         let parsed = MessageParser::default().parse(raw)?;
         if parsed.headers().is_empty() {
@@ -87,7 +87,7 @@ fn first_of_conversation(parsed: &mail_parser::Message<'_>) -> String {
     named.unwrap_or_default()
 }
 
-/// On one line, without what no store keeps.
+/// On one line, without characters that the store does not keep.
 fn header(text: &str) -> String {
     let line: String = text
         .chars()

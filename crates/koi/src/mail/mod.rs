@@ -28,15 +28,15 @@ use std::time::{Duration, Instant};
 
 /// How far each mailbox was read.
 const MAILBOXES: &str = "mail.mailboxes";
-/// How often a message is there, by the name of its document.
+/// How many copies of a message there are, by its document.
 const COPIES: &str = "mail.copies";
-/// So many messages are written together, at most …
+/// At most this many messages are written together …
 const BATCH: usize = 100;
-/// … and so much of them.
+/// … and this many bytes of them.
 const BATCH_BYTES: usize = 8 << 20;
 /// How long a search waits for mail to be read.
 const SEARCH_WAIT: Duration = Duration::from_secs(3);
-/// How long what was seen is taken for true.
+/// How long a check counts as current.
 const FRESH: Duration = Duration::from_secs(2);
 
 /// Where mail is, and when it was last looked at.
@@ -65,7 +65,7 @@ pub struct MailRead {
     pub removed: u64,
     /// Messages that nothing could be read of.
     pub broken: u64,
-    /// Whether everything was read; else the next look goes on.
+    /// Whether everything was read; otherwise the next check continues.
     pub is_complete: bool,
 }
 
@@ -113,7 +113,7 @@ impl Koi {
         self.look_at_mail(caller, None)
     }
 
-    /// Before a search: reads what is new, for a moment. Mail that cannot be read spoils no search.
+    /// Before a search: reads what is new, for a moment. Errors do not affect the search.
     pub(crate) fn follow_mail(&self, caller: &Caller) {
         let is_ours = self.mail.space == caller.principal.space;
         if self.mail.path.is_none() || self.kernel.is_read_only() || !is_ours {
@@ -130,11 +130,11 @@ impl Koi {
             return;
         }
         if let Err(error) = self.look_at_mail(caller, Some(Instant::now() + SEARCH_WAIT)) {
-            tracing::warn!("mail was not read: {error}");
+            tracing::warn!("mail could not be read: {error}");
         }
     }
 
-    /// The same for a process that looks by itself.
+    /// The same for a server.
     pub fn look_at_mail_now(&self) -> Result<()> {
         if self.mail.path.is_none() || self.kernel.is_read_only() {
             return Ok(());
@@ -195,7 +195,7 @@ fn open(path: &std::path::Path) -> Result<(Dir, Vec<Mailbox>)> {
     // An empty file is a mailbox without mail.
     let size_bytes = dir.stamp(&name).map_err(unread)?.size_bytes;
     if size_bytes > 0 && !mailbox::is_mbox(&dir, &name) {
-        return Err(unread(Error::invalid("the file is no mbox")));
+        return Err(unread(Error::invalid("the file is not an mbox")));
     }
     Ok((dir, vec![Mailbox::Mbox(name)]))
 }
@@ -237,7 +237,7 @@ impl Reading<'_> {
             };
             match read {
                 Ok(()) => {}
-                // One that cannot be read, or that is being moved, keeps nobody from the others.
+                // A mailbox that cannot be read, or that is being moved, does not affect the others.
                 Err(error)
                     if matches!(
                         error.code,
@@ -254,7 +254,7 @@ impl Reading<'_> {
                 return Ok(());
             }
         }
-        // What this data directory had read and does not find any more.
+        // Mailboxes that this data directory had read and does not find any more.
         for name in known
             .into_keys()
             .filter(|it| it.starts_with(&format!("{did}\n")))
@@ -335,7 +335,7 @@ impl Reading<'_> {
             gone.extend(known.into_keys().filter(|it| !seen.contains(it)));
         }
         state.before = mailbox::before(&self.dir, file, state.at)?;
-        // A file that was written to meanwhile is looked at again.
+        // A file that was written to meanwhile is read again.
         state.stamp = Some(short(&stamp));
         self.write(name, gone, new, Some(state))
     }
@@ -434,7 +434,8 @@ impl Reading<'_> {
             .unwrap_or_default()
             .to_owned();
         let state = state.map(|it| serde_json::to_vec(&it)).transpose();
-        let state = state.map_err(|it| Error::internal("a row has no JSON").because(it))?;
+        let state =
+            state.map_err(|it| Error::internal("a row cannot be serialized").because(it))?;
         let is_noted = self
             .engine
             .kernel
@@ -514,7 +515,7 @@ fn put(
     };
     let mut known = tx.node_by_key("", Kind::Document, &key, When::Now)?;
     if known.as_ref().is_some_and(|it| !is_same(it)) {
-        // Somebody else's message has this name already.
+        // Another message has this id already.
         key = format!("{key}#{}", &message.hash[..16]);
         known = tx.node_by_key("", Kind::Document, &key, When::Now)?;
     }
@@ -553,7 +554,7 @@ fn put(
     Ok((key, true))
 }
 
-/// One copy less. Says whether that was the last one, and the document is gone.
+/// Removes one copy. True if it was the last one, and the document is gone.
 fn release(tx: &mut Tx<'_>, key: &str) -> Result<bool> {
     if key.is_empty() {
         return Ok(false);

@@ -1,12 +1,12 @@
-//! Which branch of a repository is read.
+//! The branch of a repository that is read.
 
 use super::git::{self, Bounds, Git};
 use kenning_core::{Error, Result};
 use kenning_text::list;
 
-/// Names that are tried where a repository does not say which branch is its default.
+/// Names that are tried if a repository does not say which branch is its default.
 const USUAL: [&str; 2] = ["main", "master"];
-/// So many branches are named to somebody who named one that is not there.
+/// At most this many branches are named in an error.
 const SHOWN_MAX: usize = 10;
 
 /// What is fetched.

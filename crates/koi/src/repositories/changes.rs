@@ -29,14 +29,14 @@ pub(super) struct Commit {
 /// What a file becomes.
 pub(super) struct Reading {
     pub(super) blob: Blob,
-    /// None if it is no text.
+    /// `None` if it is not text.
     pub(super) text: Option<String>,
     pub(super) passages: Passages,
-    /// The document that was called otherwise before.
+    /// The document of the renamed file.
     pub(super) from: Option<(String, NodeId)>,
 }
 
-/// What differs between the tree and what is known.
+/// How the tree differs from what is known.
 #[derive(Default)]
 pub(super) struct Plan {
     pub(super) put: Vec<(Blob, Option<(String, NodeId)>)>,

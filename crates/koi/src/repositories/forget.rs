@@ -1,4 +1,4 @@
-//! A repository that is registered no longer, and what it brought.
+//! Unregistering a repository, and its documents.
 
 use super::record::{self, Known, Repository};
 use super::{changes, scan};
@@ -15,7 +15,7 @@ const BATCH_FILES: usize = 200;
 /// How long to wait for a scan that was told to end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What became of a repository that is registered no longer.
+/// The result of unregistering a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForgottenRepository {
     /// Its number; none if only documents of it were left.
@@ -29,8 +29,8 @@ pub struct ForgottenRepository {
 }
 
 impl Koi {
-    /// Forgets a repository: with its documents, or without if they are to stay. Documents that stayed when
-    /// a repository of this name was forgotten can be removed by forgetting it again.
+    /// Unregisters a repository, with its documents, or without if they are to stay. Documents that
+    /// stayed can be removed by unregistering the name again.
     pub fn forget_repository(
         &self,
         caller: &Caller,
@@ -78,7 +78,7 @@ impl Koi {
         Ok(forgotten)
     }
 
-    /// That no repository has this name, and which there are.
+    /// The error that no repository has this name, with those that exist.
     pub(super) fn unknown_repository(&self, caller: &Caller, name: &str) -> Result<Error> {
         let names = self.repository_names(caller)?;
         let hint = match names.is_empty() {

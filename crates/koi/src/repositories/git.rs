@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 
 /// Where programs are when the environment does not say.
 const PATH_DEFAULT: &str = "/usr/local/bin:/usr/bin:/bin";
-/// Between two looks at a run.
+/// The time between two checks of a run.
 const LOOK: Duration = Duration::from_millis(5);
-/// What is kept of what `git` says beside its answer.
+/// The most bytes of standard error that are kept.
 const SAID_BYTES_MAX: u64 = 64 * 1024;
 
 /// What a transport may be.
@@ -69,7 +69,7 @@ pub(super) struct Bounds {
 pub(super) struct Ended {
     pub(super) is_success: bool,
     pub(super) output: Vec<u8>,
-    /// What it said beside that.
+    /// Its standard error.
     pub(super) said: String,
 }
 

@@ -1,4 +1,4 @@
-//! Scans that go on when nobody waits for them any longer.
+//! Scans that continue when nobody waits for them any longer.
 
 use super::scan::Scanner;
 use super::{ScanProgress, Scanned};

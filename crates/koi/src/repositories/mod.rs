@@ -38,7 +38,7 @@ use std::time::{Duration, Instant};
 /// How the operator names directories of repositories.
 const VARIABLE: &str = "KENNING_REPO_PATHS";
 
-/// A scan that failed is tried again after so long, not at once and not only next time.
+/// A failed scan is tried again after this time.
 const RETRY_MS: u64 = 15 * 60 * 1_000;
 
 /// Which repositories may be read, and how often.
@@ -116,7 +116,7 @@ impl Drop for Watching {
     }
 }
 
-/// A repository to be.
+/// A repository to register.
 #[derive(Clone, Debug, Default)]
 pub struct NewRepository {
     /// `https://…`, or the path of one in a configured directory.
@@ -127,7 +127,7 @@ pub struct NewRepository {
     pub branch: Option<String>,
 }
 
-/// What became of a registration.
+/// The result of a registration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registered {
     /// `added`, `already_registered`, or `updated` when it has another branch now.
@@ -141,7 +141,7 @@ pub struct Registered {
 /// What a scan did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scanned {
-    /// Which repository.
+    /// The repository.
     pub repo: String,
     /// The commit whose files are all in the store.
     pub head_sha: String,
@@ -153,23 +153,23 @@ pub struct Scanned {
     pub total_files: u64,
 }
 
-/// How a repository's scan stands.
+/// The state of a repository's scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScanResult {
     /// It is over.
     Done(Scanned),
     /// It failed; the next one tries again.
     Failed {
-        /// Which repository.
+        /// The repository.
         repo: String,
         /// Why, and what to do about it.
         error: String,
     },
-    /// It goes on.
+    /// It is running.
     Running {
-        /// Which repository.
+        /// The repository.
         repo: String,
-        /// How far.
+        /// Its progress.
         progress: ScanProgress,
     },
 }

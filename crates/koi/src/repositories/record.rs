@@ -1,4 +1,4 @@
-//! What the store knows of repositories: which there are, which files of each were read, who scans it.
+//! Repositories in the store: which there are, which files of each were read, and who scans them.
 
 use kenning_audit::Tx;
 use kenning_core::{Error, NodeId, Result};
@@ -14,7 +14,7 @@ const COUNTER: Bucket<u64> = Bucket::new("repositories.counter");
 /// Who scans a repository, until when, and how far.
 const LEASES: Bucket<ScanLease> = Bucket::new("repositories.leases");
 
-/// Changes whenever a document is made otherwise than before: then all are made again.
+/// Changes whenever documents are made differently: then all are made again.
 const FORMAT: u32 = 1;
 
 /// A repository.
@@ -153,7 +153,7 @@ pub(super) fn known(tx: &dyn ReadTx, repository: &Repository) -> Result<BTreeMap
     for (path, bytes) in tx.list(&repository.files())? {
         let Some((mut known, is_current)) = Known::from_bytes(&bytes) else {
             return Err(Error::corrupt(
-                "a row of a repository's files is not of its form",
+                "a stored row of a repository's files is malformed",
             ));
         };
         if !is_current {

@@ -77,7 +77,7 @@ impl Scanner {
         if let Err(error) = &scanned {
             let noted = self.note_failure(error);
             if let Err(also) = noted {
-                tracing::warn!("a scan failed, and that could not be noted: {also}");
+                tracing::warn!("a scan failed, and that could not be recorded: {also}");
             }
         }
         scanned
@@ -308,7 +308,7 @@ impl Scanner {
     fn fetch_into(&self, git: &Git<'_>, repository: &Repository, address: &str) -> Result<Choice> {
         let unreachable = |why: String| {
             Error::unavailable(format!("`{}` cannot be fetched: {why}", repository.name))
-                .hint("look whether the repository is there and can be read by everybody")
+                .hint("check that the repository exists and is public")
         };
         let ask = || {
             let asked = Branches::ask(git, address, bounds(FETCH_WALL, BRANCHES_BYTES_MAX));

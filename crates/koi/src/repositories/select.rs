@@ -1,4 +1,4 @@
-//! Which files of a repository are documents: those that the KOI servers read, no more and no less.
+//! Which files of a repository are documents: exactly those that the KOI servers read.
 
 /// What such files end in.
 const EXTENSIONS: &[&str] = &[

@@ -42,7 +42,7 @@ impl Source {
             return Err(refused("is too long, or has control characters"));
         }
         if text.starts_with('-') {
-            return Err(refused("is an option and no address"));
+            return Err(refused("is an option and not a URL"));
         }
         if let Some(path) = text.strip_prefix("file://") {
             // `git` would read an escape in it, and whoever checks would not.
@@ -69,11 +69,11 @@ impl Source {
             Some((scheme, _)) => {
                 let scheme: String = scheme.chars().take(20).collect();
                 Err(refused(&format!(
-                    "has the scheme `{scheme}`, which is not read"
+                    "has the scheme `{scheme}`, which is not supported"
                 )))
             }
-            None if text.contains(':') => Err(refused("is an address of ssh, which is not read")),
-            None => Err(refused("is neither an address nor an absolute path")),
+            None if text.contains(':') => Err(refused("is an SSH address, which is not supported")),
+            None => Err(refused("is neither a URL nor an absolute path")),
         }
     }
 
@@ -257,7 +257,7 @@ pub(super) fn name(text: &str) -> Result<String> {
         .take(80)
         .collect();
     Err(
-        Error::invalid(format!("`repo_name`: `{shown}` is not a name"))
+        Error::invalid(format!("`repo_name`: `{shown}` is not a valid name"))
             .hint("write it as `owner/name`, without blanks and colons"),
     )
 }

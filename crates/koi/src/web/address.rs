@@ -1,14 +1,14 @@
-//! Addresses as somebody writes them, and the words in which one is refused.
+//! URLs as somebody writes them, and the errors for refused ones.
 //!
-//! The gate decides; here its decision is put as the KOI servers put theirs, because clients compare the
-//! words. Nothing of a path or a query is repeated.
+//! `egress` decides; here its decision is worded as the KOI servers do, because clients compare the
+//! words. Paths and queries are not repeated.
 
 use super::settings::ALLOW;
 use super::{WebFault, WebResult};
 use kenning_egress::{Barrier, Checked, Egress, Stopped};
 use std::net::IpAddr;
 
-/// Hosts that give secrets to whoever asks.
+/// Hosts that give secrets to any client.
 const METADATA_HOSTS: &[&str] = &[
     "169.254.169.254",
     "metadata.google.internal",
@@ -47,7 +47,7 @@ fn scheme(text: &str) -> Option<&str> {
     (is_scheme && !is_port).then_some(scheme)
 }
 
-/// Passes the gate, or says why not.
+/// Checks a URL with `egress`.
 pub(super) fn judge(gate: &Egress, url: &str) -> WebResult<Checked> {
     gate.judge(url).map_err(|stopped| refusal(url, *stopped))
 }

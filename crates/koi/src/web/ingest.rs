@@ -30,7 +30,7 @@ use std::time::Duration;
 
 /// Where notes about pages lie unless somebody says otherwise.
 const FOLDER_DEFAULT: &str = "Sources";
-/// So many notes may have one name.
+/// At most this many notes with one name.
 const SAME_NAME_MAX: usize = 1_000;
 /// More in one call is a mistake.
 const PARTS_MAX: usize = 2_000;
@@ -54,11 +54,11 @@ pub struct WebEntity {
 /// A relationship that somebody found in a page.
 #[derive(Clone, Debug, Default)]
 pub struct WebRelation {
-    /// Who stands first, by any name.
+    /// The subject, by any name.
     pub subject: String,
-    /// How.
+    /// The predicate.
     pub predicate: String,
-    /// Who stands second, by any name.
+    /// The object, by any name.
     pub object: String,
     /// How sure that is.
     pub confidence: f64,
@@ -75,7 +75,7 @@ pub struct IngestRequest {
     pub relationships: Vec<WebRelation>,
     /// The vault's folder for the note about it.
     pub vault_folder: Option<String>,
-    /// Which entities are one.
+    /// The requested merges.
     pub merges: Vec<StatedMerge>,
 }
 
@@ -90,38 +90,38 @@ pub struct IngestedPage {
     pub document_rid: String,
     /// The note about it, where there is a vault.
     pub vault_note_path: Option<String>,
-    /// What became of each entity, in their order.
+    /// The result for each entity, in their order.
     pub entities: Vec<EntityOutcome>,
-    /// What became of each relationship, in their order.
+    /// The result for each relationship, in their order.
     pub relationships: Vec<RelationOutcome>,
-    /// Who became one.
+    /// Merges that were made.
     pub merged: Vec<MergeOutcome>,
-    /// Who may be one.
+    /// Merges that are proposed.
     pub proposals: Vec<MergeProposal>,
     /// How many notes were written.
     pub n_notes: usize,
-    /// What was not done as it was asked.
+    /// What was not done as requested.
     pub warnings: Vec<String>,
 }
 
-/// What came of ingesting.
+/// The result of ingesting.
 #[derive(Clone, Debug)]
 pub enum Ingestion {
     /// It is in the graph now.
     Done(Box<IngestedPage>),
-    /// It was before.
+    /// It was ingested before.
     Already {
         /// What it is called.
         rid: String,
         /// The note about it.
         vault_note_path: Option<String>,
-        /// What became of the merges that were asked for.
+        /// The results of the requested merges.
         merged: Vec<MergeOutcome>,
     },
 }
 
 impl Koi {
-    /// Takes a page into the graph that was previewed.
+    /// Ingests a previewed page into the graph.
     pub fn ingest_page(&self, caller: &Caller, request: &IngestRequest) -> WebResult<Ingestion> {
         self.kernel.may_write(caller)?;
         let url = address::written(&request.url)?;
@@ -134,7 +134,7 @@ impl Koi {
             if n > max {
                 let message = format!("`{name}`: {n} are more than {max}");
                 return Err(Error::too_large(message)
-                    .hint("say less of one page")
+                    .hint("send fewer for one page")
                     .into());
             }
         }
@@ -205,7 +205,7 @@ impl Koi {
         drop(notes);
         // The page is in the store; whoever asks for the graph next makes it what this one did not.
         if let Err(error) = self.follow_entities(caller) {
-            tracing::warn!("the graph does not follow the page yet: {error}");
+            tracing::warn!("the graph is not updated for the page yet: {error}");
         }
         let merged = self.merge_as_asked(caller, &page.document_rid(), &deferred)?;
         done.merged.extend(merged);

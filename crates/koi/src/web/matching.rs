@@ -19,7 +19,7 @@ use std::sync::{Arc, PoisonError};
 const BATCH: usize = 2_000;
 /// More than this are not read one by one.
 const CHANGES_MAX: usize = 5_000;
-/// So many characters are shown on either side of a name.
+/// At most this many characters are shown on either side of a name.
 const CONTEXT_CHARS: usize = 50;
 
 /// An entity that a page names.

@@ -42,7 +42,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, OnceLock};
 
-/// How pages are reached. What the operator permits is in the environment.
+/// How pages are reached. The operator's settings are in the environment.
 #[derive(Clone, Default)]
 pub struct WebOptions {
     /// Looks up names, if not as the system does.
@@ -125,18 +125,18 @@ pub struct WebAbilities {
     pub has_model: bool,
 }
 
-/// Why nothing was done with a page.
+/// Why a page was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WebFaultKind {
     /// The address is not one that is fetched.
     Refused,
-    /// It was asked, and gave no page.
+    /// It gave no page.
     NotFetched,
     /// Too many in an hour.
     Limited,
     /// It was never previewed.
     NotFound,
-    /// What was done with it before does not admit this.
+    /// Its state does not allow this.
     NotReady,
     /// The operator switched this off.
     Off,
@@ -146,10 +146,10 @@ pub enum WebFaultKind {
     Other,
 }
 
-/// Why nothing was done with a page, in words too.
+/// Why a page was refused, with the error.
 #[derive(Debug)]
 pub struct WebFault {
-    /// Why.
+    /// The kind.
     pub kind: WebFaultKind,
     /// What is wrong.
     pub error: Error,

@@ -78,13 +78,13 @@ pub(super) fn ask(
     if !(200..300).contains(&answer.status) {
         return Err(
             Error::unavailable(format!("the model answers with status {}", answer.status))
-                .hint("look at KENNING_MODEL_ENDPOINT, KENNING_MODEL_NAME and KENNING_MODEL_KEY"),
+                .hint("check KENNING_MODEL_ENDPOINT, KENNING_MODEL_NAME and KENNING_MODEL_KEY"),
         );
     }
     let said = serde_json::from_slice::<Value>(&answer.body).ok();
     let said = said.as_ref().and_then(content);
     let said = said.ok_or_else(|| {
-        Error::unavailable("the model's answer is not the JSON that it was asked for")
+        Error::unavailable("the model's answer is not the requested JSON")
             .hint("ask again, or name another model by KENNING_MODEL_NAME")
     })?;
     Ok(extracted(question.ontology, &said))

@@ -25,9 +25,9 @@ use std::time::Duration;
 pub(super) const MONITORED: Bucket<Row> = Bucket::new("web/monitored");
 /// How often pages were looked at, and when last.
 const SCANS: (&str, &str) = ("web/counts", "scans");
-/// No visit outlasts a lease.
+/// No visit lasts longer than a lease.
 const LEASE: Duration = Duration::from_secs(90);
-/// A page that somebody looked at so shortly before need not be asked again.
+/// A page that was checked this recently is not fetched again.
 const FRESH_MS: u64 = 60_000;
 /// After a first failure.
 const BACK_OFF: Duration = Duration::from_secs(60);
@@ -45,12 +45,12 @@ pub(super) struct Row {
     last_checked_ms: Option<u64>,
     /// Visits in a row that came to nothing.
     n_failures: u32,
-    /// Why the last one did.
+    /// Why the last one failed.
     fault: Option<String>,
     lease: Option<Lease>,
 }
 
-/// What became of a page that is to be monitored.
+/// The result of monitoring a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MonitorAdded {
     /// It is known now, and monitored.
@@ -89,7 +89,7 @@ pub struct MonitoredPage {
     pub fault: Option<String>,
 }
 
-/// How the monitor is.
+/// The state of the monitor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MonitorStatus {
     /// The operator switched it off.
@@ -109,10 +109,10 @@ pub enum MonitorStatus {
     },
 }
 
-/// What a look at all pages came to.
+/// The result of checking all pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScannedPages {
-    /// So many were asked.
+    /// How many were fetched.
     pub checked: usize,
     /// Those that say something else than before.
     pub changed: Vec<String>,
@@ -120,7 +120,7 @@ pub struct ScannedPages {
     pub failed: Vec<(String, String)>,
 }
 
-/// What one look came to.
+/// The result of one check.
 enum Look {
     Same,
     Changed,

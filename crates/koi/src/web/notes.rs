@@ -10,9 +10,9 @@ use crate::inert::line;
 use kenning_text::line::one_line;
 use serde_json::Value;
 
-/// A file's name has so many characters, at most, before its number and extension.
+/// At most this many characters of a file name, before its number and extension.
 const FILE_CHARS_MAX: usize = 60;
-/// What is said of something is cut here.
+/// Texts are cut to this length.
 const TEXT_CHARS_MAX: usize = 2_000;
 /// What a page about nothing is called.
 const UNTITLED: &str = "Untitled";

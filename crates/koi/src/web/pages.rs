@@ -20,7 +20,7 @@ const TEXTS: Bucket<StoredText> = Bucket::new("web/texts");
 /// How many pages there are.
 const COUNTS: Bucket<u64> = Bucket::new("web/counts");
 
-/// What was done with a page.
+/// The state of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Status {
@@ -190,11 +190,11 @@ pub(super) fn put_text(tx: &mut Tx<'_>, url: &str, text: &StoredText) -> Result<
     TEXTS.set(tx, &key_of(url), text)
 }
 
-/// Pages that were looked at and never ingested are kept so long.
+/// Pages that were previewed and never ingested are kept this many days.
 pub const PREVIEW_DAYS_MAX: u64 = 30;
-/// And so many of them at most; those that were looked at longest ago go first.
+/// And at most this many of them; the oldest go first.
 pub const PREVIEWS_MAX: usize = 2_000;
-/// So many new pages come between two looks for old ones.
+/// Old previews are removed after this many new ones.
 const PRUNE_EVERY: u64 = 16;
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 

@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
-/// What was read by then is the answer …
+/// After this time, what was read so far is the result …
 const READING: Duration = Duration::from_secs(10);
-/// … and who gave none by then gives none.
+/// … and after this time it fails.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// So many files are read at once.
+/// At most this many files are read at once.
 const THREADS_MAX: usize = 4;
 /// Objects may nest, and the reader follows them by recursion.
 const STACK_BYTES: usize = 32 * 1024 * 1024;

@@ -1,4 +1,4 @@
-//! A look at a page before anything is made of it.
+//! Previews of pages.
 
 use super::ingest::{passages_of, put_document};
 use super::matching::MatchedEntity;
@@ -14,15 +14,15 @@ use kenning_kernel::{Caller, Scope};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Of the summary, so many characters are shown.
+/// At most this many characters of the summary are shown.
 const SHOWN_CHARS: usize = 2_000;
-/// Of what a submitter says of itself, so many are kept.
+/// At most this many characters of the submitter's name are kept.
 const NAME_CHARS_MAX: usize = 200;
-/// Of why a page is relevant, so many characters are kept.
+/// At most this many characters of the reasoning are kept.
 const REASONING_CHARS_MAX: usize = 2_000;
 const TAGS_MAX: usize = 100;
 const HOUR_MS: u64 = 3_600_000;
-/// When who asked for a page, for as long as that counts.
+/// Who previewed pages in the last hour.
 const ASKED: &str = "web/asked";
 
 /// What is to be looked at.
@@ -74,7 +74,7 @@ pub struct PagePreview {
     pub evaluation: Option<PageEvaluation>,
 }
 
-/// What came of a look.
+/// The result of a preview.
 #[derive(Clone, Debug)]
 pub enum Previewed {
     /// The page.

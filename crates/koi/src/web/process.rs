@@ -1,4 +1,4 @@
-//! What a page states: by the operator's model, else by rules.
+//! Extracts what a page states: with the operator's model, otherwise by rules.
 
 use super::ingest::IngestRequest;
 use super::matching::Matcher;
@@ -18,14 +18,14 @@ use std::time::{Duration, Instant};
 
 /// A longer name is a text.
 pub(super) const NAME_CHARS_MAX: usize = 300;
-/// Of a description, so many characters are kept.
+/// At most this many characters of a description are kept.
 pub(super) const TEXT_CHARS_MAX: usize = 2_000;
-/// Of a page, so many characters are searched for what it states.
+/// At most this many characters of a page are searched.
 const PAGE_CHARS_MAX: usize = 200_000;
 const SUMMARY_CHARS: usize = 500;
 const TOPICS_MAX: usize = 10;
 const HINTS_MAX: usize = 200;
-/// A model may take so long, if the call has the time.
+/// How long a model may take, if the call has the time.
 const MODEL_TIMEOUT: Duration = Duration::from_secs(120);
 /// What the model is called where there is none.
 const NO_MODEL: &str = "none";
@@ -64,11 +64,11 @@ pub struct ExtractedEntity {
 /// A relationship that a page states.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExtractedRelation {
-    /// Who stands first.
+    /// The subject.
     pub subject: String,
-    /// How.
+    /// The predicate.
     pub predicate: String,
-    /// Who stands second.
+    /// The object.
     pub object: String,
     /// How sure that is, from 0 to 1.
     pub confidence: f64,
@@ -87,9 +87,9 @@ pub struct ProcessedPage {
     pub topics: Vec<String>,
     /// The model that was asked; `none` where rules were.
     pub model_used: String,
-    /// Who and what it is about.
+    /// The entities in it.
     pub entities: Vec<ExtractedEntity>,
-    /// How they are related.
+    /// The relationships in it.
     pub relationships: Vec<ExtractedRelation>,
     /// What became of it in the graph, if it was to.
     pub ingestion: Option<IngestedPage>,

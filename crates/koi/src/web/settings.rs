@@ -1,4 +1,4 @@
-//! What the operator says of the web, in variables of the environment.
+//! The operator's settings for the web, in environment variables.
 
 use kenning_core::{Error, Result};
 use kenning_egress::Grant;
@@ -23,7 +23,7 @@ const MODEL_KEY: &str = "KENNING_MODEL_KEY";
 
 const INTERVAL_DEFAULT: u64 = 86_400;
 
-/// What the operator says of the web.
+/// The operator's settings for the web.
 #[derive(Clone, Debug)]
 pub(crate) struct WebSettings {
     pub(super) grants: Vec<Grant>,

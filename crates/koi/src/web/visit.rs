@@ -1,4 +1,4 @@
-//! A page, fetched through the gate and read.
+//! Fetches a page through `egress` and reads it.
 
 use super::{WebFault, WebFaultKind, WebResult, address, pdf};
 use crate::Koi;
@@ -8,9 +8,9 @@ use kenning_egress::{Checked, Egress, Limits, Request, Response};
 use kenning_entities::page::{self, Metadata, Page};
 use std::time::Duration;
 
-/// A page is no longer …
+/// The largest page …
 const PAGE_BYTES_MAX: usize = 5 * 1024 * 1024;
-/// … and a PDF file not than this.
+/// … and the largest PDF file.
 const BODY_BYTES_MAX: u64 = 20 * 1024 * 1024;
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// A page of plain text has no other bounds.
@@ -25,7 +25,7 @@ const VALIDATOR_BYTES_MAX: usize = 1_024;
 const TYPES: [&str; 3] = ["text/", "application/xhtml+xml", PDF];
 const PDF: &str = "application/pdf";
 
-/// Who asks.
+/// The `User-Agent` header.
 const USER_AGENT: &str = concat!("Kenning/", env!("CARGO_PKG_VERSION"));
 
 /// By what a server knows which version of a page is known.
@@ -56,7 +56,7 @@ pub(super) enum Visited {
 }
 
 impl Koi {
-    /// The gate for pages.
+    /// The egress client for pages.
     pub(super) fn web_gate(&self) -> Result<&Egress, Error> {
         if let Some(gate) = self.web.gate.get() {
             return Ok(gate);
@@ -71,7 +71,7 @@ impl Koi {
         Ok(self.web.gate.get_or_init(|| Egress::new(policy)))
     }
 
-    /// Judges an address without asking it.
+    /// Checks a URL without fetching it.
     pub(super) fn judge_address(&self, url: &str) -> WebResult<Checked> {
         address::judge(self.web_gate()?, url)
     }

@@ -1,15 +1,15 @@
-//! Collections that are too large to be held here: the database's own index.
+//! Collections that are too large for memory: the database's own index.
 
 use super::query::{Asked, Candidates, Looked};
 use kenning_core::Result;
 use kenning_search::row_facets;
 use kenning_store::{IndexKind, ReadTx};
 
-/// So many of the nearest are looked through for those that a filter admits.
+/// At most this many of the nearest are checked against a filter.
 const LOOKED_THROUGH_MAX: usize = 20_000;
 
 /// Asks the database's own index, for as many as a filter needs.
-pub(super) fn near_by_floor(
+pub(super) fn near_by_database(
     tx: &dyn ReadTx,
     collection: &str,
     vector: &[f32],
@@ -138,7 +138,7 @@ mod tests {
             kg.kernel
                 .log()
                 .read(&Space::default(), |tx| {
-                    near_by_floor(tx, "kg/2/default", &[1.0, 0.0], &asked, &mut found)
+                    near_by_database(tx, "kg/2/default", &[1.0, 0.0], &asked, &mut found)
                 })
                 .unwrap();
             let mut by_floor: Vec<f64> = found.scores.values().copied().collect();
