@@ -15,7 +15,7 @@ use kenning_testing_postgres::shared;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// More than a pool has.
@@ -107,8 +107,16 @@ fn a_silent_database_costs_a_call_its_patience_and_no_more() {
             "never found again"
         );
     }
-    // What callers were told was not written does not come later.
-    std::thread::sleep(Duration::from_millis(300));
+    // What callers were told was not written does not come later: everything that was held back has
+    // arrived, and no session of the database is at work any more.
+    let busy = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
+                AND pid <> pg_backend_pid() AND state <> 'idle'";
+    let is_quiet =
+        || network.n_held.load(Ordering::SeqCst) == 0 && shared().sql(&url, busy).trim() == "0";
+    let began = Instant::now();
+    while !is_quiet() {
+        assert!(began.elapsed() < Duration::from_secs(30), "never quiet");
+    }
     assert_eq!(get(&store).unwrap().unwrap(), b"four");
 }
 
@@ -116,6 +124,8 @@ fn a_silent_database_costs_a_call_its_patience_and_no_more() {
 struct Network {
     url: String,
     is_silent: Arc<AtomicBool>,
+    /// How many pieces were read and are not passed on yet.
+    n_held: Arc<AtomicUsize>,
 }
 
 impl Network {
@@ -125,30 +135,38 @@ impl Network {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("{user}@{}/{name}", listener.local_addr().unwrap());
         let (database, is_silent) = (database.to_owned(), Arc::new(AtomicBool::new(false)));
-        let silent = is_silent.clone();
+        let n_held = Arc::new(AtomicUsize::new(0));
+        let (silent, held) = (is_silent.clone(), n_held.clone());
         std::thread::spawn(move || {
             for near in listener.incoming() {
                 let near = near.unwrap();
                 let far = TcpStream::connect(&database).unwrap();
                 for (from, to) in [(&near, &far), (&far, &near)] {
                     let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
-                    let silent = silent.clone();
-                    std::thread::spawn(move || carry(from, to, &silent));
+                    let (silent, held) = (silent.clone(), held.clone());
+                    std::thread::spawn(move || carry(from, to, &silent, &held));
                 }
             }
         });
-        Self { url, is_silent }
+        Self {
+            url,
+            is_silent,
+            n_held,
+        }
     }
 }
 
-fn carry(mut from: TcpStream, mut to: TcpStream, silent: &AtomicBool) {
+fn carry(mut from: TcpStream, mut to: TcpStream, silent: &AtomicBool, held: &AtomicUsize) {
     let mut bytes = [0; 8 * 1024];
     loop {
         let n = from.read(&mut bytes).unwrap_or(0);
+        held.fetch_add(1, Ordering::SeqCst);
         while silent.load(Ordering::SeqCst) {
             std::thread::sleep(Duration::from_millis(5));
         }
-        if n == 0 || to.write_all(&bytes[..n]).is_err() {
+        let is_over = n == 0 || to.write_all(&bytes[..n]).is_err();
+        held.fetch_sub(1, Ordering::SeqCst);
+        if is_over {
             // Either end may be closed already.
             drop(to.shutdown(std::net::Shutdown::Both));
             return;

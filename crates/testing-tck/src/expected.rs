@@ -1,5 +1,6 @@
 //! Values as the kit writes them: `(:A {name: 'x'})`, `<(:A)-[:T]->(:B)>`, `[1, null]`.
 
+use crate::reader::Reader;
 use kenning_cypher::{Graph, MemoryGraph, NodeId, Rel, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -109,7 +110,7 @@ impl Expected {
     ///
     /// It is not a value.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut reader = Reader { rest: text.trim() };
+        let mut reader = Reader::new(text.trim());
         let value = reader.value()?;
         if !reader.rest.trim().is_empty() {
             return Err(format!(
@@ -143,49 +144,10 @@ fn properties(
         .collect()
 }
 
-struct Reader<'a> {
-    rest: &'a str,
-}
+/// Characters of numbers, beside those of words.
+const OF_NUMBERS: &str = ".+-";
 
 impl Reader<'_> {
-    fn skip(&mut self) {
-        self.rest = self.rest.trim_start();
-    }
-
-    fn eat(&mut self, sign: &str) -> bool {
-        self.skip();
-        match self.rest.strip_prefix(sign) {
-            Some(rest) => {
-                self.rest = rest;
-                true
-            }
-            None => false,
-        }
-    }
-
-    fn expect(&mut self, sign: &str) -> Result<(), String> {
-        if self.eat(sign) {
-            return Ok(());
-        }
-        Err(format!("expected `{sign}` at `{}`", self.rest))
-    }
-
-    fn word(&mut self) -> String {
-        self.skip();
-        if self.eat("`") {
-            let end = self.rest.find('`').unwrap_or(self.rest.len());
-            let word = self.rest.get(..end).unwrap_or_default().to_owned();
-            self.rest = self.rest.get(end + 1..).unwrap_or_default();
-            return word;
-        }
-        let is_end =
-            |it: char| !(it.is_alphanumeric() || it == '_' || it == '.' || it == '+' || it == '-');
-        let end = self.rest.find(is_end).unwrap_or(self.rest.len());
-        let word = self.rest.get(..end).unwrap_or_default().to_owned();
-        self.rest = self.rest.get(end..).unwrap_or_default();
-        word
-    }
-
     fn value(&mut self) -> Result<Expected, String> {
         self.skip();
         match self.rest.chars().next() {
@@ -213,7 +175,7 @@ impl Reader<'_> {
     }
 
     fn plain(&mut self) -> Result<Expected, String> {
-        let word = self.word();
+        let word = self.word(OF_NUMBERS);
         Ok(match word.as_str() {
             "null" => Expected::Null,
             "true" => Expected::Bool(true),
@@ -255,7 +217,7 @@ impl Reader<'_> {
         let mut map = BTreeMap::new();
         self.expect("{")?;
         while !self.eat("}") {
-            let key = self.word();
+            let key = self.word(OF_NUMBERS);
             self.expect(":")?;
             map.insert(key, self.value()?);
             if !self.eat(",") && !self.rest.trim_start().starts_with('}') {
@@ -277,7 +239,7 @@ impl Reader<'_> {
         self.expect("(")?;
         let mut labels = BTreeSet::new();
         while self.eat(":") {
-            labels.insert(self.word());
+            labels.insert(self.word(OF_NUMBERS));
         }
         let properties = self.properties()?;
         self.expect(")")?;
@@ -287,7 +249,7 @@ impl Reader<'_> {
     fn rel(&mut self) -> Result<Expected, String> {
         self.expect("[")?;
         self.expect(":")?;
-        let kind = self.word();
+        let kind = self.word(OF_NUMBERS);
         let properties = self.properties()?;
         self.expect("]")?;
         Ok(Expected::Rel(kind, properties))

@@ -6,6 +6,7 @@
 
 pub mod expected;
 pub mod gherkin;
+mod reader;
 pub mod setup;
 
 use expected::Expected;

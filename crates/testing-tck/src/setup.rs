@@ -4,6 +4,7 @@
 //! patterns of `CREATE` are read by this file.
 
 use crate::Session;
+use crate::reader::Reader;
 use kenning_cypher::{NodeId, Path, Rel, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,7 +57,7 @@ pub fn execute(session: &mut Session, text: &str, effects: &mut Effects) -> Resu
         match kind {
             Kind::Other(word) => return Err(Fault::Unsupported(word)),
             Kind::Create => {
-                let parts = Patterns { rest: text }.parts().map_err(Fault::Malformed)?;
+                let parts = Reader::new(text).parts().map_err(Fault::Malformed)?;
                 for row in &mut rows {
                     for part in &parts {
                         create(session, row, part, effects)?;
@@ -313,56 +314,9 @@ struct RelText {
 }
 
 /// Reads the patterns of a `CREATE`.
-struct Patterns<'a> {
-    rest: &'a str,
-}
-
-impl Patterns<'_> {
-    fn skip(&mut self) {
-        loop {
-            self.rest = self.rest.trim_start();
-            if !self.rest.starts_with("//") {
-                return;
-            }
-            let end = self.rest.find('\n').unwrap_or(self.rest.len());
-            self.rest = self.rest.get(end..).unwrap_or_default();
-        }
-    }
-
-    fn eat(&mut self, sign: &str) -> bool {
-        self.skip();
-        match self.rest.strip_prefix(sign) {
-            Some(rest) => {
-                self.rest = rest;
-                true
-            }
-            None => false,
-        }
-    }
-
-    fn expect(&mut self, sign: &str) -> Result<(), String> {
-        if self.eat(sign) {
-            return Ok(());
-        }
-        Err(format!("expected `{sign}` at `{}`", self.rest))
-    }
-
-    fn word(&mut self) -> String {
-        if self.eat("`") {
-            let end = self.rest.find('`').unwrap_or(self.rest.len());
-            let word = self.rest.get(..end).unwrap_or_default().to_owned();
-            self.rest = self.rest.get(end + 1..).unwrap_or_default();
-            return word;
-        }
-        let is_end = |it: char| !(it.is_alphanumeric() || it == '_');
-        let end = self.rest.find(is_end).unwrap_or(self.rest.len());
-        let word = self.rest.get(..end).unwrap_or_default().to_owned();
-        self.rest = self.rest.get(end..).unwrap_or_default();
-        word
-    }
-
+impl Reader<'_> {
     /// The text of a map, with its braces.
-    fn map(&mut self) -> String {
+    fn map_text(&mut self) -> String {
         self.skip();
         if !self.rest.starts_with('{') {
             return String::new();
@@ -409,10 +363,10 @@ impl Patterns<'_> {
         let mut part = Part::default();
         self.skip();
         if !self.rest.starts_with('(') {
-            part.name = self.word();
+            part.name = self.word("");
             self.expect("=")?;
         }
-        part.nodes.push(self.node()?);
+        part.nodes.push(self.node_text()?);
         loop {
             let back = self.eat("<-");
             if !back && !self.eat("-") {
@@ -425,34 +379,34 @@ impl Patterns<'_> {
                 back,
             };
             if self.eat("[") {
-                rel.name = self.word();
+                rel.name = self.word("");
                 if self.eat(":") {
-                    rel.kind = self.word();
+                    rel.kind = self.word("");
                 }
-                rel.properties = self.map();
+                rel.properties = self.map_text();
                 self.expect("]")?;
             }
             self.expect("-")?;
             self.eat(">");
             part.rels.push(rel);
-            part.nodes.push(self.node()?);
+            part.nodes.push(self.node_text()?);
         }
     }
 
-    fn node(&mut self) -> Result<NodeText, String> {
+    fn node_text(&mut self) -> Result<NodeText, String> {
         self.expect("(")?;
         self.skip();
         let name = if self.rest.starts_with([':', '{', ')']) {
             String::new()
         } else {
-            self.word()
+            self.word("")
         };
         let mut labels = Vec::new();
         while self.eat(":") {
             self.skip();
-            labels.push(self.word());
+            labels.push(self.word(""));
         }
-        let properties = self.map();
+        let properties = self.map_text();
         self.expect(")")?;
         Ok(NodeText {
             name,

@@ -177,7 +177,10 @@ fn a_file_that_is_changed_with_its_checksum_is_noticed_by_its_node() {
     place.put("NOW.md", &forged);
     place.put(".now.hash", &kenning_text::hex::sha256(forged.as_bytes()));
     let found = place.check();
-    assert_eq!(found.faults, ["`NOW.md` is not what was last written here"]);
+    assert_eq!(
+        found.faults,
+        ["`NOW.md` differs from what was last written"]
+    );
     std::fs::remove_file(place.omi().join(".now.hash")).unwrap();
     assert!(
         !place.check().now_md,

@@ -390,11 +390,11 @@ fn what_is_switched_off_or_not_permitted_is_refused_with_the_reason() {
         .engine
         .vault_backup(&owner(), BackupKind::Full)
         .unwrap_err();
-    refused(&error, Code::Denied, "nothing may be written");
+    refused(&error, Code::Denied, "the store is read-only");
     let error = reader
         .engine
         .backup_restore(&owner(), &id, &target, PLAINLY);
-    refused(&error.unwrap_err(), Code::Denied, "nothing may be written");
+    refused(&error.unwrap_err(), Code::Denied, "the store is read-only");
     let mut stranger = owner();
     stranger.principal.space = "other".parse().unwrap();
     let error = place

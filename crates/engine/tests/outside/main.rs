@@ -21,6 +21,8 @@ use kenning_store_sqlite::Sqlite;
 use kenning_vault::Dir;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// 2027-01-15T08:00:00 in UTC.
 const NOW_MS: u64 = 1_800_000_000_000;
@@ -33,6 +35,8 @@ struct Place {
     kernel: Arc<Kernel>,
     clock: Arc<FixedClock>,
     root: Arc<tempfile::TempDir>,
+    /// How often `HOOK_TOKEN` was read from the environment.
+    n_token_reads: Arc<AtomicUsize>,
 }
 
 /// How a process is started.
@@ -49,23 +53,27 @@ impl Place {
     fn new() -> Self {
         let root = Arc::new(tempfile::tempdir().unwrap());
         let clock = Arc::new(FixedClock::at(NOW_MS));
-        let (engine, kernel) = open(root.path(), &clock, Start::default());
+        let n_token_reads = Arc::default();
+        let (engine, kernel) = open(root.path(), &clock, &n_token_reads, Start::default());
         Self {
             engine,
             kernel,
             clock,
             root,
+            n_token_reads,
         }
     }
 
     /// Another process on the same directories.
     fn again(&self, start: Start) -> Self {
-        let (engine, kernel) = open(self.root.path(), &self.clock, start);
+        let n_token_reads = Arc::default();
+        let (engine, kernel) = open(self.root.path(), &self.clock, &n_token_reads, start);
         Self {
             engine,
             kernel,
             clock: Arc::clone(&self.clock),
             root: Arc::clone(&self.root),
+            n_token_reads,
         }
     }
 
@@ -112,8 +120,22 @@ impl Place {
     }
 }
 
+/// Waits until a condition holds.
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < Duration::from_secs(30), "{what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// The engine, and the kernel for what no door can reach.
-fn open(root: &Path, clock: &Arc<FixedClock>, start: Start) -> (Arc<Engine>, Arc<Kernel>) {
+fn open(
+    root: &Path,
+    clock: &Arc<FixedClock>,
+    n_token_reads: &Arc<AtomicUsize>,
+    start: Start,
+) -> (Arc<Engine>, Arc<Kernel>) {
     let name = if start.data.is_empty() {
         "data"
     } else {
@@ -123,6 +145,7 @@ fn open(root: &Path, clock: &Arc<FixedClock>, start: Start) -> (Arc<Engine>, Arc
     // Another process makes other ids.
     let seed = data.list(".").unwrap().len() as u64;
     let passphrase = start.passphrase;
+    let n_token_reads = Arc::clone(n_token_reads);
     let options = Options {
         store: Store::new(Sqlite::open(data.path()).unwrap()),
         data,
@@ -140,7 +163,10 @@ fn open(root: &Path, clock: &Arc<FixedClock>, start: Start) -> (Arc<Engine>, Arc
         random: Arc::new(SeededRandom::new(seed)),
         environment: Arc::new(move |name| match name {
             "MOLTVAULT_KEY" => passphrase.map(str::to_owned),
-            "HOOK_TOKEN" => Some("s3cret".to_owned()),
+            "HOOK_TOKEN" => {
+                n_token_reads.fetch_add(1, Ordering::SeqCst);
+                Some("s3cret".to_owned())
+            }
             _ => None,
         }),
         shared: false,

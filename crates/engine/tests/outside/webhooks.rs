@@ -1,9 +1,10 @@
 //! Hooks against a real receiver on loopback.
 
 use crate::server::Server;
-use crate::{Place, Start, owner};
+use crate::{Place, Start, owner, wait_until};
 use kenning_engine::BackupKind;
 use kenning_engine::omi::{Pace, Webhooks};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -41,9 +42,7 @@ fn wait_for_cursors(place: &Place, n: usize) {
             .read(&space, |tx| tx.list("webhook.cursor"));
         read.unwrap().len()
     };
-    while count() < n {
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    wait_until("a hook has no cursor", || count() >= n);
 }
 
 #[test]
@@ -181,7 +180,8 @@ fn two_processes_send_each_event_once() {
 #[test]
 fn a_lease_of_a_process_that_was_killed_is_waited_for_and_then_taken() {
     let server = Server::start();
-    let place = hooked(&server, STORED);
+    let token = "      headers:\n        Authorization: Bearer ${HOOK_TOKEN}\n";
+    let place = hooked(&server, &format!("{STORED}{token}"));
     let space = kenning_core::Space::default();
     let cursors = place
         .kernel
@@ -195,12 +195,21 @@ fn a_lease_of_a_process_that_was_killed_is_waited_for_and_then_taken() {
     });
     set.unwrap();
     let id = place.remember("left behind");
+    let n_before = place.n_token_reads.load(Ordering::SeqCst);
+    let n_tries = || place.n_token_reads.load(Ordering::SeqCst) - n_before;
     let hooks = Webhooks::start(place.engine.omi(), QUICK);
-    // As long as the other one may live, nothing is sent; a moment is enough to see an eager courier.
-    std::thread::sleep(Duration::from_millis(200));
-    assert!(server.rest().is_empty());
+    // Every attempt begins with the headers. The next event wakes the hook, so when a second attempt
+    // begins, the first one is over.
+    wait_until("the hook is never tried", || n_tries() >= 1);
+    let next = place.remember("this one too");
+    wait_until("the hook is not tried again", || n_tries() >= 2);
+    assert!(
+        server.rest().is_empty(),
+        "nothing is sent while the other process may live"
+    );
     place.clock.advance(2_000);
     assert_eq!(server.next().json()["memory_id"], id.as_str());
+    assert_eq!(server.next().json()["memory_id"], next.as_str());
     hooks.stop(PATIENCE);
 }
 

@@ -121,7 +121,7 @@ fn what_the_other_server_refuses_is_told_by_its_status_and_its_words() {
         (
             "nowhere",
             "",
-            "KOI_API_ENDPOINT: `nowhere` is not the address of a server",
+            "KOI_API_ENDPOINT: `nowhere` is not the URL of a server",
         ),
     ] {
         let reply = near(endpoint, token).call("koi_search", json!({ "query": "herring" }));

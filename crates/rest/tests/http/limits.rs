@@ -98,7 +98,7 @@ async fn a_client_that_does_not_read_is_closed() {
     let mut wire = place.connect().await;
     let request = post(READ, "", br#"{"path":"Large.md"}"#).repeat(n_asked);
     wire.send(request).await;
-    tokio::time::sleep(SHORT * 5).await;
+    wire.closed_by_server().await;
     let mut n_answers = 0;
     while let Some(answer) = wire.answer().await {
         assert_eq!(answer.status, 200);

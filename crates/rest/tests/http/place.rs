@@ -10,7 +10,7 @@ use kenning_tools::Selection;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -210,6 +210,23 @@ impl Wire {
     /// A server that has closed takes no more; what it said before can still be read.
     pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.stream.write_all(bytes.as_ref()).await.is_ok()
+    }
+
+    /// Waits until the server has closed, and reads nothing meanwhile.
+    pub(crate) async fn closed_by_server(&self) {
+        let closed = async {
+            while !self
+                .stream
+                .ready(Interest::READABLE)
+                .await
+                .unwrap()
+                .is_read_closed()
+            {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let closed = tokio::time::timeout(PATIENCE, closed).await;
+        closed.expect("the server closes in time");
     }
 
     /// Reads more; false at the end.
